@@ -1,0 +1,39 @@
+# Every target sets up .venv by itself on first use, from the exact versions in requirements.lock.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")
+WORKERS ?= 2
+
+.PHONY: run test test-all lint bench lock
+
+run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
+	$(BIN)/python -m jaxdp run reward-estimation
+
+test: lint  ## everything but the tests marked slow, in 32 and in 64 bits
+	JAX_ENABLE_X64=1 $(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+test-all: lint
+	JAX_ENABLE_X64=1 $(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+bench: $(READY)
+	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+
+lock:  ## renews requirements.lock from pyproject.toml (needs uv on the PATH)
+	uv pip compile --universal --python-version 3.11 --all-extras --no-header --no-emit-index-url pyproject.toml -o requirements.lock --upgrade
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -c '$(CHECK_VERSION)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $(READY)

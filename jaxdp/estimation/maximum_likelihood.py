@@ -1,0 +1,264 @@
+"""Maximum likelihood over a ball, from labels in the clear or from randomized ones."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxdp.estimation.constraints import center
+from jaxdp.estimation.objectives import (
+    Objective,
+    label_loss,
+    likelihood_objective,
+    randomized_label_loss,
+    statistic_objective,
+)
+from jaxdp.estimation.solver import Estimate, minimize
+from jaxdp.learner import Estimator, Guarantee, scalar_leaf
+from jaxdp.mechanisms import debias_labels, randomized_response
+from jaxdp.preferences import Link, logistic
+from jaxdp.validation import check_above, check_count, check_epsilon
+
+MAX_STEPS = 200
+TOLERANCE = 1e-5  # float32 resolves a mean gradient to about 1e-7
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """What a sweep may vary.
+
+    Attributes:
+        epsilon: [] float > 0, budget of the randomized response; infinity reports the labels themselves.
+        radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
+        tolerance: [] float > 0, on the norm of the projected gradient of the mean objective.
+    """
+
+    epsilon: jax.Array | np.ndarray
+    radius: jax.Array | np.ndarray
+    tolerance: jax.Array | np.ndarray
+
+
+def make_params(*, epsilon: float, radius: float, tolerance: float) -> Params:
+    """Validates one grid point; see the attributes of `Params`."""
+    return Params(
+        epsilon=scalar_leaf(check_epsilon(epsilon)),
+        radius=scalar_leaf(check_above("radius", radius, 0.0)),
+        tolerance=scalar_leaf(check_above("tolerance", tolerance, 0.0)),
+    )
+
+
+def randomized_params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
+    """The `params` of the full-batch estimators of randomized labels."""
+    return make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
+
+
+def clear_labels_guarantee(**_: Any) -> Guarantee:
+    """The claim of an estimator that uses labels in the clear: none."""
+    return Guarantee(
+        epsilon=np.inf,
+        trust_model="central",
+        privacy_unit="one label",
+        argument="none: the labels are used in the clear and the estimate is released without noise",
+    )
+
+
+def randomized_labels_guarantee(*, epsilon: float, **_: Any) -> Guarantee:
+    """The claim of every estimator that sees labels through randomized response only."""
+    return Guarantee(
+        epsilon=check_epsilon(epsilon),
+        trust_model="local",
+        privacy_unit="one label",
+        argument="each label leaves its user through randomized response at epsilon; the rest is post-processing",
+    )
+
+
+def report_clear(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
+    """The labels themselves; the `privatize` of the non-private estimators."""
+    del key, params, features
+    return labels
+
+
+def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
+    """Every user's own randomized label; the `privatize` of the local estimators."""
+    del features
+    return randomized_response(key, labels, params.epsilon)
+
+
+def _label_objective(features: jax.Array, targets: jax.Array, link: Link) -> Objective:
+    """Mean label loss; for the logistic link through its sufficient statistic, which any real target keeps convex."""
+    if link.name == "logistic":
+        return statistic_objective(features, targets @ features, jnp.zeros((), features.dtype))
+    return likelihood_objective(features, targets, label_loss(link))
+
+
+def full_batch_estimator(
+    params: Callable[..., Params],
+    guarantee: Callable[..., Guarantee],
+    privatize: Callable[..., jax.Array],
+    objective: Callable[[Params, jax.Array, jax.Array], Objective],
+    *,
+    zero_sum: bool,
+    optimizer: optax.GradientTransformation | None,
+    max_steps: int,
+) -> Estimator:
+    """An estimator that minimises `objective(params, features, report)` over the ball."""
+    check_count("max_steps", max_steps)
+
+    def fit(key, params: Params, features, report) -> Estimate:
+        del key
+        features = center(features) if zero_sum else features
+        return minimize(
+            objective(params, features, report),
+            dim=features.shape[1],
+            radius=jnp.asarray(params.radius, features.dtype),
+            tolerance=jnp.asarray(params.tolerance, features.dtype),
+            zero_sum=zero_sum,
+            optimizer=optimizer,
+            max_steps=max_steps,
+        )
+
+    return Estimator(params, guarantee, privatize, fit)
+
+
+def mle(
+    *,
+    link: Link = logistic,
+    zero_sum: bool = False,
+    optimizer: optax.GradientTransformation | None = None,
+    max_steps: int = MAX_STEPS,
+) -> Estimator:
+    """Maximum likelihood from labels in the clear: the non-private baseline.
+
+    Minimises the mean of -[y log F(x.theta) + (1 - y) log F(-x.theta)] over |theta| <= radius.
+
+    Privacy: none.
+    Source: Zhu, Jiao & Jordan (2023); DP-Reward, eq. (8).  Deviations: the loss is a mean and not a sum, which has the
+        same minimiser.
+
+    Args:
+        link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
+        zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
+        optimizer: Optax optimiser of shape-[dim] parameters; None is Newton's method on the ball. Iterates are
+            projected, and the projected-gradient norm decides when it stops.
+        max_steps: gradient evaluations at most, >= 1.
+
+    Returns:
+        An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. Its
+        `params` take radius (default inf) and tolerance (default 1e-5).
+
+    Raises:
+        ValueError: if max_steps < 1; from `params`, if radius or tolerance is not > 0.
+    """
+
+    def params(*, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
+        return make_params(epsilon=np.inf, radius=radius, tolerance=tolerance)
+
+    def objective(params: Params, features, report) -> Objective:
+        del params
+        return _label_objective(features, report.astype(features.dtype), link)
+
+    return full_batch_estimator(
+        params,
+        clear_labels_guarantee,
+        report_clear,
+        objective,
+        zero_sum=zero_sum,
+        optimizer=optimizer,
+        max_steps=max_steps,
+    )
+
+
+def debiased_rr(
+    *,
+    link: Link = logistic,
+    zero_sum: bool = False,
+    optimizer: optax.GradientTransformation | None = None,
+    max_steps: int = MAX_STEPS,
+) -> Estimator:
+    """Minimum of the de-biased loss of randomized labels: the local-model estimator for every epsilon.
+
+    The randomized label is replaced by its unbiased version (report - (1 - p)) / (2p - 1), p = sigmoid(epsilon), in the
+    label loss, which is linear in it. For the logistic link the objective is convex at every epsilon; for the probit it
+    need not be, and the certificate then certifies a stationary point.
+
+    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. Each label is reported once by
+        randomized response.
+    Source: DP-Reward, eq. (4)-(6), Theorem 4.2.  Deviations: the loss is divided by n (2 sigmoid(epsilon) - 1), which
+        has the same minimiser.
+
+    Args:
+        link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
+        zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
+        optimizer: as for `mle`.
+        max_steps: gradient evaluations at most, >= 1.
+
+    Returns:
+        An estimator as `mle`. Its `params` take epsilon, radius (default inf) and tolerance (default 1e-5).
+
+    Raises:
+        ValueError: if max_steps < 1; from `params`, if epsilon, radius or tolerance is not > 0.
+    """
+
+    def objective(params: Params, features, report) -> Objective:
+        return _label_objective(features, debias_labels(report, params.epsilon).astype(features.dtype), link)
+
+    return full_batch_estimator(
+        randomized_params,
+        randomized_labels_guarantee,
+        report_randomized,
+        objective,
+        zero_sum=zero_sum,
+        optimizer=optimizer,
+        max_steps=max_steps,
+    )
+
+
+def mle_rr(
+    *,
+    link: Link = logistic,
+    zero_sum: bool = False,
+    optimizer: optax.GradientTransformation | None = None,
+    max_steps: int = MAX_STEPS,
+) -> Estimator:
+    """Maximum likelihood of randomized labels under their own distribution.
+
+    Minimises the mean of -log[p F(s x.theta) + (1 - p) F(-s x.theta)], s = 2 report - 1, p = sigmoid(epsilon). The
+    objective is not convex in general: its Hessian is positive on |x.theta| <= 2 L B only if epsilon > 4 L B (the paper
+    says 2 L B). The certificate certifies a stationary point; the search starts at zero.
+
+    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. Each label is reported once by
+        randomized response.
+    Source: DP-Reward, eq. (3), Theorem 4.1.  Deviations: the mean loss is divided by (2p - 1)^2, which has
+        the same minimiser.
+
+    Args:
+        link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
+        zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
+        optimizer: as for `mle`.
+        max_steps: gradient evaluations at most, >= 1.
+
+    Returns:
+        An estimator as `mle`. Its `params` take epsilon, radius (default inf) and tolerance (default 1e-5).
+
+    Raises:
+        ValueError: if max_steps < 1; from `params`, if epsilon, radius or tolerance is not > 0.
+    """
+
+    def objective(params: Params, features, report) -> Objective:
+        loss = randomized_label_loss(link, jnp.asarray(params.epsilon, features.dtype))
+        return likelihood_objective(features, report.astype(features.dtype), loss)
+
+    return full_batch_estimator(
+        randomized_params,
+        randomized_labels_guarantee,
+        report_randomized,
+        objective,
+        zero_sum=zero_sum,
+        optimizer=optimizer,
+        max_steps=max_steps,
+    )

@@ -1,0 +1,28 @@
+"""Errors of an estimate."""
+
+import jax
+import jax.numpy as jnp
+
+
+def l2_error(theta: jax.Array, parameter: jax.Array) -> jax.Array:
+    """|theta - parameter|, in the units of the parameter ([dim], [dim] float -> [] float)."""
+    return jnp.linalg.norm(theta - parameter)
+
+
+def semi_norm_error(theta: jax.Array, parameter: jax.Array, features: jax.Array, ridge: jax.Array) -> jax.Array:
+    """Error in the semi-norm of Sigma_D + ridge I, Sigma_D = X^T X / num_samples: root mean square error of margins.
+
+    Args:
+        theta: [dim] float, the estimate.
+        parameter: [dim] float, the truth.
+        features: [num_samples, dim] float.
+        ridge: [] float >= 0, lambda.
+
+    Returns:
+        [] float >= 0.
+
+    Source: DP-Reward, Theorems 3.1 and 4.2.
+    """
+    difference = theta - parameter
+    margins = features @ difference
+    return jnp.sqrt(jnp.mean(margins**2) + ridge * (difference @ difference))

@@ -1,0 +1,157 @@
+"""Full-batch objectives: mean negative log likelihoods with value, gradient and curvature in one pass over the data.
+
+All of them see a parameter only through the margins `features @ theta`. Values are means over samples.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.preferences import Link
+
+
+class Evaluation(NamedTuple):
+    """An objective at a point.
+
+    Attributes:
+        value: [] float.
+        magnitude: [] float, mean size of the terms that the value sums: its rounding error is relative to this.
+        gradient: [dim] float.
+        hessian: [dim, dim] float; indefinite where the loss is not convex.
+    """
+
+    value: jax.Array
+    magnitude: jax.Array
+    gradient: jax.Array
+    hessian: jax.Array
+
+
+Objective = Callable[[jax.Array], Evaluation]
+
+
+class Loss(NamedTuple):
+    """One sample's negative log likelihood as a function of its margin and its target, elementwise.
+
+    Attributes:
+        value: (margins, targets) -> losses.
+        slope: (margins, targets) -> derivative in the margin.
+        curvature: (margins, targets) -> second derivative in the margin.
+    """
+
+    value: Callable[[jax.Array, jax.Array], jax.Array]
+    slope: Callable[[jax.Array, jax.Array], jax.Array]
+    curvature: Callable[[jax.Array, jax.Array], jax.Array]
+
+
+def label_loss(link: Link) -> Loss:
+    """-[y log F(z) + (1 - y) log F(-z)], linear in the target y: a label, or a de-biased report outside [0, 1].
+
+    Source: DP-Reward, eq. (8) for labels; eq. (4)-(5) divided by 2 sigma(epsilon) - 1 for de-biased reports.
+    """
+    return Loss(
+        value=lambda z, y: -(y * link.log_cdf(z) + (1 - y) * link.log_cdf(-z)),
+        slope=lambda z, y: -(y * link.slope(z) - (1 - y) * link.slope(-z)),
+        curvature=lambda z, y: y * link.curvature(z) + (1 - y) * link.curvature(-z),
+    )
+
+
+def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
+    """The likelihood of a randomized label, -log[2 P(z)] / (2p - 1)^2 for y = 1 and mirrored for y = 0.
+
+    P(z) = p F(z) + (1 - p) F(-z) = [1 + (2p - 1) (F(z) - F(-z))] / 2 is the probability of the report 1, and
+    p = sigmoid(epsilon). The constant and the factor keep value, slope and curvature at the scale of the label loss for
+    every epsilon, where float32 resolves them.
+
+    Args:
+        link: the preference model F.
+        epsilon: [] float > 0, budget of the randomized response.
+
+    Returns:
+        The loss. It is not convex in general.
+
+    Source: DP-Reward, eq. (3).
+    """
+    log_truth, log_lie = jax.nn.log_sigmoid(epsilon), jax.nn.log_sigmoid(-epsilon)
+    gain = jnp.tanh(epsilon / 2)  # 2p - 1
+
+    def log_report(z):  # log 2 P(z): precise near 0 by log1p, and in the left tail by logaddexp
+        excess = gain * (link.cdf(z) - link.cdf(-z))
+        tail = jnp.logaddexp(link.log_cdf(z) + log_truth, link.log_cdf(-z) + log_lie) + jnp.log(2.0).astype(z.dtype)
+        return jnp.where(excess > -0.5, jnp.log1p(jnp.maximum(excess, -0.5)), tail)
+
+    def ratio(z):  # F(z) / P(z)
+        return 2 * jnp.exp(link.log_cdf(z) - log_report(z))
+
+    def report_slope(z):  # d/dz log_report / gain^2, with F' = F slope
+        return link.slope(z) * ratio(z) / gain
+
+    def report_curvature(z):  # -d^2/dz^2 log_report / gain^2, with F'' = F (slope^2 - curvature)
+        return (link.slope(z) * ratio(z)) ** 2 - (link.slope(z) ** 2 - link.curvature(z)) * ratio(z) / gain
+
+    return Loss(
+        value=lambda z, y: -(y * log_report(z) + (1 - y) * log_report(-z)) / gain**2,
+        slope=lambda z, y: -(y * report_slope(z) - (1 - y) * report_slope(-z)),
+        curvature=lambda z, y: y * report_curvature(z) + (1 - y) * report_curvature(-z),
+    )
+
+
+def likelihood_objective(features: jax.Array, targets: jax.Array, loss: Loss) -> Objective:
+    """Mean loss over samples.
+
+    Args:
+        features: [num_samples, dim] float.
+        targets: [num_samples] float.
+        loss: of one sample.
+
+    Returns:
+        theta [dim] -> Evaluation.
+    """
+    columns = features.T  # samples on the fast axis: three times faster for small dim on CPU
+
+    def evaluate(theta: jax.Array) -> Evaluation:
+        margins = theta @ columns
+        count = features.shape[0]
+        losses = loss.value(margins, targets)
+        return Evaluation(
+            value=jnp.mean(losses),
+            magnitude=jnp.mean(jnp.abs(losses)),
+            gradient=columns @ loss.slope(margins, targets) / count,
+            hessian=(columns * loss.curvature(margins, targets)[None, :]) @ columns.T / count,
+        )
+
+    return evaluate
+
+
+def statistic_objective(features: jax.Array, statistic: jax.Array, regularization: jax.Array) -> Objective:
+    """Mean logistic loss in which labels enter only through their sufficient statistic S = sum_i y_i x_i.
+
+    (1/n) sum_i log(1 + exp(x_i . theta)) - S . theta / n + (beta / 2n) |theta|^2. It is convex for every real S: true
+    labels, de-biased reports or a statistic with noise added.
+
+    Args:
+        features: [num_samples, dim] float.
+        statistic: [dim] float, S or an unbiased version of it.
+        regularization: [] float >= 0, beta in the scale of the sum over samples.
+
+    Returns:
+        theta [dim] -> Evaluation, with the exact Hessian.
+    """
+    columns = features.T
+    count = features.shape[0]
+
+    def evaluate(theta: jax.Array) -> Evaluation:
+        margins = theta @ columns
+        probabilities = jax.nn.sigmoid(margins)
+        weights = probabilities * (1 - probabilities)
+        linear, ridge = statistic / count, regularization / count
+        loss, label, penalty = jnp.mean(jax.nn.softplus(margins)), linear @ theta, ridge / 2 * (theta @ theta)
+        return Evaluation(
+            value=loss - label + penalty,
+            magnitude=loss + jnp.abs(label) + penalty,
+            gradient=columns @ probabilities / count - linear + ridge * theta,
+            hessian=(columns * weights[None, :]) @ columns.T / count + ridge * jnp.eye(theta.shape[0], dtype=theta.dtype),
+        )
+
+    return evaluate

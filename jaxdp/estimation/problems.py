@@ -1,0 +1,132 @@
+"""Problems that estimators are run on: DP-Reward's synthetic rewards, and a user's own comparisons."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.estimation.metrics import l2_error, semi_norm_error
+from jaxdp.estimation.solver import Estimate
+from jaxdp.learner import Problem, Sample, scalar_leaf
+from jaxdp.preferences import ComparisonTable, Link, gaussian_comparisons, logistic
+from jaxdp.validation import check_at_least, check_choice, check_count
+
+KNOWLEDGE = ("radius", "feature_norm")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class GaussianParams:
+    """What a sweep may vary: ridge, [] float >= 0, the lambda of the semi-norm Sigma_D + lambda I."""
+
+    ridge: jax.Array | np.ndarray
+
+
+def gaussian_rewards(
+    *,
+    num_samples: int,
+    dim: int,
+    link: Link = logistic,
+    feature_norm: float | None = None,
+    parameter_norm: float | None = None,
+    zero_sum: bool = False,
+    known: tuple[str, ...] = KNOWLEDGE,
+) -> Problem:
+    """Comparisons of actions with Gaussian features under a Gaussian reward parameter, a fresh one for every seed.
+
+    Source: DP-Reward, section 6.  Deviations: features and parameter can be clipped, and the parameter centred.
+
+    Args:
+        num_samples: comparisons, >= 1.
+        dim: number of features, >= 1.
+        link: preference model F.
+        feature_norm: L, features of actions are shrunk to this norm; None leaves them unbounded, and L is the largest.
+        parameter_norm: B, the parameter is shrunk to this norm; None leaves it.
+        zero_sum: centre the parameter.
+        known: what the analyst is told: "radius" (the parameter's norm) and "feature_norm" (L).
+
+    Returns:
+        A problem with metrics `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each [].
+
+    Raises:
+        ValueError: if a count is < 1, a norm is not > 0, or a name in `known` is unknown; from `params`, if ridge < 0.
+    """
+    check_count("num_samples", num_samples)
+    check_count("dim", dim)
+    for name in known:
+        check_choice("known", name, KNOWLEDGE)
+
+    def params(*, ridge: float = 0.0) -> GaussianParams:
+        return GaussianParams(ridge=scalar_leaf(check_at_least("ridge", ridge, 0.0)))
+
+    def sample(key, params: GaussianParams) -> Sample:
+        del params
+        data = gaussian_comparisons(
+            key,
+            num_samples=num_samples,
+            dim=dim,
+            link=link,
+            feature_norm=feature_norm,
+            parameter_norm=parameter_norm,
+            zero_sum=zero_sum,
+        )
+        knowledge = {"radius": jnp.linalg.norm(data.parameter), "feature_norm": data.feature_norm}
+        return Sample(data.features, data.labels, data.parameter, {name: knowledge[name] for name in known})
+
+    def metrics(params: GaussianParams, sample: Sample, estimate: Estimate):
+        ridge = jnp.asarray(params.ridge, sample.features.dtype)
+        return {
+            "l2_error": l2_error(estimate.theta, sample.truth),
+            "semi_norm_error": semi_norm_error(estimate.theta, sample.truth, sample.features, ridge),
+            "certificate": estimate.certificate,
+            "steps": estimate.steps,
+            "converged": estimate.converged,
+        }
+
+    names = ("l2_error", "semi_norm_error", "certificate", "steps", "converged")
+    return Problem(params, sample, metrics, {name: () for name in names}, {})
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class TableParams:
+    """The data: features [num_comparisons, num_items] float, public; labels [num_comparisons] int32, private."""
+
+    features: jax.Array | np.ndarray
+    labels: jax.Array | np.ndarray
+
+
+def comparison_table(table: ComparisonTable) -> Problem:
+    """A user's own comparisons; only the estimators' randomness varies over seeds.
+
+    Args:
+        table: who was compared with whom, and who won.
+
+    Returns:
+        A problem with metrics `ability` ([item], the estimate with mean zero), `rank` ([item], 1 is best),
+        `certificate`, `steps` and `converged`, each [].
+    """
+    features, labels = table.design()
+    data = TableParams(features=features.astype(scalar_leaf(0.0).dtype), labels=labels)
+
+    def params() -> TableParams:
+        return data  # the same arrays at every grid point, so that a sweep holds them once
+
+    def sample(key, params: TableParams) -> Sample:
+        del key
+        return Sample(jnp.asarray(params.features), jnp.asarray(params.labels), None, {})
+
+    def metrics(params: TableParams, sample: Sample, estimate: Estimate):
+        del params, sample
+        ability = estimate.theta - jnp.mean(estimate.theta)
+        return {
+            "ability": ability,
+            "rank": jnp.argsort(jnp.argsort(-ability)) + 1,
+            "certificate": estimate.certificate,
+            "steps": estimate.steps,
+            "converged": estimate.converged,
+        }
+
+    dims = {"ability": ("item",), "rank": ("item",), "certificate": (), "steps": (), "converged": ()}
+    return Problem(params, sample, metrics, dims, {"item": list(table.items)})

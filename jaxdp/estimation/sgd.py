@@ -1,0 +1,273 @@
+"""One-pass stochastic gradient descent, from labels in the clear or from randomized ones."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxdp.estimation.constraints import center, project
+from jaxdp.estimation.maximum_likelihood import (
+    clear_labels_guarantee,
+    randomized_labels_guarantee,
+    report_clear,
+    report_randomized,
+)
+from jaxdp.estimation.objectives import label_loss
+from jaxdp.estimation.solver import Estimate
+from jaxdp.learner import Estimator, Guarantee, scalar_leaf
+from jaxdp.mechanisms import debias_labels
+from jaxdp.preferences import Link, logistic
+from jaxdp.validation import check_above, check_choice, check_epsilon
+
+STEP_SIZES = ("constant", "inverse_time")
+AVERAGES = ("none", "all", "last_half")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """What a sweep may vary.
+
+    Attributes:
+        epsilon: [] float > 0, budget of the randomized response; infinity reports the labels themselves.
+        radius: [] float > 0, bound B on the parameter's norm; infinity is no projection.
+        learning_rate: [] float > 0, the constant step size.
+        coverage: [] float > 0, kappa, smallest eigenvalue of the covariance of the differential features.
+        feature_norm: [] float > 0, L, bound on an action's feature norm; a differential feature is within 2 L.
+    """
+
+    epsilon: jax.Array | np.ndarray
+    radius: jax.Array | np.ndarray
+    learning_rate: jax.Array | np.ndarray
+    coverage: jax.Array | np.ndarray
+    feature_norm: jax.Array | np.ndarray
+
+
+def one_pass(
+    features: jax.Array,
+    slope: Callable[[jax.Array, jax.Array], jax.Array],
+    targets: jax.Array,
+    drift: Callable[[jax.Array], jax.Array] | None,
+    optimizer: optax.GradientTransformation,
+    radius: jax.Array,
+    *,
+    zero_sum: bool,
+    average: str,
+) -> Estimate:
+    """Visits every sample once, in order: theta <- P(theta + optimizer(gradient)), from zero.
+
+    Args:
+        features: [num_samples, dim] float.
+        slope: (margin, target) -> derivative of one sample's loss in its margin, [] float.
+        targets: [num_samples] float.
+        drift: theta -> [dim], added to every gradient; None is zero.
+        optimizer: turns gradients into steps.
+        radius: [] float > 0, of the ball that iterates are projected on; infinity is no bound.
+        zero_sum: constrain the components' sum to zero.
+        average: "none" (the last iterate), "all", or "last_half" (the last ceil(n / 2) iterates).
+
+    Returns:
+        The estimate, without a certificate.
+    """
+    num_samples, dim = features.shape
+    first_averaged = {"none": num_samples - 1, "all": 0, "last_half": num_samples // 2}[average]
+
+    def step(carry, sample):
+        theta, optimizer_state = carry
+        feature, target = sample
+        gradient = slope(feature @ theta, target) * feature
+        if drift is not None:
+            gradient = gradient + drift(theta)
+        updates, optimizer_state = optimizer.update(gradient, optimizer_state, theta)
+        theta = project(optax.apply_updates(theta, updates), radius, zero_sum=zero_sum)
+        return theta, optimizer_state
+
+    def averaged_step(carry, sample):
+        inner, total = carry
+        inner = step(inner, sample)
+        return (inner, total + inner[0]), None
+
+    theta = jnp.zeros(dim, features.dtype)
+    burn_in = (features[:first_averaged], targets[:first_averaged])
+    kept = (features[first_averaged:], targets[first_averaged:])
+    carry, _ = jax.lax.scan(lambda c, s: (step(c, s), None), (theta, optimizer.init(theta)), burn_in)
+    (_, total), _ = jax.lax.scan(averaged_step, (carry, theta), kept)
+    return Estimate(
+        theta=total / (num_samples - first_averaged),
+        certificate=jnp.asarray(jnp.inf, features.dtype),
+        steps=jnp.int32(num_samples),
+        converged=jnp.asarray(False),
+    )
+
+
+def step_schedule(params: Params, step_size: str, link: Link, dtype) -> optax.ScalarOrSchedule:
+    """The step size of SGD as an Optax schedule.
+
+    "constant" is the learning rate. "inverse_time" is 1 / (gamma_eps kappa t) at step t = 1, 2, ..., where gamma is the
+    link's least curvature on |z| <= 2 L B and gamma_eps = (2 sigmoid(epsilon) - 1) gamma is that of the de-biased loss.
+
+    Source: DP-Reward, Theorem 4.5 as its proof has it (the statement drops the t and the epsilon).
+    """
+    if step_size == "constant":
+        return jnp.asarray(params.learning_rate, dtype)
+    curvature = link.curvature(2 * jnp.asarray(params.feature_norm, dtype) * jnp.asarray(params.radius, dtype))
+    strong_convexity = jnp.tanh(jnp.asarray(params.epsilon, dtype) / 2) * curvature * jnp.asarray(params.coverage, dtype)
+    return lambda count: 1 / (strong_convexity * (count + 1).astype(dtype))
+
+
+def one_pass_estimator(
+    params: Callable[..., Params],
+    guarantee: Callable[..., Guarantee],
+    privatize: Callable[..., jax.Array],
+    *,
+    link: Link,
+    step_size: str,
+    average: str,
+    zero_sum: bool,
+    optimizer: optax.GradientTransformation | None,
+) -> Estimator:
+    """SGD on the de-biased loss of reports that are randomized at `params.epsilon`; infinity is labels in the clear."""
+    check_choice("step_size", step_size, STEP_SIZES)
+    check_choice("average", average, AVERAGES)
+    loss = label_loss(link)
+
+    def checked_params(**values) -> Params:
+        point = params(**values)
+        if step_size == "inverse_time":
+            for name in ("radius", "coverage", "feature_norm"):
+                if not np.isfinite(getattr(point, name)):
+                    raise ValueError(f"{name} must be finite for step_size='inverse_time', got {getattr(point, name)}")
+        return point
+
+    def fit(key, params: Params, features, report) -> Estimate:
+        del key
+        dtype = features.dtype
+        gain = jnp.tanh(jnp.asarray(params.epsilon, dtype) / 2)  # 2p - 1
+        return one_pass(
+            center(features) if zero_sum else features,
+            lambda margin, target: gain * loss.slope(margin, target),
+            debias_labels(report, params.epsilon).astype(dtype),
+            None,
+            optimizer or optax.sgd(step_schedule(params, step_size, link, dtype)),
+            jnp.asarray(params.radius, dtype),
+            zero_sum=zero_sum,
+            average=average,
+        )
+
+    return Estimator(functools.wraps(params)(checked_params), guarantee, privatize, fit)
+
+
+def randomized_params(
+    *,
+    epsilon: float,
+    radius: float = np.inf,
+    learning_rate: float = 0.1,
+    coverage: float = np.inf,
+    feature_norm: float = np.inf,
+) -> Params:
+    """Validates one grid point; see the attributes of `Params`."""
+    return Params(
+        epsilon=scalar_leaf(check_epsilon(epsilon)),
+        radius=scalar_leaf(check_above("radius", radius, 0.0)),
+        learning_rate=scalar_leaf(check_above("learning_rate", learning_rate, 0.0)),
+        coverage=scalar_leaf(check_above("coverage", coverage, 0.0)),
+        feature_norm=scalar_leaf(check_above("feature_norm", feature_norm, 0.0)),
+    )
+
+
+def clear_params(
+    *, radius: float = np.inf, learning_rate: float = 0.1, coverage: float = np.inf, feature_norm: float = np.inf
+) -> Params:
+    """As `randomized_params`, for labels in the clear."""
+    return randomized_params(
+        epsilon=np.inf, radius=radius, learning_rate=learning_rate, coverage=coverage, feature_norm=feature_norm
+    )
+
+
+def sgd(
+    *,
+    link: Link = logistic,
+    step_size: str = "constant",
+    average: str = "last_half",
+    zero_sum: bool = False,
+    optimizer: optax.GradientTransformation | None = None,
+) -> Estimator:
+    """One pass of projected SGD over labels in the clear: the non-private baseline of `sgd_rr`.
+
+    Privacy: none.
+    Source: DP-Reward, section 6.  Deviations: averaging is offered, and on by default: with a constant step the last
+        iterate's error does not fall with n.
+
+    Args:
+        link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
+        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma kappa t).
+        average: "none" (last iterate), "all" or "last_half" of the iterates.
+        zero_sum: constrain sum(theta) = 0.
+        optimizer: an Optax optimiser in place of SGD with that step size.
+
+    Returns:
+        An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}, in the order
+        given. Its `params` take radius (default inf), learning_rate (0.1), and for "inverse_time" coverage kappa and
+        feature_norm L.
+
+    Raises:
+        ValueError: if step_size or average is unknown; from `params`, if a value is not > 0, or not finite where
+            "inverse_time" needs it.
+    """
+    return one_pass_estimator(
+        clear_params,
+        clear_labels_guarantee,
+        report_clear,
+        link=link,
+        step_size=step_size,
+        average=average,
+        zero_sum=zero_sum,
+        optimizer=optimizer,
+    )
+
+
+def sgd_rr(
+    *,
+    link: Link = logistic,
+    step_size: str = "constant",
+    average: str = "last_half",
+    zero_sum: bool = False,
+    optimizer: optax.GradientTransformation | None = None,
+) -> Estimator:
+    """One pass of projected SGD on the de-biased loss of randomized labels.
+
+    The gradient of sample t is (2p - 1) [F(x.theta) - ybar] x for the logistic link, with ybar the unbiased label and
+    p = sigmoid(epsilon): (2p - 1) times the clear gradient in expectation, and at most 2 L p in norm.
+
+    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. Each label is reported once by
+        randomized response.
+    Source: DP-Reward, eq. (10), Theorem 4.5, Algorithm 1.  Deviations: the "inverse_time" step is 1/(gamma_eps kappa t),
+        as the proof has it; averaging is offered, and on by default.
+
+    Args:
+        link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
+        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t).
+        average: "none" (last iterate), "all" or "last_half" of the iterates.
+        zero_sum: constrain sum(theta) = 0.
+        optimizer: an Optax optimiser in place of SGD with that step size.
+
+    Returns:
+        An estimator as `sgd`. Its `params` take epsilon as well.
+
+    Raises:
+        ValueError: as `sgd`, and from `params` if epsilon is not > 0.
+    """
+    return one_pass_estimator(
+        randomized_params,
+        randomized_labels_guarantee,
+        report_randomized,
+        link=link,
+        step_size=step_size,
+        average=average,
+        zero_sum=zero_sum,
+        optimizer=optimizer,
+    )

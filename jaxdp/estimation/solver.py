@@ -1,0 +1,91 @@
+"""The one full-batch loop: an Optax optimiser, a projection, and a certificate that says when to stop."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxdp.estimation.constraints import center, project
+from jaxdp.estimation.newton import newton_on_ball
+from jaxdp.estimation.objectives import Objective
+
+
+class Estimate(NamedTuple):
+    """What an estimator returns.
+
+    Attributes:
+        theta: [dim] float, the estimate.
+        certificate: [] float >= 0, norm of the projected gradient |theta - P(theta - gradient)| of the mean objective at
+            theta; zero exactly at a stationary point of the constrained problem. Infinity where the algorithm (one-pass
+            SGD) has no certificate.
+        steps: [] int32, gradient evaluations used.
+        converged: [] bool, whether the certificate is within the tolerance that was asked for.
+    """
+
+    theta: jax.Array
+    certificate: jax.Array
+    steps: jax.Array
+    converged: jax.Array
+
+
+def minimize(
+    objective: Objective,
+    *,
+    dim: int,
+    radius: jax.Array,
+    tolerance: jax.Array,
+    zero_sum: bool = False,
+    optimizer: optax.GradientTransformation | None = None,
+    max_steps: int,
+) -> Estimate:
+    """Minimises over the ball, from zero, until the projected gradient is within the tolerance.
+
+    Args:
+        objective: theta [dim] -> Evaluation.
+        dim: number of parameters.
+        radius: [] float > 0, of the ball; infinity is no bound. Its dtype is the solver's.
+        tolerance: [] float > 0, on the projected-gradient norm.
+        zero_sum: constrain the components' sum to zero.
+        optimizer: proposes steps from the gradient; iterates are projected after each. None is Newton's method on the
+            ball, which reads the whole evaluation.
+        max_steps: gradient evaluations at most.
+
+    Returns:
+        The first iterate whose certificate is within the tolerance, or after max_steps the one with the smallest.
+    """
+    optimizer = optax.with_extra_args_support(optimizer or newton_on_ball(radius, zero_sum=zero_sum))
+
+    def evaluate(theta):
+        evaluation = objective(theta)
+        if zero_sum:
+            evaluation = evaluation._replace(gradient=center(evaluation.gradient))
+        moved = project(theta - evaluation.gradient, radius, zero_sum=zero_sum)
+        return evaluation, jnp.linalg.norm(theta - moved)
+
+    class Loop(NamedTuple):
+        theta: jax.Array
+        optimizer_state: optax.OptState
+        best: Estimate
+
+    def unfinished(loop: Loop):
+        return ~loop.best.converged & (loop.best.steps < max_steps)
+
+    def step(loop: Loop) -> Loop:
+        evaluation, certificate = evaluate(loop.theta)
+        closer = certificate <= loop.best.certificate
+        best = Estimate(
+            theta=jnp.where(closer, loop.theta, loop.best.theta),
+            certificate=jnp.where(closer, certificate, loop.best.certificate),
+            steps=loop.best.steps + 1,
+            converged=certificate <= tolerance,
+        )
+        updates, optimizer_state = optimizer.update(
+            evaluation.gradient, loop.optimizer_state, loop.theta, value=evaluation.value, evaluation=evaluation
+        )
+        theta = project(optax.apply_updates(loop.theta, updates), radius, zero_sum=zero_sum)
+        return Loop(theta, optimizer_state, best)
+
+    start = jnp.zeros(dim, radius.dtype)
+    unknown = Estimate(start, jnp.asarray(jnp.inf, radius.dtype), jnp.int32(0), jnp.asarray(False))
+    return jax.lax.while_loop(unfinished, step, Loop(start, optimizer.init(start), unknown)).best

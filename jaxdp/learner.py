@@ -1,0 +1,269 @@
+"""The vocabulary: what a learner, an environment, an offline estimator and a privacy claim are.
+
+An algorithm is a NamedTuple of pure functions, made by a factory whose arguments fix shapes and loop bounds. What a sweep
+may vary (epsilon, a learning rate) is a leaf of the algorithm's frozen `Params` dataclass, registered as a pytree, so
+that one compiled program serves every value. Conventions, everywhere:
+
+* **Keys come first and are never defaulted, stored or reused.** A function that needs no key takes it and ignores it.
+* **The trust boundary is in the types.** `act` sees `State.public` only; `update` sees what `privatize` returned only.
+* **`epsilon=inf` is the non-private algorithm**, in the same compiled program.
+* **`params(**values)` runs on the host**: it takes one grid point of plain numbers, validates it, and calibrates noise
+  in float64. Nothing solves for a noise scale inside a compiled loop.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxdp.validation import check_at_least, check_choice, check_epsilon
+
+TRUST_MODELS = ("central", "local", "shuffle", "joint")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """What is claimed: (epsilon, delta)-differential privacy for one privacy unit, and why.
+
+    Attributes:
+        epsilon: privacy budget, in (0, inf]; infinity claims nothing.
+        delta: failure mass, in [0, 1).
+        rho: zero-concentrated DP cost where that is the native claim, > 0; else None.
+        trust_model: "central" (a curator sees the data), "local" (only the user does), "shuffle" or "joint".
+        privacy_unit: whose data one unit of budget protects, for example "one label".
+        adjacency: how neighbouring inputs differ.
+        argument: one sentence, why the claim holds.
+
+    >>> rr = Guarantee(epsilon=0.5, trust_model="local", privacy_unit="one label", argument="randomized response")
+    >>> rr.compose(rr).epsilon
+    1.0
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    rho: float | None = None
+    trust_model: str
+    privacy_unit: str
+    adjacency: str = "replace-one"
+    argument: str
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"delta must be in [0, 1), got {self.delta}")
+        if self.rho is not None:
+            check_at_least("rho", self.rho, 0.0)
+        check_choice("trust_model", self.trust_model, TRUST_MODELS)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether anything is claimed at all."""
+        return math.isfinite(self.epsilon)
+
+    def compose(self, other: "Guarantee") -> "Guarantee":
+        """The guarantee of releasing both results: epsilons and deltas add, and so do rhos where both have one.
+
+        Args:
+            other: the guarantee of the other release, on the same data.
+
+        Returns:
+            The guarantee of the pair, by basic (adaptive) composition. A sum of deltas that reaches 1 claims nothing:
+            its epsilon is infinite.
+
+        Raises:
+            ValueError: if the two differ in trust model, privacy unit or adjacency.
+
+        Source: Dwork & Roth (2014), Theorem 3.16; Bun & Steinke (2016), Lemma 1.7 for rho.
+        """
+        for name in ("trust_model", "privacy_unit", "adjacency"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                raise ValueError(f"{name} must be the same to compose two guarantees, got {mine!r} and {theirs!r}")
+        delta = self.delta + other.delta
+        return dataclasses.replace(
+            self,
+            epsilon=self.epsilon + other.epsilon if delta < 1 else math.inf,
+            delta=delta if delta < 1 else 0.0,
+            rho=None if self.rho is None or other.rho is None else self.rho + other.rho,
+            argument=f"basic composition of: {self.argument}; {other.argument}",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The claim as plain values, for provenance; infinity is the string "inf", which every JSON reader takes."""
+        return {
+            name: "inf" if isinstance(value, float) and math.isinf(value) else value
+            for name, value in dataclasses.asdict(self).items()
+        }
+
+
+class State(NamedTuple):
+    """A learner's memory, split at the trust boundary.
+
+    Attributes:
+        private: what the curator knows and nobody may see (true counts, partial noise sums). In the shuffle model, the
+            shuffler's memory.
+        public: what has been released. `act` and `privatize` see this half only. `private` reacts to a release at the
+            start of the next `update`, so that a transcript can be replayed by substituting recorded `public` states.
+    """
+
+    private: Any
+    public: Any
+
+
+class BlockPlan(NamedTuple):
+    """The next actions, round by round, if the learner does not change its mind.
+
+    Attributes:
+        actions: pytree of [block_length, ...] arrays.
+        length: [] int32, how many of them are planned; the rest is padding.
+    """
+
+    actions: Any
+    length: jax.Array
+
+
+class CountPlan(NamedTuple):
+    """How often each action is played next, if the learner does not change its mind; order is immaterial.
+
+    Attributes:
+        counts: [num_actions] integers.
+    """
+
+    counts: jax.Array
+
+
+class LearnerBulk(NamedTuple):
+    """Many rounds at once, for learners that change what they play rarely. The learner never holds the environment.
+
+    Attributes:
+        plan: (key, params, public, limit) -> BlockPlan or CountPlan: what will be played in at most `limit` rounds.
+        privatize: (key, params, public, plan, feedback) -> report: as `Learner.privatize`, for the whole plan.
+        absorb: (key, params, state, plan, report) -> (State, rounds_used): cuts a block at the first round at which the
+            learner would have changed its mind. Random words are keyed by the round, so that a run in blocks equals the
+            run round by round bit for bit; counts agree in distribution.
+    """
+
+    plan: Callable[..., BlockPlan | CountPlan]
+    privatize: Callable[..., Any]
+    absorb: Callable[..., tuple[State, jax.Array]]
+
+
+class Learner(NamedTuple):
+    """An online algorithm: a handful of pure functions, written for one lane.
+
+    Attributes:
+        params: (**values) -> Params. On the host: one grid point; validates, calibrates in float64.
+        guarantee: (**values) -> Guarantee. On the host: what is claimed for these values.
+        init: (key, params) -> State.
+        act: (key, params, public, context) -> action. Sees released state only, so a play is post-processing.
+        privatize: (key, params, public, context, action, feedback) -> report. Everything the curator may see: in the
+            central model (action, feedback), with noise added where `update` writes `public`; in the local model only
+            what leaves the user's device.
+        update: (key, params, state, report) -> State. Sees the report and nothing else.
+        done: (params, public) -> bool, for problems with a stopping time; else None.
+        bulk: many rounds at once, or None.
+        horizon: the horizon that shapes or constants need, or None; a simulator refuses another.
+    """
+
+    params: Callable[..., Any]
+    guarantee: Callable[..., Guarantee]
+    init: Callable[..., State]
+    act: Callable[..., Any]
+    privatize: Callable[..., Any]
+    update: Callable[..., State]
+    done: Callable[..., jax.Array] | None = None
+    bulk: LearnerBulk | None = None
+    horizon: int | None = None
+
+
+class EnvironmentBulk(NamedTuple):
+    """How an environment answers many rounds at once.
+
+    Attributes:
+        block: (key, params, world, actions) -> (world, feedback, outcomes), one entry per round of the block.
+        tally: (key, params, world, counts) -> (world, feedback totals, outcome totals), for counts of actions.
+    """
+
+    block: Callable[..., tuple[Any, Any, Any]] | None = None
+    tally: Callable[..., tuple[Any, Any, Any]] | None = None
+
+
+class Environment(NamedTuple):
+    """What a learner plays against. Its keys are never the learner's: every learner meets the same world.
+
+    Attributes:
+        params: (**values) -> Params. On the host, as for a learner.
+        init: (key, params) -> World.
+        context: (key, params, world) -> Context, or None where the problem has no contexts.
+        feedback: (key, params, world, action) -> (World, feedback, outcome). `outcome` is a small dict of scalars that
+            are summed over rounds, at least `pseudo_regret`. A full-information feedback must not depend on the action.
+        summary: (params, world) -> dict of metrics in hindsight, read at checkpoints; or None.
+        bulk: many rounds at once, or None.
+    """
+
+    params: Callable[..., Any]
+    init: Callable[..., Any]
+    context: Callable[..., Any] | None
+    feedback: Callable[..., tuple[Any, Any, Mapping[str, jax.Array]]]
+    summary: Callable[..., Mapping[str, jax.Array]] | None = None
+    bulk: EnvironmentBulk | None = None
+
+
+class Estimator(NamedTuple):
+    """An offline algorithm: labels in, one estimate out.
+
+    Attributes:
+        params: (**values) -> Params. On the host, as for a learner.
+        guarantee: (**values) -> Guarantee. On the host: what is claimed for these values.
+        privatize: (key, params, features, labels) -> report. What the curator (local model) or the public (central
+            model) may see of the labels. Features are public.
+        fit: (key, params, features, report) -> estimate. Post-processing of the report and the public features.
+    """
+
+    params: Callable[..., Any]
+    guarantee: Callable[..., Guarantee]
+    privatize: Callable[..., Any]
+    fit: Callable[..., Any]
+
+
+class Problem(NamedTuple):
+    """What an estimator is run on: draws a data set, and measures an estimate against the truth.
+
+    Attributes:
+        params: (**values) -> Params. On the host, as for an estimator.
+        sample: (key, params) -> Sample. Its key is never the estimator's: every estimator meets the same data.
+        metrics: (params, sample, estimate) -> dict of arrays.
+        dims: names of the dimensions of each metric, for labelling.
+        coords: values along those dimensions, where they have any.
+    """
+
+    params: Callable[..., Any]
+    sample: Callable[..., "Sample"]
+    metrics: Callable[..., Mapping[str, jax.Array]]
+    dims: Mapping[str, tuple[str, ...]]
+    coords: Mapping[str, Any]
+
+
+class Sample(NamedTuple):
+    """One data set.
+
+    Attributes:
+        features: [num_samples, ...] float, public.
+        labels: [num_samples] int, private.
+        truth: what the labels were drawn from, or None; metrics alone read it.
+        known: what the analyst knows of the problem beforehand, by the name of the `Params` field that it replaces (the
+            radius that contains the truth, a bound on the features).
+    """
+
+    features: jax.Array
+    labels: jax.Array
+    truth: Any
+    known: Mapping[str, jax.Array]
+
+
+def scalar_leaf(value: float) -> np.ndarray:
+    """A host number as a `Params` leaf: a NumPy scalar array of JAX's default float type, rounded to nearest."""
+    return np.asarray(value, dtype=jax.dtypes.canonicalize_dtype(float))

@@ -1,0 +1,54 @@
+"""What every traced mechanism does with its arguments: explicit dtypes, and the checks that tracing allows."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike, DTypeLike
+
+from jaxdp.validation import check_above
+
+Scalar = float | np.floating | np.integer | jax.Array
+
+
+def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) -> jax.Array:
+    """Returns value as a floating scalar of dtype (by default its own, or JAX's default for a Python number).
+
+    A Python or NumPy number is checked to be > 0. A JAX array is not: it may be traced, and reading it would wait for
+    the device.
+
+    Raises:
+        ValueError: if value is not a scalar, or is a number which is not > 0.
+    """
+    if jnp.ndim(value) != 0:
+        raise ValueError(f"{name} must be a scalar (jax.vmap over it for several), got shape {jnp.shape(value)}")
+    if not isinstance(value, jax.Array):
+        check_above(name, float(value), 0.0)
+    if dtype is None and not jnp.issubdtype(jnp.result_type(value), jnp.floating):
+        dtype = jnp.result_type(float)
+    return jnp.asarray(value, dtype)
+
+
+def float_array(name: str, values: ArrayLike) -> jax.Array:
+    """Returns values as a JAX array.
+
+    Raises:
+        ValueError: if its dtype is not floating.
+    """
+    array = jnp.asarray(values)
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        raise ValueError(f"{name} must be floats, got dtype {array.dtype}: convert it, e.g. by astype(jnp.float32)")
+    return array
+
+
+def label_array(name: str, labels: ArrayLike, num_labels: int) -> jax.Array:
+    """Returns labels as a JAX array.
+
+    Raises:
+        ValueError: if its dtype is not an integer one that can hold num_labels - 1.
+    """
+    array = jnp.asarray(labels)
+    if not jnp.issubdtype(array.dtype, jnp.integer):
+        raise ValueError(f"{name} must be integers, got dtype {array.dtype}")
+    if num_labels - 1 > jnp.iinfo(array.dtype).max:
+        raise ValueError(f"{name} must have a dtype that holds num_labels - 1 = {num_labels - 1}, got {array.dtype}")
+    return array

@@ -1,0 +1,185 @@
+"""Randomized response: a label or a bounded scalar leaves the user's device only after randomization."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxdp.mechanisms._arrays import Scalar, float_array, label_array, positive_scalar
+from jaxdp.validation import check_count
+
+
+def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, num_labels: int = 2) -> jax.Array:
+    """Keeps each label with probability e^epsilon / (e^epsilon + K - 1), else reports one of the K - 1 others.
+
+    >>> labels = jnp.array([0, 1, 2, 1], jnp.int32)
+    >>> print(randomized_response(jax.random.key(0), labels, float("inf"), num_labels=3))  # no privacy, no noise
+    [0 1 2 1]
+
+    Args:
+        key: a PRNG key.
+        labels: [...] integers in [0, num_labels). One outside is reported as it is, or moved to some other integer: it
+            is not private.
+        epsilon: [] float > 0, may be traced; infinity keeps every label. A traced epsilon <= 0 keeps labels no more
+            often than chance, and NaN never moves one: the labels are then released.
+        num_labels: K >= 2, static.
+
+    Returns:
+        [...] reports in [0, num_labels), of the same shape and dtype.
+
+    Raises:
+        ValueError: if num_labels is not a whole number >= 2, labels are not integers of a dtype that holds
+            num_labels - 1, or epsilon is not a scalar, or is a Python or NumPy number that is not > 0.
+
+    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. A report's probabilities given any
+        two labels differ by a factor of at most e^epsilon. Each label is randomized independently.
+    Source: Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
+    Deviations: the uniform draw lies on a grid of step 2^-23 if epsilon is float32 (2^-52 if float64), and the
+        probability of moving is rounded up to that grid: above epsilon = 10 the report becomes more private than
+        claimed. Only above epsilon = 87, where sigmoid(-epsilon) underflows in float32, does no label move.
+    """
+    num_labels = check_count("num_labels", num_labels, 2)
+    labels = label_array("labels", labels, num_labels)
+    epsilon = positive_scalar("epsilon", epsilon)
+    if num_labels == 2:
+        return jnp.where(_moves(key, labels.shape, epsilon), 1 - labels, labels)
+    key_move, key_offset = jax.random.split(key)
+    moves = _moves(key_move, labels.shape, epsilon - math.log(num_labels - 1))
+    offset = jax.random.randint(key_offset, labels.shape, 1, num_labels, jnp.int32)
+    # (labels + offset) mod K, without leaving the range of a narrow dtype
+    forward, back = offset.astype(labels.dtype), (num_labels - offset).astype(labels.dtype)
+    return jnp.where(moves, jnp.where(labels >= back, labels - back, labels + forward), labels)
+
+
+def debias_labels(reports: ArrayLike, epsilon: Scalar) -> jax.Array:
+    """Unbiased estimates of binary labels from their randomized responses: (report - (1 - p)) / (2p - 1).
+
+    >>> print(debias_labels(jnp.array([0, 1], jnp.int32), float("inf")))
+    [0. 1.]
+
+    Args:
+        reports: [...] integers in {0, 1}, from `randomized_response`.
+        epsilon: [] float > 0, may be traced: the value that the reports were made with. p = sigmoid(epsilon); infinity
+            gives the reports themselves. A wrong value gives biased estimates, zero infinite or NaN ones.
+
+    Returns:
+        [...] estimates in epsilon's dtype: 1/2 ± 1 / (2 tanh(epsilon / 2)), of mean label.
+
+    Raises:
+        ValueError: if reports are not integers, or epsilon is not a scalar, or is a Python or NumPy number that is not
+            > 0.
+
+    Privacy: post-processing, costs nothing.
+    Source: Warner (1965).
+    Deviations: written (report - 1/2) / tanh(epsilon / 2) + 1/2, the same number without cancellation.
+    """
+    epsilon = positive_scalar("epsilon", epsilon)
+    reports = label_array("reports", reports, 2).astype(epsilon.dtype)
+    return (reports - 0.5) / jnp.tanh(epsilon / 2) + 0.5
+
+
+def debias_one_hot(reports: ArrayLike, epsilon: Scalar, *, num_labels: int) -> jax.Array:
+    """Unbiased estimates of the labels' one-hot vectors from K-ary randomized responses.
+
+    With p = e^epsilon / (e^epsilon + K - 1) and q = (1 - p) / (K - 1), entry j is (1[report = j] - q) / (p - q).
+    Averaged over users this estimates the labels' frequencies.
+
+    >>> print(debias_one_hot(jnp.array([2, 0], jnp.int32), float("inf"), num_labels=3))
+    [[0. 0. 1.]
+     [1. 0. 0.]]
+
+    Args:
+        reports: [...] integers in [0, num_labels), from `randomized_response`. One outside counts as no label.
+        epsilon: [] float > 0, may be traced: the value that the reports were made with. A wrong value gives biased
+            estimates, zero infinite or NaN ones.
+        num_labels: K >= 2, static.
+
+    Returns:
+        [..., num_labels] estimates in epsilon's dtype, which sum to 1 and have the one-hot vector as mean.
+
+    Raises:
+        ValueError: if num_labels is not a whole number >= 2, reports are not integers of a dtype that holds
+            num_labels - 1, or epsilon is not a scalar, or is a Python or NumPy number that is not > 0.
+
+    Privacy: post-processing, costs nothing.
+    Source: Kairouz, Bonawitz & Ramage (2016).
+    Deviations: numerator and denominator are multiplied by 1 + (K - 1) e^-epsilon, for small epsilon and infinity.
+    """
+    num_labels = check_count("num_labels", num_labels, 2)
+    reports = label_array("reports", reports, num_labels)
+    epsilon = positive_scalar("epsilon", epsilon)
+    one_hot = jax.nn.one_hot(reports, num_labels, dtype=epsilon.dtype)
+    decay = jnp.exp(-epsilon)
+    return (one_hot * (1 + (num_labels - 1) * decay) - decay) / -jnp.expm1(-epsilon)
+
+
+def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.Array:
+    """One random bit per bounded scalar: +1 with probability 1/2 + values / (2 bound) * tanh(epsilon / 2), else -1.
+
+    The default report of a bounded reward or loss in the local model: `debias_scalar` makes of it an unbiased
+    estimate of constant magnitude, so that every analysis of bounded losses applies.
+
+    Args:
+        key: a PRNG key.
+        values: [...] float in [-bound, bound]. Nothing is clipped here: outside, the rarer bit has probability below
+            1 / (1 + e^epsilon), to 0 in the end, so that the report is not private, and its estimate is biased. If
+            values can leave the interval, clip them on the user's side, jnp.clip(values, -bound, bound), and account
+            for the bias of that. NaN is reported as -1.
+        epsilon: [] float > 0, may be traced. *At infinity the report is still a random bit*, of mean values / bound; it
+            is not noiseless. Traced, zero gives a fair coin, a negative value the opposite bits, and NaN the sign of
+            the value, which is not private.
+        bound: [] float > 0, may be traced.
+
+    Returns:
+        [...] int32 in {-1, +1}.
+
+    Raises:
+        ValueError: if values are not floats, or epsilon or bound is not a scalar, or is a Python or NumPy number that
+            is not > 0.
+
+    Privacy: epsilon-DP in the local model; unit: one value; adjacency: replace one. Either bit has probability between
+        1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon) whatever the value. Each value is randomized independently.
+    Source: Duchi, Jordan & Wainwright (2018), in one dimension.
+    Deviations: none in distribution; the probability of the rarer bit is computed without cancellation and, as in
+        `randomized_response`, rounded up to the uniform draw's grid.
+    """
+    values = float_array("values", values)
+    epsilon = positive_scalar("epsilon", epsilon, values.dtype)
+    magnitude = jnp.abs(values) / positive_scalar("bound", bound, values.dtype)
+    flip_prob = (1 - magnitude) / 2 + magnitude * jax.nn.sigmoid(-epsilon)
+    flips = jax.random.uniform(key, values.shape, values.dtype) < flip_prob
+    return jnp.where((values > 0) ^ flips, jnp.int32(1), jnp.int32(-1))
+
+
+def debias_scalar(reports: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.Array:
+    """Unbiased estimates of bounded scalars from their random bits: bound * (e^epsilon + 1) / (e^epsilon - 1) * report.
+
+    Args:
+        reports: [...] integers in {-1, +1}, from `randomize_scalar`.
+        epsilon: [] float > 0, may be traced: the value that the reports were made with. Infinity gives bound * report.
+            A wrong value gives biased estimates, zero infinite ones.
+        bound: [] float > 0, may be traced: the value that the reports were made with.
+
+    Returns:
+        [...] estimates ± bound / tanh(epsilon / 2) in epsilon's dtype, of mean value.
+
+    Raises:
+        ValueError: if reports are not integers, or epsilon or bound is not a scalar, or is a Python or NumPy number
+            that is not > 0.
+
+    Privacy: post-processing, costs nothing.
+    Source: Duchi, Jordan & Wainwright (2018), in one dimension.
+    Deviations: none.
+    """
+    epsilon = positive_scalar("epsilon", epsilon)
+    reports = label_array("reports", reports, 2).astype(epsilon.dtype)
+    return positive_scalar("bound", bound, epsilon.dtype) / jnp.tanh(epsilon / 2) * reports
+
+
+def _moves(key: jax.Array, shape: tuple[int, ...], log_odds: jax.Array) -> jax.Array:
+    """Bits that are True with probability 1 - sigmoid(log_odds).
+
+    Comparing with the small sigmoid(-log_odds), not with its complement near 1, rounds towards more privacy.
+    """
+    return jax.random.uniform(key, shape, log_odds.dtype) < jax.nn.sigmoid(-log_odds)

@@ -1,0 +1,21 @@
+"""Preferences between two items: links, samplers, synthetic reward data, and users' tables of comparisons."""
+
+from jaxdp.preferences.data import RewardData, clip_norm, differential_features, gaussian_comparisons
+from jaxdp.preferences.links import Link, link, logistic, probit
+from jaxdp.preferences.models import sample_comparisons
+from jaxdp.preferences.tables import ComparisonTable, baseball1987, read_comparisons
+
+__all__ = [
+    "ComparisonTable",
+    "Link",
+    "RewardData",
+    "baseball1987",
+    "clip_norm",
+    "differential_features",
+    "gaussian_comparisons",
+    "link",
+    "logistic",
+    "probit",
+    "read_comparisons",
+    "sample_comparisons",
+]

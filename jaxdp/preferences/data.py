@@ -1,0 +1,164 @@
+"""Reward data: differential features and the labels that say which of two actions was preferred."""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxdp.preferences.links import Link, logistic
+from jaxdp.preferences.models import sample_comparisons
+from jaxdp.validation import check_above, check_count, check_finite
+
+
+class RewardData(NamedTuple):
+    """Comparisons of pairs of actions under a linear reward, with the parameter that made them.
+
+    Attributes:
+        features: [num_samples, dim] float, x = φ1 - φ0, the first action's features minus the second's; |x| <= 2L.
+        labels: [num_samples] int32 in {0, 1}; 1: the first action was preferred.
+        parameter: [dim] float, θ*.
+        feature_norm: [] float, L >= |φ| for the features φ of every action.
+    """
+
+    features: jax.Array
+    labels: jax.Array
+    parameter: jax.Array
+    feature_norm: jax.Array
+
+
+def gaussian_comparisons(
+    key: jax.Array,
+    *,
+    num_samples: int,
+    dim: int,
+    link: Link = logistic,
+    feature_norm: float | None = None,
+    parameter_norm: float | None = None,
+    zero_sum: bool = False,
+) -> RewardData:
+    """Draws comparisons whose features and parameter are standard Gaussian.
+
+    P(first preferred) = F(x·θ*) with x = φ1 - φ0; θ* and all φ are N(0, I), then shrunk to the norms given. θ* depends
+    on the key, dim, parameter_norm and zero_sum only. Pure: may be jitted and vmapped over keys. Floats are of JAX's
+    default type.
+
+    Args:
+        key: PRNG key.
+        num_samples: number of comparisons, >= 1.
+        dim: number of features, >= 1.
+        link: P(first preferred) as a function of the margin x·θ*.
+        feature_norm: L > 0, to which longer φ are shrunk (`inf`: none is, and L is `inf`). None: none is, and L is the
+            largest norm drawn, which may be used like a bound known beforehand as only the labels are private.
+        parameter_norm: B > 0, to which θ* is shrunk if it is longer; None: not shrunk.
+        zero_sum: whether to subtract θ*'s mean before it is shrunk, so that <1, θ*> = 0.
+
+    Returns:
+        Features, labels, θ* and L.
+
+    Raises:
+        ValueError: if a count is not a whole number >= 1, a norm is not > 0, or dim is 1 with zero_sum, where only 0 is
+            left.
+
+    Source: Chowdhury, Zhou & Natarajan (2023), section 6 (no norm given, zero_sum=False) and assumption 2.1 (both norms
+        given, zero_sum=True).
+    Deviations: none.
+
+    >>> data = gaussian_comparisons(jax.random.key(0), num_samples=4, dim=3, zero_sum=True)
+    >>> data.features.shape, data.labels.shape, abs(float(data.parameter.sum())) < 1e-6
+    ((4, 3), (4,), True)
+    """
+    num_samples = check_count("num_samples", num_samples)
+    dim = check_count("dim", dim, minimum=2 if zero_sum else 1)
+    key_parameter, key_first, key_second, key_labels = jax.random.split(key, 4)
+
+    parameter = jax.random.normal(key_parameter, (dim,))
+    if zero_sum:
+        parameter = parameter - parameter.mean()
+    if parameter_norm is not None:
+        parameter = clip_norm(parameter, check_above("parameter_norm", parameter_norm, 0.0))
+
+    first = jax.random.normal(key_first, (num_samples, dim))
+    second = jax.random.normal(key_second, (num_samples, dim))
+    if feature_norm is None:
+        norms = jnp.linalg.norm(jnp.stack([first, second]), axis=-1)
+        bound = norms.max()
+    else:
+        bound = jnp.asarray(check_above("feature_norm", feature_norm, 0.0), first.dtype)
+        first, second = clip_norm(first, bound), clip_norm(second, bound)
+
+    features = first - second
+    margins = jnp.matmul(features, parameter, precision="highest")  # accelerators round the factors otherwise
+    return RewardData(features, sample_comparisons(key_labels, margins, link), parameter, bound)
+
+
+def clip_norm(vectors: jax.Array, bound: ArrayLike) -> jax.Array:
+    """Shrinks the vectors that are longer than bound to norm bound, and leaves the others as they are.
+
+    Args:
+        vectors: [..., dim] float, finite; zero vectors stay zero.
+        bound: [], > 0; `inf` leaves all vectors as they are.
+
+    Returns:
+        [..., dim] of the vectors' type. Norms are <= bound up to rounding (a few units in the last place).
+
+    >>> clip_norm(jnp.array([[3.0, 4.0], [0.25, 0.5]]), 2.5).tolist()
+    [[1.5, 2.0], [0.25, 0.5]]
+    """
+    vectors = jnp.asarray(vectors)
+    bound = jnp.asarray(bound, vectors.dtype)
+    # Scaled by the largest entry first, so that no square overflows or underflows.
+    largest = jnp.max(jnp.abs(vectors), axis=-1, keepdims=True)
+    unit = vectors / jnp.where(largest > 0, largest, 1.0)
+    norms = jnp.sqrt(jnp.sum(unit * unit, axis=-1, keepdims=True))
+    long = largest * norms > bound
+    return jnp.where(long, unit * (jnp.where(long, bound, 1.0) / jnp.where(long, norms, 1.0)), vectors)
+
+
+_ROUNDING = 1e-6  # rows that were clipped or normalised in float32 exceed the norm they were given by less
+
+
+def differential_features(first: ArrayLike, second: ArrayLike, *, feature_norm: float = math.inf) -> jax.Array:
+    """Returns the differential features of users' data, checked.
+
+    Args:
+        first: [n, dim] numbers, finite: features φ of the action that label 1 prefers.
+        second: [n, dim] numbers, finite: features of the other action.
+        feature_norm: L > 0, the bound on |φ| that sensitivities are calculated from. Rows that exceed it by a
+            relative 1e-6, which is float32 rounding, pass.
+
+    Returns:
+        [n, dim], first - second, of JAX's default float type.
+
+    Raises:
+        ValueError: if the shapes differ or are not 2-D, an entry is not finite, or a row is longer than feature_norm.
+
+    >>> differential_features([[1.0, 0.0]], [[0.0, 1.0]], feature_norm=1.0).tolist()
+    [[1.0, -1.0]]
+    >>> differential_features([[1.0, 0.0]], [[0.0, 3.0]], feature_norm=1.0)
+    Traceback (most recent call last):
+    ValueError: feature_norm=1.0 is smaller than a feature's norm: row 0 of second has norm 3.0
+    """
+    feature_norm = check_above("feature_norm", feature_norm, 0.0)
+    actions = {name: check_finite(name, value) for name, value in (("first", first), ("second", second))}
+    for name, values in actions.items():
+        if values.ndim != 2:
+            raise ValueError(f"{name} must have two dimensions [n, dim], got shape {values.shape}")
+    if actions["first"].shape != actions["second"].shape:
+        raise ValueError(
+            f"first and second must have the same shape, got {actions['first'].shape} and {actions['second'].shape}"
+        )
+    actions = {name: values.astype(np.float64) for name, values in actions.items()}
+    for name, values in actions.items():
+        norms = np.linalg.norm(values, axis=1)
+        long = np.flatnonzero(norms > feature_norm * (1 + _ROUNDING))
+        if len(long):
+            raise ValueError(
+                f"feature_norm={feature_norm} is smaller than a feature's norm: "
+                f"row {long[0]} of {name} has norm {norms[long[0]]}"
+            )
+    features = jnp.asarray(actions["first"] - actions["second"], float)
+    check_finite("first - second", features)  # as floats of the default type
+    return features

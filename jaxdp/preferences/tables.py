@@ -1,0 +1,189 @@
+"""Tables of comparisons: who won how often against whom, read from users' files."""
+
+import csv
+import importlib.resources
+import io
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+_COLUMNS = ("winner", "loser", "weight")
+_MAX_WEIGHT = 2**53  # from here on floats skip whole numbers
+_MAX_DESIGN_BYTES = 2**31
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonTable:
+    """How often each pair of items was compared, and who won.
+
+    Which pairs were compared, and how often, is public under label privacy; `wins` is private. So items and pairs are
+    in an order of their own, whatever the order of the file's lines and whoever won.
+
+    Attributes:
+        items: names, sorted: as numbers if all of them are numbers, else as text.
+        pairs: [num_pairs, 2] int32, indices into items of the pairs that were compared; first < second; rows sorted.
+        wins: [num_pairs] int64, comparisons that the first of the pair won.
+        totals: [num_pairs] int64 >= 1, comparisons of the pair.
+    """
+
+    items: tuple[str, ...]
+    pairs: np.ndarray
+    wins: np.ndarray
+    totals: np.ndarray
+
+    @property
+    def num_comparisons(self) -> int:
+        """The number of single comparisons."""
+        return sum(self.totals.tolist())
+
+    def design(self) -> tuple[np.ndarray, np.ndarray]:
+        """Expands the table to one row per single comparison.
+
+        Returns:
+            features: [num_comparisons, num_items] float32, e_first - e_second; a function of pairs and totals alone.
+            labels: [num_comparisons] int32 in {0, 1}; 1: the first of the pair won.
+
+        Raises:
+            ValueError: if the features would take more than 2 GiB.
+        """
+        num_items, num_bytes = len(self.items), 4 * self.num_comparisons * len(self.items)
+        if num_bytes > _MAX_DESIGN_BYTES:
+            raise ValueError(
+                f"features of {self.num_comparisons} comparisons of {num_items} items would take {num_bytes} bytes, "
+                f"more than {_MAX_DESIGN_BYTES}"
+            )
+        # Label privacy lets the features be public, so they must not tell who won: rows go by pair, and the sign says
+        # which item comes first in the table, not which one won. The order of labels within a pair is free, as its rows
+        # are equal; with wins first, a comparison that ends the other way changes one label.
+        rows = np.arange(self.num_comparisons)
+        features = np.zeros((len(rows), num_items), np.float32)
+        features[rows, np.repeat(self.pairs[:, 0], self.totals)] = 1
+        features[rows, np.repeat(self.pairs[:, 1], self.totals)] = -1
+        outcomes = np.tile(np.array([1, 0], np.int32), len(self.pairs))
+        labels = np.repeat(outcomes, np.stack([self.wins, self.totals - self.wins], axis=1).ravel())
+        return features, labels
+
+
+def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
+    """Reads a table of comparisons from a CSV file.
+
+    The file is UTF-8 text. Its first line names the columns, in any order: `winner`, `loser` and, if wanted, `weight`,
+    the number of such comparisons (a whole number; 1 without the column; 0 makes the items known and adds no
+    comparison). Lines about the same items add up; blank lines are skipped, and so are spaces around names.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The table. Item names stay text, also where they are numbers.
+
+    Raises:
+        ValueError: if the file is malformed, with the file, the line and the reason.
+        OSError: if it cannot be read, such as FileNotFoundError.
+    """
+    rows = _rows(path)
+    if not rows:
+        raise _malformed(path, 1, "the file is empty")
+    line, header = rows[0]
+    header = [name.strip() for name in header]
+    if duplicated := sorted({name for name in header if header.count(name) > 1}):
+        raise _malformed(path, line, f"duplicated columns {duplicated}")
+    if missing := [name for name in _COLUMNS[:2] if name not in header]:
+        raise _malformed(path, line, f"missing columns {missing}, got {header}")
+    if unknown := [name for name in header if name not in _COLUMNS]:
+        raise _malformed(path, line, f"unknown columns {unknown}")
+
+    counts: dict[tuple[str, str], int] = {}
+    for line, row in rows[1:]:
+        try:
+            winner, loser, weight = _comparison(header, row)
+        except ValueError as error:
+            raise _malformed(path, line, str(error)) from None
+        counts[winner, loser] = counts.get((winner, loser), 0) + weight
+    if not any(counts.values()):
+        raise _malformed(path, line, "no comparisons up to the end of the file")
+    return _table(counts)
+
+
+def baseball1987() -> ComparisonTable:
+    """Returns the games between seven teams of the American League, East, in 1987: 13 games a pair, 273 in all.
+
+    Source: Agresti, Categorical Data Analysis (1990).
+
+    >>> table = baseball1987()
+    >>> table.items[0], len(table.pairs), table.num_comparisons
+    ('Baltimore', 21, 273)
+    """
+    source = importlib.resources.files("jaxdp.preferences") / "baseball1987.csv"
+    with importlib.resources.as_file(source) as path:
+        return read_comparisons(path)
+
+
+def _malformed(path: str | os.PathLike[str], line: int, reason: str) -> ValueError:
+    return ValueError(f"{os.fspath(path)}, line {line}: {reason}")
+
+
+def _rows(path: str | os.PathLike[str]) -> list[tuple[int, list[str]]]:
+    """Returns the lines that are not blank, as (number of the line, fields)."""
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise _malformed(path, line, f"not UTF-8 text ({error.reason})") from error
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        return [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise _malformed(path, reader.line_num, str(error)) from error
+
+
+def _comparison(header: list[str], row: list[str]) -> tuple[str, str, int]:
+    """Returns winner, loser and weight of one line, or raises ValueError with the reason alone."""
+    if len(row) != len(header):
+        raise ValueError(f"{len(row)} fields where the header has {len(header)}")
+    fields = {name: field.strip() for name, field in zip(header, row, strict=True)}
+    winner, loser, text = fields["winner"], fields["loser"], fields.get("weight", "1")
+    for column in ("winner", "loser"):
+        if not fields[column]:
+            raise ValueError(f"{column} is empty")
+    if winner == loser:
+        raise ValueError(f"winner and loser are both {winner!r}")
+    try:
+        weight = float(text)
+    except ValueError:
+        raise ValueError(f"weight must be a number, got {text!r}") from None
+    if not 0 <= weight <= _MAX_WEIGHT or weight != int(weight):
+        raise ValueError(f"weight must be a whole number in [0, 2**53], got {text!r}")
+    return winner, loser, int(weight)
+
+
+def _table(counts: dict[tuple[str, str], int]) -> ComparisonTable:
+    """Builds the table from the number of comparisons that ended (winner, loser)."""
+    names = {name for pair in counts for name in pair}
+    numbers = {name: number for name in names if (number := _number(name)) is not None}
+    items = tuple(sorted(names, key=lambda name: (numbers[name], name) if len(numbers) == len(names) else (0.0, name)))
+    index = {name: position for position, name in enumerate(items)}
+    wins: dict[tuple[int, int], int] = {}
+    totals: dict[tuple[int, int], int] = {}
+    for (winner, loser), count in counts.items():
+        pair = min(index[winner], index[loser]), max(index[winner], index[loser])
+        wins[pair] = wins.get(pair, 0) + (count if index[winner] == pair[0] else 0)
+        totals[pair] = totals.get(pair, 0) + count
+    pairs = sorted(pair for pair, total in totals.items() if total)
+    return ComparisonTable(
+        items=items,
+        pairs=np.array(pairs, np.int32),
+        wins=np.array([wins[pair] for pair in pairs], np.int64),
+        totals=np.array([totals[pair] for pair in pairs], np.int64),
+    )
+
+
+def _number(name: str) -> float | None:
+    try:
+        number = float(name)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

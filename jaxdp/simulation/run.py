@@ -1,0 +1,30 @@
+"""What a sweep sweeps: one lane's simulation, with its host-side parameters and labels."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A pure function of (key, params), and what a sweep needs to call and to label it.
+
+    Attributes:
+        simulate: (key, params) -> dict of arrays; pure and vmappable.
+        params: (**values) -> pytree. On the host: validates one grid point.
+        guarantee: (**values) -> dict from algorithm to Guarantee. On the host.
+        dims: names of the dimensions of each output.
+        coords: values along those dimensions, where they have any.
+    """
+
+    simulate: Callable[[jax.Array, Any], Mapping[str, jax.Array]]
+    params: Callable[..., Any]
+    guarantee: Callable[..., Mapping[str, Any]]
+    dims: Mapping[str, tuple[str, ...]]
+    coords: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, key: jax.Array, params: Any) -> Mapping[str, jax.Array]:
+        """One lane: the outputs for this key and these parameters."""
+        return self.simulate(key, params)

@@ -1,0 +1,83 @@
+"""Checks of host-side values: each error names the argument, the rule and the value. Every rule fails on NaN."""
+
+import numpy as np
+
+
+def check_epsilon(epsilon: float) -> float:
+    """Returns epsilon as a float in (0, inf]; infinity means no privacy.
+
+    Raises:
+        ValueError: if epsilon is not > 0 (zero, negative or NaN).
+    """
+    return check_above("epsilon", epsilon, 0.0)
+
+
+def check_delta(delta: float) -> float:
+    """Returns delta as a float in (0, 1).
+
+    Raises:
+        ValueError: if delta lies outside (0, 1) or is NaN.
+    """
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must be in (0, 1), got {delta}")
+    return float(delta)
+
+
+def check_above(name: str, value: float, bound: float) -> float:
+    """Returns value as a float, if value > bound.
+
+    Raises:
+        ValueError: if not.
+    """
+    if not value > bound:
+        raise ValueError(f"{name} must be > {bound:g}, got {value}")
+    return float(value)
+
+
+def check_at_least(name: str, value: float, bound: float) -> float:
+    """Returns value as a float, if value >= bound.
+
+    Raises:
+        ValueError: if not.
+    """
+    if not value >= bound:
+        raise ValueError(f"{name} must be >= {bound:g}, got {value}")
+    return float(value)
+
+
+def check_finite(name: str, values: object) -> np.ndarray:
+    """Returns values as a NumPy array, if all of them are finite numbers.
+
+    Raises:
+        ValueError: if one is NaN or infinite, with its index; or if they are not numbers.
+    """
+    array = np.asarray(values)
+    if not np.issubdtype(array.dtype, np.number):
+        raise ValueError(f"{name} must be numbers, got dtype {array.dtype}")
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        index = tuple(bad[0].tolist())
+        raise ValueError(f"{name} must be finite, got {array[index]} at index {index}")
+    return array
+
+
+def check_count(name: str, value: int, minimum: int = 1) -> int:
+    """Returns value as an int, if it is a whole number >= minimum.
+
+    Raises:
+        ValueError: if not.
+    """
+    if isinstance(value, bool) or int(value) != value or not value >= minimum:
+        raise ValueError(f"{name} must be a whole number >= {minimum}, got {value}")
+    return int(value)
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
+    """Returns value, if it is one of choices.
+
+    Raises:
+        ValueError: if not.
+    """
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+    return value
