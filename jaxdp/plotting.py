@@ -5,7 +5,9 @@ from collections.abc import Mapping
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 # Okabe & Ito (2008): told apart with any colour vision; markers and line styles carry the same information in print.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -85,16 +87,15 @@ def error_curves(
             panel.grid(visible=True, which="major", alpha=0.35)
             panel.set_xticks(xs, [f"{value:,}" for value in xs], rotation=45)
             panel.minorticks_off()
+            panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             panel.yaxis.set_major_formatter("{x:g}")
             if row == 0:
                 panel.set_title(epsilon_label(epsilon))
         panels[row, 0].set_ylabel(ylabel if len(dims) == 1 else f"d = {dim}\n{ylabel}")
     seeds = errors.sizes["seed"]
     bands = f"Lines: mean of {seeds} seeds. Bands: 95% confidence interval of that mean. Both axes are logarithmic."
-    figure.suptitle(title)
     figure.supxlabel(f"{xlabel}\n{bands}", fontsize="medium")
-    handles, names = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=min(len(names), 4), frameon=False)
+    _head(figure, panels[0, 0], title)
     return figure
 
 
@@ -110,17 +111,18 @@ def ability_intervals(abilities: xr.DataArray, *, title: str, labels: Mapping[st
         A figure with the median over seeds, and bars from the 2.5% to the 97.5% quantile.
     """
     low, middle, high = (abilities.quantile(q, "seed") for q in (0.025, 0.5, 0.975))
-    epsilons, items = abilities.epsilon.values, abilities.item.values
+    epsilons, items = abilities.epsilon.values, abilities["item"].values
     figure, panels = plt.subplots(
         1,
         len(epsilons),
         figsize=(1.6 + 2.6 * len(epsilons), 1.9 + 0.42 * len(items)),
+        sharex=True,
         sharey=True,
         squeeze=False,
         layout="constrained",
     )
     estimators = abilities.estimator.values
-    offsets = np.linspace(0.24, -0.24, len(estimators))
+    offsets = np.linspace(-0.24, 0.24, len(estimators))
     for panel, epsilon in zip(panels[0], epsilons, strict=True):
         for index, (estimator, offset) in enumerate(zip(estimators, offsets, strict=True)):
             point = {"estimator": estimator, "epsilon": epsilon}
@@ -141,13 +143,19 @@ def ability_intervals(abilities: xr.DataArray, *, title: str, labels: Mapping[st
         panel.axvline(0, color="#888888", linewidth=0.8)
     panels[0, 0].set_yticks(np.arange(len(items)), items)
     panels[0, 0].invert_yaxis()
-    figure.suptitle(title)
     figure.supxlabel(
         "ability (log odds; mean of all items = 0)\n"
         f"Marks: median of {abilities.sizes['seed']} seeds. Bars: central 95% of seeds (2.5% to 97.5% quantile), the "
         "spread of privacy's noise alone.",
         fontsize="medium",
     )
-    handles, names = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=min(len(names), 4), frameon=False)
+    _head(figure, panels[0, 0], title)
     return figure
+
+
+def _head(figure: Figure, panel: Axes, title: str) -> None:
+    """Title and legend in one box above the panels: apart, they would overlap."""
+    handles, names = panel.get_legend_handles_labels()
+    figure.legend(
+        handles, names, title=title, title_fontsize="x-large", loc="outside upper center", ncols=min(len(names), 4), frameon=False
+    )

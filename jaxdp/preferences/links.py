@@ -21,7 +21,7 @@ class Link(NamedTuple):
 
     F is symmetric, F(-z) = 1 - F(z), and log F is concave. Values have a relative error below 1e-5 in float32 and 1e-10
     in float64 for |z| <= 1e4, wherever the true value is a normal float; smaller ones underflow. `cdf`, `log_cdf`
-    and `slope` may be differentiated; `curvature` and `fisher` are accurate as values only. A link is hashable: close
+    and `slope` may be differentiated; `curvature` is accurate as values only. A link is hashable: close
     over it, or make it a static argument of `jax.jit`.
 
     Attributes:
@@ -31,7 +31,6 @@ class Link(NamedTuple):
         slope: d/dz log F(z), >= 0 and decreasing. A label y has the log likelihood log F(z) or log F(-z); its
             derivative in z is slope(z) if y = 1, and -slope(-z) if y = 0.
         curvature: -d²/dz² log F(z), in [0, 1].
-        fisher: F'(z)² / (F(z) (1 - F(z))), the expected curvature of one label's log likelihood, in [0, 1].
     """
 
     name: str
@@ -39,7 +38,6 @@ class Link(NamedTuple):
     log_cdf: Elementwise
     slope: Elementwise
     curvature: Elementwise
-    fisher: Elementwise
 
 
 def link(name: str) -> Link:
@@ -135,11 +133,6 @@ def _probit_curvature(z: jax.Array) -> jax.Array:
     return jnp.where(z < 0, n.mills * n.excess, (n.root * scaled + z) * scaled * n.root)
 
 
-def _probit_fisher(z: jax.Array) -> jax.Array:
-    n = _normal(z)
-    return n.mills * n.root / (1.0 - n.tail) * n.root
-
-
 # Derivatives in closed form: those of erfcx cancel in the tails.
 _probit_cdf.defjvps(lambda dz, _, z: dz * (_normal(z).root * _normal(z).root))
 _probit_log_cdf.defjvps(lambda dz, _, z: dz * _probit_slope(z))
@@ -151,7 +144,6 @@ logistic = Link(
     log_cdf=_logistic_log_cdf,
     slope=_logistic_slope,
     curvature=_logistic_curvature,
-    fisher=_logistic_curvature,  # the curvature of both labels alike: F' = F (1 - F)
 )
 """F(z) = 1 / (1 + exp(-z)). Source: Bradley & Terry (1952), Luce (1959)."""
 
@@ -161,6 +153,5 @@ probit = Link(
     log_cdf=_probit_log_cdf,
     slope=_probit_slope,
     curvature=_probit_curvature,
-    fisher=_probit_fisher,
 )
 """F(z) = P(N <= z) for a standard normal N. Source: Thurstone (1927), case V with differences of variance 1."""

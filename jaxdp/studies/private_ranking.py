@@ -107,11 +107,11 @@ def table(results: xr.Dataset) -> str:
     """Abilities without privacy, and how far each estimator's ranking agrees with them."""
     clear = results.sel(estimator="mle").isel(epsilon=0, seed=0)
     order = np.argsort(clear["rank"].values)
-    width = max(len(str(name)) for name in (*results.item.values, *results.estimator.values))
+    width = max(len(str(name)) for name in (*results["item"].values, *results.estimator.values))
     lines = ["Without privacy:", f"{'rank':>4}  {'item':<{width}}  ability (log odds above the last)"]
-    last = clear.ability.values[order[-1]]
-    for position, item in enumerate(order):
-        lines.append(f"{position + 1:>4}  {clear.item.values[item]:<{width}}  {clear.ability.values[item] - last:.3f}")
+    names, abilities = clear["item"].values[order], clear.ability.values[order]
+    for position, (name, ability) in enumerate(zip(names, abilities, strict=True)):
+        lines.append(f"{position + 1:>4}  {name:<{width}}  {ability - abilities[-1]:.3f}")
     lines.append(
         f"\nUnder label privacy, over {results.sizes['seed']} seeds: agreement with that ranking (Kendall's tau: 1 same, "
         "0 unrelated, -1 reversed),\nand how often the same item comes first."

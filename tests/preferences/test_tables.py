@@ -123,7 +123,7 @@ def test_baseball_abilities():
     for _ in range(10):
         margins = x @ theta
         residuals = labels - np.asarray(logistic.cdf(jnp.asarray(margins, jnp.float32)), np.float64)
-        weights = np.asarray(logistic.fisher(jnp.asarray(margins, jnp.float32)), np.float64)
+        weights = np.asarray(logistic.curvature(jnp.asarray(margins, jnp.float32)), np.float64)
         theta += np.linalg.solve((x.T * weights) @ x, x.T @ residuals)
     np.testing.assert_allclose(theta, [1.108, 0.684, 1.436, 1.581, 1.248, 1.294], atol=1e-3)
 

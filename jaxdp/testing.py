@@ -1,0 +1,149 @@
+"""Contract checks: what every mechanism and estimator must do, a user's own too. Each raises AssertionError."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.learner import Estimator, Guarantee
+
+NUM_SEEDS = 3
+
+
+def check_estimator(
+    estimator: Estimator,
+    values: Mapping[str, float],
+    features: jax.Array,
+    labels: jax.Array,
+    *,
+    key: jax.Array,
+    tolerance: float = 1e-4,
+) -> None:
+    """Checks an estimator's contract on one data set.
+
+    Argument names; that `params` and `guarantee` take the same values and refuse a bad epsilon; jit = eager; vmap over
+    seeds and epsilons = loop, with one trace for all epsilons; no key used twice; at epsilon = inf the report does not
+    depend on the key. A guarantee that claims something must depend on epsilon.
+
+    Args:
+        estimator: to check.
+        values: a grid point; `epsilon` is varied if it is among them.
+        features: [num_samples, dim] float.
+        labels: [num_samples] int32.
+        key: of the checks.
+        tolerance: between programs that should compute the same, relative and absolute.
+    """
+    _check_arguments(estimator.privatize, ("key", "params", "features", "labels"))
+    _check_arguments(estimator.fit, ("key", "params", "features", "report"))
+    claim = estimator.guarantee(**values)
+    assert isinstance(claim, Guarantee), f"guarantee must return a Guarantee, got {claim!r}"
+    _check_refusals(estimator.params, values)
+
+    def run(key: jax.Array, params: Any) -> Any:
+        key_privatize, key_fit = jax.random.split(key)
+        report = estimator.privatize(key_privatize, params, features, labels)
+        return estimator.fit(key_fit, params, features, report)
+
+    def report(key: jax.Array, params: Any) -> Any:
+        return estimator.privatize(key, params, features, labels)
+
+    _check_programs(run, estimator.params, values, key, tolerance)
+    if "epsilon" in values and claim.is_private:
+        _check_claim(estimator.guarantee, values)
+        clear = estimator.params(**{**values, "epsilon": np.inf})
+        first, second = (report(k, clear) for k in jax.random.split(key))
+        chex.assert_trees_all_equal(first, second)
+
+
+def check_mechanism(
+    params: Callable[..., Any],
+    guarantee: Callable[..., Guarantee],
+    release: Callable[[jax.Array, Any, jax.Array], jax.Array],
+    values: Mapping[str, float],
+    data: jax.Array,
+    *,
+    exact: Callable[[jax.Array], jax.Array] | None,
+    key: jax.Array,
+) -> None:
+    """Checks a mechanism's contract on one input.
+
+    As `check_estimator`, and that at epsilon = inf the release is `exact(data)`.
+
+    Args:
+        params: (**values) -> pytree.
+        guarantee: (**values) -> Guarantee.
+        release: (key, params, data) -> output.
+        values: a grid point with `epsilon`.
+        data: the input.
+        exact: the mechanism without noise, or None.
+        key: of the checks.
+    """
+    claim = guarantee(**values)
+    assert isinstance(claim, Guarantee), f"guarantee must return a Guarantee, got {claim!r}"
+    _check_refusals(params, values)
+    _check_claim(guarantee, values)
+
+    def run(key: jax.Array, params: Any) -> jax.Array:
+        return release(key, params, data)
+
+    _check_programs(run, params, values, key, 1e-6)
+    if exact is not None:
+        chex.assert_trees_all_equal(run(key, params(**{**values, "epsilon": np.inf})), exact(data))
+
+
+def _check_arguments(function: Callable[..., Any], expected: tuple[str, ...]) -> None:
+    names = tuple(inspect.signature(function).parameters)
+    assert names == expected, f"arguments must be {expected}, got {names}"
+
+
+def _check_refusals(params: Callable[..., Any], values: Mapping[str, float]) -> None:
+    for epsilon in (0.0, -1.0, float("nan")) if "epsilon" in values else ():
+        try:
+            params(**{**values, "epsilon": epsilon})
+        except ValueError as error:
+            assert "epsilon" in str(error), f"the error must name epsilon, got {error}"
+        else:
+            raise AssertionError(f"params must refuse epsilon = {epsilon}")
+
+
+def _check_claim(guarantee: Callable[..., Guarantee], values: Mapping[str, float]) -> None:
+    for epsilon in (values["epsilon"], np.inf):
+        claim = guarantee(**{**values, "epsilon": epsilon})
+        assert claim.epsilon == epsilon, f"guarantee must claim epsilon = {epsilon}, got {claim.epsilon}"
+
+
+def _check_programs(run, params, values, key, tolerance) -> None:
+    """One program, many ways to run it: eager, jit, vmap over seeds and epsilons."""
+    epsilons = [values["epsilon"], values["epsilon"] / 2, np.inf] if "epsilon" in values else [None]
+    points = [params(**({**values, "epsilon": e} if e is not None else values)) for e in epsilons]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)
+    keys = jax.random.split(key, NUM_SEEDS)
+    traces = []
+
+    @jax.jit
+    def traced(key, params):
+        traces.append(key)
+        return run(key, params)
+
+    loop = [[traced(k, point) for k in keys] for point in points]
+    assert len(traces) == 1, f"one trace must serve every epsilon, got {len(traces)}"
+    loop = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(jax.tree.map(lambda *x: jnp.stack(x), *row) for row in loop))
+    batched = jax.jit(jax.vmap(jax.vmap(run, (0, None)), (None, 0)))(keys, stacked)
+    _close(batched, loop, tolerance)
+    with jax.debug_key_reuse(True):
+        eager = run(keys[0], points[0])
+    _close(eager, jax.tree.map(lambda leaf: leaf[0, 0], loop), tolerance)
+
+
+def _close(left: Any, right: Any, tolerance: float) -> None:
+    """Floats within tolerance; what is counted or decided from them (steps used) may differ by rounding."""
+    chex.assert_trees_all_equal_shapes_and_dtypes(left, right)
+
+    def floats(tree: Any) -> list[Any]:
+        return [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+
+    chex.assert_trees_all_close(floats(left), floats(right), rtol=tolerance, atol=tolerance)

@@ -1,0 +1,309 @@
+"""The full-batch estimators against SciPy, which minimises the papers' formulas in float64, written without JAX."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, log_ndtr, ndtr
+
+from jaxdp.estimation import debiased_rr, mle, mle_rr, objective_perturbation
+from jaxdp.estimation.objectives import (
+    label_loss,
+    likelihood_objective,
+    randomized_label_loss,
+    statistic_objective,
+)
+from jaxdp.preferences import logistic, probit
+
+NUM_SAMPLES, DIM = 80, 3
+X64 = bool(jax.config.read("jax_enable_x64"))
+DTYPE = jnp.result_type(float)
+TOLERANCE = 1e-9 if X64 else 3e-6
+ATOL = 1e-6 if X64 else 5e-4  # the tolerance over the least curvature
+LOG_CDF = {"logistic": lambda z: -np.logaddexp(0, -z), "probit": log_ndtr}
+CDF = {"logistic": expit, "probit": ndtr}
+DENSITY = {
+    "logistic": lambda z: expit(z) * expit(-z),
+    "probit": lambda z: np.exp(-z * z / 2) / np.sqrt(2 * np.pi),
+}
+LINKS = {"logistic": logistic, "probit": probit}
+
+
+@pytest.fixture
+def data():
+    """Features, and labels of a parameter of norm about 1.3."""
+    generator = np.random.default_rng(5)
+    features = generator.normal(size=(NUM_SAMPLES, DIM))
+    labels = generator.uniform(size=NUM_SAMPLES) < expit(features @ [1.0, -0.8, 0.3])
+    return jnp.asarray(features, DTYPE), jnp.asarray(labels, jnp.int32)
+
+
+def scipy_minimum(objective, dim, radius, zero_sum=False):
+    """The minimiser of theta -> (value, gradient) over the ball, and its projected gradient's norm."""
+    constraints = []
+    if np.isfinite(radius):
+        constraints.append({"type": "ineq", "fun": lambda t: radius**2 - t @ t, "jac": lambda t: -2 * t})
+    if zero_sum:
+        constraints.append({"type": "eq", "fun": np.sum, "jac": np.ones_like})
+    options = {"ftol": 1e-15, "maxiter": 1000}
+    theta = minimize(
+        objective, np.zeros(dim), jac=True, method="SLSQP", constraints=constraints, options=options
+    ).x
+    gradient = objective(theta)[1]
+    moved = theta - (gradient - gradient.mean() if zero_sum else gradient)
+    certificate = np.linalg.norm(theta - moved / max(1, np.linalg.norm(moved) / radius))
+    assert certificate < 1e-6, "SciPy failed, not jaxdp"
+    return theta
+
+
+def label_objective(features, targets, link):
+    """Mean of -[y log F(z) + (1 - y) log F(-z)], y real."""
+
+    def objective(theta):
+        z = features @ theta
+        log_win, log_loss = LOG_CDF[link](z), LOG_CDF[link](-z)
+        win, loss = np.exp(np.log(DENSITY[link](z)) - log_win), np.exp(np.log(DENSITY[link](z)) - log_loss)
+        value = -np.mean(targets * log_win + (1 - targets) * log_loss)
+        return value, -(targets * win - (1 - targets) * loss) @ features / len(features)
+
+    return objective
+
+
+def randomized_objective(features, reports, link, epsilon):
+    """Mean of -log P(report), P(1) = p F(z) + (1 - p) (1 - F(z))."""
+    truth = expit(epsilon)
+
+    def objective(theta):
+        z = features @ theta
+        win = truth * CDF[link](z) + (1 - truth) * CDF[link](-z)
+        slope = np.where(reports == 1, 1 / win, -1 / (1 - win)) * (2 * truth - 1) * DENSITY[link](z)
+        return -np.mean(np.log(np.where(reports == 1, win, 1 - win))), -slope @ features / len(features)
+
+    return objective
+
+
+def statistic_sum(features, statistic, beta=0.0):
+    """Mean of log(1 + exp(z)), less theta . S / n, plus beta / 2n |theta|^2."""
+
+    def objective(theta):
+        z, n = features @ theta, len(features)
+        value = np.mean(np.logaddexp(0, z)) - statistic @ theta / n + beta / (2 * n) * theta @ theta
+        return value, expit(z) @ features / n - statistic / n + beta / n * theta
+
+    return objective
+
+
+def independent_objective(name, link, features, report, epsilon):
+    features, report = np.asarray(features, float), np.asarray(report, float)
+    if name == "mle":
+        return label_objective(features, report, link)
+    if name == "debiased_rr":
+        truth = expit(epsilon)
+        return label_objective(features, (report - (1 - truth)) / (2 * truth - 1), link)
+    if name == "mle_rr":
+        return randomized_objective(features, report, link, epsilon)
+    return statistic_sum(features, report)
+
+
+FACTORIES = {"mle": mle, "debiased_rr": debiased_rr, "mle_rr": mle_rr, "objective_perturbation": objective_perturbation}
+CASES = [
+    (name, link) for name in FACTORIES for link in LINKS if name != "objective_perturbation" or link == "logistic"
+]
+
+
+def estimator_and_values(name, link, **options):
+    values = {"mle": {}, "objective_perturbation": {"epsilon": 3.0, "delta": 1e-3}}.get(name, {"epsilon": 3.0})
+    if name != "objective_perturbation":
+        options["link"] = LINKS[link]
+    return FACTORIES[name](**options), values
+
+
+@pytest.mark.parametrize("zero_sum", [False, True])
+@pytest.mark.parametrize(("name", "link"), CASES)
+def test_agrees_with_scipy(data, name, link, zero_sum):
+    features, labels = data
+    estimator, values = estimator_and_values(name, link, zero_sum=zero_sum)
+    fit = jax.jit(estimator.fit)
+    norms = []
+    for radius in [np.inf, 50.0, 0.4]:
+        params = estimator.params(**values, radius=radius, tolerance=TOLERANCE)
+        report = estimator.privatize(jax.random.key(0), params, features, labels)
+        result = fit(jax.random.key(1), params, features, report)
+        objective = independent_objective(name, link, features, report, values.get("epsilon"))
+        expected = scipy_minimum(objective, DIM, radius, zero_sum)
+        np.testing.assert_allclose(result.theta, expected, rtol=0, atol=ATOL)
+        assert result.converged
+        assert 0 <= result.certificate <= TOLERANCE
+        assert 1 <= result.steps <= 30
+        assert abs(result.theta.sum()) < 1e-5 or not zero_sum
+        norms.append(np.linalg.norm(result.theta))
+    np.testing.assert_allclose(norms[2], 0.4, rtol=1e-5)  # on the boundary; the others are inside
+    assert norms[0] == pytest.approx(norms[1], rel=1e-2)
+    assert 0.4 < norms[0] < 50
+
+
+@pytest.mark.parametrize("optimizer", [optax.sgd(0.5), optax.adam(0.1)], ids=["sgd", "adam"])
+@pytest.mark.parametrize("name", ["mle", "mle_rr"])
+def test_a_users_optimizer_reaches_the_same_answer(data, name, optimizer):
+    features, labels = data
+    estimator, values = estimator_and_values(name, "logistic", optimizer=optimizer, max_steps=3000)
+    params = estimator.params(**values, radius=20.0, tolerance=3e-6)
+    report = estimator.privatize(jax.random.key(0), params, features, labels)
+    with jax.numpy_dtype_promotion("standard"):  # Optax's Adam raises a float to an integer power
+        result = jax.jit(estimator.fit)(jax.random.key(1), params, features, report)
+    expected = scipy_minimum(
+        independent_objective(name, "logistic", features, report, values.get("epsilon")), DIM, 20.0
+    )
+    np.testing.assert_allclose(result.theta, expected, rtol=0, atol=5e-4)
+    assert result.converged
+    assert 0 <= result.certificate <= 3e-6
+
+
+def test_gradient_descent_on_the_boundary(data):
+    features, labels = data
+    estimator = mle(optimizer=optax.sgd(0.5), max_steps=3000)
+    result = jax.jit(estimator.fit)(jax.random.key(1), estimator.params(radius=0.4), features, labels)
+    expected = scipy_minimum(label_objective(np.asarray(features, float), np.asarray(labels), "logistic"), DIM, 0.4)
+    np.testing.assert_allclose(result.theta, expected, rtol=0, atol=5e-4)
+    assert result.converged
+
+
+@pytest.mark.parametrize("learning_rate", [0.05, 30.0])
+def test_too_few_steps_return_the_best_certificate(data, learning_rate):
+    """With the large step the iterates jump across the ball, and the last is not the best."""
+    features, labels = data
+    max_steps, radius = 4, 2.0
+    estimator = mle(optimizer=optax.sgd(learning_rate), max_steps=max_steps)
+    result = jax.jit(estimator.fit)(jax.random.key(1), estimator.params(radius=radius), features, labels)
+
+    objective = label_objective(np.asarray(features, float), np.asarray(labels), "logistic")
+    iterates, certificates = [np.zeros(DIM)], []
+    for _ in range(max_steps):
+        theta, gradient = iterates[-1], objective(iterates[-1])[1]
+        moved = theta - gradient
+        certificates.append(np.linalg.norm(theta - moved / max(1, np.linalg.norm(moved) / radius)))
+        moved = theta - learning_rate * gradient
+        iterates.append(moved / max(1, np.linalg.norm(moved) / radius))
+    best = int(np.argmin(certificates))
+    assert (best == max_steps - 1) == (learning_rate < 1)
+    np.testing.assert_allclose(result.theta, iterates[best], atol=1e-4)
+    np.testing.assert_allclose(result.certificate, certificates[best], rtol=1e-3)
+    assert not result.converged
+    assert result.steps == max_steps
+
+
+def test_a_single_sample_is_fitted_along_its_feature():
+    features = jnp.array([[0.6, -0.8, 0.0]], DTYPE)
+    estimator = mle()
+    for label, sign in [(1, 1.0), (0, -1.0)]:
+        result = jax.jit(estimator.fit)(
+            jax.random.key(1), estimator.params(radius=1.5), features, jnp.array([label], jnp.int32)
+        )
+        np.testing.assert_allclose(result.theta, sign * 1.5 * np.asarray(features[0]), atol=1e-4)
+        assert result.converged
+
+
+@pytest.mark.parametrize(("name", "link"), CASES)
+def test_labels_all_one(data, name, link):
+    features, labels = data[0], jnp.ones(NUM_SAMPLES, jnp.int32)
+    estimator, values = estimator_and_values(name, link)
+    params = estimator.params(**values, radius=2.0, tolerance=TOLERANCE)
+    report = estimator.privatize(jax.random.key(0), params, features, labels)
+    result = jax.jit(estimator.fit)(jax.random.key(1), params, features, report)
+    objective = independent_objective(name, link, features, report, values.get("epsilon"))
+    np.testing.assert_allclose(result.theta, scipy_minimum(objective, DIM, 2.0), rtol=0, atol=ATOL)
+    assert result.converged
+
+
+@pytest.mark.parametrize(("name", "link"), CASES)
+def test_large_margins_give_no_nan(data, name, link):
+    """Features of norm 1e4, and labels that separate or that contradict; the second fit is at epsilon = inf."""
+    features, labels = data
+    features = 1e4 * features / jnp.linalg.norm(features, axis=1, keepdims=True)
+    estimator, values = estimator_and_values(name, link)
+    fit = jax.jit(estimator.fit)
+    for radius in [1.0, np.inf]:
+        for label in [labels, (features[:, 0] > 0).astype(jnp.int32)]:
+            for changed in [{}, {"epsilon": np.inf}] if values else [{}]:
+                params = estimator.params(**{**values, **changed}, radius=radius)
+                report = estimator.privatize(jax.random.key(0), params, features, label)
+                result = fit(jax.random.key(1), params, features, report)
+                assert np.all(np.isfinite(result.theta))
+                assert np.isfinite(result.certificate)
+                assert np.linalg.norm(result.theta) <= radius * (1 + 1e-5)
+
+
+def losses():
+    for name, link in LINKS.items():
+        yield f"labels-{name}", label_loss(link), lambda z, y, name=name: -(y * LOG_CDF[name](z) + (1 - y) * LOG_CDF[name](-z))
+        for epsilon in [0.1, 1.0, 5.0, np.inf]:
+
+            def report(z, y, name=name, epsilon=epsilon):
+                truth, win, loss = expit(epsilon), LOG_CDF[name](z), LOG_CDF[name](-z)
+                with np.errstate(divide="ignore"):
+                    lie = np.log(expit(-epsilon))
+                    log_one = np.logaddexp(np.log(truth) + win, lie + loss)
+                    log_zero = np.logaddexp(np.log(truth) + loss, lie + win)
+                return -(y * log_one + (1 - y) * log_zero + np.log(2)) / np.tanh(epsilon / 2) ** 2
+
+            yield f"reports-{name}-{epsilon}", randomized_label_loss(link, jnp.asarray(epsilon, DTYPE)), report
+
+
+LOSSES = [pytest.param(loss, value, id=name) for name, loss, value in losses()]
+
+
+@pytest.mark.parametrize(("loss", "value"), LOSSES)
+def test_a_loss_and_its_derivatives(loss, value):
+    """Against differences of the formula, in float64 NumPy (labels 0 and 1; label losses are linear between)."""
+    z = np.linspace(-6, 6, 97)
+    argument = jnp.asarray(z, DTYPE)
+    rtol = 1e-5 if X64 else 1e-3
+    for y in [0.0, 1.0]:
+        target = jnp.full(z.shape, y, DTYPE)
+        h = 1e-3
+        before, at, after = value(z - h, y), value(z, y), value(z + h, y)
+        for computed, expected in [
+            (loss.value(argument, target), at),
+            (loss.slope(argument, target), (after - before) / (2 * h)),
+            (loss.curvature(argument, target), (after - 2 * at + before) / h**2),
+        ]:
+            np.testing.assert_allclose(computed, expected, rtol=rtol, atol=rtol * np.max(np.abs(expected)))
+
+
+@pytest.mark.parametrize(("loss", "value"), LOSSES)
+def test_losses_are_finite_for_large_margins(loss, value):
+    margins = jnp.asarray([-1e4, -300.0, -20.0, 0.0, 20.0, 300.0, 1e4], DTYPE)
+    for y in [0.0, 1.0]:
+        target = jnp.full(margins.shape, y, DTYPE)
+        for computed in (loss.value, loss.slope, loss.curvature):
+            assert np.all(np.isfinite(computed(margins, target)))
+        np.testing.assert_allclose(loss.value(margins, target), value(np.asarray(margins, float), y), rtol=1e-4)
+
+
+@pytest.mark.skipif(not X64, reason="needs float64")
+@pytest.mark.parametrize(("loss", "value"), LOSSES)
+def test_derivatives_are_those_that_jax_finds(loss, value):
+    del value
+    z = jnp.linspace(-5, 5, 41)
+    for y in [0.0, 1.0]:
+        np.testing.assert_allclose(loss.slope(z, y), jax.vmap(jax.grad(loss.value), (0, None))(z, y), atol=1e-9)
+        np.testing.assert_allclose(loss.curvature(z, y), jax.vmap(jax.grad(loss.slope), (0, None))(z, y), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["statistic", "probit", "mle_rr"])
+def test_an_objectives_gradient_and_hessian(data, kind):
+    features, labels = data
+    if kind == "statistic":
+        objective = statistic_objective(features, labels.astype(DTYPE) @ features, jnp.asarray(3.0, DTYPE))
+    elif kind == "probit":
+        objective = likelihood_objective(features, labels.astype(DTYPE), label_loss(probit))
+    else:
+        loss = randomized_label_loss(logistic, jnp.asarray(1.0, DTYPE))
+        objective = likelihood_objective(features, labels.astype(DTYPE), loss)
+    theta = jnp.array([0.4, 0.2, -1.0], DTYPE)
+    evaluation = objective(theta)
+    atol = 1e-10 if X64 else 3e-5
+    np.testing.assert_allclose(evaluation.gradient, jax.grad(lambda t: objective(t).value)(theta), atol=atol)
+    np.testing.assert_allclose(evaluation.hessian, jax.jacfwd(lambda t: objective(t).gradient)(theta), atol=atol)
