@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import jax
-import matplotlib
 
-matplotlib.use("agg")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent / ".cache" / "jax"))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -55,15 +54,8 @@ def error_curves(
     """
     mean, half = mean_and_half_width(errors)
     epsilons, dims, xs = errors.epsilon.values, errors.dim.values, errors[x].values
-    figure, panels = plt.subplots(
-        len(dims),
-        len(epsilons),
-        figsize=(1.2 + 3.2 * len(epsilons), 1.6 + 3.1 * len(dims)),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
-    )
+    figure = Figure(figsize=(1.2 + 3.2 * len(epsilons), 1.6 + 3.1 * len(dims)), layout="constrained")
+    panels = figure.subplots(len(dims), len(epsilons), sharex=True, sharey=True, squeeze=False)
     for row, dim in enumerate(dims):
         for column, epsilon in enumerate(epsilons):
             panel = panels[row, column]
@@ -112,15 +104,8 @@ def ability_intervals(abilities: xr.DataArray, *, title: str, labels: Mapping[st
     """
     low, middle, high = (abilities.quantile(q, "seed") for q in (0.025, 0.5, 0.975))
     epsilons, items = abilities.epsilon.values, abilities["item"].values
-    figure, panels = plt.subplots(
-        1,
-        len(epsilons),
-        figsize=(1.6 + 2.6 * len(epsilons), 1.9 + 0.42 * len(items)),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
-    )
+    figure = Figure(figsize=(1.6 + 2.6 * len(epsilons), 1.9 + 0.42 * len(items)), layout="constrained")
+    panels = figure.subplots(1, len(epsilons), sharex=True, sharey=True, squeeze=False)
     estimators = abilities.estimator.values
     offsets = np.linspace(-0.24, 0.24, len(estimators))
     for panel, epsilon in zip(panels[0], epsilons, strict=True):
@@ -157,5 +142,11 @@ def _head(figure: Figure, panel: Axes, title: str) -> None:
     """Title and legend in one box above the panels: apart, they would overlap."""
     handles, names = panel.get_legend_handles_labels()
     figure.legend(
-        handles, names, title=title, title_fontsize="x-large", loc="outside upper center", ncols=min(len(names), 4), frameon=False
+        handles,
+        names,
+        title=title,
+        title_fontsize="x-large",
+        loc="outside upper center",
+        ncols=min(len(names), 4),
+        frameon=False,
     )

@@ -251,9 +251,13 @@ def listing(kind: str | None = None) -> str:
     if kind != "estimator":
         rows += [("mechanism", name, _text(e.guarantee(**e.values)), e.summary) for name, e in MECHANISMS.items()]
     if kind != "mechanism":
-        rows += [("estimator", name, _text(e.make().guarantee(**e.values)), e.summary) for name, e in ESTIMATORS.items()]
+        rows += [
+            ("estimator", name, _text(e.make().guarantee(**e.values)), e.summary) for name, e in ESTIMATORS.items()
+        ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return "\n".join("  ".join((*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3])) for row in rows)
+    return "\n".join(
+        "  ".join((*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3])) for row in rows
+    )
 
 
 def _text(claim: Guarantee) -> str:

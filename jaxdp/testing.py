@@ -131,7 +131,9 @@ def _check_programs(run, params, values, key, tolerance) -> None:
 
     loop = [[traced(k, point) for k in keys] for point in points]
     assert len(traces) == 1, f"one trace must serve every epsilon, got {len(traces)}"
-    loop = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(jax.tree.map(lambda *x: jnp.stack(x), *row) for row in loop))
+    loop = jax.tree.map(
+        lambda *leaves: jnp.stack(leaves), *(jax.tree.map(lambda *x: jnp.stack(x), *row) for row in loop)
+    )
     batched = jax.jit(jax.vmap(jax.vmap(run, (0, None)), (None, 0)))(keys, stacked)
     _close(batched, loop, tolerance)
     with jax.debug_key_reuse(True):

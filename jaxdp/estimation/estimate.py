@@ -12,7 +12,9 @@ from jaxdp.learner import Estimator
 from jaxdp.validation import check_finite
 
 
-def estimate(estimator: Estimator, features: ArrayLike, labels: ArrayLike, *, key: jax.Array, **values: Any) -> Estimate:
+def estimate(
+    estimator: Estimator, features: ArrayLike, labels: ArrayLike, *, key: jax.Array, **values: Any
+) -> Estimate:
     """Privatizes the labels and fits, after checking data and values on the host.
 
     Args:

@@ -151,7 +151,8 @@ def statistic_objective(features: jax.Array, statistic: jax.Array, regularizatio
             value=loss - label + penalty,
             magnitude=loss + jnp.abs(label) + penalty,
             gradient=columns @ probabilities / count - linear + ridge * theta,
-            hessian=(columns * weights[None, :]) @ columns.T / count + ridge * jnp.eye(theta.shape[0], dtype=theta.dtype),
+            hessian=(columns * weights[None, :]) @ columns.T / count
+            + ridge * jnp.eye(theta.shape[0], dtype=theta.dtype),
         )
 
     return evaluate

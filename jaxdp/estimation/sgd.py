@@ -115,7 +115,9 @@ def step_schedule(params: Params, step_size: str, link: Link, dtype) -> optax.Sc
     if step_size == "constant":
         return jnp.asarray(params.learning_rate, dtype)
     curvature = link.curvature(2 * jnp.asarray(params.feature_norm, dtype) * jnp.asarray(params.radius, dtype))
-    strong_convexity = jnp.tanh(jnp.asarray(params.epsilon, dtype) / 2) * curvature * jnp.asarray(params.coverage, dtype)
+    strong_convexity = (
+        jnp.tanh(jnp.asarray(params.epsilon, dtype) / 2) * curvature * jnp.asarray(params.coverage, dtype)
+    )
     return lambda count: 1 / (strong_convexity * (count + 1).astype(dtype))
 
 

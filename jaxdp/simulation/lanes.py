@@ -44,7 +44,9 @@ def stack_params(points: Sequence[Any]) -> tuple[Any, Any]:
     return jax.tree.unflatten(structure, varying), jax.tree.unflatten(structure, fixed)
 
 
-def compile_tile(run: Run, key: jax.Array, points: Sequence[Any], tile_size: int) -> Callable[[np.ndarray, np.ndarray], Any]:
+def compile_tile(
+    run: Run, key: jax.Array, points: Sequence[Any], tile_size: int
+) -> Callable[[np.ndarray, np.ndarray], Any]:
     """Compiles a run for tiles of lanes, once.
 
     Args:

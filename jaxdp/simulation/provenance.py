@@ -29,7 +29,8 @@ def provenance(key, tile_size, num_seeds, static_points, points, params, guarant
         A dict of strings, numbers, lists and dicts; infinity is the string "inf".
     """
     return {
-        "versions": {name: importlib.metadata.version(name) for name in PACKAGES} | {"python": platform.python_version()},
+        "versions": {name: importlib.metadata.version(name) for name in PACKAGES}
+        | {"python": platform.python_version()},
         "devices": [f"{device.platform}: {device.device_kind}" for device in jax.devices()],
         "x64": bool(jax.config.read("jax_enable_x64")),
         "key": {"impl": str(jax.random.key_impl(key)), "data": np.asarray(jax.random.key_data(key)).tolist()},

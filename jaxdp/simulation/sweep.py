@@ -99,7 +99,9 @@ def sweep(
 def _check_axes(axes, static_axes) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     twice = set(axes) & set(static_axes) | ({"seed"} & {*axes, *static_axes})
     if twice:
-        raise ValueError(f"axes and static_axes must have different names, none of them 'seed', got {sorted(twice)} twice")
+        raise ValueError(
+            f"axes and static_axes must have different names, none of them 'seed', got {sorted(twice)} twice"
+        )
     checked = []
     for group in (axes, static_axes):
         checked.append({})

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -42,7 +41,7 @@ def save(dataset: xr.Dataset, figure: Figure, folder: Path) -> tuple[Path, Path]
 
     Args:
         dataset: results.
-        figure: of them; closed afterwards.
+        figure: of them.
         folder: from `claim_folder`.
 
     Returns:
@@ -52,5 +51,4 @@ def save(dataset: xr.Dataset, figure: Figure, folder: Path) -> tuple[Path, Path]
     # Format 2 stores text coordinates in a way that every zarr reader knows; in format 3 that is not yet settled.
     dataset.to_zarr(data, mode="w-", zarr_format=2, consolidated=True)
     figure.savefig(image, dpi=150)
-    plt.close(figure)
     return data, image

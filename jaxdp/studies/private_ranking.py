@@ -116,11 +116,18 @@ def table(results: xr.Dataset) -> str:
         f"\nUnder label privacy, over {results.sizes['seed']} seeds: agreement with that ranking (Kendall's tau: 1 same, "
         "0 unrelated, -1 reversed),\nand how often the same item comes first."
     )
-    lines.append(f"{'':<{width}}" + "".join(f"{plotting.epsilon_label(e).split(' (')[0]:>22}" for e in results.epsilon.values))
+    lines.append(
+        f"{'':<{width}}" + "".join(f"{plotting.epsilon_label(e).split(' (')[0]:>22}" for e in results.epsilon.values)
+    )
     first = (results["rank"].isel(item=order[0]) == 1).mean("seed")
     mean, half = plotting.mean_and_half_width(results.agreement)
     for name in results.estimator.values:
-        row = zip(mean.sel(estimator=name).values, half.sel(estimator=name).values, first.sel(estimator=name).values, strict=True)
+        row = zip(
+            mean.sel(estimator=name).values,
+            half.sel(estimator=name).values,
+            first.sel(estimator=name).values,
+            strict=True,
+        )
         lines.append(f"{name:<{width}}" + "".join(f"{m:>8.3f} +- {h:.3f}  {f:>4.0%}" for m, h, f in row))
     return "\n".join(lines)
 
@@ -130,7 +137,7 @@ def command(
         Path | None,
         typer.Option(
             help="CSV with columns winner, loser and optionally weight (number of comparisons); names or numbers. "
-            "[default: the 1987 American League season]"
+            "Without it: the 1987 American League season."
         ),
     ] = None,
     epsilon: Annotated[
@@ -142,12 +149,16 @@ def command(
     seed: Annotated[int, typer.Option(help="Root seed of all randomness.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option(help="New or empty folder for data.zarr and figure.png. [default: results/private-ranking, or -2, ...]"),
+        typer.Option(
+            help="New or empty folder for data.zarr and figure.png. Without it: results/private-ranking, or the next free results/private-ranking-2, ..."
+        ),
     ] = None,
 ) -> None:
     """Rank items from comparisons whose outcomes are private.
 
-    Fits Bradley-Terry abilities without privacy, with central label privacy and with local label privacy.
+    Fits Bradley-Terry abilities from outcomes in the clear, with central label
+    privacy and with local label privacy. Writes data.zarr and figure.png, and
+    prints how well the rankings agree.
     """
     data_set = baseball1987() if comparisons is None else read_comparisons(comparisons)
     folder = claim_folder(out, "private-ranking")

@@ -156,7 +156,8 @@ def table(results: xr.Dataset) -> str:
 
 def command(
     epsilon: Annotated[
-        list[float], typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid")
+        list[float],
+        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
     ] = list(EPSILONS),  # noqa: B006  typer copies it
     dim: Annotated[
         list[int], typer.Option(help="Number of features d. Repeat for several.", rich_help_panel="Grid")
@@ -176,13 +177,16 @@ def command(
     seed: Annotated[int, typer.Option(help="Root seed of all randomness.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option(help="New or empty folder for data.zarr and figure.png. [default: results/reward-estimation, or -2, ...]"),
+        typer.Option(
+            help="New or empty folder for data.zarr and figure.png. Without it: results/reward-estimation, or the next free results/reward-estimation-2, ..."
+        ),
     ] = None,
 ) -> None:
     """What label privacy costs in reward estimation (DP-Reward, Figure 1).
 
-    Estimates the reward parameter of pairwise comparisons without privacy, with central label privacy (objective
-    perturbation) and with local label privacy (randomized response), and writes the errors and a figure.
+    Compares estimates from labels in the clear, with central label privacy
+    (objective perturbation) and with local label privacy (randomized response).
+    Writes data.zarr and figure.png, and prints the errors.
     """
     folder = claim_folder(out, "reward-estimation")
     try:
@@ -205,4 +209,6 @@ def command(
     if bool(exact.any()) and not bool(results.converged.where(exact, True).all()):
         share = float((~results.converged).where(exact).mean())
         typer.echo(f"\nnote: {share:.2%} of the minimisations stopped before their tolerance; see `certificate`.")
-    typer.echo(f"\n+- and bands: 95% confidence interval of the mean over {seeds} seeds.\ndata:   {data}\nfigure: {image}")
+    typer.echo(
+        f"\n+- and bands: 95% confidence interval of the mean over {seeds} seeds.\ndata:   {data}\nfigure: {image}"
+    )

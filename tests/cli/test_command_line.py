@@ -1,0 +1,125 @@
+"""The command line as a user meets it: real processes, real folders."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from jaxdp.__main__ import main
+
+REPOSITORY = Path(__file__).parents[2]
+SMALL = ["--seeds", "3", "--num-samples", "50", "--num-samples", "100", "--dim", "2"]
+RANKING = ("run", "private-ranking", "--seeds", "2", "--epsilon", "1")
+
+
+def jaxdp(*arguments, cwd):
+    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(REPOSITORY / ".cache" / "jax")}
+    return subprocess.run(
+        [sys.executable, "-m", "jaxdp", *arguments],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def in_process(*arguments, monkeypatch, capsys):
+    """The same entry point without a new process: for messages, where starting JAX would dominate."""
+    monkeypatch.setattr(sys, "argv", ["jaxdp", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return stopped.value.code, capsys.readouterr()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cli")
+
+
+def test_reward_estimation_writes_figure_and_dataset(folder):
+    result = jaxdp("run", "reward-estimation", *SMALL, "--epsilon", "0.5", "--epsilon", "inf", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    out = folder / "results" / "reward-estimation"
+    assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
+    data = xr.open_zarr(out / "data.zarr").load()
+    assert data.l2_error.dims == ("estimator", "epsilon", "dim", "num_samples", "seed")
+    assert data.epsilon.values.tolist() == [0.5, np.inf]
+    assert data.num_samples.values.tolist() == [50, 100]
+    assert data.sizes["seed"] == 3
+    assert "provenance" in data.attrs
+    clear = data.l2_error.sel(epsilon=np.inf)
+    np.testing.assert_array_equal(clear.sel(estimator="mle"), clear.sel(estimator="debiased_rr"))
+    assert "95% confidence interval" in result.stdout
+    assert "objective_perturbation" in result.stdout
+
+
+def test_a_second_run_keeps_the_first(folder, monkeypatch, capsys):
+    first = folder / "results" / "private-ranking"
+    monkeypatch.chdir(folder)
+    for _ in range(2):
+        code, printed = in_process(*RANKING, monkeypatch=monkeypatch, capsys=capsys)
+        assert code == 0, printed.err
+    assert first.exists()
+    assert first.with_name("private-ranking-2").exists()
+    code, printed = in_process(*RANKING, "--out", str(first), monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 2
+    assert f"out must be a new or empty folder, so that no result is overwritten, got {first}" in printed.err
+
+
+def test_own_comparisons(folder, monkeypatch, capsys):
+    table = folder / "own.csv"
+    table.write_text("winner,loser,weight\nalpha,beta,5\nbeta,gamma,4\ngamma,alpha,1\n")
+    monkeypatch.chdir(folder)
+    own = ("--comparisons", str(table), "--out", "own")
+    code, printed = in_process(*RANKING, *own, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0, printed.err
+    assert "3 items, 10 comparisons" in printed.out
+    data = xr.open_zarr(folder / "own" / "data.zarr")
+    assert data["item"].values.tolist() == ["alpha", "beta", "gamma"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "reward-guessing"], "study must be one of reward-estimation, private-ranking, got 'reward-guessing'"),
+        (["run", "reward-estimation", "--epsilon", "-1"], "epsilon must be > 0, got -1.0"),
+        (["run", "reward-estimation", "--epsilon", "nan"], "epsilon must be > 0, got nan"),
+        (["run", "reward-estimation", "--delta", "1"], "delta must be in (0, 1), got 1.0"),
+        (
+            ["run", "reward-estimation", "--solver", "magic"],
+            "solver must be one of exact, averaged, literal, got 'magic'",
+        ),
+        (["run", "reward-estimation", "--seeds", "0"], "num_seeds must be a whole number >= 1, got 0"),
+        (["run", "private-ranking", "--comparisons", "absent.csv"], "absent.csv"),
+        (["run", "private-ranking", "--comparisons", "bad.csv"], "bad.csv, line 2: "),
+        (["list", "--kind", "learner"], "kind must be one of mechanism, estimator, got 'learner'"),
+    ],
+)
+def test_bad_input_is_told_in_one_line_and_leaves_nothing(arguments, message, tmp_path, monkeypatch, capsys):
+    (tmp_path / "bad.csv").write_text("winner,loser\nalpha\n")
+    monkeypatch.chdir(tmp_path)
+    code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 2
+    assert message in printed.err
+    assert "Traceback" not in printed.err
+    assert not list(tmp_path.glob("results/*"))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["run", "reward-estimation", "--help"]])
+def test_help(arguments, monkeypatch, capsys):
+    code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0
+    assert "Usage" in printed.out
+
+
+@pytest.mark.parametrize("solver", ["averaged", "literal"])
+def test_other_solvers(solver, tmp_path, monkeypatch, capsys):
+    arguments = ("run", "reward-estimation", *SMALL, "--epsilon", "1", "--solver", solver, "--out", str(tmp_path / "x"))
+    code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0, printed.err
+    assert "sgd_rr" in printed.out

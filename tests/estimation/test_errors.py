@@ -1,0 +1,162 @@
+"""Every wrong value or data set is a ValueError that names the argument and the value."""
+
+import functools
+import re
+
+import jax
+import numpy as np
+import pytest
+
+from jaxdp.estimation import (
+    check_data,
+    debiased_rr,
+    estimate,
+    gaussian_rewards,
+    literal_objective_perturbation,
+    mle,
+    mle_rr,
+    objective_perturbation,
+    sgd,
+    sgd_objective_perturbation,
+    sgd_rr,
+)
+from jaxdp.preferences import link
+
+EPSILON, DELTA = {"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-3}
+ESTIMATORS = {  # factory, values
+    "mle": (mle, {}),
+    "debiased_rr": (debiased_rr, EPSILON),
+    "mle_rr": (mle_rr, EPSILON),
+    "objective_perturbation": (objective_perturbation, DELTA),
+    "sgd": (sgd, {}),
+    "sgd_rr": (sgd_rr, EPSILON),
+    "sgd_objective_perturbation": (sgd_objective_perturbation, DELTA),
+    "literal_objective_perturbation": (literal_objective_perturbation, DELTA),
+}
+FEATURES, LABELS = np.array([[1.0, 0.0], [0.0, -2.0], [1.0, 1.0]]), np.array([0, 1, 1])
+
+
+def raises(name, value):
+    """Both in one message, the name first."""
+    return pytest.raises(ValueError, match=rf"{name}.*{re.escape(str(value))}")
+
+
+def wrong_values():
+    for name, (_, values) in ESTIMATORS.items():
+        wrong = {"radius": [0.0, -1.0, np.nan], "epsilon": [0.0, -1.0, np.nan], "delta": [0.0, 1.0, -0.1, 1.5, np.nan]}
+        wrong["learning_rate"] = wrong["feature_norm"] = wrong["tolerance"] = wrong["coverage"] = [0.0, -0.5, np.nan]
+        wrong["regularization"] = [-1.0, np.nan]
+        taken = {"radius", *values, *({"learning_rate"} if "sgd" in name or "perturbation" in name else {"tolerance"})}
+        taken |= {"feature_norm", "regularization", "tolerance"} if "perturbation" in name else set()
+        taken |= {"feature_norm", "coverage"} if name in ("sgd", "sgd_rr") else set()
+        for argument in sorted(taken):
+            for value in wrong[argument]:
+                yield pytest.param(name, argument, value, id=f"{name}-{argument}={value}")
+
+
+@pytest.mark.parametrize(("name", "argument", "value"), list(wrong_values()))
+def test_a_wrong_value(name, argument, value):
+    factory, values = ESTIMATORS[name]
+    factory().params(**values)
+    with raises(argument, value):
+        factory().params(**{**values, argument: value})
+
+
+@pytest.mark.parametrize("name", [name for name, (_, values) in ESTIMATORS.items() if values])
+def test_no_claim_for_a_wrong_epsilon_or_delta(name):
+    factory, values = ESTIMATORS[name]
+    factory().guarantee(**values)
+    for argument in values:
+        for value in [0.0, -1.0, np.nan]:
+            with raises(argument, value):
+                factory().guarantee(**{**values, argument: value})
+
+
+@pytest.mark.parametrize("factory", [objective_perturbation, sgd_objective_perturbation])
+def test_classical_constants_need_epsilon_below_one(factory):
+    params = factory(constants="classical").params
+    for epsilon in [1.0, 2.5]:
+        with raises("epsilon", epsilon):
+            params(epsilon=epsilon, delta=1e-3)
+    assert params(epsilon=0.5, delta=1e-3).noise_multiplier > 0
+    assert params(epsilon=np.inf, delta=1e-3).noise_multiplier == 0
+
+
+@pytest.mark.parametrize("factory", [sgd, sgd_rr])
+@pytest.mark.parametrize("missing", ["radius", "coverage", "feature_norm"])
+def test_inverse_time_needs_finite_values(factory, missing):
+    values = {"radius": 1.0, "coverage": 0.5, "feature_norm": 2.0, **ESTIMATORS[factory.__name__][1]}
+    params = factory(step_size="inverse_time").params
+    params(**values)
+    with raises(missing, "inf"):
+        params(**{**values, missing: np.inf})
+    with raises(missing, "inf"):
+        params(**{name: value for name, value in values.items() if name != missing})
+
+
+@pytest.mark.parametrize(
+    ("build", "name", "value"),
+    [
+        (functools.partial(link, "cauchit"), "link", "cauchit"),
+        (functools.partial(sgd, average="first"), "average", "first"),
+        (functools.partial(sgd_rr, average="first"), "average", "first"),
+        (functools.partial(sgd_objective_perturbation, average="first"), "average", "first"),
+        (functools.partial(literal_objective_perturbation, average="first"), "average", "first"),
+        (functools.partial(sgd, step_size="linear"), "step_size", "linear"),
+        (functools.partial(sgd_rr, step_size="linear"), "step_size", "linear"),
+        (functools.partial(objective_perturbation, constants="tight"), "constants", "tight"),
+        (functools.partial(sgd_objective_perturbation, constants="tight"), "constants", "tight"),
+        (functools.partial(mle, max_steps=0), "max_steps", 0),
+        (functools.partial(debiased_rr, max_steps=-1), "max_steps", -1),
+        (functools.partial(mle_rr, max_steps=0), "max_steps", 0),
+        (functools.partial(objective_perturbation, max_steps=0), "max_steps", 0),
+        (functools.partial(gaussian_rewards, num_samples=0, dim=2), "num_samples", 0),
+        (functools.partial(gaussian_rewards, num_samples=5, dim=0), "dim", 0),
+        (functools.partial(gaussian_rewards, num_samples=5, dim=2, known=("truth",)), "known", "truth"),
+        (functools.partial(gaussian_rewards(num_samples=5, dim=2).params, ridge=-1.0), "ridge", -1.0),
+    ],
+)
+def test_a_wrong_argument_of_a_factory(build, name, value):
+    with raises(name, value):
+        build()
+
+
+WRONG_DATA = {
+    "label 2": (FEATURES, [0, 1, 2], "labels", "got 2 at index 2"),
+    "label -1": (FEATURES, [0, -1, 1], "labels", "got -1 at index 1"),
+    "label 0.5": (FEATURES, [0.5, 1, 1], "labels", "got 0.5 at index 0"),
+    "label NaN": (FEATURES, [0, np.nan, 1], "labels", "got nan at index 1"),
+    "feature NaN": (np.where(FEATURES == -2, np.nan, FEATURES), LABELS, "features", "got nan at index (1, 1)"),
+    "feature inf": (np.where(FEATURES == -2, np.inf, FEATURES), LABELS, "features", "got inf at index (1, 1)"),
+    "one axis": (FEATURES[:, 0], LABELS, "features", "(3,)"),
+    "three axes": (FEATURES[None], LABELS, "features", "(1, 3, 2)"),
+    "no samples": (FEATURES[:0], LABELS[:0], "features", "(0, 2)"),
+    "no features": (FEATURES[:, :0], LABELS, "features", "(3, 0)"),
+    "too few labels": (FEATURES, LABELS[:2], "labels", "(2,)"),
+    "labels in a column": (FEATURES, LABELS[:, None], "labels", "(3, 1)"),
+    "features as text": ([["a", "b"]], [1], "features", "dtype"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_DATA)
+def test_wrong_data(case):
+    features, labels, name, value = WRONG_DATA[case]
+    check_data(FEATURES, LABELS)
+    with raises(name, value):
+        check_data(features, labels)
+    with raises(name, value):
+        estimate(debiased_rr(), features, labels, key=jax.random.key(0), epsilon=1.0)
+
+
+def test_features_longer_than_twice_the_feature_norm():
+    """The longest feature has norm 2, so L = 1 will do."""
+    values = {"key": jax.random.key(0), "epsilon": 1.0, "delta": 1e-3, "radius": 1.0}
+    estimator = objective_perturbation(constants="paper")
+    assert np.all(np.isfinite(estimate(estimator, FEATURES, LABELS, feature_norm=1.0, **values).theta))
+    with pytest.raises(ValueError, match=r"feature_norm .*got 0\.9 where feature 1 has norm 2"):
+        estimate(estimator, FEATURES, LABELS, feature_norm=0.9, **values)
+
+
+def test_estimate_checks_values():
+    with raises("epsilon", -1.0):
+        estimate(mle_rr(), FEATURES, LABELS, key=jax.random.key(0), epsilon=-1.0)

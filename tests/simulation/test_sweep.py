@@ -1,0 +1,347 @@
+"""Sweeps: results do not depend on scheduling, and labels, provenance and errors are as documented."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxdp
+from jaxdp.estimation import (
+    Estimate,
+    gaussian_rewards,
+    mle,
+    objective_perturbation,
+    sgd,
+    sgd_objective_perturbation,
+    sgd_rr,
+)
+from jaxdp.simulation import Run, sweep
+from jaxdp.simulation.lanes import stack_params
+from jaxdp.validation import check_epsilon
+
+DIM = 3
+CLAIM = jaxdp.Guarantee(epsilon=0.5, trust_model="local", privacy_unit="one label", argument="for a test")
+
+
+def filter_run(*, dim=DIM, traces=None, dims=None, coords=None):
+    """A random walk on softmax weights, and a Cholesky solve: sensitive to how lanes are vectorised."""
+
+    def simulate(key, params):
+        if traces is not None:
+            traces.append(dim)
+
+        def step(carry, key):
+            scores, precision = carry
+            draw = jax.random.normal(key, (dim,))
+            precision = precision + draw[:, None] * draw[None, :]
+            factor = jax.scipy.linalg.cho_factor(precision)
+            return (scores + jax.scipy.linalg.cho_solve(factor, draw), precision), None
+
+        start = (jnp.zeros(dim), jnp.eye(dim))
+        (scores, precision), _ = jax.lax.scan(step, start, jax.random.split(key, 10))
+        weights = jax.nn.softmax(params["epsilon"].astype(scores.dtype) * scores)
+        return {"weights": weights, "trace": jnp.trace(precision)}
+
+    def params(*, epsilon, name="none"):
+        return {"epsilon": np.asarray(check_epsilon(epsilon)), "length": np.asarray(len(name))}
+
+    return Run(
+        simulate=simulate,
+        params=params,
+        guarantee=lambda **values: {"walk": CLAIM},
+        dims={"weights": ("item",), "trace": ()} if dims is None else dims,
+        coords={"item": [10 * i for i in range(dim)]} if coords is None else coords,
+    )
+
+
+def estimators_run():
+    estimators = {"clear": mle(), "local": sgd_rr(), "central": objective_perturbation()}
+    return jaxdp.estimation_run(estimators, gaussian_rewards(num_samples=30, dim=2))
+
+
+FILTER = {"axes": {"epsilon": [3.0, 0.5, 1.0]}, "num_seeds": 7, "tile_size": 4, "key": jax.random.key(0)}
+ESTIMATION = {**FILTER, "axes": {"epsilon": [0.5, math.inf], "delta": [1e-3]}}
+
+
+@pytest.mark.parametrize(
+    ("build", "arguments"), [(filter_run, FILTER), (estimators_run, ESTIMATION)], ids=["filter", "estimation"]
+)
+def test_bit_identical_for_every_chunk(build, arguments):
+    """21 or 14 lanes in tiles of 4: the last tile is padded."""
+    expected = sweep(build, **arguments, chunk_tiles=1)
+    assert not any(np.isnan(values).any() for values in expected.values())
+    for chunk_tiles in [2, 5, 100]:
+        assert sweep(build, **arguments, chunk_tiles=chunk_tiles).identical(expected)
+
+
+def test_a_seeds_result_does_not_depend_on_the_other_lanes():
+    """Tiles of one size: the key is a function of the seed's index. Another key gives other results."""
+    seven = sweep(filter_run, **FILTER)
+    for changed in [{"num_seeds": 3}, {"tile_size": 16}, {"axes": {"epsilon": [1.0, 3.0, 0.5]}}]:
+        other = sweep(filter_run, **{**FILTER, **changed})
+        xr.testing.assert_allclose(
+            other.reindex_like(seven.isel(seed=other.seed)), seven.isel(seed=other.seed), rtol=1e-5
+        )
+    other = sweep(filter_run, **{**FILTER, "key": jax.random.key(1)})
+    assert np.all(np.abs(other.trace - seven.trace) > 1e-4)
+
+
+def test_a_lane_is_the_run_at_its_key():
+    results, run = sweep(filter_run, **FILTER), filter_run()
+    outputs = run(jax.random.fold_in(FILTER["key"], 5), run.params(epsilon=0.5))
+    np.testing.assert_allclose(results.weights.sel(epsilon=0.5, seed=5), outputs["weights"], rtol=1e-5)
+    assert len(np.unique(results.trace.sel(epsilon=0.5))) == FILTER["num_seeds"]
+
+
+def test_every_epsilon_meets_the_same_data():
+    """The tile holds one grid point: the non-private estimate is the same bit for bit, the private ones differ."""
+    axes = {"epsilon": [0.5, 2.0, math.inf], "delta": [1e-3]}
+    results = sweep(estimators_run, axes=axes, num_seeds=4, tile_size=4, key=jax.random.key(0))
+    errors = results.l2_error.squeeze("delta")
+    clear = errors.sel(estimator="clear")
+    assert (clear == clear.isel(epsilon=0)).all()
+    assert (errors.sel(estimator="central", epsilon=math.inf) == clear.isel(epsilon=0)).all()
+    for name in ["local", "central"]:
+        assert (errors.sel(estimator=name, epsilon=0.5) != clear.isel(epsilon=0)).all()
+
+
+def test_unsorted_static_axes_of_strings_and_numbers():
+    """Every value must land at its own coordinates."""
+
+    def build(*, kind, size):
+        def simulate(key, params):
+            del key
+            return {"code": jnp.int32(100 * len(kind) + size) + params["length"].astype(jnp.int32)}
+
+        return Run(
+            simulate=simulate, params=filter_run().params, guarantee=lambda **_: {}, dims={"code": ()}, coords={}
+        )
+
+    static_axes = {"kind": ["bb", "a", "cccc"], "size": [30, 10, 20]}
+    axes = {"name": ["zz", "y"], "epsilon": [2.0, 1.0]}
+    results = sweep(build, axes=axes, static_axes=static_axes, num_seeds=2, key=jax.random.key(0), tile_size=4)
+    assert results.code.dims == ("kind", "size", "name", "epsilon", "seed")
+    assert results.code.dtype == np.int32
+    for name, values in {**static_axes, **axes}.items():
+        assert results[name].values.tolist() == values
+    for kind, size, name in [("bb", 30, "zz"), ("a", 20, "y"), ("cccc", 10, "zz")]:
+        code = results.code.sel(kind=kind, size=size, name=name)
+        assert (code == 100 * len(kind) + size + len(name)).all()
+
+
+def test_dimensions_of_the_run_keep_their_coordinates():
+    results = sweep(filter_run, **FILTER)
+    assert results.weights.dims == ("epsilon", "seed", "item")
+    assert results.item.values.tolist() == [0, 10, 20]
+    np.testing.assert_allclose(results.weights.sum("item"), 1, rtol=1e-5)
+
+
+def test_provenance():
+    axes, key = {"epsilon": [0.5, math.inf], "delta": [1e-3]}, jax.random.key(17)
+
+    def build(num_samples):
+        estimators = {"clear": sgd(), "local": sgd_rr(), "central": sgd_objective_perturbation()}
+        return jaxdp.estimation_run(estimators, gaussian_rewards(num_samples=num_samples, dim=2))
+
+    results = sweep(build, axes=axes, static_axes={"num_samples": [8, 5]}, num_seeds=2, key=key, tile_size=3)
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    record = json.loads(results.attrs["provenance"], parse_constant=refuse)
+    assert record["versions"]["jax"] == jax.__version__
+    assert {"jaxdp", "jax", "jaxlib", "numpy", "optax", "python"} <= set(record["versions"])
+    assert record["devices"]
+    assert record["x64"] == bool(jax.config.read("jax_enable_x64"))
+    assert (record["num_seeds"], record["tile_size"]) == (2, 3)
+    data = jnp.asarray(record["key"]["data"], jnp.uint32)
+    assert jax.random.wrap_key_data(data, impl=record["key"]["impl"]) == key
+    assert [program["static"] for program in record["programs"]] == [{"num_samples": 8}, {"num_samples": 5}]
+    for program in record["programs"]:
+        finite, infinite = program["points"]
+        assert finite["values"] == {"epsilon": 0.5, "delta": 1e-3}
+        assert infinite["values"]["epsilon"] == "inf"
+        local, central, clear = (finite["guarantees"][name] for name in ["local", "central", "clear"])
+        assert (local["epsilon"], local["delta"], local["trust_model"]) == (0.5, 0.0, "local")
+        assert (central["epsilon"], central["delta"], central["trust_model"]) == (0.5, 1e-3, "central")
+        assert clear["epsilon"] == "inf"
+        assert infinite["guarantees"]["local"]["epsilon"] == "inf"
+        noise = {path: value for path, value in finite["params"].items() if "central" in path and "noise" in path}
+        expected = objective_perturbation().params(epsilon=0.5, delta=1e-3).noise_multiplier
+        assert list(noise.values()) == [pytest.approx(float(expected))]
+
+
+def test_one_program_for_all_values_and_one_for_each_static_point():
+    """Each run is traced twice whatever the grid: for its outputs' shapes, and to be compiled."""
+    for epsilons in [[1.0], [1.0, 0.5, 0.1, math.inf]]:
+        traces = []
+        sweep(
+            lambda dim, traces=traces: filter_run(dim=dim, traces=traces, coords={}),
+            axes={"epsilon": epsilons},
+            static_axes={"dim": [2]},
+            num_seeds=3,
+            key=jax.random.key(0),
+            tile_size=2,
+        )
+        assert traces == [2, 2]
+    traces = []
+    sweep(
+        lambda twin: filter_run(dim=2, traces=traces),
+        **FILTER,
+        static_axes={"twin": [1, 2]},
+    )
+    assert len(traces) == 4
+
+
+def test_leaves_that_are_one_object_stay_unbatched():
+    table = np.arange(6.0).reshape(3, 2)
+    points = [{"epsilon": np.asarray(e), "table": table, "other": table.copy()} for e in [0.5, 1.0]]
+    varying, fixed = stack_params(points)
+    np.testing.assert_array_equal(varying["epsilon"], [0.5, 1.0])
+    assert varying["table"] is None
+    assert fixed["table"] is table
+    assert (fixed["epsilon"], fixed["other"]) == (None, None)
+    assert varying["other"].shape == (2, 3, 2)
+    with pytest.raises(ValueError, match="one structure"):
+        stack_params([points[0], {"epsilon": np.asarray(1.0)}])
+    with pytest.raises(ValueError, match="one shape"):
+        stack_params([points[0], {**points[1], "epsilon": np.zeros(2)}])
+
+
+def test_a_fixed_table_gives_the_same_results():
+    """A run whose params hold one large array, against one that copies it for every grid point."""
+
+    def build(*, copy):
+        table = np.arange(4.0, dtype=jnp.result_type(float))
+
+        def params(*, epsilon):
+            return {"epsilon": np.asarray(epsilon, table.dtype), "table": table.copy() if copy else table}
+
+        def simulate(key, params):
+            return {"sum": params["epsilon"] * jax.random.choice(key, params["table"], (2,))}
+
+        return Run(simulate=simulate, params=params, guarantee=lambda **_: {}, dims={"sum": ("draw",)})
+
+    results = sweep(build, static_axes={"copy": [True, False]}, **FILTER)
+    xr.testing.assert_equal(results.isel(copy=0, drop=True), results.isel(copy=1, drop=True))
+
+
+WRONG = {
+    "no value": ({"axes": {"epsilon": []}}, "at least one value .*epsilon"),
+    "no static value": ({"static_axes": {"dim": []}}, "at least one value .*dim"),
+    "repeated": ({"axes": {"epsilon": [1.0, 2.0, 1.0]}}, r"repeat .*epsilon=\[1.0, 2.0, 1.0\]"),
+    "static repeated": ({"static_axes": {"dim": [2, 2]}}, r"repeat .*dim=\[2, 2\]"),
+    "named twice": ({"static_axes": {"epsilon": [1.0]}}, "different names.*epsilon"),
+    "named seed": ({"axes": {"seed": [1.0]}}, "different names.*seed"),
+    "no seeds": ({"num_seeds": 0}, "num_seeds must be a whole number >= 1, got 0"),
+    "half a seed": ({"num_seeds": 1.5}, "num_seeds must be a whole number >= 1, got 1.5"),
+    "tile_size": ({"tile_size": 0}, "tile_size must be a whole number >= 1, got 0"),
+    "chunk_tiles": ({"chunk_tiles": 0}, "chunk_tiles must be a whole number >= 1, got 0"),
+    "old key": ({"key": np.zeros(2, np.uint32)}, "key must be one typed PRNG key"),
+    "two keys": ({"key": jax.random.split(jax.random.key(0))}, "key must be one typed PRNG key"),
+    "epsilon at the last point": ({"axes": {"epsilon": [1.0, 2.0, -1.0]}}, "epsilon must be > 0, got -1.0"),
+    "epsilon NaN": ({"axes": {"epsilon": [1.0, math.nan]}}, "epsilon must be > 0, got nan"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_arguments_raise_before_anything_is_traced(case):
+    changed, message = WRONG[case]
+    traces = []
+    with pytest.raises(ValueError, match=message):
+        sweep(lambda **static: filter_run(traces=traces), **{**FILTER, **changed})
+    assert traces == []
+
+
+@pytest.mark.parametrize(
+    ("dims", "message"),
+    [
+        ({"weights": ("item",)}, r"dims must name the outputs \['trace', 'weights'\]"),
+        ({"weights": ("item",), "trace": (), "regret": ()}, "dims must name the outputs .*regret"),
+        ({"weights": (), "trace": ()}, "1 dimensions for weights"),
+        ({"weights": ("item",), "trace": ("item",)}, "0 dimensions for trace"),
+    ],
+)
+def test_dimensions_must_match_the_outputs(dims, message):
+    with pytest.raises(ValueError, match=message):
+        sweep(lambda: filter_run(dims=dims), **FILTER)
+
+
+def run_of(*names):
+    estimators = {"clear": sgd(), "local": sgd_rr(), "central": sgd_objective_perturbation()}
+    return jaxdp.estimation_run(
+        {name: estimators[name] for name in names}, gaussian_rewards(num_samples=40, dim=2, known=("feature_norm",))
+    )
+
+
+def test_values_of_an_estimation_run_are_checked():
+    run = run_of("local", "central")
+    with pytest.raises(ValueError, match=r"values must be among delta, epsilon, .*got epsilom"):
+        run.params(epsilom=1.0, delta=1e-3)
+    with pytest.raises(ValueError, match="delta, which central needs"):
+        run.params(epsilon=1.0)
+    with pytest.raises(ValueError, match="epsilon must be > 0, got -1"):
+        run.params(epsilon=-1.0, delta=1e-3)
+    with pytest.raises(ValueError, match="values must be among"):
+        run.guarantee(epsilon=1.0, delta=1e-3, regret=2)
+    with pytest.raises(ValueError, match="at least one, got none"):
+        jaxdp.estimation_run({}, gaussian_rewards(num_samples=40, dim=2))
+    claims = run.guarantee(epsilon=0.5, delta=1e-3)
+    assert {name: (claim.epsilon, claim.delta) for name, claim in claims.items()} == {
+        "local": (0.5, 0.0),
+        "central": (0.5, 1e-3),
+    }
+
+
+def test_another_estimator_does_not_change_the_others():
+    values, key = {"epsilon": 2.0, "radius": 3.0}, jax.random.key(4)
+    alone, more, reordered = run_of("local"), run_of("local", "central"), run_of("central", "clear", "local")
+    errors = []
+    for run, given in [(alone, values), (more, {**values, "delta": 1e-3}), (reordered, {**values, "delta": 1e-3})]:
+        outputs = jax.jit(run.simulate)(key, run.params(**given))
+        errors.append(float(outputs["l2_error"][run.coords["estimator"].index("local")]))
+    np.testing.assert_allclose(errors, errors[0], rtol=1e-3)
+    assert jax.jit(alone.simulate)(jax.random.key(5), alone.params(**values))["l2_error"] != pytest.approx(
+        errors[0], rel=0.01
+    )
+
+
+def test_an_estimators_noise_is_its_own():
+    """The same estimator under two names meets the same data, with other randomness."""
+    twins = jaxdp.estimation_run(
+        {"one": sgd_rr(), "two": sgd_rr(), "clear": sgd(), "also": sgd()},
+        gaussian_rewards(num_samples=40, dim=2),
+    )
+    outputs = jax.jit(twins.simulate)(jax.random.key(0), twins.params(epsilon=1.0))
+    one, two, clear, also = outputs["l2_error"]
+    assert one != two
+    assert clear == also
+
+
+def test_what_the_problem_knows_reaches_the_estimators():
+    """An estimator that returns its radius as the certificate."""
+
+    def fit(key, params, features, report):
+        del key, report
+        radius = jnp.asarray(params.radius, features.dtype)
+        return Estimate(jnp.zeros(features.shape[1], features.dtype), radius, jnp.int32(0), jnp.asarray(True))
+
+    key, radii = jax.random.key(3), {}
+    for known in [("radius",), ()]:
+        problem = gaussian_rewards(num_samples=15, dim=2, known=known)
+        run = jaxdp.estimation_run({"local": sgd_rr()._replace(fit=fit)}, problem)
+        outputs = jax.jit(run.simulate)(key, run.params(epsilon=0.1))
+        radii[known] = float(outputs["certificate"][0])
+        norm = outputs["l2_error"][0]  # of the parameter, as the estimate is zero
+    assert radii == {("radius",): pytest.approx(float(norm), rel=1e-5), (): math.inf}
+
+
+def test_progress_goes_to_stderr_only_on_request(capsys):
+    sweep(filter_run, **FILTER)
+    assert capsys.readouterr().err == ""
+    sweep(filter_run, **FILTER, progress=True)
+    assert "21/21" in capsys.readouterr().err
