@@ -6,7 +6,7 @@
 (0.5, 'local', 'one label')
 """
 
-from jaxdp import estimation, mechanisms, preferences
+from jaxdp import estimation, mechanisms, preferences, random
 from jaxdp.learner import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
 from jaxdp.simulation import Run, estimation_run, sweep
 
@@ -23,5 +23,6 @@ __all__ = [
     "estimation_run",
     "mechanisms",
     "preferences",
+    "random",
     "sweep",
 ]

@@ -1,8 +1,8 @@
 """The vocabulary: what a learner, an environment, an offline estimator and a privacy claim are.
 
-An algorithm is a NamedTuple of pure functions, made by a factory whose arguments fix shapes and loop bounds. What a sweep
-may vary (epsilon, a learning rate) is a leaf of the algorithm's frozen `Params` dataclass, registered as a pytree, so
-that one compiled program serves every value. Conventions, everywhere:
+An algorithm is a NamedTuple of pure functions, made by a factory whose arguments fix shapes and loop bounds. What a
+sweep may vary (epsilon, a learning rate) is a leaf of the algorithm's frozen `Params` dataclass, registered as a
+pytree, so that one compiled program serves every value. Conventions, everywhere:
 
 * **Keys come first and are never defaulted, stored or reused.** A function that needs no key takes it and ignores it.
 * **The trust boundary is in the types.** `act` sees `State.public` only; `update` sees what `privatize` returned only.
@@ -21,6 +21,7 @@ import numpy as np
 
 from jaxdp.validation import check_at_least, check_choice, check_epsilon
 
+Scalar = float | np.floating | np.integer | jax.Array  # what a scalar leaf of `Params` may be
 TRUST_MODELS = ("central", "local", "shuffle", "joint")
 
 
@@ -264,6 +265,6 @@ class Sample(NamedTuple):
     known: Mapping[str, jax.Array]
 
 
-def scalar_leaf(value: float) -> np.ndarray:
-    """A host number as a `Params` leaf: a NumPy scalar array of JAX's default float type, rounded to nearest."""
-    return np.asarray(value, dtype=jax.dtypes.canonicalize_dtype(float))
+def scalar_leaf(value: float) -> np.floating:
+    """A host number as a `Params` leaf: a NumPy scalar of JAX's default float type, rounded to nearest."""
+    return jax.dtypes.canonicalize_dtype(float).type(value)

@@ -29,8 +29,8 @@ def estimate(
         The estimate. It carries the estimator's guarantee for these values.
 
     Raises:
-        ValueError: if shapes are wrong, a feature is not finite or longer than 2 feature_norm, a label is not 0 or 1, or
-            a value is out of range.
+        ValueError: if shapes are wrong, a feature is not finite or longer than 2 feature_norm, a label is not 0 or 1,
+            or a value is out of range.
 
     >>> import jaxdp
     >>> data = jaxdp.preferences.gaussian_comparisons(jax.random.key(0), num_samples=500, dim=3)
@@ -69,6 +69,6 @@ def check_data(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = 
     worst = int(np.argmax(norms))
     if norms[worst] > 2 * feature_norm * (1 + 1e-6):  # features in float32
         raise ValueError(
-            f"feature_norm must be at least half of every differential feature's norm, got {feature_norm} where feature "
-            f"{worst} has norm {norms[worst]:g}"
+            f"feature_norm must be at least half of every differential feature's norm, got {feature_norm} where "
+            f"feature {worst} has norm {norms[worst]:g}"
         )

@@ -18,7 +18,7 @@ from jaxdp.estimation.objectives import (
     statistic_objective,
 )
 from jaxdp.estimation.solver import Estimate, minimize
-from jaxdp.learner import Estimator, Guarantee, scalar_leaf
+from jaxdp.learner import Estimator, Guarantee, Scalar, scalar_leaf
 from jaxdp.mechanisms import debias_labels, randomized_response
 from jaxdp.preferences import Link, logistic
 from jaxdp.validation import check_above, check_count, check_epsilon
@@ -38,9 +38,9 @@ class Params:
         tolerance: [] float > 0, on the norm of the projected gradient of the mean objective.
     """
 
-    epsilon: jax.Array | np.ndarray
-    radius: jax.Array | np.ndarray
-    tolerance: jax.Array | np.ndarray
+    epsilon: Scalar
+    radius: Scalar
+    tolerance: Scalar
 
 
 def make_params(*, epsilon: float, radius: float, tolerance: float) -> Params:
@@ -97,19 +97,19 @@ def _label_objective(features: jax.Array, targets: jax.Array, link: Link) -> Obj
 
 
 def full_batch_estimator(
-    params: Callable[..., Params],
+    params: Callable[..., Any],
     guarantee: Callable[..., Guarantee],
     privatize: Callable[..., jax.Array],
-    objective: Callable[[Params, jax.Array, jax.Array], Objective],
+    objective: Callable[[Any, jax.Array, jax.Array], Objective],
     *,
     zero_sum: bool,
     optimizer: optax.GradientTransformation | None,
     max_steps: int,
 ) -> Estimator:
-    """An estimator that minimises `objective(params, features, report)` over the ball."""
+    """An estimator that minimises `objective(params, features, report)` over the ball of `params.radius`."""
     check_count("max_steps", max_steps)
 
-    def fit(key, params: Params, features, report) -> Estimate:
+    def fit(key, params, features, report) -> Estimate:
         del key
         features = center(features) if zero_sum else features
         return minimize(

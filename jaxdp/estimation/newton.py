@@ -1,6 +1,6 @@
-"""A damped Newton method on the ball, as an Optax transformation: the default optimiser of the full-batch estimators."""
+"""A damped Newton method on the ball, as an Optax transformation: the full-batch estimators' default optimiser."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -77,7 +77,8 @@ def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.Gradie
         An Optax transformation for parameters of shape [dim].
     """
 
-    def init(theta: jax.Array) -> NewtonState:
+    def init(params: Any) -> NewtonState:
+        theta = jnp.asarray(params)
         dim, dtype = theta.shape[0], theta.dtype
         return NewtonState(
             theta=theta,
@@ -87,8 +88,9 @@ def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.Gradie
             damping=jnp.asarray(0.0, dtype),
         )
 
-    def update(gradient, state: NewtonState, theta=None, *, evaluation: Evaluation, **_):
-        theta = jnp.asarray(theta)
+    def update(updates: Any, state: Any, params: Any = None, **extra_args: Any) -> tuple[Any, Any]:
+        gradient, theta = jnp.asarray(updates), jnp.asarray(params)
+        evaluation: Evaluation = extra_args["evaluation"]
         slack = 4 * jnp.finfo(theta.dtype).eps * evaluation.magnitude  # a rise within rounding is none
         better = evaluation.value <= state.value + slack
         damping = jnp.where(better, state.damping / 4, jnp.maximum(4 * state.damping, FIRST_DAMPING))

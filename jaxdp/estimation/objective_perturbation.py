@@ -11,9 +11,10 @@ import optax
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, full_batch_estimator
 from jaxdp.estimation.objectives import Objective, label_loss, statistic_objective
-from jaxdp.estimation.sgd import AVERAGES, one_pass
+from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
+from jaxdp.estimation.sgd import unconfirmed
 from jaxdp.estimation.solver import Estimate
-from jaxdp.learner import Estimator, Guarantee, scalar_leaf
+from jaxdp.learner import Estimator, Guarantee, Scalar, scalar_leaf
 from jaxdp.mechanisms import analytic_gaussian, classical_gaussian, gaussian, round_up
 from jaxdp.preferences import logistic
 from jaxdp.validation import check_above, check_at_least, check_choice, check_delta, check_epsilon
@@ -28,20 +29,20 @@ class Params:
 
     Attributes:
         noise_multiplier: [] float >= 0, noise standard deviation per unit of feature norm; 0 at epsilon = inf.
-        feature_norm: [] float > 0, bound L on an action's feature norm that the paper's sigma needs; infinity takes half
-            the largest norm of a differential feature, which suffices. Other constants do not read it.
+        feature_norm: [] float > 0, bound L on an action's feature norm that the paper's sigma needs; infinity takes
+            half the largest norm of a differential feature, which suffices. Other constants do not read it.
         regularization: [] float >= 0, beta, in the scale of the sum over samples.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
         learning_rate: [] float > 0, of the SGD form only.
         tolerance: [] float > 0, on the norm of the projected gradient of the mean objective; exact form only.
     """
 
-    noise_multiplier: jax.Array | np.ndarray
-    feature_norm: jax.Array | np.ndarray
-    regularization: jax.Array | np.ndarray
-    radius: jax.Array | np.ndarray
-    learning_rate: jax.Array | np.ndarray
-    tolerance: jax.Array | np.ndarray
+    noise_multiplier: Scalar
+    feature_norm: Scalar
+    regularization: Scalar
+    radius: Scalar
+    learning_rate: Scalar
+    tolerance: Scalar
 
 
 def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
@@ -107,8 +108,8 @@ def _guarantee(*, epsilon: float, delta: float, **_: Any) -> Guarantee:
         delta=check_delta(delta),
         trust_model="central",
         privacy_unit="one label",
-        argument="labels enter through sum_i y_i x_i alone, whose L2 sensitivity is max |x_i| over the public features; "
-        "it is released once with Gaussian noise, and the estimate is post-processing",
+        argument="labels enter through sum_i y_i x_i alone, whose L2 sensitivity is max |x_i| over the public "
+        "features; it is released once with Gaussian noise, and the estimate is post-processing",
     )
 
 
@@ -220,8 +221,8 @@ def literal_objective_perturbation(
 
     Privacy: no claim is made. Theorem 5.2 covers the exact minimiser of the perturbed objective; an SGD iterate is a
         different function of the raw labels, and what w hides of it has not been proved.
-    Source: DP-Reward, section 6, with sigma of Theorem 5.2.  Deviations: how w and beta enter a step is not stated in the
-        paper; w / n and (beta / n) theta are assumed.
+    Source: DP-Reward, section 6, with sigma of Theorem 5.2.  Deviations: how w and beta enter a step is not stated in
+        the paper; w / n and (beta / n) theta are assumed.
 
     Args:
         average: "none" (last iterate), "all" or "last_half" of the iterates.
@@ -260,14 +261,14 @@ def literal_objective_perturbation(
 def _one_pass(params: Params, features, targets, linear, zero_sum: bool, optimizer, average: str) -> Estimate:
     """SGD on (1/n) sum_i loss(x_i.theta, targets_i) + linear.theta / n + (beta / 2n) |theta|^2."""
     dtype, num_samples = features.dtype, features.shape[0]
-    ridge = jnp.asarray(params.regularization, dtype) / num_samples
-    return one_pass(
-        center(features) if zero_sum else features,
-        label_loss(logistic).slope,
-        targets,
-        lambda theta: linear / num_samples + ridge * theta,
-        optimizer or optax.sgd(jnp.asarray(params.learning_rate, dtype)),
-        jnp.asarray(params.radius, dtype),
-        zero_sum=zero_sum,
-        average=average,
+    data = Pass(
+        features=center(features) if zero_sum else features,
+        targets=targets,
+        gain=jnp.ones((), dtype),
+        rate=jnp.asarray(params.learning_rate, dtype),
+        radius=jnp.asarray(params.radius, dtype),
+        linear=linear / num_samples,
+        ridge=jnp.asarray(params.regularization, dtype) / num_samples,
     )
+    recipe = Recipe(label_loss(logistic).slope, average, inverse_time=False, zero_sum=zero_sum)
+    return unconfirmed(one_pass(data, recipe, optimizer), num_samples)

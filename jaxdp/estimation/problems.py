@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxdp.estimation.metrics import l2_error, semi_norm_error
 from jaxdp.estimation.solver import Estimate
-from jaxdp.learner import Problem, Sample, scalar_leaf
+from jaxdp.learner import Problem, Sample, Scalar, scalar_leaf
 from jaxdp.preferences import ComparisonTable, Link, gaussian_comparisons, logistic
 from jaxdp.validation import check_at_least, check_choice, check_count
 
@@ -20,7 +20,7 @@ KNOWLEDGE = ("radius", "feature_norm")
 class GaussianParams:
     """What a sweep may vary: ridge, [] float >= 0, the lambda of the semi-norm Sigma_D + lambda I."""
 
-    ridge: jax.Array | np.ndarray
+    ridge: Scalar
 
 
 def gaussian_rewards(
@@ -85,7 +85,7 @@ def gaussian_rewards(
         }
 
     names = ("l2_error", "semi_norm_error", "certificate", "steps", "converged")
-    return Problem(params, sample, metrics, {name: () for name in names}, {})
+    return Problem(params, sample, metrics, dict.fromkeys(names, ()), {})
 
 
 @jax.tree_util.register_dataclass

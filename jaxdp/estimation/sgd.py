@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxdp.estimation.constraints import center, project
+from jaxdp.estimation.constraints import center
 from jaxdp.estimation.maximum_likelihood import (
     clear_labels_guarantee,
     randomized_labels_guarantee,
@@ -17,14 +17,14 @@ from jaxdp.estimation.maximum_likelihood import (
     report_randomized,
 )
 from jaxdp.estimation.objectives import label_loss
+from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
 from jaxdp.estimation.solver import Estimate
-from jaxdp.learner import Estimator, Guarantee, scalar_leaf
+from jaxdp.learner import Estimator, Guarantee, Scalar, scalar_leaf
 from jaxdp.mechanisms import debias_labels
 from jaxdp.preferences import Link, logistic
 from jaxdp.validation import check_above, check_choice, check_epsilon
 
 STEP_SIZES = ("constant", "inverse_time")
-AVERAGES = ("none", "all", "last_half")
 
 
 @jax.tree_util.register_dataclass
@@ -40,85 +40,37 @@ class Params:
         feature_norm: [] float > 0, L, bound on an action's feature norm; a differential feature is within 2 L.
     """
 
-    epsilon: jax.Array | np.ndarray
-    radius: jax.Array | np.ndarray
-    learning_rate: jax.Array | np.ndarray
-    coverage: jax.Array | np.ndarray
-    feature_norm: jax.Array | np.ndarray
+    epsilon: Scalar
+    radius: Scalar
+    learning_rate: Scalar
+    coverage: Scalar
+    feature_norm: Scalar
 
 
-def one_pass(
-    features: jax.Array,
-    slope: Callable[[jax.Array, jax.Array], jax.Array],
-    targets: jax.Array,
-    drift: Callable[[jax.Array], jax.Array] | None,
-    optimizer: optax.GradientTransformation,
-    radius: jax.Array,
-    *,
-    zero_sum: bool,
-    average: str,
-) -> Estimate:
-    """Visits every sample once, in order: theta <- P(theta + optimizer(gradient)), from zero.
+def first_step(params: Params, step_size: str, link: Link, dtype) -> jax.Array:
+    """The step size at the first sample, [] float: learning_rate, or 1 / (gamma_eps kappa) for "inverse_time".
 
-    Args:
-        features: [num_samples, dim] float.
-        slope: (margin, target) -> derivative of one sample's loss in its margin, [] float.
-        targets: [num_samples] float.
-        drift: theta -> [dim], added to every gradient; None is zero.
-        optimizer: turns gradients into steps.
-        radius: [] float > 0, of the ball that iterates are projected on; infinity is no bound.
-        zero_sum: constrain the components' sum to zero.
-        average: "none" (the last iterate), "all", or "last_half" (the last ceil(n / 2) iterates).
-
-    Returns:
-        The estimate, without a certificate.
-    """
-    num_samples, dim = features.shape
-    first_averaged = {"none": num_samples - 1, "all": 0, "last_half": num_samples // 2}[average]
-
-    def step(carry, sample):
-        theta, optimizer_state = carry
-        feature, target = sample
-        gradient = slope(feature @ theta, target) * feature
-        if drift is not None:
-            gradient = gradient + drift(theta)
-        updates, optimizer_state = optimizer.update(gradient, optimizer_state, theta)
-        theta = project(optax.apply_updates(theta, updates), radius, zero_sum=zero_sum)
-        return theta, optimizer_state
-
-    def averaged_step(carry, sample):
-        inner, total = carry
-        inner = step(inner, sample)
-        return (inner, total + inner[0]), None
-
-    theta = jnp.zeros(dim, features.dtype)
-    burn_in = (features[:first_averaged], targets[:first_averaged])
-    kept = (features[first_averaged:], targets[first_averaged:])
-    carry, _ = jax.lax.scan(lambda c, s: (step(c, s), None), (theta, optimizer.init(theta)), burn_in)
-    (_, total), _ = jax.lax.scan(averaged_step, (carry, theta), kept)
-    return Estimate(
-        theta=total / (num_samples - first_averaged),
-        certificate=jnp.asarray(jnp.inf, features.dtype),
-        steps=jnp.int32(num_samples),
-        converged=jnp.asarray(False),
-    )
-
-
-def step_schedule(params: Params, step_size: str, link: Link, dtype) -> optax.ScalarOrSchedule:
-    """The step size of SGD as an Optax schedule.
-
-    "constant" is the learning rate. "inverse_time" is 1 / (gamma_eps kappa t) at step t = 1, 2, ..., where gamma is the
-    link's least curvature on |z| <= 2 L B and gamma_eps = (2 sigmoid(epsilon) - 1) gamma is that of the de-biased loss.
+    gamma is the link's least curvature on |z| <= 2 L B, and gamma_eps = (2 sigmoid(epsilon) - 1) gamma that of the
+    de-biased loss. The step at sample t is then 1 / (gamma_eps kappa t).
 
     Source: DP-Reward, Theorem 4.5 as its proof has it (the statement drops the t and the epsilon).
     """
     if step_size == "constant":
         return jnp.asarray(params.learning_rate, dtype)
-    curvature = link.curvature(2 * jnp.asarray(params.feature_norm, dtype) * jnp.asarray(params.radius, dtype))
-    strong_convexity = (
-        jnp.tanh(jnp.asarray(params.epsilon, dtype) / 2) * curvature * jnp.asarray(params.coverage, dtype)
+    epsilon, radius, norm, coverage = (
+        jnp.asarray(value, dtype) for value in (params.epsilon, params.radius, params.feature_norm, params.coverage)
     )
-    return lambda count: 1 / (strong_convexity * (count + 1).astype(dtype))
+    return 1 / (jnp.tanh(epsilon / 2) * link.curvature(2 * norm * radius) * coverage)
+
+
+def unconfirmed(theta: jax.Array, num_samples: int) -> Estimate:
+    """An estimate by an algorithm that has no certificate."""
+    return Estimate(
+        theta=theta,
+        certificate=jnp.asarray(jnp.inf, theta.dtype),
+        steps=jnp.int32(num_samples),
+        converged=jnp.asarray(False),
+    )
 
 
 def one_pass_estimator(
@@ -135,7 +87,7 @@ def one_pass_estimator(
     """SGD on the de-biased loss of reports that are randomized at `params.epsilon`; infinity is labels in the clear."""
     check_choice("step_size", step_size, STEP_SIZES)
     check_choice("average", average, AVERAGES)
-    loss = label_loss(link)
+    recipe = Recipe(label_loss(link).slope, average, step_size == "inverse_time", zero_sum)
 
     def checked_params(**values) -> Params:
         point = params(**values)
@@ -148,17 +100,14 @@ def one_pass_estimator(
     def fit(key, params: Params, features, report) -> Estimate:
         del key
         dtype = features.dtype
-        gain = jnp.tanh(jnp.asarray(params.epsilon, dtype) / 2)  # 2p - 1
-        return one_pass(
-            center(features) if zero_sum else features,
-            lambda margin, target: gain * loss.slope(margin, target),
-            debias_labels(report, params.epsilon).astype(dtype),
-            None,
-            optimizer or optax.sgd(step_schedule(params, step_size, link, dtype)),
-            jnp.asarray(params.radius, dtype),
-            zero_sum=zero_sum,
-            average=average,
+        data = Pass(
+            features=center(features) if zero_sum else features,
+            targets=debias_labels(report, params.epsilon).astype(dtype),
+            gain=jnp.tanh(jnp.asarray(params.epsilon, dtype) / 2),  # 2p - 1
+            rate=first_step(params, step_size, link, dtype),
+            radius=jnp.asarray(params.radius, dtype),
         )
+        return unconfirmed(one_pass(data, recipe, optimizer), features.shape[0])
 
     return Estimator(functools.wraps(params)(checked_params), guarantee, privatize, fit)
 
@@ -212,8 +161,8 @@ def sgd(
         optimizer: an Optax optimiser in place of SGD with that step size.
 
     Returns:
-        An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}, in the order
-        given. Its `params` take radius (default inf), learning_rate (0.1), and for "inverse_time" coverage kappa and
+        An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}, visited in
+        order. Its `params` take radius (default inf), learning_rate (0.1), and for "inverse_time" coverage kappa and
         feature_norm L.
 
     Raises:
@@ -247,8 +196,8 @@ def sgd_rr(
 
     Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. Each label is reported once by
         randomized response.
-    Source: DP-Reward, eq. (10), Theorem 4.5, Algorithm 1.  Deviations: the "inverse_time" step is 1/(gamma_eps kappa t),
-        as the proof has it; averaging is offered, and on by default.
+    Source: DP-Reward, eq. (10), Theorem 4.5, Algorithm 1.  Deviations: the "inverse_time" step is
+        1/(gamma_eps kappa t), as the proof has it; averaging is offered, and on by default.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).

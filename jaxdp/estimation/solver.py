@@ -16,9 +16,9 @@ class Estimate(NamedTuple):
 
     Attributes:
         theta: [dim] float, the estimate.
-        certificate: [] float >= 0, norm of the projected gradient |theta - P(theta - gradient)| of the mean objective at
-            theta; zero exactly at a stationary point of the constrained problem. Infinity where the algorithm (one-pass
-            SGD) has no certificate.
+        certificate: [] float >= 0, norm of the projected gradient |theta - P(theta - gradient)| of the mean objective
+            at theta; zero exactly at a stationary point of the constrained problem. Infinity where the algorithm
+            (one-pass SGD) has no certificate.
         steps: [] int32, gradient evaluations used.
         converged: [] bool, whether the certificate is within the tolerance that was asked for.
     """
@@ -83,7 +83,7 @@ def minimize(
         updates, optimizer_state = optimizer.update(
             evaluation.gradient, loop.optimizer_state, loop.theta, value=evaluation.value, evaluation=evaluation
         )
-        theta = project(optax.apply_updates(loop.theta, updates), radius, zero_sum=zero_sum)
+        theta = project(jnp.asarray(optax.apply_updates(loop.theta, updates)), radius, zero_sum=zero_sum)
         return Loop(theta, optimizer_state, best)
 
     start = jnp.zeros(dim, radius.dtype)

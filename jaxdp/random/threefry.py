@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.extend.random import define_prng_impl, threefry_prng_impl
+from jax.typing import ArrayLike
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA  # Skein's key-schedule constant
@@ -19,11 +20,12 @@ LARGEST_INDEX = 2**32
 UNSIGNED = {8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32, 64: jnp.uint64}
 
 
-def hash_words(key0: jax.Array, key1: jax.Array, high: jax.Array, low: jax.Array) -> tuple[jax.Array, jax.Array]:
+def hash_words(key0: ArrayLike, key1: ArrayLike, high: ArrayLike, low: ArrayLike) -> tuple[jax.Array, jax.Array]:
     """Threefry-2x32, 20 rounds: hashes the counter (high, low) under the key (key0, key1), elementwise in uint32.
 
     Source: Salmon, Moraes, Dror & Shaw (2011), "Parallel random numbers: as easy as 1, 2, 3".
     """
+    key0, key1, high, low = (jnp.asarray(word, jnp.uint32) for word in (key0, key1, high, low))
     schedule = (key0, key1, key0 ^ key1 ^ np.uint32(PARITY))
     x0, x1 = high + schedule[0], low + schedule[1]
     for group in range(5):
@@ -58,7 +60,7 @@ def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     return jnp.stack(_hash_range(key, shape), axis=len(shape))
 
 
-def _fold_in(key: jax.Array, data: jax.Array) -> jax.Array:
+def _fold_in(key: jax.Array, data: int) -> jax.Array:
     high, low = threefry_prng_impl.seed(jnp.asarray(data, jnp.uint32))
     return jnp.stack(hash_words(key[0], key[1], high, low))
 
@@ -101,6 +103,6 @@ def fast(key: jax.Array) -> jax.Array:
         counters; else `key` itself.
     """
     builtin = str(jax.random.key_impl(key)) == "threefry2x32"
-    if not (builtin and jax.config.read("jax_threefry_partitionable")):
+    if not (builtin and getattr(jax.config, "jax_threefry_partitionable", True)):
         return key
     return jax.random.wrap_key_data(jax.random.key_data(key), impl=IMPLEMENTATION)

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxdp.random import fast
 from jaxdp.simulation.run import Run
 
 
@@ -59,6 +60,7 @@ def compile_tile(
         (point indices, seed indices), both [tile_size] -> outputs with a leading axis of lanes.
     """
     varying, fixed = jax.device_put(stack_params(points))
+    key = fast(key)  # the same values, sooner
 
     def lane(key, varying, fixed, point, seed):
         mine = jax.tree.map(lambda leaf: leaf[point], varying)

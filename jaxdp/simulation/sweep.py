@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from tqdm import tqdm
@@ -47,8 +48,8 @@ def sweep(
         `provenance` is JSON text: versions, devices, key, tile size, and every grid point's parameters and guarantees.
 
     Raises:
-        ValueError: if an axis is empty, has a repeated value, or is named twice; if a count is < 1; if key is not a typed
-            key; if a value is out of range for the run; if the outputs' dimensions do not match their labels.
+        ValueError: if an axis is empty, has a repeated value, or is named twice; if a count is < 1; if key is not a
+            typed key; if a value is out of range for the run; if the outputs' dimensions do not match their labels.
 
     >>> import jax, jaxdp
     >>> def build(num_samples):
@@ -64,7 +65,7 @@ def sweep(
     check_count("num_seeds", num_seeds)
     check_count("tile_size", tile_size)
     chunk_tiles = check_count("chunk_tiles", 8 if chunk_tiles is None else chunk_tiles)
-    if not (isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
+    if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
         raise ValueError(f"key must be one typed PRNG key, as jax.random.key(0) makes, got {key!r}")
 
     static_points, points = _grid(static_axes), _grid(axes)
@@ -89,7 +90,7 @@ def sweep(
             pieces.append(_label(run, arrays, static, axes, shapes))
     dataset = xr.combine_by_coords(pieces, combine_attrs="drop") if static_axes else pieces[0]
     assert isinstance(dataset, xr.Dataset)
-    dataset = dataset.reindex({name: values for name, values in static_axes.items()})  # the order given
+    dataset = dataset.reindex(dict(static_axes))  # the order given
     dataset.attrs["provenance"] = json.dumps(
         provenance(key, tile_size, num_seeds, static_points, points, params, guarantees), allow_nan=False
     )

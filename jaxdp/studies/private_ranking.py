@@ -90,7 +90,7 @@ def kendall_tau(rank: xr.DataArray, reference: xr.DataArray) -> xr.DataArray:
         In [-1, 1], without the dimension item.
     """
     other = rank.rename(item="other")
-    agree = np.sign(rank - other) * np.sign(reference - reference.rename(item="other"))
+    agree = xr.ufuncs.sign(rank - other) * xr.ufuncs.sign(reference - reference.rename(item="other"))
     count = reference.sizes["item"]
     return agree.sum(("item", "other")) / (count * (count - 1))
 
@@ -113,8 +113,8 @@ def table(results: xr.Dataset) -> str:
     for position, (name, ability) in enumerate(zip(names, abilities, strict=True)):
         lines.append(f"{position + 1:>4}  {name:<{width}}  {ability - abilities[-1]:.3f}")
     lines.append(
-        f"\nUnder label privacy, over {results.sizes['seed']} seeds: agreement with that ranking (Kendall's tau: 1 same, "
-        "0 unrelated, -1 reversed),\nand how often the same item comes first."
+        f"\nUnder label privacy, over {results.sizes['seed']} seeds: agreement with that ranking (Kendall's tau: 1"
+        " same, 0 unrelated, -1 reversed),\nand how often the same item comes first."
     )
     lines.append(
         f"{'':<{width}}" + "".join(f"{plotting.epsilon_label(e).split(' (')[0]:>22}" for e in results.epsilon.values)
@@ -150,7 +150,8 @@ def command(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="New or empty folder for data.zarr and figure.png. Without it: results/private-ranking, or the next free results/private-ranking-2, ..."
+            help="New or empty folder for data.zarr and figure.png. Without it: results/private-ranking, or the next "
+            "free results/private-ranking-2, ..."
         ),
     ] = None,
 ) -> None:

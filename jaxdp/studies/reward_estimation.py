@@ -131,7 +131,7 @@ def figure(results: xr.Dataset):
         results.l2_error,
         x="num_samples",
         xlabel="comparisons n",
-        ylabel="l2 error of the reward parameter, |θ̂ − θ*|",
+        ylabel="l2 error of the reward parameter, |θ̂ - θ*|",
         title="What label privacy costs in reward estimation"
         + (f" (d = {int(results.dim[0])})" if results.sizes["dim"] == 1 else ""),
         labels=LABELS,
@@ -178,7 +178,8 @@ def command(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="New or empty folder for data.zarr and figure.png. Without it: results/reward-estimation, or the next free results/reward-estimation-2, ..."
+            help="New or empty folder for data.zarr and figure.png. Without it: results/reward-estimation, or the next "
+            "free results/reward-estimation-2, ..."
         ),
     ] = None,
 ) -> None:

@@ -139,8 +139,11 @@ def check_agrees_with_scipy(name, link, features, labels, radius, zero_sum=False
     return np.linalg.norm(result.theta)
 
 
-@pytest.mark.parametrize("zero_sum", [False, True])
-@pytest.mark.parametrize(("name", "link"), CASES)
+@pytest.mark.parametrize(
+    ("name", "link", "zero_sum"),
+    [(*case, False) for case in CASES]
+    + [("debiased_rr", "logistic", True), ("mle_rr", "probit", True), ("objective_perturbation", "logistic", True)],
+)
 def test_agrees_with_scipy(data, name, link, zero_sum):
     features, labels = data
     free, inside, boundary = (
@@ -238,7 +241,7 @@ def losses():
             label_loss(link),
             lambda z, y, name=name: -(y * LOG_CDF[name](z) + (1 - y) * LOG_CDF[name](-z)),
         )
-        for epsilon in [0.1, 1.0, np.inf]:
+        for epsilon in [0.3, np.inf]:
 
             def report(z, y, name=name, epsilon=epsilon):
                 truth, win, loss = expit(epsilon), LOG_CDF[name](z), LOG_CDF[name](-z)
@@ -272,7 +275,7 @@ def test_a_loss_and_its_derivatives(loss, value):
 
 @pytest.mark.skipif(not X64, reason="needs float64")
 @pytest.mark.parametrize(
-    ("loss", "value"), [case for case in LOSSES if "labels" in str(case.id) or "1.0" in str(case.id)]
+    ("loss", "value"), [case for case in LOSSES if "labels" in str(case.id) or "0.3" in str(case.id)]
 )
 def test_derivatives_are_those_that_jax_finds(loss, value):
     del value

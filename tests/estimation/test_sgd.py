@@ -113,6 +113,35 @@ def test_sgd_rr_is_the_papers_loop(data, name):
         assert (result.certificate, result.steps, result.converged) == (np.inf, NUM_SAMPLES, False)
 
 
+def check_lanes(name, features, labels):
+    """Many lanes in one program: epsilons x orders of the samples, the features of one order at a time shared."""
+    estimator, fit = make(name, sgd_rr)
+    epsilons, shifts = [0.1, 1.0, np.inf], [0, 3]
+    points = [estimator.params(epsilon=epsilon, **CASES[name][1]) for epsilon in epsilons]
+    orders = jnp.stack([jnp.roll(features, shift, axis=0) for shift in shifts])
+    reports = jnp.stack(
+        [
+            jnp.stack([estimator.privatize(jax.random.key(shift), point, features, labels) for point in points])
+            for shift in shifts
+        ]
+    )
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *points)
+    many = jax.jit(jax.vmap(jax.vmap(fit, (None, 0, None, 0)), (None, None, 0, 0)))
+    thetas = many(jax.random.key(1), stacked, orders, reports).theta
+    for i, j in np.ndindex(len(shifts), len(epsilons)):
+        check_equal(thetas[i, j], expectation(name, orders[i], reports[i, j], epsilons[j]))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_many_lanes_at_once_are_the_papers_loop(data, name):
+    check_lanes(name, *data)
+
+
+@pytest.mark.parametrize("num_samples", [1, 2, 7, 20, 40])
+def test_many_lanes_of_few_samples(data, num_samples):
+    check_lanes("last_half", data[0][:num_samples], data[1][:num_samples])
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_sgd_is_the_loop_at_infinite_epsilon(data, name):
     features, labels = data
@@ -171,6 +200,13 @@ def test_sgd_on_the_perturbed_objective(data, average):
         params = estimator.params(**values)
         report = estimator.privatize(jax.random.key(0), params, features, labels)
         theta = jax.jit(estimator.fit)(jax.random.key(1), params, features, report).theta
+        lanes = jax.jit(jax.vmap(estimator.fit, (0, None, None, None)))
+        keys = jax.random.split(jax.random.key(1), 2)
+        check_equal(lanes(keys, params, *jax.tree.map(jnp.asarray, (features, report))).theta, [theta, theta])
+        shifted = jax.vmap(estimator.fit, (None, None, 0, None))(
+            keys[0], params, jnp.stack([features, features[::-1]]), report
+        )
+        check_equal(shifted.theta[0], theta)
         literal = factory is literal_objective_perturbation
         targets, linear = report if literal else (np.zeros(NUM_SAMPLES, int), -report)
         linear = np.asarray(linear, float)

@@ -38,7 +38,7 @@ def exact(name: str, margin: float) -> dict[str, mpmath.mpf]:
         tail, density = decay / (1 + decay), decay / (1 + decay) ** 2
     else:
         tail, density = mpmath.erfc(abs(z) / mpmath.sqrt(2)) / 2, mpmath.npdf(z)
-    cdf, other = (tail, 1 - tail) if z < 0 else (1 - tail, tail)
+    cdf = tail if z < 0 else 1 - tail
     slope = density / cdf
     return {
         "cdf": cdf,

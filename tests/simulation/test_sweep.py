@@ -59,7 +59,7 @@ def filter_run(*, dim=DIM, traces=None, dims=None, coords=None):
 
 
 def estimators_run():
-    estimators = {"clear": mle(), "local": sgd_rr(), "central": objective_perturbation()}
+    estimators = {"local": sgd_rr(), "central": objective_perturbation()}
     return jaxdp.estimation_run(estimators, gaussian_rewards(num_samples=30, dim=2))
 
 
@@ -100,7 +100,9 @@ def test_a_lane_is_the_run_at_its_key():
 def test_every_epsilon_meets_the_same_data():
     """The tile holds one grid point: the non-private estimate is the same bit for bit, the private ones differ."""
     axes = {"epsilon": [0.5, 2.0, math.inf], "delta": [1e-3]}
-    results = sweep(estimators_run, axes=axes, num_seeds=4, tile_size=4, key=jax.random.key(0))
+    estimators = {"clear": mle(), "local": sgd_rr(), "central": objective_perturbation()}
+    run = jaxdp.estimation_run(estimators, gaussian_rewards(num_samples=30, dim=2))
+    results = sweep(lambda: run, axes=axes, num_seeds=4, tile_size=4, key=jax.random.key(0))
     errors = results.l2_error.squeeze("delta")
     clear = errors.sel(estimator="clear")
     assert (clear == clear.isel(epsilon=0)).all()
@@ -280,7 +282,7 @@ def run_of(*names):
 
 def test_values_of_an_estimation_run_are_checked():
     run = run_of("local", "central")
-    with pytest.raises(ValueError, match=r"values must be among delta, epsilon, .*got epsilom"):
+    with pytest.raises(ValueError, match=r"values must be among .*delta, epsilon, .*got epsilom"):
         run.params(epsilom=1.0, delta=1e-3)
     with pytest.raises(ValueError, match="delta, which central needs"):
         run.params(epsilon=1.0)
@@ -299,9 +301,9 @@ def test_values_of_an_estimation_run_are_checked():
 
 def test_another_estimator_does_not_change_the_others():
     values, key = {"epsilon": 2.0, "radius": 3.0}, jax.random.key(4)
-    alone, more, reordered = run_of("local"), run_of("local", "central"), run_of("central", "clear", "local")
+    alone, more = run_of("local"), run_of("central", "clear", "local")
     errors = []
-    for run, given in [(alone, values), (more, {**values, "delta": 1e-3}), (reordered, {**values, "delta": 1e-3})]:
+    for run, given in [(alone, values), (more, {**values, "delta": 1e-3})]:
         outputs = jax.jit(run.simulate)(key, run.params(**given))
         errors.append(float(outputs["l2_error"][run.coords["estimator"].index("local")]))
     np.testing.assert_allclose(errors, errors[0], rtol=1e-3)

@@ -1,0 +1,184 @@
+"""One pass of projected SGD: the plain loop over one lane's samples, and a kernel for many lanes at once.
+
+The kernel is what `jax.vmap` runs. Per sample there is little to compute, and a plain vmap would do it on arrays whose
+fast axis is as short as `dim`; the kernel puts lanes on the fast axis, where vector units work across them.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.custom_batching import custom_vmap
+
+from jaxdp.estimation.constraints import center, project
+
+AVERAGES = ("none", "all", "last_half")
+BLOCK = 20  # samples of all lanes that are laid out together; 20 to 100 are alike
+
+
+class Pass(NamedTuple):
+    """The data of one pass.
+
+    Attributes:
+        features: [num_samples, dim] float, visited in order.
+        targets: [num_samples] float.
+        gain: [] float, factor of every sample's slope.
+        rate: [] float > 0, step size at the first sample.
+        radius: [] float > 0, of the ball that iterates are projected on; infinity is no bound.
+        linear: [dim] float, added to every gradient; or None.
+        ridge: [] float >= 0, times theta is added to every gradient; or None.
+    """
+
+    features: jax.Array
+    targets: jax.Array
+    gain: jax.Array
+    rate: jax.Array
+    radius: jax.Array
+    linear: jax.Array | None = None
+    ridge: jax.Array | None = None
+
+
+class Recipe(NamedTuple):
+    """What is fixed at compile time.
+
+    Attributes:
+        slope: (margin, target) -> derivative of one sample's loss in its margin, elementwise.
+        average: "none" (the last iterate), "all" or "last_half" (the last ceil(num_samples / 2) iterates).
+        inverse_time: whether the step at sample t = 1, 2, ... is rate / t; else it is rate.
+        zero_sum: constrain the components' sum to zero.
+    """
+
+    slope: Callable[[jax.Array, jax.Array], jax.Array]
+    average: str
+    inverse_time: bool
+    zero_sum: bool
+
+    def first_averaged(self, num_samples: int) -> int:
+        """Index of the first iterate in the average."""
+        return {"none": num_samples - 1, "all": 0, "last_half": num_samples // 2}[self.average]
+
+
+def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
+    """Visits every sample once: theta <- P(theta + step(gain slope(x.theta, y) x + linear + ridge theta)), from zero.
+
+    Args:
+        data: of one lane. Under `jax.vmap` and without an optimiser, all lanes go through one kernel.
+        recipe: loss, averaging and steps.
+        optimizer: turns gradients into steps in place of SGD with the recipe's step size; None is SGD.
+
+    Returns:
+        [dim] float, the estimate.
+    """
+    if optimizer is not None:
+        return plain_pass(data, recipe, optimizer)
+
+    @custom_vmap
+    def single(data: Pass) -> jax.Array:
+        return plain_pass(data, recipe)
+
+    @custom_vmap
+    def many(data: Pass) -> jax.Array:  # every leaf has a leading axis of lanes
+        return lanes_pass(data, recipe)
+
+    @single.def_vmap
+    def _(axis_size: int, in_batched: list[Any], data: Pass) -> tuple[jax.Array, bool]:
+        return many(_batch(axis_size, in_batched[0], data)), True
+
+    @many.def_vmap
+    def _(axis_size: int, in_batched: list[Any], data: Pass) -> tuple[jax.Array, bool]:
+        data = _batch(axis_size, in_batched[0], data)
+        merged = many(jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), data))
+        return merged.reshape(axis_size, -1, *merged.shape[1:]), True
+
+    return single(data)
+
+
+def _batch(axis_size: int, in_batched: Any, data: Pass) -> Pass:
+    def widen(leaf: jax.Array, batched: bool) -> jax.Array:
+        return leaf if batched else jnp.broadcast_to(leaf[None], (axis_size, *leaf.shape))
+
+    return jax.tree.map(widen, data, in_batched)
+
+
+def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
+    """`one_pass` as it reads, for one lane; the kernel is tested against it."""
+    num_samples, dim = data.features.shape
+    first_averaged = recipe.first_averaged(num_samples)
+
+    def step_size(count: Any) -> Any:
+        return data.rate / (count + 1).astype(data.rate.dtype) if recipe.inverse_time else data.rate
+
+    optimizer = optimizer or optax.sgd(step_size)
+
+    def step(carry, sample):
+        theta, optimizer_state, total = carry
+        index, feature, target = sample
+        gradient = data.gain * recipe.slope(feature @ theta, target) * feature
+        if data.linear is not None:
+            gradient = gradient + data.linear
+        if data.ridge is not None:
+            gradient = gradient + data.ridge * theta
+        updates, optimizer_state = optimizer.update(gradient, optimizer_state, theta)
+        moved = jnp.asarray(optax.apply_updates(theta, updates))
+        theta = project(moved, data.radius, zero_sum=recipe.zero_sum)
+        return (theta, optimizer_state, total + jnp.where(index >= first_averaged, theta, 0)), None
+
+    theta = jnp.zeros(dim, data.features.dtype)
+    samples = (jnp.arange(num_samples), data.features, data.targets)
+    (_, _, total), _ = jax.lax.scan(step, (theta, optimizer.init(theta), theta), samples)
+    return total / (num_samples - first_averaged)
+
+
+def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
+    """`plain_pass` by SGD of many lanes: every leaf of `data` has a leading axis of lanes, and so has the result."""
+    num_lanes, num_samples, dim = data.features.shape
+    dtype = data.features.dtype
+    first_averaged = recipe.first_averaged(num_samples)
+    bounded = jnp.isfinite(data.radius)
+    radius = jnp.where(bounded, data.radius, 1)
+    linear = None if data.linear is None else data.linear.T
+    index = jnp.arange(num_samples)
+    weights = (index >= first_averaged).astype(dtype)
+    decay = 1 / (index + 1).astype(dtype) if recipe.inverse_time else jnp.ones(num_samples, dtype)
+
+    def step(carry, sample):
+        theta, total = carry  # [dim, lanes]
+        feature, target, weight, slower = sample  # [dim, lanes], [lanes], [], []
+        margin = jnp.sum(feature * theta, axis=0)
+        gradient = (data.gain * recipe.slope(margin, target))[None, :] * feature
+        if linear is not None:
+            gradient = gradient + linear
+        if data.ridge is not None:
+            gradient = gradient + data.ridge[None, :] * theta
+        theta = theta - (slower * data.rate)[None, :] * gradient
+        if recipe.zero_sum:
+            theta = center(theta.T).T
+        shrink = radius / jnp.sqrt(jnp.maximum(jnp.sum(theta**2, axis=0), radius**2))
+        theta = theta * jnp.where(bounded, shrink, 1)[None, :]
+        return (theta, total + weight * theta), None
+
+    def block(carry, start, size: int):
+        def part(array, axis):
+            return jax.lax.dynamic_slice_in_dim(array, start, size, axis)
+
+        feature, target = part(data.features, 1), part(data.targets, 1)
+        rows = jnp.concatenate([feature.reshape(num_lanes, size * dim), target], axis=1)
+        columns = jax.lax.optimization_barrier(rows.T)  # transposed once, in cache, and not again in every step
+        samples = (
+            columns[: size * dim].reshape(size, dim, num_lanes),
+            columns[size * dim :],
+            part(weights, 0),
+            part(decay, 0),
+        )
+        return jax.lax.scan(step, carry, samples)[0]
+
+    zero = jnp.zeros((dim, num_lanes), dtype)
+    whole, rest = divmod(num_samples, BLOCK)
+    carry = (zero, zero)
+    if whole:
+        carry, _ = jax.lax.scan(lambda c, b: (block(c, b * BLOCK, BLOCK), None), carry, jnp.arange(whole))
+    if rest:
+        carry = block(carry, whole * BLOCK, rest)
+    return carry[1].T / (num_samples - first_averaged)

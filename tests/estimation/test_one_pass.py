@@ -1,0 +1,69 @@
+"""The kernel over lanes equals the plain loop, for every recipe and however vmap is nested."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.estimation.objectives import label_loss
+from jaxdp.estimation.one_pass import AVERAGES, BLOCK, Pass, Recipe, one_pass, plain_pass
+from jaxdp.preferences import logistic, probit
+
+OUTER, INNER, DIM = 2, 3, 4
+DTYPE = jnp.result_type(float)
+
+
+def data(num_samples, *, linear=False, radius=1.0):
+    keys = iter(jax.random.split(jax.random.key(num_samples), 6))
+    lead = (OUTER, INNER)
+    return Pass(
+        features=jax.random.normal(next(keys), (*lead, num_samples, DIM), DTYPE),
+        targets=jax.random.normal(next(keys), (*lead, num_samples), DTYPE),
+        gain=jax.random.uniform(next(keys), lead, DTYPE),
+        rate=jax.random.uniform(next(keys), lead, DTYPE),
+        radius=jnp.full(lead, radius, DTYPE),
+        linear=jax.random.normal(next(keys), (*lead, DIM), DTYPE) / 10 if linear else None,
+        ridge=jax.random.uniform(next(keys), lead, DTYPE) / 10 if linear else None,
+    )
+
+
+def loop(batch, recipe):
+    def pick(i, j):
+        return jax.tree.map(lambda leaf: leaf[i, j], batch)
+
+    plain = jax.jit(lambda one: plain_pass(one, recipe))
+    return np.stack([[plain(pick(i, j)) for j in range(INNER)] for i in range(OUTER)])
+
+
+def agrees(batch, recipe, reference):
+    nested = jax.jit(jax.vmap(jax.vmap(lambda one: one_pass(one, recipe))))(batch)
+    return np.allclose(nested, reference, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+@pytest.mark.parametrize("num_samples", [1, BLOCK - 1, BLOCK, 2 * BLOCK + 3])
+def test_kernel_equals_the_loop(average, num_samples):
+    recipe = Recipe(label_loss(logistic).slope, average, inverse_time=num_samples % 2 == 0, zero_sum=average == "all")
+    batch = data(num_samples, linear=average == "last_half")
+    reference = loop(batch, recipe)
+    assert agrees(batch, recipe, reference)
+    if num_samples > 1:  # a planted mistake: one sample visited twice
+        features = batch.features.at[:, :, 0].set(batch.features[:, :, 1])
+        assert not agrees(batch._replace(features=features), recipe, reference)
+
+
+def test_no_bound_and_another_link():
+    recipe = Recipe(label_loss(probit).slope, "none", inverse_time=False, zero_sum=False)
+    batch = data(BLOCK + 1, radius=np.inf)
+    assert agrees(batch, recipe, loop(batch, recipe))
+
+
+def test_what_is_shared_by_all_lanes_need_not_be_batched():
+    recipe = Recipe(label_loss(logistic).slope, "all", inverse_time=False, zero_sum=False)
+    batch = jax.tree.map(lambda leaf: leaf[0], data(BLOCK + 1))
+    one = batch._replace(features=batch.features[0], radius=batch.radius[0])
+    axes = Pass(features=None, targets=0, gain=0, rate=0, radius=None)  # pyright: ignore[reportArgumentType]
+    shared = jax.vmap(lambda d: one_pass(d, recipe), in_axes=(axes,))(one)
+    for lane in range(INNER):
+        single = one._replace(targets=one.targets[lane], gain=one.gain[lane], rate=one.rate[lane])
+        np.testing.assert_allclose(shared[lane], plain_pass(single, recipe), rtol=1e-4, atol=1e-5)

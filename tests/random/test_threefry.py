@@ -1,0 +1,71 @@
+"""The unrolled Threefry gives JAX's own values, word for word."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.random import fast, key
+from jaxdp.random.threefry import hash_words
+
+MILLION = 10**6
+SAMPLERS = {
+    "bits8": lambda k: jax.random.bits(k, (1001,), jnp.uint8),
+    "bits16": lambda k: jax.random.bits(k, (7, 11), jnp.uint16),
+    "bits32": lambda k: jax.random.bits(k, (3, 5, 7)),
+    "scalar": jax.random.bits,
+    "empty": lambda k: jax.random.bits(k, (0, 3)),
+    "split": lambda k: jax.random.key_data(jax.random.split(k, (5, 3))),
+    "fold_in": lambda k: jax.random.key_data(jax.random.fold_in(k, 2**31 + 7)),
+    "normal": lambda k: jax.random.normal(k, (31,)),
+    "bernoulli": lambda k: jax.random.bernoulli(k, 0.3, (31,)),
+    "laplace": lambda k: jax.random.laplace(k, (31,)),
+    "randint": lambda k: jax.random.randint(k, (31,), 0, 1000),
+    "permutation": lambda k: jax.random.permutation(k, 31),
+    "gamma": lambda k: jax.random.gamma(k, 0.3, (5,)),
+}
+
+
+def builtin(seed):
+    return jax.random.key(seed, impl="threefry2x32")
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_samplers_agree_eagerly_under_jit_and_under_vmap(name):
+    sampler = SAMPLERS[name]
+    for seed in (0, 2**31 - 1):
+        np.testing.assert_array_equal(jax.jit(sampler)(key(seed)), jax.jit(sampler)(builtin(seed)))
+        keys = jax.random.split(builtin(seed), 3)
+        np.testing.assert_array_equal(jax.jit(jax.vmap(sampler))(fast(keys)), jax.jit(jax.vmap(sampler))(keys))
+    np.testing.assert_array_equal(sampler(key(1)), sampler(builtin(1)))
+
+
+def test_a_million_words_agree():
+    draw = jax.jit(lambda k: jax.random.bits(k, (MILLION,)))
+    np.testing.assert_array_equal(draw(key(42)), draw(builtin(42)))
+
+
+@pytest.mark.skipif(not jax.config.read("jax_enable_x64"), reason="64-bit words need x64")
+def test_64_bit_words_agree():
+    np.testing.assert_array_equal(
+        jax.random.bits(key(3), (1001,), jnp.uint64), jax.random.bits(builtin(3), (1001,), jnp.uint64)
+    )
+
+
+def test_known_answers():
+    """Random123's kat_vectors for threefry2x32, 20 rounds."""
+    ones, pi = np.uint32(0xFFFFFFFF), [np.uint32(w) for w in (0x13198A2E, 0x03707344, 0x243F6A88, 0x85A308D3)]
+    zero = np.uint32(0)
+    for words, expected in (
+        ((zero, zero, zero, zero), (0x6B200159, 0x99BA4EFE)),
+        ((ones, ones, ones, ones), (0x1CB996FC, 0xBB002BE7)),
+        (pi, (0xC4923A9C, 0x483DF7A0)),
+    ):
+        hashed = hash_words(*(jnp.asarray(w) for w in words))
+        assert tuple(int(word) for word in hashed) == expected
+
+
+def test_fast_leaves_other_implementations_alone():
+    other = jax.random.key(0, impl="rbg")
+    assert fast(other) is other
+    assert jax.random.key_impl(fast(builtin(0))) == jax.random.key_impl(key(0))
