@@ -239,6 +239,7 @@ class Problem(NamedTuple):
         metrics: (params, sample, estimate) -> dict of arrays.
         dims: names of the dimensions of each metric, for labelling.
         coords: values along those dimensions, where they have any.
+        known: names of the `Params` fields that each sample's `known` replaces.
     """
 
     params: Callable[..., Any]
@@ -246,6 +247,7 @@ class Problem(NamedTuple):
     metrics: Callable[..., Mapping[str, jax.Array]]
     dims: Mapping[str, tuple[str, ...]]
     coords: Mapping[str, Any]
+    known: tuple[str, ...] = ()
 
 
 class Sample(NamedTuple):

@@ -67,7 +67,8 @@ def check_count(name: str, value: int, minimum: int = 1) -> int:
     Raises:
         ValueError: if not.
     """
-    if isinstance(value, bool) or int(value) != value or not value >= minimum:
+    whole = isinstance(value, int | np.integer) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not whole or not value >= minimum:
         raise ValueError(f"{name} must be a whole number >= {minimum}, got {value}")
     return int(value)
 

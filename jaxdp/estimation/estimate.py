@@ -1,5 +1,6 @@
 """One estimate from one data set, with every input checked: the call for a notebook."""
 
+import inspect
 from typing import Any
 
 import jax
@@ -9,7 +10,7 @@ from jax.typing import ArrayLike
 
 from jaxdp.estimation.solver import Estimate
 from jaxdp.learner import Estimator
-from jaxdp.validation import check_finite
+from jaxdp.validation import check_above, check_finite
 
 
 def estimate(
@@ -38,8 +39,11 @@ def estimate(
     >>> result.theta.shape, bool(result.converged)
     ((3,), True)
     """
+    feature_norm = values.get("feature_norm", np.inf)
+    if "feature_norm" not in inspect.signature(estimator.params).parameters:
+        values = {name: value for name, value in values.items() if name != "feature_norm"}  # checked here, used nowhere
     params = estimator.params(**values)
-    check_data(features, labels, feature_norm=values.get("feature_norm", np.inf))
+    check_data(features, labels, feature_norm=check_above("feature_norm", feature_norm, 0.0))
     features = jnp.asarray(features, jax.dtypes.canonicalize_dtype(float))
     key_privatize, key_fit = jax.random.split(key)
     report = estimator.privatize(key_privatize, params, features, jnp.asarray(labels).astype(jnp.int32))
@@ -58,6 +62,7 @@ def check_data(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = 
         ValueError: if shapes are wrong, a feature is NaN, infinite or too long, or a label is not 0 or 1.
     """
     features, labels = check_finite("features", features), np.asarray(labels)
+    check_finite(f"features as {jnp.result_type(float)}", features.astype(jnp.result_type(float)))
     if features.ndim != 2 or 0 in features.shape:
         raise ValueError(f"features must have shape [num_samples, dim] with both >= 1, got {features.shape}")
     if labels.shape != features.shape[:1]:

@@ -144,7 +144,8 @@ def mle(
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
         zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
         optimizer: Optax optimiser of shape-[dim] parameters; None is Newton's method on the ball. Iterates are
-            projected, and the projected-gradient norm decides when it stops.
+            projected, and the projected-gradient norm decides when it stops. Where the bound is active, momentum
+            (Adam, for one) need not reach a stationary point; `converged` tells.
         max_steps: gradient evaluations at most, >= 1.
 
     Returns:

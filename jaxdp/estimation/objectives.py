@@ -81,14 +81,15 @@ def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
         tail = jnp.logaddexp(link.log_cdf(z) + log_truth, link.log_cdf(-z) + log_lie) + jnp.log(2.0).astype(z.dtype)
         return jnp.where(excess > -0.5, jnp.log1p(jnp.maximum(excess, -0.5)), tail)
 
-    def ratio(z):  # F(z) / P(z)
-        return 2 * jnp.exp(link.log_cdf(z) - log_report(z))
+    def ratio(z):  # F(z) / P(z) = 1 / (p + (1 - p) F(-z) / F(z)), which is 1 at epsilon = inf whatever z
+        return 1 / (jnp.exp(log_truth) + jnp.exp(log_lie + link.log_cdf(-z) - link.log_cdf(z)))
 
     def report_slope(z):  # d/dz log_report / gain^2, with F' = F slope
         return link.slope(z) * ratio(z) / gain
 
     def report_curvature(z):  # -d^2/dz^2 log_report / gain^2, with F'' = F (slope^2 - curvature)
-        return (link.slope(z) * ratio(z)) ** 2 - (link.slope(z) ** 2 - link.curvature(z)) * ratio(z) / gain
+        share = ratio(z)
+        return share * (link.curvature(z) / gain + link.slope(z) ** 2 * (share - 1 / gain))
 
     return Loss(
         value=lambda z, y: -(y * log_report(z) + (1 - y) * log_report(-z)) / gain**2,

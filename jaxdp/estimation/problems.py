@@ -85,7 +85,7 @@ def gaussian_rewards(
         }
 
     names = ("l2_error", "semi_norm_error", "certificate", "steps", "converged")
-    return Problem(params, sample, metrics, dict.fromkeys(names, ()), {})
+    return Problem(params, sample, metrics, dict.fromkeys(names, ()), {}, tuple(known))
 
 
 @jax.tree_util.register_dataclass

@@ -5,7 +5,7 @@ grid points are paired, and every estimator and every epsilon meets the same dat
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -77,31 +77,27 @@ def compile_tile(
 
 def run_lanes(
     tile: Callable[[np.ndarray, np.ndarray], Any],
+    outputs: Mapping[str, np.ndarray],
     *,
-    num_points: int,
     num_seeds: int,
     tile_size: int,
     chunk_tiles: int,
     advance: Callable[[int], object],
-) -> dict[str, np.ndarray]:
+) -> None:
     """Runs all lanes, a chunk of tiles at a time.
 
     Args:
         tile: from `compile_tile`.
-        num_points: grid points.
-        num_seeds: seeds of each.
+        outputs: filled in place; each has a leading axis of lanes, a grid point's seeds side by side.
+        num_seeds: seeds of each grid point.
         tile_size: lanes in a tile; the last tile is padded with repeats of the last lane, which are dropped.
         chunk_tiles: tiles whose results are held on the device at a time.
         advance: called with the number of lanes done since the last call.
-
-    Returns:
-        Each output, with leading axes [num_points, num_seeds].
     """
-    num_lanes = num_points * num_seeds
-    outputs: dict[str, np.ndarray] = {}
+    num_lanes = len(next(iter(outputs.values())))
 
     def compute(start: int) -> dict[str, np.ndarray]:
-        lane = np.minimum(np.arange(start, start + tile_size), num_lanes - 1)  # one point's lanes side by side
+        lane = np.minimum(np.arange(start, start + tile_size), num_lanes - 1)
         point, seed = (index.astype(np.uint32) for index in np.divmod(lane, num_seeds))
         return jax.device_get(tile(point, seed))
 
@@ -110,12 +106,9 @@ def run_lanes(
         for chunk in _chunks(range(0, num_lanes, tile_size), chunk_tiles):
             for start, results in zip(chunk, pool.map(compute, chunk), strict=True):
                 stop = min(start + tile_size, num_lanes)
-                for name, values in results.items():
-                    if name not in outputs:
-                        outputs[name] = np.empty((num_lanes, *values.shape[1:]), values.dtype)
-                    outputs[name][start:stop] = values[: stop - start]
+                for name, values in outputs.items():
+                    values[start:stop] = results[name][: stop - start]
                 advance(stop - start)
-    return {name: values.reshape(num_points, num_seeds, *values.shape[1:]) for name, values in outputs.items()}
 
 
 def _chunks(starts: range, size: int) -> Iterator[range]:

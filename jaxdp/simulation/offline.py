@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.learner import Estimator, Guarantee, Problem
+from jaxdp.learner import Estimator, Guarantee, Problem, scalar_leaf
 from jaxdp.simulation.run import Run
 
 
@@ -24,50 +24,61 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
     Args:
         estimators: by name.
         problem: draws the data and measures the estimates. What it declares `known` replaces the field of that name in
-            the `Params` of every estimator that has one.
+            the `Params` of every estimator that has one; until then the field is NaN.
 
     Returns:
         A run. Its `params` take the names of all `params` (estimators' and problem's), and hand each what it takes; its
         outputs are the problem's metrics with a leading dimension `estimator`.
 
     Raises:
-        ValueError: if there is no estimator; from `params`, if a name is taken by none, or a required one is missing.
+        ValueError: if there is no estimator; from `params`, if a name is taken by none, a required one is missing,
+            or one is given that the problem makes known.
     """
     if not estimators:
         raise ValueError("estimators must name at least one, got none")
     estimators = dict(estimators)
-    takers = {**{name: e.params for name, e in estimators.items()}, "": problem.params}
+    everyone = [*((name, estimator.params) for name, estimator in estimators.items()), ("the problem", problem.params)]
 
-    def split(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        taken = {name: _parameters(params) for name, params in takers.items()}
-        unknown = set(values).difference(*taken.values())
-        if unknown:
-            known = sorted(set().union(*taken.values()))
-            raise ValueError(f"values must be among {', '.join(known)}, got {', '.join(sorted(unknown))}")
-        for name, parameters in taken.items():
-            missing = [key for key, p in parameters.items() if p.default is p.empty and key not in values]
-            if missing:
-                raise ValueError(f"values must have {missing[0]}, which {name or 'the problem'} needs")
-        return {name: {key: values[key] for key in parameters if key in values} for name, parameters in taken.items()}
+    def check(values: Mapping[str, Any]) -> None:
+        names = {name: parameter for _, params in everyone for name, parameter in _parameters(params).items()}
+        settable = sorted(set(names).difference(problem.known))
+        for name in values:
+            if name in problem.known:
+                raise ValueError(f"values must not have {name}, which the problem makes known, got {values[name]}")
+            if name not in names:
+                raise ValueError(f"values must be among {', '.join(settable)}, got {name}")
+        for who, params in everyone:
+            for name, parameter in _parameters(params).items():
+                if parameter.default is parameter.empty and name not in {*values, *problem.known}:
+                    raise ValueError(f"values must have {name}, which {who} needs, got {', '.join(values) or 'none'}")
+
+    def point(estimator: Estimator, values: Mapping[str, Any]) -> Any:
+        placeholders = dict.fromkeys(problem.known, 1.0)  # passes every check; replaced below, and by each sample
+        params = estimator.params(**_taken(estimator.params, {**values, **placeholders}))
+        unknown = {name: scalar_leaf(np.nan) for name in problem.known if hasattr(params, name)}
+        return dataclasses.replace(params, **unknown) if unknown else params
 
     def params(**values: Any) -> dict[str, Any]:
-        return {name: takers[name](**mine) for name, mine in split(values).items()}
+        check(values)
+        mine = {name: point(estimator, values) for name, estimator in estimators.items()}
+        return {"problem": problem.params(**_taken(problem.params, values)), "estimators": mine}
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
-        mine = split(values)
-        return {name: e.guarantee(**mine[name]) for name, e in estimators.items()}
+        check(values)
+        return {name: e.guarantee(**_taken(e.params, values)) for name, e in estimators.items()}
 
     def simulate(key: jax.Array, params: dict[str, Any]) -> dict[str, jax.Array]:
         key_data, key_estimators = jax.random.split(key)
-        sample = problem.sample(key_data, params[""])
+        sample = problem.sample(key_data, params["problem"])
         outputs = []
         for name, estimator in estimators.items():
             key_privatize, key_fit = jax.random.split(_fold_in_name(key_estimators, name))
-            known = {field: value for field, value in sample.known.items() if hasattr(params[name], field)}
-            mine = dataclasses.replace(params[name], **known)
+            mine = params["estimators"][name]
+            known = {field: value for field, value in sample.known.items() if hasattr(mine, field)}
+            mine = dataclasses.replace(mine, **known) if known else mine
             report = estimator.privatize(key_privatize, mine, sample.features, sample.labels)
             estimate = estimator.fit(key_fit, mine, sample.features, report)
-            outputs.append(problem.metrics(params[""], sample, estimate))
+            outputs.append(problem.metrics(params["problem"], sample, estimate))
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *outputs)
 
     return Run(
@@ -81,6 +92,10 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(function).parameters
+
+
+def _taken(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in _parameters(function) if name in values}
 
 
 def _fold_in_name(key: jax.Array, name: str) -> jax.Array:

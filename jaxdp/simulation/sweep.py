@@ -1,16 +1,15 @@
 """A run over a grid of parameters and many seeds, as an xarray Dataset with every seed's value."""
 
-import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import xarray as xr
 from tqdm import tqdm
 
+from jaxdp.simulation.labels import check_axes, check_outputs, empty_dataset, grid
 from jaxdp.simulation.lanes import compile_tile, run_lanes
 from jaxdp.simulation.provenance import provenance
 from jaxdp.simulation.run import Run
@@ -44,12 +43,14 @@ def sweep(
         progress: show a progress bar on stderr.
 
     Returns:
-        A dataset with dimensions (*static_axes, *axes, seed, *the run's own) and coordinates as given. Its attribute
+        A dataset with dimensions (*static_axes, *axes, seed, *the run's own) and coordinates as given; values that are
+        neither all numbers nor all text (links, None) are labelled by their name or their text. Its attribute
         `provenance` is JSON text: versions, devices, key, tile size, and every grid point's parameters and guarantees.
 
     Raises:
         ValueError: if an axis is empty, has a repeated value, or is named twice; if a count is < 1; if key is not a
-            typed key; if a value is out of range for the run; if the outputs' dimensions do not match their labels.
+            typed key; if a value is out of range for the run; if the outputs' dimensions do not match their labels, or
+            differ between static values. All of it before anything is compiled.
 
     >>> import jax, jaxdp
     >>> def build(num_samples):
@@ -61,82 +62,33 @@ def sweep(
     >>> results.l2_error.dims
     ('num_samples', 'epsilon', 'seed', 'estimator')
     """
-    axes, static_axes = _check_axes(axes, static_axes or {})
+    axes, static_axes = check_axes(axes, static_axes or {})
     check_count("num_seeds", num_seeds)
     check_count("tile_size", tile_size)
     chunk_tiles = check_count("chunk_tiles", 8 if chunk_tiles is None else chunk_tiles)
     if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
         raise ValueError(f"key must be one typed PRNG key, as jax.random.key(0) makes, got {key!r}")
 
-    static_points, points = _grid(static_axes), _grid(axes)
+    static_points, points = grid(static_axes), grid(axes)
     runs = [build(**static) for static in static_points]
     params = [[run.params(**point) for point in points] for run in runs]  # the whole grid, before any compilation
     guarantees = [[run.guarantee(**point) for point in points] for run in runs]
-    outputs = [_check_outputs(run, key, own[0]) for run, own in zip(runs, params, strict=True)]
+    outputs = check_outputs(runs, key, [own[0] for own in params])
+    dataset = empty_dataset(runs[0], outputs, axes, static_axes, num_seeds)
+    record = provenance(key, tile_size, num_seeds, static_points, points, params, guarantees)
+    dataset.attrs["provenance"] = json.dumps(record, allow_nan=False)
 
-    pieces = []
-    with tqdm(total=len(runs) * len(points) * num_seeds, unit="lane", disable=not progress) as bar:
-        for static, run, own, shapes in zip(static_points, runs, params, outputs, strict=True):
-            bar.set_postfix(static)
-            tile = compile_tile(run, key, own, tile_size)
-            arrays = run_lanes(
-                tile,
-                num_points=len(points),
+    num_lanes = len(points) * num_seeds
+    lanes = {name: dataset[name].values.reshape(len(runs), num_lanes, *out.shape) for name, out in outputs.items()}
+    with tqdm(total=len(runs) * num_lanes, unit="lane", disable=not progress) as bar:
+        for index, (static, run, own) in enumerate(zip(static_points, runs, params, strict=True)):
+            bar.set_postfix_str(", ".join(f"{name}={value}" for name, value in static.items()))
+            run_lanes(
+                compile_tile(run, key, own, tile_size),
+                {name: values[index] for name, values in lanes.items()},
                 num_seeds=num_seeds,
                 tile_size=tile_size,
                 chunk_tiles=chunk_tiles,
                 advance=bar.update,
             )
-            pieces.append(_label(run, arrays, static, axes, shapes))
-    dataset = xr.combine_by_coords(pieces, combine_attrs="drop") if static_axes else pieces[0]
-    assert isinstance(dataset, xr.Dataset)
-    dataset = dataset.reindex(dict(static_axes))  # the order given
-    dataset.attrs["provenance"] = json.dumps(
-        provenance(key, tile_size, num_seeds, static_points, points, params, guarantees), allow_nan=False
-    )
     return dataset
-
-
-def _check_axes(axes, static_axes) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
-    twice = set(axes) & set(static_axes) | ({"seed"} & {*axes, *static_axes})
-    if twice:
-        raise ValueError(
-            f"axes and static_axes must have different names, none of them 'seed', got {sorted(twice)} twice"
-        )
-    checked = []
-    for group in (axes, static_axes):
-        checked.append({})
-        for name, values in group.items():
-            values = list(values)
-            if not values:
-                raise ValueError(f"axes must have at least one value each, got none for {name}")
-            if len(set(values)) < len(values):
-                raise ValueError(f"axes must not repeat a value, got {name}={values}")
-            checked[-1][name] = values
-    return checked[0], checked[1]
-
-
-def _grid(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
-
-
-def _check_outputs(run: Run, key: jax.Array, params: Any) -> dict[str, tuple[int, ...]]:
-    shapes = {name: output.shape for name, output in jax.eval_shape(run, key, params).items()}
-    if set(shapes) != set(run.dims):
-        raise ValueError(f"dims must name the outputs {sorted(shapes)}, got {sorted(run.dims)}")
-    for name, shape in shapes.items():
-        if len(shape) != len(run.dims[name]):
-            raise ValueError(f"dims must name {len(shape)} dimensions for {name}, got {run.dims[name]}")
-    return shapes
-
-
-def _label(run: Run, arrays: dict[str, np.ndarray], static, axes, shapes) -> xr.Dataset:
-    lead = (*static, *axes, "seed")
-    sizes = [1] * len(static) + [len(values) for values in axes.values()]
-    variables = {}
-    for name, values in arrays.items():
-        shape = (*sizes, values.shape[1], *shapes[name])
-        variables[name] = ((*lead, *run.dims[name]), values.reshape(shape))
-    num_seeds = next(iter(arrays.values())).shape[1]
-    coords = {**{name: [value] for name, value in static.items()}, **axes, "seed": np.arange(num_seeds), **run.coords}
-    return xr.Dataset(variables, coords)

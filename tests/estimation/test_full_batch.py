@@ -307,3 +307,16 @@ def test_an_objectives_gradient_and_hessian(data, kind):
     atol = 1e-10 if X64 else 3e-5
     np.testing.assert_allclose(evaluation.gradient, gradient, atol=atol)
     np.testing.assert_allclose(evaluation.hessian, hessian, atol=atol)
+
+
+@pytest.mark.parametrize("link", [logistic, probit], ids=lambda link: link.name)
+def test_without_privacy_the_likelihood_of_reports_is_that_of_labels(link):
+    """Far out too, where F underflows and only the ratio of logs is left."""
+    margins = jnp.asarray([-1e4, -1e3, -100.0, -3.0, 0.0, 3.0, 100.0, 1e4], DTYPE)
+    private, clear = randomized_label_loss(link, jnp.asarray(jnp.inf, DTYPE)), label_loss(link)
+    for label in (0.0, 1.0):
+        target = jnp.full_like(margins, label)
+        np.testing.assert_allclose(private.slope(margins, target), clear.slope(margins, target), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(
+            private.curvature(margins, target), clear.curvature(margins, target), rtol=1e-3, atol=2e-3
+        )

@@ -1,5 +1,6 @@
 """Sweeps: results do not depend on scheduling, and labels, provenance and errors are as documented."""
 
+import dataclasses
 import json
 import math
 
@@ -347,3 +348,46 @@ def test_progress_goes_to_stderr_only_on_request(capsys):
     assert capsys.readouterr().err == ""
     sweep(filter_run, **FILTER, progress=True)
     assert "21/21" in capsys.readouterr().err
+
+
+def build_with_link(link):
+    return jaxdp.estimation_run({"local": sgd_rr()}, gaussian_rewards(num_samples=10, dim=2, link=link))
+
+
+def test_values_that_are_no_scalars_are_labelled_by_name():
+    links = [jaxdp.preferences.probit, jaxdp.preferences.logistic]
+    results = jaxdp.sweep(
+        build_with_link, axes={"epsilon": [1.0]}, static_axes={"link": links}, num_seeds=2, key=jax.random.key(0)
+    )
+    assert results.link.values.tolist() == ["probit", "logistic"]
+
+
+def test_what_the_problem_makes_known_cannot_be_given():
+    run = jaxdp.estimation_run({"local": sgd_rr(step_size="inverse_time")}, gaussian_rewards(num_samples=10, dim=2))
+    with pytest.raises(ValueError, match=r"values must not have radius, which the problem makes known, got 0\.5"):
+        run.params(epsilon=1.0, coverage=1.0, radius=0.5)
+    params = run.params(epsilon=1.0, coverage=1.0)  # radius and feature_norm need not be given
+    assert np.isnan(params["estimators"]["local"].radius)
+    assert np.isfinite(run(jax.random.key(0), params)["l2_error"]).all()
+
+
+def ragged(size):
+    return Run(
+        simulate=lambda key, params: {"draw": jax.random.normal(key, (size,)) + params},
+        params=lambda *, shift: np.float32(shift),
+        guarantee=lambda **_: {},
+        dims={"draw": ("place",)},
+    )
+
+
+def test_outputs_that_one_array_cannot_hold_are_refused_before_compiling():
+    with pytest.raises(ValueError, match="outputs must be the same for all static values"):
+        jaxdp.sweep(ragged, axes={"shift": [0.0]}, static_axes={"size": [2, 3]}, num_seeds=2, key=jax.random.key(0))
+    with pytest.raises(ValueError, match="dims must not have the name of an axis, got place for draw"):
+        jaxdp.sweep(
+            lambda place: ragged(place), axes={"shift": [0.0]}, static_axes={"place": [2]}, num_seeds=2,
+            key=jax.random.key(0),
+        )  # fmt: skip
+    wrong = dataclasses.replace(ragged(2), coords={"place": ["a", "b", "c"]})
+    with pytest.raises(ValueError, match="coords must have 2 values for place, got 3"):
+        jaxdp.sweep(lambda: wrong, axes={"shift": [0.0]}, num_seeds=2, key=jax.random.key(0))

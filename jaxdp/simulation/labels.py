@@ -1,0 +1,116 @@
+"""The grid of a sweep, and the labels of its results: checked before anything is compiled."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import xarray as xr
+
+from jaxdp.simulation.run import Run
+
+Axes = dict[str, list[Any]]
+
+
+class Output(NamedTuple):
+    """One output of a lane: its dimensions' names, its shape and its dtype."""
+
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+def check_axes(axes: Mapping[str, Sequence[Any]], static_axes: Mapping[str, Sequence[Any]]) -> tuple[Axes, Axes]:
+    """Returns (axes, static_axes) as dicts of lists.
+
+    Raises:
+        ValueError: if a name is used twice or is "seed", or an axis is empty or has two values of one label.
+    """
+    twice = sorted(set(axes) & set(static_axes) | ({"seed"} & {*axes, *static_axes}))
+    if twice:
+        raise ValueError(f"axes and static_axes must have different names, none of them seed, got {', '.join(twice)}")
+    for name, values in (*axes.items(), *static_axes.items()):
+        labels = coordinate(values)
+        if not labels:
+            raise ValueError(f"axes must have at least one value each, got none for {name}")
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"axes must not repeat a value, got {name}={labels}")
+    return {name: list(v) for name, v in axes.items()}, {name: list(v) for name, v in static_axes.items()}
+
+
+def grid(axes: Axes) -> list[dict[str, Any]]:
+    """Every combination of values, the last axis fastest."""
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def coordinate(values: Sequence[Any]) -> list[Any]:
+    """How values appear as a coordinate: as given if all are numbers or all are text; else by name, or as text."""
+    values = list(values)
+    numbers = all(isinstance(value, int | float | np.number) for value in values)
+    if numbers or all(isinstance(value, str) for value in values):
+        return values
+    return [str(getattr(value, "name", value)) for value in values]
+
+
+def check_outputs(runs: Sequence[Run], key: jax.Array, params: Sequence[Any]) -> dict[str, Output]:
+    """What each lane of every run returns.
+
+    Args:
+        runs: one for every combination of static values.
+        key: any typed key.
+        params: parameters of one grid point, for each run.
+
+    Returns:
+        The outputs, by name.
+
+    Raises:
+        ValueError: if the outputs' names or numbers of dimensions do not match the run's `dims`, or runs differ in
+            their outputs or coordinates (one array cannot hold them: sweep them apart).
+    """
+    found: list[dict[str, Output]] = []
+    for run, point in zip(runs, params, strict=True):
+        shapes = jax.eval_shape(run, key, point)
+        if set(shapes) != set(run.dims):
+            raise ValueError(f"dims must name the outputs {sorted(shapes)}, got {sorted(run.dims)}")
+        for name, leaf in shapes.items():
+            if len(leaf.shape) != len(run.dims[name]):
+                raise ValueError(f"dims must name {len(leaf.shape)} dimensions for {name}, got {run.dims[name]}")
+        outputs = {name: Output(tuple(run.dims[name]), leaf.shape, leaf.dtype) for name, leaf in shapes.items()}
+        found.append(outputs)
+        if outputs != found[0]:
+            raise ValueError(f"outputs must be the same for all static values, got {found[0]} and {outputs}")
+        if {name: list(values) for name, values in run.coords.items()} != dict(runs[0].coords):
+            raise ValueError(f"coords must be the same for all static values, got {runs[0].coords} and {run.coords}")
+    return found[0]
+
+
+def empty_dataset(run: Run, outputs: Mapping[str, Output], axes: Axes, static_axes: Axes, num_seeds: int) -> xr.Dataset:
+    """A dataset with room for every result, and its labels.
+
+    Args:
+        run: any of the sweep's, for its coordinates.
+        outputs: from `check_outputs`.
+        axes: of the grid.
+        static_axes: of the grid.
+        num_seeds: seeds at every grid point.
+
+    Returns:
+        Variables with dimensions (*static_axes, *axes, seed, *the output's own), in C order and not yet filled.
+
+    Raises:
+        ValueError: if an output's dimension has the name of an axis, or a coordinate the wrong length.
+    """
+    lead = {**static_axes, **axes, "seed": range(num_seeds)}
+    sizes = tuple(len(values) for values in lead.values())
+    variables = {}
+    for name, output in outputs.items():
+        clash = set(output.dims) & set(lead)
+        if clash:
+            raise ValueError(f"dims must not have the name of an axis, got {', '.join(sorted(clash))} for {name}")
+        for dim, size in zip(output.dims, output.shape, strict=True):
+            if dim in run.coords and len(run.coords[dim]) != size:
+                raise ValueError(f"coords must have {size} values for {dim}, got {len(run.coords[dim])}")
+        variables[name] = ((*lead, *output.dims), np.empty((*sizes, *output.shape), output.dtype))
+    coords = {name: (name, coordinate(values)) for name, values in {**lead, **run.coords}.items()}
+    return xr.Dataset(variables, coords)
