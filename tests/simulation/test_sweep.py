@@ -20,6 +20,7 @@ from jaxdp.estimation import (
     sgd_objective_perturbation,
     sgd_rr,
 )
+from jaxdp.learner import scalar_leaf
 from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.lanes import stack_params
 from jaxdp.validation import check_epsilon
@@ -374,7 +375,7 @@ def test_what_the_problem_makes_known_cannot_be_given():
 def ragged(size):
     return Run(
         simulate=lambda key, params: {"draw": jax.random.normal(key, (size,)) + params},
-        params=lambda *, shift: np.float32(shift),
+        params=lambda *, shift: scalar_leaf(shift),
         guarantee=lambda **_: {},
         dims={"draw": ("place",)},
     )
