@@ -1,5 +1,6 @@
-"""Random bits: JAX's own Threefry, several times faster on CPU."""
+"""Random bits: JAX's own Threefry, several times faster on CPU; and exact samplers that `jax.random` lacks."""
 
+from jaxdp.random.binomial import binomial, multinomial
 from jaxdp.random.threefry import fast, key
 
-__all__ = ["fast", "key"]
+__all__ = ["binomial", "fast", "key", "multinomial"]

@@ -30,14 +30,22 @@ def builtin(seed):
     return jax.random.key(seed, impl="threefry2x32")
 
 
+def same(ours, theirs):
+    """Words and decisions are equal; floats computed from them may be fused otherwise, and differ in the last bits."""
+    if jnp.issubdtype(ours.dtype, jnp.floating):
+        np.testing.assert_array_max_ulp(np.asarray(ours), np.asarray(theirs), maxulp=4)
+    else:
+        np.testing.assert_array_equal(ours, theirs)
+
+
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_samplers_agree_eagerly_under_jit_and_under_vmap(name):
     sampler = SAMPLERS[name]
     for seed in (0, 2**31 - 1):
-        np.testing.assert_array_equal(jax.jit(sampler)(key(seed)), jax.jit(sampler)(builtin(seed)))
+        same(jax.jit(sampler)(key(seed)), jax.jit(sampler)(builtin(seed)))
         keys = jax.random.split(builtin(seed), 3)
-        np.testing.assert_array_equal(jax.jit(jax.vmap(sampler))(fast(keys)), jax.jit(jax.vmap(sampler))(keys))
-    np.testing.assert_array_equal(sampler(key(1)), sampler(builtin(1)))
+        same(jax.jit(jax.vmap(sampler))(fast(keys)), jax.jit(jax.vmap(sampler))(keys))
+    same(sampler(key(1)), sampler(builtin(1)))
 
 
 def test_a_million_words_agree():
