@@ -28,13 +28,13 @@ def list_entries(
 
 
 def main() -> None:
-    """Runs the command line; a ValueError is the user's to mend, and is told in one line."""
+    """Runs the command line; a ValueError or an OSError is the user's to mend, and is told in one line."""
     arguments = sys.argv[1:]
     try:
         if len(arguments) > 1 and arguments[0] == "run" and not arguments[1].startswith("-"):
             study(arguments[1])
         app(prog_name="jaxdp")
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
 

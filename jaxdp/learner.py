@@ -12,14 +12,15 @@ pytree, so that one compiled program serves every value. Conventions, everywhere
 """
 
 import dataclasses
+import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from jaxdp.validation import check_at_least, check_choice, check_epsilon
+from jaxdp.validation import check_above, check_choice, check_epsilon
 
 Scalar = float | np.floating | np.integer | jax.Array  # what a scalar leaf of `Params` may be
 TRUST_MODELS = ("central", "local", "shuffle", "joint")
@@ -56,7 +57,7 @@ class Guarantee:
         if not 0 <= self.delta < 1:
             raise ValueError(f"delta must be in [0, 1), got {self.delta}")
         if self.rho is not None:
-            check_at_least("rho", self.rho, 0.0)
+            check_above("rho", self.rho, 0.0)
         check_choice("trust_model", self.trust_model, TRUST_MODELS)
 
     @property
@@ -267,6 +268,53 @@ class Sample(NamedTuple):
     known: Mapping[str, jax.Array]
 
 
-def scalar_leaf(value: float) -> np.floating:
-    """A host number as a `Params` leaf: a NumPy scalar of JAX's default float type, rounded to nearest."""
-    return jax.dtypes.canonicalize_dtype(float).type(value)
+def scalar_leaf(name: str, value: float) -> np.floating:
+    """A host number as a `Params` leaf.
+
+    Args:
+        name: of the value, for the error.
+        value: a number; infinity and NaN are kept.
+
+    Returns:
+        A NumPy scalar of JAX's default float type, rounded to nearest.
+
+    Raises:
+        ValueError: if a finite value overflows that type, or one that is not 0 underflows to 0.
+    """
+    dtype = jax.dtypes.canonicalize_dtype(float)
+    with np.errstate(over="ignore", under="ignore"):
+        leaf = dtype.type(value)
+    if (math.isfinite(value) and not np.isfinite(leaf)) or (value != 0 and leaf == 0):
+        raise ValueError(f"{name} must be within the range of {dtype}, got {value}")
+    return leaf
+
+
+def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
+    """The same `params`, which takes these names alone: a value that would be ignored is a TypeError.
+
+    Args:
+        params: (**values) -> Params.
+        names: of the values that matter.
+
+    Returns:
+        A function with the signature that is left.
+    """
+    signature = inspect.signature(params)
+    kept = signature.replace(parameters=[p for p in signature.parameters.values() if p.name in names])
+
+    def restricted(**values: Any) -> Any:
+        kept.bind(**values)
+        return params(**values)
+
+    restricted.__signature__ = kept  # pyright: ignore[reportFunctionMemberAccess]
+    return restricted
+
+
+def validated(params: Callable[..., Any], guarantee: Callable[..., Guarantee]) -> Callable[..., Guarantee]:
+    """A `guarantee` that claims only for values which `params` accepts."""
+
+    def checked(**values: Any) -> Guarantee:
+        params(**values)
+        return guarantee(**values)
+
+    return checked

@@ -1,22 +1,35 @@
 """Figures from datasets. Every band is explained in the figure itself."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
 from matplotlib.ticker import LogLocator
+from scipy.special import stdtrit
 
 # Okabe & Ito (2008): told apart with any colour vision; markers and line styles carry the same information in print.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "-", "--", "-.", ":", "--", "-.")
-Z_95 = 1.96
+
+# In inches.
+LEAST_WIDTH = 6.0
+LINE_HEIGHT = 0.22
+MARGIN = 0.3  # kept free beside a line of text, left and right together
+LEGEND_MARK = 0.7  # a legend's mark, its gap and the space up to the next column
+LEGEND_COLUMNS = 4
+BAND_WIDTH = 7.0  # in points, of a confidence interval at a single x
+APART = 1.15  # factor between curves at a single x
 
 
 def mean_and_half_width(values: xr.DataArray, over: str = "seed") -> tuple[xr.DataArray, xr.DataArray]:
-    """The mean over a dimension and the half width of its 95% confidence interval, 1.96 standard errors.
+    """The mean over a dimension, and the half width of its 95% confidence interval by Student's t.
+
+    The half width is t standard errors, where t is the 97.5% quantile of Student's distribution with count - 1 degrees
+    of freedom: 12.7 for 2 values, 4.3 for 3, 1.97 for 200. A NaN is never skipped: both results are NaN with it.
 
     Args:
         values: at least one value along `over`.
@@ -24,16 +37,27 @@ def mean_and_half_width(values: xr.DataArray, over: str = "seed") -> tuple[xr.Da
 
     Returns:
         (mean, half width), without that dimension; the half width is NaN for a single value.
+
+    >>> mean, half = mean_and_half_width(xr.DataArray([1.0, 2.0, 3.0], dims="seed"))
+    >>> print(f"{mean.item():.3f} +- {half.item():.3f}")
+    2.000 +- 2.484
     """
     count = values.sizes[over]
+    mean = values.mean(over, skipna=False)
     if count < 2:
-        return values.mean(over), xr.full_like(values.mean(over), np.nan)
-    return values.mean(over), Z_95 * values.std(over, ddof=1) / np.sqrt(count)
+        return mean, xr.full_like(mean, np.nan)
+    quantile = float(stdtrit(count - 1, 0.975))
+    return mean, quantile * values.std(over, ddof=1, skipna=False) / np.sqrt(count)
 
 
 def epsilon_label(epsilon: float) -> str:
     """How a figure names a budget."""
     return "ε = ∞ (no privacy)" if np.isinf(epsilon) else f"ε = {epsilon:g}"
+
+
+def seed_count(num_seeds: int) -> str:
+    """How text names a number of seeds."""
+    return "1 seed" if num_seeds == 1 else f"{num_seeds} seeds"
 
 
 def error_curves(
@@ -42,7 +66,8 @@ def error_curves(
     """Mean error against `x`, one panel for every epsilon, one row for every dim, one curve for every estimator.
 
     Args:
-        errors: dimensions estimator, epsilon, dim, seed and `x`; positive.
+        errors: dimensions estimator, epsilon, dim, seed and `x`; positive. A mean over a value that is not finite (a
+            fit that failed) has no mark, and the caption says so.
         x: the dimension on the horizontal axis.
         xlabel: its label, with the unit.
         ylabel: label of the errors, with the unit.
@@ -50,32 +75,42 @@ def error_curves(
         labels: legend text of each estimator.
 
     Returns:
-        A figure with logarithmic axes and 95% confidence bands of the mean over seeds.
+        A figure with logarithmic axes and 95% confidence bands (Student's t) of the mean over seeds. A band that goes
+        far below its line, or below zero, is cut at the bottom of the axis, and the caption says so.
     """
     mean, half = mean_and_half_width(errors)
+    bottom, top = _log_limits(mean.values, half.values)
     epsilons, dims, xs = errors.epsilon.values, errors.dim.values, errors[x].values
-    figure = Figure(figsize=(1.2 + 3.2 * len(epsilons), 1.6 + 3.1 * len(dims)), layout="constrained")
+    width = max(LEAST_WIDTH, 1.2 + 3.2 * len(epsilons))
+    caption = _curves_caption(errors.sizes["seed"], mean.values, mean.values - half.values < bottom)
+    figure = _figure(width, 3.2 * len(dims), title, _names(errors, labels), [xlabel, caption])
     panels = figure.subplots(len(dims), len(epsilons), sharex=True, sharey=True, squeeze=False)
     for row, dim in enumerate(dims):
         for column, epsilon in enumerate(epsilons):
             panel = panels[row, column]
+            panel.set(xscale="log", yscale="log", ylim=(bottom, top))
             for index, estimator in enumerate(errors.estimator.values):
                 point = {"estimator": estimator, "epsilon": epsilon, "dim": dim}
-                centre, width = mean.sel(point).values, half.sel(point).values
+                centre, band = mean.sel(point).values, half.sel(point).values
                 style = index % len(COLOURS)
+                # At a single x curves would hide each other, and bands between x and x would have no width.
+                at = xs if len(xs) > 1 else xs * APART ** (index - (errors.sizes["estimator"] - 1) / 2)
                 panel.plot(
-                    xs,
+                    at,
                     centre,
                     LINES[style],
                     color=COLOURS[style],
                     marker=MARKERS[style],
                     markersize=4.5,
                     linewidth=1.5,
-                    label=labels.get(str(estimator), str(estimator)),
                 )
-                low = np.maximum(centre - width, np.finfo(float).tiny)
-                panel.fill_between(xs, low, centre + width, color=COLOURS[style], alpha=0.25, linewidth=0)
-            panel.set(xscale="log", yscale="log")
+                low, high = np.clip(centre - band, bottom, None), centre + band
+                if len(xs) > 1:
+                    panel.fill_between(at, low, high, color=COLOURS[style], alpha=0.25, linewidth=0)
+                else:
+                    panel.vlines(at, low, high, color=COLOURS[style], alpha=0.25, linewidth=BAND_WIDTH)
+            if len(xs) == 1:
+                panel.set_xlim(xs[0] / APART ** len(errors.estimator), xs[0] * APART ** len(errors.estimator))
             panel.grid(visible=True, which="major", alpha=0.35)
             panel.set_xticks(xs, [f"{value:,}" for value in xs], rotation=45)
             panel.minorticks_off()
@@ -84,10 +119,7 @@ def error_curves(
             if row == 0:
                 panel.set_title(epsilon_label(epsilon))
         panels[row, 0].set_ylabel(ylabel if len(dims) == 1 else f"d = {dim}\n{ylabel}")
-    seeds = errors.sizes["seed"]
-    bands = f"Lines: mean of {seeds} seeds. Bands: 95% confidence interval of that mean. Both axes are logarithmic."
-    figure.supxlabel(f"{xlabel}\n{bands}", fontsize="medium")
-    _head(figure, panels[0, 0], title)
+    _legend(figure, panels[0, 0].get_lines(), title, _names(errors, labels))
     return figure
 
 
@@ -95,16 +127,24 @@ def ability_intervals(abilities: xr.DataArray, *, title: str, labels: Mapping[st
     """Estimated abilities of items, one panel for every epsilon, with the spread that the noise of privacy makes.
 
     Args:
-        abilities: dimensions estimator, epsilon, seed and item.
+        abilities: dimensions estimator, epsilon, seed and item. Where a seed's value is NaN (a fit that failed) there
+            is no mark, and the caption says so.
         title: of the figure.
         labels: legend text of each estimator.
 
     Returns:
         A figure with the median over seeds, and bars from the 2.5% to the 97.5% quantile.
     """
-    low, middle, high = (abilities.quantile(q, "seed") for q in (0.025, 0.5, 0.975))
-    epsilons, items = abilities.epsilon.values, abilities["item"].values
-    figure = Figure(figsize=(1.6 + 2.6 * len(epsilons), 1.9 + 0.42 * len(items)), layout="constrained")
+    low, middle, high = (abilities.quantile(q, "seed", skipna=False) for q in (0.025, 0.5, 0.975))
+    epsilons, items = abilities.epsilon.values, [str(item) for item in abilities["item"].values]
+    # The names share the figure's width with the panels; "$" is a character of a name, not the start of a formula.
+    width = max(LEAST_WIDTH, 0.6 + max(_text_width(item, "medium") for item in items) + 2.6 * len(epsilons))
+    caption = (
+        f"Marks: median of {seed_count(abilities.sizes['seed'])}. Bars: central 95% of seeds (2.5% to 97.5% quantile),"
+        " the spread of privacy's noise alone." + _missing(middle.values)
+    )
+    below = ["ability (log odds; mean of all items = 0)", caption]
+    figure = _figure(width, 0.9 + 0.42 * len(items), title, _names(abilities, labels), below)
     panels = figure.subplots(1, len(epsilons), sharex=True, sharey=True, squeeze=False)
     estimators = abilities.estimator.values
     offsets = np.linspace(-0.24, 0.24, len(estimators))
@@ -112,41 +152,114 @@ def ability_intervals(abilities: xr.DataArray, *, title: str, labels: Mapping[st
         for index, (estimator, offset) in enumerate(zip(estimators, offsets, strict=True)):
             point = {"estimator": estimator, "epsilon": epsilon}
             centre = middle.sel(point).values
+            bars = np.stack([centre - low.sel(point).values, high.sel(point).values - centre])
             panel.errorbar(
                 centre,
                 np.arange(len(items)) + offset,
-                xerr=[centre - low.sel(point).values, high.sel(point).values - centre],
-                fmt=MARKERS[index],
-                color=COLOURS[index],
+                xerr=np.maximum(bars, 0),  # rounding may make a bar of no length a negative one
+                fmt=MARKERS[index % len(MARKERS)],
+                color=COLOURS[index % len(COLOURS)],
                 markersize=4.5,
                 capsize=2,
                 linewidth=1.2,
-                label=labels.get(str(estimator), str(estimator)),
             )
         panel.set_title(epsilon_label(epsilon))
         panel.grid(visible=True, axis="x", alpha=0.35)
         panel.axvline(0, color="#888888", linewidth=0.8)
-    panels[0, 0].set_yticks(np.arange(len(items)), items)
-    panels[0, 0].invert_yaxis()
-    figure.supxlabel(
-        "ability (log odds; mean of all items = 0)\n"
-        f"Marks: median of {abilities.sizes['seed']} seeds. Bars: central 95% of seeds (2.5% to 97.5% quantile), the "
-        "spread of privacy's noise alone.",
-        fontsize="medium",
-    )
-    _head(figure, panels[0, 0], title)
+    panels[0, 0].set_yticks(np.arange(len(items)), items, parse_math=False)
+    panels[0, 0].set_ylim(len(items) - 0.5, -0.5)
+    _legend(figure, panels[0, 0].containers, title, _names(abilities, labels))
     return figure
 
 
-def _head(figure: Figure, panel: Axes, title: str) -> None:
+def _log_limits(mean: np.ndarray, half: np.ndarray) -> tuple[float, float]:
+    """The limits of a logarithmic axis that shows every mean and every band's upper end.
+
+    A lower end counts where it is more than a tenth of its mean; one further below would stretch the axis without end.
+    """
+    low = np.where(mean - half > mean / 10, mean - half, mean)
+    values = np.concatenate([np.ravel(values) for values in (low, mean, mean + half)])
+    values = values[np.isfinite(values) & (values > 0)]
+    if not values.size:
+        return 0.1, 1.0  # nothing to show
+    bottom, top = values.min(), values.max()
+    pad = (top / bottom) ** 0.04 * 1.02
+    steps = np.outer(10.0 ** np.arange(np.floor(np.log10(bottom / pad)), np.log10(top * pad)), (1, 2, 5))
+    if np.sum((steps >= bottom / pad) & (steps <= top * pad)) < 2:  # fewer ticks than a scale needs
+        pad *= 2.5
+    return float(bottom / pad), float(top * pad)
+
+
+def _curves_caption(num_seeds: int, mean: np.ndarray, cut: np.ndarray) -> str:
+    caption = f"Marks: mean of {seed_count(num_seeds)}."
+    if num_seeds > 1:
+        caption += " Bands: 95% confidence interval of that mean (Student's\u00a0t)."
+    if np.any(cut):
+        caption += " A band that meets the bottom edge goes on below it."
+    return f"{caption} Both axes are logarithmic.{_missing(mean)}"
+
+
+def _missing(marks: np.ndarray) -> str:
+    return "" if np.isfinite(marks).all() else " No mark: a value was not finite for at least one seed."
+
+
+def _names(values: xr.DataArray, labels: Mapping[str, str]) -> list[str]:
+    return [labels.get(str(estimator), str(estimator)) for estimator in values.estimator.values]
+
+
+def _text_width(text: str, size: str) -> float:
+    """Width in inches of one line of text, in the default font."""
+    font = FontProperties(size=size)
+    return float(TextPath((0, 0), text, prop=font, usetex=False).get_extents().width) / 72 if text.strip() else 0.0
+
+
+def _wrapped(text: str, width: float, size: str) -> str:
+    """The text with line breaks between words, such that no line is wider than `width` inches if words allow it."""
+    lines = [""]
+    for word in text.split(" "):  # not at no-break spaces
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and _text_width(longer, size) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return "\n".join(lines)
+
+
+def _columns(names: Sequence[str], width: float) -> int:
+    """How many legend columns fit into `width` inches."""
+    widest = max(_text_width(name, "medium") for name in names)
+    return max(1, min(len(names), LEGEND_COLUMNS, int((width - MARGIN) / (widest + LEGEND_MARK))))
+
+
+def _figure(width: float, panels: float, title: str, names: Sequence[str], below: Sequence[str]) -> Figure:
+    """An empty figure with its text below the panels, high enough for the panels, the text and the legend.
+
+    Args:
+        width: of the figure, in inches.
+        panels: height of the panels with their own labels, in inches.
+        title: of the figure.
+        names: legend texts.
+        below: paragraphs below the panels.
+    """
+    text = "\n".join(_wrapped(paragraph, width - MARGIN, "medium") for paragraph in below)
+    legend = -(-len(names) // _columns(names, width))
+    lines = text.count("\n") + 1 + legend + 1.5 * (_wrapped(title, width - MARGIN, "x-large").count("\n") + 1)
+    figure = Figure(figsize=(width, panels + 0.3 + LINE_HEIGHT * lines), layout="constrained")
+    figure.supxlabel(text, fontsize="medium")
+    return figure
+
+
+def _legend(figure: Figure, handles: Sequence, title: str, names: Sequence[str]) -> None:
     """Title and legend in one box above the panels: apart, they would overlap."""
-    handles, names = panel.get_legend_handles_labels()
+    width = figure.get_figwidth()
     figure.legend(
         handles,
-        names,
-        title=title,
-        title_fontsize="x-large",
+        [_wrapped(name, width - MARGIN - LEGEND_MARK, "medium") for name in names],
+        title=_wrapped(title, width - MARGIN, "x-large"),
+        title_fontproperties=FontProperties(size="x-large"),
         loc="outside upper center",
-        ncols=min(len(names), 4),
+        ncols=_columns(names, width),
         frameon=False,
+        fontsize="medium",
+        alignment="center",
     )

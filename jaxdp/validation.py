@@ -18,7 +18,7 @@ def check_delta(delta: float) -> float:
     Raises:
         ValueError: if delta lies outside (0, 1) or is NaN.
     """
-    if not 0 < delta < 1:
+    if not 0 < _number("delta", delta) < 1:
         raise ValueError(f"delta must be in (0, 1), got {delta}")
     return float(delta)
 
@@ -29,7 +29,7 @@ def check_above(name: str, value: float, bound: float) -> float:
     Raises:
         ValueError: if not.
     """
-    if not value > bound:
+    if not _number(name, value) > bound:
         raise ValueError(f"{name} must be > {bound:g}, got {value}")
     return float(value)
 
@@ -40,7 +40,7 @@ def check_at_least(name: str, value: float, bound: float) -> float:
     Raises:
         ValueError: if not.
     """
-    if not value >= bound:
+    if not _number(name, value) >= bound:
         raise ValueError(f"{name} must be >= {bound:g}, got {value}")
     return float(value)
 
@@ -82,3 +82,9 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
     return value
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, str | bytes) or np.ndim(value) > 0:  # pyright: ignore[reportArgumentType]
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    return float(value)  # pyright: ignore[reportArgumentType]

@@ -27,7 +27,7 @@ def estimate(
             is given, every |x| must be at most 2 L.
 
     Returns:
-        The estimate. It carries the estimator's guarantee for these values.
+        The estimate. What is claimed for it is `estimator.guarantee(**values)`.
 
     Raises:
         ValueError: if shapes are wrong, a feature is not finite or longer than 2 feature_norm, a label is not 0 or 1,

@@ -18,7 +18,7 @@ from jaxdp.estimation.objectives import (
     statistic_objective,
 )
 from jaxdp.estimation.solver import Estimate, minimize
-from jaxdp.learner import Estimator, Guarantee, Scalar, scalar_leaf
+from jaxdp.learner import Estimator, Guarantee, Scalar, scalar_leaf, validated
 from jaxdp.mechanisms import debias_labels, randomized_response
 from jaxdp.preferences import Link, logistic
 from jaxdp.validation import check_above, check_count, check_epsilon
@@ -35,7 +35,8 @@ class Params:
     Attributes:
         epsilon: [] float > 0, budget of the randomized response; infinity reports the labels themselves.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
-        tolerance: [] float > 0, on the norm of the projected gradient of the mean objective.
+        tolerance: [] float > 0, on the norm of the projected gradient of the mean objective, for features scaled to
+            root mean square in [1, 2).
     """
 
     epsilon: Scalar
@@ -46,9 +47,9 @@ class Params:
 def make_params(*, epsilon: float, radius: float, tolerance: float) -> Params:
     """Validates one grid point; see the attributes of `Params`."""
     return Params(
-        epsilon=scalar_leaf(check_epsilon(epsilon)),
-        radius=scalar_leaf(check_above("radius", radius, 0.0)),
-        tolerance=scalar_leaf(check_above("tolerance", tolerance, 0.0)),
+        epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
+        radius=scalar_leaf("radius", check_above("radius", radius, 0.0)),
+        tolerance=scalar_leaf("tolerance", check_above("tolerance", tolerance, 0.0)),
     )
 
 
@@ -70,10 +71,12 @@ def clear_labels_guarantee(**_: Any) -> Guarantee:
 def randomized_labels_guarantee(*, epsilon: float, **_: Any) -> Guarantee:
     """The claim of every estimator that sees labels through randomized response only."""
     return Guarantee(
-        epsilon=check_epsilon(epsilon),
+        epsilon=epsilon,
         trust_model="local",
         privacy_unit="one label",
-        argument="each label leaves its user through randomized response at epsilon; the rest is post-processing",
+        argument="none: epsilon is infinite, and labels are reported as they are"
+        if np.isinf(epsilon)
+        else "each label leaves its user through randomized response at epsilon; the rest is post-processing",
     )
 
 
@@ -92,37 +95,63 @@ def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: 
 def _label_objective(features: jax.Array, targets: jax.Array, link: Link) -> Objective:
     """Mean label loss; for the logistic link through its sufficient statistic, which any real target keeps convex."""
     if link.name == "logistic":
-        return statistic_objective(features, targets @ features, jnp.zeros((), features.dtype))
+        return statistic_objective(
+            features, jnp.matmul(targets, features, precision="highest"), jnp.zeros((), features.dtype)
+        )
     return likelihood_objective(features, targets, label_loss(link))
+
+
+def _unit(features: jax.Array) -> jax.Array:
+    """The largest power of two within the features' root mean square; 1 where that is zero or not finite."""
+    largest = jnp.max(jnp.abs(features))
+    size = largest * jnp.sqrt(jnp.mean((features / largest) ** 2))  # squares stay in range
+    _, exponent = jnp.frexp(jnp.where((size > 0) & jnp.isfinite(size), size, 1))
+    return jnp.ldexp(jnp.ones((), size.dtype), exponent - 1)
 
 
 def full_batch_estimator(
     params: Callable[..., Any],
     guarantee: Callable[..., Guarantee],
     privatize: Callable[..., jax.Array],
-    objective: Callable[[Any, jax.Array, jax.Array], Objective],
+    objective: Callable[[Any, jax.Array, jax.Array, jax.Array], Objective],
     *,
     zero_sum: bool,
     optimizer: optax.GradientTransformation | None,
     max_steps: int,
 ) -> Estimator:
-    """An estimator that minimises `objective(params, features, report)` over the ball of `params.radius`."""
+    """An estimator that minimises an objective over the ball of `params.radius`.
+
+    The minimisation runs on features that are scaled to a root mean square in [1, 2), so that the tolerance means the
+    same for features of any unit, and the estimate is scaled back. Powers of two scale without rounding. A user's
+    optimiser sees the features as they are.
+
+    Args:
+        params: of the estimator.
+        guarantee: of the estimator.
+        privatize: of the estimator.
+        objective: (params, scaled features, report, scale) -> objective of scale * theta.
+        zero_sum: constrain sum(theta) = 0.
+        optimizer: see `mle`.
+        max_steps: see `mle`.
+    """
     check_count("max_steps", max_steps)
 
     def fit(key, params, features, report) -> Estimate:
         del key
         features = center(features) if zero_sum else features
-        return minimize(
-            objective(params, features, report),
+        scale = _unit(features) if optimizer is None else jnp.ones((), features.dtype)
+        estimate = minimize(
+            objective(params, features / scale, report, scale),
             dim=features.shape[1],
-            radius=jnp.asarray(params.radius, features.dtype),
+            radius=jnp.asarray(params.radius, features.dtype) * scale,
             tolerance=jnp.asarray(params.tolerance, features.dtype),
             zero_sum=zero_sum,
             optimizer=optimizer,
             max_steps=max_steps,
         )
+        return estimate._replace(theta=estimate.theta / scale)
 
-    return Estimator(params, guarantee, privatize, fit)
+    return Estimator(params, validated(params, guarantee), privatize, fit)
 
 
 def mle(
@@ -159,8 +188,8 @@ def mle(
     def params(*, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
         return make_params(epsilon=np.inf, radius=radius, tolerance=tolerance)
 
-    def objective(params: Params, features, report) -> Objective:
-        del params
+    def objective(params: Params, features, report, scale) -> Objective:
+        del params, scale
         return _label_objective(features, report.astype(features.dtype), link)
 
     return full_batch_estimator(
@@ -205,7 +234,8 @@ def debiased_rr(
         ValueError: if max_steps < 1; from `params`, if epsilon, radius or tolerance is not > 0.
     """
 
-    def objective(params: Params, features, report) -> Objective:
+    def objective(params: Params, features, report, scale) -> Objective:
+        del scale
         return _label_objective(features, debias_labels(report, params.epsilon).astype(features.dtype), link)
 
     return full_batch_estimator(
@@ -250,7 +280,8 @@ def mle_rr(
         ValueError: if max_steps < 1; from `params`, if epsilon, radius or tolerance is not > 0.
     """
 
-    def objective(params: Params, features, report) -> Objective:
+    def objective(params: Params, features, report, scale) -> Objective:
+        del scale
         loss = randomized_label_loss(link, jnp.asarray(params.epsilon, features.dtype))
         return likelihood_objective(features, report.astype(features.dtype), loss)
 

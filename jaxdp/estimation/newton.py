@@ -9,6 +9,8 @@ import optax
 from jaxdp.estimation.objectives import Evaluation
 
 SECULAR_STEPS = 12  # Newton on the secular equation converges monotonically, quadratically near the root
+FARTHEST = 1e6  # bound of an unbounded search whose objective has no minimum; products of its powers fit float32
+LARGEST_DAMPING = 1e12
 FIRST_DAMPING = 0.1  # relative to the mean curvature
 
 
@@ -45,20 +47,23 @@ def minimize_quadratic_on_ball(hessian: jax.Array, linear: jax.Array, radius: ja
     Source: More & Sorensen (1983), Newton on 1/|theta(nu)| - 1/radius.
     """
     info = jnp.finfo(hessian.dtype)
+    unbounded = jnp.isinf(radius)
+    radius = jnp.where(unbounded, FARTHEST, radius)
     eigenvalues, basis = jnp.linalg.eigh(hessian)
-    resolution = info.eps * jnp.maximum(jnp.max(jnp.abs(eigenvalues)), info.tiny)
-    eigenvalues = jnp.where(jnp.isinf(radius), jnp.abs(eigenvalues), eigenvalues)
-    least = jnp.maximum(resolution - eigenvalues[0], 0)  # H + nu I is positive definite from here on
-    eigenvalues = eigenvalues + jnp.where(jnp.isinf(radius), resolution, 0)
-    rotated = linear @ basis
+    eigenvalues = jnp.where(unbounded, jnp.abs(eigenvalues), eigenvalues)
+    unit = jnp.maximum(jnp.max(jnp.abs(eigenvalues)), jnp.maximum(jnp.linalg.norm(linear) / radius, info.tiny))
+    eigenvalues, rotated = eigenvalues / unit, linear @ basis / unit  # powers of these stay in range
+    # Left of the root, where Newton converges monotonically; H + nu I is positive definite from here on.
+    least = jnp.maximum(info.eps - jnp.min(eigenvalues), jnp.linalg.norm(rotated) / radius - 1)
+    least = jnp.maximum(least, 0)
 
     def secular(nu: jax.Array, _: None) -> tuple[jax.Array, None]:
         shifted = rotated / (eigenvalues + nu)
         squared = jnp.maximum(jnp.sum(shifted**2), info.tiny)
-        excess = jnp.sqrt(squared) / radius - 1  # -1 for an infinite radius
+        excess = jnp.sqrt(squared) / radius - 1
         return jnp.maximum(nu + excess * squared / jnp.sum(shifted**2 / (eigenvalues + nu)), least), None
 
-    nu, _ = jax.lax.scan(secular, jnp.where(jnp.isinf(radius), 0, least), None, length=SECULAR_STEPS)
+    nu, _ = jax.lax.scan(secular, least, None, length=SECULAR_STEPS)
     return basis @ (rotated / (eigenvalues + nu))
 
 
@@ -93,12 +98,13 @@ def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.Gradie
         evaluation: Evaluation = extra_args["evaluation"]
         slack = 4 * jnp.finfo(theta.dtype).eps * evaluation.magnitude  # a rise within rounding is none
         better = evaluation.value <= state.value + slack
-        damping = jnp.where(better, state.damping / 4, jnp.maximum(4 * state.damping, FIRST_DAMPING))
+        damping = jnp.where(better, state.damping / 4, jnp.clip(4 * state.damping, FIRST_DAMPING, LARGEST_DAMPING))
         damping = jnp.where(damping < FIRST_DAMPING / 4, 0.0, damping).astype(theta.dtype)
         best = NewtonState(theta, evaluation.value, gradient, evaluation.hessian, damping)
         best = jax.tree.map(lambda new, old: jnp.where(better, new, old), best, state._replace(damping=damping))
 
-        curvature = jnp.abs(jnp.trace(best.hessian)) / theta.shape[0]
+        slope = jnp.linalg.norm(best.gradient) / (1 + jnp.linalg.norm(best.theta))  # where nothing curves any more
+        curvature = jnp.maximum(jnp.abs(jnp.trace(best.hessian)) / theta.shape[0], slope)
         model = best.hessian + best.damping * curvature * jnp.eye(theta.shape[0], dtype=theta.dtype)
         if zero_sum:  # any positive curvature along the ones vector keeps the step out of it
             model = model + curvature / theta.shape[0]

@@ -14,7 +14,7 @@ from jaxdp.estimation.objectives import Objective, label_loss, statistic_objecti
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
 from jaxdp.estimation.sgd import unconfirmed
 from jaxdp.estimation.solver import Estimate
-from jaxdp.learner import Estimator, Guarantee, Scalar, scalar_leaf
+from jaxdp.learner import Estimator, Guarantee, Scalar, only, scalar_leaf, validated
 from jaxdp.mechanisms import analytic_gaussian, classical_gaussian, gaussian, round_up
 from jaxdp.preferences import logistic
 from jaxdp.validation import check_above, check_at_least, check_choice, check_delta, check_epsilon
@@ -75,11 +75,11 @@ def noise_stddev(params: Params, features: jax.Array, constants: str) -> jax.Arr
     norm = jnp.max(jnp.linalg.norm(features, axis=1))
     if constants == "paper":
         bound = jnp.asarray(params.feature_norm, features.dtype)
-        norm = jnp.where(jnp.isinf(bound), norm / 2, bound)
+        norm = jnp.where(jnp.isinf(bound), norm / 2, jnp.maximum(bound, norm / 2))  # a bound too small protects nobody
     return jnp.asarray(params.noise_multiplier, features.dtype) * norm
 
 
-def _make_params(constants: str):
+def _make_params(constants: str, reads: str):
     def params(
         *,
         epsilon: float,
@@ -91,24 +91,29 @@ def _make_params(constants: str):
         tolerance: float = TOLERANCE,
     ) -> Params:
         return Params(
-            noise_multiplier=round_up(noise_multiplier(epsilon, delta, constants), scalar_leaf(0.0).dtype),
-            feature_norm=scalar_leaf(check_above("feature_norm", feature_norm, 0.0)),
-            regularization=scalar_leaf(check_at_least("regularization", regularization, 0.0)),
-            radius=scalar_leaf(check_above("radius", radius, 0.0)),
-            learning_rate=scalar_leaf(check_above("learning_rate", learning_rate, 0.0)),
-            tolerance=scalar_leaf(check_above("tolerance", tolerance, 0.0)),
+            noise_multiplier=round_up(
+                noise_multiplier(epsilon, delta, constants), jax.dtypes.canonicalize_dtype(float)
+            ),
+            feature_norm=scalar_leaf("feature_norm", check_above("feature_norm", feature_norm, 0.0)),
+            regularization=scalar_leaf("regularization", check_at_least("regularization", regularization, 0.0)),
+            radius=scalar_leaf("radius", check_above("radius", radius, 0.0)),
+            learning_rate=scalar_leaf("learning_rate", check_above("learning_rate", learning_rate, 0.0)),
+            tolerance=scalar_leaf("tolerance", check_above("tolerance", tolerance, 0.0)),
         )
 
-    return params
+    read = {"epsilon", "delta", "regularization", "radius", reads}  # a value that would not be read is refused
+    return only(params, read | ({"feature_norm"} if constants == "paper" else set()))
 
 
 def _guarantee(*, epsilon: float, delta: float, **_: Any) -> Guarantee:
     return Guarantee(
-        epsilon=check_epsilon(epsilon),
-        delta=check_delta(delta),
+        epsilon=epsilon,
+        delta=delta,
         trust_model="central",
         privacy_unit="one label",
-        argument="labels enter through sum_i y_i x_i alone, whose L2 sensitivity is max |x_i| over the public "
+        argument="none: epsilon is infinite, so that no noise is added"
+        if np.isinf(epsilon)
+        else "labels enter through sum_i y_i x_i alone, whose L2 sensitivity is max |x_i| over the public "
         "features; it is released once with Gaussian noise, and the estimate is post-processing",
     )
 
@@ -116,7 +121,7 @@ def _guarantee(*, epsilon: float, delta: float, **_: Any) -> Guarantee:
 def _report_statistic(constants: str, zero_sum: bool):
     def privatize(key, params: Params, features, labels):
         features = center(features) if zero_sum else features
-        statistic = labels.astype(features.dtype) @ features
+        statistic = jnp.matmul(labels.astype(features.dtype), features, precision="highest")
         return gaussian(key, statistic, noise_stddev(params, features, constants))
 
     return privatize
@@ -150,8 +155,8 @@ def objective_perturbation(
 
     Returns:
         An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. Its
-        `params` take epsilon, delta, and radius (default inf), regularization beta (0), tolerance (1e-5) and
-        feature_norm L (inf: half the largest |x_i|).
+        `params` take epsilon, delta, and radius (default inf), regularization beta (0), tolerance (1e-5), and for
+        constants="paper" feature_norm L (inf, or below half the largest |x_i|: that half).
 
     Raises:
         ValueError: if constants is unknown or max_steps < 1; from `params`, if epsilon <= 0, delta is outside (0, 1), a
@@ -159,11 +164,12 @@ def objective_perturbation(
     """
     check_choice("constants", constants, CONSTANTS)
 
-    def objective(params: Params, features, report) -> Objective:
-        return statistic_objective(features, report, jnp.asarray(params.regularization, features.dtype))
+    def objective(params: Params, features, report, scale) -> Objective:
+        ridge = jnp.asarray(params.regularization, features.dtype) / scale**2
+        return statistic_objective(features, report / scale, ridge)
 
     return full_batch_estimator(
-        _make_params(constants),
+        _make_params(constants, "tolerance"),
         _guarantee,
         _report_statistic(constants, zero_sum),
         objective,
@@ -196,7 +202,7 @@ def sgd_objective_perturbation(
         optimizer: an Optax optimiser in place of SGD with a constant learning_rate.
 
     Returns:
-        An estimator as `objective_perturbation`. Its `params` take learning_rate (0.1) as well.
+        An estimator as `objective_perturbation`. Its `params` take learning_rate (0.1) in place of tolerance.
 
     Raises:
         ValueError: as `objective_perturbation`, and if average is unknown.
@@ -209,7 +215,8 @@ def sgd_objective_perturbation(
         unlabelled = jnp.zeros(features.shape[0], features.dtype)  # slope at y = 0 is sigmoid(z)
         return _one_pass(params, features, unlabelled, -report, zero_sum, optimizer, average)
 
-    return Estimator(_make_params(constants), _guarantee, _report_statistic(constants, zero_sum), fit)
+    params = _make_params(constants, "learning_rate")
+    return Estimator(params, validated(params, _guarantee), _report_statistic(constants, zero_sum), fit)
 
 
 def literal_objective_perturbation(
@@ -236,9 +243,7 @@ def literal_objective_perturbation(
     """
     check_choice("average", average, AVERAGES)
 
-    def guarantee(*, epsilon: float, delta: float, **_: Any) -> Guarantee:
-        check_epsilon(epsilon)
-        check_delta(delta)
+    def guarantee(**_: Any) -> Guarantee:
         return Guarantee(
             epsilon=np.inf,
             trust_model="central",
@@ -255,7 +260,8 @@ def literal_objective_perturbation(
         labels, w = report
         return _one_pass(params, features, labels.astype(features.dtype), w, False, optimizer, average)
 
-    return Estimator(_make_params("paper"), guarantee, privatize, fit)
+    params = _make_params("paper", "learning_rate")
+    return Estimator(params, validated(params, guarantee), privatize, fit)
 
 
 def _one_pass(params: Params, features, targets, linear, zero_sum: bool, optimizer, average: str) -> Estimate:

@@ -112,14 +112,14 @@ def likelihood_objective(features: jax.Array, targets: jax.Array, loss: Loss) ->
     columns = features.T  # samples on the fast axis: three times faster for small dim on CPU
 
     def evaluate(theta: jax.Array) -> Evaluation:
-        margins = theta @ columns
+        margins = _product(theta, columns)
         count = features.shape[0]
         losses = loss.value(margins, targets)
         return Evaluation(
             value=jnp.mean(losses),
             magnitude=jnp.mean(jnp.abs(losses)),
-            gradient=columns @ loss.slope(margins, targets) / count,
-            hessian=(columns * loss.curvature(margins, targets)[None, :]) @ columns.T / count,
+            gradient=_product(columns, loss.slope(margins, targets)) / count,
+            hessian=_product(columns * loss.curvature(margins, targets)[None, :], columns.T) / count,
         )
 
     return evaluate
@@ -143,7 +143,7 @@ def statistic_objective(features: jax.Array, statistic: jax.Array, regularizatio
     count = features.shape[0]
 
     def evaluate(theta: jax.Array) -> Evaluation:
-        margins = theta @ columns
+        margins = _product(theta, columns)
         probabilities = jax.nn.sigmoid(margins)
         weights = probabilities * (1 - probabilities)
         linear, ridge = statistic / count, regularization / count
@@ -151,9 +151,13 @@ def statistic_objective(features: jax.Array, statistic: jax.Array, regularizatio
         return Evaluation(
             value=loss - label + penalty,
             magnitude=loss + jnp.abs(label) + penalty,
-            gradient=columns @ probabilities / count - linear + ridge * theta,
-            hessian=(columns * weights[None, :]) @ columns.T / count
+            gradient=_product(columns, probabilities) / count - linear + ridge * theta,
+            hessian=_product(columns * weights[None, :], columns.T) / count
             + ridge * jnp.eye(theta.shape[0], dtype=theta.dtype),
         )
 
     return evaluate
+
+
+def _product(left: jax.Array, right: jax.Array) -> jax.Array:
+    return jnp.matmul(left, right, precision="highest")  # accelerators would round the factors

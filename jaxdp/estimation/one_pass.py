@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import optax
 from jax.custom_batching import custom_vmap
 
+from jaxdp import compensated
 from jaxdp.estimation.constraints import center, project
 
 AVERAGES = ("none", "all", "last_half")
@@ -113,7 +114,7 @@ def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformati
     optimizer = optimizer or optax.sgd(step_size)
 
     def step(carry, sample):
-        theta, optimizer_state, total = carry
+        theta, optimizer_state, running = carry
         index, feature, target = sample
         gradient = data.gain * recipe.slope(feature @ theta, target) * feature
         if data.linear is not None:
@@ -123,12 +124,13 @@ def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformati
         updates, optimizer_state = optimizer.update(gradient, optimizer_state, theta)
         moved = jnp.asarray(optax.apply_updates(theta, updates))
         theta = project(moved, data.radius, zero_sum=recipe.zero_sum)
-        return (theta, optimizer_state, total + jnp.where(index >= first_averaged, theta, 0)), None
+        running = compensated.add(running, jnp.where(index >= first_averaged, theta, 0))
+        return (theta, optimizer_state, running), None
 
     theta = jnp.zeros(dim, data.features.dtype)
     samples = (jnp.arange(num_samples), data.features, data.targets)
-    (_, _, total), _ = jax.lax.scan(step, (theta, optimizer.init(theta), theta), samples)
-    return total / (num_samples - first_averaged)
+    (_, _, running), _ = jax.lax.scan(step, (theta, optimizer.init(theta), compensated.zero(theta)), samples)
+    return running.total / (num_samples - first_averaged)
 
 
 def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
@@ -172,13 +174,15 @@ def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
             part(weights, 0),
             part(decay, 0),
         )
-        return jax.lax.scan(step, carry, samples)[0]
+        theta, running = carry
+        (theta, total), _ = jax.lax.scan(step, (theta, zero), samples)
+        return theta, compensated.add(running, total)
 
     zero = jnp.zeros((dim, num_lanes), dtype)
     whole, rest = divmod(num_samples, BLOCK)
-    carry = (zero, zero)
+    carry = (zero, compensated.zero(zero))
     if whole:
         carry, _ = jax.lax.scan(lambda c, b: (block(c, b * BLOCK, BLOCK), None), carry, jnp.arange(whole))
     if rest:
         carry = block(carry, whole * BLOCK, rest)
-    return carry[1].T / (num_samples - first_averaged)
+    return carry[1].total.T / (num_samples - first_averaged)

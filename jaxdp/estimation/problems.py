@@ -58,7 +58,7 @@ def gaussian_rewards(
         check_choice("known", name, KNOWLEDGE)
 
     def params(*, ridge: float = 0.0) -> GaussianParams:
-        return GaussianParams(ridge=scalar_leaf(check_at_least("ridge", ridge, 0.0)))
+        return GaussianParams(ridge=scalar_leaf("ridge", check_at_least("ridge", ridge, 0.0)))
 
     def sample(key, params: GaussianParams) -> Sample:
         del params
@@ -108,7 +108,7 @@ def comparison_table(table: ComparisonTable) -> Problem:
         `certificate`, `steps` and `converged`, each [].
     """
     features, labels = table.design()
-    data = TableParams(features=features.astype(scalar_leaf(0.0).dtype), labels=labels)
+    data = TableParams(features=features.astype(jax.dtypes.canonicalize_dtype(float)), labels=labels)
 
     def params() -> TableParams:
         return data  # the same arrays at every grid point, so that a sweep holds them once

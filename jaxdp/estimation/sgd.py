@@ -19,11 +19,12 @@ from jaxdp.estimation.maximum_likelihood import (
 from jaxdp.estimation.objectives import label_loss
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
 from jaxdp.estimation.solver import Estimate
-from jaxdp.learner import Estimator, Guarantee, Scalar, scalar_leaf
+from jaxdp.learner import Estimator, Guarantee, Scalar, only, scalar_leaf, validated
 from jaxdp.mechanisms import debias_labels
 from jaxdp.preferences import Link, logistic
 from jaxdp.validation import check_above, check_choice, check_epsilon
 
+LARGEST_STEP = 1e12
 STEP_SIZES = ("constant", "inverse_time")
 
 
@@ -51,7 +52,8 @@ def first_step(params: Params, step_size: str, link: Link, dtype) -> jax.Array:
     """The step size at the first sample, [] float: learning_rate, or 1 / (gamma_eps kappa) for "inverse_time".
 
     gamma is the link's least curvature on |z| <= 2 L B, and gamma_eps = (2 sigmoid(epsilon) - 1) gamma that of the
-    de-biased loss. The step at sample t is then 1 / (gamma_eps kappa t).
+    de-biased loss. The step at sample t is then 1 / (gamma_eps kappa t). Where gamma underflows (2 L B above about 88
+    in float32) the step is capped: any step that large only moves to the boundary of the ball.
 
     Source: DP-Reward, Theorem 4.5 as its proof has it (the statement drops the t and the epsilon).
     """
@@ -60,7 +62,8 @@ def first_step(params: Params, step_size: str, link: Link, dtype) -> jax.Array:
     epsilon, radius, norm, coverage = (
         jnp.asarray(value, dtype) for value in (params.epsilon, params.radius, params.feature_norm, params.coverage)
     )
-    return 1 / (jnp.tanh(epsilon / 2) * link.curvature(2 * norm * radius) * coverage)
+    step = 1 / (jnp.tanh(epsilon / 2) * link.curvature(2 * norm * radius) * coverage)
+    return jnp.minimum(step, LARGEST_STEP)
 
 
 def unconfirmed(theta: jax.Array, num_samples: int) -> Estimate:
@@ -87,15 +90,21 @@ def one_pass_estimator(
     """SGD on the de-biased loss of reports that are randomized at `params.epsilon`; infinity is labels in the clear."""
     check_choice("step_size", step_size, STEP_SIZES)
     check_choice("average", average, AVERAGES)
+    if optimizer is not None and step_size != "constant":
+        raise ValueError(f"step_size must be left at 'constant' where an optimizer is given, got {step_size!r}")
     recipe = Recipe(label_loss(link).slope, average, step_size == "inverse_time", zero_sum)
 
     def checked_params(**values) -> Params:
         point = params(**values)
-        if step_size == "inverse_time":
-            for name in ("radius", "coverage", "feature_norm"):
-                if not np.isfinite(getattr(point, name)):
-                    raise ValueError(f"{name} must be finite for step_size='inverse_time', got {getattr(point, name)}")
+        for name in ("radius", "coverage", "feature_norm") if step_size == "inverse_time" else ():
+            if not np.isfinite(getattr(point, name)):
+                raise ValueError(f"{name} must be finite for step_size='inverse_time', got {getattr(point, name)}")
         return point
+
+    read = {"epsilon", "radius"}  # a value that this estimator would not read is refused
+    if optimizer is None:
+        read |= {"learning_rate"} if step_size == "constant" else {"coverage", "feature_norm"}
+    taken = only(functools.wraps(params)(checked_params), read)
 
     def fit(key, params: Params, features, report) -> Estimate:
         del key
@@ -109,7 +118,7 @@ def one_pass_estimator(
         )
         return unconfirmed(one_pass(data, recipe, optimizer), features.shape[0])
 
-    return Estimator(functools.wraps(params)(checked_params), guarantee, privatize, fit)
+    return Estimator(taken, validated(taken, guarantee), privatize, fit)
 
 
 def randomized_params(
@@ -122,11 +131,11 @@ def randomized_params(
 ) -> Params:
     """Validates one grid point; see the attributes of `Params`."""
     return Params(
-        epsilon=scalar_leaf(check_epsilon(epsilon)),
-        radius=scalar_leaf(check_above("radius", radius, 0.0)),
-        learning_rate=scalar_leaf(check_above("learning_rate", learning_rate, 0.0)),
-        coverage=scalar_leaf(check_above("coverage", coverage, 0.0)),
-        feature_norm=scalar_leaf(check_above("feature_norm", feature_norm, 0.0)),
+        epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
+        radius=scalar_leaf("radius", check_above("radius", radius, 0.0)),
+        learning_rate=scalar_leaf("learning_rate", check_above("learning_rate", learning_rate, 0.0)),
+        coverage=scalar_leaf("coverage", check_above("coverage", coverage, 0.0)),
+        feature_norm=scalar_leaf("feature_norm", check_above("feature_norm", feature_norm, 0.0)),
     )
 
 
@@ -158,12 +167,12 @@ def sgd(
         step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma kappa t).
         average: "none" (last iterate), "all" or "last_half" of the iterates.
         zero_sum: constrain sum(theta) = 0.
-        optimizer: an Optax optimiser in place of SGD with that step size.
+        optimizer: an Optax optimiser in place of SGD with a constant step.
 
     Returns:
         An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}, visited in
-        order. Its `params` take radius (default inf), learning_rate (0.1), and for "inverse_time" coverage kappa and
-        feature_norm L.
+        order. Its `params` take radius (default inf) and what the steps need: learning_rate (0.1), or for
+        "inverse_time" coverage kappa and feature_norm L, or nothing with an optimizer.
 
     Raises:
         ValueError: if step_size or average is unknown; from `params`, if a value is not > 0, or not finite where
@@ -204,7 +213,7 @@ def sgd_rr(
         step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t).
         average: "none" (last iterate), "all" or "last_half" of the iterates.
         zero_sum: constrain sum(theta) = 0.
-        optimizer: an Optax optimiser in place of SGD with that step size.
+        optimizer: an Optax optimiser in place of SGD with a constant step.
 
     Returns:
         An estimator as `sgd`. Its `params` take epsilon as well.

@@ -52,16 +52,19 @@ def minimize(
         max_steps: gradient evaluations at most.
 
     Returns:
-        The first iterate whose certificate is within the tolerance, or after max_steps the one with the smallest.
+        The first iterate whose certificate is within the tolerance, or after max_steps the one with the smallest. Where
+        a certificate is NaN (NaN features, an optimiser that diverged) the search stops, and theta is NaN.
     """
-    optimizer = optax.with_extra_args_support(optimizer or newton_on_ball(radius, zero_sum=zero_sum))
+    newton = optimizer is None
+    optimizer = optax.with_extra_args_support(newton_on_ball(radius, zero_sum=zero_sum) if newton else optimizer)
 
     def evaluate(theta):
         evaluation = objective(theta)
         if zero_sum:
             evaluation = evaluation._replace(gradient=center(evaluation.gradient))
         moved = project(theta - evaluation.gradient, radius, zero_sum=zero_sum)
-        return evaluation, jnp.linalg.norm(theta - moved)
+        step = jnp.where(jnp.isinf(radius), evaluation.gradient, theta - moved)  # the same, but for rounding
+        return evaluation, jnp.linalg.norm(step)
 
     class Loop(NamedTuple):
         theta: jax.Array
@@ -69,19 +72,29 @@ def minimize(
         best: Estimate
 
     def unfinished(loop: Loop):
-        return ~loop.best.converged & (loop.best.steps < max_steps)
+        failed = jnp.isnan(loop.best.certificate)
+        return ~loop.best.converged & ~failed & (loop.best.steps < max_steps)
 
     def step(loop: Loop) -> Loop:
         evaluation, certificate = evaluate(loop.theta)
-        closer = certificate <= loop.best.certificate
+        failed = jnp.isnan(certificate)
+        closer = (certificate <= loop.best.certificate) | failed
         best = Estimate(
-            theta=jnp.where(closer, loop.theta, loop.best.theta),
+            theta=jnp.where(failed, jnp.nan, jnp.where(closer, loop.theta, loop.best.theta)),
             certificate=jnp.where(closer, certificate, loop.best.certificate),
             steps=loop.best.steps + 1,
             converged=certificate <= tolerance,
         )
+        line_search = {
+            "value": evaluation.value,
+            "grad": evaluation.gradient,
+            "value_fn": lambda theta: objective(theta).value,
+        }
         updates, optimizer_state = optimizer.update(
-            evaluation.gradient, loop.optimizer_state, loop.theta, value=evaluation.value, evaluation=evaluation
+            evaluation.gradient,
+            loop.optimizer_state,
+            loop.theta,
+            **({"evaluation": evaluation} if newton else line_search),
         )
         theta = project(jnp.asarray(optax.apply_updates(loop.theta, updates)), radius, zero_sum=zero_sum)
         return Loop(theta, optimizer_state, best)

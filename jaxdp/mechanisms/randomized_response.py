@@ -35,17 +35,23 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
     Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. A report's probabilities given any
         two labels differ by a factor of at most e^epsilon. Each label is randomized independently.
     Source: Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
-    Deviations: the uniform draw lies on a grid of step 2^-23 if epsilon is float32 (2^-52 if float64), and the
-        probability of moving is rounded up to that grid: above epsilon = 10 the report becomes more private than
-        claimed. Only above epsilon = 87, where sigmoid(-epsilon) underflows in float32, does no label move.
+    Deviations: the probability of moving is a multiple of 2^-32, rounded up: above epsilon = 20 the report becomes
+        more private than claimed. Only above epsilon = 87, where sigmoid(-epsilon) underflows in float32, does no
+        label move.
     """
     num_labels = check_count("num_labels", num_labels, 2)
     labels = label_array("labels", labels, num_labels)
     epsilon = positive_scalar("epsilon", epsilon)
+    epsilon = epsilon.astype(jnp.promote_types(epsilon.dtype, jnp.float32))
     if num_labels == 2:
-        return jnp.where(_moves(key, labels.shape, epsilon), 1 - labels, labels)
+        bias = jnp.tanh(epsilon / 2)
+        threshold = jnp.where(bias < 0.5, _nearly_even(bias), _rare(jax.nn.sigmoid(-epsilon), epsilon))
+        return jnp.where(jax.random.bits(key, labels.shape) < threshold, 1 - labels, labels)
     key_move, key_offset = jax.random.split(key)
-    moves = _moves(key_move, labels.shape, epsilon - math.log(num_labels - 1))
+    log_odds = epsilon - math.log(num_labels - 1)
+    keep = jax.nn.sigmoid(log_odds)
+    threshold = jnp.where(keep < 0.5, _frequent(keep, epsilon), _rare(jax.nn.sigmoid(-log_odds), epsilon))
+    moves = jax.random.bits(key_move, labels.shape) < threshold
     offset = jax.random.randint(key_offset, labels.shape, 1, num_labels, jnp.int32)
     # (labels + offset) mod K, without leaving the range of a narrow dtype
     forward, back = offset.astype(labels.dtype), (num_labels - offset).astype(labels.dtype)
@@ -142,13 +148,15 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
         1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon) whatever the value. Each value is randomized independently.
     Source: Duchi, Jordan & Wainwright (2018), in one dimension.
     Deviations: none in distribution; the probability of the rarer bit is computed without cancellation and, as in
-        `randomized_response`, rounded up to the uniform draw's grid.
+        `randomized_response`, rounded up to a multiple of 2^-32.
     """
     values = float_array("values", values)
-    epsilon = positive_scalar("epsilon", epsilon, values.dtype)
-    magnitude = jnp.abs(values) / positive_scalar("bound", bound, values.dtype)
-    flip_prob = (1 - magnitude) / 2 + magnitude * jax.nn.sigmoid(-epsilon)
-    flips = jax.random.uniform(key, values.shape, values.dtype) < flip_prob
+    wide = jnp.promote_types(values.dtype, jnp.float32)
+    epsilon = positive_scalar("epsilon", epsilon, wide)
+    magnitude = jnp.abs(values).astype(wide) / positive_scalar("bound", bound, wide)
+    rare = (1 - magnitude) / 2 + magnitude * jax.nn.sigmoid(-epsilon)
+    bias = magnitude * jnp.tanh(epsilon / 2)
+    flips = jax.random.bits(key, values.shape) < jnp.where(bias < 0.5, _nearly_even(bias), _rare(rare, epsilon))
     return jnp.where((values > 0) ^ flips, jnp.int32(1), jnp.int32(-1))
 
 
@@ -177,9 +185,27 @@ def debias_scalar(reports: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.
     return positive_scalar("bound", bound, epsilon.dtype) / jnp.tanh(epsilon / 2) * reports
 
 
-def _moves(key: jax.Array, shape: tuple[int, ...], log_odds: jax.Array) -> jax.Array:
-    """Bits that are True with probability 1 - sigmoid(log_odds).
+# A probability becomes a whole number of 2^-32, with which 32 random bits are compared: a small bias then survives,
+# which the 23 bits of a float32 uniform would round away. Each is rounded towards more privacy, by more than the
+# error of float32.
+GRID = 2.0**32
 
-    Comparing with the small sigmoid(-log_odds), not with its complement near 1, rounds towards more privacy.
-    """
-    return jax.random.uniform(key, shape, log_odds.dtype) < jax.nn.sigmoid(-log_odds)
+
+def _spare(epsilon: jax.Array) -> jax.Array:
+    """Bounds the relative error of exp(-epsilon), that of epsilon's own rounding included."""
+    return (8 + jnp.minimum(epsilon, 128)) * 2.0**-22
+
+
+def _rare(probability: jax.Array, epsilon: jax.Array) -> jax.Array:
+    """A probability <= 1/2, rounded up."""
+    return jnp.ceil(probability * (1 + _spare(epsilon)) * GRID).astype(jnp.uint32)
+
+
+def _nearly_even(bias: jax.Array) -> jax.Array:
+    """The probability (1 - bias) / 2 for a small bias >= 0, rounded up."""
+    return jnp.uint32(2**31) - jnp.floor(bias * ((1 - 2.0**-21) * GRID / 2)).astype(jnp.uint32)
+
+
+def _frequent(complement: jax.Array, epsilon: jax.Array) -> jax.Array:
+    """The probability 1 - complement, for a complement < 1/2, rounded up."""
+    return jnp.uint32(0) - jnp.floor(complement * (1 - _spare(epsilon)) * GRID).astype(jnp.uint32)  # modulo 2^32

@@ -1,7 +1,7 @@
 """The grid of a sweep, and the labels of its results: checked before anything is compiled."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -30,13 +30,24 @@ def check_axes(axes: Mapping[str, Sequence[Any]], static_axes: Mapping[str, Sequ
     twice = sorted(set(axes) & set(static_axes) | ({"seed"} & {*axes, *static_axes}))
     if twice:
         raise ValueError(f"axes and static_axes must have different names, none of them seed, got {', '.join(twice)}")
+    axes, static_axes = (
+        {name: _values(name, values) for name, values in group.items()} for group in (axes, static_axes)
+    )
     for name, values in (*axes.items(), *static_axes.items()):
         labels = coordinate(values)
         if not labels:
             raise ValueError(f"axes must have at least one value each, got none for {name}")
         if len(set(labels)) < len(labels):
             raise ValueError(f"axes must not repeat a value, got {name}={labels}")
-    return {name: list(v) for name, v in axes.items()}, {name: list(v) for name, v in static_axes.items()}
+    return axes, static_axes
+
+
+def _values(name: str, values: Any) -> list[Any]:
+    if isinstance(values, np.ndarray | jax.Array):
+        values = np.asarray(values).tolist()
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f"axes must have a sequence of values each, got {name}={values!r}")
+    return list(values)
 
 
 def grid(axes: Axes) -> list[dict[str, Any]]:

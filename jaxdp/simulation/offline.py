@@ -39,6 +39,8 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
     estimators = dict(estimators)
     everyone = [*((name, estimator.params) for name, estimator in estimators.items()), ("the problem", problem.params)]
 
+    placeholders = dict.fromkeys(problem.known, 1.0)  # pass every check; each sample replaces them
+
     def check(values: Mapping[str, Any]) -> None:
         names = {name: parameter for _, params in everyone for name, parameter in _parameters(params).items()}
         settable = sorted(set(names).difference(problem.known))
@@ -53,9 +55,8 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
                     raise ValueError(f"values must have {name}, which {who} needs, got {', '.join(values) or 'none'}")
 
     def point(estimator: Estimator, values: Mapping[str, Any]) -> Any:
-        placeholders = dict.fromkeys(problem.known, 1.0)  # passes every check; replaced below, and by each sample
         params = estimator.params(**_taken(estimator.params, {**values, **placeholders}))
-        unknown = {name: scalar_leaf(np.nan) for name in problem.known if hasattr(params, name)}
+        unknown = {name: scalar_leaf(name, np.nan) for name in problem.known if hasattr(params, name)}
         return dataclasses.replace(params, **unknown) if unknown else params
 
     def params(**values: Any) -> dict[str, Any]:
@@ -65,7 +66,8 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
         check(values)
-        return {name: e.guarantee(**_taken(e.params, values)) for name, e in estimators.items()}
+        everything = {**values, **placeholders}
+        return {name: e.guarantee(**_taken(e.params, everything)) for name, e in estimators.items()}
 
     def simulate(key: jax.Array, params: dict[str, Any]) -> dict[str, jax.Array]:
         key_data, key_estimators = jax.random.split(key)

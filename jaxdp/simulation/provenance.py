@@ -29,8 +29,7 @@ def provenance(key, tile_size, num_seeds, static_points, points, params, guarant
         A dict of strings, numbers, lists and dicts; infinity is the string "inf".
     """
     return {
-        "versions": {name: importlib.metadata.version(name) for name in PACKAGES}
-        | {"python": platform.python_version()},
+        "versions": {name: _version(name) for name in PACKAGES} | {"python": platform.python_version()},
         "devices": [f"{device.platform}: {device.device_kind}" for device in jax.devices()],
         "x64": bool(jax.config.read("jax_enable_x64")),
         "key": {"impl": str(jax.random.key_impl(key)), "data": np.asarray(jax.random.key_data(key)).tolist()},
@@ -72,3 +71,10 @@ def plain(value: Any) -> Any:
 
 def _leaves(tree: Any) -> list[tuple[Any, Any]]:
     return jax.tree_util.tree_leaves_with_path(tree)
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:  # a source tree that is not installed
+        return "unknown"

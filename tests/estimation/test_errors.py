@@ -1,6 +1,7 @@
 """Every wrong value or data set is a ValueError that names the argument and the value."""
 
 import functools
+import inspect
 import re
 
 import jax
@@ -32,6 +33,10 @@ ESTIMATORS = {  # factory, values
     "sgd_rr": (sgd_rr, EPSILON),
     "sgd_objective_perturbation": (sgd_objective_perturbation, DELTA),
     "literal_objective_perturbation": (literal_objective_perturbation, DELTA),
+    "inverse_time": (
+        lambda: sgd_rr(step_size="inverse_time"),
+        {**EPSILON, "radius": 1.0, "coverage": 1.0, "feature_norm": 1.0},
+    ),
 }
 FEATURES, LABELS = np.array([[1.0, 0.0], [0.0, -2.0], [1.0, 1.0]]), np.array([0, 1, 1])
 
@@ -42,14 +47,12 @@ def raises(name, value):
 
 
 def wrong_values():
-    for name, (_, values) in ESTIMATORS.items():
+    for name in ESTIMATORS:
         wrong = {"radius": [0.0, -1.0, np.nan], "epsilon": [0.0, -1.0, np.nan], "delta": [0.0, 1.0, -0.1, 1.5, np.nan]}
         wrong["learning_rate"] = wrong["feature_norm"] = wrong["tolerance"] = wrong["coverage"] = [0.0, -0.5, np.nan]
         wrong["regularization"] = [-1.0, np.nan]
-        taken = {"radius", *values, *({"learning_rate"} if "sgd" in name or "perturbation" in name else {"tolerance"})}
-        taken |= {"feature_norm", "regularization", "tolerance"} if "perturbation" in name else set()
-        taken |= {"feature_norm", "coverage"} if name in ("sgd", "sgd_rr") else set()
-        for argument in sorted(taken):
+        for argument in inspect.signature(ESTIMATORS[name][0]().params).parameters:
+            assert argument in wrong
             for value in wrong[argument]:
                 yield pytest.param(name, argument, value, id=f"{name}-{argument}={value}")
 

@@ -95,7 +95,7 @@ def weakened(privatize, scale=0.8):
     ("constants", "epsilon", "multiplier", "given_norm"),
     [
         ("analytic", 1.0, analytic_multiplier, {}),
-        ("analytic", 0.1, analytic_multiplier, {"feature_norm": FEATURE_NORM}),  # which it does not read
+        ("analytic", 0.1, analytic_multiplier, {}),
         ("classical", 0.5, classical_multiplier, {}),
         ("paper", 1.0, paper_multiplier, {"feature_norm": FEATURE_NORM}),
         ("paper", 1.0, paper_multiplier, {}),

@@ -180,7 +180,7 @@ def test_a_step_size_without_epsilon_is_caught(data):
     def theta(step_epsilon):
         optimizer = optax.sgd(lambda count: inverse_time(step_epsilon, jnp.asarray(count, DTYPE) + 1))
         estimator = sgd_rr(average="none", optimizer=optimizer)
-        params = estimator.params(epsilon=1.0, **INVERSE_TIME)
+        params = estimator.params(epsilon=1.0, radius=INVERSE_TIME["radius"])
         return jax.jit(estimator.fit)(jax.random.key(1), params, features, reports).theta
 
     reports = randomized_response(jax.random.key(0), labels, 1.0)

@@ -58,19 +58,29 @@ def test_a_move_that_can_stay_is_caught():
         check_response(respond, 1.0, 3)
 
 
-def test_large_epsilon_still_moves_labels(monkeypatch):
-    """At epsilon=20 the float32 sigmoid is 1: `uniform >= sigmoid(epsilon)` would never flip, and not be private.
+def probabilities_of_moving(monkeypatch, epsilon, num_labels):
+    """The exact probability that label 0 moves: bisects for the number of 32-bit words that move it."""
+    low, high = 0, 2**32
+    while low < high:
+        middle = (low + high) // 2
+        monkeypatch.setattr(jax.random, "bits", lambda key, shape, dtype=None, m=middle: jnp.full(shape, m, jnp.uint32))
+        moved = randomized_response(jax.random.key(0), jnp.zeros((), jnp.int32), epsilon, num_labels=num_labels) != 0
+        low, high = (middle + 1, high) if moved else (low, middle)
+    return low / 2**32
 
-    The uniform draw 0 has probability 2^-23, more than 1 / (1 + e^20): it must flip; no other draw may.
-    """
-    key, labels, values = jax.random.key(0), jnp.zeros(3, jnp.int32), jnp.ones(3, jnp.float32)
-    assert jax.nn.sigmoid(jnp.float32(20)) == 1
-    for draw, epsilon, moved in [(0, 20, 1), (2**-23, 20, 0), (0, math.inf, 0)]:
-        monkeypatch.setattr(jax.random, "uniform", lambda key, shape, dtype, draw=draw: jnp.full(shape, draw, dtype))
-        epsilon = jnp.float32(epsilon)
-        np.testing.assert_array_equal(randomized_response(key, labels, epsilon), [moved] * 3)
-        np.testing.assert_array_equal(randomized_response(key, labels, epsilon, num_labels=3) > 0, [moved == 1] * 3)
-        np.testing.assert_array_equal(randomize_scalar(key, values, epsilon, bound=1.0), [1 - 2 * moved] * 3)
+
+@pytest.mark.parametrize("num_labels", [2, 3, 100])
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-2, 0.3, 1.2, 5.0, 15.0, 30.0])
+def test_probabilities_are_within_the_claim_and_close_to_it(monkeypatch, epsilon, num_labels):
+    """Exactly, not by sampling: the log odds of the draw never exceed epsilon, and hardly fall short of it."""
+    monkeypatch.setattr(jax.random, "randint", lambda key, shape, low, high, dtype: jnp.full(shape, low, dtype))
+    move = probabilities_of_moving(monkeypatch, jnp.float32(epsilon), num_labels)
+    assert move > 0  # at epsilon = 20 the float32 sigmoid is 1: comparing with it would never move a label
+    spent = math.log((1 - move) / (move / (num_labels - 1)))
+    assert spent <= epsilon * (1 + 1e-12)
+    if epsilon < 15:  # beyond, the least probability of a move is 2^-32
+        assert spent >= epsilon - 1e-6 * num_labels - 2e-3 * epsilon
+    assert probabilities_of_moving(monkeypatch, jnp.float32(math.inf), num_labels) == 0
 
 
 @pytest.mark.parametrize("dtype", [jnp.int8, jnp.uint8, jnp.int32, int])

@@ -375,7 +375,7 @@ def test_what_the_problem_makes_known_cannot_be_given():
 def ragged(size):
     return Run(
         simulate=lambda key, params: {"draw": jax.random.normal(key, (size,)) + params},
-        params=lambda *, shift: scalar_leaf(shift),
+        params=lambda *, shift: scalar_leaf("shift", shift),
         guarantee=lambda **_: {},
         dims={"draw": ("place",)},
     )

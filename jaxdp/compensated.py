@@ -1,0 +1,33 @@
+"""Sums of many floats that do not stall: plain float32 addition of 1 stops at 2^24."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+
+class Sum(NamedTuple):
+    """A running total of floats of one shape.
+
+    Attributes:
+        total: the sum so far.
+        excess: what rounding has put into total beyond the true sum; the next addend gives it back.
+    """
+
+    total: jax.Array
+    excess: jax.Array
+
+
+def zero(like: jax.Array) -> Sum:
+    """An empty sum of arrays like this one."""
+    return Sum(jnp.zeros_like(like), jnp.zeros_like(like))
+
+
+def add(running: Sum, value: jax.Array) -> Sum:
+    """Adds a value.
+
+    Source: Kahan (1965). XLA keeps the order of these operations; a test says so.
+    """
+    corrected = value - running.excess
+    total = running.total + corrected
+    return Sum(total, (total - running.total) - corrected)

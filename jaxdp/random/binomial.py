@@ -1,0 +1,286 @@
+"""Binomial and multinomial counts that stay exact however large the number of trials, in 32-bit mode too.
+
+`jax.random.binomial` computes candidates and log-gammas in float32, where neighbours above 2^24 are the same number.
+Here the count is an integer mode plus a small integer offset, and what decides about a candidate is a function of that
+offset, without differences of large numbers.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.typing import ArrayLike
+
+from jaxdp.random.threefry import fast
+
+SMALL_MEAN = 10  # below this mean by waiting times; the constants of the transformed rejection hold from here on
+CELL_BITS = 9  # the hat is constant on each of 2^9 cells of the uniform variate that is transformed
+LATTICE_BITS = 16  # candidates lie on a lattice of about 2^16 points a standard deviation
+SLACK = 1.05  # what rounding Hörmann's hat to 2^9 cells costs: at most 1.027 in a search over n and p
+IMPOSSIBLE = -1
+WORDS = {jnp.dtype("float32"): jnp.uint32, jnp.dtype("float64"): jnp.uint64}
+
+
+def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
+    """Draws the number of successes in n independent trials of probability p, elementwise.
+
+    It computes in float64 if n or p has 64 bits, else in float32. The distribution is the one of p as given: next to
+    p = 1 in float32 only multiples of 2^-24 exist.
+
+    >>> import jax, jax.numpy as jnp
+    >>> n, p = jnp.array([0, 7, 2**30], jnp.int32), jnp.array([0.5, 1.0, 0.25], jnp.float32)
+    >>> counts = binomial(jax.random.key(0), n, p)
+    >>> counts[:2].tolist(), bool(abs(counts[2] - 2**28) < 5 * 14190)  # the standard deviation is 14189
+    ([0, 7], True)
+
+    Args:
+        key: [] typed PRNG key.
+        n: [...] int32 or int64 >= 0, may be traced.
+        p: [...] float32 or float64 in [0, 1], may be traced; of n's shape (`jnp.broadcast_to` for another).
+
+    Returns:
+        [...] of n's dtype, in [0, n]: exactly 0 for p = 0 and n for p = 1; -1 where p is NaN or outside [0, 1], or n
+        is negative.
+
+    Raises:
+        ValueError: if the dtypes or shapes are not as above.
+
+    Source: means below 10: Devroye (1986), "Non-Uniform Random Variate Generation", chapter X.4, the second
+        waiting time algorithm. Others: Hörmann (1993), "The generation of binomial random variates", algorithm BTRS,
+        with the density ratio from Stirling's series in Loader's (2000) form, "Fast and accurate computation of
+        binomial probabilities".
+    Deviations: BTRS's transformation is rounded to integers at 513 points and linear in between, so that candidates
+        have known probabilities, without float rounding. Relative errors of a count's probability: about 1e-5
+        in float32, from the acceptance ratio and the lengths of the cells, 1e-7 in float64. With 32 random bits a
+        variate, float32 does not resolve probabilities of 1e-9 and less: an event may gain or lose 1e-10.
+    """
+    n, p = _integers("n", n), _floats("p", p)
+    if n.shape != p.shape:
+        raise ValueError(f"n and p must have one shape, got {n.shape} and {p.shape}")
+    p = p.astype(_working_dtype(n, p))
+    return _draw(fast(key), n, p, 1 - p)
+
+
+def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.Array:
+    """Draws how often each of k categories occurs in n independent trials.
+
+    One binomial a category, given the counts of the categories before it; the last one gets the rest.
+
+    >>> import jax, jax.numpy as jnp
+    >>> counts = multinomial(jax.random.key(0), jnp.int32(2**30), jnp.array([0.5, 0.25, 0.0, 0.25], jnp.float32))
+    >>> int(counts.sum()) == 2**30, int(counts[2])
+    (True, 0)
+
+    Args:
+        key: [] typed PRNG key.
+        n: [...] int32 or int64 >= 0, may be traced.
+        probabilities: [..., k] float32 or float64 >= 0, may be traced, n's shape and the categories; they are divided
+            by their sum.
+
+    Returns:
+        [..., k] of n's dtype: counts >= 0 whose sum is n. All are -1 where n is negative or a probability is negative,
+        NaN or infinite, or all of them are zero.
+
+    Raises:
+        ValueError: if the dtypes or shapes are not as above.
+
+    Source: Devroye (1986), chapter XI.1, the conditional method.
+    Deviations: as `binomial`, for a category's probability as a part of the sum of it and its successors: their
+        rounding adds a relative error of up to k units in the last place (k * 6e-8 in float32).
+    """
+    n, probabilities = _integers("n", n), _floats("probabilities", probabilities)
+    if probabilities.shape[:-1] != n.shape or probabilities.ndim == 0 or probabilities.shape[-1] == 0:
+        raise ValueError(
+            "probabilities must have the shape of n and a last axis of at least one category, "
+            f"got {probabilities.shape} for n of shape {n.shape}"
+        )
+    weights = jnp.moveaxis(probabilities.astype(_working_dtype(n, probabilities)), -1, 0)
+    suffix_sums = lax.cumsum(weights, reverse=True)
+    valid = (n >= 0) & jnp.all(weights >= 0, axis=0) & (suffix_sums[0] > 0) & jnp.isfinite(suffix_sums[0])
+    key = fast(key)
+
+    def category(rest: jax.Array, inputs: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        index, weight, successors = inputs
+        # Both probabilities by division: 1 - p would lose a rare successor's digits.
+        total = jnp.where(weight + successors > 0, weight + successors, 1)
+        count = _draw(jax.random.fold_in(key, index), rest, weight / total, successors / total)
+        return rest - count, count
+
+    categories = jnp.arange(weights.shape[0] - 1, dtype=jnp.uint32)
+    safe = jnp.where(valid, weights, 0), jnp.where(valid, suffix_sums, 0)
+    rest, counts = lax.scan(category, jnp.where(valid, n, 0), (categories, safe[0][:-1], safe[1][1:]))
+    counts = jnp.concatenate([counts, rest[None]])
+    return jnp.moveaxis(jnp.where(valid, counts, jnp.asarray(IMPOSSIBLE, n.dtype)), 0, -1)
+
+
+def _integers(name: str, values: ArrayLike) -> jax.Array:
+    array = jnp.asarray(values)
+    if array.dtype not in (jnp.int32, jnp.int64):
+        raise ValueError(f"{name} must be int32 or int64, got dtype {array.dtype}")
+    return array
+
+
+def _floats(name: str, values: ArrayLike) -> jax.Array:
+    array = jnp.asarray(values)
+    if array.dtype not in WORDS:
+        raise ValueError(f"{name} must be float32 or float64, got dtype {array.dtype}")
+    return array
+
+
+def _working_dtype(n: jax.Array, p: jax.Array) -> jnp.dtype:
+    return jnp.dtype(f"float{8 * max(n.dtype.itemsize, p.dtype.itemsize)}")
+
+
+def _draw(key: jax.Array, n: jax.Array, p: jax.Array, q: jax.Array) -> jax.Array:
+    """Binomial(n, p) given both p and q = 1 - p: the smaller of them sets the precision."""
+    valid = (n >= 0) & (p >= 0) & (q >= 0)
+    n = jnp.where(valid, n, 0)
+    rare = jnp.where(valid, jnp.minimum(p, q), 0)
+    large = n.astype(p.dtype) * rare >= SMALL_MEAN
+    key_small, key_large = jax.random.split(key)
+    few = _waiting_times(key_small, jnp.where(large, 0, n), rare)
+    # Lanes of the other kind take some harmless parameters, not NaN.
+    many = _transformed_rejection(key_large, jnp.where(large, n, 100), jnp.where(large, rare, 0.5), large)
+    count = jnp.where(large, many, few)
+    return jnp.where(valid, jnp.where(p <= q, count, n - count), jnp.asarray(IMPOSSIBLE, n.dtype))
+
+
+def _waiting_times(key: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
+    """How many of n standard exponentials are at most -log(1 - p), met in ascending order; p <= 1/2."""
+    threshold = -jnp.log1p(-p)
+
+    def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        index, pending, elapsed, count = carry
+        gap = _exponential(jax.random.fold_in(key, index), n.shape, p.dtype)
+        elapsed = elapsed + gap / jnp.where(pending, n - count, 1).astype(p.dtype)
+        pending = pending & (elapsed <= threshold)
+        count = count + pending.astype(n.dtype)
+        return index + 1, pending & (count < n), elapsed, count
+
+    start = (jnp.uint32(0), (n > 0) & (p > 0), jnp.zeros_like(p), jnp.zeros_like(n))
+    return lax.while_loop(lambda carry: jnp.any(carry[1]), step, start)[3]
+
+
+def _exponential(key: jax.Array, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
+    """Standard exponentials with full relative precision near 0 (rare successes) and in the tail (rare failures)."""
+    word = jax.random.bits(key, shape, WORDS[dtype])
+    return jnp.where(word < ~word, -jnp.log1p(-_uniform(word, dtype)), -jnp.log(_uniform(~word, dtype)))
+
+
+def _uniform(word: jax.Array, dtype: jnp.dtype) -> jax.Array:
+    """Uniform in (0, 1], the more finely the nearer to 0: a random word's midpoint."""
+    return (word.astype(dtype) + 0.5) * 2.0 ** (-8 * word.dtype.itemsize)
+
+
+def _transformed_rejection(key: jax.Array, n: jax.Array, p: jax.Array, wanted: jax.Array) -> jax.Array:
+    """Binomial counts where wanted, else the mode; SMALL_MEAN <= n * p and p <= 1/2."""
+    dtype = p.dtype
+    word_bits = 8 * dtype.itemsize
+    mode, fraction, log_ratio = _density(n, p)
+    lowest, highest = -mode.astype(dtype), (n - mode).astype(dtype)
+    stddev = jnp.sqrt(n.astype(dtype) * p * (1 - p))
+    boundary, spacing, scale = _hat(stddev, p, fraction - p + 0.5)
+
+    def step(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        index, pending, result = state
+        place, height = jax.random.bits(jax.random.fold_in(key, index), (2, *n.shape), WORDS[dtype])
+        cell = (place >> (word_bits - CELL_BITS)).astype(jnp.int32)
+        left = boundary(cell)
+        width = boundary(cell + 1) - left
+        # What is left of the word, at most as many bits as a float holds: this stays below 1.
+        used_bits = min(word_bits - CELL_BITS, jnp.finfo(dtype).nmant)
+        within = (place & (2**used_bits - 1)).astype(dtype) * 2.0**-used_bits
+        offset = jnp.floor((left + jnp.floor(width * within)) * spacing)
+        inside = (offset >= lowest) & (offset <= highest)
+        offset = jnp.clip(offset, lowest, highest)
+        # A candidate's probability is proportional to 1 / width.
+        log_height = jnp.log(_uniform(height, dtype) * (scale / width))
+        accepted = pending & inside & (log_height <= log_ratio(offset))
+        return index + 1, pending & ~accepted, jnp.where(accepted, offset, result)
+
+    start = (jnp.uint32(0), wanted, jnp.zeros_like(p))
+    offset = lax.while_loop(lambda state: jnp.any(state[1]), step, start)[2]
+    return mode + offset.astype(n.dtype)
+
+
+def _density(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array, Callable[[jax.Array], jax.Array]]:
+    """The mode, (n + 1) * p - mode, and the function log f(mode + offset) - log f(mode) of the offset.
+
+    The mode may be less by one where (n + 1) * p is a whole number up to rounding; all three agree with each other.
+    """
+    dtype = p.dtype
+    whole, fraction = _product(n, p)
+    fraction = fraction + p
+    carry = jnp.floor(fraction)
+    mode, fraction = whole + carry.astype(n.dtype), fraction - carry
+    # Stirling's series is simplest around counts + 1/2. These two add up to n + 1, and (n + 1) * p is the first less
+    # the excess: so log(p / q) cancels against the logarithm of their ratio, except for the tilt.
+    successes, failures = mode.astype(dtype) + 0.5, (n - mode).astype(dtype) + 0.5
+    excess = 0.5 - fraction
+    tilt = jnp.log1p(-excess / successes) - jnp.log1p(excess / failures)
+    constant = _stirling(successes) + _stirling(failures)
+
+    def log_ratio(offset: jax.Array) -> jax.Array:
+        correction = constant - _stirling(successes + offset) - _stirling(failures - offset)
+        return offset * tilt - _deviance(successes, offset) - _deviance(failures, -offset) + correction
+
+    return mode, fraction, log_ratio
+
+
+def _hat(
+    stddev: jax.Array, p: jax.Array, centre: jax.Array
+) -> tuple[Callable[[jax.Array], jax.Array], jax.Array, jax.Array]:
+    """Hörmann's hat, rounded: the first lattice point of each cell, the lattice's spacing, and the scale.
+
+    Every cell is equally likely, and so is each lattice point in it. The ratio f(mode + offset) / f(mode)
+    is nowhere in a cell above the scale over the cell's width.
+    """
+    slope = 1.15 + 2.53 * stddev
+    tail = -0.0873 + 0.0248 * slope + 0.01 * p
+    # A power of two at most 1: a whole number of lattice points for each count, and all arithmetic on them exact.
+    power_of_two = lax.reduce_precision(stddev, jnp.finfo(p.dtype).nexp, 0)
+    spacing = jnp.minimum(power_of_two * 2.0**-LATTICE_BITS, 1)
+    scale = SLACK * (2.83 + 5.1 / slope) * stddev * (2.0**-CELL_BITS / spacing)
+
+    def boundary(cell: jax.Array) -> jax.Array:
+        u = cell.astype(p.dtype) * 2.0**-CELL_BITS - 0.5
+        # The outermost cells would be infinite: cut at 128 standard deviations.
+        distance = jnp.maximum(0.5 - jnp.abs(u), 2.0 ** (-CELL_BITS - 2))
+        return jnp.floor(((2 * tail / distance + slope) * u + centre) / spacing)
+
+    return boundary, spacing, scale
+
+
+def _product(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The floor and the fraction of n * p, p <= 1/2, from partial products short enough for a float to hold exactly."""
+    info = jnp.finfo(p.dtype)
+    high = lax.reduce_precision(p, info.nexp, info.nmant // 2)
+    digit_bits = 11 if info.bits == 32 else 21
+    whole, fraction = jnp.zeros_like(n), jnp.zeros_like(p)
+    for shift in range(0, 8 * n.dtype.itemsize, digit_bits):
+        digits = (n >> shift) & (2**digit_bits - 1)
+        for part in (high, p - high):
+            product = digits.astype(p.dtype) * part * 2.0**shift
+            floor = jnp.floor(product)
+            whole, fraction = whole + floor.astype(n.dtype), fraction + (product - floor)
+    carry = jnp.floor(fraction)
+    return whole + carry.astype(n.dtype), fraction - carry
+
+
+def _deviance(base: jax.Array, change: jax.Array) -> jax.Array:
+    """(base + change) * log(1 + change / base) - change, without cancellation for small changes."""
+    v = change / (2 * base + change)
+    square = v * v
+    series = jnp.zeros_like(v)
+    for power in (13, 11, 9, 7, 5, 3):
+        series = series * square + 1 / power
+    near = change * v + 2 * (base + change) * v * square * series
+    far = (base + change) * jnp.log1p(change / base) - change
+    return jnp.where(jnp.abs(v) < 0.25, near, far)
+
+
+def _stirling(x: jax.Array) -> jax.Array:
+    """The rest of Stirling: log Gamma(x + 1/2) - x log x + x - log(2 pi) / 2 at x = 1/2, 3/2, ..., by a fit to 4e-8."""
+    y = 1 / (x * x)
+    return (1 + 0.40175305 * y) / (x * (1 + y * (0.4599369 + 0.01015067 * y))) * (-1 / 24)
