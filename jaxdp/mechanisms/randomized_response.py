@@ -4,7 +4,7 @@ import math
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.mechanisms._arrays import Scalar, float_array, label_array, positive_scalar
 from jaxdp.validation import check_count
@@ -42,16 +42,16 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
     num_labels = check_count("num_labels", num_labels, 2)
     labels = label_array("labels", labels, num_labels)
     epsilon = positive_scalar("epsilon", epsilon)
-    epsilon = epsilon.astype(jnp.promote_types(epsilon.dtype, jnp.float32))
+    epsilon = epsilon.astype(_wide(epsilon.dtype))
     if num_labels == 2:
         bias = jnp.tanh(epsilon / 2)
         threshold = jnp.where(bias < 0.5, _nearly_even(bias), _rare(jax.nn.sigmoid(-epsilon), epsilon))
-        return jnp.where(jax.random.bits(key, labels.shape) < threshold, 1 - labels, labels)
+        return jnp.where(jax.random.bits(key, labels.shape, jnp.uint32) < threshold, 1 - labels, labels)
     key_move, key_offset = jax.random.split(key)
     log_odds = epsilon - math.log(num_labels - 1)
     keep = jax.nn.sigmoid(log_odds)
     threshold = jnp.where(keep < 0.5, _frequent(keep, epsilon), _rare(jax.nn.sigmoid(-log_odds), epsilon))
-    moves = jax.random.bits(key_move, labels.shape) < threshold
+    moves = jax.random.bits(key_move, labels.shape, jnp.uint32) < threshold
     offset = jax.random.randint(key_offset, labels.shape, 1, num_labels, jnp.int32)
     # (labels + offset) mod K, without leaving the range of a narrow dtype
     forward, back = offset.astype(labels.dtype), (num_labels - offset).astype(labels.dtype)
@@ -151,12 +151,14 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
         `randomized_response`, rounded up to a multiple of 2^-32.
     """
     values = float_array("values", values)
-    wide = jnp.promote_types(values.dtype, jnp.float32)
+    wide = _wide(values.dtype)
     epsilon = positive_scalar("epsilon", epsilon, wide)
     magnitude = jnp.abs(values).astype(wide) / positive_scalar("bound", bound, wide)
     rare = (1 - magnitude) / 2 + magnitude * jax.nn.sigmoid(-epsilon)
     bias = magnitude * jnp.tanh(epsilon / 2)
-    flips = jax.random.bits(key, values.shape) < jnp.where(bias < 0.5, _nearly_even(bias), _rare(rare, epsilon))
+    flips = jax.random.bits(key, values.shape, jnp.uint32) < jnp.where(
+        bias < 0.5, _nearly_even(bias), _rare(rare, epsilon)
+    )
     return jnp.where((values > 0) ^ flips, jnp.int32(1), jnp.int32(-1))
 
 
@@ -189,6 +191,11 @@ def debias_scalar(reports: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.
 # which the 23 bits of a float32 uniform would round away. Each is rounded towards more privacy, by more than the
 # error of float32.
 GRID = 2.0**32
+
+
+def _wide(dtype: DTypeLike) -> DTypeLike:
+    """At least float32: 2^32 is infinite in float16."""
+    return dtype if dtype == jnp.float64 else jnp.float32
 
 
 def _spare(epsilon: jax.Array) -> jax.Array:

@@ -1,5 +1,6 @@
 """Ranking from comparisons under label privacy: how much budget does an order need?"""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -8,16 +9,18 @@ import jax
 import numpy as np
 import typer
 import xarray as xr
+from matplotlib.figure import Figure
 
 from jaxdp import plotting
 from jaxdp.estimation import comparison_table, debiased_rr, mle, objective_perturbation
 from jaxdp.preferences import ComparisonTable, baseball1987, read_comparisons
 from jaxdp.simulation import Run, estimation_run, sweep
-from jaxdp.studies.output import claim_folder, save
+from jaxdp.studies.command import Delta, Out, Seed, columns, convergence_notes, root_key, run_study
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
 DELTA = 1e-3
-RADIUS = 5.0
+ON_THE_BOUND = 0.999  # of the radius
+LARGEST_ABILITY = 3.0  # root mean square over items, in log odds: the bound that is used where none is given
 
 LABELS = {
     "mle": "no privacy: mle",
@@ -31,7 +34,7 @@ def private_ranking(
     *,
     epsilon: Sequence[float] = EPSILONS,
     num_seeds: int = 200,
-    radius: float = RADIUS,
+    radius: float | None = None,
     delta: float = DELTA,
     key: jax.Array,
     progress: bool = False,
@@ -45,14 +48,16 @@ def private_ranking(
         table: who was compared with whom, and who won.
         epsilon: privacy budgets, > 0; infinity is no privacy.
         num_seeds: repetitions.
-        radius: bound on the norm of the abilities (log odds, mean zero), > 0.
+        radius: bound on the norm of the abilities (log odds, mean zero), > 0. None is 3 sqrt(number of items), a root
+            mean square ability of 3: a bound on the norm alone would bind ever harder as tables grow.
         delta: of the central estimator, in (0, 1).
         key: root key.
         progress: show a progress bar.
 
     Returns:
         A dataset with `ability` and `rank` (dimensions estimator, epsilon, item, seed), `agreement` (Kendall's tau with
-        the ranking at no privacy; estimator, epsilon, seed), `certificate`, `steps` and `converged`.
+        the ranking at no privacy; estimator, epsilon, seed), `certificate`, `steps` and `converged`, and the radius as
+        a coordinate. Where a fit failed, ability, rank and agreement are NaN.
 
     Raises:
         ValueError: if a value is out of range.
@@ -62,6 +67,9 @@ def private_ranking(
         "objective_perturbation": objective_perturbation(zero_sum=True),
         "debiased_rr": debiased_rr(zero_sum=True),
     }
+
+    if radius is None:
+        radius = LARGEST_ABILITY * math.sqrt(len(table.items))
 
     def build() -> Run:
         return estimation_run(compared, comparison_table(table))
@@ -75,6 +83,7 @@ def private_ranking(
         progress=progress,
     )
     results = results.squeeze(("delta", "radius"))
+    results["rank"] = results["rank"].where(results.ability.notnull())
     results["agreement"] = kendall_tau(results["rank"], results["rank"].sel(estimator="mle").isel(epsilon=0, seed=0))
     return results.transpose("estimator", "epsilon", "item", "seed")
 
@@ -84,18 +93,18 @@ def kendall_tau(rank: xr.DataArray, reference: xr.DataArray) -> xr.DataArray:
 
     Args:
         rank: dimension item, and any others.
-        reference: dimension item.
+        reference: dimension item, of at least two items.
 
     Returns:
-        In [-1, 1], without the dimension item.
+        In [-1, 1], without the dimension item; NaN where a rank is NaN.
     """
     other = rank.rename(item="other")
     agree = xr.ufuncs.sign(rank - other) * xr.ufuncs.sign(reference - reference.rename(item="other"))
     count = reference.sizes["item"]
-    return agree.sum(("item", "other")) / (count * (count - 1))
+    return agree.sum(("item", "other"), skipna=False) / (count * (count - 1))
 
 
-def figure(results: xr.Dataset):
+def figure(results: xr.Dataset) -> Figure:
     """The figure: abilities in the order of the non-private ranking, one panel for every epsilon."""
     best_first = results["rank"].sel(estimator="mle").isel(epsilon=0, seed=0).argsort()
     return plotting.ability_intervals(
@@ -112,24 +121,53 @@ def table(results: xr.Dataset) -> str:
     names, abilities = clear["item"].values[order], clear.ability.values[order]
     for position, (name, ability) in enumerate(zip(names, abilities, strict=True)):
         lines.append(f"{position + 1:>4}  {name:<{width}}  {ability - abilities[-1]:.3f}")
+    seeds = plotting.seed_count(results.sizes["seed"])
     lines.append(
-        f"\nUnder label privacy, over {results.sizes['seed']} seeds: agreement with that ranking (Kendall's tau: 1"
-        " same, 0 unrelated, -1 reversed),\nand how often the same item comes first."
+        f"\nUnder label privacy, over {seeds}: agreement with that ranking (Kendall's tau: 1"
+        " same, 0 unrelated, -1 reversed;\n+- 95% confidence interval of the mean, Student's t), and how often the same"
+        " item comes first."
     )
-    lines.append(
-        f"{'':<{width}}" + "".join(f"{plotting.epsilon_label(e).split(' (')[0]:>22}" for e in results.epsilon.values)
-    )
-    first = (results["rank"].isel(item=order[0]) == 1).mean("seed")
+    rank = results["rank"].isel(item=order[0])
+    first = (rank == 1).where(rank.notnull()).mean("seed", skipna=False)
     mean, half = plotting.mean_and_half_width(results.agreement)
+    rows = [["", *(plotting.epsilon_label(epsilon).split(" (")[0] for epsilon in results.epsilon.values)]]
     for name in results.estimator.values:
-        row = zip(
-            mean.sel(estimator=name).values,
-            half.sel(estimator=name).values,
-            first.sel(estimator=name).values,
-            strict=True,
+        numbers = (values.sel(estimator=name).values for values in (mean, half, first))
+        rows.append([name, *(f"{m:.3f} +- {h:.3f}  {f:>4.0%}" for m, h, f in zip(*numbers, strict=True))])
+    return "\n".join([*lines, *columns(rows)])
+
+
+def notes(comparisons: ComparisonTable, results: xr.Dataset) -> list[str]:
+    """What a reader of the results has to know.
+
+    Args:
+        comparisons: the table that was ranked.
+        results: of `private_ranking`.
+
+    Returns:
+        Notes on items that were never compared, on abilities that the bound limits, and on minimisations that did not
+        converge; none where all is well.
+    """
+    found = []
+    compared = set(comparisons.pairs.ravel().tolist())
+    idle = [name for index, name in enumerate(comparisons.items) if index not in compared]
+    if idle:
+        found.append(f"note: never compared, so that their ability and rank mean nothing: {', '.join(idle)}.")
+    norm = float(np.linalg.norm(results.ability.sel(estimator="mle").isel(epsilon=0, seed=0)))
+    radius = float(results.radius)
+    if norm >= ON_THE_BOUND * radius:
+        found.append(
+            f"note: without privacy the abilities lie on the bound (norm {norm:.4g}, radius {radius:.4g}) and would be"
+            " larger without it:\nan item or a group of items won or lost all its comparisons with the others, or the"
+            " radius is too small (--radius)."
         )
-        lines.append(f"{name:<{width}}" + "".join(f"{m:>8.3f} +- {h:.3f}  {f:>4.0%}" for m, h, f in row))
-    return "\n".join(lines)
+    return found + convergence_notes(results)
+
+
+def report(comparisons: ComparisonTable, results: xr.Dataset) -> str:
+    """What the command prints: the size of the table, the rankings, and what to know about them."""
+    size = f"{len(comparisons.items)} items, {comparisons.num_comparisons} comparisons"
+    return "\n\n".join([size, table(results), *notes(comparisons, results)])
 
 
 def command(
@@ -144,16 +182,16 @@ def command(
         list[float], typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.")
     ] = list(EPSILONS),  # noqa: B006  typer copies it
     seeds: Annotated[int, typer.Option(help="Repetitions of privacy's randomness.")] = 200,
-    radius: Annotated[float, typer.Option(help="Bound on the norm of the abilities (log odds, mean zero).")] = RADIUS,
-    delta: Annotated[float, typer.Option(help="Failure mass of the central estimator, in (0, 1).")] = DELTA,
-    seed: Annotated[int, typer.Option(help="Root seed of all randomness.")] = 0,
-    out: Annotated[
-        Path | None,
+    radius: Annotated[
+        float | None,
         typer.Option(
-            help="New or empty folder for data.zarr and figure.png. Without it: results/private-ranking, or the next "
-            "free results/private-ranking-2, ..."
+            help="Bound on the norm of the abilities (log odds, mean zero). Without it: 3 sqrt(number of items), a "
+            "root mean square ability of 3."
         ),
     ] = None,
+    delta: Delta = DELTA,
+    seed: Seed = 0,
+    out: Out = None,
 ) -> None:
     """Rank items from comparisons whose outcomes are private.
 
@@ -162,21 +200,19 @@ def command(
     prints how well the rankings agree.
     """
     data_set = baseball1987() if comparisons is None else read_comparisons(comparisons)
-    folder = claim_folder(out, "private-ranking")
-    try:
-        results = private_ranking(
+    key = root_key(seed)
+
+    def simulate() -> xr.Dataset:
+        return private_ranking(
             data_set,
             epsilon=epsilon,
             num_seeds=seeds,
             radius=radius,
             delta=delta,
-            key=jax.random.key(seed),
+            key=key,
             progress=True,
         )
-    except BaseException:
-        folder.rmdir()  # it is empty: nothing is written before all is computed
-        raise
-    data, image = save(results, figure(results), folder)
-    typer.echo(f"{len(data_set.items)} items, {data_set.num_comparisons} comparisons\n")
-    typer.echo(table(results))
-    typer.echo(f"\ndata:   {data}\nfigure: {image}")
+
+    run_study(
+        "private-ranking", out, simulate=simulate, figure=figure, report=lambda results: report(data_set, results)
+    )

@@ -1,13 +1,12 @@
 """What label privacy costs in reward estimation: DP-Reward's Figure 1, with confidence bands."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import jax
-import numpy as np
 import typer
 import xarray as xr
+from matplotlib.figure import Figure
 
 from jaxdp import plotting
 from jaxdp.estimation import (
@@ -23,7 +22,7 @@ from jaxdp.estimation import (
 )
 from jaxdp.learner import Estimator
 from jaxdp.simulation import Run, estimation_run, sweep
-from jaxdp.studies.output import claim_folder, save
+from jaxdp.studies.command import Delta, Out, Seed, columns, convergence_notes, root_key, run_study
 from jaxdp.validation import check_choice
 
 EPSILONS = (0.1, 0.5, 1.0, float("inf"))
@@ -125,7 +124,7 @@ def reward_estimation(
     return results.squeeze("delta").transpose("estimator", "epsilon", "dim", "num_samples", "seed")
 
 
-def figure(results: xr.Dataset):
+def figure(results: xr.Dataset) -> Figure:
     """The figure: l2 error against num_samples, one panel for every epsilon."""
     return plotting.error_curves(
         results.l2_error,
@@ -141,17 +140,23 @@ def figure(results: xr.Dataset):
 def table(results: xr.Dataset) -> str:
     """The same numbers as text: mean l2 error +- half width of its 95% confidence interval."""
     mean, half = plotting.mean_and_half_width(results.l2_error)
-    width = max(len(str(name)) for name in results.estimator.values)
     lines = []
     for dim in results.dim.values:
         for epsilon in results.epsilon.values:
-            lines.append(f"\nl2 error, d = {dim}, {plotting.epsilon_label(epsilon)}, n =")
-            lines.append(" " * width + "".join(f"{n:>18,}" for n in results.num_samples.values))
+            rows = [["", *(f"{n:,}" for n in results.num_samples.values)]]
             for name in results.estimator.values:
                 point = {"estimator": name, "epsilon": epsilon, "dim": dim}
                 pairs = zip(mean.sel(point).values, half.sel(point).values, strict=True)
-                lines.append(f"{name:<{width}}" + "".join(f"{m:>9.4f} +- {h:.4f}" for m, h in pairs))
+                rows.append([name, *(f"{m:.4f} +- {h:.4f}" for m, h in pairs)])
+            lines += [f"\nl2 error, d = {dim}, {plotting.epsilon_label(epsilon)}, n =", *columns(rows)]
     return "\n".join(lines)
+
+
+def report(results: xr.Dataset) -> str:
+    """What the command prints: the table, what to know about it, and what it means."""
+    seeds = plotting.seed_count(results.sizes["seed"])
+    meaning = f"+- and bands: 95% confidence interval (Student's t) of the mean over {seeds}."
+    return "\n\n".join([table(results), meaning, *convergence_notes(results)])
 
 
 def command(
@@ -173,15 +178,9 @@ def command(
             "literal: the paper's text, whose error does not fall with n (constant step, last iterate).",
         ),
     ] = "exact",
-    delta: Annotated[float, typer.Option(help="Failure mass of the central estimator, in (0, 1).")] = DELTA,
-    seed: Annotated[int, typer.Option(help="Root seed of all randomness.")] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="New or empty folder for data.zarr and figure.png. Without it: results/reward-estimation, or the next "
-            "free results/reward-estimation-2, ..."
-        ),
-    ] = None,
+    delta: Delta = DELTA,
+    seed: Seed = 0,
+    out: Out = None,
 ) -> None:
     """What label privacy costs in reward estimation (DP-Reward, Figure 1).
 
@@ -189,27 +188,18 @@ def command(
     (objective perturbation) and with local label privacy (randomized response).
     Writes data.zarr and figure.png, and prints the errors.
     """
-    folder = claim_folder(out, "reward-estimation")
-    try:
-        results = reward_estimation(
+    key = root_key(seed)
+
+    def simulate() -> xr.Dataset:
+        return reward_estimation(
             epsilon=epsilon,
             dim=dim,
             num_samples=num_samples,
             num_seeds=seeds,
             solver=solver,
             delta=delta,
-            key=jax.random.key(seed),
+            key=key,
             progress=True,
         )
-    except BaseException:
-        folder.rmdir()  # it is empty: nothing is written before all is computed
-        raise
-    data, image = save(results, figure(results), folder)
-    typer.echo(table(results))
-    exact = np.isfinite(results.certificate)
-    if bool(exact.any()) and not bool(results.converged.where(exact, True).all()):
-        share = float((~results.converged).where(exact).mean())
-        typer.echo(f"\nnote: {share:.2%} of the minimisations stopped before their tolerance; see `certificate`.")
-    typer.echo(
-        f"\n+- and bands: 95% confidence interval of the mean over {seeds} seeds.\ndata:   {data}\nfigure: {image}"
-    )
+
+    run_study("reward-estimation", out, simulate=simulate, figure=figure, report=report)

@@ -81,6 +81,8 @@ def test_own_comparisons(folder, monkeypatch, capsys):
     assert "3 items, 10 comparisons" in printed.out
     data = xr.open_zarr(folder / "own" / "data.zarr")
     assert data["item"].values.tolist() == ["alpha", "beta", "gamma"]
+    assert float(data.radius) == pytest.approx(3 * np.sqrt(3))
+    assert "note" not in printed.out
 
 
 @pytest.mark.parametrize(
@@ -97,6 +99,11 @@ def test_own_comparisons(folder, monkeypatch, capsys):
         (["run", "reward-estimation", "--seeds", "0"], "num_seeds must be a whole number >= 1, got 0"),
         (["run", "private-ranking", "--comparisons", "absent.csv"], "absent.csv"),
         (["run", "private-ranking", "--comparisons", "bad.csv"], "bad.csv, line 2: "),
+        (["run", "private-ranking", "--comparisons", "."], "directory"),
+        (["run", "private-ranking", "--radius", "0"], "radius must be > 0, got 0.0"),
+        (["run", "reward-estimation", "--seed", "-1"], "seed must be in [0, 2**32), got -1"),
+        (["run", "reward-estimation", "--seed", "4294967296"], "seed must be in [0, 2**32), got 4294967296"),
+        (["run", "private-ranking", "--seed", "9" * 20], f"seed must be in [0, 2**32), got {'9' * 20}"),
         (["list", "--kind", "learner"], "kind must be one of mechanism, estimator, got 'learner'"),
     ],
 )
@@ -108,6 +115,16 @@ def test_bad_input_is_told_in_one_line_and_leaves_nothing(arguments, message, tm
     assert message in printed.err
     assert "Traceback" not in printed.err
     assert not list(tmp_path.glob("results/*"))
+
+
+def test_a_failed_run_removes_only_the_folder_it_made(tmp_path, monkeypatch, capsys):
+    (tmp_path / "mine").mkdir()
+    for out, stays in (("mine", True), ("new", False)):
+        arguments = (*RANKING, "--radius", "nan", "--out", str(tmp_path / out))
+        code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+        assert code == 2
+        assert "radius must be > 0, got nan" in printed.err
+        assert (tmp_path / out).exists() == stays
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["run", "reward-estimation", "--help"]])

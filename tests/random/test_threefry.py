@@ -33,7 +33,7 @@ def builtin(seed):
 def same(ours, theirs):
     """Words and decisions are equal; floats computed from them may be fused otherwise, and differ in the last bits."""
     if jnp.issubdtype(ours.dtype, jnp.floating):
-        np.testing.assert_allclose(ours, theirs, rtol=1000 * jnp.finfo(ours.dtype).eps)
+        np.testing.assert_allclose(ours, theirs, rtol=1000 * float(jnp.finfo(ours.dtype).eps))
     else:
         np.testing.assert_array_equal(ours, theirs)
 

@@ -1,0 +1,149 @@
+"""What the commands print and save, on small made-up results and tables."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+import scipy.stats
+import xarray as xr
+
+from jaxdp import plotting
+from jaxdp.preferences import baseball1987, read_comparisons
+from jaxdp.studies import private_ranking, reward_estimation
+from jaxdp.studies.command import columns, convergence_notes
+from jaxdp.studies.output import save
+
+CELL = re.compile(r"(-?[\d.]+|nan) \+- ([\d.]+|nan)")
+
+
+def reward_results():
+    coords = {"estimator": ["mle", "debiased_rr"], "epsilon": [1.0, np.inf], "dim": [5], "num_samples": [100, 10000]}
+    sizes = (2, 2, 1, 2, 4)
+    values = np.random.default_rng(0).gamma(2.0, size=sizes)
+    values[1, 0] *= 1000  # cells of different widths
+    dims = (*coords, "seed")
+    ones = xr.DataArray(np.ones(sizes), coords, dims)
+    errors = xr.DataArray(values, coords, dims)
+    return xr.Dataset({"l2_error": errors, "certificate": 1e-6 * ones, "converged": ones.astype(bool)})
+
+
+def ranked(tmp_path, rows, **options):
+    path = tmp_path / "games.csv"
+    path.write_text("winner,loser,weight\n" + "\n".join(rows))
+    table = read_comparisons(path)
+    options = {"epsilon": [1.0], "num_seeds": 2, "key": jax.random.key(0), **options}
+    return table, private_ranking.private_ranking(table, **options)
+
+
+def test_reward_table_holds_the_numbers_of_the_dataset():
+    results = reward_results()
+    mean, half = plotting.mean_and_half_width(results.l2_error)
+    lines = reward_estimation.table(results).splitlines()
+    start = lines.index("l2 error, d = 5, ε = 1, n =")
+    header, first, second = lines[start + 1 : start + 4]
+    for line, name in ((first, "mle"), (second, "debiased_rr")):
+        assert line.startswith(name)
+        cells = [(float(a), float(b)) for a, b in CELL.findall(line)]
+        point = {"estimator": name, "epsilon": 1.0, "dim": 5}
+        np.testing.assert_allclose(cells, np.stack([mean.sel(point), half.sel(point)], axis=1), atol=5.1e-5)
+        ends = [match.end() for match in CELL.finditer(line)]
+        assert ends == [match.end() for match in re.finditer(r"[\d,]+", header)]
+    assert header.split() == ["100", "10,000"]
+
+
+def test_ranking_table_holds_the_numbers_of_the_dataset():
+    results = private_ranking.private_ranking(baseball1987(), epsilon=[1.0, 4.0], num_seeds=3, key=jax.random.key(0))
+    lines = private_ranking.table(results).splitlines()
+    abilities = results.ability.sel(estimator="mle").isel(epsilon=0, seed=0)
+    best = next(line for line in lines if line.split()[:2] == ["1", "Milwaukee"])
+    assert float(best.split()[-1]) == pytest.approx(float(abilities.max() - abilities.min()), abs=6e-4)
+    mean, half = plotting.mean_and_half_width(results.agreement)
+    line = next(line for line in lines if line.startswith("debiased_rr"))
+    cells = [(float(a), float(b)) for a, b in CELL.findall(line)]
+    point = {"estimator": "debiased_rr"}
+    np.testing.assert_allclose(cells, np.stack([mean.sel(point), half.sel(point)], axis=1), atol=6e-4)
+    share = (results["rank"].sel(estimator="debiased_rr", item="Milwaukee", epsilon=4.0) == 1).mean()
+    assert line.endswith(f"{float(share):.0%}")
+
+
+def test_columns_align():
+    assert columns([["", "n"], ["long name", "1.25"], ["a", "10.25"]]) == [
+        "               n",
+        "long name   1.25",
+        "a          10.25",
+    ]
+
+
+def test_kendall_tau_against_scipy():
+    rng = np.random.default_rng(0)
+    for count in (2, 3, 7, 20):
+        ranks = np.stack([rng.permutation(count) + 1 for _ in range(10)]).astype(float)
+        reference = rng.permutation(count) + 1
+        tau = private_ranking.kendall_tau(
+            xr.DataArray(ranks, dims=("seed", "item")), xr.DataArray(reference, dims="item")
+        )
+        expected = np.array([scipy.stats.kendalltau(row, reference)[0] for row in ranks], float)
+        np.testing.assert_allclose(tau, expected, atol=1e-12)
+    ranks[3, 0] = np.nan
+    tau = private_ranking.kendall_tau(xr.DataArray(ranks, dims=("seed", "item")), xr.DataArray(reference, dims="item"))
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(tau)), [3])
+
+
+def test_notes_on_the_bound_and_on_items_never_compared(tmp_path):
+    table, results = ranked(tmp_path, ["a,b,5", "a,c,3", "b,c,2", "c,b,1", "z,a,0"])
+    assert float(results.radius) == pytest.approx(6.0)
+    text = private_ranking.report(table, results)
+    assert "never compared, so that their ability and rank mean nothing: z." in text
+    assert "lie on the bound (norm 6, radius 6)" in text
+    table, results = ranked(tmp_path, ["a,b,5", "b,a,3"], radius=0.1)
+    assert "lie on the bound (norm 0.1, radius 0.1)" in private_ranking.report(table, results)
+    table, results = ranked(tmp_path, ["a,b,5", "b,a,3"], radius=np.inf)
+    assert "note" not in private_ranking.report(table, results)
+
+
+def test_default_bound_does_not_distort_a_large_table(tmp_path):
+    abilities = np.linspace(-3, 3, 30)  # norm 9.8, beyond a bound of 5
+    games = [(i, j) for i in range(30) for j in range(i + 1, 30) if j - i < 5]
+    rows = []
+    for i, j in games:
+        wins = round(2000 / (1 + np.exp(abilities[j] - abilities[i])))
+        rows += [f"{i},{j},{wins // 20}", f"{j},{i},{(2000 - wins) // 20}"]
+    table, results = ranked(tmp_path, rows, num_seeds=1)
+    found = results.ability.sel(estimator="mle").isel(epsilon=0, seed=0)
+    assert float(np.linalg.norm(found)) > 9
+    assert not [note for note in private_ranking.notes(table, results) if "bound" in note]
+
+
+def test_failed_fits_count_as_unconverged_and_sgd_does_not():
+    results = reward_results()
+    assert convergence_notes(results) == []
+    results["certificate"][0, 0, 0, 0, 0] = np.nan
+    results["converged"][0, 0, 0, 0, 0] = False
+    results["certificate"][1] = np.inf
+    results["converged"][1] = False
+    (note,) = convergence_notes(results)
+    assert "1 of 16 minimisations stopped before their tolerance" in note
+    assert "1 of them failed" in note
+    assert note in reward_estimation.report(results)
+    results["certificate"][:] = np.inf
+    assert convergence_notes(results) == []
+
+
+def test_failed_fits_show_in_the_tables():
+    results = reward_results()
+    results["l2_error"][0, 0, 0, 0, 2] = np.nan
+    line = next(line for line in reward_estimation.table(results).splitlines() if line.startswith("mle"))
+    assert "nan +- nan" in line
+
+
+def test_the_data_is_safe_before_the_figure_is_drawn(tmp_path):
+    results = reward_results()
+
+    def broken(dataset):
+        assert (tmp_path / "data.zarr").exists()
+        raise ZeroDivisionError
+
+    with pytest.raises(RuntimeError, match=re.escape(str(tmp_path / "data.zarr"))):
+        save(results, broken, tmp_path)
+    xr.testing.assert_identical(xr.open_zarr(tmp_path / "data.zarr").load().l2_error, results.l2_error)
