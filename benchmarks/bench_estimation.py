@@ -21,7 +21,7 @@ from jaxdp.preferences import gaussian_comparisons
 
 SEEDS, DIM = 1000, 5
 MLE_SAMPLES, MLE_TILE = 1000, 25
-SGD_SAMPLES, SGD_TILE = 10_000, 250
+SGD_SAMPLES, SGD_TILE = 10_000, 500
 EPSILON, LEARNING_RATE = 1.0, 0.1
 
 
