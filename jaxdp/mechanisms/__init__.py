@@ -19,8 +19,18 @@ from jaxdp.mechanisms.randomized_response import (
     randomize_scalar,
     randomized_response,
 )
+from jaxdp.mechanisms.sparse_vector import (
+    AboveThreshold,
+    above_threshold,
+    above_threshold_init,
+    above_threshold_step,
+)
 
 __all__ = [
+    "AboveThreshold",
+    "above_threshold",
+    "above_threshold_init",
+    "above_threshold_step",
     "analytic_gaussian",
     "classical_gaussian",
     "debias_labels",

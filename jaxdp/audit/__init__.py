@@ -1,0 +1,43 @@
+"""Attacks on privacy claims, by the programs that make them.
+
+An audit draws a mechanism's outputs under two neighbouring inputs and looks for an event that one input makes likelier
+than the claim allows. What it reports is a lower bound on epsilon, true with a stated confidence.
+
+**Passing is no proof.** "consistent" says that this attack, with these inputs and this many trials, found nothing. A
+black-box audit cannot see:
+
+* *Other inputs.* The two neighbours are given; a leak between others stays hidden.
+* *Rare events.* An event of probability q is seen q times the number of trials. A mechanism that gives everything away
+  once in 10^9 releases passes 10^6 trials, and an excess of delta below about 1 / trials cannot be told from none. An
+  audit of a large epsilon meets this early: what is e^epsilon times rarer under one input must still be counted there.
+* *Floating-point holes.* The lowest bits of textbook floating-point noise can reveal the exact value (Mironov 2012).
+  The events here are thresholds on smooth scores of the output's magnitude, and pass over such bits.
+* *Timing, memory, the seed.* Only the output is looked at, and keys are taken to be secret and random.
+* *Shapes the scores cannot draw.* Single coordinates, a quadratic logistic regression and a network of 16 units order
+  floating outputs; a likelihood ratio unlike all of them is found in part.
+
+`exact_delta` and `exact_epsilon` have none of the limits of sampling, where outputs are few enough to write down their
+law. A proof remains the author's to give.
+"""
+
+from jaxdp.audit.black_box import Attack, AuditResult, audit
+from jaxdp.audit.exact import exact_delta, exact_epsilon, g_test
+from jaxdp.audit.intervals import EpsilonBound, clopper_pearson, epsilon_lower_bound
+from jaxdp.audit.scoreboard import Row, heading, line, scoreboard, to_json
+
+__all__ = [
+    "Attack",
+    "AuditResult",
+    "EpsilonBound",
+    "Row",
+    "audit",
+    "clopper_pearson",
+    "epsilon_lower_bound",
+    "exact_delta",
+    "exact_epsilon",
+    "g_test",
+    "heading",
+    "line",
+    "scoreboard",
+    "to_json",
+]

@@ -1,0 +1,180 @@
+"""Exact confidence bounds on probabilities and on the epsilon that they prove: float64 on the host, vectorised."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betainccinv, betaincinv
+
+DIRECTIONS = ("first over second", "second over first")
+
+
+def check_confidence(confidence: float) -> float:
+    """Returns confidence as a float in (0, 1).
+
+    Raises:
+        ValueError: if it lies outside (0, 1) or is NaN.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be in (0, 1), got {confidence}")
+    return float(confidence)
+
+
+def clopper_pearson(counts: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Two-sided Clopper-Pearson intervals: they contain the true probability at least as often as they say.
+
+    >>> lower, upper = clopper_pearson([0, 5, 10], 10)
+    >>> print(lower.round(4), upper.round(4))
+    [0.     0.1871 0.6915] [0.3085 0.8129 1.    ]
+
+    Args:
+        counts: [...] whole numbers in [0, trials], successes.
+        trials: [...] whole numbers >= 1, broadcast against counts.
+        confidence: of each interval, in (0, 1); each side fails with probability at most (1 - confidence) / 2.
+
+    Returns:
+        (lower, upper), [...] float64 in [0, 1].
+
+    Raises:
+        ValueError: if a count is negative or above its trials, or confidence is outside (0, 1).
+
+    Source: Clopper & Pearson (1934); the bounds are quantiles of beta distributions.
+    """
+    error = (1 - check_confidence(confidence)) / 2
+    return lower_limit(counts, trials, error), upper_limit(counts, trials, error)
+
+
+def lower_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.ndarray:
+    """One-sided bound from below: above the true probability with probability at most `error`.
+
+    Args:
+        counts: [...] whole numbers in [0, trials].
+        trials: [...] whole numbers >= 1.
+        error: [...] float in (0, 1).
+
+    Returns:
+        [...] float64 in [0, 1]; 0 where counts are 0.
+
+    Raises:
+        ValueError: if a count is negative or above its trials.
+    """
+    successes, total = _check_counts(counts, trials)
+    return np.where(successes == 0, 0.0, betaincinv(np.maximum(successes, 1), total - successes + 1, error))
+
+
+def upper_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.ndarray:
+    """One-sided bound from above: below the true probability with probability at most `error`.
+
+    Args:
+        counts: as for `lower_limit`.
+        trials: as for `lower_limit`.
+        error: as for `lower_limit`.
+
+    Returns:
+        [...] float64 in [0, 1]; 1 where counts are trials.
+
+    Raises:
+        ValueError: as `lower_limit`.
+    """
+    successes, total = _check_counts(counts, trials)
+    failures = total - successes
+    return np.where(failures == 0, 1.0, betainccinv(successes + 1, np.maximum(failures, 1), error))
+
+
+class EpsilonBound(NamedTuple):
+    """What the counts of some events prove.
+
+    Attributes:
+        epsilon: lower bound on epsilon at the given delta, >= 0.
+        event: index of the event that proves it, into the flattened counts.
+        direction: "first over second" where the event is too likely under the first input, else "second over first".
+    """
+
+    epsilon: float
+    event: int
+    direction: str
+
+
+def epsilon_lower_bound(
+    counts: ArrayLike,
+    trials: int,
+    other_counts: ArrayLike,
+    other_trials: int,
+    *,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+) -> EpsilonBound:
+    """A lower bound on epsilon at a claimed delta, from how often events happened under two neighbouring inputs.
+
+    (epsilon, delta)-DP says p <= exp(epsilon) q + delta for every event, so epsilon >= log((p - delta) / q), with p
+    bounded from below and q from above. Every event is tried in both directions. The error probability
+    1 - confidence is split evenly over all events, both directions and both sides (Bonferroni), so that the largest
+    bound holds too.
+
+    >>> bound = epsilon_lower_bound([7_310], 10_000, [2_690], 10_000)  # randomized response at epsilon = 1
+    >>> round(bound.epsilon, 3), bound.direction
+    (0.949, 'first over second')
+
+    Args:
+        counts: [...] whole numbers, of each event under the first input. Events must be chosen without these counts.
+        trials: under the first input, >= 1.
+        other_counts: [...] of the same events under the second input.
+        other_trials: under the second input, >= 1.
+        delta: claimed failure mass, in [0, 1).
+        confidence: that the bound holds, in (0, 1).
+
+    Returns:
+        The largest bound; epsilon is 0 where nothing is proved.
+
+    Raises:
+        ValueError: if there is no event, the two shapes differ, or a value is out of range.
+    """
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta must be in [0, 1), got {delta}")
+    first, second = np.atleast_1d(counts), np.atleast_1d(other_counts)
+    if first.size == 0 or first.shape != second.shape:
+        raise ValueError(f"counts must be of the same events, at least one, got shapes {first.shape}, {second.shape}")
+    error = (1 - check_confidence(confidence)) / (4 * first.size)
+    bounds = np.stack(
+        [
+            log_ratio_bound(first.ravel(), trials, second.ravel(), other_trials, delta=delta, error=error),
+            log_ratio_bound(second.ravel(), other_trials, first.ravel(), trials, delta=delta, error=error),
+        ]
+    )
+    direction, event = (int(i) for i in np.unravel_index(np.argmax(bounds), bounds.shape))
+    return EpsilonBound(max(0.0, float(bounds[direction, event])), event, DIRECTIONS[direction])
+
+
+def log_ratio_bound(
+    counts: ArrayLike, trials: int, other_counts: ArrayLike, other_trials: int, *, delta: float, error: float
+) -> np.ndarray:
+    """log((p - delta) / q) at p's lower and q's upper limit, each of which fails with probability at most `error`.
+
+    Args:
+        counts: [...] whole numbers, of events that are to be likely.
+        trials: that they are out of.
+        other_counts: [...] of the same events where they are to be unlikely.
+        other_trials: that those are out of.
+        delta: in [0, 1).
+        error: in (0, 1/2).
+
+    Returns:
+        [...] float64; -inf where p's lower limit is not above delta.
+
+    Raises:
+        ValueError: if a count is negative or above its trials.
+    """
+    likely = lower_limit(counts, trials, error) - delta
+    unlikely = upper_limit(other_counts, other_trials, error)
+    return np.where(likely > 0, np.log(np.maximum(likely, math.ulp(0.0))) - np.log(unlikely), -math.inf)
+
+
+def _check_counts(counts: ArrayLike, trials: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    successes, total = np.broadcast_arrays(np.asarray(counts, np.float64), np.asarray(trials, np.float64))
+    if not np.all(total >= 1):
+        raise ValueError(f"trials must be >= 1, got {np.min(total):g}")
+    bad = ~((successes >= 0) & (successes <= total) & (successes == np.floor(successes)))
+    if bad.any():
+        raise ValueError(f"counts must be whole numbers in [0, trials], got {successes[bad][0]:g} of {total[bad][0]:g}")
+    return successes, total

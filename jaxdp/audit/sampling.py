@@ -1,0 +1,131 @@
+"""Outputs of a mechanism by the million: one vmapped program in chunks, so that memory does not grow with trials."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.random import fast
+
+Release = Callable[[jax.Array, Any, Any], Any]
+
+CHUNK_ELEMENTS = 2**18  # output values in flight; more leaves the cache, fewer starve the vector units
+LARGEST_CHUNK = 2**16
+LARGEST_CALL = 2**30  # trials counted in int32
+
+
+class Score(NamedTuple):
+    """A number for each output; events are "score above a threshold" and "score not above it".
+
+    Attributes:
+        function: (weights, outputs [n, m]) -> [n] float, a module-level function, for it is a static argument.
+        weights: pytree of arrays.
+        name: what the number is, for the reader.
+    """
+
+    function: Callable[[Any, jax.Array], jax.Array]
+    weights: Any
+    name: str
+
+
+def output_size(release: Release, params: Any, data: Any) -> int:
+    """How many numbers one output holds."""
+    output = jax.eval_shape(release, jax.random.key(0), params, data)
+    return sum(leaf.size for leaf in jax.tree.leaves(output))
+
+
+def chunk_size(size: int, trials: int) -> int:
+    """Trials a chunk for outputs of that many numbers: a power of two, small where few trials are wanted."""
+    return 2 ** max(5, min(LARGEST_CHUNK, CHUNK_ELEMENTS // max(size, 1), max(trials // 8, 1)).bit_length() - 1)
+
+
+def draw(key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int) -> np.ndarray:
+    """Independent outputs, each flattened.
+
+    Args:
+        key: of all the draws.
+        release: (key, params, data) -> output, a pytree of arrays.
+        params: of the mechanism.
+        data: its input.
+        trials: how many.
+        chunk: how many at a time.
+
+    Returns:
+        [trials, m]: int32 if all of the output is integers or booleans, else its widest float type.
+    """
+    outputs = _draw(release, -(-trials // chunk), chunk, key, params, data)
+    return np.asarray(outputs).reshape(-1, outputs.shape[-1])[:trials]
+
+
+def histogram(
+    key: jax.Array,
+    release: Release,
+    params: Any,
+    data: Any,
+    scores: Sequence[Score],
+    thresholds: np.ndarray,
+    *,
+    trials: int,
+    chunk: int,
+) -> np.ndarray:
+    """How many of fresh outputs score above each threshold; the outputs themselves are not kept.
+
+    Args:
+        key: of all the draws.
+        release: as for `draw`.
+        params: as for `draw`.
+        data: as for `draw`.
+        scores: S of them.
+        thresholds: [S, T] float, each row ascending.
+        trials: how many outputs.
+        chunk: how many at a time.
+
+    Returns:
+        [S, T] int64.
+    """
+    functions, weights = tuple(s.function for s in scores), tuple(s.weights for s in scores)
+    bins = np.zeros((len(scores), thresholds.shape[1] + 1), np.int64)
+    for call, start in enumerate(range(0, trials, LARGEST_CALL)):
+        wanted = np.int32(min(LARGEST_CALL, trials - start))
+        part = jax.random.fold_in(key, call)
+        bins += np.asarray(_count(release, functions, chunk, part, params, data, weights, thresholds, wanted))
+    return bins[:, :0:-1].cumsum(axis=1)[:, ::-1]
+
+
+def _outputs(release: Release, chunk: int, key: jax.Array, index: Any, params: Any, data: Any) -> jax.Array:
+    keys = jax.random.split(jax.random.fold_in(fast(key), index), chunk)
+    leaves = [x.reshape(chunk, -1) for x in jax.tree.leaves(jax.vmap(release, (0, None, None))(keys, params, data))]
+    floats = [x.dtype for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)]
+    dtype = max(floats, key=lambda d: d.itemsize) if floats else jnp.dtype(jnp.int32)
+    return jnp.concatenate([x.astype(dtype) for x in leaves], axis=1)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _draw(release, num_chunks, chunk, key, params, data):
+    return jax.lax.map(
+        lambda i: _outputs(release, chunk, key, i, params, data), jnp.arange(num_chunks, dtype=jnp.int32)
+    )
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _count(release, functions, chunk, key, params, data, weights, thresholds, trials):
+    def body(index, counts):
+        outputs = _outputs(release, chunk, key, index, params, data)
+        wanted = index * chunk + jnp.arange(chunk, dtype=jnp.int32) < trials
+        scores = jnp.stack([function(w, outputs) for function, w in zip(functions, weights, strict=True)])
+        return counts + jax.vmap(_bins, (0, None, 0))(scores, wanted, thresholds.astype(scores.dtype))
+
+    counts = jnp.zeros((len(functions), thresholds.shape[1] + 1), jnp.int32)
+    return jax.lax.fori_loop(jnp.int32(0), (trials + (chunk - 1)) // chunk, body, counts)
+
+
+def _bins(scores: jax.Array, wanted: jax.Array, thresholds: jax.Array) -> jax.Array:
+    """How many of the wanted scores lie above none of the thresholds, above one, ..., above all."""
+    if thresholds.size == 1:
+        above = jnp.sum(wanted & (scores > thresholds[0]), dtype=jnp.int32)
+        return jnp.stack([jnp.sum(wanted, dtype=jnp.int32) - above, above])
+    bins = jnp.searchsorted(thresholds, scores, side="left")
+    return jnp.zeros(thresholds.size + 1, jnp.int32).at[bins].add(wanted.astype(jnp.int32))

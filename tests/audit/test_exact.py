@@ -1,0 +1,116 @@
+"""Laws of small mechanisms, written here from their definitions; the samplers are tested against them."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+from jaxdp.audit import exact_delta, exact_epsilon, g_test
+from jaxdp.mechanisms import gaussian_delta, noisy_max, randomized_response
+
+NUM_DRAWS = 50_000
+SUSPICIOUS = 1e-6
+SCORES = np.array([0.0, 1.0, 0.4])
+NEIGHBOUR = np.array([1.0, 0.0, -0.6])
+NOISES = {"laplace": scipy.stats.laplace, "gumbel": scipy.stats.gumbel_r, "exponential": scipy.stats.expon}
+
+
+def randomized_response_law(label, epsilon, num_labels):
+    other = 1 / (math.exp(epsilon) + num_labels - 1)
+    return {report: 1 - (num_labels - 1) * other if report == label else other for report in range(num_labels)}
+
+
+def noisy_max_law(scores, epsilon, noise):
+    """P(j) integrates j's noise density times the others' distribution functions, between the kinks of either."""
+    scores = np.asarray(scores) * epsilon / 2
+    edges = np.union1d(np.linspace(-45, 45, 91), np.subtract.outer(scores, scores))
+    nodes, weights = np.polynomial.legendre.leggauss(10)
+    x = (edges[:-1, None] + np.diff(edges)[:, None] * (nodes + 1) / 2).ravel()
+    dx = (np.diff(edges)[:, None] * weights / 2).ravel() * NOISES[noise].pdf(x)
+    others = [NOISES[noise].cdf(x[:, None] + s - np.delete(scores, j)).prod(1) for j, s in enumerate(scores)]
+    return {j: float(dx @ other) for j, other in enumerate(others)}
+
+
+def draw(release, data):
+    keys = jax.random.split(jax.random.key(5), NUM_DRAWS)
+    return np.asarray(jax.vmap(release, (0, None))(keys, data)).tolist()
+
+
+@pytest.mark.parametrize("num_labels", [2, 5])
+def test_randomized_response(num_labels):
+    laws = [randomized_response_law(label, 0.7, num_labels) for label in (0, 1)]
+    assert exact_epsilon(*laws, delta=0.0) == pytest.approx(0.7, rel=1e-12)
+    samples = draw(lambda key, x: randomized_response(key, x, 0.7, num_labels=num_labels), jnp.int32(1))
+    assert g_test(samples, laws[1]) > SUSPICIOUS
+    for wrong in [laws[0], randomized_response_law(1, 0.6, num_labels)]:
+        assert g_test(samples, wrong) < SUSPICIOUS
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_noisy_max(noise):
+    laws = [noisy_max_law(scores, 1.0, noise) for scores in (SCORES, NEIGHBOUR)]
+    assert 0.3 < exact_epsilon(*laws, delta=0.0) <= 1.0
+
+    def release(key, scores, scale=1.0):
+        return noisy_max(key, scores, 1.0 / scale, noise=noise)
+
+    assert g_test(draw(release, jnp.asarray(SCORES, jnp.float32)), laws[0]) > SUSPICIOUS
+    too_little = draw(functools.partial(release, scale=0.8), jnp.asarray(SCORES, jnp.float32))
+    assert g_test(too_little, laws[0]) < SUSPICIOUS
+
+
+def test_delta_and_epsilon_invert_each_other():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        p, q = (dict(enumerate(rng.dirichlet(np.ones(6)))) for _ in range(2))
+        for delta in [0.0, 1e-3, 0.05]:
+            epsilon = exact_epsilon(p, q, delta)
+            assert exact_delta(p, q, epsilon) <= delta + 1e-12
+            if epsilon > 1e-9:
+                assert exact_delta(p, q, epsilon * 0.999) > delta
+
+
+def test_a_discretised_gaussian():
+    """Cells of a Gaussian are post-processing of it, and fine ones lose little."""
+    edges = np.concatenate([[-np.inf], np.linspace(-12, 13, 4001), [np.inf]])
+    laws = [dict(enumerate(np.diff(scipy.stats.norm.cdf(edges, mean, 2.0)))) for mean in (0.0, 1.0)]
+    for epsilon in [0.0, 0.5, 1.0]:
+        assert exact_delta(*laws, epsilon=epsilon) == pytest.approx(gaussian_delta(epsilon, 2.0), rel=1e-4)
+
+
+def test_what_one_input_alone_makes_possible():
+    certain, possible = {"a": 1.0}, {"a": 0.99, "b": 0.01}
+    assert exact_epsilon(certain, possible) == math.inf
+    assert exact_epsilon(certain, possible, 0.01) == pytest.approx(0.0, abs=1e-9)
+    assert exact_delta(certain, possible, math.inf) == pytest.approx(0.01)
+    assert exact_delta(certain, certain, 0.0) == 0
+    assert exact_epsilon(certain, certain) == 0
+    assert g_test(["b"], certain) == 0
+
+
+def test_rare_outcomes_are_counted_together():
+    law = {0: 0.9, **dict.fromkeys(range(1, 1001), 0.1 / 1000)}
+    rng = np.random.default_rng(1)
+    samples = rng.choice(1001, 2000, p=list(law.values())).tolist()
+    assert g_test(samples, law) > 0.001
+    assert g_test([0] * 2000, law) < SUSPICIOUS
+    assert g_test([0] * 3, law) == 1
+
+
+def test_errors():
+    law = {0: 0.5, 1: 0.5}
+    with pytest.raises(ValueError, match=r"second must sum to 1, got 0\.5"):
+        exact_epsilon(law, {0: 0.5})
+    with pytest.raises(ValueError, match=r"first must have probabilities in \[0, 1\], got -0.5 for 1"):
+        exact_delta({1: -0.5, 0: 1.5}, law, 0.0)
+    for bad in [-0.1, 1.0, math.nan]:
+        with pytest.raises(ValueError, match=rf"delta must be in \[0, 1\), got {bad}"):
+            exact_epsilon(law, law, bad)
+    with pytest.raises(ValueError, match="epsilon must be >= 0, got nan"):
+        exact_delta(law, law, math.nan)
+    with pytest.raises(ValueError, match="samples must not be empty"):
+        g_test([], law)
