@@ -1,12 +1,15 @@
 """The command line: `python -m jaxdp`."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from jaxdp import registry
+from jaxdp.audit import heading, line, scoreboard, to_json
 from jaxdp.studies import STUDIES, study
+from jaxdp.studies.command import Seed, root_key
 
 app = typer.Typer(
     help="What differential privacy costs, in regret or estimation error, by Monte Carlo with error bars.",
@@ -25,6 +28,31 @@ def list_entries(
 ) -> None:
     """List every mechanism and estimator with what it claims."""
     typer.echo(registry.listing(kind))
+
+
+@app.command("audit")
+def audit_claims(
+    names: Annotated[list[str] | None, typer.Argument(help="What to audit, as `list` names it; all without.")] = None,
+    trials: Annotated[int, typer.Option(help="Outputs drawn under each of two neighbouring inputs.")] = 10**6,
+    json: Annotated[Path | None, typer.Option(help="Also write the table to this new file.")] = None,
+    seed: Seed = 0,
+) -> None:
+    """Attack privacy claims: a lower bound on each epsilon, true with 95% confidence. Exit code 1 on a violation."""
+    if json is not None and json.exists():
+        raise ValueError(f"json must be a new file, so that no result is overwritten, got {json}")
+    if json is not None and not json.parent.is_dir():
+        raise ValueError(f"json must lie in a folder that exists, got {json}")
+    attacks = registry.attacks(names or None)
+    rows = []
+    for row in scoreboard(root_key(seed), attacks, trials=trials):
+        if not rows:
+            typer.echo(heading(attacks))
+        typer.echo(line(row, attacks))
+        rows.append(row)
+    if json is not None:
+        json.write_text(to_json(rows) + "\n")
+    if any(row.verdict == "violated" for row in rows):
+        raise typer.Exit(1)
 
 
 def main() -> None:

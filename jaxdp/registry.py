@@ -1,11 +1,11 @@
-"""Every mechanism and estimator, named once. Contract tests and the command line loop over these tables.
+"""Every mechanism and estimator, named once. Contract tests, audits and the command line loop over these tables.
 
 An entry holds all that is needed to try an algorithm: a factory, one grid point, the claim at that point, and a tiny
-problem. What is added here is tested and listed by being here.
+problem. What is added here is tested, audited and listed by being here.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import estimation, mechanisms
+from jaxdp.audit import Attack
 from jaxdp.learner import Estimator, Guarantee
 from jaxdp.preferences import gaussian_comparisons
 from jaxdp.validation import check_choice, check_delta, check_epsilon
@@ -108,10 +109,16 @@ def _noisy_max(key, epsilon, data, *, noise):
     return mechanisms.noisy_max(key, data, epsilon, noise=noise)
 
 
+def _above_threshold(key, epsilon, data, *, split):
+    return mechanisms.above_threshold(key, data, epsilon, threshold=0.5, split=split)
+
+
 _LABELS = (np.asarray(0, np.int32), np.asarray(1, np.int32))
 _COUNTS = (np.asarray([0.0, 0.0], np.float32), np.asarray([0.0, 1.0], np.float32))
 _SCALARS = (np.asarray(-1.0, np.float32), np.asarray(1.0, np.float32))
 _SCORES = (np.asarray([1.0, 0.0, 0.0], np.float32), np.asarray([0.0, 1.0, 1.0], np.float32))
+# the first run up to the last query suggests a high threshold, which the last must then reach against the change
+_QUERIES = (np.asarray([0.0] * 8 + [1.0], np.float32), np.asarray([1.0] * 8 + [0.0], np.float32))
 _UNIT = "one record"
 
 MECHANISMS: dict[str, MechanismEntry] = {
@@ -185,6 +192,21 @@ MECHANISMS: dict[str, MechanismEntry] = {
             ("exponential", "one-sided exponential noise (permute-and-flip)"),
         )
     },
+    **{
+        name: MechanismEntry(
+            summary=f"finds the first of many queries above a threshold, {text}",
+            values={"epsilon": 1.0},
+            params=_epsilon_params,
+            guarantee=_claim("central", _UNIT, f"AboveThreshold on queries of sensitivity 1, {text}"),
+            release=partial(_above_threshold, split=split),
+            neighbours=_QUERIES,
+            exact=lambda data: jnp.where(jnp.any(data >= 0.5), jnp.argmax(data >= 0.5), data.size).astype(jnp.int32),
+        )
+        for name, split, text in (
+            ("above_threshold", "even", "epsilon split evenly"),
+            ("above_threshold_optimal_split", "optimal", "epsilon split 1 : 2^(2/3)"),
+        )
+    },
 }
 
 ESTIMATORS: dict[str, EstimatorEntry] = {
@@ -231,6 +253,48 @@ ESTIMATORS: dict[str, EstimatorEntry] = {
 }
 
 KINDS = ("mechanism", "estimator")
+
+# Two records, of which the longer one's label changes: the noise is for the longest, and nothing else hides it.
+_ATTACKED_FEATURES = np.asarray([[1.0, 0.0], [0.3, 0.4]])
+_ATTACKED_LABELS = (np.asarray([0, 1], np.int32), np.asarray([1, 1], np.int32))
+
+
+def attacks(names: Iterable[str] | None = None) -> dict[str, Attack]:
+    """The registered claims, each with the attack on it, at the entries' values.
+
+    A mechanism is attacked through its release on its neighbours; an estimator through its report and its estimate
+    together, on two records one of whose labels changes.
+
+    Args:
+        names: of mechanisms and estimators; None is all.
+
+    Returns:
+        Attacks by name, in the order asked for.
+
+    Raises:
+        ValueError: if a name is not registered.
+    """
+    known = (*MECHANISMS, *ESTIMATORS)
+    chosen = known if names is None else tuple(dict.fromkeys(names))
+    for name in chosen:
+        check_choice("name", name, known)
+    return {name: _attack(name) for name in chosen}
+
+
+def _attack(name: str) -> Attack:
+    if name in MECHANISMS:
+        entry = MECHANISMS[name]
+        return Attack(entry.release, entry.params(**entry.values), entry.neighbours, entry.guarantee(**entry.values))
+    entry = ESTIMATORS[name]
+    estimator = entry.make()
+
+    def release(key, params, labels):
+        features = jnp.asarray(_ATTACKED_FEATURES, jax.dtypes.canonicalize_dtype(float))
+        key_privatize, key_fit = jax.random.split(key)
+        report = estimator.privatize(key_privatize, params, features, labels)
+        return report, estimator.fit(key_fit, params, features, report).theta
+
+    return Attack(release, estimator.params(**entry.values), _ATTACKED_LABELS, estimator.guarantee(**entry.values))
 
 
 def listing(kind: str | None = None) -> str:
