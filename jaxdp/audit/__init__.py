@@ -13,8 +13,8 @@ black-box audit cannot see:
 * *Floating-point holes.* The lowest bits of textbook floating-point noise can reveal the exact value (Mironov 2012).
   The events here are thresholds on smooth scores of the output's magnitude, and pass over such bits.
 * *Timing, memory, the seed.* Only the output is looked at, and keys are taken to be secret and random.
-* *Shapes the scores cannot draw.* Single coordinates, a quadratic logistic regression and a network of 16 units order
-  floating outputs; a likelihood ratio unlike all of them is found in part.
+* *Shapes the scores cannot draw.* Single coordinates and a network of 16 units with quadratic terms order floating
+  outputs; a likelihood ratio unlike all of them is found in part.
 
 `exact_delta` and `exact_epsilon` have none of the limits of sampling, where outputs are few enough to write down their
 law. A proof remains the author's to give.

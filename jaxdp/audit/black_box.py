@@ -64,7 +64,7 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
     """Attacks a privacy claim by telling two neighbouring inputs apart.
 
     A tenth of the trials shapes scores: a histogram of the log likelihood ratio for integers of a small alphabet, else
-    single coordinates and small classifiers. Another tenth chooses one event, a score above or below a threshold, by
+    single coordinates and a small classifier. Another tenth chooses one event, a score above or below a threshold, by
     its lower bound. The rest are fresh outputs on which that one event is counted, with Clopper-Pearson limits at half
     the error probability for either input: nothing else is tried on them, so nothing else needs correcting for.
 

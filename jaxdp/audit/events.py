@@ -38,13 +38,13 @@ def learn_scores(key: jax.Array, first: np.ndarray, second: np.ndarray) -> list[
     """Scores that order outputs by how much likelier one input makes them.
 
     Args:
-        key: of the classifiers' training.
+        key: of the classifier's training.
         first: [n, m] outputs under the first input, int32 or float.
         second: [n, m] outputs under the second.
 
     Returns:
-        Of integers from a small alphabet one score, a smoothed histogram of the log likelihood ratio. Else two
-        classifiers and, of few coordinates, each coordinate itself.
+        Of integers from a small alphabet one score, a smoothed histogram of the log likelihood ratio. Else a classifier
+        and, of few coordinates, each coordinate itself.
     """
     if first.dtype == np.int32:
         table = _histogram_score(first, second)
@@ -53,11 +53,9 @@ def learn_scores(key: jax.Array, first: np.ndarray, second: np.ndarray) -> list[
         first, second = (x.astype(jax.dtypes.canonicalize_dtype(float)) for x in (first, second))
     size = first.shape[1]
     coordinates = range(size) if size <= LARGEST_VECTOR else ()
-    key_logistic, key_network = jax.random.split(key)
     return [
         *(Score(_coordinate, np.int32(i), "output" if size == 1 else f"output[{i}]") for i in coordinates),
-        Score(_logit, train(key_logistic, first, second, network=False), "logistic estimate of the log ratio"),
-        Score(_logit, train(key_network, first, second, network=True), "network's estimate of the log ratio"),
+        Score(_logit, train(key, first, second), "estimated log ratio"),
     ]
 
 

@@ -1,0 +1,23 @@
+"""A zoo of known mistakes: every one must be flagged, and its correct twin must not."""
+
+from tests.privacy.mutants.noise import (
+    classical_gaussian,
+    half_the_objective_perturbation,
+    small_laplace,
+    wrong_randomized_response,
+)
+from tests.privacy.mutants.selection import argmin_plus_exponential, half_the_sensitivity
+from tests.privacy.mutants.sparse_vector import variant_3, variant_4, variant_5, variant_6
+
+ZOO = {
+    "randomized response at the wrong probability": wrong_randomized_response,
+    "Laplace at 0.8 of its scale": small_laplace,
+    "classical Gaussian at epsilon 8": classical_gaussian,
+    "noisy max on scores of sensitivity 2": half_the_sensitivity,
+    "argmin of score plus exponential": argmin_plus_exponential,
+    "sparse vector, variant 3": variant_3,
+    "sparse vector, variant 4": variant_4,
+    "sparse vector, variant 5": variant_5,
+    "sparse vector, variant 6": variant_6,
+    "objective perturbation at half its noise": half_the_objective_perturbation,
+}

@@ -1,0 +1,27 @@
+"""What a known mistake is made of."""
+
+from typing import NamedTuple
+
+from jaxdp.audit import Attack
+from jaxdp.learner import Guarantee
+
+
+class Case(NamedTuple):
+    """A wrong mechanism that claims too much, and correct ones that claim the same on the same inputs.
+
+    Attributes:
+        wrong: must be flagged.
+        right: must not.
+        trials: with which every one of ten keys flags it.
+    """
+
+    wrong: Attack
+    right: tuple[Attack, ...]
+    trials: int
+
+
+def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+    """The nominal claim of a wrong mechanism and of its twin."""
+    return Guarantee(
+        epsilon=epsilon, delta=delta, trust_model="central", privacy_unit="one record", argument="as published"
+    )
