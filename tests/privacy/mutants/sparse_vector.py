@@ -30,10 +30,10 @@ EPSILON = 1.0
 class Variant(NamedTuple):
     """One column of the table, in numbers: one program serves all that release decisions only."""
 
-    threshold_scale: np.ndarray
-    query_scale: np.ndarray
-    cutoff: np.ndarray
-    redrawn: np.ndarray
+    threshold_scale: np.float32
+    query_scale: np.float32
+    cutoff: np.int32
+    redrawn: np.bool_
 
 
 def variant(number: int, cutoff: int) -> Variant:

@@ -1,0 +1,86 @@
+"""`python -m jaxdp audit`: rows, JSON and exit codes."""
+
+import dataclasses
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from jaxdp import registry
+from jaxdp.__main__ import app, main
+from jaxdp.audit.scoreboard import COLUMNS
+
+QUICK = ("--trials", "3000")
+
+
+def audit(*arguments):
+    return CliRunner().invoke(app, ["audit", *arguments, *QUICK])
+
+
+def test_rows_and_json(tmp_path):
+    out = tmp_path / "board.json"
+    result = audit("randomized_response", "k_ary_randomized_response", "--json", str(out))
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    assert len(lines) == 3
+    assert lines[0].split() == " ".join(COLUMNS).split()
+    assert lines[1].split()[0] == "randomized_response"
+    assert lines[1].split()[-1] == "consistent"
+    first, second = json.loads(out.read_text())
+    assert (first["name"], second["name"]) == ("randomized_response", "k_ary_randomized_response")
+    assert (first["epsilon"], first["delta"], first["trials"], first["verdict"]) == (1.0, 0.0, 3000, "consistent")
+    assert 0.7 < first["lower_bound"] == first["ratio"] <= 1.0
+    assert first["seconds"] > 0
+
+
+def test_a_row_depends_on_the_seed_and_not_on_the_company():
+    def bounds(*arguments):
+        return [line.split()[3] for line in audit(*arguments).output.splitlines()[1:]]
+
+    together = bounds("randomize_scalar", "randomized_response")
+    assert bounds("randomized_response") == together[1:]
+    assert bounds("randomized_response", "--seed", "1") != together[1:]
+
+
+def test_a_violation_is_exit_code_1(monkeypatch, tmp_path):
+    honest = registry.MECHANISMS["randomized_response"]
+    claims = {
+        "a_liar": lambda epsilon: honest.guarantee(epsilon=epsilon / 2),
+        "no_claim": lambda epsilon: honest.guarantee(epsilon=float("inf")),
+    }
+    for name, guarantee in claims.items():
+        monkeypatch.setitem(registry.MECHANISMS, name, dataclasses.replace(honest, guarantee=guarantee))
+    result = audit("a_liar", "randomized_response")
+    assert result.exit_code == 1
+    assert [line.split()[-1] for line in result.output.splitlines()[1:]] == ["violated", "consistent"]
+    out = tmp_path / "board.json"
+    result = audit("no_claim", "--json", str(out))
+    assert result.exit_code == 0
+    (row,) = json.loads(out.read_text())
+    assert (row["epsilon"], row["ratio"], row["verdict"]) == ("inf", 0.0, "consistent")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "name must be one of laplace, gaussian"),
+        (["laplace", "--trials", "99"], "trials must be a whole number >= 100, got 99"),
+        (["laplace", "--seed", "-1"], "seed must be in [0, 2**32), got -1"),
+        (["laplace", "--json", "absent/board.json"], "json must lie in a folder that exists, got absent/board.json"),
+        (
+            ["laplace", "--json", "mine.json"],
+            "json must be a new file, so that no result is overwritten, got mine.json",
+        ),
+    ],
+)
+def test_bad_input_is_told_in_one_line(arguments, message, tmp_path, monkeypatch, capsys):
+    (tmp_path / "mine.json").write_text("[]")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["jaxdp", "audit", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    printed = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert message in printed.err
+    assert "Traceback" not in printed.err
+    assert (tmp_path / "mine.json").read_text() == "[]"
