@@ -13,7 +13,8 @@ from jaxdp.random import fast
 Release = Callable[[jax.Array, Any, Any], Any]
 
 CHUNK_ELEMENTS = 2**18  # output values in flight; more leaves the cache, fewer starve the vector units
-LARGEST_CHUNK = 2**16
+LARGEST_CHUNK, SMALL_CHUNK = 2**16, 2**12  # few trials should not fill a large chunk; two sizes, to compile seldom
+MANY_TRIALS = 2**19
 LARGEST_CALL = 2**30  # trials counted in int32
 
 
@@ -38,8 +39,9 @@ def output_size(release: Release, params: Any, data: Any) -> int:
 
 
 def chunk_size(size: int, trials: int) -> int:
-    """Trials a chunk for outputs of that many numbers: a power of two, small where few trials are wanted."""
-    return 2 ** max(5, min(LARGEST_CHUNK, CHUNK_ELEMENTS // max(size, 1), max(trials // 8, 1)).bit_length() - 1)
+    """Trials a chunk, a power of two, for outputs of that many numbers."""
+    largest = LARGEST_CHUNK if trials >= MANY_TRIALS else SMALL_CHUNK
+    return 2 ** (max(1, min(largest, CHUNK_ELEMENTS // size)).bit_length() - 1)
 
 
 def draw(key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int) -> np.ndarray:

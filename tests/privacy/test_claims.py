@@ -20,7 +20,7 @@ def row(name, trials):
 def test_a_claim_is_not_refuted(name):
     found = row(name, 20_000)
     assert found.verdict == "consistent", found
-    assert found.ratio > 0.4, found
+    assert found.ratio > 0.1, found
 
 
 @pytest.mark.slow
