@@ -15,14 +15,14 @@ class Run:
         simulate: (key, params) -> dict of arrays; pure and vmappable.
         params: (**values) -> pytree. On the host: validates one grid point.
         guarantee: (**values) -> dict from algorithm to Guarantee. On the host.
-        dims: names of the dimensions of each output.
+        dims: names of the dimensions of each output; or a function that tells them from the outputs' shapes.
         coords: values along those dimensions, where they have any.
     """
 
     simulate: Callable[[jax.Array, Any], Mapping[str, jax.Array]]
     params: Callable[..., Any]
     guarantee: Callable[..., Mapping[str, Any]]
-    dims: Mapping[str, tuple[str, ...]]
+    dims: Mapping[str, tuple[str, ...]] | Callable[[Mapping[str, jax.ShapeDtypeStruct]], Mapping[str, tuple[str, ...]]]
     coords: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, key: jax.Array, params: Any) -> Mapping[str, jax.Array]:
