@@ -59,7 +59,7 @@ def simulator(
     Raises:
         ValueError: if the horizon is out of range or not the learner's own; if checkpoints are not increasing within
             it; if names of parameters clash; if learner and environment declare other interfaces; if one of them lacks
-            the engine. From the run itself, before anything is compiled: if shapes do not fit, or names of outputs clash.
+            the engine. From the run itself, before anything is compiled: if shapes do not fit or outputs clash.
     """
     horizon = check_horizon(horizon)
     if learner.horizon is not None and learner.horizon != horizon:
@@ -124,6 +124,7 @@ def simulator(
         return seen
 
     def simulate(key: jax.Array, params: Any) -> dict[str, jax.Array]:
+        params = jax.tree.map(jnp.asarray, params)  # NumPy arrays do not take traced indices
         roots, play = start(key, params)
 
         def until(stop: jax.Array, play: Play) -> Play:

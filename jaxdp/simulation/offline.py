@@ -12,7 +12,6 @@ import numpy as np
 from jaxdp.learner import Estimator, Guarantee, Problem, scalar_leaf
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.values import check_taken, taken
-from jaxdp.simulation.values import taken
 
 
 def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run:
