@@ -8,7 +8,7 @@
 
 from jaxdp import bandits, estimation, experts, mechanisms, preferences, random
 from jaxdp.learner import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
-from jaxdp.simulation import Run, estimation_run, log_spaced, simulator, sweep
+from jaxdp.simulation import Run, estimation_run, log_spaced, replay, simulator, sweep
 
 __all__ = [
     "Environment",
@@ -27,6 +27,7 @@ __all__ = [
     "mechanisms",
     "preferences",
     "random",
+    "replay",
     "simulator",
     "sweep",
 ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
+from numpy.typing import ArrayLike
 
 from jaxdp.interface import Interface, Space, arms
 from jaxdp.learner import Environment, EnvironmentBulk

@@ -132,19 +132,22 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         )
         return State(Private(totals), Public(jnp.zeros((), integer), jnp.int32(-1)))
 
+    def exploring(public: Public) -> jax.Array:
+        return public.round < explore_rounds
+
+    def arm(round_: jax.Array, best_arm: jax.Array) -> jax.Array:
+        return jnp.where(round_ < explore_rounds, (round_ % num_arms).astype(jnp.int32), best_arm)
+
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, params, context
-        return _arm(public.round, public.best_arm)
-
-    def _arm(round_: jax.Array, best_arm: jax.Array) -> jax.Array:
-        return jnp.where(best_arm >= 0, best_arm, (round_ % num_arms).astype(jnp.int32))
+        return arm(public.round, public.best_arm)
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del key, params, public, context
         return action, feedback  # central model: the curator sees the play and the reward itself
 
-    def add(params: Params, totals: Any, arm: jax.Array, reward: jax.Array) -> Any:
-        mine = jnp.arange(num_arms) == arm
+    def add(params: Params, totals: Any, action: jax.Array, reward: jax.Array) -> Any:
+        mine = jnp.arange(num_arms) == action
         if binary:
             return totals + jnp.where(mine, reward, 0).astype(totals.dtype)
         clipped = jnp.clip(reward, params.low, params.high) - params.low
@@ -158,10 +161,10 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
         """Goes on by some rounds, and commits if exploration ends with the last of them."""
         public: Public = state.public
-        totals = jax.tree.map(lambda new, old: jnp.where(public.best_arm < 0, new, old), totals, state.private.totals)
+        totals = jax.tree.map(lambda new, old: jnp.where(exploring(public), new, old), totals, state.private.totals)
         round_ = public.round + played
         best_arm = jax.lax.cond(
-            (public.best_arm < 0) & (round_ == explore_rounds),
+            round_ == explore_rounds,
             lambda: release(key, params, totals),
             lambda: public.best_arm,
         )
@@ -173,12 +176,12 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         )
 
     def rounds_ahead(public: Public, limit: jax.Array) -> jax.Array:
-        return jnp.where(public.best_arm < 0, jnp.minimum(limit, explore_rounds - public.round), limit)
+        return jnp.where(exploring(public), jnp.minimum(limit, explore_rounds - public.round), limit)
 
     def plan_block(keys, params: Params, public: Public, limit) -> BlockPlan:
         del params
         rounds = public.round + jnp.arange(len(keys), dtype=public.round.dtype)
-        return BlockPlan(_arm(rounds, public.best_arm), rounds_ahead(public, limit))
+        return BlockPlan(arm(rounds, public.best_arm), rounds_ahead(public, limit))
 
     def absorb_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, feedback = report
@@ -190,9 +193,9 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         else:  # one after the other, as floats round: the result must be that of single rounds
 
             def step(totals, entry):
-                arm, reward, counts = entry
-                added = add(params, totals, arm, reward)
-                return jax.tree.map(lambda new, old: jnp.where(counts, new, old), added, totals), None
+                action, reward, is_planned = entry
+                added = add(params, totals, action, reward)
+                return jax.tree.map(lambda new, old: jnp.where(is_planned, new, old), added, totals), None
 
             totals, _ = jax.lax.scan(step, state.private.totals, (actions, feedback, planned), unroll=16)
         return advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
@@ -206,8 +209,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         ahead = rounds_ahead(public, limit)
         every = jnp.arange(num_arms, dtype=ahead.dtype)
         last = public.round + ahead - 1
-        exploring = (last - every) // num_arms - (public.round - 1 - every) // num_arms
-        return CountPlan(jnp.where(public.best_arm < 0, exploring, jnp.where(every == public.best_arm, ahead, 0)))
+        in_turn = (last - every) // num_arms - (public.round - 1 - every) // num_arms
+        return CountPlan(jnp.where(exploring(public), in_turn, jnp.where(every == public.best_arm, ahead, 0)))
 
     def privatize_counts(key, params: Params, public: Public, plan: CountPlan, totals):
         del key, params, public

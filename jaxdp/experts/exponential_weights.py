@@ -10,6 +10,7 @@ from jaxdp import compensated
 from jaxdp.interface import Interface, Space, arms
 from jaxdp.learner import Guarantee, Learner, Scalar, State, only, scalar_leaf, validated
 from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up
+from jaxdp.random import weighted_index
 from jaxdp.validation import check_above, check_choice, check_count, check_epsilon, check_finite
 
 NOISES = ("laplace", "gaussian")
@@ -93,9 +94,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         del context
         # Differences first: totals are large, and their excess matters for what is between them.
         behind = (public.total - public.total.min()) - public.excess
-        cumulative = jnp.cumsum(jnp.exp(-params.learning_rate * behind))
-        threshold = jax.random.uniform(key, dtype=cumulative.dtype) * cumulative[-1]
-        return jnp.sum(cumulative[:-1] <= threshold).astype(jnp.int32)
+        return weighted_index(key, jnp.exp(-params.learning_rate * behind))
 
     def privatize(key, params: Params, public: compensated.Sum, context: None, action, feedback) -> jax.Array:
         del public, context, action

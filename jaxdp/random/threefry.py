@@ -92,6 +92,23 @@ def key(seed: int) -> jax.Array:
     return jax.random.key(seed, impl=IMPLEMENTATION)
 
 
+def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
+    """The key that has these words, as `jax.random.wrap_key_data`; it knows this module's implementation too.
+
+    Args:
+        data: [..., 2] uint32, from `jax.random.key_data`.
+        implementation: the text of `jax.random.key_impl`.
+
+    Returns:
+        [...] key.
+
+    Raises:
+        ValueError: if there is no such implementation.
+    """
+    mine = implementation == str(jax.random.key_impl(key(0)))
+    return jax.random.wrap_key_data(jnp.asarray(data, jnp.uint32), impl=IMPLEMENTATION if mine else implementation)
+
+
 def fast(key: jax.Array) -> jax.Array:
     """The same key with the same values, computed faster where that is possible.
 

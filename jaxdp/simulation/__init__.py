@@ -3,7 +3,8 @@
 from jaxdp.simulation.checkpoints import log_spaced
 from jaxdp.simulation.loop import simulator
 from jaxdp.simulation.offline import estimation_run
+from jaxdp.simulation.replay import replay
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.sweep import sweep
 
-__all__ = ["Run", "estimation_run", "log_spaced", "simulator", "sweep"]
+__all__ = ["Run", "estimation_run", "log_spaced", "replay", "simulator", "sweep"]

@@ -1,7 +1,7 @@
 """The rounds at which a simulation is looked at."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -64,10 +64,10 @@ def resolve(checkpoints: int | Sequence[int] | LogSpaced | None, horizon: int) -
     if isinstance(checkpoints, LogSpaced):
         spaced = np.geomspace(1, horizon, checkpoints.count) if checkpoints.count > 1 else np.asarray([horizon])
         return sorted({min(round(float(value)), horizon) for value in spaced} | {horizon})
-    if isinstance(checkpoints, int | np.integer):
-        count = min(check_count("checkpoints", int(checkpoints)), horizon)
+    if not isinstance(checkpoints, Iterable) or np.ndim(checkpoints) == 0:
+        count = min(check_count("checkpoints", checkpoints), horizon)  # pyright: ignore[reportArgumentType]
         return [horizon * (index + 1) // count for index in range(count)]
-    rounds = list(checkpoints)
+    rounds = checkpoints.tolist() if isinstance(checkpoints, np.ndarray | jax.Array) else list(checkpoints)
     for value in rounds:
         check_count("checkpoints", value)
     if not rounds or any(later <= earlier for earlier, later in itertools.pairwise(rounds)):

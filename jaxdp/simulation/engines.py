@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from jaxdp.learner import Environment, Learner
 from jaxdp.simulation import outcomes
-from jaxdp.simulation.rounds import Play, Roots, interact, round_keys
+from jaxdp.simulation.rounds import Events, Play, Roots, interact, round_keys
 from jaxdp.validation import check_choice
 
 ENGINES = ("rounds", "blocks", "counts")
@@ -53,21 +53,29 @@ def choose_engine(learner: Learner, environment: Environment, engine: str) -> st
     return engine
 
 
+def play_round(
+    learner: Learner, environment: Environment, horizon: int, roots: Roots, params: Any, play: Play
+) -> tuple[Play, Events]:
+    """One round, and what happened in it."""
+    keys = round_keys(roots, play.round, horizon)
+    state, world, events = interact(learner, environment, keys, params, play.state, play.world)
+    after = Play(
+        round=play.round + 1,
+        state=state,
+        world=world,
+        outcomes=outcomes.add(play.outcomes, events.outcome),
+        action=None if play.action is None else events.action,
+        stopped=None if learner.done is None else learner.done(params["learner"], state.public),
+    )
+    return after, events
+
+
 def by_rounds(learner: Learner, environment: Environment, horizon: int) -> Advance:
     """Round by round."""
 
     def advance(roots: Roots, params: Any, play: Play, stop: jax.Array) -> Play:
         del stop
-        keys = round_keys(roots, play.round, horizon)
-        state, world, events = interact(learner, environment, keys, params, play.state, play.world)
-        return Play(
-            round=play.round + 1,
-            state=state,
-            world=world,
-            outcomes=outcomes.add(play.outcomes, events.outcome),
-            action=None if play.action is None else events.action,
-            stopped=None if learner.done is None else learner.done(params["learner"], state.public),
-        )
+        return play_round(learner, environment, horizon, roots, params, play)[0]
 
     return advance
 

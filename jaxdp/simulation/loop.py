@@ -10,7 +10,7 @@ from jaxdp.interface import check_interfaces
 from jaxdp.learner import Environment, Guarantee, Learner
 from jaxdp.simulation import outcomes
 from jaxdp.simulation.checkpoints import LogSpaced, check_horizon, resolve
-from jaxdp.simulation.engines import MAKERS, choose_engine
+from jaxdp.simulation.engines import MAKERS, choose_engine, play_round
 from jaxdp.simulation.fit import check_round
 from jaxdp.simulation.rounds import Play, Roots, interact, round_keys
 from jaxdp.simulation.run import Run
@@ -149,6 +149,21 @@ def simulator(
             seen |= dict(zip(STOPPING, (play.round, ~play.stopped), strict=True))
         return seen
 
+    def by_round(key: jax.Array, params: Any, num_rounds: int) -> dict[str, Any]:
+        params = jax.tree.map(jnp.asarray, params)
+        roots, play = start(key, params)
+
+        def step(play: Play, _: None) -> tuple[Play, dict[str, Any]]:
+            after, events = play_round(learner, environment, horizon, roots, params, play)
+            events = events._replace(outcome={})  # in the sums
+            return after, {
+                "events": {**events._asdict(), "public": after.state.public},
+                "stopped": after.stopped,
+                "sums": look(params, after),
+            }
+
+        return jax.lax.scan(step, play, length=num_rounds)[1]
+
     def dims(outputs: Mapping[str, jax.ShapeDtypeStruct]) -> dict[str, tuple[str, ...]]:
         def own(name: str, size: int) -> tuple[str, ...]:
             return environment.dims.get(name) or tuple(f"{name}_{axis}" for axis in range(size))
@@ -157,4 +172,11 @@ def simulator(
             name: () if name in STOPPING else ("round", *own(name, leaf.ndim - 1)) for name, leaf in outputs.items()
         }
 
-    return Run(simulate=simulate, params=params, guarantee=guarantee, dims=dims, coords={"round": looks})
+    return Run(
+        simulate=simulate,
+        params=params,
+        guarantee=guarantee,
+        dims=dims,
+        coords={"round": looks},
+        by_round=None if engine == "counts" else by_round,
+    )

@@ -52,10 +52,13 @@ def totals(running: Running) -> dict[str, jax.Array]:
 
 
 def _add(running: compensated.Sum | jax.Array, value: jax.Array) -> compensated.Sum | jax.Array:
+    value = jnp.asarray(value)  # an outcome may be a Python number
     if isinstance(running, compensated.Sum):
         return compensated.add(running, value)
+    info = jnp.iinfo(running.dtype)
+    if jnp.issubdtype(value.dtype, jnp.unsignedinteger) and jnp.iinfo(value.dtype).max > info.max:
+        value = jnp.minimum(value, jnp.asarray(info.max, value.dtype))
     value = value.astype(running.dtype)
     total = running + value
     wrapped = (value >= 0) == (total < running)  # more became less, or less more
-    info = jnp.iinfo(running.dtype)
     return jnp.where(wrapped, jnp.where(value > 0, info.max, info.min).astype(running.dtype), total)

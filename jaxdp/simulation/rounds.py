@@ -60,9 +60,9 @@ class Events(NamedTuple):
 
 def round_keys(roots: Roots, round_: jax.Array, horizon: int) -> Keys:
     """The keys of round `round_`, counted from 0; they do not depend on how rounds are grouped."""
-    here = jax.tree.map(lambda root: _fold_in(root, round_, horizon), roots)
-    key_context, key_feedback = jax.random.split(here.environment)
-    key_act, key_user, key_update = jax.random.split(here.learner, 3)
+    here = Roots(*(_fold_in(root, round_, horizon) for root in roots))
+    key_context, key_feedback = (jax.random.fold_in(here.environment, word) for word in range(2))
+    key_act, key_user, key_update = (jax.random.fold_in(here.learner, word) for word in range(3))
     return Keys(key_context, key_feedback, key_act, key_user, key_update)
 
 
