@@ -104,7 +104,7 @@ def bench_exponential_weights(devices, num_experts):
 
 
 def bench_sweep_overhead(device):
-    """A sweep against the bare program: the same tiles of the same run, as many in flight, without dataset or labels."""
+    """A sweep against the bare program: the same tiles of the same run, without dataset and labels."""
     learner = jaxdp.experts.exponential_weights(num_experts=64, horizon=EXPERT_HORIZON)
     environment = jaxdp.experts.stochastic_losses(np.linspace(0.2, 0.8, 64))
     run = jaxdp.simulator(learner, environment, EXPERT_HORIZON)

@@ -1,4 +1,4 @@
-"""Online learners as one scalar fastmath float32 loop per lane, lanes in parallel: what a good engineer writes in Numba."""
+"""What a good engineer writes today for online learners: one scalar fastmath float32 loop per lane, in parallel."""
 
 import math
 
@@ -7,7 +7,7 @@ from numba import njit, prange
 
 
 @njit(parallel=True, fastmath=True)
-def exponential_weights(means, epsilon, learning_rate, horizon, regret):
+def exponential_weights(means, epsilon, learning_rate, horizon, regret):  # pragma: no cover  compiled
     """Noisy exponential weights on Bernoulli losses; fills regret [lanes] with the pseudo-regret."""
     num_experts = means.shape[0]
     scale = np.float32(num_experts / epsilon)
@@ -43,7 +43,7 @@ def exponential_weights(means, epsilon, learning_rate, horizon, regret):
 
 
 @njit(parallel=True, fastmath=True)
-def explore_then_commit(means, epsilon, explore_rounds, horizon, regret):
+def explore_then_commit(means, epsilon, explore_rounds, horizon, regret):  # pragma: no cover  compiled
     """Private explore-then-commit on a Bernoulli bandit; fills regret [lanes] with the pseudo-regret."""
     num_arms = means.shape[0]
     scale = np.float32(1.0 / epsilon)

@@ -56,6 +56,8 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
 def _stage(who: str, function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return jax.eval_shape(function, *arguments)
+    except jax.errors.JAXTypeError:  # a branch on a traced value, say: its own message is better
+        raise
     except (TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"learner and environment must fit, but {who} cannot take what it gets: {error}") from error
 
