@@ -147,7 +147,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         return action, feedback  # central model: the curator sees the play and the reward itself
 
     def add(params: Params, totals: Any, action: jax.Array, reward: jax.Array) -> Any:
-        mine = jnp.arange(num_arms) == action
+        mine = jnp.arange(num_arms, dtype=action.dtype) == action
         if binary:
             return totals + jnp.where(mine, reward, 0).astype(totals.dtype)
         clipped = jnp.clip(reward, params.low, params.high) - params.low
@@ -210,7 +210,9 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         every = jnp.arange(num_arms, dtype=ahead.dtype)
         last = public.round + ahead - 1
         in_turn = (last - every) // num_arms - (public.round - 1 - every) // num_arms
-        return CountPlan(jnp.where(exploring(public), in_turn, jnp.where(every == public.best_arm, ahead, 0)))
+        return CountPlan(
+            jnp.where(exploring(public), in_turn, jnp.where(every == public.best_arm.astype(every.dtype), ahead, 0))
+        )
 
     def privatize_counts(key, params: Params, public: Public, plan: CountPlan, totals):
         del key, params, public

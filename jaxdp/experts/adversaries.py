@@ -153,7 +153,7 @@ def adaptive_losses(means: ArrayLike, *, penalty: float) -> Environment:
     params = AdaptiveParams(means=_cast(means), penalised=_cast(np.minimum(means + penalty, 1.0)))
 
     def feedback(key, params: AdaptiveParams, world: Hindsight, action):
-        played_last = jnp.arange(len(means)) == world.last
+        played_last = jnp.arange(len(means), dtype=world.last.dtype) == world.last
         return _shown(world, _draw(key, jnp.where(played_last, params.penalised, params.means)), action)
 
     return _with_hindsight(params, feedback, len(means))
