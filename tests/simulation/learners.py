@@ -142,7 +142,7 @@ class EliminationParams:
 
 
 class Phase(NamedTuple):
-    """Released: [num_arms] bool active; [] int32 phase, from 0; [] integer position, rounds played in this phase."""
+    """Released: [num_arms] bool active; [] integer phase, from 0, and position, rounds played in this phase."""
 
     active: jax.Array
     phase: jax.Array
@@ -157,7 +157,7 @@ def successive_elimination(*, num_arms: int, first_plays: int = 8, block: int = 
     Privacy: epsilon-DP in the central model, unit one round's reward: every reward enters one arm's total of one phase,
         and the totals are released once, by the Laplace mechanism.
     """
-    every = np.arange(num_arms)
+    every = np.arange(num_arms, dtype=np.int32)
 
     def params(*, epsilon: float, failure_prob: float = 0.1) -> EliminationParams:
         log_term = math.log(4 * num_arms / failure_prob)
@@ -174,11 +174,12 @@ def successive_elimination(*, num_arms: int, first_plays: int = 8, block: int = 
         del key, params
         integer = jnp.result_type(int)
         return State(
-            jnp.zeros(num_arms, integer), Phase(jnp.ones(num_arms, bool), jnp.int32(0), jnp.zeros((), integer))
+            jnp.zeros(num_arms, integer),
+            Phase(jnp.ones(num_arms, bool), jnp.zeros((), integer), jnp.zeros((), integer)),
         )
 
     def plays(public: Phase) -> jax.Array:
-        return first_plays * jnp.left_shift(jnp.ones_like(public.position), jnp.minimum(public.phase, 20))
+        return first_plays * 2 ** jnp.minimum(public.phase, 20)
 
     def arm_at(public: Phase, position: jax.Array) -> jax.Array:
         rank = position % public.active.sum(dtype=position.dtype)
@@ -353,7 +354,7 @@ def rotting_rewards(means, *, plays_per_stage: int = 4, num_stages: int = 6) -> 
         mean = jnp.take_along_axis(params, stage[:, None], axis=1)[:, 0]
         reward = (jax.random.uniform(key, dtype=params.dtype) < mean[action]).astype(jnp.int32)
         outcome = {"pseudo_regret": mean.max() - mean[action], "reward": reward, "won": reward > 0}
-        return world + (np.arange(len(table)) == action).astype(world.dtype), reward, outcome
+        return world + (np.arange(len(table), dtype=np.int32) == action).astype(world.dtype), reward, outcome
 
     def block(keys, params, world, actions):
         def step(world, entry):
