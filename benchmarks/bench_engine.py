@@ -22,6 +22,7 @@ from jaxdp.simulation.lanes import compile_tile, run_lanes, tiles_in_flight
 LANES, TILE, EPSILON = 1024, 256, 1.0
 ARMS, EXPLORE_ROUNDS, ARM_HORIZON = 8, 50_000, 100_000
 EXPERT_HORIZON = 1000
+SWEEP_LANES = 4096
 
 
 def lanes_of(run, device, num_lanes=LANES):
@@ -109,33 +110,41 @@ def bench_sweep_overhead(device):
     environment = jaxdp.experts.stochastic_losses(np.linspace(0.2, 0.8, 64))
     run = jaxdp.simulator(learner, environment, EXPERT_HORIZON)
     params = jax.device_put(run.params(epsilon=EPSILON), device)
-    keys = jax.vmap(lambda seed: jax.random.fold_in(jaxdp.random.key(0), seed))(np.arange(LANES, dtype=np.uint32))
-    tiles = [jax.device_put(keys[start : start + TILE], device) for start in range(0, LANES, TILE)]
-    bare = jax.jit(jax.vmap(run, in_axes=(0, None)))
+    seeds = np.arange(SWEEP_LANES, dtype=np.uint32)
+    keys = jax.vmap(lambda seed: jax.random.fold_in(jaxdp.random.key(0), seed))(seeds)
+    tiles = [jax.device_put(keys[start : start + TILE], device) for start in range(0, SWEEP_LANES, TILE)]
     pool = ThreadPoolExecutor(os.cpu_count())
-    whole, _ = lanes_of(run, device)
+    compiled = jax.jit(jax.vmap(run, in_axes=(0, None))).lower(tiles[0], params).compile()
+    lanes, _ = lanes_of(run, device, SWEEP_LANES)
+
+    def bare_from_scratch():
+        program = jax.jit(jax.vmap(lambda key, params: run(key, params), in_axes=(0, None)))  # a new one each time
+        program = program.lower(tiles[0], params).compile()
+        return list(pool.map(lambda tile: jax.device_get(program(tile, params)), tiles))
 
     def sweep():
-        return jaxdp.sweep(
-            lambda: run, axes={"epsilon": [EPSILON]}, num_seeds=LANES, key=jax.random.key(0), devices=[device]
-        )
+        axes = {"epsilon": [EPSILON]}
+        return jaxdp.sweep(lambda: run, axes=axes, num_seeds=SWEEP_LANES, key=jax.random.key(0), devices=[device])
 
-    seconds = interleaved(
-        3,
-        {
-            "bare jit(vmap(run)), tile after tile": lambda: [jax.device_get(bare(tile, params)) for tile in tiles],
+    pairs = {
+        "tiles alone": {
             "bare jit(vmap(run)), a tile per core": lambda: list(
-                pool.map(lambda tile: jax.device_get(bare(tile, params)), tiles)
+                pool.map(lambda tile: jax.device_get(compiled(tile, params)), tiles)
             ),
-            "the sweep's lanes, compiled before": whole,
+            "the sweep's lanes": lanes,
+        },
+        "with tracing and compiling": {
+            "bare jit(vmap(run)), a tile per core": bare_from_scratch,
             "sweep, from build to dataset": sweep,
         },
-    )
-    print(f"sweep of exponential_weights, 64 experts, {LANES} lanes in tiles of {TILE}, horizon {EXPERT_HORIZON}")
-    fastest = min(value for name, value in seconds.items() if name.startswith("bare"))
-    for name, value in seconds.items():
-        print(f"  {name:<38}{value:8.3f} s   {value / fastest:6.2f} times the faster bare program")
-    print("  what a sweep adds to its lanes is tracing, lowering and compiling, once for any number of lanes")
+    }
+    print(f"sweep of exponential_weights, 64 experts, {SWEEP_LANES} lanes in tiles of {TILE}, horizon {EXPERT_HORIZON}")
+    for title, functions in pairs.items():
+        seconds = interleaved(3, functions)
+        bare, ours = seconds.values()
+        for name, value in seconds.items():
+            print(f"  {title + ': ' + name:<66}{value:8.3f} s")
+        print(f"  {title + ': ratio':<66}{ours / bare:8.2f}")
 
 
 def bench_counts(device):

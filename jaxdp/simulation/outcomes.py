@@ -58,7 +58,10 @@ def _add(running: compensated.Sum | jax.Array, value: jax.Array) -> compensated.
     info = jnp.iinfo(running.dtype)
     if jnp.issubdtype(value.dtype, jnp.unsignedinteger) and jnp.iinfo(value.dtype).max > info.max:
         value = jnp.minimum(value, jnp.asarray(info.max, value.dtype))
+    is_count = value.dtype == bool  # at most one a round, and rounds fit
     value = value.astype(running.dtype)
     total = running + value
+    if is_count:
+        return total
     wrapped = (value >= 0) == (total < running)  # more became less, or less more
     return jnp.where(wrapped, jnp.where(value > 0, info.max, info.min).astype(running.dtype), total)
