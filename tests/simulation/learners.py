@@ -135,10 +135,11 @@ def linear_rewards(theta, *, num_arms: int, stddev: float = 0.1) -> Environment:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class EliminationParams:
-    """epsilon: [] float > 0; log_term: [] float, logarithm of 4 num_arms / failure_prob."""
+    """epsilon: [] float > 0; log_term: [] float, logarithm of 4 num_arms / failure_prob; extra_plays: [] integer."""
 
     epsilon: Scalar
     log_term: Scalar
+    extra_plays: Scalar
 
 
 class Phase(NamedTuple):
@@ -149,23 +150,24 @@ class Phase(NamedTuple):
     position: jax.Array
 
 
-def successive_elimination(*, num_arms: int, first_plays: int = 8, block: int = 48, extra_plays: int = 0) -> Learner:
+def successive_elimination(*, num_arms: int, first_plays: int = 8, block: int = 48) -> Learner:
     """Plays every active arm first_plays * 2^p times in phase p, in turn; then drops those with a small noisy mean.
 
-    Stops when one arm is left. `extra_plays` is for mutants: plays of an arm and phase that are too many, by counts.
+    Stops when one arm is left. The value `extra_plays` is for mutants: plays of an arm and phase too many, by counts.
 
     Privacy: epsilon-DP in the central model, unit one round's reward: every reward enters one arm's total of one phase,
         and the totals are released once, by the Laplace mechanism.
     """
     every = np.arange(num_arms, dtype=np.int32)
 
-    def params(*, epsilon: float, failure_prob: float = 0.1) -> EliminationParams:
-        log_term = math.log(4 * num_arms / failure_prob)
+    def params(*, epsilon: float, failure_prob: float = 0.1, extra_plays: int = 0) -> EliminationParams:
         return EliminationParams(
-            epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)), log_term=scalar_leaf("failure_prob", log_term)
+            epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
+            log_term=scalar_leaf("failure_prob", math.log(4 * num_arms / failure_prob)),
+            extra_plays=jax.dtypes.canonicalize_dtype(int).type(extra_plays),
         )
 
-    def guarantee(*, epsilon: float, failure_prob: float = 0.1) -> Guarantee:
+    def guarantee(*, epsilon: float, failure_prob: float = 0.1, extra_plays: int = 0) -> Guarantee:
         return Guarantee(
             epsilon=epsilon, trust_model="central", privacy_unit="one round's reward", argument="one release a phase"
         )
@@ -210,7 +212,7 @@ def successive_elimination(*, num_arms: int, first_plays: int = 8, block: int = 
             position == length, eliminate, lambda: State(wins, Phase(public.active, public.phase, position))
         )
 
-    def length(public: Phase, extra: int = 0) -> jax.Array:
+    def length(public: Phase, extra: int | Scalar = 0) -> jax.Array:
         return public.active.sum(dtype=public.position.dtype) * (plays(public) + extra)
 
     def update(key, params: EliminationParams, state: State, report) -> State:
@@ -240,8 +242,8 @@ def successive_elimination(*, num_arms: int, first_plays: int = 8, block: int = 
         return advance(keys[plan.length - 1], params, state, wins, plan.length, length(state.public)), plan.length
 
     def plan_counts(key, params: EliminationParams, public: Phase, limit) -> CountPlan:
-        del key, params
-        ahead = jnp.minimum(limit, length(public, extra_plays) - public.position)
+        del key
+        ahead = jnp.minimum(limit, length(public, params.extra_plays) - public.position)
         num_active = public.active.sum(dtype=ahead.dtype)
         ranks = jnp.cumsum(public.active, dtype=ahead.dtype) - 1
 
@@ -258,7 +260,7 @@ def successive_elimination(*, num_arms: int, first_plays: int = 8, block: int = 
         counts, won = report
         wins = state.private + won.astype(state.private.dtype)
         played = counts.sum(dtype=state.public.position.dtype)
-        return advance(key, params, state, wins, played, length(state.public, extra_plays))
+        return advance(key, params, state, wins, played, length(state.public, params.extra_plays))
 
     return Learner(
         params=params,
