@@ -58,7 +58,7 @@ def _stage(who: str, function: Callable[..., Any], *arguments: Any) -> Any:
         return jax.eval_shape(function, *arguments)
     except jax.errors.JAXTypeError:  # a branch on a traced value, say: its own message is better
         raise
-    except (TypeError, IndexError, AttributeError) as error:
+    except (TypeError, ValueError, IndexError, AttributeError) as error:
         raise ValueError(f"learner and environment must fit, but {who} cannot take what it gets: {error}") from error
 
 
@@ -80,6 +80,7 @@ def _fits(space: Space, value: Any) -> bool:
 
 
 def _check_stable(who: str, what: str, before: Any, after: Any) -> None:
+    before = jax.eval_shape(lambda: before)  # it may start with Python numbers
     first, second = (jax.tree_util.tree_flatten_with_path(tree) for tree in (before, after))
     if first[1] != second[1]:
         raise ValueError(f"{who} must keep the structure of the {what}, got {first[1]} and then {second[1]}")
