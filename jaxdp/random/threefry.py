@@ -2,20 +2,25 @@
 
 The values are those of JAX's built-in `threefry2x32` word for word: bits, split, fold_in, and so every sampler. On CPU
 JAX computes the rounds in a rolled loop, which costs several times more; here XLA sees straight-line code and
-vectorises it.
+vectorises it. How arrays are shaped below decides what XLA on CPU makes of them, never what their values are.
 """
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.random import define_prng_impl, threefry_prng_impl
 from jax.typing import ArrayLike
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA  # Skein's key-schedule constant
+CHAINS = 4  # vectors of hashes computed at once
+BLOCK = 32  # words in so many vectors of 256 bits
+SHORT = 8  # keys of one split that are few
 LARGEST_INDEX = 2**32
 UNSIGNED = {8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32, 64: jnp.uint64}
 
@@ -38,31 +43,75 @@ def hash_words(key0: ArrayLike, key1: ArrayLike, high: ArrayLike, low: ArrayLike
     return x0, x1
 
 
-def _hash_range(key: jax.Array, shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
-    """Hashes the row-major index of every element of an array of that shape."""
-    low = lax.reshape(lax.iota(jnp.uint32, math.prod(shape)), shape)
-    return hash_words(key[0], key[1], np.uint32(0), low)
+def _stored(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+    """The function as a kernel of its own on CPU, so that its words are hashed once.
+
+    XLA on CPU would fuse the hash into each consumer of the words, and each would compute it again;
+    lax.optimization_barrier does not keep it from that, for it is gone before fusion. A call not to be inlined does.
+    """
+
+    def call(*arguments):
+        with set_xla_metadata(inlineable="false"):
+            return jax.jit(function)(*arguments)
+
+    return call
+
+
+def _hash_index(key: jax.Array, index: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return hash_words(key[0], key[1], np.uint32(0), index)
+
+
+def _hash_pairs(key: jax.Array, index: jax.Array, is_low: jax.Array) -> jax.Array:
+    """The low words of the hashes where `is_low` is 1, the high words where it is 0.
+
+    With both words of a hash side by side XLA on CPU computes it once, but not in the two loops that it makes of a
+    concatenation or a select. Hence the mask.
+    """
+    high, low = _hash_index(key, index)
+    return low ^ ((high ^ low) & (is_low - np.uint32(1)))
 
 
 def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
-    if math.prod(shape) >= LARGEST_INDEX:  # the index needs both words
+    size, dtype = math.prod(shape), UNSIGNED[bit_width]
+    if size >= LARGEST_INDEX:  # the index needs both words
         return threefry_prng_impl.random_bits(key, bit_width, shape)
-    high, low = _hash_range(key, shape)
-    dtype = UNSIGNED[bit_width]
-    if bit_width == 64:
-        return lax.shift_left(high.astype(dtype), jnp.asarray(32, dtype)) | low.astype(dtype)
-    return (high ^ low).astype(dtype)
+    padding = -size % BLOCK
+
+    def words(key, shape=shape):
+        high, low = _hash_index(key, lax.reshape(lax.iota(jnp.uint32, math.prod(shape)), shape))
+        if bit_width == 64:
+            return lax.shift_left(high.astype(dtype), jnp.asarray(32, dtype)) | low.astype(dtype)
+        return (high ^ low).astype(dtype)
+
+    def chains(key):
+        """One hash is a chain of dependent operations; an inner loop that is unrolled overlaps several."""
+        blocks = _stored(lambda key: words(key, ((size + padding) // CHAINS, CHAINS)))(key)
+        return lax.reshape(lax.slice(lax.reshape(blocks, (size + padding,)), (0,), (size,)), shape)
+
+    # Narrower words overlap by themselves, since more of them fit a vector.
+    overlap = bit_width >= 32 and padding <= size // 4
+    return lax.platform_dependent(key, cpu=chains if overlap else _stored(words), default=words)
 
 
 def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    if math.prod(shape) >= LARGEST_INDEX:
+    size = math.prod(shape)
+    if size >= LARGEST_INDEX:
         return threefry_prng_impl.split(key, shape)
-    return jnp.stack(_hash_range(key, shape), axis=len(shape))
+    # The one inner loop over a few keys is unrolled, and so vectorised over lanes; not so two nested ones.
+    dimensions = (2 * size,) if size < SHORT else (size, 2)
+
+    def pairs(key):
+        position = lax.reshape(lax.iota(jnp.uint32, 2 * size), dimensions)
+        return _hash_pairs(key, position >> 1, position & 1)
+
+    return lax.reshape(lax.platform_dependent(key, cpu=_stored(pairs), default=pairs), (*shape, 2))
 
 
 def _fold_in(key: jax.Array, data: int) -> jax.Array:
-    high, low = threefry_prng_impl.seed(jnp.asarray(data, jnp.uint32))
-    return jnp.stack(hash_words(key[0], key[1], high, low))
+    def pair(key, data):
+        return _hash_pairs(key, data, lax.iota(jnp.uint32, 2))
+
+    return lax.platform_dependent(key, jnp.asarray(data, jnp.uint32), cpu=_stored(pair), default=pair)
 
 
 IMPLEMENTATION = define_prng_impl(
