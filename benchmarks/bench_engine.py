@@ -15,6 +15,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import jaxdp
+from benchmarks.bench_random import bench_words
 from benchmarks.peers import numba_learners
 from benchmarks.timing import interleaved, machine
 from jaxdp.simulation.lanes import compile_tile, run_lanes, tiles_in_flight
@@ -172,6 +173,7 @@ def main():
     devices = [jax.devices("cpu")[0]]
     if jax.default_backend() != "cpu":
         devices.insert(0, jax.devices()[0])
+    bench_words()
     bench_explore_then_commit(devices)
     for num_experts in (37, 64):
         bench_exponential_weights(devices, num_experts)

@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA  # Skein's key-schedule constant
 CHAINS = 4  # vectors of hashes computed at once
-BLOCK = 32  # words in so many vectors of 256 bits
+VECTOR = 8  # words in 256 bits
 SHORT = 8  # keys of one split that are few
 LARGEST_INDEX = 2**32
 UNSIGNED = {8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32, 64: jnp.uint64}
@@ -75,7 +75,6 @@ def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.
     size, dtype = math.prod(shape), UNSIGNED[bit_width]
     if size >= LARGEST_INDEX:  # the index needs both words
         return threefry_prng_impl.random_bits(key, bit_width, shape)
-    padding = -size % BLOCK
 
     def words(key, shape=shape):
         high, low = _hash_index(key, lax.reshape(lax.iota(jnp.uint32, math.prod(shape)), shape))
@@ -83,14 +82,16 @@ def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.
             return lax.shift_left(high.astype(dtype), jnp.asarray(32, dtype)) | low.astype(dtype)
         return (high ^ low).astype(dtype)
 
-    def chains(key):
-        """One hash is a chain of dependent operations; an inner loop that is unrolled overlaps several."""
-        blocks = _stored(lambda key: words(key, ((size + padding) // CHAINS, CHAINS)))(key)
-        return lax.reshape(lax.slice(lax.reshape(blocks, (size + padding,)), (0,), (size,)), shape)
+    def padded(key):
+        blocks = _stored(lambda key: words(key, (-(-size // (width * chains)) * width, chains)))(key)
+        return lax.reshape(lax.slice(lax.reshape(blocks, (blocks.size,)), (0,), (size,)), shape)
 
-    # Narrower words overlap by themselves, since more of them fit a vector.
-    overlap = bit_width >= 32 and padding <= size // 4
-    return lax.platform_dependent(key, cpu=chains if overlap else _stored(words), default=words)
+    # One hash is a chain of dependent operations, and an inner loop that is unrolled overlaps several. Of fewer words
+    # whole vectors. Narrower words overlap by themselves, since more of them fit a vector.
+    for width, chains in ((VECTOR, CHAINS), (VECTOR, 1)):
+        if bit_width >= 32 and -size % (width * chains) <= size // 4:
+            return lax.platform_dependent(key, cpu=padded, default=words)
+    return lax.platform_dependent(key, cpu=_stored(words), default=words)
 
 
 def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
