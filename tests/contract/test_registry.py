@@ -98,8 +98,14 @@ def _branches(key, params, state, report):
     return WEIGHTS.update(key, params, state, report if params.epsilon > 0 else -report)
 
 
+assert COMMIT.bulk is not None
+BULK = COMMIT.bulk
+assert BULK.blocks is not None
+BLOCKS = BULK.blocks
+
+
 def _cuts_late(keys, params, state, plan, report):
-    state, used = COMMIT.bulk.blocks.absorb(keys, params, state, plan, report)
+    state, used = BLOCKS.absorb(keys, params, state, plan, report)
     return state, jnp.minimum(used + 1, len(keys))
 
 
@@ -116,7 +122,7 @@ def _cuts_late(keys, params, state, plan, report):
         ("exponential_weights", WEIGHTS._replace(guarantee=lambda **values: WEIGHTS.guarantee(epsilon=1.0))),
         (
             "explore_then_commit",
-            COMMIT._replace(bulk=COMMIT.bulk._replace(blocks=COMMIT.bulk.blocks._replace(absorb=_cuts_late))),
+            COMMIT._replace(bulk=BULK._replace(blocks=BLOCKS._replace(absorb=_cuts_late))),
         ),
     ],
 )

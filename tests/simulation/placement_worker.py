@@ -15,7 +15,7 @@ import jaxdp
 from jaxdp.simulation import Run
 from tests.simulation.learners import linear_bandit, linear_rewards
 
-SWEEP = {"axes": {"epsilon": [0.5, 2.0, math.inf]}, "num_seeds": 9, "tile_size": 4}
+SWEEP: dict = {"axes": {"epsilon": [0.5, 2.0, math.inf]}, "num_seeds": 9, "tile_size": 4}
 
 
 def commit() -> Run:
@@ -60,7 +60,7 @@ def main(num_devices: int, folder: Path, chunks: list[int]) -> None:
     for name, build in BUILDS.items():
         for chunk_tiles in chunks:
             results = jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), chunk_tiles=chunk_tiles)
-            np.savez(folder / f"{name}-{chunk_tiles}.npz", **{output: results[output].values for output in results})
+            np.savez(folder / f"{name}-{chunk_tiles}.npz", **{str(output): results[output].values for output in results})
 
 
 if __name__ == "__main__":

@@ -183,8 +183,8 @@ def test_one_compilation_for_each_static_point():
     """However many chunks, and however many grid points share it."""
     compiled = []
 
-    def listen(name, seconds, **details):
-        if name.endswith("backend_compile_duration"):
+    def listen(event, duration_secs, **details):
+        if event.endswith("backend_compile_duration"):
             compiled.append(details)
 
     def build(num_arms):
