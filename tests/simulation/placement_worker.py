@@ -60,7 +60,9 @@ def main(num_devices: int, folder: Path, chunks: list[int]) -> None:
     for name, build in BUILDS.items():
         for chunk_tiles in chunks:
             results = jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), chunk_tiles=chunk_tiles)
-            np.savez(folder / f"{name}-{chunk_tiles}.npz", **{str(output): results[output].values for output in results})
+            np.savez(
+                folder / f"{name}-{chunk_tiles}.npz", **{str(output): results[output].values for output in results}
+            )
 
 
 if __name__ == "__main__":
