@@ -6,9 +6,9 @@
 (0.5, 'local', 'one label')
 """
 
-from jaxdp import estimation, mechanisms, preferences, random
+from jaxdp import bandits, estimation, experts, mechanisms, preferences, random
 from jaxdp.learner import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
-from jaxdp.simulation import Run, estimation_run, sweep
+from jaxdp.simulation import Run, estimation_run, log_spaced, replay, simulator, sweep
 
 __all__ = [
     "Environment",
@@ -19,10 +19,15 @@ __all__ = [
     "Run",
     "Sample",
     "State",
+    "bandits",
     "estimation",
     "estimation_run",
+    "experts",
+    "log_spaced",
     "mechanisms",
     "preferences",
     "random",
+    "replay",
+    "simulator",
     "sweep",
 ]

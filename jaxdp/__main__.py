@@ -4,12 +4,14 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import jax
 import typer
 
 from jaxdp import registry
 from jaxdp.audit import heading, line, scoreboard, to_json
 from jaxdp.studies import STUDIES, study
 from jaxdp.studies.command import Seed, root_key
+from jaxdp.validation import check_count
 
 app = typer.Typer(
     help="What differential privacy costs, in regret or estimation error, by Monte Carlo with error bars.",
@@ -24,9 +26,9 @@ for name in STUDIES:
 
 @app.command("list")
 def list_entries(
-    kind: Annotated[str | None, typer.Option(help="Only this kind: mechanism or estimator.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only this kind: mechanism, learner or estimator.")] = None,
 ) -> None:
-    """List every mechanism and estimator with what it claims."""
+    """List every mechanism, learner and estimator with what it claims."""
     typer.echo(registry.listing(kind))
 
 
@@ -55,12 +57,24 @@ def audit_claims(
         raise typer.Exit(1)
 
 
+@app.callback()
+def options(
+    cpu_devices: Annotated[
+        int | None,
+        typer.Option(help="Number of CPU devices, each with its own tiles. Without it JAX's own, which is one."),
+    ] = None,
+) -> None:
+    """What must be set before JAX starts."""
+    if cpu_devices is not None:
+        jax.config.update("jax_num_cpu_devices", check_count("cpu_devices", cpu_devices))
+
+
 def main() -> None:
     """Runs the command line; a ValueError or an OSError is the user's to mend, and is told in one line."""
     arguments = sys.argv[1:]
     try:
-        if len(arguments) > 1 and arguments[0] == "run" and not arguments[1].startswith("-"):
-            study(arguments[1])
+        if "run" in arguments[:-1] and not (name := arguments[arguments.index("run") + 1]).startswith("-"):
+            study(name)
         app(prog_name="jaxdp")
     except (ValueError, OSError) as error:
         typer.echo(f"error: {error}", err=True)

@@ -15,11 +15,13 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from jaxdp.interface import Interface
 from jaxdp.validation import check_above, check_choice, check_epsilon
 
 Scalar = float | np.floating | np.integer | jax.Array  # what a scalar leaf of `Params` may be
@@ -119,8 +121,8 @@ class BlockPlan(NamedTuple):
     """The next actions, round by round, if the learner does not change its mind.
 
     Attributes:
-        actions: pytree of [block_length, ...] arrays.
-        length: [] int32, how many of them are planned; the rest is padding.
+        actions: pytree of [block length, ...] arrays.
+        length: [] integer, how many of them are planned; the rest is padding.
     """
 
     actions: Any
@@ -131,26 +133,55 @@ class CountPlan(NamedTuple):
     """How often each action is played next, if the learner does not change its mind; order is immaterial.
 
     Attributes:
-        counts: [num_actions] integers.
+        counts: [num_actions] integers >= 0; their sum is the number of rounds.
     """
 
     counts: jax.Array
+
+
+class Blocks(NamedTuple):
+    """The next rounds, in order. A run in blocks equals the run round by round bit for bit.
+
+    Keys come as one array, one key a round: the very keys that `act`, `privatize` and `update` get in those rounds.
+
+    Attributes:
+        length: rounds in a block, >= 1.
+        plan: (keys, params, public, limit) -> BlockPlan of at most `limit` rounds.
+        privatize: (keys, params, public, plan, feedback) -> report, as `Learner.privatize` for every round planned.
+        absorb: (keys, params, state, plan, report) -> (State, rounds_used): as `update` round after round, up to and
+            including the first after which the learner plays something else than planned; in [1, plan.length].
+    """
+
+    length: int
+    plan: Callable[..., BlockPlan]
+    privatize: Callable[..., Any]
+    absorb: Callable[..., tuple[State, jax.Array]]
+
+
+class Counts(NamedTuple):
+    """The next rounds, as how often each action is played. Equal in distribution to the run round by round.
+
+    Attributes:
+        plan: (key, params, public, limit) -> CountPlan of at most `limit` rounds, and at least one.
+        privatize: (key, params, public, plan, totals) -> report, as `Learner.privatize` for totals of feedback.
+        absorb: (key, params, state, plan, report) -> State: as `update` for all of the plan's rounds.
+    """
+
+    plan: Callable[..., CountPlan]
+    privatize: Callable[..., Any]
+    absorb: Callable[..., State]
 
 
 class LearnerBulk(NamedTuple):
     """Many rounds at once, for learners that change what they play rarely. The learner never holds the environment.
 
     Attributes:
-        plan: (key, params, public, limit) -> BlockPlan or CountPlan: what will be played in at most `limit` rounds.
-        privatize: (key, params, public, plan, feedback) -> report: as `Learner.privatize`, for the whole plan.
-        absorb: (key, params, state, plan, report) -> (State, rounds_used): cuts a block at the first round at which the
-            learner would have changed its mind. Random words are keyed by the round, so that a run in blocks equals the
-            run round by round bit for bit; counts agree in distribution.
+        blocks: or None.
+        counts: or None.
     """
 
-    plan: Callable[..., BlockPlan | CountPlan]
-    privatize: Callable[..., Any]
-    absorb: Callable[..., tuple[State, jax.Array]]
+    blocks: Blocks | None = None
+    counts: Counts | None = None
 
 
 class Learner(NamedTuple):
@@ -168,6 +199,8 @@ class Learner(NamedTuple):
         done: (params, public) -> bool, for problems with a stopping time; else None.
         bulk: many rounds at once, or None.
         horizon: the horizon that shapes or constants need, or None; a simulator refuses another.
+        interface: the actions, feedback and contexts that it is written for; a simulator refuses an environment with
+            others. None checks nothing but that the functions fit.
     """
 
     params: Callable[..., Any]
@@ -179,18 +212,21 @@ class Learner(NamedTuple):
     done: Callable[..., jax.Array] | None = None
     bulk: LearnerBulk | None = None
     horizon: int | None = None
+    interface: Interface | None = None
 
 
 class EnvironmentBulk(NamedTuple):
     """How an environment answers many rounds at once.
 
     Attributes:
-        block: (key, params, world, actions) -> (world, feedback, outcomes), one entry per round of the block.
-        tally: (key, params, world, counts) -> (world, feedback totals, outcome totals), for counts of actions.
+        block: (keys, params, world, actions) -> (worlds, feedback, outcomes), each with a leading axis of rounds, one
+            for each key: the very keys that `feedback` gets. A learner may use fewer of them: the
+            world goes on from the last round used.
+        tally: (key, params, world, counts) -> (world, totals of feedback, totals of outcomes), for counts of actions.
     """
 
-    block: Callable[..., tuple[Any, Any, Any]] | None = None
-    tally: Callable[..., tuple[Any, Any, Any]] | None = None
+    block: Callable[..., tuple[Any, Any, Mapping[str, jax.Array]]] | None = None
+    tally: Callable[..., tuple[Any, Any, Mapping[str, jax.Array]]] | None = None
 
 
 class Environment(NamedTuple):
@@ -201,9 +237,13 @@ class Environment(NamedTuple):
         init: (key, params) -> World.
         context: (key, params, world) -> Context, or None where the problem has no contexts.
         feedback: (key, params, world, action) -> (World, feedback, outcome). `outcome` is a small dict of scalars that
-            are summed over rounds, at least `pseudo_regret`. A full-information feedback must not depend on the action.
+            are summed over rounds, at least `pseudo_regret`: truth values are counted, integers are added and stop at
+            the largest, floats are added with compensation. A full-information feedback must not depend on the action.
         summary: (params, world) -> dict of metrics in hindsight, read at checkpoints; or None.
         bulk: many rounds at once, or None.
+        interface: the actions that it answers, its feedback and contexts; or None.
+        horizon: the number of rounds that it can answer, or None for any number.
+        dims: names of the dimensions of each metric of `summary`, where they have names.
     """
 
     params: Callable[..., Any]
@@ -212,6 +252,9 @@ class Environment(NamedTuple):
     feedback: Callable[..., tuple[Any, Any, Mapping[str, jax.Array]]]
     summary: Callable[..., Mapping[str, jax.Array]] | None = None
     bulk: EnvironmentBulk | None = None
+    interface: Interface | None = None
+    horizon: int | None = None
+    dims: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 class Estimator(NamedTuple):

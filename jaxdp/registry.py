@@ -1,4 +1,4 @@
-"""Every mechanism and estimator, named once. Contract tests, audits and the command line loop over these tables.
+"""Every mechanism, learner and estimator, named once: tests, audits and the command line loop over these tables.
 
 An entry holds all that is needed to try an algorithm: a factory, one grid point, the claim at that point, and a tiny
 problem. What is added here is tested, audited and listed by being here.
@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import estimation, mechanisms
+from jaxdp import bandits, estimation, experts, mechanisms
 from jaxdp.audit import Attack
-from jaxdp.learner import Estimator, Guarantee
+from jaxdp.learner import Environment, Estimator, Guarantee, Learner
 from jaxdp.preferences import gaussian_comparisons
 from jaxdp.validation import check_choice, check_delta, check_epsilon
 
@@ -57,6 +57,25 @@ class EstimatorEntry:
     summary: str
     values: Mapping[str, float]
     make: Callable[[], Estimator]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerEntry:
+    """A learner with a tiny problem.
+
+    Attributes:
+        summary: one line, what it does.
+        values: the grid point that tests use.
+        make: () -> Learner.
+        environment: () -> Environment that it can play against.
+        horizon: rounds of the tiny problem.
+    """
+
+    summary: str
+    values: Mapping[str, float]
+    make: Callable[[], Learner]
+    environment: Callable[[], Environment]
+    horizon: int
 
 
 def tiny_data(key: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -209,6 +228,37 @@ MECHANISMS: dict[str, MechanismEntry] = {
     },
 }
 
+LEARNERS: dict[str, LearnerEntry] = {
+    "explore_then_commit": LearnerEntry(
+        summary="plays binary arms in turn, then the one with the largest Laplace-noised total",
+        values={"epsilon": 1.0},
+        make=lambda: bandits.explore_then_commit(num_arms=3, explore_rounds=12),
+        environment=lambda: bandits.bernoulli_bandit([0.2, 0.5, 0.8]),
+        horizon=70,
+    ),
+    "explore_then_commit_bounded": LearnerEntry(
+        summary="the same for rewards that are clipped to an interval",
+        values={"epsilon": 1.0, "low": -1.0, "high": 2.0},
+        make=lambda: bandits.explore_then_commit(num_arms=3, explore_rounds=12, rewards="bounded"),
+        environment=lambda: bandits.gaussian_bandit([0.2, 0.5, 0.8], stddev=0.5),
+        horizon=70,
+    ),
+    "exponential_weights": LearnerEntry(
+        summary="plays experts with odds exponential in their reported losses, each report with Laplace noise",
+        values={"epsilon": 1.0},
+        make=lambda: experts.exponential_weights(num_experts=5, horizon=30),
+        environment=lambda: experts.adaptive_losses([0.1, 0.3, 0.5, 0.7, 0.9], penalty=0.1),
+        horizon=30,
+    ),
+    "exponential_weights_gaussian": LearnerEntry(
+        summary="the same with Gaussian noise",
+        values={"epsilon": 1.0, "delta": 1e-3},
+        make=lambda: experts.exponential_weights(num_experts=5, horizon=30, noise="gaussian"),
+        environment=lambda: experts.stochastic_losses([0.1, 0.3, 0.5, 0.7, 0.9]),
+        horizon=30,
+    ),
+}
+
 ESTIMATORS: dict[str, EstimatorEntry] = {
     "mle": EstimatorEntry(
         summary="maximum likelihood from labels in the clear",
@@ -252,7 +302,7 @@ ESTIMATORS: dict[str, EstimatorEntry] = {
     ),
 }
 
-KINDS = ("mechanism", "estimator")
+KINDS = ("mechanism", "learner", "estimator")
 
 # Two records, of which the longer one's label changes: the noise is for the longest, and nothing else hides it.
 _ATTACKED_FEATURES = np.asarray([[1.0, 0.0], [0.3, 0.4]])
@@ -301,7 +351,7 @@ def listing(kind: str | None = None) -> str:
     """A table of what is registered, with what each claims at its example values.
 
     Args:
-        kind: "mechanism" or "estimator"; None is both.
+        kind: "mechanism", "learner" or "estimator"; None is all.
 
     Returns:
         Lines of text.
@@ -312,12 +362,11 @@ def listing(kind: str | None = None) -> str:
     if kind is not None:
         check_choice("kind", kind, KINDS)
     rows = [("KIND", "NAME", "EXAMPLE CLAIM", "WHAT IT DOES")]
-    if kind != "estimator":
+    if kind in (None, "mechanism"):
         rows += [("mechanism", name, _text(e.guarantee(**e.values)), e.summary) for name, e in MECHANISMS.items()]
-    if kind != "mechanism":
-        rows += [
-            ("estimator", name, _text(e.make().guarantee(**e.values)), e.summary) for name, e in ESTIMATORS.items()
-        ]
+    for made, entries in (("learner", LEARNERS), ("estimator", ESTIMATORS)):
+        if kind in (None, made):
+            rows += [(made, name, _text(e.make().guarantee(**e.values)), e.summary) for name, e in entries.items()]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return "\n".join(
         "  ".join((*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3])) for row in rows

@@ -1,4 +1,4 @@
-"""Contract checks: what every mechanism and estimator must do, a user's own too. Each raises AssertionError."""
+"""Contract checks: what every mechanism, learner and estimator must do. Each raises AssertionError."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.learner import Estimator, Guarantee
+from jaxdp.learner import Environment, Estimator, Guarantee, Learner
+from jaxdp.simulation import simulator
 
 NUM_SEEDS = 3
 
@@ -57,6 +58,77 @@ def check_estimator(
         clear = estimator.params(**{**values, "epsilon": np.inf})
         first, second = (report(k, clear) for k in jax.random.split(key))
         chex.assert_trees_all_equal(first, second)
+
+
+def check_learner(
+    learner: Learner,
+    environment: Environment,
+    values: Mapping[str, float],
+    *,
+    horizon: int,
+    key: jax.Array,
+    tolerance: float = 1e-4,
+) -> None:
+    """Checks a learner's contract on one environment.
+
+    Argument names; that `params` and `guarantee` take the same values and refuse a bad epsilon; that shapes fit and
+    states are stable; jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons; no key used
+    twice; that results do not depend on the checkpoints; by blocks = by rounds, bit for bit, where both sides have
+    blocks; by counts as many rounds. At epsilon = inf neither `privatize` nor `update` depends on its key. A guarantee
+    that claims something must depend on epsilon.
+
+    Args:
+        learner: to check.
+        environment: what it plays against.
+        values: a grid point of both; `epsilon` is varied if it is among them.
+        horizon: rounds to play, >= 2.
+        key: of the checks.
+        tolerance: between programs that should compute the same, relative and absolute.
+    """
+    for function, expected in (
+        (learner.init, ("key", "params")),
+        (learner.act, ("key", "params", "public", "context")),
+        (learner.privatize, ("key", "params", "public", "context", "action", "feedback")),
+        (learner.update, ("key", "params", "state", "report")),
+        *([(learner.done, ("params", "public"))] if learner.done else []),
+    ):
+        _check_arguments(function, expected)
+    rounds = simulator(learner, environment, horizon, engine="rounds")
+    claim = rounds.guarantee(**values)["learner"]
+    assert isinstance(claim, Guarantee), f"guarantee must return a Guarantee, got {claim!r}"
+    _check_refusals(rounds.params, values)
+    _check_programs(rounds, rounds.params, values, key, tolerance)
+    if "epsilon" in values and claim.is_private:
+        _check_claim(lambda **point: rounds.guarantee(**point)["learner"], values)
+        _check_noiseless(learner, environment, rounds.params(**{**values, "epsilon": np.inf}), key)
+
+    params, keys = rounds.params(**values), jax.random.split(key, NUM_SEEDS)
+    expected = jax.jit(jax.vmap(rounds, (0, None)))(keys, params)
+    looks = simulator(learner, environment, horizon, engine="rounds", checkpoints=[1, horizon])
+    looked = jax.jit(jax.vmap(looks, (0, None)))(keys, params)
+    _close({name: values_[:, -1:] if values_.ndim > 1 else values_ for name, values_ in looked.items()}, expected, 0.0)
+    bulk, answers = learner.bulk, environment.bulk
+    if bulk and bulk.blocks and answers and answers.block:
+        blocks = simulator(learner, environment, horizon, engine="blocks")
+        chex.assert_trees_all_equal(jax.jit(jax.vmap(blocks, (0, None)))(keys, params), expected)
+    if bulk and bulk.counts and answers and answers.tally:
+        counts = simulator(learner, environment, horizon, engine="counts")
+        outputs = jax.jit(jax.vmap(counts, (0, None)))(keys, params)
+        chex.assert_trees_all_equal_shapes_and_dtypes(outputs, expected)
+
+
+def _check_noiseless(learner: Learner, environment: Environment, params: Any, key: jax.Array) -> None:
+    """One round at epsilon = inf: report and next state do not depend on the keys of `privatize` and `update`."""
+    params = jax.tree.map(jnp.asarray, params)
+    mine, theirs = params["learner"], params["environment"]
+    key_init, key_context, key_act, key_feedback, *others = jax.random.split(key, 8)
+    state, world = learner.init(key_init, mine), environment.init(key_init, theirs)
+    context = environment.context(key_context, theirs, world) if environment.context else None
+    action = learner.act(key_act, mine, state.public, context)
+    _, feedback, _ = environment.feedback(key_feedback, theirs, world, action)
+    first, second = (learner.privatize(k, mine, state.public, context, action, feedback) for k in others[:2])
+    chex.assert_trees_all_equal(first, second)
+    chex.assert_trees_all_equal(*(learner.update(k, mine, state, first) for k in others[2:]))
 
 
 def check_mechanism(

@@ -61,6 +61,20 @@ def check_finite(name: str, values: object) -> np.ndarray:
     return array
 
 
+def check_within(name: str, values: object, low: float, high: float) -> np.ndarray:
+    """Returns values as a NumPy array, if all of them are numbers in [low, high].
+
+    Raises:
+        ValueError: if one is not, with its index.
+    """
+    array = check_finite(name, values)
+    bad = np.argwhere(~((array >= low) & (array <= high)))
+    if len(bad):
+        index = tuple(bad[0].tolist())
+        raise ValueError(f"{name} must be in [{low:g}, {high:g}], got {array[index]} at index {index}")
+    return array
+
+
 def check_count(name: str, value: int, minimum: int = 1) -> int:
     """Returns value as an int, if it is a whole number >= minimum.
 

@@ -2,20 +2,25 @@
 
 The values are those of JAX's built-in `threefry2x32` word for word: bits, split, fold_in, and so every sampler. On CPU
 JAX computes the rounds in a rolled loop, which costs several times more; here XLA sees straight-line code and
-vectorises it.
+vectorises it. How arrays are shaped below decides what XLA on CPU makes of them, never what their values are.
 """
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.random import define_prng_impl, threefry_prng_impl
 from jax.typing import ArrayLike
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA  # Skein's key-schedule constant
+CHAINS = 4  # vectors of hashes computed at once
+VECTOR = 8  # words in 256 bits
+SHORT = 8  # keys of one split that are few
 LARGEST_INDEX = 2**32
 UNSIGNED = {8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32, 64: jnp.uint64}
 
@@ -38,31 +43,76 @@ def hash_words(key0: ArrayLike, key1: ArrayLike, high: ArrayLike, low: ArrayLike
     return x0, x1
 
 
-def _hash_range(key: jax.Array, shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
-    """Hashes the row-major index of every element of an array of that shape."""
-    low = lax.reshape(lax.iota(jnp.uint32, math.prod(shape)), shape)
-    return hash_words(key[0], key[1], np.uint32(0), low)
+def _stored(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+    """The function as a kernel of its own on CPU, so that its words are hashed once.
+
+    XLA on CPU would fuse the hash into each consumer of the words, and each would compute it again;
+    lax.optimization_barrier does not keep it from that, for it is gone before fusion. A call not to be inlined does.
+    """
+
+    def call(*arguments):
+        with set_xla_metadata(inlineable="false"):
+            return jax.jit(function)(*arguments)
+
+    return call
+
+
+def _hash_index(key: jax.Array, index: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return hash_words(key[0], key[1], np.uint32(0), index)
+
+
+def _hash_pairs(key: jax.Array, index: jax.Array, is_low: jax.Array) -> jax.Array:
+    """The low words of the hashes where `is_low` is 1, the high words where it is 0.
+
+    With both words of a hash side by side XLA on CPU computes it once, but not in the two loops that it makes of a
+    concatenation or a select. Hence the mask.
+    """
+    high, low = _hash_index(key, index)
+    return low ^ ((high ^ low) & (is_low - np.uint32(1)))
 
 
 def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
-    if math.prod(shape) >= LARGEST_INDEX:  # the index needs both words
+    size, dtype = math.prod(shape), UNSIGNED[bit_width]
+    if size >= LARGEST_INDEX:  # the index needs both words
         return threefry_prng_impl.random_bits(key, bit_width, shape)
-    high, low = _hash_range(key, shape)
-    dtype = UNSIGNED[bit_width]
-    if bit_width == 64:
-        return lax.shift_left(high.astype(dtype), jnp.asarray(32, dtype)) | low.astype(dtype)
-    return (high ^ low).astype(dtype)
+
+    def words(key, shape=shape):
+        high, low = _hash_index(key, lax.reshape(lax.iota(jnp.uint32, math.prod(shape)), shape))
+        if bit_width == 64:
+            return lax.shift_left(high.astype(dtype), jnp.asarray(32, dtype)) | low.astype(dtype)
+        return (high ^ low).astype(dtype)
+
+    def padded(key):
+        blocks = _stored(lambda key: words(key, (-(-size // (width * chains)) * width, chains)))(key)
+        return lax.reshape(lax.slice(lax.reshape(blocks, (blocks.size,)), (0,), (size,)), shape)
+
+    # One hash is a chain of dependent operations, and an inner loop that is unrolled overlaps several. Of fewer words
+    # whole vectors. Narrower words overlap by themselves, since more of them fit a vector.
+    for width, chains in ((VECTOR, CHAINS), (VECTOR, 1)):
+        if bit_width >= 32 and -size % (width * chains) <= size // 4:
+            return lax.platform_dependent(key, cpu=padded, default=words)
+    return lax.platform_dependent(key, cpu=_stored(words), default=words)
 
 
 def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    if math.prod(shape) >= LARGEST_INDEX:
+    size = math.prod(shape)
+    if size >= LARGEST_INDEX:
         return threefry_prng_impl.split(key, shape)
-    return jnp.stack(_hash_range(key, shape), axis=len(shape))
+    # The one inner loop over a few keys is unrolled, and so vectorised over lanes; not so two nested ones.
+    dimensions = (2 * size,) if size < SHORT else (size, 2)
+
+    def pairs(key):
+        position = lax.reshape(lax.iota(jnp.uint32, 2 * size), dimensions)
+        return _hash_pairs(key, position >> 1, position & 1)
+
+    return lax.reshape(lax.platform_dependent(key, cpu=_stored(pairs), default=pairs), (*shape, 2))
 
 
 def _fold_in(key: jax.Array, data: int) -> jax.Array:
-    high, low = threefry_prng_impl.seed(jnp.asarray(data, jnp.uint32))
-    return jnp.stack(hash_words(key[0], key[1], high, low))
+    def pair(key, data):
+        return _hash_pairs(key, data, lax.iota(jnp.uint32, 2))
+
+    return lax.platform_dependent(key, jnp.asarray(data, jnp.uint32), cpu=_stored(pair), default=pair)
 
 
 IMPLEMENTATION = define_prng_impl(
@@ -90,6 +140,23 @@ def key(seed: int) -> jax.Array:
     True
     """
     return jax.random.key(seed, impl=IMPLEMENTATION)
+
+
+def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
+    """The key that has these words, as `jax.random.wrap_key_data`; it knows this module's implementation too.
+
+    Args:
+        data: [..., 2] uint32, from `jax.random.key_data`.
+        implementation: the text of `jax.random.key_impl`.
+
+    Returns:
+        [...] key.
+
+    Raises:
+        ValueError: if there is no such implementation.
+    """
+    mine = implementation == str(jax.random.key_impl(key(0)))
+    return jax.random.wrap_key_data(jnp.asarray(data, jnp.uint32), impl=IMPLEMENTATION if mine else implementation)
 
 
 def fast(key: jax.Array) -> jax.Array:

@@ -1,7 +1,10 @@
 """Simulation: one lane as a run, many lanes as a sweep. It knows no algorithm."""
 
+from jaxdp.simulation.checkpoints import log_spaced
+from jaxdp.simulation.loop import simulator
 from jaxdp.simulation.offline import estimation_run
+from jaxdp.simulation.replay import replay
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.sweep import sweep
 
-__all__ = ["Run", "estimation_run", "sweep"]
+__all__ = ["Run", "estimation_run", "log_spaced", "replay", "simulator", "sweep"]

@@ -82,12 +82,13 @@ def check_outputs(runs: Sequence[Run], key: jax.Array, params: Sequence[Any]) ->
     found: list[dict[str, Output]] = []
     for run, point in zip(runs, params, strict=True):
         shapes = jax.eval_shape(run, key, point)
-        if set(shapes) != set(run.dims):
-            raise ValueError(f"dims must name the outputs {sorted(shapes)}, got {sorted(run.dims)}")
+        dims = run.dims(shapes) if callable(run.dims) else run.dims
+        if set(shapes) != set(dims):
+            raise ValueError(f"dims must name the outputs {sorted(shapes)}, got {sorted(dims)}")
         for name, leaf in shapes.items():
-            if len(leaf.shape) != len(run.dims[name]):
-                raise ValueError(f"dims must name {len(leaf.shape)} dimensions for {name}, got {run.dims[name]}")
-        outputs = {name: Output(tuple(run.dims[name]), leaf.shape, leaf.dtype) for name, leaf in shapes.items()}
+            if len(leaf.shape) != len(dims[name]):
+                raise ValueError(f"dims must name {len(leaf.shape)} dimensions for {name}, got {dims[name]}")
+        outputs = {name: Output(tuple(dims[name]), leaf.shape, leaf.dtype) for name, leaf in shapes.items()}
         found.append(outputs)
         if outputs != found[0]:
             raise ValueError(f"outputs must be the same for all static values, got {found[0]} and {outputs}")

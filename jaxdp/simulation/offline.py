@@ -1,9 +1,8 @@
 """Estimators on a problem, as a run that a sweep can take."""
 
 import dataclasses
-import inspect
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -12,6 +11,7 @@ import numpy as np
 
 from jaxdp.learner import Estimator, Guarantee, Problem, scalar_leaf
 from jaxdp.simulation.run import Run
+from jaxdp.simulation.values import check_taken, taken
 
 
 def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run:
@@ -41,33 +41,20 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
     placeholders = dict.fromkeys(problem.known, 1.0)  # pass every check; each sample replaces them
 
-    def check(values: Mapping[str, Any]) -> None:
-        names = {name: parameter for _, params in everyone for name, parameter in _parameters(params).items()}
-        settable = sorted(set(names).difference(problem.known))
-        for name in values:
-            if name in problem.known:
-                raise ValueError(f"values must not have {name}, which the problem makes known, got {values[name]}")
-            if name not in names:
-                raise ValueError(f"values must be among {', '.join(settable)}, got {name}")
-        for who, params in everyone:
-            for name, parameter in _parameters(params).items():
-                if parameter.default is parameter.empty and name not in {*values, *problem.known}:
-                    raise ValueError(f"values must have {name}, which {who} needs, got {', '.join(values) or 'none'}")
-
     def point(estimator: Estimator, values: Mapping[str, Any]) -> Any:
-        params = estimator.params(**_taken(estimator.params, {**values, **placeholders}))
+        params = estimator.params(**taken(estimator.params, {**values, **placeholders}))
         unknown = {name: scalar_leaf(name, np.nan) for name in problem.known if hasattr(params, name)}
         return dataclasses.replace(params, **unknown) if unknown else params
 
     def params(**values: Any) -> dict[str, Any]:
-        check(values)
+        check_taken(values, everyone, problem.known)
         mine = {name: point(estimator, values) for name, estimator in estimators.items()}
-        return {"problem": problem.params(**_taken(problem.params, values)), "estimators": mine}
+        return {"problem": problem.params(**taken(problem.params, values)), "estimators": mine}
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
-        check(values)
+        check_taken(values, everyone, problem.known)
         everything = {**values, **placeholders}
-        return {name: e.guarantee(**_taken(e.params, everything)) for name, e in estimators.items()}
+        return {name: e.guarantee(**taken(e.params, everything)) for name, e in estimators.items()}
 
     def simulate(key: jax.Array, params: dict[str, Any]) -> dict[str, jax.Array]:
         key_data, key_estimators = jax.random.split(key)
@@ -90,14 +77,6 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         dims={name: ("estimator", *dims) for name, dims in problem.dims.items()},
         coords={"estimator": list(estimators), **problem.coords},
     )
-
-
-def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(function).parameters
-
-
-def _taken(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: values[name] for name in _parameters(function) if name in values}
 
 
 def _fold_in_name(key: jax.Array, name: str) -> jax.Array:

@@ -13,11 +13,12 @@ PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy", "optax")
 LARGEST_LISTED = 64  # numbers; larger arrays are recorded by shape and hash
 
 
-def provenance(key, tile_size, num_seeds, static_points, points, params, guarantees) -> dict[str, Any]:
+def provenance(key, devices, tile_size, num_seeds, static_points, points, params, guarantees) -> dict[str, Any]:
     """A JSON-ready record of a sweep.
 
     Args:
         key: root key.
+        devices: where tiles ran.
         tile_size: lanes in a tile.
         num_seeds: seeds for every grid point.
         static_points: one dict of static values for every program.
@@ -30,7 +31,7 @@ def provenance(key, tile_size, num_seeds, static_points, points, params, guarant
     """
     return {
         "versions": {name: _version(name) for name in PACKAGES} | {"python": platform.python_version()},
-        "devices": [f"{device.platform}: {device.device_kind}" for device in jax.devices()],
+        "devices": [f"{device.platform}: {device.device_kind}" for device in devices],
         "x64": bool(jax.config.read("jax_enable_x64")),
         "key": {"impl": str(jax.random.key_impl(key)), "data": np.asarray(jax.random.key_data(key)).tolist()},
         "tile_size": tile_size,

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)  # equal to itself alone, so that jax.jit(run) works
 class Run:
     """A pure function of (key, params), and what a sweep needs to call and to label it.
 
@@ -15,15 +15,18 @@ class Run:
         simulate: (key, params) -> dict of arrays; pure and vmappable.
         params: (**values) -> pytree. On the host: validates one grid point.
         guarantee: (**values) -> dict from algorithm to Guarantee. On the host.
-        dims: names of the dimensions of each output.
+        dims: names of the dimensions of each output; or a function that tells them from the outputs' shapes.
         coords: values along those dimensions, where they have any.
+        by_round: (key, params, num_rounds) -> what happened in each round of one lane, for `replay`; None for a run
+            that has no rounds, or cannot tell them apart.
     """
 
     simulate: Callable[[jax.Array, Any], Mapping[str, jax.Array]]
     params: Callable[..., Any]
     guarantee: Callable[..., Mapping[str, Any]]
-    dims: Mapping[str, tuple[str, ...]]
+    dims: Mapping[str, tuple[str, ...]] | Callable[[Mapping[str, jax.ShapeDtypeStruct]], Mapping[str, tuple[str, ...]]]
     coords: Mapping[str, Any] = field(default_factory=dict)
+    by_round: Callable[[jax.Array, Any, int], Mapping[str, Any]] | None = None
 
     def __call__(self, key: jax.Array, params: Any) -> Mapping[str, jax.Array]:
         """One lane: the outputs for this key and these parameters."""

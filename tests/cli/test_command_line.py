@@ -1,5 +1,6 @@
 """The command line as a user meets it: real processes, real folders."""
 
+import json
 import os
 import subprocess
 import sys
@@ -71,6 +72,15 @@ def test_a_second_run_keeps_the_first(folder, monkeypatch, capsys):
     assert f"out must be a new or empty folder, so that no result is overwritten, got {first}" in printed.err
 
 
+def test_two_cpu_devices_write_the_same_data(tmp_path):
+    for devices in ("1", "2"):
+        result = jaxdp("--cpu-devices", devices, *RANKING, "--out", devices, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+    one, two = (xr.open_zarr(tmp_path / devices / "data.zarr").load() for devices in ("1", "2"))
+    xr.testing.assert_equal(one, two)
+    assert [len(json.loads(data.attrs["provenance"])["devices"]) for data in (one, two)] == [1, 2]
+
+
 def test_own_comparisons(folder, monkeypatch, capsys):
     table = folder / "own.csv"
     table.write_text("winner,loser,weight\nalpha,beta,5\nbeta,gamma,4\ngamma,alpha,1\n")
@@ -104,7 +114,8 @@ def test_own_comparisons(folder, monkeypatch, capsys):
         (["run", "reward-estimation", "--seed", "-1"], "seed must be in [0, 2**32), got -1"),
         (["run", "reward-estimation", "--seed", "4294967296"], "seed must be in [0, 2**32), got 4294967296"),
         (["run", "private-ranking", "--seed", "9" * 20], f"seed must be in [0, 2**32), got {'9' * 20}"),
-        (["list", "--kind", "learner"], "kind must be one of mechanism, estimator, got 'learner'"),
+        (["list", "--kind", "oracle"], "kind must be one of mechanism, learner, estimator, got 'oracle'"),
+        (["--cpu-devices", "0", "list"], "cpu_devices must be a whole number >= 1, got 0"),
     ],
 )
 def test_bad_input_is_told_in_one_line_and_leaves_nothing(arguments, message, tmp_path, monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""Every registered mechanism and estimator keeps the contract; a broken one does not."""
+"""Every registered mechanism, learner and estimator keeps the contract; a broken one does not."""
 
 import jax
 import jax.numpy as jnp
@@ -6,8 +6,8 @@ import pytest
 
 from jaxdp import registry
 from jaxdp.estimation import debiased_rr
-from jaxdp.registry import ESTIMATORS, MECHANISMS
-from jaxdp.testing import check_estimator, check_mechanism
+from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
+from jaxdp.testing import check_estimator, check_learner, check_mechanism
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -27,6 +27,12 @@ def test_estimator(name):
     entry = ESTIMATORS[name]
     features, labels = registry.tiny_data(jax.random.key(1))
     check_estimator(entry.make(), entry.values, features, labels, key=jax.random.key(2))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_learner(name):
+    entry = LEARNERS[name]
+    check_learner(entry.make(), entry.environment(), entry.values, horizon=entry.horizon, key=jax.random.key(3))
 
 
 def _broken(**changes):
@@ -74,10 +80,62 @@ def test_a_broken_estimator_is_caught(broken):
         check_estimator(broken, ESTIMATORS["debiased_rr"].values, features, labels, key=jax.random.key(2))
 
 
+WEIGHTS, COMMIT = (LEARNERS[name].make() for name in ("exponential_weights", "explore_then_commit"))
+
+
+def _keeps_its_noise(key, params, public, context, action, feedback):
+    report = WEIGHTS.privatize(key, params, public, context, action, feedback)
+    return report + jax.random.normal(key, report.shape, report.dtype)
+
+
+def _reuses_the_rounds_key(key, params, public, context, action, feedback):
+    return WEIGHTS.privatize(key, params, public, context, action, feedback) + jax.random.normal(
+        key, (), feedback.dtype
+    )
+
+
+def _branches(key, params, state, report):
+    return WEIGHTS.update(key, params, state, report if params.epsilon > 0 else -report)
+
+
+assert COMMIT.bulk is not None
+BULK = COMMIT.bulk
+assert BULK.blocks is not None
+BLOCKS = BULK.blocks
+
+
+def _cuts_late(keys, params, state, plan, report):
+    state, used = BLOCKS.absorb(keys, params, state, plan, report)
+    return state, jnp.minimum(used + 1, len(keys))
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("exponential_weights", WEIGHTS._replace(privatize=_keeps_its_noise)),
+        ("exponential_weights", WEIGHTS._replace(privatize=_reuses_the_rounds_key)),
+        ("exponential_weights", WEIGHTS._replace(update=_branches)),
+        (
+            "exponential_weights",
+            WEIGHTS._replace(act=lambda key, p, public, context: WEIGHTS.act(key, p, public, None)),
+        ),
+        ("exponential_weights", WEIGHTS._replace(guarantee=lambda **values: WEIGHTS.guarantee(epsilon=1.0))),
+        (
+            "explore_then_commit",
+            COMMIT._replace(bulk=BULK._replace(blocks=BLOCKS._replace(absorb=_cuts_late))),
+        ),
+    ],
+)
+def test_a_broken_learner_is_caught(name, broken):
+    entry = LEARNERS[name]
+    with pytest.raises((AssertionError, jax.errors.KeyReuseError, jax.errors.TracerBoolConversionError)):
+        check_learner(broken, entry.environment(), entry.values, horizon=entry.horizon, key=jax.random.key(3))
+
+
 def test_listing_names_everything_once():
     lines = registry.listing().splitlines()
-    for name in (*MECHANISMS, *ESTIMATORS):
+    for name in (*MECHANISMS, *LEARNERS, *ESTIMATORS):
         assert sum(line.split()[1] == name for line in lines) == 1
     assert len(registry.listing("mechanism").splitlines()) == 1 + len(MECHANISMS)
-    with pytest.raises(ValueError, match="kind must be one of mechanism, estimator, got 'learner'"):
-        registry.listing("learner")
+    with pytest.raises(ValueError, match="kind must be one of mechanism, learner, estimator, got 'estimation'"):
+        registry.listing("estimation")

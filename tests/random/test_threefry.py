@@ -53,10 +53,69 @@ def test_a_million_words_agree():
     np.testing.assert_array_equal(draw(key(42)), draw(builtin(42)))
 
 
+def test_a_million_words_of_many_keys_agree():
+    keys = jax.random.split(builtin(42), 250)
+    draw = jax.jit(jax.vmap(lambda k: jax.random.bits(k, (MILLION // 250,))))
+    np.testing.assert_array_equal(draw(fast(keys)), draw(keys))
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 25, 26, 33, 96, 1001])
+def test_every_way_to_shape_the_hashes_agrees(size):
+    """Sizes on both sides of those at which the words or keys are computed in another arrangement."""
+
+    def draw(k):
+        return jax.random.bits(k, (size,)), jax.random.key_data(jax.random.split(k, size))
+
+    keys = jax.random.split(builtin(5), 3)
+    for ours, theirs in ((key(5), builtin(5)), (fast(keys), keys)):
+        mapped = jax.jit(jax.vmap(draw) if ours.ndim else draw)
+        for words, expected in zip(mapped(ours), mapped(theirs), strict=True):
+            np.testing.assert_array_equal(words, expected)
+
+
+def test_a_loop_that_folds_in_and_splits_agrees():
+    def lane(k):
+        def step(t, words):
+            first, second = jax.random.split(jax.random.fold_in(k, t))
+            return words ^ jax.random.bits(first, (64,), jnp.uint32) ^ jax.random.bits(second, (), jnp.uint32)
+
+        return jax.lax.fori_loop(0, 5, step, jnp.zeros(64, jnp.uint32))
+
+    keys = jax.random.split(builtin(9), 17)
+    run = jax.jit(jax.vmap(lane))
+    np.testing.assert_array_equal(run(fast(keys)), run(keys))
+
+
+def operations(function):
+    analysis = jax.jit(function).lower(key(0)).compile().cost_analysis()
+    assert analysis is not None
+    return analysis["flops"]
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="on CPU the words are stored")
+@pytest.mark.parametrize("size", [5, 4096])
+def test_words_with_two_consumers_are_hashed_once(size):
+    def once(k):
+        return jax.random.uniform(k, (size,))
+
+    def twice(k):
+        uniform = once(k)
+        return uniform * 2, uniform - 1
+
+    assert operations(twice) < 1.3 * operations(once)
+
+
+def test_other_platforms_may_fuse_the_words():
+    trace = jax.jit(lambda k: jax.random.uniform(jax.random.split(jax.random.fold_in(k, 3))[0], (4096,))).trace(key(0))
+    assert "inlineable" in trace.lower(lowering_platforms=("cpu",)).as_text()
+    assert "inlineable" not in trace.lower(lowering_platforms=("cuda",)).as_text()
+
+
 @pytest.mark.skipif(not jax.config.read("jax_enable_x64"), reason="64-bit words need x64")
-def test_64_bit_words_agree():
+@pytest.mark.parametrize("size", [33, 1001])
+def test_64_bit_words_agree(size):
     np.testing.assert_array_equal(
-        jax.random.bits(key(3), (1001,), jnp.uint64), jax.random.bits(builtin(3), (1001,), jnp.uint64)
+        jax.random.bits(key(3), (size,), jnp.uint64), jax.random.bits(builtin(3), (size,), jnp.uint64)
     )
 
 

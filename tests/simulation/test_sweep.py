@@ -179,6 +179,33 @@ def test_provenance():
         assert list(noise.values()) == [pytest.approx(float(expected))]
 
 
+def test_one_compilation_for_each_static_point():
+    """However many chunks, and however many grid points share it."""
+    compiled = []
+
+    def listen(event, duration_secs, **details):
+        if event.endswith("backend_compile_duration"):
+            compiled.append(details)
+
+    def build(num_arms):
+        learner = jaxdp.bandits.explore_then_commit(num_arms=num_arms, explore_rounds=4 * num_arms)
+        return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit(np.linspace(0.2, 0.8, num_arms)), 30)
+
+    def run(chunk_tiles):
+        axes, static_axes = {"epsilon": [1.0, 2.0, math.inf]}, {"num_arms": [2, 3]}
+        key = jax.random.key(0)
+        compiled.clear()
+        sweep(build, axes=axes, static_axes=static_axes, num_seeds=6, key=key, tile_size=4, chunk_tiles=chunk_tiles)
+        return len(compiled)
+
+    run(1)  # what compiles once in a process is compiled now
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        assert [run(chunk_tiles) for chunk_tiles in (1, 2, 5, 100)] == [2, 2, 2, 2]
+    finally:
+        jax.monitoring.clear_event_listeners()
+
+
 def test_one_program_for_all_values_and_one_for_each_static_point():
     """Each run is traced twice whatever the grid: for its outputs' shapes, and to be compiled."""
     for epsilons in [[1.0], [1.0, 0.5, 0.1, math.inf]]:

@@ -1,0 +1,6 @@
+"""Bandits: environments, and one file per algorithm."""
+
+from jaxdp.bandits.environments import bernoulli_bandit, gaussian_bandit
+from jaxdp.bandits.explore_then_commit import explore_then_commit
+
+__all__ = ["bernoulli_bandit", "explore_then_commit", "gaussian_bandit"]

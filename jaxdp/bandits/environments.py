@@ -1,0 +1,123 @@
+"""Stochastic bandits with finitely many arms."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.interface import Interface, Space, arms
+from jaxdp.learner import Environment, EnvironmentBulk
+from jaxdp.random import binomial
+from jaxdp.validation import check_above, check_finite, check_within
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """An instance.
+
+    Attributes:
+        means: [num_arms] float, the arms' mean rewards.
+        gaps: [num_arms] float >= 0, how far each lies below the largest.
+        stddev: [] float, of a Gaussian reward; NaN where there is none.
+    """
+
+    means: np.ndarray
+    gaps: np.ndarray
+    stddev: np.ndarray
+
+
+def bernoulli_bandit(means: ArrayLike) -> Environment:
+    """Rewards of 0 or 1. One uniform a round decides what every arm would pay: arm k pays if it is below means[k].
+
+    Args:
+        means: [num_arms] in [0, 1].
+
+    Returns:
+        An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks and tallies. Outcomes:
+        `pseudo_regret`, the largest mean less the mean of the arm played; `best_arm_plays`, plays of an arm whose gap
+        is zero.
+
+    Raises:
+        ValueError: if means are not a vector of at least two numbers in [0, 1].
+
+    Source: standard.
+    Deviations: in float32 the uniform is a multiple of 2^-23, and so are probabilities, but for tallies.
+    """
+    means = check_within("means", means, 0.0, 1.0)
+    params = _instance(means, np.nan)
+
+    def feedback(key, params: Params, world, action):
+        uniform = jax.random.uniform(key, dtype=params.means.dtype)
+        return world, (uniform < params.means[action]).astype(jnp.int32), _outcome(params, action)
+
+    def tally(key, params: Params, world, counts):
+        return world, binomial(key, counts, params.means), _totals(params, counts)
+
+    return _bandit(feedback, tally, params, Space("integers", (), 0, 1))
+
+
+def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
+    """Rewards N(means[k], stddev^2). One normal variate a round is the noise of every arm.
+
+    Args:
+        means: [num_arms] finite.
+        stddev: of a reward, > 0.
+
+    Returns:
+        An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes as for
+        `bernoulli_bandit`. It has no tallies: a private learner clips each reward, and totals cannot tell what was
+        clipped.
+
+    Raises:
+        ValueError: if means are not a vector of at least two finite numbers, or stddev is not finite and > 0.
+
+    Source: standard.  Deviations: none.
+    """
+    means = check_finite("means", means)
+    check_above("stddev", stddev, 0.0)
+    check_finite("stddev", stddev)
+    params = _instance(means, stddev)
+
+    def feedback(key, params: Params, world, action):
+        noise = params.stddev * jax.random.normal(key, dtype=params.means.dtype)
+        # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
+        return world, params.means[action] + jax.lax.optimization_barrier(noise), _outcome(params, action)
+
+    return _bandit(feedback, None, params, Space("numbers"))
+
+
+def _instance(means: np.ndarray, stddev: float) -> Params:
+    if means.ndim != 1 or len(means) < 2:
+        raise ValueError(f"means must be a vector of at least two arms, got shape {means.shape}")
+    dtype = jax.dtypes.canonicalize_dtype(float)
+    exact = means.astype(np.float64)
+    return Params(means=exact.astype(dtype), gaps=(exact.max() - exact).astype(dtype), stddev=np.asarray(stddev, dtype))
+
+
+def _outcome(params: Params, action: jax.Array) -> dict[str, jax.Array]:
+    gap = params.gaps[action]
+    return {"pseudo_regret": gap, "best_arm_plays": gap == 0}
+
+
+def _totals(params: Params, counts: jax.Array) -> dict[str, jax.Array]:
+    regret = jnp.sum(counts.astype(params.gaps.dtype) * params.gaps)
+    return {"pseudo_regret": regret, "best_arm_plays": jnp.sum(jnp.where(params.gaps == 0, counts, 0))}
+
+
+def _bandit(feedback, tally, params: Params, rewards: Space) -> Environment:
+    """An environment without a memory: its world is empty, and a block is its rounds side by side."""
+
+    def block(keys, params: Params, world, actions):
+        return jax.vmap(lambda key, action: feedback(key, params, world, action))(keys, actions)
+
+    return Environment(
+        params=lambda: params,  # one object: held once, however many grid points
+        init=lambda key, params: (),
+        context=None,
+        feedback=feedback,
+        bulk=EnvironmentBulk(block=block, tally=tally),
+        interface=Interface(arms(len(params.means)), rewards),
+    )

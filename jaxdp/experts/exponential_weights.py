@@ -1,0 +1,120 @@
+"""Exponential weights (Hedge) on loss vectors that each user noises."""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import compensated
+from jaxdp.interface import Interface, Space, arms
+from jaxdp.learner import Guarantee, Learner, Scalar, State, only, scalar_leaf, validated
+from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up
+from jaxdp.random import weighted_index
+from jaxdp.validation import check_above, check_choice, check_count, check_epsilon, check_finite
+
+NOISES = ("laplace", "gaussian")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
+        noise_stddev: [] float >= 0, of Gaussian noise; zero for Laplace noise, which epsilon alone decides.
+        learning_rate: [] float > 0.
+    """
+
+    epsilon: Scalar
+    noise_stddev: Scalar
+    learning_rate: Scalar
+
+
+def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace") -> Learner:
+    """Plays expert i with probability proportional to exp(-learning_rate * total reported loss of i).
+
+    Values: `epsilon`, the privacy budget, > 0; with Gaussian noise `delta`, in (0, 1); `learning_rate`, > 0 and finite,
+    by default sqrt(ln N / (T (1/8 + s^2 / 2))), where s is the standard deviation of one entry's noise.
+
+    Args:
+        num_experts: number of experts N, >= 2.
+        horizon: rounds T, >= 1.
+        noise: "laplace", of scale N / epsilon; or "gaussian", analytically calibrated to L2 sensitivity sqrt(N).
+
+    Returns:
+        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
+
+    Raises:
+        ValueError: if num_experts < 2, horizon < 1 or noise has another name.
+
+    Privacy: epsilon-DP (Laplace) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one round's loss vector;
+        adjacency: replace one. Every entry may change by 1, so the vector has L1 sensitivity N and L2 sensitivity
+        sqrt(N). `privatize` clips each entry to [0, 1] and adds the noise on the user's side; everything else is
+        post-processing. Private leaves: none. Released: all reports.
+    Source: Freund & Schapire (1997), Hedge; noise by Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018),
+        Theorem 8. The default rate minimises ln N / rate + rate T (1/8 + s^2 / 2), a bound on the expected regret: the
+        logarithm of the mean of exp(-rate * noise) is rate^2 s^2 / 2 for Gaussian noise; for Laplace noise it exceeds
+        that by at most 15% while rate * s <= 0.7, which holds from T = 4 ln N on.
+    Deviations: reports' totals are compensated sums: plain float32 would stall.
+    """
+    action = arms(num_experts)
+    check_count("horizon", horizon)
+    is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
+
+    def params(*, epsilon: float, delta: float = 0.0, learning_rate: float | None = None) -> Params:
+        check_epsilon(epsilon)
+        stddev = analytic_gaussian(epsilon, delta, math.sqrt(num_experts)) if is_gaussian else 0.0
+        spread = stddev if is_gaussian else math.sqrt(2) * num_experts / epsilon
+        if learning_rate is None:
+            learning_rate = math.sqrt(math.log(num_experts) / (horizon * (1 / 8 + spread**2 / 2)))
+        check_finite("learning_rate", check_above("learning_rate", learning_rate, 0.0))
+        return Params(
+            epsilon=scalar_leaf("epsilon", epsilon),
+            noise_stddev=round_up(stddev, jax.dtypes.canonicalize_dtype(float)),
+            learning_rate=scalar_leaf("learning_rate", learning_rate),
+        )
+
+    def guarantee(*, epsilon: float, delta: float = 0.0, learning_rate: float | None = None) -> Guarantee:
+        del learning_rate
+        return Guarantee(
+            epsilon=epsilon,
+            delta=delta,
+            trust_model="local",
+            privacy_unit="one round's loss vector",
+            argument=f"each report is one release of the {noise} mechanism",
+        )
+
+    def init(key, params: Params) -> State:
+        del key
+        return State(private=(), public=compensated.zero(jnp.zeros(num_experts, jnp.result_type(float))))
+
+    def act(key, params: Params, public: compensated.Sum, context: None) -> jax.Array:
+        del context
+        # Differences first: totals are large, and their excess matters for what is between them.
+        behind = (public.total - public.total.min()) - public.excess
+        return weighted_index(key, jnp.exp(-params.learning_rate * behind))
+
+    def privatize(key, params: Params, public: compensated.Sum, context: None, action, feedback) -> jax.Array:
+        del public, context, action
+        losses = jnp.clip(feedback, 0, 1)
+        if is_gaussian:
+            return gaussian(key, losses, jnp.asarray(params.noise_stddev))
+        return laplace(key, losses, params.epsilon, l1_sensitivity=float(num_experts))
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key, params
+        return State((), compensated.add(state.public, report))
+
+    values = only(params, ("epsilon", "delta", "learning_rate") if is_gaussian else ("epsilon", "learning_rate"))
+    return Learner(
+        params=values,
+        guarantee=validated(values, guarantee),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        horizon=horizon,
+        interface=Interface(action, Space("numbers", (num_experts,), 0, 1)),
+    )

@@ -1,0 +1,56 @@
+"""One index, with given odds."""
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxdp.random.threefry import fast
+
+COLUMNS = 16  # about the square root of the usual number of weights, and as many as a vector unit adds at once
+
+
+def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
+    """Draws index i with probability weights[i] / sum(weights), from one uniform variate.
+
+    `jax.random.categorical` needs a variate for every weight. Here the weights are a matrix of 16 columns: first its
+    column is drawn, then the row, which is several times faster on CPU than a cumulative sum.
+
+    >>> import jax, jax.numpy as jnp
+    >>> int(weighted_index(jax.random.key(0), jnp.array([0.0, 0.0, 3.0, 0.0], jnp.float32)))
+    2
+
+    Args:
+        key: [] typed PRNG key.
+        weights: [n] float32 or float64 >= 0, finite, not all zero; may be traced.
+
+    Returns:
+        [] int32 in [0, n): never one of weight zero, as long as weights are as above; else meaningless.
+
+    Raises:
+        ValueError: if weights are not a vector of at least one float.
+
+    Source: inversion, Devroye (1986), chapter III.2.
+    Deviations: probabilities are multiples of 2^-23 in float32 (2^-52 in float64), up to the rounding of sums.
+    """
+    weights = jnp.asarray(weights)
+    if weights.ndim != 1 or len(weights) == 0 or not jnp.issubdtype(weights.dtype, jnp.floating):
+        raise ValueError(f"weights must be a vector of floats, got {weights.dtype} of shape {weights.shape}")
+    rows = -(-len(weights) // COLUMNS)
+    matrix = jnp.pad(weights, (0, rows * COLUMNS - len(weights))).reshape(rows, COLUMNS)
+    sums = matrix.sum(0)
+    last = list(sums)
+    for index in range(1, COLUMNS):
+        last[index] = last[index - 1] + sums[index]  # written out: a loop of tiny steps would cost more
+    threshold = jax.random.uniform(fast(key), dtype=weights.dtype) * last[-1]
+    passed = [threshold >= bound for bound in last[:-1]]
+    column = sum(bound.astype(jnp.int32) for bound in passed)
+    so_far = sum(jnp.where(bound, value, 0) for bound, value in zip(passed, sums[:-1], strict=True))
+    candidates = matrix[:, column]
+    row, found = jnp.int32(0), jnp.asarray(False)
+    for index in range(rows):
+        so_far = so_far + candidates[index]
+        found = found | (threshold < so_far)
+        row = row + (~found).astype(jnp.int32)
+    # Rounding can leave the column's own sum a little below the one drawn from.
+    row = jnp.where(found, row, jnp.argmax(candidates).astype(jnp.int32))
+    return row * COLUMNS + column

@@ -1,0 +1,77 @@
+"""The rounds at which a simulation is looked at."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from jaxdp.validation import check_count
+
+LARGEST_HORIZON = 2**31 - 1  # int32 counts
+
+
+@dataclass(frozen=True)
+class LogSpaced:
+    """A number of checkpoints that are evenly spaced in log round, up to the horizon."""
+
+    count: int
+
+
+def log_spaced(count: int) -> LogSpaced:
+    """Asks for checkpoints from round 1 to the horizon, evenly spaced in their logarithm.
+
+    Args:
+        count: how many; fewer where they coincide.
+
+    Raises:
+        ValueError: if count < 1.
+    """
+    return LogSpaced(check_count("count", count))
+
+
+def check_horizon(horizon: int) -> int:
+    """Returns the horizon, if int32 (int64 under x64) can count its rounds.
+
+    Raises:
+        ValueError: if it is not a whole number >= 1, or needs x64.
+    """
+    check_count("horizon", horizon)
+    if horizon > LARGEST_HORIZON and not jax.config.read("jax_enable_x64"):
+        raise ValueError(
+            f"horizon must be <= {LARGEST_HORIZON} without 64-bit integers, got {horizon}; "
+            "set JAX_ENABLE_X64=1 or jax.config.update('jax_enable_x64', True) before anything else"
+        )
+    return int(horizon)
+
+
+def resolve(checkpoints: int | Sequence[int] | LogSpaced | None, horizon: int) -> list[int]:
+    """The rounds after which a simulation is looked at.
+
+    Args:
+        checkpoints: how many, evenly spaced; or which, increasing; or `log_spaced(n)`; None is the horizon alone.
+        horizon: rounds in all, >= 1.
+
+    Returns:
+        Increasing whole numbers in [1, horizon].
+
+    Raises:
+        ValueError: if they are not increasing, or not within [1, horizon].
+    """
+    if checkpoints is None:
+        return [horizon]
+    if isinstance(checkpoints, LogSpaced):
+        spaced = np.geomspace(1, horizon, checkpoints.count) if checkpoints.count > 1 else np.asarray([horizon])
+        return sorted({min(round(float(value)), horizon) for value in spaced} | {horizon})
+    if not isinstance(checkpoints, Iterable) or np.ndim(checkpoints) == 0:
+        count = min(check_count("checkpoints", checkpoints), horizon)  # pyright: ignore[reportArgumentType]
+        return [horizon * (index + 1) // count for index in range(count)]
+    rounds = checkpoints.tolist() if isinstance(checkpoints, np.ndarray | jax.Array) else list(checkpoints)
+    for value in rounds:
+        check_count("checkpoints", value)
+    if not rounds or any(later <= earlier for earlier, later in itertools.pairwise(rounds)):
+        raise ValueError(f"checkpoints must be increasing, got {rounds}")
+    if rounds[-1] > horizon:
+        raise ValueError(f"checkpoints must be within the horizon {horizon}, got {rounds[-1]}")
+    return [int(value) for value in rounds]

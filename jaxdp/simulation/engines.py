@@ -1,0 +1,144 @@
+"""How a simulation goes on from one look to the next: round by round, in blocks, or by counts."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.learner import Environment, Learner
+from jaxdp.simulation import outcomes
+from jaxdp.simulation.rounds import Events, Play, Roots, interact, round_keys
+from jaxdp.validation import check_choice
+
+ENGINES = ("rounds", "blocks", "counts")
+Advance = Callable[
+    [Roots, Any, Play, jax.Array], Play
+]  # (roots, params, play, stop): at least a round, to stop at most
+
+
+def choose_engine(learner: Learner, environment: Environment, engine: str) -> str:
+    """The engine that is meant.
+
+    Args:
+        learner: who plays.
+        environment: what it plays against.
+        engine: one of ENGINES; or "auto", which is blocks where both sides have them, as they give the same results as
+            rounds, and else rounds.
+
+    Raises:
+        ValueError: if the engine is unknown, or the learner or the environment lacks it.
+    """
+    check_choice("engine", engine, (*ENGINES, "auto"))
+    mine, theirs = learner.bulk, environment.bulk
+    missing = {
+        "rounds": [],
+        "blocks": [
+            *([] if mine and mine.blocks else ["the learner's bulk.blocks"]),
+            *([] if theirs and theirs.block else ["the environment's bulk.block"]),
+            *(["a problem without contexts"] if environment.context else []),
+        ],
+        "counts": [
+            *([] if mine and mine.counts else ["the learner's bulk.counts"]),
+            *([] if theirs and theirs.tally else ["the environment's bulk.tally"]),
+            *(["a problem without contexts"] if environment.context else []),
+        ],
+    }
+    if engine == "auto":
+        return "rounds" if missing["blocks"] else "blocks"
+    if missing[engine]:
+        raise ValueError(
+            f"engine must be one that both sides have, got {engine!r} without {', '.join(missing[engine])}"
+        )
+    return engine
+
+
+def play_round(
+    learner: Learner, environment: Environment, horizon: int, roots: Roots, params: Any, play: Play
+) -> tuple[Play, Events]:
+    """One round, and what happened in it."""
+    keys = round_keys(roots, play.round, horizon)
+    state, world, events = interact(learner, environment, keys, params, play.state, play.world)
+    after = Play(
+        round=play.round + 1,
+        state=state,
+        world=world,
+        outcomes=outcomes.add(play.outcomes, events.outcome),
+        action=None if play.action is None else events.action,
+        stopped=None if learner.done is None else learner.done(params["learner"], state.public),
+    )
+    return after, events
+
+
+def by_rounds(learner: Learner, environment: Environment, horizon: int) -> Advance:
+    """Round by round."""
+
+    def advance(roots: Roots, params: Any, play: Play, stop: jax.Array) -> Play:
+        del stop
+        return play_round(learner, environment, horizon, roots, params, play)[0]
+
+    return advance
+
+
+def by_blocks(learner: Learner, environment: Environment, horizon: int) -> Advance:
+    """A block of rounds at a time, with the keys, and so the results, of the run round by round."""
+    assert learner.bulk is not None
+    assert learner.bulk.blocks is not None
+    assert environment.bulk is not None
+    assert environment.bulk.block is not None
+    blocks, answer = learner.bulk.blocks, environment.bulk.block
+
+    def advance(roots: Roots, params: Any, play: Play, stop: jax.Array) -> Play:
+        mine, theirs, public = params["learner"], params["environment"], play.state.public
+        rounds = play.round + jnp.arange(blocks.length, dtype=play.round.dtype)
+        keys = jax.vmap(lambda round_: round_keys(roots, round_, horizon))(rounds)
+        limit = jnp.minimum(stop - play.round, blocks.length)
+        plan = blocks.plan(keys.act, mine, public, limit)
+        worlds, feedback, outcome = answer(keys.feedback, theirs, play.world, plan.actions)
+        report = blocks.privatize(keys.user, mine, public, plan, feedback)
+        state, used = blocks.absorb(keys.update, mine, play.state, plan, report)
+        used = used.astype(play.round.dtype)
+        return Play(
+            round=play.round + used,
+            state=state,
+            world=jax.tree.map(lambda leaf: leaf[used - 1], worlds),
+            outcomes=outcomes.add_block(play.outcomes, outcome, used),
+            action=None if play.action is None else jax.tree.map(lambda leaf: leaf[used - 1], plan.actions),
+            stopped=None if learner.done is None else learner.done(mine, state.public),
+        )
+
+    return advance
+
+
+def by_counts(learner: Learner, environment: Environment, horizon: int) -> Advance:
+    """All rounds that the learner plans at a time, as totals: equal in distribution."""
+    assert learner.bulk is not None
+    assert learner.bulk.counts is not None
+    assert environment.bulk is not None
+    assert environment.bulk.tally is not None
+    counts, tally = learner.bulk.counts, environment.bulk.tally
+
+    def advance(roots: Roots, params: Any, play: Play, stop: jax.Array) -> Play:
+        mine, theirs, public = params["learner"], params["environment"], play.state.public
+        keys = round_keys(roots, play.round, horizon)
+        plan = counts.plan(keys.act, mine, public, stop - play.round)
+        world, totals, outcome = tally(keys.feedback, theirs, play.world, plan.counts)
+        report = counts.privatize(keys.user, mine, public, plan, totals)
+        state = counts.absorb(keys.update, mine, play.state, plan, report)
+        return Play(
+            round=play.round + plan.counts.sum(dtype=play.round.dtype),
+            state=state,
+            world=world,
+            outcomes=outcomes.add(play.outcomes, outcome),
+            action=None,
+            stopped=None if learner.done is None else learner.done(mine, state.public),
+        )
+
+    return advance
+
+
+MAKERS: dict[str, Callable[[Learner, Environment, int], Advance]] = {
+    "rounds": by_rounds,
+    "blocks": by_blocks,
+    "counts": by_counts,
+}

@@ -1,0 +1,182 @@
+"""The one loop over rounds: an online learner against an environment."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.interface import check_interfaces
+from jaxdp.learner import Environment, Guarantee, Learner
+from jaxdp.simulation import outcomes
+from jaxdp.simulation.checkpoints import LogSpaced, check_horizon, resolve
+from jaxdp.simulation.engines import MAKERS, choose_engine, play_round
+from jaxdp.simulation.fit import check_round
+from jaxdp.simulation.rounds import Play, Roots, interact, round_keys
+from jaxdp.simulation.run import Run
+from jaxdp.simulation.values import check_taken, parameters, taken
+
+Record = Callable[[Any, Any], jax.Array]  # (public, action) -> array
+STOPPING = ("rounds", "censored")
+
+
+def simulator(
+    learner: Learner,
+    environment: Environment,
+    horizon: int,
+    *,
+    checkpoints: int | Sequence[int] | LogSpaced | None = None,
+    record: Mapping[str, Record] | None = None,
+    engine: str = "auto",
+) -> Run:
+    """A run of the learner against the environment, for a sweep or to be called directly.
+
+    Round t (from 0) uses fold_in(key_env, t) and fold_in(key_learner, t): the environment does not see the learner's
+    key, so every learner and every epsilon meets the same world, and results do not depend on the checkpoints. Compile
+    time and memory do not depend on the horizon.
+
+    Engines: "rounds" plays round by round. "blocks" plays many rounds at once where the learner plans them, with the
+    same results bit for bit. "counts" draws totals of the rounds that the learner plans, the same in distribution; its
+    worlds are not the same for every epsilon, and depend on the checkpoints. "auto" is blocks where both sides have
+    them, and else rounds.
+
+    Args:
+        learner: the algorithm.
+        environment: what it plays against.
+        horizon: rounds, in [1, 2^31 - 1], or beyond under x64.
+        checkpoints: after which rounds to look: how many, evenly spaced; or increasing round numbers; or
+            `log_spaced(n)`; None is the horizon alone.
+        record: functions (public, action) -> array that are read at the checkpoints, by name. By counts the action is
+            None.
+        engine: "rounds", "blocks", "counts" or "auto".
+
+    Returns:
+        A run whose outputs have the dimension `round` (the checkpoints): every outcome summed over rounds, every metric
+        of the environment's `summary`, every record. For a learner with a stopping time also `rounds` ([] integer), the
+        rounds played, and `censored` ([] bool), that it did not stop within the horizon; sums stay as they are from the
+        stop on. `params` and `guarantee` take the learner's and the environment's values together.
+
+    Raises:
+        ValueError: if the horizon is out of range or not the learner's own; if checkpoints are not increasing within
+            it; if names of parameters clash; if learner and environment declare other interfaces; if one of them lacks
+            the engine. From the run itself, before anything is compiled: if shapes do not fit or outputs clash.
+    """
+    horizon = check_horizon(horizon)
+    if learner.horizon is not None and learner.horizon != horizon:
+        raise ValueError(f"horizon must be the learner's own {learner.horizon}, got {horizon}")
+    if environment.horizon is not None and horizon > environment.horizon:
+        raise ValueError(f"horizon must be <= the environment's {environment.horizon}, got {horizon}")
+    looks = resolve(checkpoints, horizon)
+    check_interfaces(learner.interface, environment.interface)
+    engine = choose_engine(learner, environment, engine)
+    advance = MAKERS[engine](learner, environment, horizon)
+    recorded = dict(record or {})
+    takers = [("the learner", learner.params), ("the environment", environment.params)]
+    clash = set(parameters(learner.params)) & set(parameters(environment.params))
+    if clash:
+        raise ValueError(
+            f"names of learner's and environment's values must differ, got {', '.join(sorted(clash))} in both"
+        )
+
+    def params(**values: Any) -> dict[str, Any]:
+        check_taken(values, takers)
+        return {
+            "learner": learner.params(**taken(learner.params, values)),
+            "environment": environment.params(**taken(environment.params, values)),
+        }
+
+    def guarantee(**values: Any) -> dict[str, Guarantee]:
+        check_taken(values, takers)
+        return {"learner": learner.guarantee(**taken(learner.params, values))}
+
+    def start(key: jax.Array, params: Any) -> tuple[Roots, Play]:
+        key_init, key_env, key_learner = jax.random.split(key, 3)
+        key_state, key_world = jax.random.split(key_init)
+        state = learner.init(key_state, params["learner"])
+        world = environment.init(key_world, params["environment"])
+        roots = Roots(key_env, key_learner)
+        keys = jax.eval_shape(lambda: round_keys(roots, jnp.zeros((), jnp.result_type(int)), horizon))
+        check_round(learner, environment, keys, params, state, world)
+        _, _, events = jax.eval_shape(
+            lambda k, p, s, w: interact(learner, environment, k, p, s, w), keys, params, state, world
+        )
+        action = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), events.action)
+        return roots, Play(
+            round=jnp.zeros((), jnp.result_type(int)),
+            state=state,
+            world=world,
+            outcomes=outcomes.empty(events.outcome),
+            action=action if recorded and engine != "counts" else None,
+            stopped=None if learner.done is None else jnp.asarray(False),
+        )
+
+    def look(params: Any, play: Play) -> dict[str, jax.Array]:
+        hindsight = environment.summary(params["environment"], play.world) if environment.summary else {}
+        records = {name: function(play.state.public, play.action) for name, function in recorded.items()}
+        seen: dict[str, jax.Array] = {}
+        for group in (outcomes.totals(play.outcomes), hindsight, records):
+            twice = set(group) & {*seen, *STOPPING}
+            if twice:
+                raise ValueError(
+                    f"names of outcomes, summaries and records must differ, got {', '.join(sorted(twice))} twice"
+                )
+            seen |= group
+        return seen
+
+    def simulate(key: jax.Array, params: Any) -> dict[str, jax.Array]:
+        params = jax.tree.map(jnp.asarray, params)  # NumPy arrays do not take traced indices
+        roots, play = start(key, params)
+
+        def until(stop: jax.Array, play: Play) -> Play:
+            def body(play: Play) -> Play:
+                return advance(roots, params, play, stop)
+
+            def more(play: Play) -> jax.Array:
+                return (play.round < stop) if play.stopped is None else (play.round < stop) & ~play.stopped
+
+            if engine == "rounds" and learner.done is None:  # as many steps for every lane: no masks
+                return jax.lax.fori_loop(play.round, stop, lambda _, play: body(play), play)
+            return jax.lax.while_loop(more, body, play)
+
+        def segment(play: Play, stop: jax.Array) -> tuple[Play, dict[str, jax.Array]]:
+            play = until(stop, play)
+            return play, look(params, play)
+
+        play, seen = jax.lax.scan(segment, play, jnp.asarray(looks, play.round.dtype))
+        if looks[-1] < horizon and learner.done is not None:
+            play = until(jnp.asarray(horizon, play.round.dtype), play)
+        if play.stopped is not None:
+            seen |= dict(zip(STOPPING, (play.round, ~play.stopped), strict=True))
+        return seen
+
+    def by_round(key: jax.Array, params: Any, num_rounds: int) -> dict[str, Any]:
+        params = jax.tree.map(jnp.asarray, params)
+        roots, play = start(key, params)
+
+        def step(play: Play, _: None) -> tuple[Play, dict[str, Any]]:
+            after, events = play_round(learner, environment, horizon, roots, params, play)
+            events = events._replace(outcome={})  # in the sums
+            return after, {
+                "events": {**events._asdict(), "public": after.state.public},
+                "stopped": after.stopped,
+                "sums": look(params, after),
+            }
+
+        return jax.lax.scan(step, play, length=num_rounds)[1]
+
+    def dims(outputs: Mapping[str, jax.ShapeDtypeStruct]) -> dict[str, tuple[str, ...]]:
+        def own(name: str, size: int) -> tuple[str, ...]:
+            return environment.dims.get(name) or tuple(f"{name}_{axis}" for axis in range(size))
+
+        return {
+            name: () if name in STOPPING else ("round", *own(name, leaf.ndim - 1)) for name, leaf in outputs.items()
+        }
+
+    return Run(
+        simulate=simulate,
+        params=params,
+        guarantee=guarantee,
+        dims=dims,
+        coords={"round": looks},
+        by_round=None if engine == "counts" else by_round,
+    )

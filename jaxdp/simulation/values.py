@@ -1,0 +1,40 @@
+"""Named values of a grid point, handed to the functions that take them."""
+
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+Taker = tuple[str, Callable[..., Any]]  # who it is, for errors, and the function
+
+
+def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """A function's parameters by name."""
+    return inspect.signature(function).parameters
+
+
+def taken(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the values that the function takes."""
+    return {name: values[name] for name in parameters(function) if name in values}
+
+
+def check_taken(values: Mapping[str, Any], takers: Sequence[Taker], known: Collection[str] = ()) -> None:
+    """Checks that every value is taken by someone, and every required one is there.
+
+    Args:
+        values: by name.
+        takers: who takes values.
+        known: names that come from elsewhere, and may not be given.
+
+    Raises:
+        ValueError: if not.
+    """
+    names = {name for _, function in takers for name in parameters(function)}
+    for name in values:
+        if name in known:
+            raise ValueError(f"values must not have {name}, which the problem makes known, got {values[name]}")
+        if name not in names:
+            raise ValueError(f"values must be among {', '.join(sorted(names.difference(known)))}, got {name}")
+    for who, function in takers:
+        for name, parameter in parameters(function).items():
+            if parameter.default is parameter.empty and name not in {*values, *known}:
+                raise ValueError(f"values must have {name}, which {who} needs, got {', '.join(values) or 'none'}")

@@ -1,0 +1,106 @@
+"""Bandits: rewards have their distributions, tallies those of sums, and bad instances are refused."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.bandits import bernoulli_bandit, gaussian_bandit
+
+KEY = jax.random.key(31)
+ROUNDS = 20_000
+MEANS = np.array([0.0, 0.3, 0.75, 1.0])
+
+
+def play(environment, arm, rounds=ROUNDS):
+    params = jax.tree.map(jnp.asarray, environment.params())
+    keys = jax.random.split(KEY, rounds)
+    _, rewards, outcomes = environment.bulk.block(keys, params, (), jnp.full(rounds, arm, jnp.int32))
+    return np.asarray(rewards), jax.device_get(outcomes)
+
+
+def check_mean(rewards, mean, stddev):
+    assert abs(rewards.mean() - mean) <= 5 * stddev / math.sqrt(len(rewards))
+
+
+@pytest.mark.parametrize("arm", range(4))
+def test_bernoulli_rewards(arm):
+    rewards, outcomes = play(bernoulli_bandit(MEANS), arm)
+    assert rewards.dtype == np.int32
+    assert set(rewards.tolist()) <= {0, 1}
+    stddev = math.sqrt(MEANS[arm] * (1 - MEANS[arm]))
+    check_mean(rewards, MEANS[arm], stddev)
+    with pytest.raises(AssertionError):
+        check_mean(rewards, MEANS[arm] + 0.03, stddev)
+    np.testing.assert_allclose(outcomes["pseudo_regret"], 1 - MEANS[arm], rtol=1e-6)
+    assert (outcomes["best_arm_plays"] == (arm == 3)).all()
+
+
+def test_every_arm_sees_the_same_world():
+    """One uniform decides for all: an arm with a larger mean pays whenever another one does."""
+    rewards = [play(bernoulli_bandit(MEANS), arm, 500)[0] for arm in range(4)]
+    assert all((first <= second).all() for first, second in itertools.pairwise(rewards))
+
+
+@pytest.mark.parametrize("stddev", [0.1, 2.0])
+def test_gaussian_rewards(stddev):
+    means = [-1.0, 0.5]
+    noise = [play(gaussian_bandit(means, stddev=stddev), arm)[0] - means[arm] for arm in range(2)]
+    np.testing.assert_allclose(noise[0], noise[1], atol=1e-6)
+    check_mean(noise[0], 0.0, stddev)
+    error = stddev / math.sqrt(2 * ROUNDS)
+    assert abs(noise[0].std() - stddev) < 5 * error
+    assert abs(0.8 * noise[0].std() - stddev) > 5 * error  # planted
+
+
+def test_tallies_are_sums():
+    environment = bernoulli_bandit(MEANS)
+    assert environment.bulk is not None
+    assert environment.bulk.tally is not None
+    tally, params = environment.bulk.tally, jax.tree.map(jnp.asarray, environment.params())
+    counts = jnp.asarray([5, 1000, 40, 7])
+    draw = jax.jit(jax.vmap(lambda key: tally(key, params, (), counts)[1:]))
+    totals, outcomes = jax.device_get(draw(jax.random.split(KEY, 4000)))
+    assert (totals[:, 0] == 0).all()
+    assert (totals[:, 3] == 7).all()
+    for arm in (1, 2):
+        check_mean(
+            totals[:, arm], int(counts[arm]) * MEANS[arm], math.sqrt(int(counts[arm]) * MEANS[arm] * (1 - MEANS[arm]))
+        )
+    np.testing.assert_allclose(outcomes["pseudo_regret"], 5 * 1.0 + 1000 * 0.7 + 40 * 0.25, rtol=1e-6)
+    assert (outcomes["best_arm_plays"] == 7).all()
+
+
+def test_several_best_arms():
+    _, outcomes = play(bernoulli_bandit([0.5, 0.2, 0.5]), 2, 3)
+    assert outcomes["best_arm_plays"].all()
+    assert not outcomes["pseudo_regret"].any()
+
+
+@pytest.mark.parametrize(
+    ("means", "message"),
+    [
+        ([0.1, 1.1], r"means must be in \[0, 1\], got 1.1 at index \(1,\)"),
+        ([-0.1, 0.5], r"means must be in \[0, 1\], got -0.1 at index \(0,\)"),
+        ([0.1, math.nan], r"means must be finite, got nan at index \(1,\)"),
+        ([0.1], r"means must be a vector of at least two arms, got shape \(1,\)"),
+        ([[0.1, 0.2]], r"means must be a vector of at least two arms, got shape \(1, 2\)"),
+        (0.5, r"means must be a vector of at least two arms, got shape \(\)"),
+        (["a", "b"], "means must be numbers, got dtype"),
+    ],
+)
+def test_bad_means(means, message):
+    with pytest.raises(ValueError, match=message):
+        bernoulli_bandit(means)
+    if "in \\[0" not in message:
+        with pytest.raises(ValueError, match=message):
+            gaussian_bandit(means)
+
+
+@pytest.mark.parametrize("stddev", [0.0, -1.0, math.nan, math.inf])
+def test_bad_stddev(stddev):
+    with pytest.raises(ValueError, match=f"stddev must be .*, got {stddev}"):
+        gaussian_bandit([0.1, 0.2], stddev=stddev)

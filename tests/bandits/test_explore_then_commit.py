@@ -1,0 +1,168 @@
+"""Explore-then-commit: its noise, its commitment, clipping, errors, and an independent NumPy version."""
+
+import functools
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp import compensated
+from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
+from jaxdp.learner import State
+from tests.golden.make_bandit_reference import COMMIT, EPSILONS, LANES, PATH, make
+
+KEY = jax.random.key(21)
+DRAWS = 20_000
+REFERENCE = json.loads(PATH.read_text())
+
+
+# ---- the release -----------------------------------------------------------------------------------------------------
+def second_arm_share(learner, totals, **values):
+    """How often the second arm is committed to, from these totals, when exploration ends with a reward of 0 or low."""
+    params = jax.tree.map(jnp.asarray, learner.params(**values))
+    state = learner.init(KEY, params)
+    state = State(
+        state.private._replace(totals=totals), state.public._replace(round=jnp.zeros_like(state.public.round) + 9)
+    )
+    reward = jnp.int32(0) if totals_are_integers(totals) else params.low
+    commit = jax.vmap(lambda key: learner.update(key, params, state, (jnp.int32(1), reward)).public.best_arm)
+    return float(jnp.mean(commit(jax.random.split(KEY, DRAWS)) == 1, dtype=jnp.float32))
+
+
+def totals_are_integers(totals):
+    return isinstance(totals, jax.Array)
+
+
+def check_release(learner, totals, scale, lead, **values):
+    """P(noise of the second arm exceeds the first's by more than the lead), two Laplace variates of this scale."""
+    exact = math.exp(-lead / scale) * (0.5 + lead / (4 * scale))
+    error = math.sqrt(exact * (1 - exact) / DRAWS)
+    assert abs(second_arm_share(learner, totals, **values) - exact) < 5 * error
+
+
+@pytest.mark.parametrize("rewards", ["binary", "bounded"])
+def test_noise_of_the_release(rewards):
+    learner = explore_then_commit(num_arms=2, explore_rounds=10, rewards=rewards)
+    if rewards == "binary":
+        totals, width, bounds = jnp.asarray([3, 0]), 1.0, {}
+    else:
+        totals, width, bounds = (
+            compensated.zero(jnp.zeros(2))._replace(total=jnp.asarray([3.0, 0.0])),
+            3.0,
+            {"low": -1.0, "high": 2.0},
+        )
+    check_release(learner, totals, width / 0.5, 3.0, epsilon=0.5, **bounds)
+    for wrong in (0.8, 1.25):
+        with pytest.raises(AssertionError):
+            check_release(learner, totals, width / 0.5, 3.0, epsilon=0.5 / wrong, **bounds)
+
+
+@pytest.mark.parametrize("rewards", ["binary", "bounded"])
+def test_without_noise_it_commits_to_the_largest_total(rewards):
+    learner = explore_then_commit(num_arms=2, explore_rounds=10, rewards=rewards)
+    for pair in ([3, 2], [2, 3], [2, 2]):
+        totals = jnp.asarray(pair)
+        if rewards == "bounded":
+            totals = compensated.zero(jnp.zeros(2))._replace(total=totals.astype(jnp.result_type(float)))
+        assert second_arm_share(learner, totals, epsilon=math.inf) == float(np.argmax(pair))
+
+
+def test_rewards_beyond_the_bounds_are_clipped():
+    """A reward of 10^6 counts as high, one of -10^6 as low: what one round can change is high - low."""
+    learner = explore_then_commit(num_arms=2, explore_rounds=10, rewards="bounded")
+    params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, low=-1.0, high=2.0))
+    state = learner.init(KEY, params)
+    for reward, counted in ((1e6, 3.0), (-1e6, 0.0), (0.5, 1.5)):
+        after = learner.update(KEY, params, state, (jnp.int32(0), jnp.asarray(reward)))
+        assert after.private.totals.total.tolist() == [counted, 0.0]
+
+
+def test_rewards_after_exploration_are_not_looked_at():
+    learner = explore_then_commit(num_arms=2, explore_rounds=2)
+    run = jaxdp.simulator(
+        learner,
+        bernoulli_bandit([0.5, 0.5]),
+        50,
+        checkpoints=[2, 50],
+        record={"best": lambda public, action: public.best_arm},
+    )
+    best = np.asarray(jax.vmap(run, in_axes=(0, None))(jax.random.split(KEY, 50), run.params(epsilon=1.0))["best"])
+    assert (best[:, 0] == best[:, 1]).all()
+    assert set(best[:, 0].tolist()) == {0, 1}
+
+
+# ---- an independent version ------------------------------------------------------------------------------------------
+@functools.cache
+def sweep(factor=1.0):
+    run = jaxdp.simulator(
+        explore_then_commit(num_arms=3, explore_rounds=COMMIT["explore_rounds"]),
+        bernoulli_bandit(COMMIT["means"]),
+        COMMIT["horizon"],
+    )
+    epsilons = [factor * epsilon for epsilon in EPSILONS]
+    results = jaxdp.sweep(lambda: run, axes={"epsilon": epsilons}, num_seeds=4000, key=KEY)
+    return results.isel(round=-1).rename(best_arm_plays="best_plays")
+
+
+def check_reference(results):
+    for index, epsilon in enumerate(EPSILONS):
+        for output, expected in REFERENCE["explore_then_commit"][str(epsilon)].items():
+            values = results[output].isel(epsilon=index).values.astype(float)
+            error = math.hypot(values.std() / math.sqrt(len(values)), expected["standard_error"])
+            assert abs(values.mean() - expected["mean"]) < 5 * error, (epsilon, output)
+
+
+def test_equals_the_independent_version():
+    check_reference(sweep())
+    with pytest.raises(AssertionError):
+        check_reference(sweep(2.0))  # half the noise
+
+
+@pytest.mark.slow
+def test_the_reference_can_be_made_again():
+    assert json.loads(json.dumps(make())) == REFERENCE
+    assert LANES == 20_000
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_arms": 1, "explore_rounds": 2}, "num_arms must be a whole number >= 2, got 1"),
+        ({"num_arms": 3, "explore_rounds": 4}, "explore_rounds must be a positive multiple of num_arms=3, got 4"),
+        ({"num_arms": 3, "explore_rounds": 0}, "explore_rounds must be a whole number >= 1, got 0"),
+        ({"num_arms": 3, "explore_rounds": 3, "rewards": "real"}, "rewards must be one of binary, bounded, got 'real'"),
+    ],
+)
+def test_factory_errors(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        explore_then_commit(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
+        ({"epsilon": math.nan}, "epsilon must be > 0, got nan"),
+        ({"epsilon": 1.0, "low": 1.0, "high": 1.0}, "low must be < high, got 1.0 and 1.0"),
+        ({"epsilon": 1.0, "low": math.nan}, "low must be finite, got nan"),
+        ({"epsilon": 1.0, "high": math.inf}, "high must be finite, got inf"),
+    ],
+)
+def test_value_errors(values, message):
+    learner = explore_then_commit(num_arms=2, explore_rounds=2, rewards="bounded")
+    for function in (learner.params, learner.guarantee):
+        with pytest.raises(ValueError, match=message):
+            function(**values)
+
+
+def test_binary_rewards_take_no_bounds():
+    run = jaxdp.simulator(explore_then_commit(num_arms=2, explore_rounds=2), bernoulli_bandit([0.1, 0.2]), 4)
+    with pytest.raises(ValueError, match="values must be among epsilon, got low"):
+        run.params(epsilon=1.0, low=0.0)
+    with pytest.raises(ValueError, match="feedback must be the same"):
+        jaxdp.simulator(explore_then_commit(num_arms=2, explore_rounds=2), gaussian_bandit([0.1, 0.2]), 4)

@@ -1,0 +1,137 @@
+"""Losses have their distributions, never depend on this round's action, and bad ones are refused."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.experts import adaptive_losses, exponential_weights, loss_sequence, stochastic_losses
+
+KEY = jax.random.key(51)
+ROUNDS = 20_000
+MEANS = np.array([0.0, 0.3, 0.75, 1.0])
+LOSSES = np.random.default_rng(1).uniform(size=(30, 3))
+ENVIRONMENTS = {
+    "stochastic": stochastic_losses([0.2, 0.5, 0.6]),
+    "sequence": loss_sequence(LOSSES),
+    "adaptive": adaptive_losses([0.2, 0.5, 0.6], penalty=0.3),
+}
+
+
+def start(environment):
+    params = jax.tree.map(jnp.asarray, environment.params())
+    return params, environment.init(KEY, params)
+
+
+def check_means(draws, means):
+    errors = np.sqrt(means * (1 - means) / len(draws))
+    assert (np.abs(draws.mean(0) - means) <= 5 * errors).all()
+
+
+def losses_of(environment, world, params):
+    draw = jax.jit(jax.vmap(lambda key: environment.feedback(key, params, world, jnp.int32(0))[1]))
+    return np.asarray(draw(jax.random.split(KEY, ROUNDS)))
+
+
+def test_stochastic_losses():
+    environment = stochastic_losses(MEANS)
+    params, world = start(environment)
+    draws = losses_of(environment, world, params)
+    assert set(np.unique(draws).tolist()) == {0.0, 1.0}
+    check_means(draws, MEANS)
+    with pytest.raises(AssertionError):
+        check_means(draws, MEANS + np.array([0, 0.03, 0, 0]))
+    assert abs(np.corrcoef(draws[:, 1], draws[:, 2])[0, 1]) < 5 / math.sqrt(ROUNDS)
+    _, losses, outcome = environment.feedback(KEY, params, world, jnp.int32(2))
+    assert outcome["loss"] == losses[2]
+    assert outcome["pseudo_regret"] == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("last", [-1, 0, 2])
+def test_adaptive_losses_react_to_the_last_play(last):
+    environment = ENVIRONMENTS["adaptive"]
+    params, world = start(environment)
+    means = np.array([0.2, 0.5, 0.6])
+    if last >= 0:
+        means[last] += 0.3
+    draws = losses_of(environment, world._replace(last=jnp.int32(last)), params)
+    check_means(draws, means)
+    with pytest.raises(AssertionError):
+        check_means(draws, np.roll(means, 1))
+
+
+def test_a_penalty_ends_at_one():
+    environment = adaptive_losses([0.9, 0.5], penalty=0.4)
+    params, world = start(environment)
+    assert losses_of(environment, world._replace(last=jnp.int32(0)), params)[:, 0].min() == 1
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_losses_do_not_depend_on_this_rounds_action(name):
+    """Same key and world, another action: the same losses. The next round's may differ, where the adversary adapts."""
+    environment = ENVIRONMENTS[name]
+    params, world = start(environment)
+    feedback = jax.jit(environment.feedback)
+    differ = 0
+    for t in range(20):
+        now, later = jax.random.split(jax.random.fold_in(KEY, t))
+        worlds, losses, outcomes = zip(*(feedback(now, params, world, jnp.int32(a)) for a in range(3)), strict=True)
+        assert all((each == losses[0]).all() for each in losses)
+        assert [outcome["loss"].item() for outcome in outcomes] == losses[0].tolist()
+        after = [feedback(later, params, each, jnp.int32(0))[1] for each in worlds]
+        differ += any((each != after[0]).any() for each in after)
+        world = worlds[t % 3]
+    assert (differ > 0) == (name == "adaptive")
+
+
+def test_a_sequence_is_played_in_order():
+    environment = ENVIRONMENTS["sequence"]
+    assert environment.horizon == 30
+    learner = exponential_weights(num_experts=3, horizon=30)
+    run = jaxdp.simulator(learner, environment, 30, checkpoints=30, record={"action": lambda public, action: action})
+    outputs = jax.device_get(jax.jit(run)(KEY, run.params(epsilon=math.inf)))
+    mine = LOSSES[np.arange(30), outputs["action"]].cumsum()
+    best = LOSSES.cumsum(0).min(1)
+    np.testing.assert_allclose(outputs["loss"], mine, rtol=1e-5)
+    np.testing.assert_allclose(outputs["best_loss"], best, rtol=1e-5)
+    np.testing.assert_allclose(outputs["regret"], mine - best, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("means", "message"),
+    [
+        ([0.1, 1.1], r"means must be in \[0, 1\], got 1.1 at index \(1,\)"),
+        ([0.1, -0.5], r"means must be in \[0, 1\], got -0.5 at index \(1,\)"),
+        ([0.1, math.nan], r"means must be finite, got nan at index \(1,\)"),
+        ([0.1], r"means must be a vector of at least two experts, got shape \(1,\)"),
+        ([[0.1, 0.2]], r"means must be a vector of at least two experts, got shape \(1, 2\)"),
+    ],
+)
+def test_bad_means(means, message):
+    for make in (stochastic_losses, lambda means: adaptive_losses(means, penalty=0.1)):
+        with pytest.raises(ValueError, match=message):
+            make(means)
+
+
+@pytest.mark.parametrize("penalty", [-0.1, 1.1, math.nan])
+def test_bad_penalty(penalty):
+    with pytest.raises(ValueError, match=f"penalty must be .*, got {penalty}"):
+        adaptive_losses([0.1, 0.2], penalty=penalty)
+
+
+@pytest.mark.parametrize(
+    ("losses", "message"),
+    [
+        ([[0.1, 1.5]], r"losses must be in \[0, 1\], got 1.5 at index \(0, 1\)"),
+        ([[0.1, 0.2], [math.nan, 0.2]], r"losses must be finite, got nan at index \(1, 0\)"),
+        ([0.1, 0.2], r"losses must be \[horizon, num_experts\] with at least two experts, got shape \(2,\)"),
+        ([[0.1]], r"losses must be \[horizon, num_experts\] with at least two experts, got shape \(1, 1\)"),
+        (np.zeros((0, 2)), r"losses must be \[horizon, num_experts\] with at least two experts, got shape \(0, 2\)"),
+    ],
+)
+def test_bad_losses(losses, message):
+    with pytest.raises(ValueError, match=message):
+        loss_sequence(losses)

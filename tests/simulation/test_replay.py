@@ -1,0 +1,142 @@
+"""A lane again: what replay records is what the sweep summed up."""
+
+import math
+import pickle
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxdp
+
+HORIZON = 12
+
+
+def build(num_arms):
+    learner = jaxdp.bandits.explore_then_commit(num_arms=num_arms, explore_rounds=2 * num_arms)
+    environment = jaxdp.bandits.bernoulli_bandit(np.linspace(0.2, 0.8, num_arms))
+    return jaxdp.simulator(
+        learner, environment, HORIZON, checkpoints=[3, HORIZON], record={"arm": lambda public, action: public.best_arm}
+    )
+
+
+def counted(num_arms):
+    learner = jaxdp.bandits.explore_then_commit(num_arms=num_arms, explore_rounds=2 * num_arms)
+    environment = jaxdp.bandits.bernoulli_bandit(np.linspace(0.2, 0.8, num_arms))
+    return jaxdp.simulator(learner, environment, HORIZON, engine="counts")
+
+
+def swept(build, **changes):
+    arguments = {"axes": {"epsilon": [0.5, math.inf]}, "static_axes": {"num_arms": [2]}, "num_seeds": 3}
+    return jaxdp.sweep(build, **{**arguments, "key": jaxdp.random.key(7), **changes})
+
+
+@pytest.fixture(scope="module")
+def results():
+    return swept(build)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, math.inf])
+@pytest.mark.parametrize("seed", [0, 2])
+def test_every_round_adds_up_to_the_results(results, epsilon, seed):
+    lane = jaxdp.replay(results, seed=seed, epsilon=epsilon)
+    assert lane["round"].values.tolist() == list(range(1, HORIZON + 1))
+    gaps = np.array([0.6, 0.0])
+    np.testing.assert_allclose(lane.pseudo_regret, np.cumsum(gaps[lane.action.values]), rtol=1e-6)
+    point = results.sel(num_arms=2, epsilon=epsilon, seed=seed)
+    for name in ("pseudo_regret", "best_arm_plays", "arm"):
+        np.testing.assert_array_equal(lane[name].sel(round=[3, HORIZON]), point[name])
+    assert lane.action.values[:4].tolist() == [0, 1, 0, 1]
+    assert (lane["public.best_arm"].values[:3] == -1).all()
+    assert (lane.action.values[4:] == lane["public.best_arm"].values[3]).all()
+    np.testing.assert_array_equal(lane["report[0]"], lane.action)
+    np.testing.assert_array_equal(lane["report[1]"], lane.feedback)
+
+
+def test_the_first_rounds_alone(results):
+    lane = jaxdp.replay(results, seed=0, epsilon=0.5, num_rounds=2)
+    assert lane.sizes["round"] == 2
+    xr.testing.assert_identical(lane, jaxdp.replay(results, seed=0, epsilon=0.5).isel(round=slice(0, 2)))
+
+
+def test_a_stopped_lane_ends_where_it_stopped():
+    learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
+    stops = learner._replace(done=lambda params, public: public.best_arm >= 0, bulk=None)
+
+    def stopping():
+        return jaxdp.simulator(stops, jaxdp.bandits.bernoulli_bandit([0.2, 0.8]), HORIZON)
+
+    results = jaxdp.sweep(stopping, axes={"epsilon": [1.0]}, num_seeds=2, key=jax.random.key(0))
+    assert results.rounds.values.tolist() == [[4, 4]]
+    assert jaxdp.replay(results, seed=1).sizes["round"] == 4
+
+
+def test_values_are_as_given_not_their_labels():
+    class Link:
+        name = "a link"
+
+    seen = []
+
+    def linked(link):
+        seen.append(link)
+        return build(2)
+
+    link = Link()
+    results = swept(linked, static_axes={"link": [link]})
+    jaxdp.replay(results, seed=0, epsilon=0.5)
+    jaxdp.replay(results, seed=0, epsilon=0.5, link=link)
+    assert all(one is link for one in seen)
+
+
+def test_results_from_a_file_need_the_build(results, tmp_path):
+    results.to_zarr(tmp_path / "results.zarr", consolidated=False)
+    read = xr.open_zarr(tmp_path / "results.zarr", consolidated=False).load()
+    pickled = pickle.loads(pickle.dumps(results))
+    for other in (read, pickled):
+        with pytest.raises(ValueError, match="build must be given for results that come from a file"):
+            jaxdp.replay(other, seed=1, epsilon=0.5)
+        lane = jaxdp.replay(other, seed=1, epsilon=0.5, build=build)
+        xr.testing.assert_identical(lane, jaxdp.replay(results, seed=1, epsilon=0.5))
+
+
+def test_a_selection_can_be_replayed(results):
+    lane = jaxdp.replay(results.sel(epsilon=0.5, num_arms=2), seed=1)
+    xr.testing.assert_identical(lane, jaxdp.replay(results, seed=1, epsilon=0.5))
+
+
+def test_another_build_is_told(results):
+    def other(num_arms):
+        learner = jaxdp.bandits.explore_then_commit(num_arms=num_arms, explore_rounds=4 * num_arms)
+        return jaxdp.simulator(
+            learner,
+            jaxdp.bandits.bernoulli_bandit([0.9, 0.1]),
+            HORIZON,
+            record={"arm": lambda public, action: public.best_arm},
+        )
+
+    with pytest.warns(RuntimeWarning, match="the replay differs from the results in"):
+        jaxdp.replay(results, seed=0, epsilon=math.inf, build=other)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"seed": 3, "epsilon": 0.5}, "seed must be < 3, got 3"),
+        ({"seed": -1, "epsilon": 0.5}, "seed must be a whole number >= 0, got -1"),
+        ({"seed": 0}, r"values must have epsilon, one of \[0.5, inf\], got none"),
+        ({"seed": 0, "epsilon": 0.6}, r"epsilon must be one of \[0.5, inf\], got 0.6"),
+        ({"seed": 0, "epsilon": 0.5, "delta": 1.0}, "values must be among num_arms, epsilon, got delta"),
+        ({"seed": 0, "epsilon": 0.5, "num_rounds": 0}, "num_rounds must be a whole number >= 1, got 0"),
+    ],
+)
+def test_bad_arguments(results, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        jaxdp.replay(results, **arguments)
+
+
+def test_what_cannot_be_told_by_round():
+    with pytest.raises(ValueError, match="results must be of a run by rounds or blocks"):
+        jaxdp.replay(swept(counted), seed=0, epsilon=0.5)
+    with pytest.raises(ValueError, match="results must be those of a sweep"):
+        jaxdp.replay(xr.Dataset(), seed=0)
