@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import bandits, estimation, experts, mechanisms
-from jaxdp.audit import Attack
+from jaxdp.audit import Attack, Users, by_action, learner_attack, whole
 from jaxdp.learner import Environment, Estimator, Guarantee, Learner
 from jaxdp.preferences import gaussian_comparisons
 from jaxdp.validation import check_choice, check_delta, check_epsilon
@@ -69,6 +69,9 @@ class LearnerEntry:
         make: () -> Learner.
         environment: () -> Environment that it can play against.
         horizon: rounds of the tiny problem.
+        neighbours: users of two runs who differ in one round, between whom the learner is least private, or nearly so.
+        draw_user: key -> Users of one round, which reaches the extremes of what a user may hold.
+        answer: how users answer to an action.
     """
 
     summary: str
@@ -76,6 +79,9 @@ class LearnerEntry:
     make: Callable[[], Learner]
     environment: Callable[[], Environment]
     horizon: int
+    neighbours: tuple[Users, Users]
+    draw_user: Callable[[jax.Array], Users]
+    answer: Callable[..., Any] = by_action
 
 
 def tiny_data(key: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -228,6 +234,28 @@ MECHANISMS: dict[str, MechanismEntry] = {
     },
 }
 
+
+def _extremes(low: float, high: float, size: int, dtype: Any) -> Callable[[jax.Array], Users]:
+    def draw_user(key: jax.Array) -> Users:
+        return Users(jnp.where(jax.random.bernoulli(key, shape=(size,)), high, low).astype(dtype))
+
+    return draw_user
+
+
+def _one_reward_moves(low: float, high: float, dtype: Any) -> tuple[Users, Users]:
+    """Twelve rounds of three arms in turn: the first arm pays nothing, or once; the others pay always."""
+    never = np.tile(np.asarray([low, high, high], dtype), (12, 1))
+    once = never.copy()
+    once[0, 0] = high
+    return Users(never), Users(once)
+
+
+def _all_losses_move(low: float, high: float) -> tuple[Users, Users]:
+    """One round of five experts."""
+    return Users(np.full((1, 5), low, np.float32)), Users(np.full((1, 5), high, np.float32))
+
+
+# Values beyond what a learner clips to are a user's to hold, too.
 LEARNERS: dict[str, LearnerEntry] = {
     "explore_then_commit": LearnerEntry(
         summary="plays binary arms in turn, then the one with the largest Laplace-noised total",
@@ -235,6 +263,8 @@ LEARNERS: dict[str, LearnerEntry] = {
         make=lambda: bandits.explore_then_commit(num_arms=3, explore_rounds=12),
         environment=lambda: bandits.bernoulli_bandit([0.2, 0.5, 0.8]),
         horizon=70,
+        neighbours=_one_reward_moves(0, 1, np.int32),
+        draw_user=_extremes(0, 1, 3, jnp.int32),
     ),
     "explore_then_commit_bounded": LearnerEntry(
         summary="the same for rewards that are clipped to an interval",
@@ -242,6 +272,8 @@ LEARNERS: dict[str, LearnerEntry] = {
         make=lambda: bandits.explore_then_commit(num_arms=3, explore_rounds=12, rewards="bounded"),
         environment=lambda: bandits.gaussian_bandit([0.2, 0.5, 0.8], stddev=0.5),
         horizon=70,
+        neighbours=_one_reward_moves(-5, 5, np.float32),
+        draw_user=_extremes(-5, 5, 3, jnp.float32),
     ),
     "exponential_weights": LearnerEntry(
         summary="plays experts with odds exponential in their reported losses, each report with Laplace noise",
@@ -249,6 +281,9 @@ LEARNERS: dict[str, LearnerEntry] = {
         make=lambda: experts.exponential_weights(num_experts=5, horizon=30),
         environment=lambda: experts.adaptive_losses([0.1, 0.3, 0.5, 0.7, 0.9], penalty=0.1),
         horizon=30,
+        neighbours=_all_losses_move(-2, 3),
+        draw_user=_extremes(-2, 3, 5, jnp.float32),
+        answer=whole,
     ),
     "exponential_weights_gaussian": LearnerEntry(
         summary="the same with Gaussian noise",
@@ -256,6 +291,9 @@ LEARNERS: dict[str, LearnerEntry] = {
         make=lambda: experts.exponential_weights(num_experts=5, horizon=30, noise="gaussian"),
         environment=lambda: experts.stochastic_losses([0.1, 0.3, 0.5, 0.7, 0.9]),
         horizon=30,
+        neighbours=_all_losses_move(-2, 3),
+        draw_user=_extremes(-2, 3, 5, jnp.float32),
+        answer=whole,
     ),
 }
 
@@ -312,11 +350,11 @@ _ATTACKED_LABELS = (np.asarray([0, 1], np.int32), np.asarray([1, 1], np.int32))
 def attacks(names: Iterable[str] | None = None) -> dict[str, Attack]:
     """The registered claims, each with the attack on it, at the entries' values.
 
-    A mechanism is attacked through its release on its neighbours; an estimator through its report and its estimate
-    together, on two records one of whose labels changes.
+    A mechanism is attacked through its release on its neighbours; a learner through its transcript, or one user's
+    report; an estimator through its report and its estimate together, on two records one of whose labels changes.
 
     Args:
-        names: of mechanisms and estimators; None is all.
+        names: of mechanisms, learners and estimators; None is all.
 
     Returns:
         Attacks by name, in the order asked for.
@@ -324,7 +362,7 @@ def attacks(names: Iterable[str] | None = None) -> dict[str, Attack]:
     Raises:
         ValueError: if a name is not registered.
     """
-    known = (*MECHANISMS, *ESTIMATORS)
+    known = (*MECHANISMS, *LEARNERS, *ESTIMATORS)
     chosen = known if names is None else tuple(dict.fromkeys(names))
     for name in chosen:
         check_choice("name", name, known)
@@ -335,6 +373,9 @@ def _attack(name: str) -> Attack:
     if name in MECHANISMS:
         entry = MECHANISMS[name]
         return Attack(entry.release, entry.params(**entry.values), entry.neighbours, entry.guarantee(**entry.values))
+    if name in LEARNERS:
+        entry = LEARNERS[name]
+        return learner_attack(entry.make(), entry.values, entry.neighbours, answer=entry.answer)
     entry = ESTIMATORS[name]
     estimator = entry.make()
 

@@ -22,22 +22,35 @@ law. A proof remains the author's to give.
 
 from jaxdp.audit.black_box import Attack, AuditResult, audit
 from jaxdp.audit.exact import exact_delta, exact_epsilon, g_test
+from jaxdp.audit.grey_box import GreyBox, Measured, grey_box
 from jaxdp.audit.intervals import EpsilonBound, clopper_pearson, epsilon_lower_bound
+from jaxdp.audit.leaks import leaks
 from jaxdp.audit.scoreboard import Row, heading, line, scoreboard, to_json
+from jaxdp.audit.transcripts import Past, Transcript, Users, by_action, learner_attack, whole
 
 __all__ = [
     "Attack",
     "AuditResult",
     "EpsilonBound",
+    "GreyBox",
+    "Measured",
+    "Past",
     "Row",
+    "Transcript",
+    "Users",
     "audit",
+    "by_action",
     "clopper_pearson",
     "epsilon_lower_bound",
     "exact_delta",
     "exact_epsilon",
     "g_test",
+    "grey_box",
     "heading",
+    "leaks",
+    "learner_attack",
     "line",
     "scoreboard",
     "to_json",
+    "whole",
 ]

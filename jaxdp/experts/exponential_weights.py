@@ -100,7 +100,8 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         del public, context, action
         losses = jnp.clip(feedback, 0, 1)
         if is_gaussian:
-            return gaussian(key, losses, jnp.asarray(params.noise_stddev))
+            stddev = jnp.asarray(params.noise_stddev)
+            return gaussian(key, losses, stddev, l2_sensitivity=math.sqrt(num_experts))
         return laplace(key, losses, params.epsilon, l1_sensitivity=float(num_experts))
 
     def update(key, params: Params, state: State, report) -> State:

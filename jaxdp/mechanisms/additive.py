@@ -6,6 +6,7 @@ from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
 from jaxdp.mechanisms.calibration import round_up
+from jaxdp.mechanisms.tape import Entry, record
 
 
 def laplace(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, l1_sensitivity: Scalar) -> jax.Array:
@@ -37,13 +38,16 @@ def laplace(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, l1_sensitivit
         protect a release.
     """
     values = float_array("values", values)
-    scale = positive_scalar("l1_sensitivity", l1_sensitivity, values.dtype) / positive_scalar(
-        "epsilon", epsilon, values.dtype
-    )
-    return values + scale * jax.random.laplace(key, values.shape, values.dtype)
+    sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, values.dtype)
+    epsilon = positive_scalar("epsilon", epsilon, values.dtype)
+    noise = jax.random.laplace(key, values.shape, values.dtype)
+    record(Entry("laplace", values, "l1", sensitivity, epsilon, noise=noise))
+    return values + sensitivity / epsilon * noise
 
 
-def gaussian(key: jax.Array, values: ArrayLike, noise_stddev: Scalar) -> jax.Array:
+def gaussian(
+    key: jax.Array, values: ArrayLike, noise_stddev: Scalar, *, l2_sensitivity: Scalar | None = None
+) -> jax.Array:
     """Adds independent N(0, noise_stddev^2) noise to each value.
 
     Args:
@@ -52,13 +56,15 @@ def gaussian(key: jax.Array, values: ArrayLike, noise_stddev: Scalar) -> jax.Arr
         noise_stddev: [] float >= 0, may be traced: from `analytic_gaussian` or `zcdp_gaussian`, through `round_up` if
             cast (a Python or NumPy number is rounded up here). Zero adds nothing. A traced NaN or infinity gives NaN
             or infinite values, a negative one the noise of its absolute value.
+        l2_sensitivity: [] float > 0, may be traced: what noise_stddev was calibrated for. It changes nothing but what
+            an auditor compares the values' changes with.
 
     Returns:
         [...] the noisy values, in the dtype of `values`.
 
     Raises:
-        ValueError: if values are not floats, or noise_stddev is not a scalar, or is a Python or NumPy number that is
-            not >= 0.
+        ValueError: if values are not floats, or noise_stddev or l2_sensitivity is not a scalar, or is a Python or NumPy
+            number that is not >= 0, or not > 0.
 
     Privacy: for one release of `values` in the central model, with unit and adjacency those of the L2 sensitivity D:
         (epsilon, delta)-DP with delta = gaussian_delta(epsilon, noise_stddev, D), and zCDP with
@@ -73,4 +79,7 @@ def gaussian(key: jax.Array, values: ArrayLike, noise_stddev: Scalar) -> jax.Arr
         scale = noise_stddev.astype(values.dtype)
     else:
         scale = jnp.asarray(round_up(float(noise_stddev), values.dtype))
-    return values + scale * jax.random.normal(key, values.shape, values.dtype)
+    sensitivity = None if l2_sensitivity is None else positive_scalar("l2_sensitivity", l2_sensitivity, values.dtype)
+    noise = jax.random.normal(key, values.shape, values.dtype)
+    record(Entry("gaussian", values, "l2", sensitivity, noise_stddev=scale, noise=noise))
+    return values + scale * noise

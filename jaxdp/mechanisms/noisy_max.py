@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
+from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.validation import check_choice
 
 _SAMPLERS = {"laplace": jax.random.laplace, "gumbel": jax.random.gumbel, "exponential": jax.random.exponential}
@@ -62,12 +63,11 @@ def noisy_max(
     if scores.ndim == 0 or scores.shape[-1] == 0:
         raise ValueError(f"scores must have a last axis of at least one score, got shape {scores.shape}")
     sampler = _SAMPLERS[check_choice("noise", noise, tuple(_SAMPLERS))]
-    scale = (
-        2
-        * positive_scalar("sensitivity", sensitivity, scores.dtype)
-        / positive_scalar("epsilon", epsilon, scores.dtype)
-    )
-    noisy_scores = scores + scale * sampler(key, scores.shape, scores.dtype)
+    sensitivity = positive_scalar("sensitivity", sensitivity, scores.dtype)
+    epsilon = positive_scalar("epsilon", epsilon, scores.dtype)
+    draws = sampler(key, scores.shape, scores.dtype)
+    record(Entry("noisy_max", scores, "max", sensitivity, epsilon, noise=draws))
+    noisy_scores = scores + 2 * sensitivity / epsilon * draws
     return jax.lax.argmax(noisy_scores, scores.ndim - 1, jnp.int32)
 
 

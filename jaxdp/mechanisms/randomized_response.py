@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.mechanisms._arrays import Scalar, float_array, label_array, positive_scalar
+from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.validation import check_count
 
 
@@ -43,6 +44,7 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
     labels = label_array("labels", labels, num_labels)
     epsilon = positive_scalar("epsilon", epsilon)
     epsilon = epsilon.astype(_wide(epsilon.dtype))
+    record(Entry("randomized_response", labels, "changed", None, epsilon))
     if num_labels == 2:
         bias = jnp.tanh(epsilon / 2)
         threshold = jnp.where(bias < 0.5, _nearly_even(bias), _rare(jax.nn.sigmoid(-epsilon), epsilon))
@@ -153,7 +155,9 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
     values = float_array("values", values)
     wide = _wide(values.dtype)
     epsilon = positive_scalar("epsilon", epsilon, wide)
-    magnitude = jnp.abs(values).astype(wide) / positive_scalar("bound", bound, wide)
+    bound = positive_scalar("bound", bound, wide)
+    record(Entry("randomize_scalar", values, "max", 2 * bound, epsilon, each=True))
+    magnitude = jnp.abs(values).astype(wide) / bound
     rare = (1 - magnitude) / 2 + magnitude * jax.nn.sigmoid(-epsilon)
     bias = magnitude * jnp.tanh(epsilon / 2)
     flips = jax.random.bits(key, values.shape, jnp.uint32) < jnp.where(

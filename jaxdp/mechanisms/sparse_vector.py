@@ -7,8 +7,10 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
+from jaxdp.mechanisms.tape import Entry, record, recording
 from jaxdp.validation import check_choice
 
+NAME = "above_threshold"
 # The share of epsilon that the threshold's noise gets: one half, or 1 : 2^(2/3) between threshold and queries.
 SPLITS = {"even": 0.5, "optimal": 1 / (1 + 2 ** (2 / 3))}
 
@@ -18,11 +20,15 @@ class AboveThreshold(NamedTuple):
 
     Attributes:
         noisy_threshold: [] float, drawn once.
+        sensitivity: [] float > 0, declared of each query.
+        epsilon: [] float > 0, of the run.
         query_scale: [] float >= 0, of each query's Laplace noise.
         halted: [] bool, whether a query has been reported above; from then on none is, whatever its value.
     """
 
     noisy_threshold: jax.Array
+    sensitivity: jax.Array
+    epsilon: jax.Array
     query_scale: jax.Array
     halted: jax.Array
 
@@ -62,10 +68,15 @@ def above_threshold_init(
     epsilon = positive_scalar("epsilon", epsilon)
     if jnp.ndim(threshold) != 0:
         raise ValueError(f"threshold must be a scalar, got shape {jnp.shape(threshold)}")
-    unit = positive_scalar("sensitivity", sensitivity, epsilon.dtype) / epsilon
-    noise = unit / share * jax.random.laplace(key, (), epsilon.dtype)
+    sensitivity = positive_scalar("sensitivity", sensitivity, epsilon.dtype)
+    threshold = jnp.asarray(threshold, epsilon.dtype)
+    unit = sensitivity / epsilon
+    noise = jax.random.laplace(key, (), epsilon.dtype)
+    record(Entry(NAME, threshold, "max", sensitivity, epsilon, noise=noise, lasts=True, starts=True))
     return AboveThreshold(
-        noisy_threshold=jnp.asarray(threshold, epsilon.dtype) + noise,
+        noisy_threshold=threshold + unit / share * noise,
+        sensitivity=sensitivity,
+        epsilon=epsilon,
         query_scale=2 * unit / (1 - share),
         halted=jnp.asarray(False),
     )
@@ -90,7 +101,9 @@ def above_threshold_step(key: jax.Array, state: AboveThreshold, query: ArrayLike
     Deviations: as `above_threshold`.
     """
     query = float_array("query", query).astype(state.query_scale.dtype)
-    noisy_query = query + state.query_scale * jax.random.laplace(key, (), query.dtype)
+    noise = jax.random.laplace(key, (), query.dtype)
+    record(Entry(NAME, query, "max", state.sensitivity, state.epsilon, noise=noise, lasts=True))
+    noisy_query = query + state.query_scale * noise
     above = (noisy_query >= state.noisy_threshold) & ~state.halted
     return state._replace(halted=state.halted | above), above
 
@@ -142,7 +155,12 @@ def above_threshold(
         raise ValueError(f"queries must have shape [K] with K >= 1, got {queries.shape}")
     key_threshold, key_queries = jax.random.split(key)
     start = above_threshold_init(key_threshold, epsilon, threshold=threshold, sensitivity=sensitivity, split=split)
-    keys = jax.random.split(key_queries, queries.shape[0])
-    _, above = jax.vmap(above_threshold_step, (0, None, 0))(keys, start, queries)
+    record(Entry(NAME, queries, "max", start.sensitivity, start.epsilon, lasts=True))
+
+    def ask(key: jax.Array, query: jax.Array) -> jax.Array:
+        with recording():  # each query by itself, which the entry above has
+            return above_threshold_step(key, start, query)[1]
+
+    above = jax.vmap(ask)(jax.random.split(key_queries, queries.shape[0]), queries)
     first = jax.lax.argmax(above, 0, jnp.int32)
     return jnp.where(jnp.any(above), first, jnp.int32(queries.shape[0]))

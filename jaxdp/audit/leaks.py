@@ -1,0 +1,77 @@
+"""Leak test: at a tiny epsilon noise drowns everything, so what still follows the data never met the noise."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxdp.audit.transcripts import Answer, Users, by_action, play
+from jaxdp.learner import Learner
+from jaxdp.validation import check_count
+
+EPSILON = 1e-6
+RELATIVE = 1e-3  # what data adds to noise of scale 1 / EPSILON, with room for 1000 rounds
+
+
+def leaks(
+    key: jax.Array,
+    learner: Learner,
+    values: Mapping[str, float],
+    users: tuple[Users, Users],
+    *,
+    answer: Answer = by_action,
+    num_keys: int = 4,
+) -> tuple[str, ...]:
+    """What a learner releases about two unrelated runs' users at epsilon = 1e-6 with the same keys.
+
+    For learners whose noise is added: then every released number is noise of scale 1e6, the same in both runs, and
+    every decision is made by it. Randomized response is not of this kind: its report is the label, turned or not.
+
+    >>> import jaxdp
+    >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
+    >>> users = (Users(np.tile(np.int32([0, 1]), (6, 1))), Users(np.tile(np.int32([1, 0]), (6, 1))))
+    >>> leaks(jax.random.key(0), learner, {}, users)
+    ()
+
+    Args:
+        key: a typed PRNG key.
+        learner: to test.
+        values: a grid point of its params; epsilon is replaced, and delta, where there is one.
+        users: of two runs, of the same shapes and dtypes; the more they differ the better.
+        answer: (answers, past, action) -> feedback.
+        num_keys: runs; a difference counts if it is there with every key, since noise may be small by chance. >= 1.
+
+    Returns:
+        Names of what differs and where; empty if nothing leaks, as far as was seen.
+
+    Raises:
+        ValueError: if num_keys < 1.
+    """
+    check_count("num_keys", num_keys)
+    tiny = {**values, "epsilon": EPSILON} | ({"delta": EPSILON**2} if "delta" in values else {})
+    params = learner.params(**tiny)
+    local = learner.guarantee(**tiny).trust_model == "local"
+
+    @jax.jit
+    def seen(key: jax.Array, users: Users) -> Any:
+        transcript = play(learner, answer, key, params, users)
+        return {"report": transcript.reports} if local else {"play": transcript.actions, "public": transcript.after}
+
+    differ: dict[str, np.ndarray] = {}
+    for one in jax.random.split(key, num_keys):
+        first, second = (jax.tree_util.tree_leaves_with_path(seen(one, run)) for run in users)
+        for (path, left), (_, right) in zip(first, second, strict=True):
+            name = "".join(str(part).strip("[]'") for part in path)
+            differ[name] = _differ(np.asarray(left), np.asarray(right)) & differ.get(name, np.True_)
+    return tuple(
+        f"{name} of round {int(np.flatnonzero(where.reshape(len(where), -1).any(axis=1))[0]) + 1}"
+        for name, where in differ.items()
+        if where.any()
+    )
+
+
+def _differ(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    if not np.issubdtype(left.dtype, np.floating):
+        return left != right
+    return np.abs(left - right) > RELATIVE * np.maximum(np.abs(left), np.abs(right))
