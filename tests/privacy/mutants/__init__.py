@@ -1,5 +1,6 @@
 """A zoo of known mistakes: every one must be flagged, and its correct twin must not."""
 
+from tests.privacy.mutants.learners import reused_key, unclipped_report, unnoised_choice
 from tests.privacy.mutants.noise import (
     classical_gaussian,
     half_the_objective_perturbation,
@@ -20,4 +21,7 @@ ZOO = {
     "sparse vector, variant 5": variant_5,
     "sparse vector, variant 6": variant_6,
     "objective perturbation at half its noise": half_the_objective_perturbation,
+    "a learner that commits to the exact best arm": unnoised_choice,
+    "a learner that uses its round's key twice": reused_key,
+    "a local report that forgets to clip": unclipped_report,
 }

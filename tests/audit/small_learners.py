@@ -1,0 +1,131 @@
+"""Learners of a few lines, each with one property that an audit must see or must not."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.audit import Users
+from jaxdp.learner import Guarantee, Learner, State
+from jaxdp.mechanisms import above_threshold_init, above_threshold_step, gaussian, laplace
+
+
+def guarantee(trust_model: str = "central", delta: float = 0.0) -> Callable[..., Guarantee]:
+    def claim(*, epsilon: float) -> Guarantee:
+        return Guarantee(
+            epsilon=epsilon, delta=delta, trust_model=trust_model, privacy_unit="one round", argument="for tests"
+        )
+
+    return claim
+
+
+def params(*, epsilon: float) -> Any:
+    return np.asarray(epsilon, jax.dtypes.canonicalize_dtype(float))
+
+
+def curator(update: Callable[..., State], state: Callable[[], State], claim=None, act=None) -> Learner:
+    """A learner that plays `act`, by default always 0, and to whom all is shown."""
+    return Learner(
+        params=params,
+        guarantee=claim or guarantee(),
+        init=lambda key, params: state(),
+        act=act or (lambda key, params, public, context: jnp.int32(0)),
+        privatize=lambda key, params, public, context, action, feedback: feedback,
+        update=update,
+    )
+
+
+def pair_of_releases(*, reuse_key: bool, share: float = 0.5) -> Learner:
+    """Releases both numbers of each user, each at a share of epsilon."""
+
+    def update(key, params, state, report):
+        first, second = (key, key) if reuse_key else jax.random.split(key)
+        one = laplace(first, report[0], params * share, l1_sensitivity=1.0)
+        other = laplace(second, report[1], params * share, l1_sensitivity=1.0)
+        return State((), jnp.stack([one, other]))
+
+    return curator(update, lambda: State((), jnp.zeros(2)))
+
+
+def two_gaussians(noise_stddev: float, delta: float) -> Learner:
+    """Releases both numbers of each user with Gaussian noise."""
+
+    def update(key, params, state, report):
+        keys = jax.random.split(key)
+        noisy = [gaussian(k, x, noise_stddev, l2_sensitivity=1.0) for k, x in zip(keys, report, strict=True)]
+        return State((), jnp.stack(noisy))
+
+    return curator(update, lambda: State((), jnp.zeros(2)), guarantee(delta=delta))
+
+
+def follows_itself(factor: float) -> Learner:
+    """Noises each user's number plus a multiple of the last release, which is public and costs nothing."""
+
+    def update(key, params, state, report):
+        value = report[0] + factor * state.public
+        return State((), laplace(key, value, params, l1_sensitivity=1.0))
+
+    return curator(update, lambda: State((), jnp.zeros(())))
+
+
+def branches_on_data() -> Learner:
+    """Releases only if the user's number is large: that there is a release tells."""
+
+    def update(key, params, state, report):
+        noisy = jax.lax.cond(
+            report[0] > 0.5,
+            lambda: laplace(key, report[0], params, l1_sensitivity=1.0),
+            lambda: state.public,
+        )
+        return State((), noisy)
+
+    return curator(update, lambda: State((), jnp.zeros(())))
+
+
+class Regret(NamedTuple):
+    behind: jax.Array
+    sparse: Any
+
+
+def regret_query(*, num_experts: int, sensitivity: float) -> Learner:
+    """The restart test of private expert tracking: how far the played experts are behind the best one, against 4.
+
+    The experts played are released, and held fixed; here they take turns. One loss vector then moves the query by 2:
+    the played expert's loss may go from 0 to 1 while the best one's goes from 1 to 0.
+    """
+
+    def act(key, params, public, context):
+        return public[0]
+
+    def init(key, params):
+        sparse = above_threshold_init(key, params, threshold=4.0, sensitivity=sensitivity)
+        return State(Regret(jnp.zeros(num_experts), sparse), (jnp.int32(0), jnp.asarray(False)))
+
+    def update(key, params, state, report):
+        expert, _ = state.public
+        behind = state.private.behind + report[expert] - report
+        sparse, above = above_threshold_step(key, state.private.sparse, behind.max())
+        return State(Regret(behind, sparse), ((expert + 1) % num_experts, above))
+
+    return curator(update, lambda: State((), ()), act=act)._replace(init=init)
+
+
+def shows_its_context(trust_model: str) -> Learner:
+    """Plays the user's own context, and releases nothing."""
+
+    def update(key, params, state, report):
+        return State((), ())
+
+    return curator(
+        update,
+        lambda: State((), ()),
+        guarantee(trust_model),
+        act=lambda key, params, public, context: context,
+    )
+
+
+def draw_corners(size: int) -> Callable[[jax.Array], Users]:
+    """Users with zeros and ones."""
+    return lambda key: Users(jax.random.bernoulli(key, shape=(size,)).astype(float))

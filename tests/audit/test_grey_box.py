@@ -1,0 +1,179 @@
+"""Sensitivities measured, and what must be found: each fault once, and none where there is none."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp import registry
+from jaxdp.audit import Users, grey_box, whole
+from jaxdp.experts import exponential_weights
+from jaxdp.mechanisms import gaussian_epsilon, laplace, noisy_max, randomize_scalar, randomized_response, tape
+from tests.audit import small_learners as small
+
+KEY = jax.random.key(0)
+ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13}
+
+
+def look(learner, draw_user, rounds=3, **options):
+    options = {"answer": whole, "num_bases": 2, "num_neighbours": 64, **options}
+    return grey_box(KEY, learner, {"epsilon": 1.0}, draw_user, rounds=rounds, **options)
+
+
+@pytest.mark.parametrize("name", registry.LEARNERS)
+def test_registered_learners_spend_what_they_claim(name):
+    entry = registry.LEARNERS[name]
+    found = grey_box(
+        KEY,
+        entry.make(),
+        entry.values,
+        entry.draw_user,
+        rounds=ROUNDS.get(name, 3),
+        answer=entry.answer,
+        num_neighbours=128,
+    )
+    assert found.verdict == "consistent", found
+    assert found.sites
+    for site in found.sites:
+        assert site.declared is not None
+        assert site.measured == pytest.approx(site.declared, rel=1e-4)
+    assert found.spent == pytest.approx(found.claim.epsilon, rel=1e-4)
+
+
+def test_the_regret_query_of_expert_tracking_has_sensitivity_2():
+    found = look(small.regret_query(num_experts=3, sensitivity=2.0), small.draw_corners(3), 8, num_neighbours=256)
+    (site,) = found.sites
+    assert site.measured == 2.0
+    assert found.spent == pytest.approx(1.0)  # one budget for all rounds
+    assert found.verdict == "consistent"
+    wrong = look(small.regret_query(num_experts=3, sensitivity=1.0), small.draw_corners(3), 8, num_neighbours=256)
+    assert wrong.verdict == "violated"
+    assert wrong.spent == pytest.approx(2.0)
+    assert "above_threshold in update changes by 2 in max norm, declared is 1" in wrong.faults
+
+
+def test_a_sum_of_costs_beyond_the_claim():
+    assert look(small.pair_of_releases(reuse_key=False), small.draw_corners(2)).verdict == "consistent"
+    found = look(small.pair_of_releases(reuse_key=False, share=1.0), small.draw_corners(2))
+    assert found.faults == ("releases cost epsilon = 2 at delta = 0, claimed is 1",)
+
+
+def test_the_same_noise_twice():
+    found = look(small.pair_of_releases(reuse_key=True), small.draw_corners(2))
+    assert found.faults == ("the same noise is drawn twice: laplace in update and laplace in update, call 2",)
+
+
+def test_gaussians_add_up_in_squares():
+    delta = 1e-3
+    spent = gaussian_epsilon(delta, 3.0, np.sqrt(2))
+    found = look(small.two_gaussians(3.0, delta), small.draw_corners(2))
+    assert found.spent == pytest.approx(spent, rel=1e-6)
+    assert found.verdict == ("consistent" if spent <= 1 else "violated")
+    assert look(small.two_gaussians(6.0, delta), small.draw_corners(2)).verdict == "consistent"
+    assert look(small.two_gaussians(1.0, delta), small.draw_corners(2)).verdict == "violated"
+    assert look(small.two_gaussians(1.0, 0.0), small.draw_corners(2)).spent == np.inf
+
+
+def test_what_follows_released_states_costs_nothing():
+    """Along the transcript of its own, a run would move by 101 times as much in the next round."""
+    found = look(small.follows_itself(100.0), small.draw_corners(1))
+    assert found.verdict == "consistent"
+    assert found.sites[0].measured == pytest.approx(1.0, rel=1e-4)
+
+
+def test_a_path_around_the_noise():
+    entry = registry.LEARNERS["explore_then_commit"]
+    learner = entry.make()
+
+    def update(key, params, state, report):
+        noisy = learner.update(key, params, state, report)
+        best = jnp.argmax(noisy.private.totals).astype(jnp.int32)
+        return noisy._replace(public=noisy.public._replace(best_arm=best))
+
+    found = grey_box(
+        KEY, learner._replace(update=update), entry.values, entry.draw_user, rounds=5, num_bases=2, num_neighbours=64
+    )
+    assert any("a path around the noise" in fault for fault in found.faults)
+
+
+def test_a_report_that_forgets_to_clip():
+    learner = exponential_weights(num_experts=5, horizon=30)
+
+    def privatize(key, params, public, context, action, feedback):
+        return laplace(key, feedback, params.epsilon, l1_sensitivity=5.0)
+
+    entry = registry.LEARNERS["exponential_weights"]
+    found = grey_box(
+        KEY,
+        learner._replace(privatize=privatize),
+        entry.values,
+        entry.draw_user,
+        rounds=2,
+        answer=whole,
+        num_bases=2,
+        num_neighbours=64,
+    )
+    assert "laplace in privatize changes by 25 in l1 norm, declared is 5" in found.faults
+    assert found.spent == pytest.approx(5.0)
+
+
+def test_branches_on_private_data_are_refused():
+    with pytest.raises(ValueError, match="no branch, loop or map over private data"):
+        look(small.branches_on_data(), small.draw_corners(1))
+
+
+@pytest.mark.parametrize(("name", "value"), [("rounds", 0), ("num_bases", 1), ("num_neighbours", 0)])
+def test_bad_counts(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be a whole number >= "):
+        look(small.follows_itself(0.0), small.draw_corners(1), **{name: value})
+
+
+def test_entries_of_every_mechanism():
+    scores = jnp.asarray([1.0, 2.0])
+    with tape.recording() as entries:
+        noisy_max(KEY, scores, 0.5, sensitivity=2.0)
+        randomized_response(KEY, jnp.asarray([0, 1], jnp.int32), 0.25)
+        randomize_scalar(KEY, scores, 0.75, bound=2.0)
+    found = [(e.name, e.norm, e.sensitivity, float(e.epsilon), e.each) for e in entries]  # pyright: ignore[reportArgumentType]
+    assert found == [
+        ("noisy_max", "max", 2.0, 0.5, False),
+        ("randomized_response", "changed", None, 0.25, False),
+        ("randomize_scalar", "max", 4.0, 0.75, True),
+    ]
+    with tape.recording() as entries:
+        pass
+    laplace(KEY, scores, 1.0, l1_sensitivity=1.0)
+    assert entries == []
+
+
+def test_local_randomizers_cost_epsilon_for_each_entry():
+    def learner(randomizer):
+        def privatize(key, params, public, context, action, feedback):
+            return randomizer(key, feedback, params)
+
+        blank = small.curator(lambda *_: small.State((), ()), lambda: small.State((), ()), small.guarantee("local"))
+        return blank._replace(privatize=privatize, update=lambda key, params, state, report: state)
+
+    def bits(key, feedback, params):
+        return randomized_response(key, feedback.astype(jnp.int32), params)
+
+    def scalars(key, feedback, params):
+        return randomize_scalar(key, feedback, params, bound=0.5)
+
+    for randomizer in (bits, scalars):
+        assert look(learner(randomizer), small.draw_corners(1)).spent == pytest.approx(1.0)
+        assert look(learner(randomizer), small.draw_corners(2)).spent == pytest.approx(2.0)
+
+    def unclipped(key):
+        return Users(3 * jax.random.bernoulli(key, shape=(1,)).astype(float))
+
+    assert look(learner(scalars), unclipped).faults == (
+        "randomize_scalar in privatize changes by 3 in max norm, declared is 1",
+    )
+
+
+def test_results_are_plain():
+    found = look(small.follows_itself(0.0), small.draw_corners(1))
+    assert set(dataclasses.asdict(found)) == {"claim", "sites", "spent", "faults"}

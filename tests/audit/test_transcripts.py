@@ -1,0 +1,145 @@
+"""What an adversary sees of a learner, by trust model, and the test that nothing passes by the noise."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp import registry
+from jaxdp.audit import Users, audit, by_action, leaks, learner_attack, whole
+from jaxdp.audit.transcripts import play
+from jaxdp.bandits import explore_then_commit
+from jaxdp.experts import exponential_weights
+from jaxdp.mechanisms import laplace
+from tests.audit import small_learners as small
+
+KEY = jax.random.key(0)
+VALUES = {"epsilon": 1.0}
+
+
+def bits(*rows):
+    return Users(np.asarray(rows, np.int32))
+
+
+def test_a_transcript_is_what_was_played():
+    learner = explore_then_commit(num_arms=3, explore_rounds=6)
+    users = bits(*[[0, 0, 1]] * 9)
+    transcript = play(learner, by_action, KEY, learner.params(epsilon=np.inf), users)
+    assert transcript.actions.tolist() == [0, 1, 2, 0, 1, 2, 2, 2, 2]
+    assert transcript.before.best_arm.tolist() == [-1] * 6 + [2] * 3
+    assert transcript.after.best_arm.tolist() == [-1] * 5 + [2] * 4
+    actions, rewards = transcript.reports
+    assert rewards.tolist() == [0, 0, 1, 0, 0, 1, 1, 1, 1]
+    assert actions.tolist() == transcript.actions.tolist()
+
+
+def test_answers_may_follow_the_plays():
+    def contrary(answers, past, action):
+        """Pays if the arm has not been played before."""
+        played = jnp.where(jnp.arange(len(past.actions)) < past.round, past.actions, -1)
+        return jnp.where(jnp.any(played == action), 0, answers[action])
+
+    learner = explore_then_commit(num_arms=2, explore_rounds=4)
+    transcript = play(learner, contrary, KEY, learner.params(epsilon=np.inf), bits(*[[1, 1]] * 4))
+    assert transcript.reports[1].tolist() == [1, 1, 0, 0]
+
+
+def output(attack, users):
+    return jax.tree.map(np.asarray, attack.release(KEY, attack.params, users))
+
+
+def test_central_shows_all_plays_and_releases():
+    entry = registry.LEARNERS["explore_then_commit"]
+    attack = learner_attack(entry.make(), VALUES, entry.neighbours)
+    actions, public = output(attack, entry.neighbours[0])
+    assert actions.shape == (12,)
+    assert public.best_arm.shape == public.round.shape == (12,)
+
+
+def test_local_shows_one_report():
+    learner = exponential_weights(num_experts=2, horizon=5)
+    losses = np.zeros((4, 2), np.float32)
+    other = losses.copy()
+    other[2] = 1
+    attack = learner_attack(learner, VALUES, (Users(losses), Users(other)), answer=whole)
+    report, before = output(attack, attack.neighbours[0])
+    assert report.shape == (2,)
+    np.testing.assert_allclose(output(attack, attack.neighbours[1])[0] - report, 1, atol=1e-5)
+    transcript = play(learner, whole, KEY, attack.params, Users(losses))
+    np.testing.assert_array_equal(report, transcript.reports[2])
+    np.testing.assert_array_equal(before.total, transcript.before.total[2])
+    first = losses.copy()
+    first[0] = 1
+    attack = learner_attack(learner, VALUES, (Users(losses), Users(first)), answer=whole)
+    assert len(jax.tree.leaves(output(attack, attack.neighbours[0]))) == 1
+
+
+def test_joint_leaves_out_the_users_own_play():
+    contexts = np.asarray([3, 1, 2], np.int32)
+    neighbours = tuple(Users(np.zeros((3, 1), np.int32), c) for c in (contexts, np.asarray([3, 0, 2], np.int32)))
+    attack = learner_attack(small.shows_its_context("joint"), VALUES, neighbours, answer=whole)
+    assert output(attack, neighbours[0])[0].tolist() == [3, 2]
+    assert audit(KEY, attack, trials=1000).verdict == "consistent"
+    attack = learner_attack(small.shows_its_context("central"), VALUES, neighbours, answer=whole)
+    assert audit(KEY, attack, trials=1000).verdict == "violated"
+
+
+def test_a_look_is_what_is_seen():
+    entry = registry.LEARNERS["explore_then_commit"]
+    attack = learner_attack(entry.make(), VALUES, entry.neighbours, look=lambda seen: seen[1].best_arm[-1])
+    assert output(attack, entry.neighbours[0]).shape == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (bits([0, 0]), bits([0, 0]), r"neighbours must differ in exactly one round, got \[\]"),
+        (bits([0, 0], [0, 0]), bits([0, 1], [1, 0]), r"neighbours must differ in exactly one round, got \[0, 1\]"),
+        (bits([0, 0]), bits([0, 0], [0, 1]), "neighbours must have the same structure, shapes and dtypes"),
+        (Users(np.zeros((0, 2))), Users(np.zeros((0, 2))), "users must have one leading axis of rounds"),
+        (Users(np.zeros((2, 2)), np.zeros(3)), Users(np.zeros((2, 2)), np.zeros(3)), "one leading axis of rounds"),
+    ],
+)
+def test_neighbours_that_are_none(first, second, message):
+    with pytest.raises(ValueError, match=message):
+        learner_attack(explore_then_commit(num_arms=2, explore_rounds=2), VALUES, (first, second))
+
+
+def test_the_shuffle_model_is_refused():
+    learner = small.shows_its_context("shuffle")
+    with pytest.raises(ValueError, match="trust_model must be central, local or joint"):
+        learner_attack(learner, VALUES, (bits([0]), bits([1])))
+
+
+@pytest.mark.parametrize("name", registry.LEARNERS)
+def test_registered_learners_leak_nothing(name):
+    entry = registry.LEARNERS[name]
+    keys = jax.random.split(jax.random.key(1), (2, 14))
+    users = tuple(jax.vmap(entry.draw_user)(k) for k in keys)
+    with jax.debug_key_reuse(True):
+        assert leaks(jax.random.key(2), entry.make(), entry.values, users, answer=entry.answer) == ()
+
+
+def test_an_unnoised_choice_leaks():
+    entry = registry.LEARNERS["explore_then_commit"]
+    learner = entry.make()
+
+    def update(key, params, state, report):
+        return learner.update(key, dataclasses.replace(params, epsilon=jnp.inf), state, report)
+
+    users = bits(*[[0, 0, 1]] * 14), bits(*[[1, 0, 0]] * 14)
+    found = leaks(KEY, learner._replace(update=update), entry.values, users)
+    assert found == ("play of round 13", "public.best_arm of round 12")
+
+
+def test_one_number_beside_the_noise_leaks():
+    learner = exponential_weights(num_experts=3, horizon=5)
+
+    def privatize(key, params, public, context, action, feedback):
+        report = laplace(key, feedback, params.epsilon, l1_sensitivity=3.0)
+        return report.at[1].set(feedback[1])
+
+    users = Users(np.zeros((2, 3), np.float32)), Users(np.ones((2, 3), np.float32))
+    assert leaks(KEY, learner._replace(privatize=privatize), {}, users, answer=whole) == ("report of round 1",)
