@@ -196,7 +196,8 @@ class Learner(NamedTuple):
             central model (action, feedback), with noise added where `update` writes `public`; in the local model only
             what leaves the user's device.
         update: (key, params, state, report) -> State. Sees the report and nothing else.
-        done: (params, public) -> bool, for problems with a stopping time; else None.
+        done: (params, public) -> bool, for problems with a stopping time; else None. Asked after each round, so that at
+            least one is played.
         bulk: many rounds at once, or None.
         horizon: the horizon that shapes or constants need, or None; a simulator refuses another.
         interface: the actions, feedback and contexts that it is written for; a simulator refuses an environment with
@@ -322,12 +323,13 @@ def scalar_leaf(name: str, value: float) -> np.floating:
         A NumPy scalar of JAX's default float type, rounded to nearest.
 
     Raises:
-        ValueError: if a finite value overflows that type, or one that is not 0 underflows to 0.
+        ValueError: if a finite value overflows that type, or one that is not 0 underflows.
     """
     dtype = jax.dtypes.canonicalize_dtype(float)
     with np.errstate(over="ignore", under="ignore"):
         leaf = dtype.type(value)
-    if (math.isfinite(value) and not np.isfinite(leaf)) or (value != 0 and leaf == 0):
+    # Subnormal numbers too: compiled programs take them for 0.
+    if (math.isfinite(value) and not np.isfinite(leaf)) or (value != 0 and abs(leaf) < np.finfo(dtype).smallest_normal):
         raise ValueError(f"{name} must be within the range of {dtype}, got {value}")
     return leaf
 

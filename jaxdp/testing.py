@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxdp.learner import Environment, Estimator, Guarantee, Learner
 from jaxdp.simulation import simulator
+from jaxdp.simulation.rounds import Roots, interact, round_keys
 
 NUM_SEEDS = 3
 
@@ -74,8 +75,8 @@ def check_learner(
     Argument names; that `params` and `guarantee` take the same values and refuse a bad epsilon; that shapes fit and
     states are stable; jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons; no key used
     twice; that results do not depend on the checkpoints; by blocks = by rounds, bit for bit, where both sides have
-    blocks; by counts as many rounds. At epsilon = inf neither `privatize` nor `update` depends on its key. A guarantee
-    that claims something must depend on epsilon.
+    blocks; by counts as many rounds at every checkpoint. At epsilon = inf neither `privatize` nor `update` depends on
+    its key, in any round. A guarantee that claims something must depend on epsilon.
 
     Args:
         learner: to check.
@@ -100,7 +101,7 @@ def check_learner(
     _check_programs(rounds, rounds.params, values, key, tolerance)
     if "epsilon" in values and claim.is_private:
         _check_claim(lambda **point: rounds.guarantee(**point)["learner"], values)
-        _check_noiseless(learner, environment, rounds.params(**{**values, "epsilon": np.inf}), key)
+        _check_noiseless(learner, environment, rounds.params(**{**values, "epsilon": np.inf}), horizon, key)
 
     params, keys = rounds.params(**values), jax.random.split(key, NUM_SEEDS)
     expected = jax.jit(jax.vmap(rounds, (0, None)))(keys, params)
@@ -115,20 +116,49 @@ def check_learner(
         counts = simulator(learner, environment, horizon, engine="counts")
         outputs = jax.jit(jax.vmap(counts, (0, None)))(keys, params)
         chex.assert_trees_all_equal_shapes_and_dtypes(outputs, expected)
+        if learner.done is None:
+            looks = sorted({1, horizon // 2, horizon - 1, horizon})
+            counted = simulator(learner, _counting(environment), horizon, engine="counts", checkpoints=looks)
+            played = jax.jit(counted)(key, params)["rounds_played"]
+            assert played.tolist() == looks, f"counts must play {looks} rounds, got {played.tolist()}"
 
 
-def _check_noiseless(learner: Learner, environment: Environment, params: Any, key: jax.Array) -> None:
-    """One round at epsilon = inf: report and next state do not depend on the keys of `privatize` and `update`."""
+def _counting(environment: Environment) -> Environment:
+    """The environment with one more outcome, the number of rounds."""
+    assert environment.bulk is not None
+    tally = environment.bulk.tally
+    assert tally is not None
+
+    def counted_feedback(key: jax.Array, params: Any, world: Any, action: Any) -> Any:
+        world, feedback, outcome = environment.feedback(key, params, world, action)
+        return world, feedback, {**outcome, "rounds_played": jnp.ones((), jnp.result_type(int))}
+
+    def counted_tally(key: jax.Array, params: Any, world: Any, counts: jax.Array) -> Any:
+        world, totals, outcome = tally(key, params, world, counts)
+        return world, totals, {**outcome, "rounds_played": counts.sum(dtype=jnp.result_type(int))}
+
+    return environment._replace(feedback=counted_feedback, bulk=environment.bulk._replace(tally=counted_tally))
+
+
+def _check_noiseless(learner: Learner, environment: Environment, params: Any, horizon: int, key: jax.Array) -> None:
+    """At epsilon = inf other keys of `privatize` and `update`, with the same for plays and world, change nothing."""
     params = jax.tree.map(jnp.asarray, params)
-    mine, theirs = params["learner"], params["environment"]
-    key_init, key_context, key_act, key_feedback, *others = jax.random.split(key, 8)
-    state, world = learner.init(key_init, mine), environment.init(key_init, theirs)
-    context = environment.context(key_context, theirs, world) if environment.context else None
-    action = learner.act(key_act, mine, state.public, context)
-    _, feedback, _ = environment.feedback(key_feedback, theirs, world, action)
-    first, second = (learner.privatize(k, mine, state.public, context, action, feedback) for k in others[:2])
-    chex.assert_trees_all_equal(first, second)
-    chex.assert_trees_all_equal(*(learner.update(k, mine, state, first) for k in others[2:]))
+    key_init, key_world, *roots = jax.random.split(key, 5)
+
+    @jax.jit
+    def run(noise: jax.Array) -> Any:
+        start = learner.init(key_init, params["learner"]), environment.init(key_init, params["environment"])
+
+        def step(carry: Any, round_: jax.Array) -> Any:
+            keys = round_keys(Roots(key_world, roots[0]), round_, horizon)
+            other = round_keys(Roots(key_world, noise), round_, horizon)
+            keys = keys._replace(user=other.user, update=other.update)
+            state, world, events = interact(learner, environment, keys, params, *carry)
+            return (state, world), (events.report, state)
+
+        return jax.lax.scan(step, jax.tree.map(jnp.asarray, start), jnp.arange(horizon, dtype=jnp.int32))[1]
+
+    chex.assert_trees_all_equal(*(run(noise) for noise in roots[1:]))
 
 
 def check_mechanism(

@@ -1,5 +1,6 @@
 """Checks of host-side values: each error names the argument, the rule and the value. Every rule fails on NaN."""
 
+import jax
 import numpy as np
 
 
@@ -51,8 +52,11 @@ def check_finite(name: str, values: object) -> np.ndarray:
     Raises:
         ValueError: if one is NaN or infinite, with its index; or if they are not numbers.
     """
-    array = np.asarray(values)
-    if not np.issubdtype(array.dtype, np.number):
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{name} must be an array of numbers, got {values!r}") from error
+    if not np.issubdtype(array.dtype, np.integer) and not np.issubdtype(array.dtype, np.floating):
         raise ValueError(f"{name} must be numbers, got dtype {array.dtype}")
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
@@ -75,15 +79,28 @@ def check_within(name: str, values: object, low: float, high: float) -> np.ndarr
     return array
 
 
+def check_number(name: str, value: float) -> float:
+    """Returns value as a float, if it is one finite number.
+
+    Raises:
+        ValueError: if not.
+    """
+    if not np.isfinite(_number(name, value)):
+        raise ValueError(f"{name} must be finite, got {value}")
+    return float(value)
+
+
 def check_count(name: str, value: int, minimum: int = 1) -> int:
     """Returns value as an int, if it is a whole number >= minimum.
 
     Raises:
         ValueError: if not.
     """
-    whole = isinstance(value, int | np.integer) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, np.ndarray | np.generic | jax.Array) and np.ndim(value) == 0:
+        value = value.item()
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     if isinstance(value, bool) or not whole or not value >= minimum:
-        raise ValueError(f"{name} must be a whole number >= {minimum}, got {value}")
+        raise ValueError(f"{name} must be a whole number >= {minimum}, got {value!r}")
     return int(value)
 
 
@@ -101,4 +118,7 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
 def _number(name: str, value: object) -> float:
     if isinstance(value, str | bytes) or np.ndim(value) > 0:  # pyright: ignore[reportArgumentType]
         raise ValueError(f"{name} must be a number, got {value!r}")
-    return float(value)  # pyright: ignore[reportArgumentType]
+    try:
+        return float(value)  # pyright: ignore[reportArgumentType]
+    except TypeError as error:  # None, complex numbers
+        raise ValueError(f"{name} must be a number, got {value!r}") from error

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.interface import Interface, Space, arms
-from jaxdp.learner import Environment, EnvironmentBulk
+from jaxdp.learner import Environment, EnvironmentBulk, scalar_leaf
 from jaxdp.random import binomial
-from jaxdp.validation import check_above, check_finite, check_within
+from jaxdp.validation import check_above, check_finite, check_number, check_within
 
 
 @jax.tree_util.register_dataclass
@@ -77,9 +77,7 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
     Source: standard.  Deviations: none.
     """
     means = check_finite("means", means)
-    check_above("stddev", stddev, 0.0)
-    check_finite("stddev", stddev)
-    params = _instance(means, stddev)
+    params = _instance(means, scalar_leaf("stddev", check_number("stddev", check_above("stddev", stddev, 0.0))))
 
     def feedback(key, params: Params, world, action):
         noise = params.stddev * jax.random.normal(key, dtype=params.means.dtype)
@@ -89,12 +87,18 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
     return _bandit(feedback, None, params, Space("numbers"))
 
 
-def _instance(means: np.ndarray, stddev: float) -> Params:
+def _instance(means: np.ndarray, stddev: float | np.floating) -> Params:
     if means.ndim != 1 or len(means) < 2:
         raise ValueError(f"means must be a vector of at least two arms, got shape {means.shape}")
     dtype = jax.dtypes.canonicalize_dtype(float)
     exact = means.astype(np.float64)
-    return Params(means=exact.astype(dtype), gaps=(exact.max() - exact).astype(dtype), stddev=np.asarray(stddev, dtype))
+    with np.errstate(over="ignore", under="ignore"):
+        params = Params(
+            means=exact.astype(dtype), gaps=(exact.max() - exact).astype(dtype), stddev=np.asarray(stddev, dtype)
+        )
+    if not (np.isfinite(params.means).all() and np.isfinite(params.gaps).all()):
+        raise ValueError(f"means and their differences must be within the range of {dtype}, got {means.tolist()}")
+    return params
 
 
 def _outcome(params: Params, action: jax.Array) -> dict[str, jax.Array]:

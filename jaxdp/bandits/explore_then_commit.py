@@ -23,7 +23,7 @@ from jaxdp.learner import (
     validated,
 )
 from jaxdp.mechanisms import laplace
-from jaxdp.validation import check_choice, check_count, check_epsilon, check_finite
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_number
 
 REWARDS = ("binary", "bounded")
 BLOCK_PER_ARM = 16
@@ -77,21 +77,23 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     Args:
         num_arms: number of arms, >= 2.
         explore_rounds: rounds of exploration, a positive multiple of num_arms.
-        rewards: "binary" ([] int32 in {0, 1}) or "bounded" ([] float, clipped).
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `low`).
 
     Returns:
         A learner whose actions are arms ([] int32), with blocks; and with counts for binary rewards (clipping needs
         every single reward).
 
     Raises:
-        ValueError: if num_arms < 2, explore_rounds is not a positive multiple of it, or rewards has another name.
+        ValueError: if num_arms < 2, explore_rounds is not a positive multiple of it or more than integers count, or
+            rewards has another name.
 
     Privacy: epsilon-DP in the central model; unit: one round's reward; adjacency: replace one. A reward enters one
         arm's total once, so the totals have L1 sensitivity high - low (1 for binary rewards), and they are released
         once, with Laplace((high - low) / epsilon) noise for each arm. Private leaves: `totals`. Released: `best_arm`,
         which is post-processing of the noisy totals.
     Source: standard; the Laplace mechanism is Dwork & Roth (2014), Theorem 3.6.
-    Deviations: none.
+    Deviations: totals are noised less the largest of them, which leaves the arg max as it is and float32 exact where
+        it matters; floating-point noise, as in `laplace`.
 
     >>> import jax, jaxdp
     >>> learner = explore_then_commit(num_arms=2, explore_rounds=100)
@@ -100,21 +102,20 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     >>> outputs["best_arm_plays"].tolist(), [round(r) for r in outputs["pseudo_regret"].tolist()]
     ([950], [40])
     """
-    action = arms(num_arms)
-    if not (check_count("explore_rounds", explore_rounds) % num_arms == 0):
+    num_arms, explore_rounds = check_count("num_arms", num_arms, 2), check_count("explore_rounds", explore_rounds)
+    if explore_rounds % num_arms:
         raise ValueError(f"explore_rounds must be a positive multiple of num_arms={num_arms}, got {explore_rounds}")
+    if explore_rounds > jnp.iinfo(jnp.result_type(int)).max:
+        raise ValueError(f"explore_rounds must be < 2^31 without 64-bit integers, got {explore_rounds}")
     binary = check_choice("rewards", rewards, REWARDS) == "binary"
 
     def params(*, epsilon: float, low: float = 0.0, high: float = 1.0) -> Params:
-        check_finite("low", low)
-        check_finite("high", high)
-        if not low < high:
-            raise ValueError(f"low must be < high, got {low} and {high}")
-        return Params(
-            epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
-            low=scalar_leaf("low", low),
-            high=scalar_leaf("high", high),
-        )
+        lowest = scalar_leaf("low", check_number("low", low))
+        highest = scalar_leaf("high", check_number("high", high))
+        scalar_leaf("high - low", float(highest) - float(lowest))
+        if not lowest < highest:
+            raise ValueError(f"low must be < high, as {lowest.dtype}, got {low} and {high}")
+        return Params(epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)), low=lowest, high=highest)
 
     def guarantee(*, epsilon: float, low: float = 0.0, high: float = 1.0) -> Guarantee:
         return Guarantee(
@@ -149,14 +150,18 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     def add(params: Params, totals: Any, action: jax.Array, reward: jax.Array) -> Any:
         mine = jnp.arange(num_arms, dtype=action.dtype) == action
         if binary:
-            return totals + jnp.where(mine, reward, 0).astype(totals.dtype)
-        clipped = jnp.clip(reward, params.low, params.high) - params.low
-        return compensated.add(totals, jnp.where(mine, clipped, 0))
+            return totals + jnp.where(mine, jnp.clip(reward, 0, 1), 0).astype(totals.dtype)
+        clipped = jnp.where(reward > params.low, jnp.minimum(reward, params.high), params.low)  # NaN is low, too
+        return compensated.add(totals, jnp.where(mine, clipped - params.low, 0))
 
     def release(key, params: Params, totals: Any) -> jax.Array:
-        exact = totals.astype(jnp.result_type(float)) if binary else totals.total
+        # Differences from the largest: the same arg max, but one reward would be lost in a large float32 total.
+        if binary:
+            ahead = (totals - totals.max()).astype(jnp.result_type(float))
+        else:
+            ahead = (totals.total - totals.total.max()) - totals.excess
         sensitivity = 1.0 if binary else params.high - params.low
-        return jnp.argmax(laplace(key, exact, params.epsilon, l1_sensitivity=sensitivity)).astype(jnp.int32)
+        return jnp.argmax(laplace(key, ahead, params.epsilon, l1_sensitivity=sensitivity)).astype(jnp.int32)
 
     def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
         """Goes on by some rounds, and commits if exploration ends with the last of them."""
@@ -188,7 +193,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
         if binary:
             dtype = state.private.totals.dtype
-            paid = jnp.where(planned, feedback, 0).astype(dtype)
+            paid = jnp.where(planned, jnp.clip(feedback, 0, 1), 0).astype(dtype)
             totals = state.private.totals + paid @ jax.nn.one_hot(actions, num_arms, dtype=dtype)
         else:  # one after the other, as floats round: the result must be that of single rounds
 
@@ -220,7 +225,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     def absorb_counts(key, params: Params, state: State, plan: CountPlan, report) -> State:
         counts, won = report
-        totals = state.private.totals + won.astype(state.private.totals.dtype)
+        totals = state.private.totals + jnp.clip(won, 0, counts).astype(state.private.totals.dtype)
         return advance(key, params, state, totals, counts.sum(dtype=state.public.round.dtype))
 
     blocks = Blocks(BLOCK_PER_ARM * num_arms, plan_block, privatize_block, absorb_block)
@@ -234,5 +239,5 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         privatize=privatize,
         update=update,
         bulk=LearnerBulk(blocks, counts),
-        interface=Interface(action, Space("integers", (), 0, 1) if binary else Space("numbers")),
+        interface=Interface(arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers")),
     )

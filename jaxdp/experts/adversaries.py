@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from jaxdp import compensated
 from jaxdp.interface import Interface, Space, arms
 from jaxdp.learner import Environment
-from jaxdp.validation import check_within
+from jaxdp.validation import check_number, check_within
 
 
 @jax.tree_util.register_dataclass
@@ -149,7 +149,7 @@ def adaptive_losses(means: ArrayLike, *, penalty: float) -> Environment:
     Deviations: in float32 a probability is a multiple of 2^-23.
     """
     means = _vector("means", means)
-    check_within("penalty", penalty, 0.0, 1.0)
+    check_within("penalty", check_number("penalty", penalty), 0.0, 1.0)
     params = AdaptiveParams(means=_cast(means), penalised=_cast(np.minimum(means + penalty, 1.0)))
 
     def feedback(key, params: AdaptiveParams, world: Hindsight, action):

@@ -11,7 +11,7 @@ from jaxdp.interface import Interface, Space, arms
 from jaxdp.learner import Guarantee, Learner, Scalar, State, only, scalar_leaf, validated
 from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up
 from jaxdp.random import weighted_index
-from jaxdp.validation import check_above, check_choice, check_count, check_epsilon, check_finite
+from jaxdp.validation import check_above, check_choice, check_count, check_epsilon, check_number
 
 NOISES = ("laplace", "gaussian")
 
@@ -51,27 +51,28 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
 
     Privacy: epsilon-DP (Laplace) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one round's loss vector;
         adjacency: replace one. Every entry may change by 1, so the vector has L1 sensitivity N and L2 sensitivity
-        sqrt(N). `privatize` clips each entry to [0, 1] and adds the noise on the user's side; everything else is
-        post-processing. Private leaves: none. Released: all reports.
+        sqrt(N). `privatize` clips each entry to [0, 1] (NaN to 0) and adds the noise on the user's side; everything
+        else is post-processing. Private leaves: none. Released: all reports.
     Source: Freund & Schapire (1997), Hedge; noise by Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018),
         Theorem 8. The default rate minimises ln N / rate + rate T (1/8 + s^2 / 2), a bound on the expected regret: the
         logarithm of the mean of exp(-rate * noise) is rate^2 s^2 / 2 for Gaussian noise; for Laplace noise it exceeds
-        that by at most 15% while rate * s <= 0.7, which holds from T = 4 ln N on.
+        that by at most 15% while rate * s <= 0.7, which holds from T = 4.1 ln N on.
     Deviations: reports' totals are compensated sums: plain float32 would stall.
     """
-    action = arms(num_experts)
-    check_count("horizon", horizon)
+    num_experts, horizon = check_count("num_experts", num_experts, 2), check_count("horizon", horizon)
     is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
 
     def params(*, epsilon: float, delta: float = 0.0, learning_rate: float | None = None) -> Params:
-        check_epsilon(epsilon)
+        budget = scalar_leaf("epsilon", check_epsilon(epsilon))
         stddev = analytic_gaussian(epsilon, delta, math.sqrt(num_experts)) if is_gaussian else 0.0
         spread = stddev if is_gaussian else math.sqrt(2) * num_experts / epsilon
         if learning_rate is None:
-            learning_rate = math.sqrt(math.log(num_experts) / (horizon * (1 / 8 + spread**2 / 2)))
-        check_finite("learning_rate", check_above("learning_rate", learning_rate, 0.0))
+            learning_rate = math.sqrt(math.log(num_experts) / horizon) / math.hypot(
+                math.sqrt(1 / 8), spread / math.sqrt(2)
+            )
+        check_number("learning_rate", check_above("learning_rate", learning_rate, 0.0))
         return Params(
-            epsilon=scalar_leaf("epsilon", epsilon),
+            epsilon=budget,
             noise_stddev=round_up(stddev, jax.dtypes.canonicalize_dtype(float)),
             learning_rate=scalar_leaf("learning_rate", learning_rate),
         )
@@ -98,7 +99,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
 
     def privatize(key, params: Params, public: compensated.Sum, context: None, action, feedback) -> jax.Array:
         del public, context, action
-        losses = jnp.clip(feedback, 0, 1)
+        losses = jnp.where(feedback > 0, jnp.minimum(feedback, 1), 0)  # NaN counts as 0: noise would not hide it
         if is_gaussian:
             stddev = jnp.asarray(params.noise_stddev)
             return gaussian(key, losses, stddev, l2_sensitivity=math.sqrt(num_experts))
@@ -117,5 +118,5 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         privatize=privatize,
         update=update,
         horizon=horizon,
-        interface=Interface(action, Space("numbers", (num_experts,), 0, 1)),
+        interface=Interface(arms(num_experts), Space("numbers", (num_experts,), 0, 1)),
     )

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from jaxdp.interface import Interface, Space
-from jaxdp.learner import Environment, Learner, State
+from jaxdp.learner import BlockPlan, CountPlan, Environment, EnvironmentBulk, Learner, LearnerBulk, State
 from jaxdp.simulation.rounds import Keys
 
 
@@ -51,6 +52,116 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
         done = _stage("the learner's done", learner.done, mine, state.public)
         if done.shape != () or done.dtype != bool:
             raise ValueError(f"done must return one truth value, got {done.dtype} of shape {done.shape}")
+
+
+def check_bulk(
+    learner: Learner, environment: Environment, engine: str, keys: Keys, params: Any, state: State, world: Any
+) -> None:
+    """Traces one block, or one tally, function by function, after `check_round`.
+
+    Args:
+        learner: who plays.
+        environment: what it plays against.
+        engine: "blocks" or "counts", which both have.
+        keys: of a round.
+        params: with the entries "learner" and "environment".
+        state: the learner's, from `init`.
+        world: the environment's, from `init`.
+
+    Raises:
+        ValueError: if a function does not take what another one gives; if a plan is not one; if states, worlds or
+            outcomes are not those of single rounds.
+    """
+    assert learner.bulk is not None
+    assert environment.bulk is not None
+    mine, theirs = params["learner"], params["environment"]
+    action = jax.eval_shape(learner.act, keys.act, mine, state.public, None)
+    _, _, outcome = jax.eval_shape(environment.feedback, keys.feedback, theirs, world, action)
+    if engine == "counts":
+        _check_counts(learner.bulk, environment.bulk, keys, params, state, world, outcome)
+    else:
+        _check_blocks(learner.bulk, environment.bulk, keys, params, state, world, outcome, action)
+
+
+def _check_counts(
+    mine: LearnerBulk, theirs: EnvironmentBulk, keys: Keys, params: Any, state: State, world: Any, outcome: Any
+) -> None:
+    counts, tally = mine.counts, theirs.tally
+    assert counts is not None
+    assert tally is not None
+    own, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
+    plan = _stage("the learner's counts.plan", counts.plan, keys.act, own, state.public, limit)
+    if not (isinstance(plan, CountPlan) and plan.counts.ndim == 1 and _whole(plan.counts)):
+        raise ValueError(f"counts.plan must return a CountPlan of [num_actions] integers, got {plan}")
+    after, totals, sums = _stage(
+        "the environment's tally", tally, keys.feedback, params["environment"], world, plan.counts
+    )
+    _check_stable("the environment's tally", "world", world, after)
+    _check_outcomes("the environment's tally", outcome, sums, ())
+    report = _stage("the learner's counts.privatize", counts.privatize, keys.user, own, state.public, plan, totals)
+    _check_stable(
+        "the learner's counts.absorb",
+        "state",
+        state,
+        _stage("the learner's counts.absorb", counts.absorb, keys.update, own, state, plan, report),
+    )
+
+
+def _check_blocks(
+    mine: LearnerBulk,
+    theirs: EnvironmentBulk,
+    keys: Keys,
+    params: Any,
+    state: State,
+    world: Any,
+    outcome: Any,
+    action: Any,
+) -> None:
+    blocks, block = mine.blocks, theirs.block
+    assert blocks is not None
+    assert block is not None
+    own, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
+    lead = (blocks.length,)
+    every = _stacked(keys, lead)
+    plan = _stage("the learner's blocks.plan", blocks.plan, every.act, own, state.public, limit)
+    if not (isinstance(plan, BlockPlan) and plan.length.shape == () and _whole(plan.length)):
+        raise ValueError(f"blocks.plan must return a BlockPlan with one integer length, got {plan}")
+    _check_stable("the learner's blocks.plan", "actions", _stacked(action, lead), plan.actions)
+    worlds, feedback, sums = _stage(
+        "the environment's block", block, every.feedback, params["environment"], world, plan.actions
+    )
+    _check_stable("the environment's block", "worlds", _stacked(world, lead), worlds)
+    _check_outcomes("the environment's block", outcome, sums, lead)
+    report = _stage("the learner's blocks.privatize", blocks.privatize, every.user, own, state.public, plan, feedback)
+    absorbed = _stage("the learner's blocks.absorb", blocks.absorb, every.update, own, state, plan, report)
+    if isinstance(absorbed, State) or not isinstance(absorbed, tuple) or len(absorbed) != 2:
+        raise ValueError(f"blocks.absorb must return (State, rounds_used), got {type(absorbed).__name__}")
+    after, used = absorbed
+    if used.shape != () or not _whole(used):
+        raise ValueError(f"blocks.absorb must return one integer of rounds used, got {used.dtype}{list(used.shape)}")
+    _check_stable("the learner's blocks.absorb", "state", state, after)
+
+
+def _check_outcomes(who: str, single: Any, many: Any, lead: tuple[int, ...]) -> None:
+    """Outcomes of many rounds have the names of single ones, and are floats where those are."""
+    if set(single) != set(many):
+        raise ValueError(f"{who} must keep the names of the outcomes, got {sorted(single)} and then {sorted(many)}")
+    for name, leaf in many.items():
+        kinds = {jnp.issubdtype(x.dtype, jnp.floating) for x in (single[name], leaf)}
+        if leaf.shape != lead or len(kinds) > 1:
+            raise ValueError(
+                f"{who} must give outcomes of shape {lead}, floats where those of single rounds are, got "
+                f"{leaf.dtype}{list(leaf.shape)} for {name}, of single rounds {single[name].dtype}"
+            )
+
+
+def _whole(leaf: jax.Array | jax.ShapeDtypeStruct) -> bool:
+    return jnp.issubdtype(leaf.dtype, jnp.integer)
+
+
+def _stacked(tree: Any, lead: tuple[int, ...]) -> Any:
+    tree = jax.eval_shape(lambda: tree)
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((*lead, *leaf.shape), leaf.dtype), tree)
 
 
 def _stage(who: str, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -111,12 +111,14 @@ def empty_dataset(run: Run, outputs: Mapping[str, Output], axes: Axes, static_ax
         Variables with dimensions (*static_axes, *axes, seed, *the output's own), in C order and not yet filled.
 
     Raises:
-        ValueError: if an output's dimension has the name of an axis, or a coordinate the wrong length.
+        ValueError: if an output or its dimension has the name of an axis, or a coordinate the wrong length.
     """
     lead = {**static_axes, **axes, "seed": range(num_seeds)}
     sizes = tuple(len(values) for values in lead.values())
     variables = {}
     for name, output in outputs.items():
+        if name in {*lead, *run.coords}:
+            raise ValueError(f"outputs must not have the name of an axis or a coordinate, got {name}")
         clash = set(output.dims) & set(lead)
         if clash:
             raise ValueError(f"dims must not have the name of an axis, got {', '.join(sorted(clash))} for {name}")

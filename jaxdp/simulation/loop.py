@@ -11,7 +11,7 @@ from jaxdp.learner import Environment, Guarantee, Learner
 from jaxdp.simulation import outcomes
 from jaxdp.simulation.checkpoints import LogSpaced, check_horizon, resolve
 from jaxdp.simulation.engines import MAKERS, choose_engine, play_round
-from jaxdp.simulation.fit import check_round
+from jaxdp.simulation.fit import check_bulk, check_round
 from jaxdp.simulation.rounds import Play, Roots, interact, round_keys
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.values import check_taken, parameters, taken
@@ -97,6 +97,8 @@ def simulator(
         roots = Roots(key_env, key_learner)
         keys = jax.eval_shape(lambda: round_keys(roots, jnp.zeros((), jnp.result_type(int)), horizon))
         check_round(learner, environment, keys, params, state, world)
+        if engine != "rounds":
+            check_bulk(learner, environment, engine, keys, params, state, world)
         _, _, events = jax.eval_shape(
             lambda k, p, s, w: interact(learner, environment, k, p, s, w), keys, params, state, world
         )
@@ -150,6 +152,8 @@ def simulator(
         return seen
 
     def by_round(key: jax.Array, params: Any, num_rounds: int) -> dict[str, Any]:
+        if num_rounds > horizon:
+            raise ValueError(f"num_rounds must be <= the horizon {horizon}, got {num_rounds}")
         params = jax.tree.map(jnp.asarray, params)
         roots, play = start(key, params)
 

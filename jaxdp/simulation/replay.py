@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -70,11 +70,13 @@ def replay(
     Returns:
         A dataset with dimension `round` (1, 2, ... up to `num_rounds`, or to where the learner stopped): `action`,
         `context`, `feedback`, `report` and `public` (what was released, after the round), by their names, and where
-        they are of several parts by the parts' paths; and the sums, summaries and records that the sweep has.
+        they are of several parts by the parts' paths; and the sums, summaries and records that the sweep has, as
+        `results.NAME` where an event has their name.
 
     Raises:
-        ValueError: if a value or the seed is not among the results'; if the results do not tell how they were made; if
-            the run cannot be told round by round (an estimator's, or one played by counts).
+        ValueError: if a value or the seed is not among the results'; if num_rounds is beyond the horizon; if the
+            results do not tell how they were made; if the run cannot be told round by round (an estimator's, or one
+            played by counts).
 
     Warns:
         RuntimeWarning: if the replay and the results differ at a common checkpoint by more than float rounding: another
@@ -106,7 +108,14 @@ def replay(
         jax.jit(run.by_round, static_argnums=2)(lane_key, jax.tree.map(jnp.asarray, params), num_rounds)
     )
     lane = _dataset(told, num_rounds)
-    _compare(lane, results.sel({**labels, "seed": seed}), told["sums"], checkpoints)
+    seeds = np.atleast_1d(results["seed"].values) if "seed" in results.coords else np.asarray([seed])
+    if seed in seeds:  # a selection need not hold what is replayed
+        if "seed" in results.dims:
+            labels["seed"] = seed
+        chosen = results.sel(labels)
+        if "round" in results.coords and "round" not in results.dims:
+            chosen = chosen.expand_dims("round")
+        _compare(lane, chosen, set(told["sums"]) & set(results.data_vars), checkpoints)
     return lane
 
 
@@ -119,13 +128,15 @@ def _point(
             raise ValueError(f"values must be among {', '.join(names)}, got {name}")
     labels, point = {}, {}
     for name in names:
-        known = np.atleast_1d(results[name].values).tolist()
-        if name not in values and len(known) > 1:
+        known = np.atleast_1d(results[name].values).tolist() if name in results.coords else []
+        if not known:  # dropped by a selection: nothing to compare with
+            known = coordinate(axes[name] if name in axes else [values[name]] if name in values else [])
+        if name not in values and len(known) != 1:
             raise ValueError(f"values must have {name}, one of {known}, got {', '.join(values) or 'none'}")
         label = coordinate([values[name]])[0] if name in values else known[0]
         if label not in known:
             raise ValueError(f"{name} must be one of {known}, got {label}")
-        if results[name].ndim:
+        if name in results.dims:
             labels[name] = label
         given = axes.get(name, [])
         point[name] = given[coordinate(given).index(label)] if given else values.get(name, label)
@@ -136,17 +147,24 @@ def _dataset(told: Mapping[str, Any], num_rounds: int) -> xr.Dataset:
     stopped = told["stopped"]
     played = num_rounds if stopped is None or not stopped.any() else int(np.argmax(stopped)) + 1
     variables = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path({**told["events"], **told["sums"]}):
-        name = "".join(str(part) for part in (path[0].key, *(jax.tree_util.keystr((entry,)) for entry in path[1:])))
+    events = [
+        ("".join(str(part) for part in (path[0].key, *(jax.tree_util.keystr((entry,)) for entry in path[1:]))), leaf)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(told["events"])
+    ]
+    taken = dict(events)
+    sums = [(f"results.{name}" if name in taken else name, leaf) for name, leaf in told["sums"].items()]
+    for name, leaf in (*events, *sums):
         dims = ("round", *(f"{name}_{axis}" for axis in range(leaf.ndim - 1)))
         variables[name] = (dims, leaf[:played])
     return xr.Dataset(variables, {"round": np.arange(1, played + 1)})
 
 
-def _compare(lane: xr.Dataset, results: xr.Dataset, sums: Mapping[str, Any], checkpoints: Sequence[int]) -> None:
-    common = [round_ for round_ in checkpoints if round_ <= lane.sizes["round"]]
-    for name in sums:
-        mine, theirs = lane[name].sel(round=common).values, results[name].sel(round=common).values
+def _compare(lane: xr.Dataset, results: xr.Dataset, names: Iterable[str], checkpoints: Sequence[int]) -> None:
+    kept = results["round"].values.tolist() if "round" in results.dims else []
+    common = [round_ for round_ in checkpoints if round_ <= lane.sizes["round"] and round_ in kept]
+    for name in sorted(names):
+        mine = lane[f"results.{name}" if f"results.{name}" in lane else name]
+        mine, theirs = mine.sel(round=common).values, results[name].sel(round=common).values
         if not np.allclose(mine, theirs, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
             warnings.warn(
                 f"the replay differs from the results in {name}: another build or version, or a decision that hung on "

@@ -40,7 +40,7 @@ def sweep(
         axes: values of the run's parameters, by name; their product is the grid.
         static_axes: values of `build`'s arguments, which fix shapes.
         num_seeds: seeds for every grid point, >= 1. Seed i has the key fold_in(key, i) at every grid point.
-        key: a typed PRNG key, as from `jax.random.key`.
+        key: a typed PRNG key, as from `jax.random.key`, of a Threefry implementation (JAX's default).
         tile_size: lanes in a compiled unit, >= 1; memory grows with it.
         chunk_tiles: tiles in flight at a time, >= 1; None is 8. Memory for results grows with it.
         devices: of one kind, where tiles run, each on one of them; None is all local devices of JAX's default kind.
@@ -53,8 +53,9 @@ def sweep(
 
     Raises:
         ValueError: if an axis is empty, has a repeated value, or is named twice; if a count is < 1; if devices are none
-            or of several kinds; if key is not a typed key; if a value is out of range for the run; if the outputs'
-            dimensions do not match their labels, or differ between static values; all before anything is compiled.
+            or of several kinds; if key is not a typed Threefry key; if a value is out of range for the run; if the
+            outputs' dimensions do not match their labels, or differ between static values; all before anything is
+            compiled.
 
     >>> import jax, jaxdp
     >>> def build(num_samples):
@@ -72,6 +73,12 @@ def sweep(
     chunk_tiles = check_count("chunk_tiles", 8 if chunk_tiles is None else chunk_tiles)
     if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
         raise ValueError(f"key must be one typed PRNG key, as jax.random.key(0) makes, got {key!r}")
+
+    if "rbg" in str(jax.random.key_impl(key)):
+        raise ValueError(
+            f"key must be of a Threefry implementation, got {jax.random.key_impl(key)}, whose numbers for one lane "
+            "depend on the lanes beside it"
+        )
 
     devices = list(jax.local_devices() if devices is None else devices)
     if len({device.platform for device in devices}) != 1:

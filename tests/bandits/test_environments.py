@@ -90,6 +90,7 @@ def test_several_best_arms():
         ([[0.1, 0.2]], r"means must be a vector of at least two arms, got shape \(1, 2\)"),
         (0.5, r"means must be a vector of at least two arms, got shape \(\)"),
         (["a", "b"], "means must be numbers, got dtype"),
+        ([0.5, 0.5j], "means must be numbers, got dtype complex128"),
     ],
 )
 def test_bad_means(means, message):
@@ -104,3 +105,13 @@ def test_bad_means(means, message):
 def test_bad_stddev(stddev):
     with pytest.raises(ValueError, match=f"stddev must be .*, got {stddev}"):
         gaussian_bandit([0.1, 0.2], stddev=stddev)
+
+
+@pytest.mark.skipif(jax.config.read("jax_enable_x64"), reason="float64 holds them")
+def test_numbers_that_float32_cannot_hold():
+    for means in ([1e39, 0.0], [3e38, -3e38]):
+        with pytest.raises(ValueError, match="means and their differences must be within the range of float32"):
+            gaussian_bandit(means)
+    for stddev in (1e39, 1e-50):
+        with pytest.raises(ValueError, match="stddev must be within the range of float32"):
+            gaussian_bandit([0.1, 0.2], stddev=stddev)

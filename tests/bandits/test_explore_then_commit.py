@@ -3,6 +3,7 @@
 import functools
 import json
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -148,7 +149,7 @@ def test_factory_errors(arguments, message):
     [
         ({"epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
         ({"epsilon": math.nan}, "epsilon must be > 0, got nan"),
-        ({"epsilon": 1.0, "low": 1.0, "high": 1.0}, "low must be < high, got 1.0 and 1.0"),
+        ({"epsilon": 1.0, "low": 1.0, "high": 1.0}, "low must be < high, as float(32|64), got 1.0 and 1.0"),
         ({"epsilon": 1.0, "low": math.nan}, "low must be finite, got nan"),
         ({"epsilon": 1.0, "high": math.inf}, "high must be finite, got inf"),
     ],
@@ -166,3 +167,95 @@ def test_binary_rewards_take_no_bounds():
         run.params(epsilon=1.0, low=0.0)
     with pytest.raises(ValueError, match="feedback must be the same"):
         jaxdp.simulator(explore_then_commit(num_arms=2, explore_rounds=2), gaussian_bandit([0.1, 0.2]), 4)
+
+
+# ---- what float32 could lose -----------------------------------------------------------------------------------------
+def committed(rewards, totals, values, num_keys=20_000):
+    """How often each arm is committed to, from these totals on, when exploration ends with one reward of arm 1."""
+    learner = explore_then_commit(num_arms=2, explore_rounds=2**30, rewards=rewards)
+    params = jax.tree.map(jnp.asarray, learner.params(**values))
+    start = learner.init(jax.random.key(0), params)
+    binary = rewards == "binary"
+    held = jnp.asarray(totals, start.private.totals.dtype) if binary else compensated.Sum(*map(jnp.asarray, totals))
+    state = start._replace(
+        private=start.private._replace(totals=held),
+        public=start.public._replace(round=jnp.asarray(2**30 - 1, start.public.round.dtype)),
+    )
+
+    @jax.jit  # the state is an argument: of constants, the compiler would undo the compensation
+    def last(keys, state, reward):
+        return jax.vmap(lambda key: learner.update(key, params, state, (jnp.int32(1), reward)).public.best_arm)(keys)
+
+    def share(reward):
+        keys = jax.random.split(jax.random.key(1), num_keys)
+        dtype = jnp.int32 if binary else jnp.result_type(float)
+        return float(last(keys, state, jnp.asarray(reward, dtype)).mean())
+
+    return share
+
+
+def test_one_reward_on_top_of_large_totals():
+    """Beyond 2^24 a float32 total moves by 2, 4, ... or not at all."""
+    share = committed("binary", [2**28, 2**28 + 16], {"epsilon": 0.1})
+    without, with_it = share(0), share(1)
+    expected = [1 - (0.5 + 0.25 * d * 0.1) * math.exp(-d * 0.1) for d in (16, 17)]
+    for found, value in zip((without, with_it), expected, strict=True):
+        assert abs(found - value) < 5 * math.sqrt(value * (1 - value) / 20_000)
+    assert committed("binary", [2**28, 2**28], {"epsilon": math.inf})(1) == 1.0
+    assert committed("binary", [2**28 + 1, 2**28], {"epsilon": math.inf})(0) == 0.0
+
+
+def test_what_rounding_left_out_of_bounded_totals_counts():
+    large = np.full(2, 2.0**26, np.float32)
+    values = {"epsilon": math.inf, "low": 0.0, "high": 8.0}
+    ahead = committed("bounded", (large, np.asarray([0, -2], np.float32)), values, num_keys=1)
+    behind = committed("bounded", (large, np.asarray([0, 4], np.float32)), values, num_keys=1)
+    assert ahead(0.0) == 1.0
+    assert behind(0.0) == 0.0
+
+
+@pytest.mark.parametrize("engine", ["rounds", "blocks", "counts"])
+def test_binary_rewards_are_clipped(engine):
+    bandit: Any = bernoulli_bandit([0.5, 0.5])
+
+    def feedback(key, params, world, action):
+        return world, 1000 * action, {}
+
+    def block(keys, params, world, actions):
+        return world, 1000 * actions, {}
+
+    def tally(key, params, world, counts):
+        return world, 1000 * counts * jnp.arange(2, dtype=counts.dtype), {}
+
+    wild = bandit._replace(
+        feedback=feedback, bulk=bandit.bulk._replace(block=block, tally=tally), interface=None
+    )  # pays arm 1 far too much
+    learner = explore_then_commit(num_arms=2, explore_rounds=2)
+    run = jaxdp.simulator(learner, wild, 2, engine=engine, record={"arm": lambda public, action: public.best_arm})
+    keys = jax.random.split(jax.random.key(0), 4000)
+    found = float(jax.jit(jax.vmap(run, (0, None)))(keys, run.params(epsilon=0.1))["arm"].mean())
+    expected = 1 - (0.5 + 0.25 * 0.1) * math.exp(-0.1)
+    assert abs(found - expected) < 5 * math.sqrt(expected * (1 - expected) / 4000)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"epsilon": 1e-40}, "epsilon must be within the range of float32, got 1e-40"),
+        ({"epsilon": 1.0, "low": 1e8, "high": 1e8 + 4}, "low must be < high, as float32"),
+        ({"epsilon": 1.0, "low": -3e38, "high": 3e38}, "high - low must be within the range of float32"),
+        ({"epsilon": 1.0, "low": [0.0, 1.0]}, r"low must be a number, got \[0.0, 1.0\]"),
+        ({"epsilon": None}, "epsilon must be a number, got None"),
+    ],
+)
+def test_values_that_float32_cannot_hold(values, message):
+    if jax.config.read("jax_enable_x64"):
+        pytest.skip("float64 holds them")
+    with pytest.raises(ValueError, match=message):
+        explore_then_commit(num_arms=2, explore_rounds=2, rewards="bounded").params(**values)
+
+
+def test_counts_may_be_whole_floats():
+    learner = explore_then_commit(num_arms=2.0, explore_rounds=4.0)  # pyright: ignore[reportArgumentType]
+    run = jaxdp.simulator(learner, bernoulli_bandit([0.1, 0.9]), 8)
+    assert jax.jit(run)(jax.random.key(0), run.params(epsilon=math.inf))["best_arm_plays"] >= 2

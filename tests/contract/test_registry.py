@@ -109,9 +109,26 @@ def _cuts_late(keys, params, state, plan, report):
     return state, jnp.minimum(used + 1, len(keys))
 
 
+assert BULK.counts is not None
+COUNTS = BULK.counts
+
+
+def _plans_too_many(key, params, public, limit):
+    plan = COUNTS.plan(key, params, public, limit)
+    return plan._replace(counts=plan.counts + jnp.where(public.best_arm >= 0, 5, 0))
+
+
+def _keeps_noise_at_the_end(key, params, state, report):
+    after = COMMIT.update(key, params, state, report)
+    noisy = jnp.where(after.public.round == 12, jax.random.randint(key, (), 0, 3), after.public.best_arm)
+    return after._replace(public=after.public._replace(best_arm=noisy))
+
+
 @pytest.mark.parametrize(
     ("name", "broken"),
     [
+        ("explore_then_commit", COMMIT._replace(update=_keeps_noise_at_the_end, bulk=None)),
+        ("explore_then_commit", COMMIT._replace(bulk=BULK._replace(counts=COUNTS._replace(plan=_plans_too_many)))),
         ("exponential_weights", WEIGHTS._replace(privatize=_keeps_its_noise)),
         ("exponential_weights", WEIGHTS._replace(privatize=_reuses_the_rounds_key)),
         ("exponential_weights", WEIGHTS._replace(update=_branches)),

@@ -122,9 +122,15 @@ def test_bad_penalty(penalty):
         adaptive_losses([0.1, 0.2], penalty=penalty)
 
 
+def test_one_penalty_for_all():
+    with pytest.raises(ValueError, match="penalty must be a number, got "):
+        adaptive_losses([0.1, 0.2], penalty=[0.1, 0.2])  # pyright: ignore[reportArgumentType]
+
+
 @pytest.mark.parametrize(
     ("losses", "message"),
     [
+        ([[0.1, 0.2], [0.3]], "losses must be an array of numbers, got"),
         ([[0.1, 1.5]], r"losses must be in \[0, 1\], got 1.5 at index \(0, 1\)"),
         ([[0.1, 0.2], [math.nan, 0.2]], r"losses must be finite, got nan at index \(1, 0\)"),
         ([0.1, 0.2], r"losses must be \[horizon, num_experts\] with at least two experts, got shape \(2,\)"),

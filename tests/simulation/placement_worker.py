@@ -4,6 +4,7 @@ Usage: python -m tests.simulation.placement_worker NUM_DEVICES FOLDER CHUNK_TILE
 """
 
 import math
+import pickle
 import sys
 from pathlib import Path
 
@@ -60,9 +61,8 @@ def main(num_devices: int, folder: Path, chunks: list[int]) -> None:
     for name, build in BUILDS.items():
         for chunk_tiles in chunks:
             results = jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), chunk_tiles=chunk_tiles)
-            np.savez(
-                folder / f"{name}-{chunk_tiles}.npz", **{str(output): results[output].values for output in results}
-            )
+            with open(folder / f"{name}-{chunk_tiles}.pickle", "wb") as file:
+                pickle.dump({output: results[output].values for output in results}, file)
 
 
 if __name__ == "__main__":

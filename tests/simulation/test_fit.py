@@ -199,7 +199,7 @@ def test_horizons():
     losses = loss_sequence(np.zeros((5, 2)))
     refused("horizon must be <= the environment's 5, got 10", exponential_weights(num_experts=2, horizon=10), losses)
     for horizon in (0, -3, 2.5, math.nan, math.inf, True, "10"):
-        refused(f"horizon must be a whole number >= 1, got {horizon}", horizon=horizon)
+        refused(f"horizon must be a whole number >= 1, got {horizon!r}", horizon=horizon)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_horizons():
         (0, "checkpoints must be a whole number >= 1, got 0"),
         (2.5, "checkpoints must be a whole number >= 1, got 2.5"),
         (True, "checkpoints must be a whole number >= 1, got True"),
-        ("5", "checkpoints must be a whole number >= 1, got 5"),
+        ("5", "checkpoints must be a whole number >= 1, got '5'"),
         ([[1, 2]], "checkpoints must be a whole number >= 1, got [1, 2]"),
     ],
 )
@@ -279,3 +279,88 @@ def test_values_of_the_environment():
     with pytest.raises(ValueError, match="values must have gap, which the environment needs, got epsilon"):
         run.params(epsilon=1.0)
     assert set(run.params(epsilon=1.0, gap=0.1)) == {"learner", "environment"}
+
+
+# ---- bulk functions --------------------------------------------------------------------------------------------------
+BULK: Any = LEARNER.bulk
+ANSWERS: Any = BANDIT.bulk
+
+
+def with_blocks(**changes):
+    blocks = BULK.blocks._replace(**{name: change(BULK.blocks) for name, change in changes.items()})
+    return LEARNER._replace(bulk=BULK._replace(blocks=blocks))
+
+
+def with_answers(**changes):
+    return BANDIT._replace(bulk=ANSWERS._replace(**{name: change(ANSWERS) for name, change in changes.items()}))
+
+
+def without_an_outcome(function):
+    def fewer(*arguments):
+        world, feedback, outcome = function(*arguments)
+        return world, feedback, {"pseudo_regret": outcome["pseudo_regret"]}
+
+    return fewer
+
+
+def float_plays(function):
+    def changed(*arguments):
+        world, feedback, outcome = function(*arguments)
+        return world, feedback, {**outcome, "best_arm_plays": outcome["best_arm_plays"].astype(float) * 0.9}
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda blocks: lambda *a: blocks.absorb(*a)[0],
+            "blocks.absorb must return (State, rounds_used), got State",
+        ),
+        (
+            lambda blocks: lambda *a: (blocks.absorb(*a)[0], jnp.ones(2)),
+            "blocks.absorb must return one integer of rounds used, got float",
+        ),
+        (
+            lambda blocks: lambda *a: (State({}, a[2].public), blocks.absorb(*a)[1]),
+            "the learner's blocks.absorb must keep the structure of the state",
+        ),
+    ],
+)
+def test_blocks_that_do_not_fit(change, message):
+    refused(message, with_blocks(absorb=change), engine="blocks")
+
+
+def test_plans_that_are_none():
+    refused(
+        "blocks.plan must return a BlockPlan with one integer length",
+        with_blocks(plan=lambda blocks: lambda *a: blocks.plan(*a).actions),
+        engine="blocks",
+    )
+    refused(
+        "the learner's blocks.plan must keep shapes and dtypes of the actions",
+        with_blocks(plan=lambda blocks: lambda *a: blocks.plan(*a)._replace(actions=jnp.zeros(3, jnp.int32))),
+        engine="blocks",
+    )
+    counts = BULK.counts
+    wrong = counts._replace(plan=lambda *a: counts.plan(*a).counts)
+    refused(
+        "counts.plan must return a CountPlan of [num_actions] integers",
+        LEARNER._replace(bulk=BULK._replace(counts=wrong)),
+        engine="counts",
+    )
+
+
+@pytest.mark.parametrize(("engine", "name"), [("blocks", "block"), ("counts", "tally")])
+def test_outcomes_of_many_rounds_that_are_not_those_of_single_ones(engine, name):
+    def answers(change):
+        return with_answers(**{name: lambda bulk: change(getattr(bulk, name))})
+
+    refused(
+        f"the environment's {name} must keep the names of the outcomes, got ['best_arm_plays', 'pseudo_regret'] and "
+        "then ['pseudo_regret']",
+        environment=answers(without_an_outcome),
+        engine=engine,
+    )
+    refused("floats where those of single rounds are", environment=answers(float_plays), engine=engine)

@@ -100,9 +100,34 @@ def test_results_from_a_file_need_the_build(results, tmp_path):
         xr.testing.assert_identical(lane, jaxdp.replay(results, seed=1, epsilon=0.5))
 
 
-def test_a_selection_can_be_replayed(results):
-    lane = jaxdp.replay(results.sel(epsilon=0.5, num_arms=2), seed=1)
+@pytest.mark.parametrize(
+    "select",
+    [
+        lambda results: results.sel(epsilon=0.5, num_arms=2),
+        lambda results: results.isel(seed=1),
+        lambda results: results.isel(seed=[0]),
+        lambda results: results.isel(epsilon=0, drop=True),
+        lambda results: results.isel(round=-1),
+        lambda results: results[["pseudo_regret"]],
+    ],
+)
+def test_a_selection_can_be_replayed(results, select):
+    lane = jaxdp.replay(select(results), seed=1, epsilon=0.5)
     xr.testing.assert_identical(lane, jaxdp.replay(results, seed=1, epsilon=0.5))
+
+
+def test_records_with_the_names_of_events():
+    def build():
+        learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
+        bandit = jaxdp.bandits.bernoulli_bandit([0.2, 0.8])
+        record = {"action": lambda public, action: 10 * action, "public": lambda public, action: public.round}
+        return jaxdp.simulator(learner, bandit, HORIZON, record=record)
+
+    lane = jaxdp.replay(swept(build, static_axes={}), seed=0, epsilon=math.inf)
+    assert lane.action.values[:4].tolist() == [0, 1, 0, 1]
+    assert lane["results.action"].values[:4].tolist() == [0, 10, 0, 10]
+    assert lane["public.round"].values[:2].tolist() == [1, 2]
+    assert lane["public"].values[:2].tolist() == [1, 2]
 
 
 def test_another_build_is_told(results):
@@ -128,6 +153,7 @@ def test_another_build_is_told(results):
         ({"seed": 0, "epsilon": 0.6}, r"epsilon must be one of \[0.5, inf\], got 0.6"),
         ({"seed": 0, "epsilon": 0.5, "delta": 1.0}, "values must be among num_arms, epsilon, got delta"),
         ({"seed": 0, "epsilon": 0.5, "num_rounds": 0}, "num_rounds must be a whole number >= 1, got 0"),
+        ({"seed": 0, "epsilon": 0.5, "num_rounds": 13}, "num_rounds must be <= the horizon 12, got 13"),
     ],
 )
 def test_bad_arguments(results, arguments, message):

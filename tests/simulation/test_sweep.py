@@ -272,6 +272,10 @@ WRONG = {
     "half a seed": ({"num_seeds": 1.5}, "num_seeds must be a whole number >= 1, got 1.5"),
     "tile_size": ({"tile_size": 0}, "tile_size must be a whole number >= 1, got 0"),
     "chunk_tiles": ({"chunk_tiles": 0}, "chunk_tiles must be a whole number >= 1, got 0"),
+    "a key whose numbers depend on the batch": (
+        {"key": jax.random.key(0, impl="rbg")},
+        "key must be of a Threefry implementation, got rbg",
+    ),
     "old key": ({"key": np.zeros(2, np.uint32)}, "key must be one typed PRNG key"),
     "two keys": ({"key": jax.random.split(jax.random.key(0))}, "key must be one typed PRNG key"),
     "epsilon at the last point": ({"axes": {"epsilon": [1.0, 2.0, -1.0]}}, "epsilon must be > 0, got -1.0"),
@@ -419,3 +423,14 @@ def test_outputs_that_one_array_cannot_hold_are_refused_before_compiling():
     wrong = dataclasses.replace(ragged(2), coords={"place": ["a", "b", "c"]})
     with pytest.raises(ValueError, match="coords must have 2 values for place, got 3"):
         jaxdp.sweep(lambda: wrong, axes={"shift": [0.0]}, num_seeds=2, key=jax.random.key(0))
+
+
+@pytest.mark.parametrize("name", ["round", "seed", "epsilon"])
+def test_an_output_with_the_name_of_an_axis(name):
+    def build():
+        learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
+        record = {name: lambda public, action: public.round}
+        return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.2, 0.8]), 6, record=record)
+
+    with pytest.raises(ValueError, match=f"outputs must not have the name of an axis or a coordinate, got {name}"):
+        sweep(build, axes={"epsilon": [1.0]}, num_seeds=2, key=jax.random.key(0))
