@@ -22,7 +22,7 @@ from jaxdp.learner import (
     scalar_leaf,
     validated,
 )
-from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms import laplace, tape
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_number
 
 REWARDS = ("binary", "bounded")
@@ -157,11 +157,15 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     def release(key, params: Params, totals: Any) -> jax.Array:
         # Differences from the largest: the same arg max, but one reward would be lost in a large float32 total.
         if binary:
-            ahead = (totals - totals.max()).astype(jnp.result_type(float))
+            exact, ahead = totals, (totals - totals.max()).astype(jnp.result_type(float))
         else:
-            ahead = (totals.total - totals.total.max()) - totals.excess
+            exact, ahead = totals.total, (totals.total - totals.total.max()) - totals.excess
         sensitivity = 1.0 if binary else params.high - params.low
-        return jnp.argmax(laplace(key, ahead, params.epsilon, l1_sensitivity=sensitivity)).astype(jnp.int32)
+        with tape.recording() as entries:
+            noisy = laplace(key, ahead, params.epsilon, l1_sensitivity=sensitivity)
+        for entry in entries:  # what the sensitivity refers to
+            tape.record(entry._replace(value=exact))
+        return jnp.argmax(noisy).astype(jnp.int32)
 
     def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
         """Goes on by some rounds, and commits if exploration ends with the last of them."""
