@@ -1,7 +1,12 @@
 """Attacks on privacy claims, by the programs that make them.
 
-An audit draws a mechanism's outputs under two neighbouring inputs and looks for an event that one input makes likelier
-than the claim allows. What it reports is a lower bound on epsilon, true with a stated confidence.
+* `audit`, black box: draws outputs under two neighbouring inputs and looks for an event that one input makes likelier
+  than the claim allows. What it reports is a lower bound on epsilon, true with a stated confidence. `learner_attack`
+  makes a learner's transcript such an output. `scoreboard` is a table of audits.
+* `grey_box`: reads what mechanisms inside a learner are asked to noise, and measures how far one user moves it along a
+  forced transcript: sensitivities that are exceeded, budgets overspent, paths around the noise, noise used twice.
+* `leaks`: at a tiny epsilon, what still follows the data never met the noise.
+* `exact_delta`, `exact_epsilon`: from a written law of few outputs.
 
 **Passing is no proof.** "consistent" says that this attack, with these inputs and this many trials, found nothing. A
 black-box audit cannot see:

@@ -78,7 +78,8 @@ def test_local_shows_one_report():
 
 def test_joint_leaves_out_the_users_own_play():
     contexts = np.asarray([3, 1, 2], np.int32)
-    neighbours = tuple(Users(np.zeros((3, 1), np.int32), c) for c in (contexts, np.asarray([3, 0, 2], np.int32)))
+    answers = np.zeros((3, 1), np.int32)
+    neighbours = Users(answers, contexts), Users(answers, np.asarray([3, 0, 2], np.int32))
     attack = learner_attack(small.shows_its_context("joint"), VALUES, neighbours, answer=whole)
     assert output(attack, neighbours[0])[0].tolist() == [3, 2]
     assert audit(KEY, attack, trials=1000).verdict == "consistent"
@@ -117,7 +118,7 @@ def test_the_shuffle_model_is_refused():
 def test_registered_learners_leak_nothing(name):
     entry = registry.LEARNERS[name]
     keys = jax.random.split(jax.random.key(1), (2, 14))
-    users = tuple(jax.vmap(entry.draw_user)(k) for k in keys)
+    users = jax.vmap(entry.draw_user)(keys[0]), jax.vmap(entry.draw_user)(keys[1])
     with jax.debug_key_reuse(True):
         assert leaks(jax.random.key(2), entry.make(), entry.values, users, answer=entry.answer) == ()
 
