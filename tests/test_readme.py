@@ -14,7 +14,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 def test_python_blocks_run(capsys):
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     data = gaussian_comparisons(jax.random.key(0), num_samples=200, dim=3)
     names: dict[str, Any] = {"features": data.features, "labels": data.labels}
     for block in blocks:
