@@ -8,14 +8,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.transcripts import Answer, Past, Transcript, Users, by_action, keys_of, play
+from jaxdp.audit.accounting import Change, change, cost, scalar
+from jaxdp.audit.transcripts import Answer, Past, Transcript, Users, by_action, check_key, keys_of, play
 from jaxdp.learner import Guarantee, Learner, State
-from jaxdp.mechanisms import gaussian_epsilon, tape, zcdp_epsilon
+from jaxdp.mechanisms import tape
 from jaxdp.simulation.rounds import Keys
 from jaxdp.validation import check_count
 
 SLACK = 1e-4  # relative, for what float32 adds up
-STAGES = ("privatize", "update")
+STAGES = ("act", "privatize", "update")
+SCALES = ("sensitivity", "epsilon", "rho", "noise_stddev", "run")  # what noise depends on must not depend on the data
+LANE = "jaxdp_lane"
+_traced_apart = jax.make_user_context(None)
+_traces = [object()]  # names the traces made under tapes; a new name forgets them
 
 
 class Site(NamedTuple):
@@ -54,7 +59,7 @@ class GreyBox:
 
     Attributes:
         claim: that was attacked.
-        sites: where releases are made, and what changed there.
+        sites: where releases are made, and what changed there; empty if nothing was released in the rounds played.
         spent: largest epsilon, at the claimed delta, that the accounting of the recorded releases gives to a pair of
             neighbours found. Not a lower bound on the true epsilon: several mechanisms may cost less than their sum.
         faults: what is wrong, in words.
@@ -78,8 +83,7 @@ class _Release(NamedTuple):
     round: int
     site: Site
     entry: tape.Entry
-    change: np.ndarray  # [neighbours + 1]
-    changed_entries: np.ndarray  # [neighbours + 1]
+    change: Change
 
 
 def grey_box(
@@ -95,12 +99,15 @@ def grey_box(
 ) -> GreyBox:
     """Measures how far one user moves what a learner noises, and compares it with what is declared.
 
-    Plays the learner against random users with a tape open, and then again, with the same keys and *the same released
-    states and plays put in*, for users of whom one is replaced. What a mechanism is given then differs by that one
-    user's data alone. Found are: a declared sensitivity that is exceeded; a sum of costs beyond the claim; a release
-    that changes though nothing noised so far has (a path around the noise); the same noise drawn twice.
+    Plays the learner against random users, and then again with a tape open, with the same keys and *the same plays and
+    public states put in*, for users of whom one is replaced. Each mechanism's value is written down, and the base's put
+    in its place: all that is released stays as it was, and the next value differs by the one user's data alone. Found
+    are: a declared sensitivity that is exceeded; a sum of costs beyond the claim; a play, report or public state that
+    changes all the same (a path around the noise); noise whose size follows the data; values outside what a local
+    randomizer takes; a key used for two releases, or the same in every run; the same noise twice.
 
-    Rounds run operation by operation, so that a release may lie behind a branch on what is public.
+    Rounds run operation by operation, about a tenth of a second each, so that a release may lie behind a branch on what
+    is public. The bulk functions are not run: that they equal single rounds is for tests.
 
     >>> import jaxdp
     >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
@@ -114,7 +121,8 @@ def grey_box(
 
     Args:
         key: a typed PRNG key.
-        learner: to audit.
+        learner: to audit. Mechanisms are called at the top level of `act`, `privatize` and `update`, or under branches
+            and loops over public values.
         values: a grid point of its params.
         draw_user: key -> Users of one round, without the leading axis. Both the users played against and those that
             replace them: let it reach the extremes of what a user may hold, and beyond what the learner clips.
@@ -127,15 +135,21 @@ def grey_box(
         What was found. The search is random: a rare worst case may be missed.
 
     Raises:
-        ValueError: if a count is too small, or the learner branches on private data around a release.
+        ValueError: if key is not a single typed key, a count is too small, draw_user does not return Users, or a
+            release lies behind a branch on private data or inside a `vmap`.
 
-    Source: Tracing what is noised along a fixed transcript is the usual proof of adaptive composition, run.
+    Source: measuring what is noised along a fixed transcript is the usual proof of adaptive composition, run.
     """
+    check_key(key)
     check_count("rounds", rounds)
     check_count("num_bases", num_bases, 2)
     check_count("num_neighbours", num_neighbours)
+    drawn = jax.eval_shape(draw_user, key)
+    if not isinstance(drawn, Users):
+        raise ValueError(f"draw_user must return Users, got {type(drawn).__name__}")
     claim, params = learner.guarantee(**values), jax.tree.map(jnp.asarray, learner.params(**values))
-    runs, faults = [], []
+    runs: list[list[_Release]] = []
+    faults: list[str] = []
     for key_base in jax.random.split(key, num_bases):
         key_users, key_play, key_where, key_others = jax.random.split(key_base, 4)
         users = jax.vmap(draw_user)(jax.random.split(key_users, rounds))
@@ -143,20 +157,25 @@ def grey_box(
         others = jax.vmap(draw_user)(jax.random.split(key_others, num_neighbours))
         streams = jax.tree.map(lambda all_, new, where=where: _neighbours(all_, where, new), users, others)
         transcript = jax.jit(play, static_argnums=(0, 1))(learner, answer, key_play, params, users)
-        central = claim.trust_model == "central"
-        releases, leaks = _replay(learner, answer, key_play, params, streams, transcript, rounds, forced=central)
+        releases, moved = _replay(learner, answer, key_play, params, streams, transcript, claim.trust_model)
         runs.append(releases)
-        faults += leaks
+        faults += moved
+    spent = 0.0
+    for releases in runs:
+        costs = cost([(one.entry, one.change) for one in releases], num_neighbours + 1, claim.delta)
+        spent = max(spent, float(costs.epsilon.max()))
+        if claim.rho is not None and costs.rho.max() > claim.rho * (1 + SLACK):
+            faults.append(f"releases cost rho = {costs.rho.max():.6g}, claimed is {claim.rho:g}")
     sites = _sites(runs)
     for one in sites:
         if one.declared is not None and one.measured > one.declared * (1 + SLACK):
             faults.append(
                 f"{one.site} changes by {one.measured:.6g} in {one.norm} norm, declared is {one.declared:.6g}"
             )
-    spent = max(_spent(releases, claim.delta) for releases in runs)
     if spent > claim.epsilon * (1 + SLACK):
         faults.append(f"releases cost epsilon = {spent:.6g} at delta = {claim.delta:g}, claimed is {claim.epsilon:g}")
-    faults += _repeated_noise(runs)
+    faults += [fault for one in (one for releases in runs for one in releases) for fault in _wrong_use(one)]
+    faults += _repeated(runs)
     return GreyBox(claim=claim, sites=sites, spent=spent, faults=tuple(dict.fromkeys(faults)))
 
 
@@ -173,34 +192,27 @@ def _replay(
     params: Any,
     streams: Users,
     transcript: Transcript,
-    rounds: int,
-    *,
-    forced: bool,
+    trust_model: str,
 ) -> tuple[list[_Release], list[str]]:
+    count, rounds = jax.tree.leaves(streams)[0].shape[:2]
     key_init, keys = keys_of(key, rounds)
-    count = jax.tree.leaves(streams)[0].shape[0]
     private = jax.tree.map(
         lambda x: jnp.broadcast_to(x, (count, *jnp.shape(x))), learner.init(key_init, params).private
     )
-    releases, leaks, quiet = [], [], np.ones(count, bool)
+    releases, faults = [], []
     for t in range(rounds):
         here = jax.tree.map(lambda x, t=t: x[t], (keys, transcript))
         past = Past(jnp.int32(t), jax.tree.map(lambda x, t=t: x.at[t:].set(0), transcript.actions))
         users = jax.tree.map(lambda x, t=t: x[:, t], streams)
-        entries, private, released = _round(learner, answer, params, here, past, users, private, forced=forced)
+        entries, private, released = _round(learner, answer, params, here, past, users, private, trust_model)
         numbers: dict[tuple[str, str], int] = {}
         for stage, entry in entries:
             number = numbers[stage, entry.name] = numbers.get((stage, entry.name), -1) + 1
-            release = _Release(t, Site(stage, entry.name, number), entry, *_change(entry))
-            quiet &= release.changed_entries == 0
-            releases.append(release)
-        moved = np.zeros(count, bool)
-        for leaf in jax.tree.leaves(released):
-            array = np.asarray(leaf)
-            moved |= ~_same(array, array[:1]).reshape(count, -1).all(axis=1)
-        if (moved & quiet).any():
-            leaks.append("what is released changes though nothing noised has: a path around the noise")
-    return releases, leaks
+            releases.append(_Release(t, Site(stage, entry.name, number), entry, change(entry)))
+        for what, tree in released.items():
+            if any(not _alike(np.asarray(leaf)) for leaf in jax.tree.leaves(tree)):
+                faults.append(f"{what} changes though all that is noised stays: a path around the noise")
+    return releases, faults
 
 
 def _round(
@@ -211,84 +223,81 @@ def _round(
     past: Past,
     users: Users,
     private: Any,
-    *,
-    forced: bool,
-) -> tuple[list[tuple[str, tape.Entry]], Any, Any]:
+    trust_model: str,
+) -> tuple[list[tuple[str, tape.Entry]], Any, dict[str, Any]]:
     """One round under all users at once: entries of [neighbours + 1, ...], next private states, and what came out."""
     keys, transcript = here
     public = transcript.before
-    fixed: list[tuple[str, tape.Entry]] = []
+    made: list[tuple[str, tape.Entry]] = []
+
+    def bases(value: jax.Array) -> jax.Array:
+        return jax.lax.all_gather(value, LANE)[0]
 
     def one(users: Users, private: Any) -> Any:
-        action = transcript.actions if forced else learner.act(keys.act, params, public, users.contexts)
-        feedback = answer(users.answers, past, action)
-        with tape.recording() as first:
-            report = learner.privatize(keys.user, params, public, users.contexts, action, feedback)
-        with tape.recording() as second:
+        with tape.recording(bases) as acting:
+            action = learner.act(keys.act, params, public, users.contexts)
+        played = transcript.actions if trust_model == "central" else action
+        feedback = answer(users.answers, past, played)
+        with tape.recording(bases) as reporting:
+            report = learner.privatize(keys.user, params, public, users.contexts, played, feedback)
+        with tape.recording(bases) as updating:
             state = learner.update(keys.update, params, State(private, public), report)
-        entries = [(stage, entry) for stage, part in zip(STAGES, (first, second), strict=True) for entry in part]
-        fixed[:] = entries
-        # in the local model the curator sees the report; else what `update` releases
-        return (
-            [_arrays(entry) for _, entry in entries],
-            state.private,
-            state.public if forced else (report, state.public),
-        )
+        tapes = zip(STAGES, (acting, reporting, updating), strict=True)
+        made[:] = [(stage, entry) for stage, entries in tapes for entry in entries]
+        released = {"the public state": state.public}
+        if trust_model == "central":
+            released["the play"] = action
+        if trust_model == "local":  # what the curator sees
+            released["the report"] = report
+        return [_arrays(entry) for _, entry in made], state.private, released
 
     # Batches of users, but one public state: branches on what is public are branches, and record what they release.
     try:
-        with jax.disable_jit():
-            arrays, private, released = jax.vmap(one)(users, private)
+        # What was traced before, without a tape, would be taken from JAX's cache and write nothing.
+        with jax.disable_jit(), _traced_apart(_traces[0]):
+            arrays, private, released = jax.vmap(one, axis_name=LANE)(users, private)
     except (jax.errors.TracerBoolConversionError, jax.errors.UnexpectedTracerError) as error:
+        _traces[0] = object()  # the branch's trace is in the cache now, and would write nothing either
         raise ValueError(
-            "releases must lie behind no branch, loop or map over private data, for their number would tell; got "
-            f"{type(error).__name__}"
+            "releases must be made at the top level of act, privatize and update, or behind branches on public values: "
+            "not behind a branch on private data, whose choice would tell, nor inside a vmap (call the mechanism once, "
+            f"with an array); got {type(error).__name__}"
         ) from error
-    return (
-        [(stage, entry._replace(**own)) for (stage, entry), own in zip(fixed, arrays, strict=True)],
-        private,
-        released,
-    )
+    return [(stage, entry._replace(**own)) for (stage, entry), own in zip(made, arrays, strict=True)], private, released
 
 
 def _arrays(entry: tape.Entry) -> dict[str, jax.Array]:
-    return {
-        name: jnp.asarray(x) for name, x in entry._asdict().items() if isinstance(x, jax.Array | np.generic | float)
-    }
+    """The entry's numbers, which a vmap may return."""
+    words = ("name", "norm", "each")
+    return {name: jnp.asarray(x) for name, x in entry._asdict().items() if name not in words and x is not None}
 
 
-def _same(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    return (first == second) | ((first != first) & (second != second))
+def _alike(batch: np.ndarray) -> bool:
+    """Whether all neighbours have the base's value."""
+    return bool(((batch == batch[:1]) | ((batch != batch) & (batch[:1] != batch[:1]))).all())
 
 
-def _change(entry: tape.Entry) -> tuple[np.ndarray, np.ndarray]:
+def _wrong_use(release: _Release) -> list[str]:
+    entry, faults = release.entry, []
+    for name in SCALES:
+        scale = getattr(entry, name)
+        if scale is not None and not _alike(np.asarray(scale)):
+            faults.append(f"{'threshold' if name == 'run' else name} of {release.site} depends on private data")
     value = np.asarray(entry.value)
-    value = value.astype(np.float64).reshape(len(value), -1, *value.shape[-1:][: value.ndim - 1])
-    same = _same(value, value[:1])
-    with np.errstate(invalid="ignore"):
-        change = np.where(same, 0.0, np.abs(value - value[:1]))
-    every = tuple(range(1, value.ndim))
-    changed = (~same).sum(axis=every)
-    if entry.norm == "l1":
-        return change.sum(axis=every), changed
-    if entry.norm == "l2":
-        return np.sqrt(np.square(change).sum(axis=every)), changed
-    if entry.norm == "max":
-        return change.max(axis=-1).reshape(len(change), -1).sum(axis=1), changed
-    return changed.astype(float), changed
-
-
-def _number(value: Any) -> float:
-    """A scalar of the base's run."""
-    return float(np.asarray(value).ravel()[0])
+    for bound, outside in ((entry.low, np.less), (entry.high, np.greater)):
+        if bound is not None:
+            limit = np.asarray(bound).reshape(-1, *[1] * (value.ndim - 1))
+            if outside(value, limit + SLACK * np.abs(limit) * (1 if outside is np.greater else -1)).any():
+                faults.append(f"{release.site} gets a value beyond {scalar(bound):g}, for which its cost does not hold")
+    return faults
 
 
 def _sites(runs: list[list[_Release]]) -> tuple[Measured, ...]:
     found: dict[Site, list[tuple[float, float | None, str]]] = {}
     for release in (release for releases in runs for release in releases):
         sensitivity = release.entry.sensitivity
-        declared = None if sensitivity is None else _number(sensitivity)
-        found.setdefault(release.site, []).append((float(release.change.max()), declared, release.entry.norm))
+        declared = None if sensitivity is None else scalar(sensitivity)
+        found.setdefault(release.site, []).append((float(release.change.largest.max()), declared, release.entry.norm))
     rows = []
     for site, all_ in found.items():
         # the release that comes nearest to its own declaration, or exceeds it most
@@ -298,66 +307,32 @@ def _sites(runs: list[list[_Release]]) -> tuple[Measured, ...]:
     return tuple(rows)
 
 
-def _spent(releases: list[_Release], delta: float) -> float:
-    """The largest epsilon over neighbours: costs add; if delta > 0 also as zCDP and as one Gaussian, the least."""
-    pure, rho, squares = (np.zeros_like(releases[0].change) if releases else np.zeros(1) for _ in range(3))
-    lasting: dict[Site, np.ndarray] = {}
-
-    def settle(cost: np.ndarray) -> None:
-        nonlocal pure, rho
-        pure, rho = pure + cost, rho + cost**2 / 2
-
-    for release in releases:
-        entry = release.entry
-        if entry.noise_stddev is not None:
-            stddev = _number(entry.noise_stddev)
-            squares += np.square(_ratio(release.change, stddev))
-            continue
-        epsilon = _number(entry.epsilon)
-        if entry.each:
-            cost = np.where(release.changed_entries > 0, epsilon * release.changed_entries, 0.0)
-        else:
-            unit = 1.0 if entry.sensitivity is None else _number(entry.sensitivity)
-            cost = _ratio(release.change * epsilon if np.isfinite(epsilon) else _ratio(release.change, 0.0), unit)
-        if not entry.lasts:
-            settle(cost)
-            continue
-        group = release.site._replace(stage="", number=0)
-        if entry.starts and group in lasting:
-            settle(lasting.pop(group))
-        lasting[group] = np.maximum(lasting.get(group, 0.0), cost)
-    for cost in lasting.values():
-        settle(cost)
-    worst = 0.0
-    for one, its_rho, square in zip(pure, rho, squares, strict=True):
-        basic = one + (gaussian_epsilon(delta, 1.0, float(np.sqrt(square))) if square > 0 and delta > 0 else 0.0)
-        if square > 0 and delta == 0:
-            basic = np.inf
-        if delta > 0 and 0 < its_rho + square / 2 < np.inf:
-            basic = min(basic, zcdp_epsilon(float(its_rho + square / 2), delta))
-        worst = max(worst, float(basic))
-    return worst
-
-
-def _ratio(change: np.ndarray, unit: float) -> np.ndarray:
-    """Change / unit, with no change free even where there is no noise."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(change > 0, change / unit, 0.0)
-
-
-def _repeated_noise(runs: list[list[_Release]]) -> list[str]:
-    """Pairs of draws that are equal in every run: in one run two floats may be equal by chance."""
-    common: set[tuple[Any, Any]] | None = None
+def _repeated(runs: list[list[_Release]]) -> list[str]:
+    """Keys and noise that serve twice. Noise must be equal in every run: in one, two floats may be so by chance."""
+    faults, places = [], []
     for releases in runs:
-        draws = []
-        for release in releases:
-            if release.entry.noise is not None:
-                noise = np.asarray(release.entry.noise)[0].ravel()
-                draws += [((release.round, release.site, index), value) for index, value in enumerate(noise.tolist())]
-        places: dict[float, list[Any]] = {}
-        for place, value in draws:
-            places.setdefault(value, []).append(place)
-        pairs = {(same[0], other) for same in places.values() for other in same[1:]}
-        common = pairs if common is None else common & pairs
-    sites = sorted({tuple(sorted((str(first[1]), str(second[1])))) for first, second in common or ()})
-    return [f"the same noise is drawn twice: {first} and {second}" for first, second in sites]
+        keys = [((r.round, r.site), np.asarray(r.entry.key)[0].tobytes()) for r in releases if r.entry.key is not None]
+        draws = [
+            ((r.round, r.site, index), value)
+            for r in releases
+            if r.entry.noise is not None
+            for index, value in enumerate(np.asarray(r.entry.noise)[0].ravel().tolist())
+        ]
+        places.append((dict(keys), _pairs(keys), _pairs(draws)))
+    for where, data in places[0][0].items():
+        if all(keys.get(where) == data for keys, _, _ in places[1:]):
+            faults.append(f"{where[1]} has the same key in every run")
+    same_key = set.intersection(*(pairs for _, pairs, _ in places))
+    same_noise = set.intersection(*(pairs for _, _, pairs in places))
+    for what, pairs in (("key serves", same_key), ("noise is drawn", same_noise)):
+        sites = sorted({tuple(sorted((str(first[1]), str(second[1])))) for first, second in pairs})
+        faults += [f"the same {what} twice: {first} and {second}" for first, second in sites]
+    return faults
+
+
+def _pairs(found: list[tuple[Any, Any]]) -> set[tuple[Any, Any]]:
+    """Places with equal values, each with the first of its kind."""
+    places: dict[Any, list[Any]] = {}
+    for place, value in found:
+        places.setdefault(value, []).append(place)
+    return {(same[0], other) for same in places.values() for other in same[1:]}

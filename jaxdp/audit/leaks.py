@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp.audit.transcripts import Answer, Users, by_action, play
+from jaxdp.audit.transcripts import Answer, Users, by_action, check_alike, check_key, play
 from jaxdp.learner import Learner
 from jaxdp.validation import check_count
 
@@ -46,17 +46,22 @@ def leaks(
         Names of what differs and where; empty if nothing leaks, as far as was seen.
 
     Raises:
-        ValueError: if num_keys < 1.
+        ValueError: if key is not a single typed key, num_keys < 1, or the runs' users differ in shapes or dtypes.
     """
+    check_key(key)
     check_count("num_keys", num_keys)
+    check_alike("users", *users)
     tiny = {**values, "epsilon": EPSILON} | ({"delta": EPSILON**2} if "delta" in values else {})
     params = learner.params(**tiny)
-    local = learner.guarantee(**tiny).trust_model == "local"
+    model = learner.guarantee(**tiny).trust_model
 
     @jax.jit
     def seen(key: jax.Array, users: Users) -> Any:
         transcript = play(learner, answer, key, params, users)
-        return {"report": transcript.reports} if local else {"play": transcript.actions, "public": transcript.after}
+        if model == "local":
+            return {"report": transcript.reports}
+        # in the joint model a user's own play may follow the user's context
+        return {"public": transcript.after} | ({"play": transcript.actions} if model == "central" else {})
 
     differ: dict[str, np.ndarray] = {}
     for one in jax.random.split(key, num_keys):
@@ -72,6 +77,9 @@ def leaks(
 
 
 def _differ(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    if not np.issubdtype(left.dtype, np.floating):
-        return left != right
-    return np.abs(left - right) > RELATIVE * np.maximum(np.abs(left), np.abs(right))
+    """Integers too may be large and noisy; what is NaN or infinite in one run only differs."""
+    left, right = left.astype(np.float64), right.astype(np.float64)
+    same = (left == right) | (np.isnan(left) & np.isnan(right))
+    with np.errstate(invalid="ignore"):
+        near = np.abs(left - right) <= RELATIVE * np.maximum(np.abs(left), np.abs(right))
+    return ~(same | (near & np.isfinite(left) & np.isfinite(right)))

@@ -66,6 +66,28 @@ def whole(answers: Any, past: Past, action: Any) -> Any:
     return answers
 
 
+def check_key(key: jax.Array) -> jax.Array:
+    """Returns key, if it is a single typed PRNG key.
+
+    Raises:
+        ValueError: if not.
+    """
+    if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
+        raise ValueError(f"key must be a single typed key, as of jax.random.key, got {key!r}")
+    return key
+
+
+def check_alike(name: str, first: Users, second: Users) -> None:
+    """Checks that two runs' users have the same structure, shapes and dtypes.
+
+    Raises:
+        ValueError: if not.
+    """
+    shapes = [jax.tree.map(lambda x: (np.shape(x), np.asarray(x).dtype), users) for users in (first, second)]
+    if jax.tree.structure(first) != jax.tree.structure(second) or shapes[0] != shapes[1]:
+        raise ValueError(f"{name} must have the same structure, shapes and dtypes, got {shapes[0]} and {shapes[1]}")
+
+
 def num_rounds(users: Users) -> int:
     """How many users there are.
 
@@ -206,12 +228,11 @@ def _user(data: Any, world: Past) -> Any:
 
 def _changed_round(first: Users, second: Users) -> int:
     rounds = num_rounds(first)
-    shapes = [jax.tree.map(lambda x: (np.shape(x), np.asarray(x).dtype), users) for users in (first, second)]
-    if jax.tree.structure(first) != jax.tree.structure(second) or shapes[0] != shapes[1]:
-        raise ValueError(f"neighbours must have the same structure, shapes and dtypes, got {shapes[0]} and {shapes[1]}")
+    check_alike("neighbours", first, second)
     differs = np.zeros(rounds, bool)
     for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
-        differs |= (np.asarray(a) != np.asarray(b)).reshape(rounds, -1).any(axis=1)
+        a, b = np.asarray(a), np.asarray(b)
+        differs |= ((a != b) & ((a == a) | (b == b))).reshape(rounds, -1).any(axis=1)  # NaN is NaN
     if differs.sum() != 1:
         raise ValueError(f"neighbours must differ in exactly one round, got {np.flatnonzero(differs).tolist()}")
     return int(np.flatnonzero(differs)[0])

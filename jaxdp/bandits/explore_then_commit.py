@@ -156,15 +156,14 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     def release(key, params: Params, totals: Any) -> jax.Array:
         # Differences from the largest: the same arg max, but one reward would be lost in a large float32 total.
-        if binary:
-            exact, ahead = totals, (totals - totals.max()).astype(jnp.result_type(float))
-        else:
-            exact, ahead = totals.total, (totals.total - totals.total.max()) - totals.excess
+        exact = totals if binary else totals.total
         sensitivity = 1.0 if binary else params.high - params.low
-        with tape.recording() as entries:
+        exact = tape.record(tape.Entry("laplace", exact, "l1", key, sensitivity, params.epsilon))
+        ahead = (exact - exact.max()).astype(jnp.result_type(float))
+        if not binary:
+            ahead = ahead - totals.excess
+        with tape.recording():  # the sensitivity is that of the totals, written above
             noisy = laplace(key, ahead, params.epsilon, l1_sensitivity=sensitivity)
-        for entry in entries:  # what the sensitivity refers to
-            tape.record(entry._replace(value=exact))
         return jnp.argmax(noisy).astype(jnp.int32)
 
     def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:

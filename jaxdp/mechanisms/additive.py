@@ -41,7 +41,7 @@ def laplace(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, l1_sensitivit
     sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, values.dtype)
     epsilon = positive_scalar("epsilon", epsilon, values.dtype)
     noise = jax.random.laplace(key, values.shape, values.dtype)
-    record(Entry("laplace", values, "l1", sensitivity, epsilon, noise=noise))
+    values = record(Entry("laplace", values, "l1", key, sensitivity, epsilon, noise=noise))
     return values + sensitivity / epsilon * noise
 
 
@@ -81,5 +81,5 @@ def gaussian(
         scale = jnp.asarray(round_up(float(noise_stddev), values.dtype))
     sensitivity = None if l2_sensitivity is None else positive_scalar("l2_sensitivity", l2_sensitivity, values.dtype)
     noise = jax.random.normal(key, values.shape, values.dtype)
-    record(Entry("gaussian", values, "l2", sensitivity, noise_stddev=scale, noise=noise))
+    values = record(Entry("gaussian", values, "l2", key, sensitivity, noise_stddev=scale, noise=noise))
     return values + scale * noise

@@ -66,7 +66,8 @@ def noisy_max(
     sensitivity = positive_scalar("sensitivity", sensitivity, scores.dtype)
     epsilon = positive_scalar("epsilon", epsilon, scores.dtype)
     draws = sampler(key, scores.shape, scores.dtype)
-    record(Entry("noisy_max", scores, "max", sensitivity, epsilon, noise=draws))
+    rho = jnp.square(epsilon) / 8 if noise == "gumbel" else None
+    scores = record(Entry("noisy_max", scores, "spread", key, sensitivity, epsilon, rho, noise=draws))
     noisy_scores = scores + 2 * sensitivity / epsilon * draws
     return jax.lax.argmax(noisy_scores, scores.ndim - 1, jnp.int32)
 

@@ -44,7 +44,8 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
     labels = label_array("labels", labels, num_labels)
     epsilon = positive_scalar("epsilon", epsilon)
     epsilon = epsilon.astype(_wide(epsilon.dtype))
-    record(Entry("randomized_response", labels, "changed", None, epsilon))
+    entry = Entry("randomized_response", labels, "changed", key, None, epsilon, each=True, low=0, high=num_labels - 1)
+    labels = record(entry)
     if num_labels == 2:
         bias = jnp.tanh(epsilon / 2)
         threshold = jnp.where(bias < 0.5, _nearly_even(bias), _rare(jax.nn.sigmoid(-epsilon), epsilon))
@@ -156,7 +157,9 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
     wide = _wide(values.dtype)
     epsilon = positive_scalar("epsilon", epsilon, wide)
     bound = positive_scalar("bound", bound, wide)
-    record(Entry("randomize_scalar", values, "max", 2 * bound, epsilon, each=True))
+    values = record(
+        Entry("randomize_scalar", values, "max", key, 2 * bound, epsilon, each=True, low=-bound, high=bound)
+    )
     magnitude = jnp.abs(values).astype(wide) / bound
     rare = (1 - magnitude) / 2 + magnitude * jax.nn.sigmoid(-epsilon)
     bias = magnitude * jnp.tanh(epsilon / 2)

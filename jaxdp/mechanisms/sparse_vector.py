@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
-from jaxdp.mechanisms.tape import Entry, record, recording
+from jaxdp.mechanisms.tape import Entry, amend, record, recording
 from jaxdp.validation import check_choice
 
 NAME = "above_threshold"
@@ -72,9 +72,11 @@ def above_threshold_init(
     threshold = jnp.asarray(threshold, epsilon.dtype)
     unit = sensitivity / epsilon
     noise = jax.random.laplace(key, (), epsilon.dtype)
-    record(Entry(NAME, threshold, "max", sensitivity, epsilon, noise=noise, lasts=True, starts=True))
+    noisy_threshold = threshold + unit / share * noise
+    # A threshold that follows the data is a query, too.
+    record(Entry(f"{NAME}_init", threshold, "max", key, sensitivity, epsilon, noise=noise, run=noisy_threshold))
     return AboveThreshold(
-        noisy_threshold=threshold + unit / share * noise,
+        noisy_threshold=noisy_threshold,
         sensitivity=sensitivity,
         epsilon=epsilon,
         query_scale=2 * unit / (1 - share),
@@ -102,9 +104,10 @@ def above_threshold_step(key: jax.Array, state: AboveThreshold, query: ArrayLike
     """
     query = float_array("query", query).astype(state.query_scale.dtype)
     noise = jax.random.laplace(key, (), query.dtype)
-    record(Entry(NAME, query, "max", state.sensitivity, state.epsilon, noise=noise, lasts=True))
-    noisy_query = query + state.query_scale * noise
+    entry = Entry(NAME, query, "max", key, state.sensitivity, state.epsilon, noise=noise, run=state.noisy_threshold)
+    noisy_query = record(entry) + state.query_scale * noise
     above = (noisy_query >= state.noisy_threshold) & ~state.halted
+    amend(halted=state.halted, reported=above)
     return state._replace(halted=state.halted | above), above
 
 
@@ -155,7 +158,8 @@ def above_threshold(
         raise ValueError(f"queries must have shape [K] with K >= 1, got {queries.shape}")
     key_threshold, key_queries = jax.random.split(key)
     start = above_threshold_init(key_threshold, epsilon, threshold=threshold, sensitivity=sensitivity, split=split)
-    record(Entry(NAME, queries, "max", start.sensitivity, start.epsilon, lasts=True))
+    run = start.noisy_threshold
+    queries = record(Entry(NAME, queries, "max", key, start.sensitivity, start.epsilon, run=run))
 
     def ask(key: jax.Array, query: jax.Array) -> jax.Array:
         with recording():  # each query by itself, which the entry above has

@@ -90,7 +90,7 @@ class Regret(NamedTuple):
 
 
 def regret_query(*, num_experts: int, sensitivity: float) -> Learner:
-    """The restart test of private expert tracking: how far the played experts are behind the best one, against 4.
+    """The restart test of private expert tracking: how far the played experts are behind the best one, against 100.
 
     The experts played are released, and held fixed; here they take turns. One loss vector then moves the query by 2:
     the played expert's loss may go from 0 to 1 while the best one's goes from 1 to 0.
@@ -100,7 +100,7 @@ def regret_query(*, num_experts: int, sensitivity: float) -> Learner:
         return public[0]
 
     def init(key, params):
-        sparse = above_threshold_init(key, params, threshold=4.0, sensitivity=sensitivity)
+        sparse = above_threshold_init(key, params, threshold=100.0, sensitivity=sensitivity)
         return State(Regret(jnp.zeros(num_experts), sparse), (jnp.int32(0), jnp.asarray(False)))
 
     def update(key, params, state, report):
@@ -129,3 +129,12 @@ def shows_its_context(trust_model: str) -> Learner:
 def draw_corners(size: int) -> Callable[[jax.Array], Users]:
     """Users with zeros and ones."""
     return lambda key: Users(jax.random.bernoulli(key, shape=(size,)).astype(float))
+
+
+def releases_of(release: Callable[..., Any], like: Any = 0.0, claim: Callable[..., Guarantee] | None = None) -> Learner:
+    """Releases release(key, epsilon, report) after every round."""
+
+    def update(key, params, state, report):
+        return State((), release(key, params, report))
+
+    return curator(update, lambda: State((), jax.tree.map(jnp.asarray, like)), claim)

@@ -45,7 +45,7 @@ def test_registered_learners_spend_what_they_claim(name):
 def test_the_regret_query_of_expert_tracking_has_sensitivity_2():
     found = look(small.regret_query(num_experts=3, sensitivity=2.0), small.draw_corners(3), 8, num_neighbours=256)
     (site,) = found.sites
-    assert site.measured == 2.0
+    assert (site.site, site.measured) == ("above_threshold in update", 2.0)
     assert found.spent == pytest.approx(1.0)  # one budget for all rounds
     assert found.verdict == "consistent"
     wrong = look(small.regret_query(num_experts=3, sensitivity=1.0), small.draw_corners(3), 8, num_neighbours=256)
@@ -62,7 +62,10 @@ def test_a_sum_of_costs_beyond_the_claim():
 
 def test_the_same_noise_twice():
     found = look(small.pair_of_releases(reuse_key=True), small.draw_corners(2))
-    assert found.faults == ("the same noise is drawn twice: laplace in update and laplace in update, call 2",)
+    assert found.faults == (
+        "the same key serves twice: laplace in update and laplace in update, call 2",
+        "the same noise is drawn twice: laplace in update and laplace in update, call 2",
+    )
 
 
 def test_gaussians_add_up_in_squares():
@@ -120,7 +123,7 @@ def test_a_report_that_forgets_to_clip():
 
 
 def test_branches_on_private_data_are_refused():
-    with pytest.raises(ValueError, match="no branch, loop or map over private data"):
+    with pytest.raises(ValueError, match="not behind a branch on private data"):
         look(small.branches_on_data(), small.draw_corners(1))
 
 
@@ -138,8 +141,8 @@ def test_entries_of_every_mechanism():
         randomize_scalar(KEY, scores, 0.75, bound=2.0)
     found = [(e.name, e.norm, e.sensitivity, float(e.epsilon), e.each) for e in entries]  # pyright: ignore[reportArgumentType]
     assert found == [
-        ("noisy_max", "max", 2.0, 0.5, False),
-        ("randomized_response", "changed", None, 0.25, False),
+        ("noisy_max", "spread", 2.0, 0.5, False),
+        ("randomized_response", "changed", None, 0.25, True),
         ("randomize_scalar", "max", 4.0, 0.75, True),
     ]
     with tape.recording() as entries:
@@ -160,7 +163,7 @@ def test_local_randomizers_cost_epsilon_for_each_entry():
         return randomized_response(key, feedback.astype(jnp.int32), params)
 
     def scalars(key, feedback, params):
-        return randomize_scalar(key, feedback, params, bound=0.5)
+        return randomize_scalar(key, feedback - 0.5, params, bound=0.5)
 
     for randomizer in (bits, scalars):
         assert look(learner(randomizer), small.draw_corners(1)).spent == pytest.approx(1.0)
@@ -171,7 +174,18 @@ def test_local_randomizers_cost_epsilon_for_each_entry():
 
     assert look(learner(scalars), unclipped).faults == (
         "randomize_scalar in privatize changes by 3 in max norm, declared is 1",
+        "randomize_scalar in privatize gets a value beyond 0.5, for which its cost does not hold",
     )
+
+    def not_centred(key, feedback, params):
+        return randomize_scalar(key, feedback, params, bound=0.5)
+
+    assert look(learner(not_centred), small.draw_corners(1)).verdict == "violated"
+
+    def wrong_labels(key, feedback, params):
+        return randomized_response(key, 7 * feedback.astype(jnp.int32), params)
+
+    assert look(learner(wrong_labels), small.draw_corners(1)).verdict == "violated"
 
 
 def test_results_are_plain():

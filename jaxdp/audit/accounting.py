@@ -1,0 +1,144 @@
+"""What recorded releases cost together, for each of many neighbours at once."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxdp.mechanisms import gaussian_epsilon, tape, zcdp_epsilon
+
+
+class Change(NamedTuple):
+    """How far neighbours move one release from the base's value (neighbour 0).
+
+    Attributes:
+        largest: [neighbours] largest change of a vector (of an entry, if entries are randomized one by one).
+        total: [neighbours] the same, added up over vectors (over entries).
+        squares: [neighbours] its square, added up over vectors (over entries).
+        entries: [neighbours] how many entries differ.
+    """
+
+    largest: np.ndarray
+    total: np.ndarray
+    squares: np.ndarray
+    entries: np.ndarray
+
+
+class Cost(NamedTuple):
+    """What releases cost, for each neighbour.
+
+    Attributes:
+        epsilon: [neighbours] float, at the delta asked for.
+        rho: [neighbours] float, zero-concentrated.
+    """
+
+    epsilon: np.ndarray
+    rho: np.ndarray
+
+
+def change(entry: tape.Entry) -> Change:
+    """Measures a release.
+
+    Args:
+        entry: whose value has a leading axis of neighbours.
+
+    Returns:
+        Its changes in its norm. What becomes NaN or infinite, or stops being so, has changed by infinity.
+    """
+    value = np.asarray(entry.value).astype(np.float64)
+    count = len(value)
+    same = (value == value[:1]) | (np.isnan(value) & np.isnan(value[:1]))
+    with np.errstate(invalid="ignore"):
+        moved = np.where(same, 0.0, value - value[:1])
+    moved = np.where(np.isnan(moved), np.inf, moved)
+    rows = moved.reshape(count, -1, *value.shape[-1:]) if value.ndim > 1 else moved.reshape(count, 1, 1)
+    if entry.each:
+        rows = rows.reshape(count, -1, 1)
+    elif entry.norm != "spread":
+        rows = rows.reshape(count, 1, -1)
+    size = np.abs(rows)
+    if entry.norm == "l1":
+        each = size.sum(axis=2)
+    elif entry.norm == "l2":
+        each = np.sqrt(np.square(size).sum(axis=2))
+    elif entry.norm == "max":
+        each = size.max(axis=2)
+    elif entry.norm == "spread":
+        infinite = np.isinf(rows).any(axis=2)
+        finite = np.where(np.isinf(rows), 0.0, rows)
+        each = np.where(infinite, np.inf, (finite.max(axis=2) - finite.min(axis=2)) / 2)
+    else:
+        each = (size > 0).sum(axis=2).astype(float)
+    return Change(
+        each.max(axis=1), each.sum(axis=1), np.square(each).sum(axis=1), (~same).reshape(count, -1).sum(axis=1)
+    )
+
+
+def scalar(value: Any) -> float:
+    """A number of the base's run."""
+    return float(np.asarray(value).ravel()[0])
+
+
+def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: float) -> Cost:
+    """What releases cost together, by what neighbours change.
+
+    Costs of pure mechanisms add; Gaussian ones add in squares; entries of one run of AboveThreshold cost as much as the
+    dearest of them, from one report to the next. At delta > 0 the epsilon is the least of that sum and of what follows
+    from zero-concentrated DP.
+
+    Args:
+        releases: in order, with their changes [neighbours].
+        neighbours: how many.
+        delta: in [0, 1).
+
+    Returns:
+        The cost for each neighbour.
+
+    Source: Dwork & Roth (2014), Theorem 3.16 and, for AboveThreshold, 3.23; Bun & Steinke (2016), Lemma 1.7 and
+        Propositions 1.3 and 1.4; Balle & Wang (2018), Theorem 8.
+    """
+    pure, rho, squares = (np.zeros(neighbours) for _ in range(3))
+    runs: dict[tuple[float, int], np.ndarray] = {}
+    reports: dict[float, int] = {}
+    for entry, moved in releases:
+        if entry.noise_stddev is not None:
+            squares += np.square(ratio(moved.total, scalar(entry.noise_stddev)))
+            continue
+        epsilon = scalar(entry.epsilon)
+        if entry.each:
+            own, own_rho = _times(moved.entries, epsilon), _times(moved.entries, epsilon**2 / 2)
+        else:
+            unit = 1.0 if entry.sensitivity is None else scalar(entry.sensitivity)
+            each_rho = epsilon**2 / 2 if entry.rho is None else scalar(entry.rho)
+            own, own_rho = _times(moved.total, epsilon / unit), _times(moved.squares, each_rho / unit**2)
+        if entry.run is None:
+            pure, rho = pure + own, rho + own_rho
+            continue
+        run = scalar(entry.run)
+        if entry.halted is not None and bool(scalar(entry.halted)):
+            continue
+        group = (run, reports.get(run, 0))
+        runs[group] = np.maximum(runs.get(group, 0.0), own)
+        reports[run] = reports.get(run, 0) + int(entry.reported is not None and bool(scalar(entry.reported)))
+    for own in runs.values():
+        pure, rho = pure + own, rho + own**2 / 2
+    rho = rho + squares / 2
+    return Cost(np.asarray([_epsilon(*one, delta) for one in zip(pure, rho, squares, strict=True)]), rho)
+
+
+def ratio(moved: np.ndarray, unit: float) -> np.ndarray:
+    """Change over unit; no change is free even where there is no noise."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(moved > 0, moved / unit, 0.0)
+
+
+def _times(moved: np.ndarray, price: float) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return np.where(moved > 0, moved * price, 0.0)
+
+
+def _epsilon(pure: float, rho: float, squares: float, delta: float) -> float:
+    if delta == 0:
+        return np.inf if squares > 0 else float(pure)
+    gaussian = gaussian_epsilon(delta, 1.0, float(np.sqrt(squares))) if 0 < squares < np.inf else squares
+    concentrated = zcdp_epsilon(float(rho), delta) if 0 < rho < np.inf else rho
+    return float(min(pure + gaussian, concentrated))
