@@ -1,5 +1,6 @@
 """The command line: `python -m jaxdp`."""
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,7 @@ import typer
 
 from jaxdp import registry
 from jaxdp.audit import heading, line, scoreboard, to_json
+from jaxdp.audit.black_box import FEWEST_TRIALS
 from jaxdp.studies import STUDIES, study
 from jaxdp.studies.command import Seed, root_key
 from jaxdp.validation import check_count
@@ -36,23 +38,36 @@ def list_entries(
 def audit_claims(
     names: Annotated[list[str] | None, typer.Argument(help="What to audit, as `list` names it; all without.")] = None,
     trials: Annotated[int, typer.Option(help="Outputs drawn under each of two neighbouring inputs.")] = 10**6,
-    json: Annotated[Path | None, typer.Option(help="Also write the table to this new file.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Also write the table to this new file, row by row.")] = None,
     seed: Seed = 0,
 ) -> None:
-    """Attack privacy claims: a lower bound on each epsilon, true with 95% confidence. Exit code 1 on a violation."""
-    if json is not None and json.exists():
-        raise ValueError(f"json must be a new file, so that no result is overwritten, got {json}")
+    """Attack privacy claims: a lower bound on each epsilon. Exit code 1 on a violation.
+
+    The 95% confidence is of each row by itself: of many claims that are all true, up to one in twenty may be flagged.
+    """
     if json is not None and not json.parent.is_dir():
         raise ValueError(f"json must lie in a folder that exists, got {json}")
-    attacks = registry.attacks(names or None)
+    attacks, key = registry.attacks(names or None), root_key(seed)
+    trials = check_count("trials", trials, FEWEST_TRIALS)
     rows = []
-    for row in scoreboard(root_key(seed), attacks, trials=trials):
-        if not rows:
-            typer.echo(heading(attacks))
-        typer.echo(line(row, attacks))
-        rows.append(row)
-    if json is not None:
-        json.write_text(to_json(rows) + "\n")
+    with contextlib.ExitStack() as stack:
+        file = None
+        if json is not None:
+            try:
+                file = stack.enter_context(json.open("x"))
+            except FileExistsError as error:
+                raise ValueError(f"json must be a new file, so that no result is overwritten, got {json}") from error
+            file.write(to_json(rows) + "\n")
+            file.flush()
+        for row in scoreboard(key, attacks, trials=trials):
+            if not rows:
+                typer.echo(heading(attacks))
+            typer.echo(line(row, attacks))
+            rows.append(row)
+            if file is not None:  # an interruption leaves what is done; the table only grows, so it covers the old one
+                file.seek(0)
+                file.write(to_json(rows) + "\n")
+                file.flush()
     if any(row.verdict == "violated" for row in rows):
         raise typer.Exit(1)
 

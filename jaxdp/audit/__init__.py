@@ -16,10 +16,16 @@ black-box audit cannot see:
   once in 10^9 releases passes 10^6 trials, and an excess of delta below about 1 / trials cannot be told from none. An
   audit of a large epsilon meets this early: what is e^epsilon times rarer under one input must still be counted there.
 * *Floating-point holes.* The lowest bits of textbook floating-point noise can reveal the exact value (Mironov 2012).
-  The events here are thresholds on smooth scores of the output's magnitude, and pass over such bits.
+  The events here are thresholds on smooth scores of the output's magnitude, and pass over such bits, except where
+  whole outputs repeat.
 * *Timing, memory, the seed.* Only the output is looked at, and keys are taken to be secret and random.
-* *Shapes the scores cannot draw.* Single coordinates and a network of 16 units with quadratic terms order floating
-  outputs; a likelihood ratio unlike all of them is found in part.
+* *Shapes the scores cannot draw.* Outputs that repeat are told apart one by one. Others are ordered by single
+  coordinates (of up to 8) and a network of 16 units with quadratic terms, with NaN and either infinity as coordinates
+  of their own; a likelihood ratio unlike all of them is found in part.
+* *Large alphabets without order.* An outcome counts by itself only if it comes up several times in the tenth of the
+  trials that shapes the histogram. Of rarer ones, as labels of millions, only the order of their numbers is seen.
+* *Middle digits of long integers.* Beyond 2^24 (2^53 under x64) the leading digits are seen and the lowest 16 bits, not
+  what lies between random ones.
 
 `exact_delta` and `exact_epsilon` have none of the limits of sampling, where outputs are few enough to write down their
 law. A proof remains the author's to give.

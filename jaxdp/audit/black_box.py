@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxdp.audit.events import Event, candidate_thresholds, choose, describe, learn_scores
 from jaxdp.audit.intervals import check_confidence, log_ratio_bound
-from jaxdp.audit.sampling import Release, chunk_size, draw, histogram, output_size
+from jaxdp.audit.sampling import Outputs, Release, chunk_size, draw, histogram, output_size
 from jaxdp.learner import Guarantee
 from jaxdp.validation import check_count
 
@@ -63,10 +63,11 @@ class AuditResult:
 def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: float = 0.95) -> AuditResult:
     """Attacks a privacy claim by telling two neighbouring inputs apart.
 
-    A tenth of the trials shapes scores: a histogram of the log likelihood ratio for integers of a small alphabet, else
-    single coordinates and a small classifier. Another tenth chooses one event, a score above or below a threshold, by
-    its lower bound. The rest are fresh outputs on which that one event is counted, with Clopper-Pearson limits at half
-    the error probability for either input: nothing else is tried on them, so nothing else needs correcting for.
+    A tenth of the trials shapes scores: where outputs repeat a histogram of the log likelihood ratio, and unless that
+    saw every outcome often single coordinates and a small classifier. Another tenth chooses one event, a score above
+    or below a threshold, by its lower bound. The rest are fresh outputs on which that one event is counted, with
+    Clopper-Pearson limits at half the error probability for either input: nothing else is tried on them, so nothing
+    else needs correcting for.
 
     >>> from jaxdp.mechanisms import randomized_response
     >>> claim = Guarantee(epsilon=1.0, trust_model="local", privacy_unit="one label", argument="half the noise")
@@ -88,7 +89,7 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
 
     Raises:
         ValueError: if key is not a single typed key, the inputs differ in structure, shape or dtype, the output is
-            empty, or trials or confidence is out of range.
+            empty or not of numbers, or trials or confidence is out of range.
     """
     start = time.perf_counter()
     trials, confidence = check_count("trials", trials, FEWEST_TRIALS), check_confidence(confidence)
@@ -106,7 +107,7 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
 
     kept = [draw(k, release, params, x, trials=samples, chunk=chunk) for k, x in zip(keys[:2], inputs, strict=True)]
     scores = learn_scores(keys[2], *kept)
-    pooled = np.concatenate(kept)
+    pooled = Outputs(*map(np.concatenate, zip(*kept, strict=True)))
     thresholds = np.stack([candidate_thresholds(score, pooled) for score in scores])
     above, other_above = (
         histogram(k, release, params, x, scores, thresholds, trials=choosing, chunk=chunk)

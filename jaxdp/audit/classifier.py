@@ -41,9 +41,12 @@ def features(z: jax.Array) -> jax.Array:
 
 
 def logit(weights: Weights, outputs: jax.Array) -> jax.Array:
-    """The estimated log likelihood ratio, first input over second, of outputs [n, m] -> [n]; NaN counts as the mean."""
+    """The estimated log likelihood ratio, first input over second, of outputs [n, m] -> [n].
+
+    NaN and infinity count as the mean: an output that may have them needs further columns that say so.
+    """
     z = (outputs - weights.center[None]) / weights.scale[None]
-    z = jnp.clip(jnp.where(jnp.isnan(z), 0, z), -LARGEST_FEATURE, LARGEST_FEATURE)
+    z = jnp.clip(jnp.where(jnp.isinf(outputs) | jnp.isnan(z), 0, z), -LARGEST_FEATURE, LARGEST_FEATURE)
     trained = weights.trained
     hidden = jax.nn.relu(z @ trained["inner"] + trained["offset"][None])
     return features(z) @ trained["linear"] + trained["bias"] + hidden @ trained["outer"]

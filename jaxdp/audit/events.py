@@ -1,21 +1,21 @@
 """Which event tells two inputs apart: scores that order the outputs, and thresholds on them."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import gammainc
 
-from jaxdp.audit.classifier import logit, train
+from jaxdp.audit.classifier import Weights, logit, train
 from jaxdp.audit.intervals import log_ratio_bound
-from jaxdp.audit.sampling import Score
+from jaxdp.audit.sampling import BUCKETS, LOW_BITS, Outputs, Score, evaluate
 
-BUCKETS = 2**18
-LARGEST_ALPHABET = 2**12  # distinct outcomes up to which a histogram is used
+FEWEST_SEEN = 32  # times that each outcome must be seen for a histogram to need no other scores beside it
+CHANCE = 1e-3  # that outputs which never repeat are taken for ones that do
 LARGEST_VECTOR = 8  # coordinates up to which each is a score by itself
 NUM_THRESHOLDS = 512
 SHOWN = 6  # outcomes listed in a description
-_HASH = 0x9E3779B1  # odd, near 2^32 / golden ratio
 
 
 class Event(NamedTuple):
@@ -34,48 +34,68 @@ class Event(NamedTuple):
     first: bool
 
 
-def learn_scores(key: jax.Array, first: np.ndarray, second: np.ndarray) -> list[Score]:
+class Extra(NamedTuple):
+    """Columns that outputs need beside their numbers.
+
+    Attributes:
+        low: [a] int32, which numbers are of integers that were rounded: their lowest bits.
+        special: [b] int32, which numbers may be NaN or infinite: three indicators each.
+    """
+
+    low: np.ndarray
+    special: np.ndarray
+
+
+def learn_scores(key: jax.Array, first: Outputs, second: Outputs) -> list[Score]:
     """Scores that order outputs by how much likelier one input makes them.
 
     Args:
         key: of the classifier's training.
-        first: [n, m] outputs under the first input, int32 or float.
-        second: [n, m] outputs under the second.
+        first: n outputs under the first input.
+        second: n outputs under the second.
 
     Returns:
-        Of integers from a small alphabet one score, a smoothed histogram of the log likelihood ratio. Else a classifier
-        and, of few coordinates, each coordinate itself.
+        Where outputs repeat a smoothed histogram of the log likelihood ratio: alone if every outcome was seen often.
+        Else a classifier and, of few coordinates, each coordinate itself; numbers that were rounded or are not finite
+        count as more coordinates.
     """
-    if first.dtype == np.int32:
-        table = _histogram_score(first, second)
-        if table is not None:
-            return [table]
-        first, second = (x.astype(jax.dtypes.canonicalize_dtype(float)) for x in (first, second))
-    size = first.shape[1]
-    coordinates = range(size) if size <= LARGEST_VECTOR else ()
-    return [
-        *(Score(_coordinate, np.int32(i), "output" if size == 1 else f"output[{i}]") for i in coordinates),
-        Score(_logit, train(key, first, second), "estimated log ratio"),
-    ]
+    here, there = (np.bincount(x.bucket, minlength=BUCKETS) for x in (first, second))
+    seen = here + there
+    # one imagined outcome each: what was seen once is no evidence yet
+    table = Score(_table_score, np.log((here + 1) / (there + 1)).astype(np.float32), "outcome")
+    if seen[seen > 0].min() >= FEWEST_SEEN:
+        return [table]
+    # the expected number of buckets that are as full, if every output were new
+    repeats = BUCKETS * gammainc(seen.max(), seen.sum() / BUCKETS) < CHANCE
+    extra = _extra(first, second)
+    matrices = [np.asarray(_matrix(extra, x)) for x in (first, second)]
+    size, names = first.numbers.shape[1], _names(first.numbers.shape[1], extra)
+    scores = [Score(_column, (extra, np.int32(i)), name) for i, name in enumerate(names)]
+    few = scores[:size] if size <= LARGEST_VECTOR else []
+    few += scores[size:] if len(scores) - size <= 4 * LARGEST_VECTOR else []
+    network = Score(_logit, (extra, train(key, *matrices)), "estimated log ratio")
+    return [*([table] if repeats else []), *few, network]
 
 
-def candidate_thresholds(score: Score, outputs: np.ndarray) -> np.ndarray:
+def candidate_thresholds(score: Score, outputs: Outputs) -> np.ndarray:
     """Thresholds on a score, fine towards both tails.
 
     Args:
         score: of outputs.
-        outputs: [n, m], from both inputs.
+        outputs: from both inputs.
 
     Returns:
-        [NUM_THRESHOLDS] ascending, halfway between values that occur, so that rounding cannot move an outcome across.
+        [NUM_THRESHOLDS] ascending, in the score's own precision, halfway between values that occur, so that rounding
+        cannot move an outcome across.
     """
-    values = np.unique(np.asarray(_evaluate(score.function, score.weights, outputs), np.float64))
-    values = values[np.isfinite(values)]
+    values = np.unique(_scored(score, outputs))
     if len(values) < 2:
-        return np.full(NUM_THRESHOLDS, values[0] if len(values) else 0.0)
+        return np.full(NUM_THRESHOLDS, values[0])
     ranks = np.geomspace(1, len(values) - 1, NUM_THRESHOLDS // 2).round().astype(int)
     ranks = np.sort(np.concatenate([ranks, len(values) - ranks]))
-    return (values[ranks - 1] + values[ranks]) / 2
+    below, above = values[ranks - 1], values[ranks]
+    halfway = below / 2 + above / 2  # the sum may overflow
+    return np.where((below < halfway) & (halfway < above), halfway, below)
 
 
 def choose(
@@ -110,46 +130,61 @@ def choose(
     return Event(scores[score], float(thresholds[score, threshold]), above=kind < 2, first=kind % 2 == 0)
 
 
-def describe(event: Event, outputs: np.ndarray) -> str:
-    """The event in words; of a histogram, the outcomes among these outputs [n, m] that are in it."""
+def describe(event: Event, outputs: Outputs) -> str:
+    """The event in words; of a histogram, the outcomes among these outputs that are in it."""
     if event.score.function is not _table_score:
         return f"{event.score.name} {'>' if event.above else '<='} {event.threshold:.6g}"
-    outcomes, counts = np.unique(outputs, axis=0, return_counts=True)
-    scored = np.asarray(_evaluate(event.score.function, event.score.weights, outcomes))
-    inside = (scored > event.threshold) == event.above
-    members = outcomes[inside][np.argsort(-counts[inside], kind="stable")]
-    words = [str(m[0]) if len(m) == 1 else f"({', '.join(map(str, m))})" for m in members[:SHOWN].tolist()]
+    _, index, counts = np.unique(outputs.bucket, return_index=True, return_counts=True)
+    outcomes = Outputs(*(x[index] for x in outputs))
+    inside = (_scored(event.score, outcomes) > event.threshold) == event.above
+    members = outcomes.numbers[inside][np.argsort(-counts[inside], kind="stable")]
+    rows = [[f"{x:.9g}" for x in member] for member in members[:SHOWN].tolist()]
+    words = [row[0] if len(row) == 1 else f"({', '.join(row)})" for row in rows]
     rest = f" and {len(members) - SHOWN} more" if len(members) > SHOWN else ""
     return f"output in {{{', '.join(words)}}}{rest}"
 
 
-def _histogram_score(first: np.ndarray, second: np.ndarray) -> Score | None:
-    buckets = [np.asarray(_evaluate(_bucket, None, x)) for x in (first, second)]
-    if len(np.unique(np.concatenate(buckets))) > LARGEST_ALPHABET:
-        return None
-    here, there = (np.bincount(b, minlength=BUCKETS) for b in buckets)
-    # one imagined outcome each: what was seen once is no evidence yet
-    return Score(_table_score, np.log((here + 1) / (there + 1)).astype(np.float32), "outcome")
+def _extra(first: Outputs, second: Outputs) -> Extra:
+    def where(flags: list[np.ndarray]) -> np.ndarray:
+        return np.flatnonzero(np.any(np.stack(flags), axis=0)).astype(np.int32)
+
+    return Extra(
+        low=where([np.any(x.low != 0, axis=0) for x in (first, second)]),
+        special=where([~np.all(np.isfinite(x.numbers), axis=0) for x in (first, second)]),
+    )
 
 
-def _bucket(weights: Any, outputs: jax.Array) -> jax.Array:
-    """Outcomes hashed. Any function of an output gives a valid event: a collision can only blunt the attack."""
-    del weights
-    powers = np.asarray([pow(_HASH, i + 1, 2**32) for i in range(outputs.shape[1])], np.uint32)
-    mixed = jnp.sum(outputs.astype(jnp.uint32) * powers[None], axis=1, dtype=jnp.uint32)
-    return (mixed // np.uint32(2**32 // BUCKETS)).astype(jnp.int32)
+def _names(size: int, extra: Extra) -> list[str]:
+    names = ["output"] if size == 1 else [f"output[{i}]" for i in range(size)]
+    low = [f"{names[i]} mod {LOW_BITS + 1}" for i in extra.low]
+    return names + low + [f"{kind}({names[i]})" for kind in ("isnan", "isposinf", "isneginf") for i in extra.special]
 
 
-def _table_score(table: jax.Array, outputs: jax.Array) -> jax.Array:
-    return jnp.asarray(table)[_bucket(None, outputs)]
+def _columns(extra: Extra, outputs: Outputs) -> jax.Array:
+    """The numbers and what they need beside them, in the order of `_names`: [n, columns] float."""
+    numbers, special = outputs.numbers, jnp.take(outputs.numbers, extra.special, axis=1)
+    flags = [jnp.isnan(special), jnp.isposinf(special), jnp.isneginf(special)]
+    low = jnp.take(outputs.low, extra.low, axis=1) if extra.low.size else numbers[:, :0]
+    return jnp.concatenate([numbers, low, *(x.astype(numbers.dtype) for x in flags)], axis=1)
 
 
-def _coordinate(index: jax.Array, outputs: jax.Array) -> jax.Array:
-    return jnp.take(outputs, index, axis=1)
+def _column(weights: tuple[Extra, jax.Array], outputs: Outputs) -> jax.Array:
+    extra, index = weights
+    return jnp.take(_columns(extra, outputs), index, axis=1)
 
 
-def _logit(weights: Any, outputs: jax.Array) -> jax.Array:
-    return logit(weights, outputs.astype(weights.center.dtype))
+def _table_score(table: jax.Array, outputs: Outputs) -> jax.Array:
+    return jnp.asarray(table)[outputs.bucket]
 
 
-_evaluate = jax.jit(lambda function, weights, outputs: function(weights, jnp.asarray(outputs)), static_argnums=0)
+def _logit(weights: tuple[Extra, Weights], outputs: Outputs) -> jax.Array:
+    extra, network = weights
+    return logit(network, _columns(extra, outputs))
+
+
+def _scored(score: Score, outputs: Outputs) -> np.ndarray:
+    return np.asarray(_evaluate(score.function, score.weights, outputs))
+
+
+_evaluate = jax.jit(evaluate, static_argnums=0)
+_matrix = jax.jit(_columns)

@@ -45,6 +45,9 @@ def exact_delta(first: Law, second: Law, epsilon: float) -> float:
 def exact_epsilon(first: Law, second: Law, delta: float = 0.0) -> float:
     """The smallest epsilon at which two laws are (epsilon, delta)-indistinguishable, in both directions.
 
+    Sums of probabilities are rounded: an event counts only if its probability exceeds delta by more than the relative
+    2^-52 for each outcome. So what has exactly the mass delta is not taken for more. At delta = 0 nothing is forgiven.
+
     >>> round(exact_epsilon({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}), 6) == round(math.log(3), 6)
     True
 
@@ -79,13 +82,17 @@ def g_test(samples: Iterable[Hashable], law: Law) -> float:
         p-value in [0, 1]; 0 where a sample is impossible under the law.
 
     Raises:
-        ValueError: if there are no samples, or the law has a negative probability or does not sum to 1.
+        ValueError: if there are no samples, one is not hashable (a vector must be made a tuple), or the law has a
+            negative probability or does not sum to 1.
 
     Source: Sokal & Rohlf (1981); the statistic 2 sum O log(O / E) is asymptotically chi-squared.
     """
     counts: dict[Hashable, int] = {}
     for sample in samples:
-        counts[sample] = counts.get(sample, 0) + 1
+        try:
+            counts[sample] = counts.get(sample, 0) + 1
+        except TypeError as error:
+            raise ValueError(f"samples must be hashable, as tuples are, got a {type(sample).__name__}") from error
     total = sum(counts.values())
     if total == 0:
         raise ValueError("samples must not be empty")
@@ -123,10 +130,10 @@ def _aligned(first: Law, second: Law) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
-    if math.isinf(epsilon):
-        return float(p[q == 0].sum())
+    possible = q > 0  # elsewhere infinity times 0 would be NaN
     with np.errstate(over="ignore"):
-        return float(np.maximum(0.0, p - np.exp(epsilon) * q).sum())
+        half = np.exp(epsilon / 2)  # in two halves: where both overflow, exp(epsilon) q > 1 for the smallest float q
+        return float(p[~possible].sum() + np.maximum(0.0, p[possible] - half * q[possible] * half).sum())
 
 
 def _log_ratio(p: np.ndarray, q: np.ndarray, delta: float) -> float:
@@ -134,5 +141,5 @@ def _log_ratio(p: np.ndarray, q: np.ndarray, delta: float) -> float:
     with np.errstate(divide="ignore"):
         order = np.argsort(-(np.log(p) - np.log(q)), kind="stable")
         likely, unlikely = np.cumsum(p[order]) - delta, np.cumsum(q[order])
-        above = likely > 0
+        above = likely > len(p) * np.finfo(np.float64).eps * delta
         return float(np.max(np.log(likely[above]) - np.log(unlikely[above]), initial=-math.inf))

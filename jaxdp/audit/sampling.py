@@ -16,26 +16,58 @@ CHUNK_ELEMENTS = 2**18  # output values in flight; more leaves the cache, fewer 
 LARGEST_CHUNK, SMALL_CHUNK = 2**16, 2**12  # few trials should not fill a large chunk; two sizes, to compile seldom
 MANY_TRIALS = 2**19
 LARGEST_CALL = 2**30  # trials counted in int32
+BUCKETS = 2**18
+LOW_BITS = 0xFFFF
+_HASH = 0x9E3779B1  # odd, near 2^32 / golden ratio
+
+
+class Outputs(NamedTuple):
+    """What scores may look at: n outputs, each flattened to m numbers.
+
+    Attributes:
+        numbers: [n, m] float of JAX's widest type; a complex number is two.
+        low: [n, m] float, the lowest 16 bits of the integers that `numbers` had to round, else 0; [n, 0] if the output
+            has no integers of 32 bits or more.
+        bucket: [n] int32 in [0, BUCKETS), a hash of all bits. Any function of an output gives a valid event: a
+            collision can only blunt the attack.
+    """
+
+    numbers: Any
+    low: Any
+    bucket: Any
 
 
 class Score(NamedTuple):
     """A number for each output; events are "score above a threshold" and "score not above it".
 
     Attributes:
-        function: (weights, outputs [n, m]) -> [n] float, a module-level function, for it is a static argument.
+        function: (weights, Outputs) -> [n] float, a module-level function, for it is a static argument.
         weights: pytree of arrays.
         name: what the number is, for the reader.
     """
 
-    function: Callable[[Any, jax.Array], jax.Array]
+    function: Callable[[Any, Outputs], jax.Array]
     weights: Any
     name: str
 
 
 def output_size(release: Release, params: Any, data: Any) -> int:
-    """How many numbers one output holds."""
-    output = jax.eval_shape(release, jax.random.key(0), params, data)
-    return sum(leaf.size for leaf in jax.tree.leaves(output))
+    """How many numbers one output holds.
+
+    Raises:
+        ValueError: if it holds something else, as a key.
+    """
+    leaves = jax.tree.leaves(jax.eval_shape(release, jax.random.key(0), params, data))
+    for leaf in leaves:
+        if not (leaf.dtype == np.bool_ or jnp.issubdtype(leaf.dtype, np.number)):
+            raise ValueError(f"release must return numbers, got dtype {leaf.dtype}")
+    return sum(leaf.size * (2 if jnp.issubdtype(leaf.dtype, np.complexfloating) else 1) for leaf in leaves)
+
+
+def evaluate(function: Callable[[Any, Outputs], jax.Array], weights: Any, outputs: Outputs) -> jax.Array:
+    """A score of outputs, [n] finite: NaN lies below all numbers, so that every event means the same everywhere."""
+    scores = function(weights, outputs).astype(jax.dtypes.canonicalize_dtype(float))
+    return jnp.nan_to_num(scores, nan=float(jnp.finfo(scores.dtype).min))
 
 
 def chunk_size(size: int, trials: int) -> int:
@@ -44,7 +76,7 @@ def chunk_size(size: int, trials: int) -> int:
     return 2 ** (max(1, min(largest, CHUNK_ELEMENTS // size)).bit_length() - 1)
 
 
-def draw(key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int) -> np.ndarray:
+def draw(key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int) -> Outputs:
     """Independent outputs, each flattened.
 
     Args:
@@ -56,10 +88,10 @@ def draw(key: jax.Array, release: Release, params: Any, data: Any, *, trials: in
         chunk: how many at a time.
 
     Returns:
-        [trials, m]: int32 if all of the output is integers or booleans, else its widest float type.
+        Outputs of n = trials, NumPy arrays.
     """
     outputs = _draw(release, -(-trials // chunk), chunk, key, params, data)
-    return np.asarray(outputs).reshape(-1, outputs.shape[-1])[:trials]
+    return Outputs(*(np.concatenate(np.asarray(x))[:trials] for x in outputs))
 
 
 def histogram(
@@ -97,12 +129,39 @@ def histogram(
     return bins[:, :0:-1].cumsum(axis=1)[:, ::-1]
 
 
-def _outputs(release: Release, chunk: int, key: jax.Array, index: Any, params: Any, data: Any) -> jax.Array:
+def _outputs(release: Release, chunk: int, key: jax.Array, index: Any, params: Any, data: Any) -> Outputs:
     keys = jax.random.split(jax.random.fold_in(fast(key), index), chunk)
     leaves = [x.reshape(chunk, -1) for x in jax.tree.leaves(jax.vmap(release, (0, None, None))(keys, params, data))]
-    floats = [x.dtype for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)]
-    dtype = max(floats, key=lambda d: d.itemsize) if floats else jnp.dtype(jnp.int32)
-    return jnp.concatenate([x.astype(dtype) for x in leaves], axis=1)
+    leaves = [part for x in leaves for part in ((x.real, x.imag) if jnp.iscomplexobj(x) else (x,))]
+    dtype = jax.dtypes.canonicalize_dtype(float)
+    numbers = [x.astype(dtype) for x in leaves]
+    low = [_low(x, number) for x, number in zip(leaves, numbers, strict=True)] if any(map(_is_wide, leaves)) else []
+    words = jnp.concatenate([_words(x) for x in leaves], axis=1)
+    powers = np.multiply.accumulate(np.full(words.shape[1], _HASH, np.uint32), dtype=np.uint32)
+    mixed = jnp.sum(words * powers[None], axis=1, dtype=jnp.uint32)
+    return Outputs(
+        numbers=jnp.concatenate(numbers, axis=1),
+        low=jnp.concatenate([jnp.zeros((chunk, 0), dtype), *low], axis=1),
+        bucket=(mixed // np.uint32(2**32 // BUCKETS)).astype(jnp.int32),
+    )
+
+
+def _is_wide(x: jax.Array) -> bool:
+    return jnp.issubdtype(x.dtype, jnp.integer) and x.dtype.itemsize >= 4
+
+
+def _low(x: jax.Array, number: jax.Array) -> jax.Array:
+    if not _is_wide(x):
+        return jnp.zeros_like(number)
+    rounded = jnp.abs(number) >= 2.0 ** (jnp.finfo(number.dtype).nmant + 1)
+    return jnp.where(rounded, (x & np.asarray(LOW_BITS, x.dtype)).astype(number.dtype), 0)
+
+
+def _words(x: jax.Array) -> jax.Array:
+    """All bits of [n, m] numbers, as [n, words] uint32."""
+    if x.dtype.itemsize < 4:
+        x = x.astype(jnp.float32 if jnp.issubdtype(x.dtype, jnp.floating) else jnp.int32)
+    return jax.lax.bitcast_convert_type(x, jnp.uint32).reshape(len(x), -1)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
@@ -117,7 +176,7 @@ def _count(release, functions, chunk, key, params, data, weights, thresholds, tr
     def body(index, counts):
         outputs = _outputs(release, chunk, key, index, params, data)
         wanted = index * chunk + jnp.arange(chunk, dtype=jnp.int32) < trials
-        scores = jnp.stack([function(w, outputs) for function, w in zip(functions, weights, strict=True)])
+        scores = jnp.stack([evaluate(function, w, outputs) for function, w in zip(functions, weights, strict=True)])
         return counts + jax.vmap(_bins, (0, None, 0))(scores, wanted, thresholds.astype(scores.dtype))
 
     counts = jnp.zeros((len(functions), thresholds.shape[1] + 1), jnp.int32)

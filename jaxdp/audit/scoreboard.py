@@ -76,7 +76,7 @@ def scoreboard(
 
 
 def heading(names: Iterable[str]) -> str:
-    """The table's first line, for rows of these names."""
+    """The table's first line, for rows of these names; they set the first column's width."""
     return _line(COLUMNS, names)
 
 
@@ -107,6 +107,6 @@ def to_json(rows: Iterable[Row]) -> str:
 
 
 def _line(cells: tuple[str, ...], names: Iterable[str]) -> str:
-    width = max(len(COLUMNS[0]), *(len(name) for name in names))
+    width = max(map(len, (COLUMNS[0], *names)))
     middle = (cell.rjust(w) for cell, w in zip(cells[1:-1], WIDTHS, strict=True))
     return "  ".join((cells[0].ljust(width), *middle, cells[-1]))

@@ -96,19 +96,19 @@ def test_unlike_inputs_are_told_apart_without_limit():
 
 
 def _first(weights, outputs):
-    return outputs[:, 0] * weights
+    return outputs.numbers[:, 0] * weights.astype(outputs.numbers.dtype)
 
 
 def test_counts_are_those_of_the_draws():
     """Counting in the program and keeping the outputs agree, with a last chunk that is not full."""
     key, params, data = jax.random.key(1), np.float32(1), np.zeros(2, np.float32)
     outputs = draw(key, noisy, params, data, trials=1000, chunk=64)
-    assert outputs.shape == (1000, 2)
-    assert len(np.unique(outputs)) == 2000
+    assert outputs.numbers.shape == (1000, 2)
+    assert len(np.unique(outputs.numbers)) == 2000
     thresholds = np.asarray([[-1.0, 0.0, 0.0, 2.0], [-2.0, -1.0, 1.0, 1.0]])
     scores = [Score(_first, np.float32(w), "") for w in (1, -1)]
     above = histogram(key, noisy, params, data, scores, thresholds, trials=1000, chunk=64)
-    part = draw(jax.random.fold_in(key, 0), noisy, params, data, trials=1000, chunk=64)[:, 0]
+    part = draw(jax.random.fold_in(key, 0), noisy, params, data, trials=1000, chunk=64).numbers[:, 0]
     expected = [(w * part[:, None] > row).sum(0) for w, row in zip((1, -1), thresholds, strict=True)]
     np.testing.assert_array_equal(above, expected)
 
@@ -127,3 +127,5 @@ def test_errors():
             audit(key, attack._replace(neighbours=(np.int32(0), bad)))
     with pytest.raises(ValueError, match="release must return at least one number"):
         audit(key, attack._replace(release=lambda key, params, data: ()))
+    with pytest.raises(ValueError, match="release must return numbers, got dtype key<fry>"):
+        audit(key, attack._replace(release=lambda key, params, data: (data, key)))

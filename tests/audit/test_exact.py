@@ -114,3 +114,31 @@ def test_errors():
         exact_delta(law, law, math.nan)
     with pytest.raises(ValueError, match="samples must not be empty"):
         g_test([], law)
+
+
+@pytest.mark.parametrize("epsilon", [20.0, 709.0, 710.0, 800.0, 1e308, math.inf])
+def test_delta_at_a_large_epsilon(epsilon):
+    assert exact_delta({"a": 1.0}, {"a": 0.99, "b": 0.01}, epsilon) == pytest.approx(0.01, rel=1e-15)
+    assert exact_delta({0: 0.5, 1: 0.5}, {0: 1.0}, epsilon) == 0.5
+
+
+def test_delta_where_only_the_ratio_is_a_float():
+    tiny = 1e-320  # exp(720) is infinite, exp(720) tiny is not
+    first, second = {0: 0.5, 1: 0.5}, {0: tiny, 1: 1.0}
+    assert exact_delta(first, second, 720.0) == pytest.approx(0.5 - math.exp(720 + math.log(tiny)), rel=1e-9)
+    assert exact_delta(first, second, math.inf) == 0
+
+
+def test_a_mass_of_exactly_delta_proves_nothing():
+    """0.1 + 0.1 + 0.1 is a little above 0.3."""
+    spread, certain = {"a": 0.7, "b": 0.1, "c": 0.1, "d": 0.1}, {"a": 1.0}
+    assert exact_epsilon(spread, certain, 0.3) == pytest.approx(0.0, abs=1e-12)
+    assert exact_epsilon(spread, certain, 0.3 - 1e-12) == math.inf
+    assert exact_epsilon({0: 1 - 1e-300, 1: 1e-300}, {0: 1.0}) == math.inf
+
+
+def test_samples_that_are_not_hashable():
+    law = {(0, 1): 0.5, (1, 0): 0.5}
+    with pytest.raises(ValueError, match="samples must be hashable, as tuples are, got a ndarray"):
+        g_test(np.array([[0, 1], [1, 0]]), law)  # pyright: ignore[reportArgumentType]
+    assert g_test([(0, 1), (1, 0)] * 50, law) == 1

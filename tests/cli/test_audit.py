@@ -6,6 +6,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import jaxdp.__main__ as main_module
 from jaxdp import registry
 from jaxdp.__main__ import app, main
 from jaxdp.audit.scoreboard import COLUMNS
@@ -58,6 +59,36 @@ def test_a_violation_is_exit_code_1(monkeypatch, tmp_path):
     assert result.exit_code == 0
     (row,) = json.loads(out.read_text())
     assert (row["epsilon"], row["ratio"], row["verdict"]) == ("inf", 0.0, "consistent")
+
+
+def test_an_interruption_leaves_the_rows_that_are_done(monkeypatch, tmp_path):
+    out, seen = tmp_path / "board.json", []
+    whole = main_module.scoreboard
+
+    def stopped(*arguments, **options):
+        seen.append(json.loads(out.read_text()))
+        for row in whole(*arguments, **options):
+            yield row
+            seen.append(json.loads(out.read_text()))
+            if len(seen) == 3:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(main_module, "scoreboard", stopped)
+    audit("randomized_response", "k_ary_randomized_response", "randomize_scalar", "--json", str(out))
+    assert [len(rows) for rows in seen] == [0, 1, 2]
+    assert [row["name"] for row in json.loads(out.read_text())] == ["randomized_response", "k_ary_randomized_response"]
+
+
+def test_what_is_refused_leaves_no_file(tmp_path):
+    out = tmp_path / "board.json"
+    for arguments in [("nothing",), ("laplace", "--seed", "-1")]:
+        assert audit(*arguments, "--json", str(out)).exit_code != 0
+    assert CliRunner().invoke(app, ["audit", "laplace", "--trials", "99", "--json", str(out)]).exit_code != 0
+    assert not out.exists()
+
+
+def test_help_says_what_the_confidence_is_of():
+    assert "each row by itself" in " ".join(CliRunner().invoke(app, ["audit", "--help"]).output.split())
 
 
 @pytest.mark.parametrize(
