@@ -7,6 +7,7 @@ vectorises it. How arrays are shaped below decides what XLA on CPU makes of them
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -71,10 +72,17 @@ def _hash_pairs(key: jax.Array, index: jax.Array, is_low: jax.Array) -> jax.Arra
     return low ^ ((high ^ low) & (is_low - np.uint32(1)))
 
 
+# Eager calls are compiled once for each shape; a larger program has the operations inline. What the implementation
+# consists of are plain functions, since pickle finds those by name.
 def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
-    size, dtype = math.prod(shape), UNSIGNED[bit_width]
-    if size >= LARGEST_INDEX:  # the index needs both words
+    if math.prod(shape) >= LARGEST_INDEX:  # the index needs both words
         return threefry_prng_impl.random_bits(key, bit_width, shape)
+    return _bits(key, bit_width, shape)
+
+
+@partial(jax.jit, static_argnums=(1, 2), inline=True)
+def _bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
+    size, dtype = math.prod(shape), UNSIGNED[bit_width]
 
     def words(key, shape=shape):
         high, low = _hash_index(key, lax.reshape(lax.iota(jnp.uint32, math.prod(shape)), shape))
@@ -95,9 +103,14 @@ def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.
 
 
 def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    size = math.prod(shape)
-    if size >= LARGEST_INDEX:
+    if math.prod(shape) >= LARGEST_INDEX:
         return threefry_prng_impl.split(key, shape)
+    return _children(key, shape)
+
+
+@partial(jax.jit, static_argnums=1, inline=True)
+def _children(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    size = math.prod(shape)
     # The one inner loop over a few keys is unrolled, and so vectorised over lanes; not so two nested ones.
     dimensions = (2 * size,) if size < SHORT else (size, 2)
 
@@ -109,10 +122,15 @@ def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 
 def _fold_in(key: jax.Array, data: int) -> jax.Array:
+    return _child(key, jnp.asarray(data, jnp.uint32))
+
+
+@partial(jax.jit, inline=True)
+def _child(key: jax.Array, data: jax.Array) -> jax.Array:
     def pair(key, data):
         return _hash_pairs(key, data, lax.iota(jnp.uint32, 2))
 
-    return lax.platform_dependent(key, jnp.asarray(data, jnp.uint32), cpu=_stored(pair), default=pair)
+    return lax.platform_dependent(key, data, cpu=_stored(pair), default=pair)
 
 
 IMPLEMENTATION = define_prng_impl(
