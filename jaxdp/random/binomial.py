@@ -6,6 +6,7 @@ offset, without differences of large numbers.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -58,8 +59,7 @@ def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
     n, p = _integers("n", n), _floats("p", p)
     if n.shape != p.shape:
         raise ValueError(f"n and p must have one shape, got {n.shape} and {p.shape}")
-    p = p.astype(_working_dtype(n, p))
-    return _draw(fast(key), n, p, 1 - p)
+    return _binomial(fast(key), n, p)
 
 
 def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.Array:
@@ -95,21 +95,32 @@ def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.A
             "probabilities must have the shape of n and a last axis of at least one category, "
             f"got {probabilities.shape} for n of shape {n.shape}"
         )
+    return _multinomial(fast(key), n, probabilities)
+
+
+# Compiled once for eager calls, and inline in a larger program.
+@partial(jax.jit, inline=True)
+def _binomial(key: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
+    p = p.astype(_working_dtype(n, p))
+    return _draw(key, n, p, 1 - p)
+
+
+@partial(jax.jit, inline=True)
+def _multinomial(key: jax.Array, n: jax.Array, probabilities: jax.Array) -> jax.Array:
     weights = jnp.moveaxis(probabilities.astype(_working_dtype(n, probabilities)), -1, 0)
     suffix_sums = lax.cumsum(weights, reverse=True)
     valid = (n >= 0) & jnp.all(weights >= 0, axis=0) & (suffix_sums[0] > 0) & jnp.isfinite(suffix_sums[0])
-    key = fast(key)
 
     def category(rest: jax.Array, inputs: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        index, weight, successors = inputs
+        key, weight, successors = inputs
         # Both probabilities by division: 1 - p would lose a rare successor's digits.
         total = jnp.where(weight + successors > 0, weight + successors, 1)
-        count = _draw(jax.random.fold_in(key, index), rest, weight / total, successors / total)
+        count = _draw(key, rest, weight / total, successors / total)
         return rest - count, count
 
-    categories = jnp.arange(weights.shape[0] - 1, dtype=jnp.uint32)
+    keys = jax.random.split(key, weights.shape[0] - 1)
     safe = jnp.where(valid, weights, 0), jnp.where(valid, suffix_sums, 0)
-    rest, counts = lax.scan(category, jnp.where(valid, n, 0), (categories, safe[0][:-1], safe[1][1:]))
+    rest, counts = lax.scan(category, jnp.where(valid, n, 0), (keys, safe[0][:-1], safe[1][1:]))
     counts = jnp.concatenate([counts, rest[None]])
     return jnp.moveaxis(jnp.where(valid, counts, jnp.asarray(IMPOSSIBLE, n.dtype)), 0, -1)
 

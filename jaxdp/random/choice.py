@@ -1,5 +1,7 @@
 """One index, with given odds."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -35,13 +37,18 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
     weights = jnp.asarray(weights)
     if weights.ndim != 1 or len(weights) == 0 or not jnp.issubdtype(weights.dtype, jnp.floating):
         raise ValueError(f"weights must be a vector of floats, got {weights.dtype} of shape {weights.shape}")
+    return _draw(fast(key), weights)
+
+
+@partial(jax.jit, inline=True)  # compiled once for eager calls
+def _draw(key: jax.Array, weights: jax.Array) -> jax.Array:
     rows = -(-len(weights) // COLUMNS)
     matrix = jnp.pad(weights, (0, rows * COLUMNS - len(weights))).reshape(rows, COLUMNS)
     sums = matrix.sum(0)
     last = list(sums)
     for index in range(1, COLUMNS):
         last[index] = last[index - 1] + sums[index]  # written out: a loop of tiny steps would cost more
-    threshold = jax.random.uniform(fast(key), dtype=weights.dtype) * last[-1]
+    threshold = jax.random.uniform(key, dtype=weights.dtype) * last[-1]
     passed = [threshold >= bound for bound in last[:-1]]
     column = sum(bound.astype(jnp.int32) for bound in passed)
     so_far = sum(jnp.where(bound, value, 0) for bound, value in zip(passed, sums[:-1], strict=True))

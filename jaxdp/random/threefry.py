@@ -1,12 +1,19 @@
 """Threefry-2x32 with its rounds unrolled, as a JAX PRNG implementation.
 
-The values are those of JAX's built-in `threefry2x32` word for word: bits, split, fold_in, and so every sampler. On CPU
-JAX computes the rounds in a rolled loop, which costs several times more; here XLA sees straight-line code and
+The values are those of JAX's built-in `threefry2x32` with partitionable counters (`jax_threefry_partitionable`, JAX's
+default) word for word: seeds, bits, split, fold_in. So every function of `jax.random` gives the same from them, except
+that `poisson` refuses other keys than the built-in ones (`jaxdp.random.poisson` does not), and that XLA may fuse the
+floats computed from the words otherwise: they may differ in the last bits, and so may a count or an index that hangs on
+one. With JAX 0.10 on CPU that happens only under jit, in ball, beta, f and generalized_normal, below 10 units in the
+last place.
+
+On CPU JAX computes the rounds in a rolled loop, which costs several times more; here XLA sees straight-line code and
 vectorises it. How arrays are shaped below decides what XLA on CPU makes of them, never what their values are.
 """
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +23,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.random import define_prng_impl, threefry_prng_impl
 from jax.typing import ArrayLike
 
+NAME = "jaxdp_threefry2x32"
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA  # Skein's key-schedule constant
 CHAINS = 4  # vectors of hashes computed at once
@@ -71,10 +79,17 @@ def _hash_pairs(key: jax.Array, index: jax.Array, is_low: jax.Array) -> jax.Arra
     return low ^ ((high ^ low) & (is_low - np.uint32(1)))
 
 
+# Eager calls are compiled once for each shape; a larger program has the operations inline. What the implementation
+# consists of are plain functions, since pickle finds those by name.
 def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
-    size, dtype = math.prod(shape), UNSIGNED[bit_width]
-    if size >= LARGEST_INDEX:  # the index needs both words
+    if math.prod(shape) >= LARGEST_INDEX:  # the index needs both words
         return threefry_prng_impl.random_bits(key, bit_width, shape)
+    return _bits(key, bit_width, shape)
+
+
+@partial(jax.jit, static_argnums=(1, 2), inline=True)
+def _bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
+    size, dtype = math.prod(shape), UNSIGNED[bit_width]
 
     def words(key, shape=shape):
         high, low = _hash_index(key, lax.reshape(lax.iota(jnp.uint32, math.prod(shape)), shape))
@@ -95,9 +110,14 @@ def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.
 
 
 def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    size = math.prod(shape)
-    if size >= LARGEST_INDEX:
+    if math.prod(shape) >= LARGEST_INDEX:
         return threefry_prng_impl.split(key, shape)
+    return _children(key, shape)
+
+
+@partial(jax.jit, static_argnums=1, inline=True)
+def _children(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    size = math.prod(shape)
     # The one inner loop over a few keys is unrolled, and so vectorised over lanes; not so two nested ones.
     dimensions = (2 * size,) if size < SHORT else (size, 2)
 
@@ -109,10 +129,15 @@ def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 
 def _fold_in(key: jax.Array, data: int) -> jax.Array:
+    return _child(key, jnp.asarray(data, jnp.uint32))
+
+
+@partial(jax.jit, inline=True)
+def _child(key: jax.Array, data: jax.Array) -> jax.Array:
     def pair(key, data):
         return _hash_pairs(key, data, lax.iota(jnp.uint32, 2))
 
-    return lax.platform_dependent(key, jnp.asarray(data, jnp.uint32), cpu=_stored(pair), default=pair)
+    return lax.platform_dependent(key, data, cpu=_stored(pair), default=pair)
 
 
 IMPLEMENTATION = define_prng_impl(
@@ -121,19 +146,22 @@ IMPLEMENTATION = define_prng_impl(
     split=_split,
     random_bits=_random_bits,
     fold_in=_fold_in,
-    name="jaxdp_threefry2x32",
-    tag="jdp",
+    name=NAME,
+    tag=NAME,  # the text of `jax.random.key_impl`, for implementations other than JAX's own
 )
 
 
 def key(seed: int) -> jax.Array:
-    """A typed key whose random values are those of `jax.random.key(seed)`, computed faster on CPU.
+    """A typed key whose random words are those of `jax.random.key(seed, impl="threefry2x32")`, computed faster on CPU.
+
+    That implementation is JAX's default; the words are equal under `jax_threefry_partitionable=True`, also the default.
 
     Args:
         seed: an integer, as for `jax.random.key`.
 
     Returns:
-        [] key; every function of `jax.random` takes it.
+        [] key. Every function of `jax.random` takes it but `poisson`, for which `jaxdp.random.poisson` stands in.
+        Floats may differ from those of the built-in key in the last bits, where XLA fuses them otherwise.
 
     >>> import jax, jaxdp
     >>> bool(jax.random.uniform(jaxdp.random.key(0)) == jax.random.uniform(jax.random.key(0, impl="threefry2x32")))
@@ -145,18 +173,27 @@ def key(seed: int) -> jax.Array:
 def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
     """The key that has these words, as `jax.random.wrap_key_data`; it knows this module's implementation too.
 
+    JAX knows by name only its own implementations, and has no public way to register another. So `wrap_key_data` and
+    `jax.random.key` refuse "jaxdp_threefry2x32", but take the object that `jax.random.key_impl` gives.
+
     Args:
         data: [..., 2] uint32, from `jax.random.key_data`.
-        implementation: the text of `jax.random.key_impl`.
+        implementation: the text of `jax.random.key_impl`: "jaxdp_threefry2x32" for this module's.
 
     Returns:
         [...] key.
 
     Raises:
         ValueError: if there is no such implementation.
+
+    >>> import jax, jaxdp
+    >>> key = jaxdp.random.key(3)
+    >>> data, name = jax.random.key_data(key), str(jax.random.key_impl(key))
+    >>> bool(jaxdp.random.key_from_data(data, name) == key), name
+    (True, 'jaxdp_threefry2x32')
     """
-    mine = implementation == str(jax.random.key_impl(key(0)))
-    return jax.random.wrap_key_data(jnp.asarray(data, jnp.uint32), impl=IMPLEMENTATION if mine else implementation)
+    known = IMPLEMENTATION if implementation == NAME else implementation
+    return jax.random.wrap_key_data(jnp.asarray(data, jnp.uint32), impl=known)
 
 
 def fast(key: jax.Array) -> jax.Array:
@@ -167,9 +204,24 @@ def fast(key: jax.Array) -> jax.Array:
 
     Returns:
         Keys of this module's implementation if `key` is of JAX's built-in Threefry with its default, partitionable
-        counters; else `key` itself.
+        counters; else `key` itself. Under `jax.debug_key_reuse(True)` always `key` itself: its checker would take
+        the key of another implementation for another key, and miss that both are used.
     """
-    builtin = str(jax.random.key_impl(key)) == "threefry2x32"
-    if not (builtin and getattr(jax.config, "jax_threefry_partitionable", True)):
+    of_jax = str(jax.random.key_impl(key)) == "threefry2x32"
+    partitionable = getattr(jax.config, "jax_threefry_partitionable", True)
+    if not (of_jax and partitionable) or _key_reuse_is_checked():
         return key
     return jax.random.wrap_key_data(jax.random.key_data(key), impl=IMPLEMENTATION)
+
+
+def builtin(key: jax.Array) -> jax.Array:
+    """What `fast` made the key from: its words as a key of JAX's built-in Threefry; other keys as they are."""
+    if str(jax.random.key_impl(key)) != NAME:
+        return key
+    if _key_reuse_is_checked():
+        jax.random.bits(key)  # or the checker would not know that the key is used
+    return jax.random.wrap_key_data(jax.random.key_data(key), impl="threefry2x32")
+
+
+def _key_reuse_is_checked() -> bool:
+    return getattr(jax.config, "jax_debug_key_reuse", False)

@@ -176,7 +176,8 @@ def committed(rewards, totals, values, num_keys=20_000):
     params = jax.tree.map(jnp.asarray, learner.params(**values))
     start = learner.init(jax.random.key(0), params)
     binary = rewards == "binary"
-    held = jnp.asarray(totals, start.private.totals.dtype) if binary else compensated.Sum(*map(jnp.asarray, totals))
+    dtype = jax.tree.leaves(start.private.totals)[0].dtype
+    held = jnp.asarray(totals, dtype) if binary else compensated.Sum(*(jnp.asarray(part, dtype) for part in totals))
     state = start._replace(
         private=start.private._replace(totals=held),
         public=start.public._replace(round=jnp.asarray(2**30 - 1, start.public.round.dtype)),
@@ -206,10 +207,9 @@ def test_one_reward_on_top_of_large_totals():
 
 
 def test_what_rounding_left_out_of_bounded_totals_counts():
-    large = np.full(2, 2.0**26, np.float32)
-    values = {"epsilon": math.inf, "low": 0.0, "high": 8.0}
-    ahead = committed("bounded", (large, np.asarray([0, -2], np.float32)), values, num_keys=1)
-    behind = committed("bounded", (large, np.asarray([0, 4], np.float32)), values, num_keys=1)
+    large, values = [2.0**26] * 2, {"epsilon": math.inf, "low": 0.0, "high": 8.0}
+    ahead = committed("bounded", (large, [0, -2]), values, num_keys=1)
+    behind = committed("bounded", (large, [0, 4]), values, num_keys=1)
     assert ahead(0.0) == 1.0
     assert behind(0.0) == 0.0
 

@@ -120,7 +120,7 @@ def _plans_too_many(key, params, public, limit):
 
 def _keeps_noise_at_the_end(key, params, state, report):
     after = COMMIT.update(key, params, state, report)
-    noisy = jnp.where(after.public.round == 12, jax.random.randint(key, (), 0, 3), after.public.best_arm)
+    noisy = jnp.where(after.public.round == 12, jax.random.randint(key, (), 0, 3, jnp.int32), after.public.best_arm)
     return after._replace(public=after.public._replace(best_arm=noisy))
 
 

@@ -1,28 +1,72 @@
 """The unrolled Threefry gives JAX's own values, word for word."""
 
+import pickle
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.random import fast, key
+from jaxdp.random import binomial, fast, key, key_from_data, multinomial, poisson, weighted_index
 from jaxdp.random.threefry import hash_words
 
 MILLION = 10**6
+DRAWS = (31,)
 SAMPLERS = {
+    "ball": lambda k: jax.random.ball(k, 3, 2, DRAWS),
+    "bernoulli": lambda k: jax.random.bernoulli(k, 0.3, DRAWS),
+    "beta": lambda k: jax.random.beta(k, 0.5, 2.0, DRAWS),
+    "binomial": lambda k: jax.random.binomial(k, 50.0, 0.3, DRAWS),
     "bits8": lambda k: jax.random.bits(k, (1001,), jnp.uint8),
     "bits16": lambda k: jax.random.bits(k, (7, 11), jnp.uint16),
     "bits32": lambda k: jax.random.bits(k, (3, 5, 7)),
     "scalar": jax.random.bits,
     "empty": lambda k: jax.random.bits(k, (0, 3)),
-    "split": lambda k: jax.random.key_data(jax.random.split(k, (5, 3))),
+    "categorical": lambda k: jax.random.categorical(k, jnp.zeros(5), shape=DRAWS),
+    "cauchy": lambda k: jax.random.cauchy(k, DRAWS),
+    "chisquare": lambda k: jax.random.chisquare(k, 3.0, DRAWS),
+    "choice": lambda k: jax.random.choice(k, 10, (5,), replace=False),
+    "choice_weighted": lambda k: jax.random.choice(k, 4, DRAWS, p=jnp.full(4, 0.25)),
+    "clone": lambda k: jax.random.key_data(jax.random.clone(k)),
+    "dirichlet": lambda k: jax.random.dirichlet(k, jnp.ones(4), DRAWS),
+    "double_sided_maxwell": lambda k: jax.random.double_sided_maxwell(k, 0.0, 1.0, DRAWS),
+    "exponential": lambda k: jax.random.exponential(k, DRAWS),
+    "f": lambda k: jax.random.f(k, 3.0, 4.0, DRAWS),
     "fold_in": lambda k: jax.random.key_data(jax.random.fold_in(k, 2**31 + 7)),
-    "normal": lambda k: jax.random.normal(k, (31,)),
-    "bernoulli": lambda k: jax.random.bernoulli(k, 0.3, (31,)),
-    "laplace": lambda k: jax.random.laplace(k, (31,)),
-    "randint": lambda k: jax.random.randint(k, (31,), 0, 1000),
+    "gamma": lambda k: jax.random.gamma(k, 0.3, DRAWS),
+    "generalized_normal": lambda k: jax.random.generalized_normal(k, 1.5, DRAWS),
+    "geometric": lambda k: jax.random.geometric(k, 0.3, DRAWS),
+    "gumbel": lambda k: jax.random.gumbel(k, DRAWS),
+    "laplace": lambda k: jax.random.laplace(k, DRAWS),
+    "loggamma": lambda k: jax.random.loggamma(k, 0.3, DRAWS),
+    "logistic": lambda k: jax.random.logistic(k, DRAWS),
+    "lognormal": lambda k: jax.random.lognormal(k, 1.0, DRAWS),
+    "maxwell": lambda k: jax.random.maxwell(k, DRAWS),
+    "multinomial": lambda k: jax.random.multinomial(k, 50.0, jnp.full(4, 0.25)),
+    "multivariate_normal": lambda k: jax.random.multivariate_normal(k, jnp.zeros(3), jnp.eye(3), DRAWS),
+    "normal": lambda k: jax.random.normal(k, DRAWS),
+    "orthogonal": lambda k: jax.random.orthogonal(k, 5),
+    "pareto": lambda k: jax.random.pareto(k, 2.0, DRAWS),
     "permutation": lambda k: jax.random.permutation(k, 31),
-    "gamma": lambda k: jax.random.gamma(k, 0.3, (5,)),
+    "poisson": lambda k: poisson(k, jnp.asarray([0.5, 100.0])),
+    "poisson_shape": lambda k: poisson(k, 3.0, DRAWS, jnp.int32),
+    "rademacher": lambda k: jax.random.rademacher(k, DRAWS),
+    "randint": lambda k: jax.random.randint(k, DRAWS, 0, 1000),
+    "rayleigh": lambda k: jax.random.rayleigh(k, 1.0, DRAWS),
+    "split": lambda k: jax.random.key_data(jax.random.split(k, (5, 3))),
+    "t": lambda k: jax.random.t(k, 3.0, DRAWS),
+    "triangular": lambda k: jax.random.triangular(k, 0.0, 0.5, 1.0, DRAWS),
+    "truncated_normal": lambda k: jax.random.truncated_normal(k, -1.0, 2.0, DRAWS),
+    "uniform": lambda k: jax.random.uniform(k, DRAWS),
+    "wald": lambda k: jax.random.wald(k, 2.0, DRAWS),
+    "weibull_min": lambda k: jax.random.weibull_min(k, 1.0, 2.0, DRAWS),
+}
+OWN = {
+    "weighted_index": lambda k: weighted_index(k, jnp.ones(5)),
+    "binomial": lambda k: binomial(k, jnp.full(3, 50, jnp.int32), jnp.full(3, 0.3, jnp.float32)),
+    "multinomial": lambda k: multinomial(k, jnp.int32(50), jnp.full(4, 0.25, jnp.float32)),
+    "multinomial of one": lambda k: multinomial(k, jnp.int32(50), jnp.ones(1, jnp.float32)),
+    "poisson": lambda k: poisson(k, 3.0),
 }
 
 
@@ -41,10 +85,11 @@ def same(ours, theirs):
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_samplers_agree_eagerly_under_jit_and_under_vmap(name):
     sampler = SAMPLERS[name]
+    compiled, mapped = jax.jit(sampler), jax.jit(jax.vmap(sampler))
     for seed in (0, 2**31 - 1):
-        same(jax.jit(sampler)(key(seed)), jax.jit(sampler)(builtin(seed)))
+        same(compiled(key(seed)), compiled(builtin(seed)))
         keys = jax.random.split(builtin(seed), 3)
-        same(jax.jit(jax.vmap(sampler))(fast(keys)), jax.jit(jax.vmap(sampler))(keys))
+        same(mapped(fast(keys)), mapped(keys))
     same(sampler(key(1)), sampler(builtin(1)))
 
 
@@ -136,3 +181,77 @@ def test_fast_leaves_other_implementations_alone():
     other = jax.random.key(0, impl="rbg")
     assert fast(other) is other
     assert jax.random.key_impl(fast(builtin(0))) == jax.random.key_impl(key(0))
+
+
+def test_poisson_is_that_of_jax_and_takes_no_other_keys():
+    expected = jax.random.poisson(builtin(4), 3.0, DRAWS)
+    for own in (key(4), builtin(4)):
+        np.testing.assert_array_equal(poisson(own, 3.0, DRAWS), expected)
+    with pytest.raises(NotImplementedError, match="poisson"):
+        poisson(jax.random.key(0, impl="rbg"), 3.0)
+
+
+@pytest.mark.parametrize("make_key", [key, builtin])
+@pytest.mark.parametrize("name", ["uniform", "split", "gamma", *(f"own {name}" for name in OWN)])
+def test_a_key_that_is_used_twice_is_found(name, make_key):
+    sampler = OWN[name.removeprefix("own ")] if name.startswith("own ") else SAMPLERS[name]
+
+    def twice(k):
+        return sampler(k) * sampler(k)
+
+    def apart(k):
+        first, second = jax.random.split(k)
+        return sampler(first) * sampler(second)
+
+    twice(make_key(0))
+    with jax.debug_key_reuse(True):
+        for once in (sampler, jax.jit(sampler), apart, jax.jit(apart)):
+            once(make_key(0))
+        for function in (twice, jax.jit(twice)):
+            with pytest.raises(jax.errors.KeyReuseError):
+                function(make_key(0))
+
+
+def test_the_checker_of_key_reuse_follows_a_key_through_fast():
+    with jax.debug_key_reuse(True):
+        root = builtin(0)
+        assert fast(root) is root
+        jax.random.uniform(fast(root))
+        with pytest.raises(jax.errors.KeyReuseError):
+            jax.random.uniform(fast(root))
+
+
+@pytest.mark.parametrize("make_key", [key, builtin])
+@pytest.mark.parametrize("name", ["bits32", "split", "fold_in", "normal", *(f"own {name}" for name in OWN)])
+def test_a_second_eager_call_compiles_nothing(name, make_key):
+    sampler = OWN[name.removeprefix("own ")] if name.startswith("own ") else SAMPLERS[name]
+    compiled = []
+
+    def listen(event, duration_secs, **details):
+        if event.endswith("backend_compile_duration"):
+            compiled.append(details)
+
+    sampler(make_key(0))
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        sampler(make_key(1))
+    finally:
+        jax.monitoring.clear_event_listeners()
+    assert compiled == []
+
+
+def test_a_key_has_one_name_and_survives_storage():
+    name = str(jax.random.key_impl(key(0)))
+    assert name == "jaxdp_threefry2x32"
+    assert name in repr(jax.random.key_impl(key(0)))
+    data = jax.random.key_data(key(5))
+    for stored in (
+        key_from_data(data, name),
+        key_from_data(np.asarray(data), name),
+        pickle.loads(pickle.dumps(key(5))),
+    ):
+        assert stored.dtype == key(0).dtype
+        assert bool(stored == key(5))
+    assert bool(key_from_data(data, "threefry2x32") == builtin(5))
+    with pytest.raises(ValueError, match="unrecognized PRNG implementation"):
+        key_from_data(data, "unknown")
