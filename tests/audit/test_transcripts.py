@@ -144,3 +144,40 @@ def test_one_number_beside_the_noise_leaks():
 
     users = Users(np.zeros((2, 3), np.float32)), Users(np.ones((2, 3), np.float32))
     assert leaks(KEY, learner._replace(privatize=privatize), {}, users, answer=whole) == ("report of round 1",)
+
+
+def test_what_leaks_may_be_large_integers_or_no_numbers():
+    users = Users(np.zeros((2, 1), np.float32)), Users(np.ones((2, 1), np.float32))
+
+    def released(release):
+        return leaks(jax.random.key(3), small.releases_of(release), VALUES, users, answer=whole)
+
+    def rounded(key, params, report):
+        return jnp.round(laplace(key, report[0], params, l1_sensitivity=1.0)).astype(jnp.int32)
+
+    assert released(lambda *a: rounded(*a).astype(float)) == ()
+    learner = small.curator(
+        lambda key, params, state, report: small.State((), rounded(key, params, report)),
+        lambda: small.State((), jnp.int32(0)),
+    )
+    assert leaks(jax.random.key(3), learner, VALUES, users, answer=whole) == ()
+    assert released(lambda key, params, report: jnp.log(report[0])) == ("public of round 1",)
+    assert released(lambda key, params, report: jnp.sqrt(report[0] - 0.5)) == ("public of round 1",)
+
+
+def test_plays_of_joint_learners_may_follow_contexts():
+    answers = np.zeros((3, 1), np.int32)
+    users = Users(answers, np.asarray([0, 1, 2], np.int32)), Users(answers, np.asarray([2, 0, 1], np.int32))
+    assert leaks(jax.random.key(3), small.shows_its_context("joint"), VALUES, users, answer=whole) == ()
+    found = leaks(jax.random.key(3), small.shows_its_context("central"), VALUES, users, answer=whole)
+    assert found == ("play of round 1",)
+
+
+def test_bad_arguments_of_leaks():
+    learner, users = explore_then_commit(num_arms=2, explore_rounds=2), (bits([0, 0]), bits([0, 0], [0, 0]))
+    with pytest.raises(ValueError, match="users must have the same structure, shapes and dtypes"):
+        leaks(jax.random.key(0), learner, VALUES, users)
+    with pytest.raises(ValueError, match="key must be a single typed key"):
+        leaks(jax.random.split(jax.random.key(0)), learner, VALUES, (users[0], users[0]))
+    with pytest.raises(ValueError, match="num_keys must be a whole number >= 1"):
+        leaks(jax.random.key(0), learner, VALUES, (users[0], users[0]), num_keys=0)
