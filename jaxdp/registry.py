@@ -252,7 +252,7 @@ def _one_reward_moves(low: float, high: float, dtype: Any) -> tuple[Users, Users
 
 def _all_losses_move(low: float, high: float) -> tuple[Users, Users]:
     """One round of five experts."""
-    return Users(np.full((1, 5), low, np.float32)), Users(np.full((1, 5), high, np.float32))
+    return Users(np.full((1, 5), float(low))), Users(np.full((1, 5), float(high)))
 
 
 # Values beyond what a learner clips to are a user's to hold, too.
@@ -272,8 +272,8 @@ LEARNERS: dict[str, LearnerEntry] = {
         make=lambda: bandits.explore_then_commit(num_arms=3, explore_rounds=12, rewards="bounded"),
         environment=lambda: bandits.gaussian_bandit([0.2, 0.5, 0.8], stddev=0.5),
         horizon=70,
-        neighbours=_one_reward_moves(-5, 5, np.float32),
-        draw_user=_extremes(-5, 5, 3, jnp.float32),
+        neighbours=_one_reward_moves(-5, 5, float),
+        draw_user=_extremes(-5, 5, 3, float),
     ),
     "exponential_weights": LearnerEntry(
         summary="plays experts with odds exponential in their reported losses, each report with Laplace noise",
@@ -282,7 +282,7 @@ LEARNERS: dict[str, LearnerEntry] = {
         environment=lambda: experts.adaptive_losses([0.1, 0.3, 0.5, 0.7, 0.9], penalty=0.1),
         horizon=30,
         neighbours=_all_losses_move(-2, 3),
-        draw_user=_extremes(-2, 3, 5, jnp.float32),
+        draw_user=_extremes(-2, 3, 5, float),
         answer=whole,
     ),
     "exponential_weights_gaussian": LearnerEntry(
@@ -292,7 +292,7 @@ LEARNERS: dict[str, LearnerEntry] = {
         environment=lambda: experts.stochastic_losses([0.1, 0.3, 0.5, 0.7, 0.9]),
         horizon=30,
         neighbours=_all_losses_move(-2, 3),
-        draw_user=_extremes(-2, 3, 5, jnp.float32),
+        draw_user=_extremes(-2, 3, 5, float),
         answer=whole,
     ),
 }

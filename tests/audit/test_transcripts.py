@@ -38,7 +38,7 @@ def test_a_transcript_is_what_was_played():
 def test_answers_may_follow_the_plays():
     def contrary(answers, past, action):
         """Pays if the arm has not been played before."""
-        played = jnp.where(jnp.arange(len(past.actions)) < past.round, past.actions, -1)
+        played = jnp.where(jnp.arange(len(past.actions), dtype=jnp.int32) < past.round, past.actions, -1)
         return jnp.where(jnp.any(played == action), 0, answers[action])
 
     learner = explore_then_commit(num_arms=2, explore_rounds=4)
@@ -60,7 +60,7 @@ def test_central_shows_all_plays_and_releases():
 
 def test_local_shows_one_report():
     learner = exponential_weights(num_experts=2, horizon=5)
-    losses = np.zeros((4, 2), np.float32)
+    losses = np.zeros((4, 2))
     other = losses.copy()
     other[2] = 1
     attack = learner_attack(learner, VALUES, (Users(losses), Users(other)), answer=whole)
@@ -142,12 +142,12 @@ def test_one_number_beside_the_noise_leaks():
         report = laplace(key, feedback, params.epsilon, l1_sensitivity=3.0)
         return report.at[1].set(feedback[1])
 
-    users = Users(np.zeros((2, 3), np.float32)), Users(np.ones((2, 3), np.float32))
+    users = Users(np.zeros((2, 3))), Users(np.ones((2, 3)))
     assert leaks(KEY, learner._replace(privatize=privatize), {}, users, answer=whole) == ("report of round 1",)
 
 
 def test_what_leaks_may_be_large_integers_or_no_numbers():
-    users = Users(np.zeros((2, 1), np.float32)), Users(np.ones((2, 1), np.float32))
+    users = Users(np.zeros((2, 1))), Users(np.ones((2, 1)))
 
     def released(release):
         return leaks(jax.random.key(3), small.releases_of(release), VALUES, users, answer=whole)

@@ -32,7 +32,7 @@ def unnoised_choice() -> Case:
 
 def reused_key() -> Case:
     """Noises two numbers with the round's one key: their difference is exact."""
-    users = Users(np.asarray([[0, 1]], np.float32)), Users(np.asarray([[1, 0]], np.float32))
+    users = Users(np.asarray([[0.0, 1.0]])), Users(np.asarray([[1.0, 0.0]]))
     wrong, right = (learner_attack(pair_of_releases(reuse_key=r), VALUES, users, answer=whole) for r in (True, False))
     return Case(wrong=wrong, right=(right,), trials=4_000)
 
@@ -44,7 +44,7 @@ def unclipped_report() -> Case:
     def privatize(key, params, public, context, action, feedback):
         return laplace(key, feedback, params.epsilon, l1_sensitivity=2.0)
 
-    users = Users(np.full((1, 2), -1, np.float32)), Users(np.full((1, 2), 2, np.float32))
+    users = Users(np.full((1, 2), -1.0)), Users(np.full((1, 2), 2.0))
     attacks = (learner_attack(one, VALUES, users, answer=whole) for one in (right._replace(privatize=privatize), right))
     wrong, twin = attacks
     return Case(wrong=wrong, right=(twin,), trials=4_000)
