@@ -14,6 +14,8 @@ from matplotlib.text import Text
 from jaxdp import plotting
 from jaxdp.studies import private_ranking, reward_estimation
 
+pytestmark = pytest.mark.once
+
 ESTIMATORS = ("mle", "objective_perturbation", "debiased_rr", "literal_objective_perturbation")
 EPSILONS = (0.1, 0.5, 1.0, 2.0, float("inf"))
 

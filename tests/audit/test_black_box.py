@@ -12,6 +12,8 @@ from jaxdp.audit.sampling import Score, draw, histogram
 from jaxdp.learner import Guarantee
 from jaxdp.mechanisms import gaussian, laplace, randomized_response
 
+pytestmark = pytest.mark.once
+
 LABELS = (np.int32(0), np.int32(1))
 COUNTS = (np.float32(0), np.float32(1))
 

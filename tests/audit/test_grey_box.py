@@ -42,6 +42,7 @@ def test_registered_learners_spend_what_they_claim(name):
     assert found.spent == pytest.approx(found.claim.epsilon, rel=1e-4)
 
 
+@pytest.mark.once
 def test_the_regret_query_of_expert_tracking_has_sensitivity_2():
     found = look(small.regret_query(num_experts=3, sensitivity=2.0), small.draw_corners(3), 8, num_neighbours=256)
     (site,) = found.sites
@@ -54,12 +55,14 @@ def test_the_regret_query_of_expert_tracking_has_sensitivity_2():
     assert "above_threshold in update changes by 2 in max norm, declared is 1" in wrong.faults
 
 
+@pytest.mark.once
 def test_a_sum_of_costs_beyond_the_claim():
     assert look(small.pair_of_releases(reuse_key=False), small.draw_corners(2)).verdict == "consistent"
     found = look(small.pair_of_releases(reuse_key=False, share=1.0), small.draw_corners(2))
     assert found.faults == ("releases cost epsilon = 2 at delta = 0, claimed is 1",)
 
 
+@pytest.mark.once
 def test_the_same_noise_twice():
     found = look(small.pair_of_releases(reuse_key=True), small.draw_corners(2))
     assert found.faults == (
@@ -68,6 +71,7 @@ def test_the_same_noise_twice():
     )
 
 
+@pytest.mark.once
 def test_gaussians_add_up_in_squares():
     delta = 1e-3
     spent = gaussian_epsilon(delta, 3.0, np.sqrt(2))
@@ -79,6 +83,7 @@ def test_gaussians_add_up_in_squares():
     assert look(small.two_gaussians(1.0, 0.0), small.draw_corners(2)).spent == np.inf
 
 
+@pytest.mark.once
 def test_what_follows_released_states_costs_nothing():
     """Along the transcript of its own, a run would move by 101 times as much in the next round."""
     found = look(small.follows_itself(100.0), small.draw_corners(1))
@@ -86,6 +91,7 @@ def test_what_follows_released_states_costs_nothing():
     assert found.sites[0].measured == pytest.approx(1.0, rel=1e-4)
 
 
+@pytest.mark.once
 def test_a_path_around_the_noise():
     entry = registry.LEARNERS["explore_then_commit"]
     learner = entry.make()
@@ -101,6 +107,7 @@ def test_a_path_around_the_noise():
     assert any("a path around the noise" in fault for fault in found.faults)
 
 
+@pytest.mark.once
 def test_a_report_that_forgets_to_clip():
     learner = exponential_weights(num_experts=5, horizon=30)
 
@@ -122,17 +129,20 @@ def test_a_report_that_forgets_to_clip():
     assert found.spent == pytest.approx(5.0)
 
 
+@pytest.mark.once
 def test_branches_on_private_data_are_refused():
     with pytest.raises(ValueError, match="not behind a branch on private data"):
         look(small.branches_on_data(), small.draw_corners(1))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("name", "value"), [("rounds", 0), ("num_bases", 1), ("num_neighbours", 0)])
 def test_bad_counts(name, value):
     with pytest.raises(ValueError, match=f"{name} must be a whole number >= "):
         look(small.follows_itself(0.0), small.draw_corners(1), **{name: value})
 
 
+@pytest.mark.once
 def test_entries_of_every_mechanism():
     scores = jnp.asarray([1.0, 2.0])
     with tape.recording() as entries:
@@ -151,6 +161,7 @@ def test_entries_of_every_mechanism():
     assert entries == []
 
 
+@pytest.mark.once
 def test_local_randomizers_cost_epsilon_for_each_entry():
     def learner(randomizer):
         def privatize(key, params, public, context, action, feedback):
@@ -188,6 +199,7 @@ def test_local_randomizers_cost_epsilon_for_each_entry():
     assert look(learner(wrong_labels), small.draw_corners(1)).verdict == "violated"
 
 
+@pytest.mark.once
 def test_results_are_plain():
     found = look(small.follows_itself(0.0), small.draw_corners(1))
     assert set(dataclasses.asdict(found)) == {"claim", "sites", "spent", "faults"}

@@ -22,6 +22,8 @@ from jaxdp.mechanisms import (
 )
 from tests.audit import small_learners as small
 
+pytestmark = pytest.mark.once
+
 
 def look(learner, size=1, rounds=3, **options):
     options = {"answer": whole, "num_bases": 2, "num_neighbours": 64, "draw_user": small.draw_corners(size), **options}

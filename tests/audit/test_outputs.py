@@ -26,12 +26,14 @@ def normal(key, shape=()):
     return jax.random.normal(key, shape, jnp.float32)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("special", "other"), list(itertools.combinations([*SPECIAL, 0.0], 2)))
 def test_special_numbers_are_outcomes(special, other):
     result = found(lambda key, params, x: jnp.where(x > 0, jnp.float32(special), jnp.float32(other)), trials=10_000)
     assert result.lower_bound > 7, result
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("special", "size"), [(np.nan, 1), *((special, 9) for special in SPECIAL)])
 def test_special_numbers_among_others(special, size):
     """Nine numbers are too many for a score each; half of the time the first is special under one input only."""
@@ -44,6 +46,7 @@ def test_special_numbers_among_others(special, size):
     assert result.lower_bound > 5, result
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("number", [*SPECIAL, 0.0])
 def test_both_ways_of_counting_agree(number):
     def release(key, params, x):
@@ -60,6 +63,7 @@ def test_both_ways_of_counting_agree(number):
     np.testing.assert_array_equal(several, single)
 
 
+@pytest.mark.once
 def test_an_event_of_negative_integers_is_the_one_that_was_chosen():
     def release(key, params, x):
         key_rare, key_coin = jax.random.split(key)
@@ -69,6 +73,7 @@ def test_an_event_of_negative_integers_is_the_one_that_was_chosen():
     assert found(release, trials=100_000).lower_bound > 5
 
 
+@pytest.mark.once
 def test_a_threshold_lies_between_neighbouring_floats():
     one = np.float32(1)
     for values in ([one, np.nextafter(one, np.float32(2))], [np.nextafter(one, np.float32(0)), one], [-3.4e38, 3.4e38]):
@@ -78,6 +83,7 @@ def test_a_threshold_lies_between_neighbouring_floats():
         assert np.all((outputs.numbers.min() <= thresholds) & (thresholds < outputs.numbers.max()))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("shift", "trials"), [(10**6, 3000), (500_000, 20_000)])
 def test_integers_of_which_none_repeats(shift, trials):
     """More outcomes than samples: a histogram tells nothing, their order does."""
@@ -88,6 +94,7 @@ def test_integers_of_which_none_repeats(shift, trials):
     assert found(release, trials=trials).lower_bound > 4
 
 
+@pytest.mark.once
 def test_rare_integers_beside_a_common_one():
     def release(key, params, x):
         rare = jax.random.randint(key, (), 1, 10**6, jnp.int32) + jnp.int32(10**6) * x
@@ -96,6 +103,7 @@ def test_rare_integers_beside_a_common_one():
     assert found(release, trials=20_000).lower_bound > 3
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("dtype", [jnp.int32, jnp.float32])
 def test_rounded_noise_is_found_at_its_epsilon(dtype):
     def release(key, params, x):
@@ -105,6 +113,7 @@ def test_rounded_noise_is_found_at_its_epsilon(dtype):
     assert 2.6 < found(release, trials=20_000).lower_bound <= 3
 
 
+@pytest.mark.once
 def test_many_labels_without_order():
     """Only two of 10,000 outcomes tell, and they are 0.2% of the outputs."""
 
@@ -115,6 +124,7 @@ def test_many_labels_without_order():
     assert 2 < result.lower_bound <= 3, result
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "release",
     [
@@ -145,6 +155,7 @@ def test_no_wide_number_is_narrowed(release):
     assert found(release, trials=10_000).lower_bound > 6
 
 
+@pytest.mark.once
 def test_outputs_of_equal_laws_are_not_told_apart():
     """Every score at once: special numbers, rounded integers, outcomes that repeat."""
 
@@ -158,6 +169,7 @@ def test_outputs_of_equal_laws_are_not_told_apart():
     assert np.mean(np.array(bounds) > 0) <= 0.1
 
 
+@pytest.mark.once
 def test_what_is_kept_of_an_output():
     def release(key, params, x):
         return x, x.astype(jnp.float32) / 2, x > 0, jnp.stack([2**24 + x, 2**24 - 1 + x])

@@ -11,6 +11,8 @@ from jaxdp import registry
 from jaxdp.__main__ import app, main
 from jaxdp.audit.scoreboard import COLUMNS
 
+pytestmark = pytest.mark.once
+
 QUICK = ("--trials", "3000")
 
 

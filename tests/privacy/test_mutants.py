@@ -12,10 +12,9 @@ from jaxdp.audit.intervals import log_ratio_bound
 from jaxdp.mechanisms import analytic_gaussian
 from tests.privacy.mutants import ZOO
 
+pytestmark = pytest.mark.once
 GAUSSIAN = "classical Gaussian at epsilon 8"  # needs 10^9 trials
 QUICK = [name for name in ZOO if name != GAUSSIAN]
-# The other cases are float32 data: under x64 the same programs again.
-AT_X64 = ("a learner that uses its round's key twice", "a local report that forgets to clip")
 
 
 def check(name, keys):
@@ -26,13 +25,13 @@ def check(name, keys):
             assert result.verdict == verdict, result
 
 
-@pytest.mark.parametrize("name", AT_X64 if jax.config.read("jax_enable_x64") else QUICK)
+@pytest.mark.parametrize("name", QUICK)
 def test_a_mistake_is_flagged_and_its_twin_is_not(name):
     check(name, [0])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", AT_X64 if jax.config.read("jax_enable_x64") else QUICK)
+@pytest.mark.parametrize("name", QUICK)
 def test_with_every_key(name):
     check(name, range(10))
 

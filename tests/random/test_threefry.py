@@ -210,6 +210,7 @@ def test_poisson_is_that_of_jax_and_takes_no_other_keys():
         poisson(jax.random.key(0, impl="rbg"), 3.0)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("make_key", [key, builtin])
 @pytest.mark.parametrize("name", ["uniform", "split", "gamma", *(f"own {name}" for name in OWN)])
 def test_a_key_that_is_used_twice_is_found(name, make_key):
@@ -240,6 +241,7 @@ def test_the_checker_of_key_reuse_follows_a_key_through_fast():
             jax.random.uniform(fast(root))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("make_key", [key, builtin])
 @pytest.mark.parametrize("name", ["bits32", "split", "fold_in", "normal", *(f"own {name}" for name in OWN)])
 def test_a_second_eager_call_compiles_nothing(name, make_key):
