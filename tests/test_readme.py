@@ -5,9 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import pytest
 import xarray as xr
 
 from jaxdp.preferences import gaussian_comparisons
+
+pytestmark = pytest.mark.once
 
 README = Path(__file__).parents[1] / "README.md"
 

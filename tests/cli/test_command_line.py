@@ -12,6 +12,8 @@ import xarray as xr
 
 from jaxdp.__main__ import main
 
+pytestmark = pytest.mark.once
+
 REPOSITORY = Path(__file__).parents[2]
 SMALL = ["--seeds", "3", "--num-samples", "50", "--num-samples", "100", "--dim", "2"]
 RANKING = ("run", "private-ranking", "--seeds", "2", "--epsilon", "1")

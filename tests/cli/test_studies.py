@@ -14,6 +14,8 @@ from jaxdp.studies import private_ranking, reward_estimation
 from jaxdp.studies.command import columns, convergence_notes
 from jaxdp.studies.output import save
 
+pytestmark = pytest.mark.once
+
 CELL = re.compile(r"(-?[\d.]+|nan) \+- ([\d.]+|nan)")
 
 

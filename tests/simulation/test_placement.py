@@ -12,6 +12,8 @@ import pytest
 
 from jaxdp.simulation.lanes import tiles_in_flight
 
+pytestmark = pytest.mark.once
+
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ("commit", "experts", "cholesky", "eigenvalues")
 CHUNKS = {1: (1, 2, 5, 100), 2: (2, 100)}  # by number of devices
