@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.audit.checks import check_alike, check_key
 from jaxdp.audit.events import Event, candidate_thresholds, choose, describe, learn_scores
 from jaxdp.audit.intervals import check_confidence, log_ratio_bound
 from jaxdp.audit.sampling import Outputs, Release, chunk_size, draw, histogram, output_size
@@ -138,10 +139,7 @@ def _count(key: jax.Array, attack: Attack, data: Any, event: Event, *, trials: i
 
 
 def _check_inputs(key: jax.Array, attack: Attack) -> tuple[Any, Any]:
-    if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
-        raise ValueError(f"key must be a single typed key, as of jax.random.key, got {key!r}")
+    check_key(key)
     first, second = (jax.tree.map(jnp.asarray, data) for data in attack.neighbours)
-    shapes = [jax.tree.map(lambda x: (x.shape, x.dtype), data) for data in (first, second)]
-    if jax.tree.structure(first) != jax.tree.structure(second) or shapes[0] != shapes[1]:
-        raise ValueError(f"neighbours must have the same structure, shapes and dtypes, got {shapes[0]} and {shapes[1]}")
+    check_alike("neighbours", first, second)
     return first, second

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.accounting import Change, change, cost, scalar
-from jaxdp.audit.transcripts import Answer, Past, Transcript, Users, by_action, check_key, keys_of, play
+from jaxdp.audit.checks import check_key
+from jaxdp.audit.transcripts import Answer, Past, Transcript, Users, by_action, keys_of, play
 from jaxdp.learner import Guarantee, Learner, State
 from jaxdp.mechanisms import tape
 from jaxdp.simulation.rounds import Keys

@@ -6,7 +6,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp.audit.transcripts import Answer, Users, by_action, check_alike, check_key, play
+from jaxdp.audit.checks import check_alike, check_key
+from jaxdp.audit.transcripts import Answer, Users, by_action, play
 from jaxdp.learner import Learner
 from jaxdp.validation import check_count
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.black_box import Attack
+from jaxdp.audit.checks import check_alike
 from jaxdp.learner import Environment, Learner, State
 from jaxdp.simulation.rounds import Keys, Roots, interact, round_keys
 
@@ -64,28 +65,6 @@ def whole(answers: Any, past: Past, action: Any) -> Any:
     """Full information: the user shows everything, whatever is played."""
     del past, action
     return answers
-
-
-def check_key(key: jax.Array) -> jax.Array:
-    """Returns key, if it is a single typed PRNG key.
-
-    Raises:
-        ValueError: if not.
-    """
-    if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
-        raise ValueError(f"key must be a single typed key, as of jax.random.key, got {key!r}")
-    return key
-
-
-def check_alike(name: str, first: Users, second: Users) -> None:
-    """Checks that two runs' users have the same structure, shapes and dtypes.
-
-    Raises:
-        ValueError: if not.
-    """
-    shapes = [jax.tree.map(lambda x: (np.shape(x), np.asarray(x).dtype), users) for users in (first, second)]
-    if jax.tree.structure(first) != jax.tree.structure(second) or shapes[0] != shapes[1]:
-        raise ValueError(f"{name} must have the same structure, shapes and dtypes, got {shapes[0]} and {shapes[1]}")
 
 
 def num_rounds(users: Users) -> int:
