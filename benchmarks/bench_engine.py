@@ -18,7 +18,9 @@ import jaxdp
 from benchmarks.bench_random import bench_words
 from benchmarks.peers import numba_learners
 from benchmarks.timing import interleaved, machine
-from jaxdp.simulation.lanes import compile_tile, run_lanes, tiles_in_flight
+from jaxdp.simulation.chunks import chunks
+from jaxdp.simulation.lanes import Program
+from jaxdp.simulation.schedule import Lanes, Runner
 
 LANES, TILE, EPSILON = 1024, 256, 1.0
 ARMS, EXPLORE_ROUNDS, ARM_HORIZON = 8, 50_000, 100_000
@@ -30,23 +32,13 @@ def lanes_of(run, device, num_lanes=LANES):
     """A function that runs all lanes as a sweep does, and seconds to compile it."""
     params = run.params(epsilon=EPSILON)
     start = time.perf_counter()
-    tiles = compile_tile(run, jax.random.key(0), [params], TILE, [device])
+    compiled = Program(run, jax.random.key(0), [params], TILE, [device]).compile()
     seconds = time.perf_counter() - start
-    outputs = {
-        name: np.empty((num_lanes, *leaf.shape), leaf.dtype)
-        for name, leaf in jax.eval_shape(run, jax.random.key(0), params).items()
-    }
+    everything = chunks((), (num_lanes,), (num_lanes,))
 
     def call():
-        run_lanes(
-            tiles,
-            outputs,
-            in_flight=tiles_in_flight([device]),
-            num_seeds=num_lanes,
-            tile_size=TILE,
-            chunk_tiles=8,
-            advance=lambda count: None,
-        )
+        runner = Runner(compiled, Lanes(num_lanes, num_lanes))
+        ((_, outputs),) = runner.chunks(everything, advance=lambda count: None)
         return outputs
 
     return call, seconds

@@ -1,5 +1,7 @@
 """Checks of host-side values: each error names the argument, the rule and the value. Every rule fails on NaN."""
 
+from typing import Any
+
 import jax
 import numpy as np
 
@@ -90,18 +92,17 @@ def check_number(name: str, value: float) -> float:
     return float(value)
 
 
-def check_count(name: str, value: int, minimum: int = 1) -> int:
+def check_count(name: str, value: Any, minimum: int = 1) -> int:
     """Returns value as an int, if it is a whole number >= minimum.
 
     Raises:
         ValueError: if not.
     """
-    if isinstance(value, np.ndarray | np.generic | jax.Array) and np.ndim(value) == 0:
-        value = value.item()
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not whole or not value >= minimum:
-        raise ValueError(f"{name} must be a whole number >= {minimum}, got {value!r}")
-    return int(value)
+    plain: Any = value.item() if isinstance(value, np.ndarray | np.generic | jax.Array) and not value.shape else value
+    whole = isinstance(plain, int) or (isinstance(plain, float) and plain.is_integer())
+    if isinstance(plain, bool) or not whole or not plain >= minimum:
+        raise ValueError(f"{name} must be a whole number >= {minimum}, got {plain!r}")
+    return int(plain)
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:

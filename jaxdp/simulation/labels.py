@@ -97,7 +97,9 @@ def check_outputs(runs: Sequence[Run], key: jax.Array, params: Sequence[Any]) ->
     return found[0]
 
 
-def empty_dataset(run: Run, outputs: Mapping[str, Output], axes: Axes, static_axes: Axes, num_seeds: int) -> xr.Dataset:
+def empty_dataset(
+    run: Run, outputs: Mapping[str, Output], axes: Axes, static_axes: Axes, num_seeds: int, *, allocate: bool = True
+) -> xr.Dataset:
     """A dataset with room for every result, and its labels.
 
     Args:
@@ -106,6 +108,7 @@ def empty_dataset(run: Run, outputs: Mapping[str, Output], axes: Axes, static_ax
         axes: of the grid.
         static_axes: of the grid.
         num_seeds: seeds at every grid point.
+        allocate: whether the results will be put there; else it has no memory for them, and all values are one zero.
 
     Returns:
         Variables with dimensions (*static_axes, *axes, seed, *the output's own), in C order and not yet filled.
@@ -125,6 +128,8 @@ def empty_dataset(run: Run, outputs: Mapping[str, Output], axes: Axes, static_ax
         for dim, size in zip(output.dims, output.shape, strict=True):
             if dim in run.coords and len(run.coords[dim]) != size:
                 raise ValueError(f"coords must have {size} values for {dim}, got {len(run.coords[dim])}")
-        variables[name] = ((*lead, *output.dims), np.empty((*sizes, *output.shape), output.dtype))
+        shape = (*sizes, *output.shape)
+        empty = np.empty(shape, output.dtype) if allocate else np.broadcast_to(np.zeros((), output.dtype), shape)
+        variables[name] = ((*lead, *output.dims), empty)
     coords = {name: (name, coordinate(values)) for name, values in {**lead, **run.coords}.items()}
     return xr.Dataset(variables, coords)

@@ -5,15 +5,15 @@ grid points are paired, and every estimator and every epsilon meets the same dat
 """
 
 import os
-import queue
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from jaxdp.random import fast
+from jaxdp.simulation.identity import program_hash, tree_hash
 from jaxdp.simulation.run import Run
 
 Device = Any  # jax.Device, which type checkers do not take for a type
@@ -51,97 +51,84 @@ def stack_params(points: Sequence[Any]) -> tuple[Any, Any]:
     return jax.tree.unflatten(structure, varying), jax.tree.unflatten(structure, fixed)
 
 
-def compile_tile(
-    run: Run, key: jax.Array, points: Sequence[Any], tile_size: int, devices: Sequence[Device]
-) -> list[Tile]:
-    """Compiles a run for tiles of lanes, once for each device.
+class Compiled(NamedTuple):
+    """A program for tiles of lanes.
 
-    Every device has its own program for whole tiles. One program partitioned over CPU devices would deadlock in batched
-    eigh, svd and qr.
-
-    Args:
-        run: what a lane does.
-        key: the root key.
-        points: parameters of each grid point.
+    Attributes:
+        tiles: for each device, (point indices, seed indices), both [tile_size] uint32 -> outputs with a leading axis of
+            lanes.
+        devices: where they run.
         tile_size: lanes in a tile.
-        devices: where tiles will run.
-
-    Returns:
-        For each device, (point indices, seed indices), both [tile_size] -> outputs with a leading axis of lanes.
+        tile_bytes: memory that a tile needs while it runs, its results included.
     """
-    varying, fixed = stack_params(points)
 
-    def lane(key, varying, fixed, point, seed):
-        mine = jax.tree.map(lambda leaf: leaf[point], varying)
-        params = jax.tree.map(
-            lambda left, right: right if left is None else left, mine, fixed, is_leaf=lambda leaf: leaf is None
-        )
-        return run(jax.random.fold_in(key, seed), params)
+    tiles: list[Tile]
+    devices: list[Device]
+    tile_size: int
+    tile_bytes: int
 
-    tile = jax.jit(jax.vmap(lane, in_axes=(None, None, None, 0, 0)))
-    indices = np.zeros(tile_size, np.uint32)
 
-    def lower_for(device: Device) -> Callable[[], Tile]:
-        shared = jax.device_put((fast(key), varying, fixed), device)  # the fast key has the same values
-        lowered = tile.lower(*shared, *jax.device_put((indices, indices), device))
+class Program:
+    """A run over a grid, traced for tiles of lanes and not yet compiled."""
 
-        def finish() -> Tile:
+    def __init__(self, run: Run, key: jax.Array, points: Sequence[Any], tile_size: int, devices: Sequence[Device]):
+        """Traces.
+
+        Args:
+            run: what a lane does.
+            key: the root key.
+            points: parameters of each grid point.
+            tile_size: lanes in a tile.
+            devices: where tiles will run.
+        """
+        self._params = stack_params(points)
+        self._devices = list(devices)
+        self._tile_size = tile_size
+        self._fast_key = fast(key)  # has the same values
+
+        def lane(key, varying, fixed, point, seed):
+            mine = jax.tree.map(lambda leaf: leaf[point], varying)
+            params = jax.tree.map(
+                lambda left, right: right if left is None else left, mine, fixed, is_leaf=lambda leaf: leaf is None
+            )
+            return run(jax.random.fold_in(key, seed), params)
+
+        self._tile = jax.jit(jax.vmap(lane, in_axes=(None, None, None, 0, 0)))
+
+    def hashes(self) -> dict[str, str]:
+        """What tells this program from others: hashes of the program and of its stacked parameters."""
+        traced = self._tile.trace(self._fast_key, *self._params, *self._indices())
+        return {"program": program_hash(traced, traced.lower()), "params": tree_hash(self._params)}
+
+    def compile(self) -> Compiled:
+        """Compiles, once for each device.
+
+        Every device has its own program for whole tiles. One program partitioned over CPU devices would deadlock in
+        batched eigh, svd and qr.
+        """
+        lowered = [self._lower(device) for device in self._devices]  # traced once, and then compiled side by side
+        with ThreadPoolExecutor(len(lowered)) as pool:
+            found = list(pool.map(lambda finish: finish(), lowered))
+        return Compiled([tile for tile, _ in found], self._devices, self._tile_size, found[0][1])
+
+    def _indices(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros(self._tile_size, np.uint32), np.zeros(self._tile_size, np.uint32)
+
+    def _lower(self, device: Device) -> Callable[[], tuple[Tile, int]]:
+        shared = jax.device_put((self._fast_key, *self._params), device)
+        lowered = self._tile.lower(*shared, *jax.device_put(self._indices(), device))
+
+        def finish() -> tuple[Tile, int]:
             compiled = lowered.compile(COMPILER_OPTIONS.get(device.platform))
-            return lambda point, seed: compiled(*shared, *jax.device_put((point, seed), device))
+            memory = compiled.memory_analysis()
+            needs = 0 if memory is None else memory.temp_size_in_bytes + memory.output_size_in_bytes
+            return lambda point, seed: compiled(*shared, *jax.device_put((point, seed), device)), needs
 
         return finish
 
-    lowered = [lower_for(device) for device in devices]  # traced once, and then compiled side by side
-    with ThreadPoolExecutor(len(devices)) as pool:
-        return list(pool.map(lambda finish: finish(), lowered))
-
-
-def run_lanes(
-    tiles: Sequence[Tile],
-    outputs: Mapping[str, np.ndarray],
-    *,
-    in_flight: int,
-    num_seeds: int,
-    tile_size: int,
-    chunk_tiles: int,
-    advance: Callable[[int], object],
-) -> None:
-    """Runs all lanes, a chunk of tiles at a time.
-
-    Args:
-        tiles: from `compile_tile`, one for each device; every device takes the next tile when it is free.
-        outputs: filled in place; each has a leading axis of lanes, a grid point's seeds side by side.
-        in_flight: tiles at a time on each device.
-        num_seeds: seeds of each grid point.
-        tile_size: lanes in a tile; the last tile is padded with repeats of the last lane, which are dropped.
-        chunk_tiles: tiles whose results are held on the device at a time.
-        advance: called with the number of lanes done since the last call.
-    """
-    num_lanes = len(next(iter(outputs.values())))
-    idle: queue.SimpleQueue[Tile] = queue.SimpleQueue()
-    for tile in [*tiles] * in_flight:
-        idle.put(tile)
-
-    def compute(start: int) -> dict[str, np.ndarray]:
-        lane = np.minimum(np.arange(start, start + tile_size), num_lanes - 1)
-        point, seed = (index.astype(np.uint32) for index in np.divmod(lane, num_seeds))
-        tile = idle.get()
-        try:
-            return jax.device_get(tile(point, seed))
-        finally:
-            idle.put(tile)
-
-    with ThreadPoolExecutor(min(chunk_tiles, idle.qsize())) as pool:
-        for chunk in _chunks(range(0, num_lanes, tile_size), chunk_tiles):
-            for start, results in zip(chunk, pool.map(compute, chunk), strict=True):
-                stop = min(start + tile_size, num_lanes)
-                for name, values in outputs.items():
-                    values[start:stop] = results[name][: stop - start]
-                advance(stop - start)
-
 
 def tiles_in_flight(devices: Sequence[Device]) -> int:
-    """How many tiles each device should have at a time.
+    """How many tiles each device should have at a time, where memory allows.
 
     A CPU device runs small kernels on one core: together, as many tiles as cores. Another device has a second tile to
     go on with while the results of the first are copied.
@@ -149,8 +136,3 @@ def tiles_in_flight(devices: Sequence[Device]) -> int:
     if devices[0].platform != "cpu":
         return 2
     return max(1, (os.cpu_count() or 1) // len(devices))
-
-
-def _chunks(starts: range, size: int) -> Iterator[range]:
-    for first in range(0, len(starts), size):
-        yield starts[first : first + size]

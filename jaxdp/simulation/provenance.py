@@ -18,7 +18,7 @@ def provenance(key, devices, tile_size, num_seeds, static_points, points, params
 
     Args:
         key: root key.
-        devices: where tiles ran.
+        devices: where tiles ran, as text.
         tile_size: lanes in a tile.
         num_seeds: seeds for every grid point.
         static_points: one dict of static values for every program.
@@ -31,7 +31,7 @@ def provenance(key, devices, tile_size, num_seeds, static_points, points, params
     """
     return {
         "versions": {name: _version(name) for name in PACKAGES} | {"python": platform.python_version()},
-        "devices": [f"{device.platform}: {device.device_kind}" for device in devices],
+        "devices": list(devices),
         "x64": bool(jax.config.read("jax_enable_x64")),
         "key": {"impl": str(jax.random.key_impl(key)), "data": np.asarray(jax.random.key_data(key)).tolist()},
         "tile_size": tile_size,

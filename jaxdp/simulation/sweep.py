@@ -1,19 +1,28 @@
 """A run over a grid of parameters and many seeds, as an xarray Dataset with every seed's value."""
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import xarray as xr
-from tqdm import tqdm
 
-from jaxdp.simulation.labels import check_axes, check_outputs, empty_dataset, grid
-from jaxdp.simulation.lanes import Device, compile_tile, run_lanes, tiles_in_flight
+from jaxdp.simulation.chunks import Chunk, chunks, share
+from jaxdp.simulation.labels import check_axes, empty_dataset
+from jaxdp.simulation.lanes import Device
+from jaxdp.simulation.locks import share_lock
+from jaxdp.simulation.nans import NanCount
+from jaxdp.simulation.plan import Plan
+from jaxdp.simulation.progress import Progress
 from jaxdp.simulation.provenance import provenance
 from jaxdp.simulation.replay import Recipe, attach
 from jaxdp.simulation.run import Run
+from jaxdp.simulation.shares import which_share
+from jaxdp.simulation.source import Source
+from jaxdp.simulation.store import COMPUTED, Store, open_dataset, open_or_create
 from jaxdp.validation import check_count
 
 
@@ -25,15 +34,24 @@ def sweep(
     num_seeds: int,
     key: jax.Array,
     tile_size: int = 256,
-    chunk_tiles: int | None = None,
+    chunk_size: int | None = None,
     devices: Sequence[Device] | None = None,
-    progress: bool = False,
+    store: str | Path | None = None,
+    overwrite: bool = False,
+    executor: Executor | None = None,
+    process_index: int | str | None = None,
+    num_processes: int | str | None = None,
+    progress: bool | Callable[[Progress], object] = False,
 ) -> xr.Dataset:
     """Runs `build(**static)` for every combination of values and every seed.
 
     Every value of `axes` shares one compiled program; every combination of `static_axes` has its own. Results are the
-    same bit for bit whatever `chunk_tiles` and however many `devices` of one kind; they may differ in the last bits
-    between tile sizes and kinds of devices.
+    same bit for bit whatever `chunk_size`, however many `devices` of one kind, processes and workers, and however often
+    a sweep with a store was interrupted; they may differ in the last bits between tile sizes and kinds of devices.
+
+    With `store`, results are written as they come. The same call goes on where an interrupted one stopped; what is
+    damaged is named and computed again. `xarray.open_zarr` reads the store while it grows: its variable `computed` is
+    true where a lane's results are there; elsewhere numbers are NaN or zero.
 
     Args:
         build: (**static) -> Run. Called once for every combination of static values, before anything is compiled.
@@ -41,21 +59,41 @@ def sweep(
         static_axes: values of `build`'s arguments, which fix shapes.
         num_seeds: seeds for every grid point, >= 1. Seed i has the key fold_in(key, i) at every grid point.
         key: a typed PRNG key, as from `jax.random.key`, of a Threefry implementation (JAX's default).
-        tile_size: lanes in a compiled unit, >= 1; memory grows with it.
-        chunk_tiles: tiles in flight at a time, >= 1; None is 8. Memory for results grows with it.
+        tile_size: lanes in a compiled unit, >= 1; memory grows with it. Tiles run side by side as memory allows; where
+            it runs out, half as many do.
+        chunk_size: lanes that are handed over and written together, at most, >= 1. None is as many as take about 20
+            seconds and a part of the free memory. A store keeps that of its first call.
         devices: of one kind, where tiles run, each on one of them; None is all local devices of JAX's default kind.
-        progress: show a progress bar on stderr.
+        store: path of a Zarr store, on a file system that has locks; nothing, or the store of the same sweep.
+        overwrite: replace what the store holds of another sweep, or of this one.
+        executor: any `concurrent.futures` executor, whose workers compute the chunks, each on its own devices; for a
+            Dask cluster `client.get_executor()`. Workers must be new processes, not forks of one that has used JAX.
+        process_index: which of several processes this is, in [0, num_processes), each with a part of the same store;
+            "auto" is what SLURM (of an array, or srun) or a Kubernetes indexed job says.
+        num_processes: how many there are; "auto" is what SLURM says.
+        progress: True for a bar on stderr, if it is a terminal; or a function, called with a `Progress` as lanes are
+            done.
 
     Returns:
         A dataset with dimensions (*static_axes, *axes, seed, *the run's own) and coordinates as given; values that are
         neither all numbers nor all text (links, None) are labelled by their name or their text. Its attribute
         `provenance` is JSON text: versions, devices, key, tile size, and every grid point's parameters and guarantees.
+        With a store, values are read when they are used; while other processes' shares are missing, `computed` is among
+        the variables.
 
     Raises:
         ValueError: if an axis is empty, has a repeated value, or is named twice; if a count is < 1; if devices are none
             or of several kinds; if key is not a typed Threefry key; if a value is out of range for the run; if the
-            outputs' dimensions do not match their labels, or differ between static values; all before anything is
-            compiled.
+            outputs' dimensions do not match their labels, or differ between static values; if the store is of another
+            sweep, with what differs; all before anything is compiled.
+        BlockingIOError: if another process writes this share of the store.
+        OSError: if results cannot be written. What was written stays, and the same call goes on.
+        MemoryError: if a single tile does not fit.
+        RuntimeError: if the executor gives up. What was written stays, and the same call goes on.
+
+    Warns:
+        RuntimeWarning: if results have NaN, with how many lanes; if a chunk of the store was damaged; if memory ran out
+            and fewer tiles are run at a time.
 
     >>> import jax, jaxdp
     >>> def build(num_samples):
@@ -68,44 +106,90 @@ def sweep(
     ('num_samples', 'epsilon', 'seed', 'estimator')
     """
     axes, static_axes = check_axes(axes, static_axes or {})
-    check_count("num_seeds", num_seeds)
-    check_count("tile_size", tile_size)
-    chunk_tiles = check_count("chunk_tiles", 8 if chunk_tiles is None else chunk_tiles)
-    if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
-        raise ValueError(f"key must be one typed PRNG key, as jax.random.key(0) makes, got {key!r}")
+    if chunk_size is not None:
+        check_count("chunk_size", chunk_size)
+    index, count = which_share(process_index, num_processes)
+    if store is None and (count > 1 or overwrite):
+        raise ValueError(f"store must be given with num_processes > 1 or overwrite, got {count} and {overwrite}")
+    if overwrite and count > 1:
+        raise ValueError(f"overwrite must be False where several processes write, got {count} of them")
+    if executor is not None and devices is not None:
+        raise ValueError("devices must be None with an executor, whose workers have their own, got both")
+    path = None if store is None else _local(store)
+    plan = Plan(build, axes, static_axes, num_seeds=num_seeds, key=key, tile_size=tile_size, devices=devices)
+    guarantees = [[run.guarantee(**point) for point in plan.points] for run in plan.runs]
+    outputs = plan.outputs()
+    results = empty_dataset(plan.runs[0], outputs, axes, static_axes, num_seeds, allocate=path is None)
+    source = Source(build, plan, executor)
+    record = provenance(
+        key, source.devices, tile_size, num_seeds, plan.static_points, plan.points, plan.params, guarantees
+    )
+    results.attrs["provenance"] = json.dumps(record, allow_nan=False)
 
-    if "rbg" in str(jax.random.key_impl(key)):
-        raise ValueError(
-            f"key must be of a Threefry implementation, got {jax.random.key_impl(key)}, whose numbers for one lane "
-            "depend on the lanes beside it"
+    def shape() -> tuple[int, ...]:
+        lane_bytes = results.nbytes // (plan.lanes.num_lanes * len(plan.runs))
+        return source.chunk_shape(lane_bytes, chunk_size, num_processes=count, timed=path is not None)
+
+    sizes = [len(values) for values in static_axes.values()]
+    lead = [*(len(values) for values in axes.values()), num_seeds]
+    nans = NanCount()
+    if path is None:
+        _in_memory(source, results, chunks(sizes, lead, shape()), nans, progress)
+    else:
+        with share_lock(path, index, count):
+            opened = open_or_create(path, results, source.identity(), shape, num_static=len(sizes), overwrite=overwrite)
+            if count == 1:
+                opened.clean()
+            _to_store(source, opened, share(opened.chunks, index, count), nans, progress)
+        labels, attributes = results.coords, results.attrs
+        results = open_dataset(path)
+        if bool(results[COMPUTED].all()):
+            results = results.drop_vars(COMPUTED)
+        results = results.assign_coords(labels)
+        results.attrs = attributes
+    attach(results, Recipe(build, {**static_axes, **axes}))
+    nans.report()
+    return results
+
+
+def _in_memory(source: Source, results: xr.Dataset, wanted: Sequence[Chunk], nans: NanCount, progress: Any) -> None:
+    total = sum(chunk.stop - chunk.start for chunk in wanted)
+    with contextlib.closing(source.reporter(progress, total, 0)) as report:
+        for chunk, arrays in source.chunks(wanted, report):
+            for name, values in arrays.items():
+                results[name].values[chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
+            nans.add(arrays)
+
+
+def _to_store(source: Source, store: Store, wanted: Sequence[Chunk], nans: NanCount, progress: Any) -> None:
+    """Computes what a store lacks. A thread writes one chunk while the next is computed."""
+    missing = store.survey(wanted, nans)
+    total, left = (sum(chunk.stop - chunk.start for chunk in part) for part in (wanted, missing))
+    writing = None
+    try:
+        with (
+            contextlib.closing(source.reporter(progress, total, total - left)) as report,
+            ThreadPoolExecutor(1) as pool,
+        ):
+            with contextlib.closing(source.chunks(missing, report)) as found:
+                for chunk, arrays in found:
+                    if writing is not None:
+                        writing.result()
+                    nans.add(arrays)
+                    writing = pool.submit(store.commit, chunk, arrays)
+            if writing is not None:
+                writing.result()
+    except (Exception, KeyboardInterrupt) as error:
+        error.add_note(
+            f"{store.lanes_computed()} lanes of the sweep are safe in {store.path}; the same call goes on from there"
         )
+        raise
 
-    devices = list(jax.local_devices() if devices is None else devices)
-    if len({device.platform for device in devices}) != 1:
-        raise ValueError(f"devices must be at least one, all of one kind, got {devices}")
 
-    static_points, points = grid(static_axes), grid(axes)
-    runs = [build(**static) for static in static_points]
-    params = [[run.params(**point) for point in points] for run in runs]  # the whole grid, before any compilation
-    guarantees = [[run.guarantee(**point) for point in points] for run in runs]
-    outputs = check_outputs(runs, key, [own[0] for own in params])
-    dataset = empty_dataset(runs[0], outputs, axes, static_axes, num_seeds)
-    record = provenance(key, devices, tile_size, num_seeds, static_points, points, params, guarantees)
-    dataset.attrs["provenance"] = json.dumps(record, allow_nan=False)
-
-    num_lanes = len(points) * num_seeds
-    lanes = {name: dataset[name].values.reshape(len(runs), num_lanes, *out.shape) for name, out in outputs.items()}
-    with tqdm(total=len(runs) * num_lanes, unit="lane", disable=not progress) as bar:
-        for index, (static, run, own) in enumerate(zip(static_points, runs, params, strict=True)):
-            bar.set_postfix_str(", ".join(f"{name}={value}" for name, value in static.items()))
-            run_lanes(
-                compile_tile(run, key, own, tile_size, devices),
-                {name: values[index] for name, values in lanes.items()},
-                in_flight=tiles_in_flight(devices),
-                num_seeds=num_seeds,
-                tile_size=tile_size,
-                chunk_tiles=chunk_tiles,
-                advance=bar.update,
-            )
-    attach(dataset, Recipe(build, {**static_axes, **axes}))
-    return dataset
+def _local(store: str | Path) -> Path:
+    if "://" in str(store):
+        raise ValueError(f"store must be a path in a file system, which has locks, got {store}")
+    path = Path(store)
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"store must be a folder, or a path where nothing is yet, got {path}")
+    return path

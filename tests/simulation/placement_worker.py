@@ -1,6 +1,6 @@
 """Run as a process of its own, since the number of CPU devices is fixed when JAX starts: sweeps to a folder.
 
-Usage: python -m tests.simulation.placement_worker NUM_DEVICES FOLDER CHUNK_TILES...
+Usage: python -m tests.simulation.placement_worker NUM_DEVICES FOLDER CHUNK_SIZE...
 """
 
 import math
@@ -59,9 +59,9 @@ def main(num_devices: int, folder: Path, chunks: list[int]) -> None:
     jax.config.update("jax_num_cpu_devices", num_devices)
     assert len(jax.devices()) == num_devices
     for name, build in BUILDS.items():
-        for chunk_tiles in chunks:
-            results = jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), chunk_tiles=chunk_tiles)
-            with open(folder / f"{name}-{chunk_tiles}.pickle", "wb") as file:
+        for chunk_size in chunks:
+            results = jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), chunk_size=chunk_size)
+            with open(folder / f"{name}-{chunk_size}.pickle", "wb") as file:
                 pickle.dump({output: results[output].values for output in results}, file)
 
 

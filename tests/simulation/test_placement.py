@@ -16,7 +16,7 @@ pytestmark = pytest.mark.once
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ("commit", "experts", "cholesky", "eigenvalues")
-CHUNKS = {1: (1, 2, 5, 100), 2: (2, 100)}  # by number of devices
+CHUNKS = {1: (1, 4, 13, 400), 2: (5, 400)}  # lanes, by number of devices
 WATCHDOG_SECONDS = 300  # batched eigh in one program over two CPU devices never returns
 
 

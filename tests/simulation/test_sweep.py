@@ -74,10 +74,10 @@ ESTIMATION = {**FILTER, "axes": {"epsilon": [0.5, math.inf], "delta": [1e-3]}}
 )
 def test_bit_identical_for_every_chunk(build, arguments):
     """21 or 14 lanes in tiles of 4: the last tile is padded."""
-    expected = sweep(build, **arguments, chunk_tiles=1)
+    expected = sweep(build, **arguments, chunk_size=1)
     assert not any(np.isnan(values).any() for values in expected.values())
-    for chunk_tiles in [2, 5, 100]:
-        assert sweep(build, **arguments, chunk_tiles=chunk_tiles).identical(expected)
+    for chunk_size in [2, 5, 100]:
+        assert sweep(build, **arguments, chunk_size=chunk_size).identical(expected)
 
 
 def test_a_seeds_result_does_not_depend_on_the_other_lanes():
@@ -191,17 +191,17 @@ def test_one_compilation_for_each_static_point():
         learner = jaxdp.bandits.explore_then_commit(num_arms=num_arms, explore_rounds=4 * num_arms)
         return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit(np.linspace(0.2, 0.8, num_arms)), 30)
 
-    def run(chunk_tiles):
+    def run(chunk_size):
         axes, static_axes = {"epsilon": [1.0, 2.0, math.inf]}, {"num_arms": [2, 3]}
         key = jax.random.key(0)
         compiled.clear()
-        sweep(build, axes=axes, static_axes=static_axes, num_seeds=6, key=key, tile_size=4, chunk_tiles=chunk_tiles)
+        sweep(build, axes=axes, static_axes=static_axes, num_seeds=6, key=key, tile_size=4, chunk_size=chunk_size)
         return len(compiled)
 
     run(1)  # what compiles once in a process is compiled now
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        assert [run(chunk_tiles) for chunk_tiles in (1, 2, 5, 100)] == [2, 2, 2, 2]
+        assert [run(chunk_size) for chunk_size in (1, 2, 5, 100)] == [2, 2, 2, 2]
     finally:
         jax.monitoring.clear_event_listeners()
 
@@ -271,7 +271,7 @@ WRONG = {
     "no seeds": ({"num_seeds": 0}, "num_seeds must be a whole number >= 1, got 0"),
     "half a seed": ({"num_seeds": 1.5}, "num_seeds must be a whole number >= 1, got 1.5"),
     "tile_size": ({"tile_size": 0}, "tile_size must be a whole number >= 1, got 0"),
-    "chunk_tiles": ({"chunk_tiles": 0}, "chunk_tiles must be a whole number >= 1, got 0"),
+    "chunk_size": ({"chunk_size": 0}, "chunk_size must be a whole number >= 1, got 0"),
     "a key whose numbers depend on the batch": (
         {"key": jax.random.key(0, impl="rbg")},
         "key must be of a Threefry implementation, got rbg",

@@ -1,0 +1,124 @@
+"""What a store holds the results of: whatever can change a result, and nothing else."""
+
+import hashlib
+import importlib.metadata
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxdp.simulation.provenance import plain
+
+LONGEST = 160  # characters of a value in a difference's text
+
+
+def program_hash(traced: Any, lowered: Any) -> str:
+    """A hash of a program: its StableHLO text, and the arrays that it closes over.
+
+    Source text or a jaxpr's text cannot tell two closures apart. Neither can StableHLO where JAX hoists constants out
+    of it, so the arrays are hashed by themselves.
+
+    Args:
+        traced: of `jax.jit(...).trace(...)`.
+        lowered: of `traced.lower()`.
+    """
+    digest = hashlib.sha256(lowered.as_text().encode())
+    for constant in _constants(traced.jaxpr):
+        _add(digest, constant)
+    return digest.hexdigest()
+
+
+def tree_hash(tree: Any) -> str:
+    """A hash of a pytree: its structure, and every leaf's dtype, shape and bytes."""
+    leaves, structure = jax.tree.flatten(tree)
+    digest = hashlib.sha256(str(structure).encode())
+    for leaf in leaves:
+        _add(digest, leaf)
+    return digest.hexdigest()
+
+
+def identity(
+    *,
+    key: jax.Array,
+    device: Any,
+    tile_size: int,
+    num_seeds: int,
+    axes: Mapping[str, Sequence[Any]],
+    static_axes: Mapping[str, Sequence[Any]],
+    coords: Mapping[str, Any],
+    programs: Mapping[str, Mapping[str, str]],
+) -> dict[str, Any]:
+    """A JSON-ready record of all that results depend on.
+
+    Args:
+        key: root key.
+        device: where tiles run; results may differ in the last bits between kinds of devices.
+        tile_size: lanes in a tile.
+        num_seeds: seeds for every grid point.
+        axes: labels of the grid's values.
+        static_axes: labels of the static values.
+        coords: of the run's own dimensions, as checkpoints.
+        programs: by the text of its static values, the hash of each program and of its stacked parameters.
+    """
+    kind = "" if device.platform == "cpu" else f": {device.device_kind}"
+    return {
+        "axes": {name: plain(list(labels)) for name, labels in axes.items()},
+        "static_axes": {name: plain(list(labels)) for name, labels in static_axes.items()},
+        "num_seeds": num_seeds,
+        "key": {"impl": str(jax.random.key_impl(key)), "data": np.asarray(jax.random.key_data(key)).tolist()},
+        "tile_size": tile_size,
+        "coords": {name: plain(np.asarray(values).tolist()) for name, values in coords.items()},
+        "device": f"{device.platform}{kind}",
+        "x64": bool(jax.config.read("jax_enable_x64")),
+        "versions": {name: importlib.metadata.version(name) for name in ("jax", "jaxlib")},
+        "programs": {name: dict(hashes) for name, hashes in programs.items()},
+    }
+
+
+def differences(mine: Any, other: Any, name: str = "") -> list[str]:
+    """How two records differ.
+
+    Returns:
+        One text for every part that differs, "NAME is OTHER there, MINE here"; none if they are the same.
+    """
+    if isinstance(mine, dict) and isinstance(other, dict):
+        return [
+            text
+            for part in (*other, *(part for part in mine if part not in other))
+            for text in differences(mine.get(part), other.get(part), f"{name}.{part}" if name else part)
+        ]
+    if mine == other:
+        return []
+    if name.endswith(".program"):
+        return [f"{name} differs (what `build` returns: its code, its settings or an array that it closes over)"]
+    if name.endswith(".params"):
+        return [f"{name} differ (the parameters that the grid's values became)"]
+    return [f"{name} is {_short(other)} there, {_short(mine)} here"]
+
+
+def _constants(jaxpr: Any) -> Iterator[Any]:
+    """Arrays in a program, in an order that the program fixes: closed over, and within its equations."""
+    if hasattr(jaxpr, "consts"):
+        yield from jaxpr.consts
+        jaxpr = jaxpr.jaxpr
+    for equation in jaxpr.eqns:
+        yield from (atom.val for atom in equation.invars if hasattr(atom, "val"))
+        for value in equation.params.values():
+            for item in value if isinstance(value, tuple | list) else (value,):
+                if hasattr(item, "eqns") or hasattr(item, "jaxpr"):
+                    yield from _constants(item)
+    yield from (atom.val for atom in jaxpr.outvars if hasattr(atom, "val"))
+
+
+def _add(digest: Any, leaf: Any) -> None:
+    if isinstance(leaf, jax.Array) and jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    array = np.ascontiguousarray(leaf)
+    digest.update(f"{array.dtype} {array.shape}".encode())
+    digest.update(array.tobytes())
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -1,0 +1,83 @@
+"""Locks on a store: who writes which part of it. The operating system lets go of them when their process dies."""
+
+import contextlib
+import os
+import socket
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None
+
+
+@contextlib.contextmanager
+def creation_lock(store: Path) -> Iterator[None]:
+    """Waits until no other process is creating the store."""
+    with _opened(store, "creation") as file:
+        _lock(file, wait=True)
+        yield
+
+
+@contextlib.contextmanager
+def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
+    """Claims one of `count` shares of a store, for as long as the block lasts.
+
+    The locks are in a folder beside the store, so that they outlive its being replaced.
+
+    Args:
+        store: its path.
+        index: of the share, in [0, count).
+        count: number of shares.
+
+    Raises:
+        BlockingIOError: if another writer has the share, or writes to the store in shares of another number.
+    """
+    with contextlib.ExitStack() as held:
+        split = held.enter_context(_opened(store, f"split-{count}"))
+        _lock(split, shared=True)
+        for other in sorted(_folder(store).glob("split-*")):
+            if other.name != f"split-{count}":
+                with other.open("a+") as file:
+                    if not _lock(file):
+                        number = other.name.removeprefix("split-")
+                        raise BlockingIOError(
+                            f"store {store} is being written in shares of {number}, this would be one of {count}"
+                        )
+        share = held.enter_context(_opened(store, f"share-{index}-of-{count}"))
+        if not _lock(share):
+            share.seek(0)
+            raise BlockingIOError(
+                f"store {store} is being written by {share.read() or 'another process'} (share {index} of {count})"
+            )
+        share.truncate(0)
+        share.write(f"process {os.getpid()} on {socket.gethostname()}")
+        share.flush()
+        yield
+
+
+def _folder(store: Path) -> Path:
+    return store.with_name(f"{store.name}.locks")
+
+
+@contextlib.contextmanager
+def _opened(store: Path, name: str) -> Iterator[IO[str]]:
+    _folder(store).mkdir(parents=True, exist_ok=True)
+    with (_folder(store) / name).open("a+") as file:
+        yield file
+
+
+def _lock(file: IO[str], *, wait: bool = False, shared: bool = False) -> bool:
+    """Locks a file. Returns False if another has it."""
+    if fcntl is None:
+        warnings.warn("this system has no file locks: do not let two writers share a store", stacklevel=3)
+        return True
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.flock(file, kind if wait else kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

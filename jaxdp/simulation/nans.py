@@ -1,0 +1,41 @@
+"""Lanes with NaN: kept, counted and reported."""
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+
+class NanCount:
+    """Counts lanes with NaN, by output."""
+
+    def __init__(self) -> None:
+        self.lanes = 0
+        self.found: Counter[str] = Counter()
+
+    def add(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Counts.
+
+        Args:
+            arrays: outputs, each with a leading axis of lanes.
+        """
+        self.lanes += len(next(iter(arrays.values()), ()))
+        for name, values in arrays.items():
+            if values.dtype.kind in "fc":
+                lanes = np.isnan(values).reshape(len(values), -1).any(axis=1).sum()
+                if lanes:
+                    self.found[name] += int(lanes)
+
+    def report(self) -> None:
+        """Warns of what was found.
+
+        Warns:
+            RuntimeWarning: if a lane has NaN.
+        """
+        if self.found:
+            warnings.warn(f"NaN in {self.text()}; the results are kept as they are", RuntimeWarning, stacklevel=3)
+
+    def text(self) -> str:
+        """What was found, as text."""
+        return ", ".join(f"{name} of {count} of {self.lanes} lanes" for name, count in self.found.items())

@@ -1,0 +1,102 @@
+"""A sweep before it runs: everything checked, nothing compiled."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.simulation.identity import identity
+from jaxdp.simulation.labels import Axes, check_outputs, coordinate, grid
+from jaxdp.simulation.lanes import Device, Program
+from jaxdp.simulation.run import Run
+from jaxdp.simulation.schedule import Lanes
+from jaxdp.validation import check_count
+
+
+class Plan:
+    """What is to be run.
+
+    Attributes:
+        axes: values of the run's parameters.
+        static_axes: values of `build`'s arguments.
+        static_points: every combination of static values, one program each.
+        points: the grid.
+        runs: one for each program.
+        params: [program][grid point].
+        key: root key.
+        num_seeds: seeds for every grid point.
+        tile_size: lanes in a tile.
+        devices: where tiles run.
+        lanes: of one program.
+    """
+
+    def __init__(
+        self,
+        build: Callable[..., Run],
+        axes: Axes,
+        static_axes: Axes,
+        *,
+        num_seeds: int,
+        key: jax.Array,
+        tile_size: int,
+        devices: Sequence[Device] | None,
+    ) -> None:
+        """Builds every run and validates the whole grid.
+
+        Raises:
+            ValueError: as `sweep` does.
+        """
+        self.axes, self.static_axes = axes, static_axes
+        self.num_seeds = check_count("num_seeds", num_seeds)
+        self.tile_size = check_count("tile_size", tile_size)
+        self.key = _checked_key(key)
+        self.devices = list(jax.local_devices() if devices is None else devices)
+        if len({device.platform for device in self.devices}) != 1:
+            raise ValueError(f"devices must be at least one, all of one kind, got {self.devices}")
+        self.static_points, self.points = grid(static_axes), grid(axes)
+        self.runs = [build(**static) for static in self.static_points]
+        self.params = [[run.params(**point) for point in self.points] for run in self.runs]
+        self.lanes = Lanes(num_seeds, len(self.points) * num_seeds)
+
+    def program(self, index: int) -> Program:
+        """One of the programs, not yet compiled."""
+        return Program(self.runs[index], self.key, self.params[index], self.tile_size, self.devices)
+
+    def outputs(self) -> Mapping[str, Any]:
+        """What each lane returns, as `check_outputs`."""
+        return check_outputs(self.runs, self.key, [own[0] for own in self.params])
+
+    def name(self, index: int) -> str:
+        """A program's static values as text."""
+        static = self.static_points[index]
+        return ", ".join(f"{name}={coordinate([value])[0]}" for name, value in static.items()) or "program"
+
+    def identity(self) -> dict[str, Any]:
+        """What tells this sweep from others: see `identity.identity`."""
+        return identity(
+            key=self.key,
+            device=self.devices[0],
+            tile_size=self.tile_size,
+            num_seeds=self.num_seeds,
+            axes={name: coordinate(values) for name, values in self.axes.items()},
+            static_axes={name: coordinate(values) for name, values in self.static_axes.items()},
+            coords=self.runs[0].coords,
+            programs={self.name(index): self.program(index).hashes() for index in range(len(self.runs))},
+        )
+
+    def rounds(self, program: int) -> int | None:
+        """Rounds of a lane; None for runs that have none."""
+        checkpoints = self.runs[program].coords.get("round")
+        return None if checkpoints is None else int(checkpoints[-1])
+
+
+def _checked_key(key: jax.Array) -> jax.Array:
+    if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
+        raise ValueError(f"key must be one typed PRNG key, as jax.random.key(0) makes, got {key!r}")
+    if "rbg" in str(jax.random.key_impl(key)):
+        raise ValueError(
+            f"key must be of a Threefry implementation, got {jax.random.key_impl(key)}, whose numbers for one lane "
+            "depend on the lanes beside it"
+        )
+    return key

@@ -1,0 +1,192 @@
+"""Chunks on other processes or machines, through any `concurrent.futures` executor.
+
+Workers get `build` and the grid, trace and compile by themselves, and hand back arrays: they need no common file
+system. What they compile must be the same program everywhere, which is checked by its hashes.
+"""
+
+import hashlib
+import pickle
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxdp.random.threefry import key_from_data
+from jaxdp.simulation.chunks import Chunk
+from jaxdp.simulation.identity import differences
+from jaxdp.simulation.plan import Plan
+from jaxdp.simulation.schedule import Arrays, Chunks, Runner
+
+MOST_QUEUED = 1024  # chunks handed to the executor at a time
+MOST_KEPT = 4  # sweeps whose compiled programs a worker keeps
+
+
+def pack(build: Callable[..., Any], plan: Plan) -> bytes:
+    """What a worker needs to know of a sweep.
+
+    Raises:
+        ValueError: if `build` or a value of the grid cannot be pickled.
+    """
+    try:
+        import cloudpickle as pickler  # also takes functions of a notebook or a script, and closures
+    except ImportError:
+        pickler = pickle
+    key = (np.asarray(jax.random.key_data(plan.key)), str(jax.random.key_impl(plan.key)))
+    try:
+        return pickler.dumps(
+            {
+                "build": build,
+                "axes": plan.axes,
+                "static_axes": plan.static_axes,
+                "num_seeds": plan.num_seeds,
+                "tile_size": plan.tile_size,
+                "key": key,
+                "x64": bool(jax.config.read("jax_enable_x64")),
+            }
+        )
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"build and the grid's values must be what {pickler.__name__} can pickle for an executor, got {error}"
+        ) from error
+
+
+class Job:
+    """A sweep as a worker has it."""
+
+    def __init__(self, packed: bytes) -> None:
+        """Unpacks and checks it."""
+        told = pickle.loads(packed)
+        self.x64 = told["x64"]
+        with jax.enable_x64(self.x64):
+            self.plan = Plan(
+                told["build"],
+                told["axes"],
+                told["static_axes"],
+                num_seeds=told["num_seeds"],
+                key=key_from_data(*told["key"]),
+                tile_size=told["tile_size"],
+                devices=None,
+            )
+            self.identity = self.plan.identity()
+        self._runners: dict[int, Runner] = {}
+        self._lock = threading.Lock()
+
+    def runner(self, program: int) -> Runner:
+        """The compiled program, with one tile at a time on a CPU: executors have a worker for each core."""
+        with self._lock:
+            if program not in self._runners:
+                compiled = self.plan.program(program).compile()
+                in_flight = 1 if compiled.devices[0].platform == "cpu" else None
+                self._runners[program] = Runner(compiled, self.plan.lanes, in_flight=in_flight)
+            return self._runners[program]
+
+
+def describe(packed: bytes) -> tuple[dict[str, Any], list[str]]:
+    """On a worker: the sweep's identity there, and its devices."""
+    job = _job(packed)
+    return job.identity, [f"{device.platform}: {device.device_kind}" for device in job.plan.devices]
+
+
+def compute(packed: bytes, chunk: Chunk, identity: dict[str, Any]) -> Arrays:
+    """On a worker: one chunk.
+
+    Raises:
+        RuntimeError: if this worker's program, versions or kind of device are not those of the first.
+    """
+    job = _job(packed)
+    found = differences(job.identity, identity)
+    if found:
+        raise RuntimeError(f"workers must run the same program, got one where {'; '.join(found[:5])}")
+    with jax.enable_x64(job.x64):
+        ((_, arrays),) = job.runner(chunk.program).chunks([chunk], lambda lanes: None)
+    return arrays
+
+
+def remote_chunks(executor: Executor, packed: bytes, wanted: Sequence[Chunk], identity: dict[str, Any]) -> Chunks:
+    """Has an executor compute chunks, and hands them over as they come.
+
+    Args:
+        executor: any; one that retries what a lost worker held is the better for it.
+        packed: from `pack`.
+        wanted: chunks.
+        identity: from `describe`.
+
+    Yields:
+        The chunk, and its outputs, each with a leading axis of lanes.
+
+    Raises:
+        RuntimeError: if the executor gives a chunk up.
+    """
+    coming = iter(wanted)
+    running: dict[Future[Arrays], Chunk] = {}
+
+    def fill() -> None:
+        while len(running) < MOST_QUEUED and (chunk := next(coming, None)) is not None:
+            running[_submitted(executor, compute, packed, chunk, identity)] = chunk
+
+    failed: Exception | None = None
+    try:
+        fill()
+        while running:
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                chunk = running.pop(future)
+                try:
+                    arrays = future.result()
+                except Exception as error:  # the others' results are handed over before this is told
+                    failed = failed or error
+                    continue
+                yield chunk, arrays
+            if failed is not None and not any(future.running() for future in running):
+                break
+            if failed is None:
+                fill()
+    finally:
+        for future in running:
+            future.cancel()
+    if failed is not None:
+        if isinstance(failed, ValueError | MemoryError):  # the worker is well, what it was given is not
+            raise failed
+        raise RuntimeError(f"the executor gave up: {type(failed).__name__}: {failed}") from failed
+
+
+def first_description(executor: Executor, packed: bytes) -> tuple[dict[str, Any], list[str]]:
+    """What `describe` says on the first worker that answers.
+
+    Raises:
+        RuntimeError: if none does.
+    """
+    try:
+        return _submitted(executor, describe, packed).result()
+    except ValueError:
+        raise
+    except Exception as error:
+        raise RuntimeError(f"the executor gave up: {type(error).__name__}: {error}") from error
+
+
+def _submitted(executor: Executor, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    try:
+        return executor.submit(function, *arguments)
+    except RuntimeError as error:  # it broke, or was shut down
+        future: Future[Any] = Future()
+        future.set_exception(error)
+        return future
+
+
+_jobs: OrderedDict[str, Job] = OrderedDict()
+_jobs_lock = threading.Lock()
+
+
+def _job(packed: bytes) -> Job:
+    digest = hashlib.sha256(packed).hexdigest()
+    with _jobs_lock:
+        if digest not in _jobs:
+            _jobs[digest] = Job(packed)
+            while len(_jobs) > MOST_KEPT:
+                _jobs.popitem(last=False)
+        _jobs.move_to_end(digest)
+        return _jobs[digest]

@@ -1,0 +1,73 @@
+"""Which share of a sweep this process computes, where several do: from arguments, or from a scheduler's variables."""
+
+import os
+from collections.abc import Mapping
+
+from jaxdp.validation import check_count
+
+AUTO = "auto"
+SOURCES = "SLURM_ARRAY_TASK_ID, SLURM_PROCID or JOB_COMPLETION_INDEX (a Kubernetes indexed job)"
+
+
+def which_share(
+    index: int | str | None, count: int | str | None, variables: Mapping[str, str] | None = None
+) -> tuple[int, int]:
+    """Which share this process computes.
+
+    Args:
+        index: of the process, in [0, count); "auto" is the scheduler's; None is 0, if count is None.
+        count: number of processes; "auto" is the scheduler's; None is 1, if index is None.
+        variables: of the environment; None is this process's.
+
+    Returns:
+        (index, count).
+
+    Raises:
+        ValueError: if only one of them is given, if index is out of range, or if "auto" is asked for and no scheduler
+            says, or its array of tasks has gaps.
+    """
+    if index is None and count is None:
+        return 0, 1
+    if index is None or count is None:
+        raise ValueError(f"process_index and num_processes must be given together, got {index} and {count}")
+    if AUTO in (index, count):
+        found_index, found_count = _scheduler(os.environ if variables is None else variables)
+        index = found_index if index == AUTO else index
+        if count == AUTO:
+            if found_count is None:
+                raise ValueError("num_processes must be a number in a Kubernetes job (.spec.completions), got auto")
+            count = found_count
+    number, place = check_count("num_processes", count), check_count("process_index", index, 0)  # text fails there
+    if place >= number:
+        raise ValueError(f"process_index must be < num_processes = {number}, got {place}")
+    return place, number
+
+
+def _scheduler(variables: Mapping[str, str]) -> tuple[int, int | None]:
+    """(index, count) as SLURM or Kubernetes tell; tasks of a SLURM array may have several processes each."""
+
+    def number(name: str) -> int:
+        try:
+            return int(variables[name])
+        except (KeyError, ValueError):
+            raise ValueError(f"{name} must be a whole number, got {variables.get(name)!r}") from None
+
+    if "SLURM_ARRAY_TASK_ID" in variables:
+        first, last, count = (number(f"SLURM_ARRAY_TASK_{name}") for name in ("MIN", "MAX", "COUNT"))
+        step = (last - first) // (count - 1) if count > 1 else 1
+        place, rest = divmod(number("SLURM_ARRAY_TASK_ID") - first, step)
+        if rest or first + step * (count - 1) != last:
+            raise ValueError(
+                f"process_index must be given for an array of tasks with gaps, got auto and {count} tasks from {first} "
+                f"to {last}"
+            )
+        if "SLURM_STEP_NUM_TASKS" in variables:
+            each = number("SLURM_STEP_NUM_TASKS")
+            return place * each + number("SLURM_PROCID"), count * each
+        return place, count
+    if "SLURM_PROCID" in variables:
+        name = "SLURM_STEP_NUM_TASKS" if "SLURM_STEP_NUM_TASKS" in variables else "SLURM_NTASKS"
+        return number("SLURM_PROCID"), number(name)
+    if "JOB_COMPLETION_INDEX" in variables:
+        return number("JOB_COMPLETION_INDEX"), None
+    raise ValueError(f"process_index must be a number where no scheduler sets {SOURCES}, got auto")

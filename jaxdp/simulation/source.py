@@ -1,0 +1,92 @@
+"""Where a sweep's chunks come from: this process's devices, or an executor's workers."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+from jaxdp.simulation.chunks import Chunk, chunk_shape
+from jaxdp.simulation.memory import free_host_bytes
+from jaxdp.simulation.plan import Plan
+from jaxdp.simulation.progress import Progress, Reporter
+from jaxdp.simulation.remote import first_description, pack, remote_chunks
+from jaxdp.simulation.run import Run
+from jaxdp.simulation.schedule import Chunks, Runner
+
+SECONDS_OF_A_CHUNK = 20.0  # what a kill may lose, and long beside the writing of a chunk
+BYTES_OF_A_CHUNK = 2**28
+PART_OF_MEMORY = 16
+FEWEST_CHUNKS = 4  # of a program for each process
+CHUNKS_FOR_AN_EXECUTOR = 64  # of a program
+FEWEST_TILES_TO_TIME = 32
+
+
+class Source:
+    """Where chunks come from: this process's devices, or an executor."""
+
+    def __init__(self, build: Callable[..., Run], plan: Plan, executor: Executor | None) -> None:
+        self._plan, self._executor = plan, executor
+        self._packed = b"" if executor is None else pack(build, plan)
+        self._identity: dict[str, Any] | None = None
+        self._runners: dict[int, Runner] = {}
+        self.devices = [f"{device.platform}: {device.device_kind}" for device in plan.devices]
+        if executor is not None:
+            self._identity, self.devices = first_description(executor, self._packed)
+
+    def identity(self) -> dict[str, Any]:
+        """The sweep's, as it is where it runs."""
+        if self._identity is None:
+            self._identity = self._plan.identity()
+        return self._identity
+
+    def chunk_shape(
+        self, lane_bytes: int, chunk_size: int | None, *, num_processes: int, timed: bool
+    ) -> tuple[int, ...]:
+        """The shape of a chunk along (*axes, seed): as given, or from memory and time.
+
+        Args:
+            lane_bytes: of a lane's results.
+            chunk_size: lanes, as the user gave it, or None.
+            num_processes: that share the chunks.
+            timed: whether a chunk should take about `SECONDS_OF_A_CHUNK`; that runs a tile, which is kept.
+        """
+        plan, num_lanes = self._plan, self._plan.lanes.num_lanes
+        sizes = [*(len(values) for values in plan.axes.values()), plan.num_seeds]
+        if chunk_size is not None:
+            return chunk_shape(sizes, chunk_size)
+        memory = min(BYTES_OF_A_CHUNK, (free_host_bytes() or BYTES_OF_A_CHUNK) // PART_OF_MEMORY)
+        lanes = min(memory // max(lane_bytes, 1), num_lanes)
+        if self._executor is not None:
+            lanes = min(lanes, num_lanes // CHUNKS_FOR_AN_EXECUTOR)
+        elif timed:
+            lanes = min(lanes, num_lanes // (FEWEST_CHUNKS * num_processes))
+            runner = self._runner(0)
+            tiles = runner.at_a_time
+            if num_lanes >= FEWEST_TILES_TO_TIME * plan.tile_size:  # it runs alone
+                tiles = max(tiles, int(SECONDS_OF_A_CHUNK / runner.seconds_of_a_tile() * runner.at_a_time))
+            lanes = min(lanes, tiles * plan.tile_size)
+        return chunk_shape(sizes, max(1, lanes // plan.tile_size) * plan.tile_size)  # whole tiles, where that can be
+
+    def chunks(self, wanted: Sequence[Chunk], report: Reporter) -> Chunks:
+        """Computes chunks."""
+        if self._executor is not None:
+            for chunk, arrays in remote_chunks(self._executor, self._packed, wanted, self.identity()):
+                report.advance(chunk.stop - chunk.start)
+                yield chunk, arrays
+            return
+        for program in range(len(self._plan.runs)):
+            own = [chunk for chunk in wanted if chunk.program == program]
+            if own:
+                report.describe(self._plan.name(program))
+                with contextlib.closing(self._runner(program).chunks(own, report.advance)) as found:
+                    yield from found
+                self._runners.pop(program)  # its arrays may be large
+
+    def reporter(self, show: bool | Callable[[Progress], object], num_lanes: int, already: int) -> Reporter:
+        """Of progress."""
+        return Reporter(show, num_lanes, already, self._plan.rounds(0), self.devices)
+
+    def _runner(self, program: int) -> Runner:
+        if program not in self._runners:
+            self._runners[program] = Runner(self._plan.program(program).compile(), self._plan.lanes)
+        return self._runners[program]

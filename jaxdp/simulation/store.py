@@ -1,0 +1,235 @@
+"""Results on disk, as they come: a Zarr store that xarray reads while it grows, and that a sweep goes on from.
+
+Beside the results is `computed`, which is true where a lane's results are. A chunk's results are written first, each
+file in one step, and then its `computed`: what that names is there, whenever the writer was killed. Every file ends
+with a checksum.
+"""
+
+import json
+import shutil
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxdp.simulation.chunks import Chunk, chunks
+from jaxdp.simulation.identity import differences
+from jaxdp.simulation.locks import creation_lock
+from jaxdp.simulation.nans import NanCount
+
+COMPUTED = "computed"
+IDENTITY = "identity"
+LAYOUT = "layout"
+
+
+class Store:
+    """An open store.
+
+    Attributes:
+        path: where it is.
+        chunks: all of the sweep's.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Opens a store that exists.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        zarr = _zarr()
+        try:
+            self._group = zarr.open_group(path, mode="r+", use_consolidated=False)
+            self.layout = json.loads(str(self._group.attrs[LAYOUT]))
+        except (OSError, KeyError, ValueError) as error:
+            raise ValueError(f"store must be that of a sweep, or a path where nothing is yet, got {path}") from error
+        self.path = path
+        self.chunks = chunks(self.layout["static_sizes"], self.layout["sizes"], self.layout["chunk"])
+        self._names = list(self.layout["outputs"])
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What it holds the results of."""
+        return json.loads(str(self._group.attrs[IDENTITY]))
+
+    def survey(self, wanted: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
+        """Reads what is there, and says what is missing.
+
+        Args:
+            wanted: chunks.
+            nans: counts the lanes with NaN in what is there.
+
+        Returns:
+            Those chunks that are not there or cannot be read.
+
+        Warns:
+            RuntimeWarning: for every chunk that was there and cannot be read, with its file.
+        """
+        missing = []
+        for chunk in wanted:
+            try:
+                there = self._read(COMPUTED, chunk)
+            except (OSError, ValueError, RuntimeError) as error:
+                warnings.warn(_damage(error), RuntimeWarning, stacklevel=2)
+                there = np.asarray(False)
+            if not there.all():
+                missing.append(chunk)
+                continue
+            try:
+                arrays = {name: self._read(name, chunk) for name in self._names}
+            except (OSError, ValueError, RuntimeError) as error:
+                warnings.warn(_damage(error), RuntimeWarning, stacklevel=2)
+                self._group[COMPUTED][chunk.region] = False  # before its files are replaced
+                missing.append(chunk)
+                continue
+            nans.add({name: values.reshape(-1, *values.shape[len(chunk.block) :]) for name, values in arrays.items()})
+        return missing
+
+    def commit(self, chunk: Chunk, arrays: Mapping[str, np.ndarray]) -> None:
+        """Writes a chunk: it is there once this returns, and it is not there before.
+
+        Args:
+            chunk: which.
+            arrays: its outputs, each with a leading axis of its lanes.
+
+        Raises:
+            OSError: if they cannot be written.
+        """
+        for name, values in arrays.items():
+            self._group[name][chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
+        self._group[COMPUTED][chunk.region] = np.ones(chunk.sizes, bool)
+
+    def lanes_computed(self) -> int:
+        """Number of lanes whose results are there."""
+        return int(np.asarray(self._group[COMPUTED][...]).sum())
+
+    def clean(self) -> None:
+        """Removes files that a killed writer left unfinished. No other writer may be at work."""
+        for file in self.path.rglob("*.partial"):
+            file.unlink(missing_ok=True)
+
+    def _read(self, name: str, chunk: Chunk) -> np.ndarray:
+        array = self._group[name]
+        at = tuple(start // size for (start, _), size in zip(chunk.block, array.chunks, strict=False))
+        at += (0,) * (array.ndim - len(at))
+        file = self.path / name / array.metadata.encode_chunk_key(at)
+        if not file.exists():
+            if name == COMPUTED:
+                return np.zeros(chunk.sizes, bool)
+            raise OSError(f"{file} is missing")
+        try:
+            return np.asarray(array[chunk.region])
+        except Exception as error:  # whatever a codec makes of broken bytes
+            raise OSError(f"{file} cannot be read: {error}") from error
+
+
+def open_or_create(
+    path: Path,
+    template: xr.Dataset,
+    identity: Mapping[str, Any],
+    chunk: Callable[[], Sequence[int]],
+    *,
+    num_static: int,
+    overwrite: bool,
+) -> Store:
+    """Opens the store of a sweep, or makes it.
+
+    Args:
+        path: where.
+        template: a dataset of the sweep's variables, whose values are not used, coordinates and attributes.
+        identity: from `identity.identity`.
+        chunk: the shape of a chunk along (*axes, seed); asked only if the store is made here.
+        num_static: the number of static axes, which come first.
+        overwrite: replace a store that is there. The caller has its lock.
+
+    Raises:
+        ValueError: if what is there is not a store, or that of another configuration, with the difference.
+    """
+    with creation_lock(path):
+        if overwrite and path.exists():
+            Store(path)  # nothing but a store is replaced
+            replaced = path.with_name(f"{path.name}.replaced")
+            shutil.rmtree(replaced, ignore_errors=True)
+            path.rename(replaced)
+            shutil.rmtree(replaced)
+        if not path.exists():
+            _create(path, template, identity, chunk(), num_static)
+    store = Store(path)
+    found = differences(json.loads(json.dumps(identity)), store.identity)
+    if found:
+        raise ValueError(
+            f"store must hold the same sweep, or overwrite=True must be given, got {path}, where "
+            + "; ".join(found[:5])
+            + (f"; and {len(found) - 5} more differences" if len(found) > 5 else "")
+        )
+    return store
+
+
+def open_dataset(path: Path) -> xr.Dataset:
+    """The dataset of a store, read when it is used."""
+    with warnings.catch_warnings():
+        _ignore_format_warnings()
+        return xr.open_zarr(path, chunks=None, consolidated=True)
+
+
+def _create(
+    path: Path, template: xr.Dataset, identity: Mapping[str, Any], chunk: Sequence[int], num_static: int
+) -> None:
+    zarr = _zarr()
+    from zarr.codecs import Crc32cCodec, ZstdCodec
+
+    if COMPUTED in template.variables:
+        raise ValueError(f"outputs must not be named {COMPUTED} in a sweep with a store, got one that is")
+    first = next(iter(template.data_vars.values()))
+    lead = first.dims[: num_static + len(chunk)]
+    sizes = tuple(template.sizes[name] for name in lead)
+    blocks = (1,) * num_static + tuple(chunk)
+    layout = {
+        "static_sizes": sizes[:num_static],
+        "sizes": sizes[num_static:],
+        "chunk": list(chunk),
+        "outputs": [str(name) for name in template.data_vars],
+    }
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    with warnings.catch_warnings():
+        _ignore_format_warnings()
+        coords = template.drop_vars(list(template.data_vars))
+        text = {name: values.astype(object) for name, values in coords.coords.items() if values.dtype.kind == "U"}
+        attributes = {**template.attrs, IDENTITY: json.dumps(identity), LAYOUT: json.dumps(layout)}
+        coords.assign_coords(text).assign_attrs(attributes).to_zarr(
+            unfinished, mode="w-", zarr_format=3, consolidated=False
+        )
+        group = zarr.open_group(unfinished, mode="r+")
+        variables = {str(name): (values.dims, values.shape, values.dtype) for name, values in template.items()}
+        for name, (dims, shape, dtype) in {**variables, COMPUTED: (lead, sizes, np.dtype(bool))}.items():
+            group.create_array(
+                name,
+                shape=shape,
+                chunks=(*blocks, *(max(1, size) for size in shape[len(blocks) :])),
+                dtype=dtype,
+                fill_value=np.nan if dtype.kind == "f" else dtype.type(0),
+                dimension_names=[str(dim) for dim in dims],
+                compressors=[ZstdCodec(level=1), Crc32cCodec()],
+                config={"write_empty_chunks": True},  # a file that is missing is lost, not empty
+            )
+        zarr.consolidate_metadata(unfinished)
+    unfinished.rename(path)
+
+
+def _damage(error: Exception) -> str:
+    return f"a chunk is damaged and is computed again: {error}"
+
+
+def _ignore_format_warnings() -> None:
+    warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
+    warnings.filterwarnings("ignore", message="The data type .* does not have a Zarr V3 specification")
+
+
+def _zarr() -> Any:
+    """Zarr, which only stores need."""
+    import zarr
+
+    return zarr

@@ -1,0 +1,52 @@
+"""Starting, and ending, processes that sweep."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+
+REPOSITORY = Path(__file__).parents[2]
+WATCHDOG_SECONDS = 300
+
+
+def start(store: Path, *, preload: str = "", **arguments) -> subprocess.Popen[str]:
+    """A process of `store_worker`.
+
+    Args:
+        store: its path.
+        preload: Python statements to run first in the process.
+        **arguments: of the worker.
+    """
+    worker = "tests.simulation.store_worker"
+    code = f"import sys, runpy\n{preload}\nsys.argv[0] = ''\nrunpy.run_module({worker!r}, run_name='__main__')"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(store), json.dumps(arguments)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={
+            **os.environ,
+            "JAX_ENABLE_X64": str(int(jax.config.read("jax_enable_x64"))),
+            "JAX_COMPILATION_CACHE_DIR": str(REPOSITORY / ".cache" / "jax"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+        },
+    )
+
+
+def wait_for(process: subprocess.Popen[str], text: str) -> None:
+    """Reads what a process prints until a line begins with the text."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith(text):
+            return
+    raise AssertionError(f"the process ended before it printed {text}: {process.communicate()[1]}")
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Waits for a process to end. Returns its exit code, and what it wrote to stdout and stderr."""
+    out, err = process.communicate(timeout=WATCHDOG_SECONDS)
+    return process.returncode, out, err
