@@ -11,8 +11,10 @@ import typer
 from jaxdp import registry
 from jaxdp.audit import heading, line, scoreboard, to_json
 from jaxdp.audit.black_box import FEWEST_TRIALS
+from jaxdp.simulation.inspection import describe
 from jaxdp.studies import STUDIES, study
 from jaxdp.studies.command import Seed, root_key
+from jaxdp.studies.running import run_command, sweep_command
 from jaxdp.validation import check_count
 
 app = typer.Typer(
@@ -22,8 +24,17 @@ app = typer.Typer(
 )
 runs = typer.Typer(help="Run a study: simulate, write the dataset and the figure, print a table.", no_args_is_help=True)
 app.add_typer(runs, name="run")
-for name in STUDIES:
-    runs.command(name)(study(name))
+sweeps = typer.Typer(help="Run a study, or a share of it, into a store that survives.", no_args_is_help=True)
+app.add_typer(sweeps, name="sweep")
+for name, options in STUDIES.items():
+    runs.command(name)(run_command(name, options))
+    sweeps.command(name)(sweep_command(options))
+
+
+@app.command("inspect")
+def inspect_store(store: Annotated[Path, typer.Argument(help="A store that a sweep wrote, or is writing.")]) -> None:
+    """Tell what a store holds, how complete it is, where it came from and what was claimed."""
+    typer.echo(describe(store))
 
 
 @app.command("list")
@@ -73,7 +84,7 @@ def audit_claims(
 
 
 @app.callback()
-def options(
+def before_jax_starts(
     cpu_devices: Annotated[
         int | None,
         typer.Option(help="Number of CPU devices, each with its own tiles. Without it JAX's own, which is one."),
@@ -88,11 +99,12 @@ def main() -> None:
     """Runs the command line; a ValueError or an OSError is the user's to mend, and is told in one line."""
     arguments = sys.argv[1:]
     try:
-        if "run" in arguments[:-1] and not (name := arguments[arguments.index("run") + 1]).startswith("-"):
-            study(name)
+        for verb in ("run", "sweep"):
+            if verb in arguments[:-1] and not (name := arguments[arguments.index(verb) + 1]).startswith("-"):
+                study(name)
         app(prog_name="jaxdp")
-    except (ValueError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
+    except (ValueError, OSError, MemoryError) as error:
+        typer.echo("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]), err=True)
         sys.exit(2)
 
 

@@ -5,6 +5,7 @@ file in one step, and then its `computed`: what that names is there, whenever th
 with a checksum.
 """
 
+import contextlib
 import json
 import shutil
 import warnings
@@ -54,7 +55,7 @@ class Store:
         """What it holds the results of."""
         return json.loads(str(self._group.attrs[IDENTITY]))
 
-    def survey(self, wanted: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
+    def examine(self, wanted: Iterable[Chunk], nans: NanCount) -> tuple[list[Chunk], list[str]]:
         """Reads what is there, and says what is missing.
 
         Args:
@@ -62,29 +63,37 @@ class Store:
             nans: counts the lanes with NaN in what is there.
 
         Returns:
-            Those chunks that are not there or cannot be read.
+            Those chunks that are not there or cannot be read, and a text for each that cannot be read.
+        """
+        missing, damaged = [], []
+        for chunk in wanted:
+            try:
+                if not self._read(COMPUTED, chunk).all():
+                    missing.append(chunk)
+                    continue
+                arrays = {name: self._read(name, chunk) for name in self._names}
+            except OSError as error:
+                damaged.append(f"a chunk is damaged: {error}")
+                missing.append(chunk)
+                continue
+            nans.add({name: values.reshape(-1, *values.shape[len(chunk.block) :]) for name, values in arrays.items()})
+        return missing, damaged
+
+    def survey(self, wanted: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
+        """As `examine`, by who is about to write what is missing.
+
+        Returns:
+            The chunks to compute, none of which is marked as computed any more.
 
         Warns:
             RuntimeWarning: for every chunk that was there and cannot be read, with its file.
         """
-        missing = []
-        for chunk in wanted:
-            try:
-                there = self._read(COMPUTED, chunk)
-            except (OSError, ValueError, RuntimeError) as error:
-                warnings.warn(_damage(error), RuntimeWarning, stacklevel=2)
-                there = np.asarray(False)
-            if not there.all():
-                missing.append(chunk)
-                continue
-            try:
-                arrays = {name: self._read(name, chunk) for name in self._names}
-            except (OSError, ValueError, RuntimeError) as error:
-                warnings.warn(_damage(error), RuntimeWarning, stacklevel=2)
-                self._group[COMPUTED][chunk.region] = False  # before its files are replaced
-                missing.append(chunk)
-                continue
-            nans.add({name: values.reshape(-1, *values.shape[len(chunk.block) :]) for name, values in arrays.items()})
+        missing, damaged = self.examine(wanted, nans)
+        for text in damaged:
+            warnings.warn(f"{text}; it is computed again", RuntimeWarning, stacklevel=4)
+        if damaged:
+            for chunk in missing:
+                self._group[COMPUTED][chunk.region] = np.zeros(chunk.sizes, bool)  # before its files are replaced
         return missing
 
     def commit(self, chunk: Chunk, arrays: Mapping[str, np.ndarray]) -> None:
@@ -102,13 +111,21 @@ class Store:
         self._group[COMPUTED][chunk.region] = np.ones(chunk.sizes, bool)
 
     def lanes_computed(self) -> int:
-        """Number of lanes whose results are there."""
-        return int(np.asarray(self._group[COMPUTED][...]).sum())
+        """Number of lanes that are marked as computed; those of marks that cannot be read are not."""
+        with contextlib.suppress(OSError, ValueError):
+            return int(np.asarray(self._group[COMPUTED][...]).sum())
+        return int(sum(self._marks(chunk) for chunk in self.chunks))
 
     def clean(self) -> None:
         """Removes files that a killed writer left unfinished. No other writer may be at work."""
         for file in self.path.rglob("*.partial"):
             file.unlink(missing_ok=True)
+
+    def _marks(self, chunk: Chunk) -> int:
+        try:
+            return int(self._read(COMPUTED, chunk).sum())
+        except OSError:
+            return 0
 
     def _read(self, name: str, chunk: Chunk) -> np.ndarray:
         array = self._group[name]
@@ -157,7 +174,9 @@ def open_or_create(
         if not path.exists():
             _create(path, template, identity, chunk(), num_static)
     store = Store(path)
-    found = differences(json.loads(json.dumps(identity)), store.identity)
+    mine, theirs = json.loads(json.dumps(identity)), store.identity
+    programs = mine.pop("programs"), theirs.pop("programs")
+    found = differences(mine, theirs) or differences(*programs, "programs")  # another grid makes other programs
     if found:
         raise ValueError(
             f"store must hold the same sweep, or overwrite=True must be given, got {path}, where "
@@ -217,10 +236,6 @@ def _create(
             )
         zarr.consolidate_metadata(unfinished)
     unfinished.rename(path)
-
-
-def _damage(error: Exception) -> str:
-    return f"a chunk is damaged and is computed again: {error}"
 
 
 def _ignore_format_warnings() -> None:

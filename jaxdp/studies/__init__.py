@@ -3,21 +3,19 @@
 from collections.abc import Callable
 
 from jaxdp.studies import private_ranking, reward_estimation
+from jaxdp.studies.command import Study
 
-STUDIES: dict[str, Callable[..., None]] = {
-    "reward-estimation": reward_estimation.command,
-    "private-ranking": private_ranking.command,
+STUDIES: dict[str, Callable[..., Study]] = {
+    "reward-estimation": reward_estimation.options,
+    "private-ranking": private_ranking.options,
 }
 
 
-def study(name: str) -> Callable[..., None]:
-    """The command of a study.
+def study(name: str) -> Callable[..., Study]:
+    """A study, as a function of its options.
 
     Args:
         name: as in `python -m jaxdp run NAME`.
-
-    Returns:
-        A function of the study's options.
 
     Raises:
         ValueError: if there is no study of that name.

@@ -1,8 +1,7 @@
-"""What the commands of all studies share: options, the way from a simulation to files and a report, and text."""
+"""What the commands of all studies share: options, what a study is made of, and text."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import jax
 import numpy as np
@@ -10,17 +9,22 @@ import typer
 import xarray as xr
 from matplotlib.figure import Figure
 
-from jaxdp.studies.output import claimed_folder, save
-
 Delta = Annotated[float, typer.Option(help="Failure mass of the central estimator, in (0, 1).")]
 Seed = Annotated[int, typer.Option(help="Root seed of all randomness, in [0, 2**32).")]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        help="New or empty folder for data.zarr and figure.png. Without it: results/STUDY, or the next free "
-        "results/STUDY-2, ..."
-    ),
-]
+
+
+class Study(NamedTuple):
+    """A study with its options settled.
+
+    Attributes:
+        simulate: (**scheduling) -> results, with what `sweep` takes beside the grid: progress, store, ...
+        figure: draws the results.
+        report: tells them as text.
+    """
+
+    simulate: Callable[..., xr.Dataset]
+    figure: Callable[[xr.Dataset], Figure]
+    report: Callable[[xr.Dataset], str]
 
 
 def root_key(seed: int) -> jax.Array:
@@ -35,33 +39,6 @@ def root_key(seed: int) -> jax.Array:
     if not 0 <= seed < 2**32:
         raise ValueError(f"seed must be in [0, 2**32), got {seed}")
     return jax.random.key(seed)
-
-
-def run_study(
-    name: str,
-    out: Path | None,
-    *,
-    simulate: Callable[[], xr.Dataset],
-    figure: Callable[[xr.Dataset], Figure],
-    report: Callable[[xr.Dataset], str],
-) -> None:
-    """Simulates, saves the data and the figure, and prints the report and where the files are.
-
-    Args:
-        name: of the study.
-        out: folder for the results, as in `claimed_folder`.
-        simulate: returns the results.
-        figure: draws them.
-        report: tells them as text.
-
-    Raises:
-        ValueError: if `out` exists and is not an empty folder; and what `simulate` raises.
-        RuntimeError: if the figure could not be made; the data is safe then.
-    """
-    with claimed_folder(out, name) as folder:
-        results = simulate()
-        data, image = save(results, figure, folder)
-    typer.echo(f"{report(results)}\n\ndata:   {data}\nfigure: {image}")
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:

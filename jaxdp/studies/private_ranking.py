@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax
 import numpy as np
@@ -15,7 +16,7 @@ from jaxdp import plotting
 from jaxdp.estimation import comparison_table, debiased_rr, mle, objective_perturbation
 from jaxdp.preferences import ComparisonTable, baseball1987, read_comparisons
 from jaxdp.simulation import Run, estimation_run, sweep
-from jaxdp.studies.command import Delta, Out, Seed, columns, convergence_notes, root_key, run_study
+from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, root_key
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
 DELTA = 1e-3
@@ -37,7 +38,7 @@ def private_ranking(
     radius: float | None = None,
     delta: float = DELTA,
     key: jax.Array,
-    progress: bool = False,
+    **scheduling: Any,
 ) -> xr.Dataset:
     """Abilities and ranks of the items of a table, for every estimator, epsilon and seed.
 
@@ -52,7 +53,7 @@ def private_ranking(
             mean square ability of 3: a bound on the norm alone would bind ever harder as tables grow.
         delta: of the central estimator, in (0, 1).
         key: root key.
-        progress: show a progress bar.
+        **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
     Returns:
         A dataset with `ability` and `rank` (dimensions estimator, epsilon, item, seed), `agreement` (Kendall's tau with
@@ -80,7 +81,7 @@ def private_ranking(
         num_seeds=num_seeds,
         key=key,
         tile_size=16,
-        progress=progress,
+        **scheduling,
     )
     results = results.squeeze(("delta", "radius"))
     results["rank"] = results["rank"].where(results.ability.notnull())
@@ -170,7 +171,7 @@ def report(comparisons: ComparisonTable, results: xr.Dataset) -> str:
     return "\n\n".join([size, table(results), *notes(comparisons, results)])
 
 
-def command(
+def options(
     comparisons: Annotated[
         Path | None,
         typer.Option(
@@ -191,28 +192,20 @@ def command(
     ] = None,
     delta: Delta = DELTA,
     seed: Seed = 0,
-    out: Out = None,
-) -> None:
+) -> Study:
     """Rank items from comparisons whose outcomes are private.
 
     Fits Bradley-Terry abilities from outcomes in the clear, with central label
-    privacy and with local label privacy. Writes data.zarr and figure.png, and
-    prints how well the rankings agree.
+    privacy and with local label privacy, and tells how well the rankings agree.
     """
     data_set = baseball1987() if comparisons is None else read_comparisons(comparisons)
-    key = root_key(seed)
-
-    def simulate() -> xr.Dataset:
-        return private_ranking(
-            data_set,
-            epsilon=epsilon,
-            num_seeds=seeds,
-            radius=radius,
-            delta=delta,
-            key=key,
-            progress=True,
-        )
-
-    run_study(
-        "private-ranking", out, simulate=simulate, figure=figure, report=lambda results: report(data_set, results)
+    simulate = partial(
+        private_ranking,
+        data_set,
+        epsilon=epsilon,
+        num_seeds=seeds,
+        radius=radius,
+        delta=delta,
+        key=root_key(seed),
     )
+    return Study(simulate, figure, partial(report, data_set))

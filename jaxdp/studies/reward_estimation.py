@@ -1,7 +1,8 @@
 """What label privacy costs in reward estimation: DP-Reward's Figure 1, with confidence bands."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import jax
 import typer
@@ -22,7 +23,7 @@ from jaxdp.estimation import (
 )
 from jaxdp.learner import Estimator
 from jaxdp.simulation import Run, estimation_run, sweep
-from jaxdp.studies.command import Delta, Out, Seed, columns, convergence_notes, root_key, run_study
+from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, root_key
 from jaxdp.validation import check_choice
 
 EPSILONS = (0.1, 0.5, 1.0, float("inf"))
@@ -83,7 +84,7 @@ def reward_estimation(
     solver: str = "exact",
     delta: float = DELTA,
     key: jax.Array,
-    progress: bool = False,
+    **scheduling: Any,
 ) -> xr.Dataset:
     """Errors of reward estimates from private labels, for every estimator, epsilon, dim, num_samples and seed.
 
@@ -95,7 +96,7 @@ def reward_estimation(
         solver: see `estimators`.
         delta: of the central estimator, in (0, 1).
         key: root key.
-        progress: show a progress bar.
+        **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
     Returns:
         A dataset with `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each with dimensions
@@ -119,7 +120,7 @@ def reward_estimation(
         num_seeds=num_seeds,
         key=key,
         tile_size=TILE_SIZE,
-        progress=progress,
+        **scheduling,
     )
     return results.squeeze("delta").transpose("estimator", "epsilon", "dim", "num_samples", "seed")
 
@@ -159,7 +160,7 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([table(results), meaning, *convergence_notes(results)])
 
 
-def command(
+def options(
     epsilon: Annotated[
         list[float],
         typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
@@ -180,26 +181,20 @@ def command(
     ] = "exact",
     delta: Delta = DELTA,
     seed: Seed = 0,
-    out: Out = None,
-) -> None:
+) -> Study:
     """What label privacy costs in reward estimation (DP-Reward, Figure 1).
 
     Compares estimates from labels in the clear, with central label privacy
     (objective perturbation) and with local label privacy (randomized response).
-    Writes data.zarr and figure.png, and prints the errors.
     """
-    key = root_key(seed)
-
-    def simulate() -> xr.Dataset:
-        return reward_estimation(
-            epsilon=epsilon,
-            dim=dim,
-            num_samples=num_samples,
-            num_seeds=seeds,
-            solver=solver,
-            delta=delta,
-            key=key,
-            progress=True,
-        )
-
-    run_study("reward-estimation", out, simulate=simulate, figure=figure, report=report)
+    simulate = partial(
+        reward_estimation,
+        epsilon=epsilon,
+        dim=dim,
+        num_samples=num_samples,
+        num_seeds=seeds,
+        solver=solver,
+        delta=delta,
+        key=root_key(seed),
+    )
+    return Study(simulate, figure, report)

@@ -13,6 +13,8 @@ from jaxdp.experts import exponential_weights
 from jaxdp.mechanisms import gaussian_epsilon, laplace, noisy_max, randomize_scalar, randomized_response, tape
 from tests.audit import small_learners as small
 
+pytestmark = pytest.mark.once
+
 KEY = jax.random.key(0)
 ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13}
 

@@ -375,13 +375,6 @@ def test_what_the_problem_knows_reaches_the_estimators():
     assert radii == {("radius",): pytest.approx(float(norm), rel=1e-5), (): math.inf}
 
 
-def test_progress_goes_to_stderr_only_on_request(capsys):
-    sweep(filter_run, **FILTER)
-    assert capsys.readouterr().err == ""
-    sweep(filter_run, **FILTER, progress=True)
-    assert "21/21" in capsys.readouterr().err
-
-
 def build_with_link(link):
     return jaxdp.estimation_run({"local": sgd_rr()}, gaussian_rewards(num_samples=10, dim=2, link=link))
 

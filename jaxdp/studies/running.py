@@ -1,0 +1,97 @@
+"""The two ways to run a study from the command line: at once to a new folder, or into a store that survives."""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jaxdp.simulation.inspection import describe
+from jaxdp.simulation.store import COMPUTED
+from jaxdp.studies.command import Study
+from jaxdp.studies.output import claimed_folder, save
+
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        help="New or empty folder for data.zarr and figure.png. Without it: results/STUDY, or the next free "
+        "results/STUDY-2, ..."
+    ),
+]
+Where = Annotated[Path, typer.Option(help="Path of the store: nothing yet, or that of the same sweep, to go on with.")]
+Chunk = Annotated[int | None, typer.Option(help="Lanes written together, at most. Without it: of about 20 seconds.")]
+Index = Annotated[
+    str | None,
+    typer.Option(help="Which of several processes this is, from 0; auto: as SLURM or a Kubernetes indexed job says."),
+]
+Count = Annotated[str | None, typer.Option(help="How many processes share the store; auto: as SLURM says.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what the store holds.")]
+
+
+def run_command(name: str, options: Callable[..., Study]) -> Callable[..., None]:
+    """The command that runs a study, and writes its data and figure to a folder.
+
+    Args:
+        name: of the study.
+        options: of the study.
+    """
+
+    def command(out: Out = None, **chosen: Any) -> None:
+        study = options(**chosen)
+        with claimed_folder(out, name) as folder:
+            results = study.simulate(progress=True)
+            data, image = save(results, study.figure, folder)
+        typer.echo(f"{study.report(results)}\n\ndata:   {data}\nfigure: {image}")
+
+    return _with_options(command, options, "Writes data.zarr and figure.png, and prints a table.")
+
+
+def sweep_command(options: Callable[..., Study]) -> Callable[..., None]:
+    """The command that runs a study into a store, or goes on with it.
+
+    Args:
+        options: of the study.
+    """
+
+    def command(
+        store: Where,
+        chunk_size: Chunk = None,
+        process_index: Index = None,
+        num_processes: Count = None,
+        overwrite: Overwrite = False,
+        **chosen: Any,
+    ) -> None:
+        study = options(**chosen)
+        try:
+            results = study.simulate(
+                progress=True,
+                store=store,
+                chunk_size=chunk_size,
+                process_index=_number(process_index),
+                num_processes=_number(num_processes),
+                overwrite=overwrite,
+            )
+        except KeyboardInterrupt as stop:
+            typer.echo("\n".join(["interrupted", *getattr(stop, "__notes__", ())]), err=True)
+            raise typer.Exit(130) from stop
+        typer.echo(describe(store) if COMPUTED in results else f"{study.report(results)}\n\nstore: {store}")
+
+    return _with_options(
+        command, options, "Writes to the store as it goes. Interrupted or killed, the same command goes on."
+    )
+
+
+def _with_options(command: Callable[..., None], options: Callable[..., Study], ending: str) -> Callable[..., None]:
+    """Gives a command a study's options beside its own, and the study's text."""
+    own = [value for value in inspect.signature(command).parameters.values() if value.kind is not value.VAR_KEYWORD]
+    theirs = list(inspect.signature(options).parameters.values())
+    parameters = [value.replace(kind=value.KEYWORD_ONLY) for value in (*theirs, *own)]
+    command.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    command.__annotations__ = {value.name: value.annotation for value in parameters}
+    command.__doc__ = f"{inspect.getdoc(options)}\n\n{ending}"
+    return command
+
+
+def _number(text: str | None) -> int | str | None:
+    return int(text) if text is not None and text.lstrip("-").isdigit() else text

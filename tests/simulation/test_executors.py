@@ -1,0 +1,132 @@
+"""Sweeps on other processes: a pool, and a Dask cluster of real workers, some of which die."""
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxdp
+from jaxdp.simulation import Run
+from tests.simulation.store_worker import NUM_LANES, SWEEP, build
+
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return jaxdp.sweep(build, **SWEEP, key=jax.random.key(0))
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed")
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def pool():
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+def test_a_dask_cluster_gives_the_same_bits(client, expected):
+    with client.get_executor() as executor:
+        assert jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=executor).identical(expected)
+
+
+def test_a_dask_worker_is_killed_and_its_chunks_are_retried(client, expected, tmp_path):
+    workers = list(client.run(os.getpid).values())
+    killed = threading.Event()
+
+    def kill(progress):
+        if progress.lanes > NUM_LANES / 4 and not killed.is_set():
+            os.kill(workers[0], signal.SIGKILL)
+            killed.set()
+        time.sleep(0.05)
+
+    with client.get_executor() as executor:
+        found = jaxdp.sweep(
+            build, **SWEEP, key=jax.random.key(0), executor=executor, store=tmp_path / "s.zarr", progress=kill
+        )
+    assert killed.is_set()
+    assert found.identical(expected)
+    assert workers[0] not in client.run(os.getpid).values()
+    again = jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), store=tmp_path / "s.zarr")  # it is the same sweep here
+    assert again.identical(expected)
+
+
+def test_a_pool_of_processes_and_one_of_threads(pool, expected):
+    assert jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=pool).identical(expected)
+    with ThreadPoolExecutor(2) as threads:
+        assert jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=threads).identical(expected)
+
+
+def test_a_pool_that_breaks_keeps_what_is_done(pool, expected, tmp_path):
+    store = tmp_path / "s.zarr"
+    pool.submit(os.getpid).result()
+    pids = list(pool._processes)
+
+    def kill(progress):
+        if progress.lanes > NUM_LANES / 4:
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+            pids.clear()
+
+    with pytest.raises(RuntimeError, match="the executor gave up: BrokenProcessPool") as caught:
+        jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=pool, store=store, progress=kill)
+    computed = int(xr.open_zarr(store).computed.sum())
+    assert NUM_LANES / 4 < computed < NUM_LANES
+    assert f"{computed} lanes of the sweep are safe in {store}; the same call goes on" in caught.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="the executor gave up"):  # it is broken for good
+        jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=pool, store=store)
+    assert jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), store=store).identical(expected)
+
+
+def other_on_every_process() -> Run:
+    shift = np.float32(os.getpid())
+    return Run(
+        simulate=lambda key, params: {"value": jax.random.normal(key, dtype=np.float32) + params + shift},
+        params=lambda *, scale: np.float32(scale),
+        guarantee=lambda **_: {},
+        dims={"value": ()},
+    )
+
+
+def test_workers_that_do_not_run_the_same_program(pool):
+    arguments: dict = {"axes": {"scale": [1.0]}, "num_seeds": 64, "tile_size": 1, "key": jax.random.key(0)}
+    with pytest.raises(RuntimeError, match=r"workers must run the same program, got one where .*program differs"):
+        jaxdp.sweep(other_on_every_process, **arguments, chunk_size=1, executor=pool)
+
+
+def raises_at_two(scale):
+    raise ValueError(f"scale must be 1, got {scale}")
+
+
+def test_errors_of_a_value_come_before_anything_is_sent(pool):
+    run = other_on_every_process()
+    wrong = Run(simulate=run.simulate, params=lambda *, scale: raises_at_two(scale), guarantee=run.guarantee, dims={})
+    with pytest.raises(ValueError, match="scale must be 1, got 2"):
+        jaxdp.sweep(lambda: wrong, axes={"scale": [2]}, num_seeds=1, key=jax.random.key(0), executor=pool)
+    assert not pool._processes
+    with pytest.raises(ValueError, match="devices must be None with an executor"):
+        jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=pool, devices=jax.devices())
+
+
+def test_what_cannot_be_pickled(pool):
+    lock = threading.Lock()
+
+    def locked(num_experts):
+        with lock:
+            return build(num_experts)
+
+    with pytest.raises(ValueError, match=r"build and the grid's values must be what .*pickle can pickle"):
+        jaxdp.sweep(locked, **SWEEP, key=jax.random.key(0), executor=pool)

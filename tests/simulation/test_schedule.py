@@ -1,0 +1,100 @@
+"""Tiles in memory: how many at a time, and what happens when they do not fit."""
+
+import threading
+import time
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+from jaxdp.simulation import memory, schedule
+from jaxdp.simulation.chunks import chunks
+from jaxdp.simulation.lanes import Compiled
+from jaxdp.simulation.schedule import Lanes, Runner, room
+
+pytestmark = pytest.mark.once
+
+TILE, LANES = 4, 50
+
+
+class Machine:
+    """Tiles that need memory: more than `fits` at a time run out of it."""
+
+    def __init__(self, fits):
+        self.fits, self.running, self.most = fits, 0, 0
+        self.lock = threading.Lock()
+
+    def __call__(self, point, seed):
+        with self.lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+            full = self.running > self.fits
+        time.sleep(0.01)
+        with self.lock:
+            self.running -= 1
+        if full:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 4096 bytes.")
+        return {"lane": 10 * point + seed}
+
+
+def runner(machine, at_a_time, monkeypatch):
+    monkeypatch.setattr(schedule, "tiles_in_flight", lambda devices: at_a_time)
+    return Runner(Compiled([machine], jax.devices("cpu")[:1], TILE, 4096), Lanes(10, LANES))
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 11, 50])
+def test_out_of_memory_halves_what_runs_at_a_time_and_goes_on(monkeypatch, size):
+    machine = Machine(fits=2)
+    found, done = runner(machine, 8, monkeypatch), []
+    with pytest.warns(RuntimeWarning, match="memory ran out with .* tiles at a time; going on with"):
+        parts = list(found.chunks(chunks((), (LANES,), (size,)), done.append))
+    assert machine.most > 2
+    assert found.at_a_time <= 2
+    assert sum(done) == LANES
+    assert np.concatenate([arrays["lane"] for _, arrays in parts]).tolist() == list(range(LANES))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(found.chunks(chunks((), (LANES,), (size,)), done.append))
+
+
+def test_a_single_tile_that_does_not_fit(monkeypatch):
+    found = runner(Machine(fits=0), 4, monkeypatch)
+    with (
+        pytest.warns(RuntimeWarning, match="memory ran out"),
+        pytest.raises(MemoryError, match=r"a tile of 4 lanes does not fit in memory .* use a smaller tile_size"),
+    ):
+        list(found.chunks(chunks((), (LANES,), (10,)), lambda lanes: None))
+
+
+def test_other_errors_are_not_taken_for_memory(monkeypatch):
+    def broken(point, seed):
+        raise jax.errors.JaxRuntimeError("INTERNAL: something else")
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match="something else"):
+        list(runner(broken, 4, monkeypatch).chunks(chunks((), (LANES,), (10,)), lambda lanes: None))
+
+
+def test_neighbouring_chunks_share_a_tile(monkeypatch):
+    calls = []
+
+    def tile(point, seed):
+        calls.append(point)
+        return {"lane": 10 * point + seed}
+
+    list(runner(tile, 2, monkeypatch).chunks(chunks((), (LANES,), (10,)), lambda lanes: None))
+    assert len(calls) == -(-LANES // TILE)
+
+
+@pytest.mark.parametrize(("free", "expected"), [(10**9, 6), (4096 * 4, 3), (4096, 1), (0, 1), (None, 6)])
+def test_free_memory_says_how_many_tiles_run_at_a_time(monkeypatch, free, expected):
+    monkeypatch.setattr(schedule, "free_bytes", lambda device: free)
+    monkeypatch.setattr(schedule, "tiles_in_flight", lambda devices: 6)
+    assert room(Compiled([], jax.devices("cpu")[:1], TILE, 4096)) == expected
+
+
+def test_this_machine_has_memory():
+    free = memory.free_host_bytes()
+    assert free is None or 2**20 < free < 2**50
+    assert memory.is_out_of_memory(MemoryError())
+    assert not memory.is_out_of_memory(ValueError("no"))
