@@ -4,6 +4,7 @@ A lane is one (grid point, seed). Its key is a function of the root key and the 
 grid points are paired, and every estimator and every epsilon meets the same data.
 """
 
+import functools
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -97,8 +98,7 @@ class Program:
 
     def hashes(self) -> dict[str, str]:
         """What tells this program from others: hashes of the program and of its stacked parameters."""
-        traced = self._tile.trace(self._fast_key, *self._params, *self._indices())
-        return {"program": program_hash(traced, traced.lower()), "params": tree_hash(self._params)}
+        return {"program": program_hash(*self._lowered[:2]), "params": tree_hash(self._params)}
 
     def compile(self) -> Compiled:
         """Compiles, once for each device.
@@ -106,25 +106,28 @@ class Program:
         Every device has its own program for whole tiles. One program partitioned over CPU devices would deadlock in
         batched eigh, svd and qr.
         """
-        lowered = [self._lower(device) for device in self._devices]  # traced once, and then compiled side by side
-        with ThreadPoolExecutor(len(lowered)) as pool:
-            found = list(pool.map(lambda finish: finish(), lowered))
+        lowered = [self._lowered, *(self._lower(device) for device in self._devices[1:])]
+        with ThreadPoolExecutor(len(lowered)) as pool:  # traced one after the other, compiled side by side
+            found = list(pool.map(self._finish, lowered, self._devices))
         return Compiled([tile for tile, _ in found], self._devices, self._tile_size, found[0][1])
 
-    def _indices(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros(self._tile_size, np.uint32), np.zeros(self._tile_size, np.uint32)
+    @functools.cached_property
+    def _lowered(self) -> tuple[Any, Any, Any]:
+        return self._lower(self._devices[0])
 
-    def _lower(self, device: Device) -> Callable[[], tuple[Tile, int]]:
+    def _lower(self, device: Device) -> tuple[Any, Any, Any]:
+        """(traced, lowered, arguments that all tiles share)."""
+        indices = np.zeros(self._tile_size, np.uint32)
         shared = jax.device_put((self._fast_key, *self._params), device)
-        lowered = self._tile.lower(*shared, *jax.device_put(self._indices(), device))
+        traced = self._tile.trace(*shared, *jax.device_put((indices, indices), device))
+        return traced, traced.lower(), shared
 
-        def finish() -> tuple[Tile, int]:
-            compiled = lowered.compile(COMPILER_OPTIONS.get(device.platform))
-            memory = compiled.memory_analysis()
-            needs = 0 if memory is None else memory.temp_size_in_bytes + memory.output_size_in_bytes
-            return lambda point, seed: compiled(*shared, *jax.device_put((point, seed), device)), needs
-
-        return finish
+    @staticmethod
+    def _finish(lowered: tuple[Any, Any, Any], device: Device) -> tuple[Tile, int]:
+        compiled, shared = lowered[1].compile(COMPILER_OPTIONS.get(device.platform)), lowered[2]
+        memory = compiled.memory_analysis()
+        needs = 0 if memory is None else memory.temp_size_in_bytes + memory.output_size_in_bytes
+        return lambda point, seed: compiled(*shared, *jax.device_put((point, seed), device)), needs
 
 
 def tiles_in_flight(devices: Sequence[Device]) -> int:

@@ -57,11 +57,19 @@ class Plan:
         self.static_points, self.points = grid(static_axes), grid(axes)
         self.runs = [build(**static) for static in self.static_points]
         self.params = [[run.params(**point) for point in self.points] for run in self.runs]
+        self._programs: dict[int, Program] = {}
         self.lanes = Lanes(num_seeds, len(self.points) * num_seeds)
 
     def program(self, index: int) -> Program:
-        """One of the programs, not yet compiled."""
-        return Program(self.runs[index], self.key, self.params[index], self.tile_size, self.devices)
+        """One of the programs, not yet compiled. It is kept until `release`."""
+        if index not in self._programs:
+            run, params = self.runs[index], self.params[index]
+            self._programs[index] = Program(run, self.key, params, self.tile_size, self.devices)
+        return self._programs[index]
+
+    def release(self, index: int) -> None:
+        """Forgets a program, whose arrays may be large."""
+        self._programs.pop(index, None)
 
     def outputs(self) -> Mapping[str, Any]:
         """What each lane returns, as `check_outputs`."""

@@ -80,6 +80,7 @@ class Job:
         with self._lock:
             if program not in self._runners:
                 compiled = self.plan.program(program).compile()
+                self.plan.release(program)
                 in_flight = 1 if compiled.devices[0].platform == "cpu" else None
                 self._runners[program] = Runner(compiled, self.plan.lanes, in_flight=in_flight)
             return self._runners[program]

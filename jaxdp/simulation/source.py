@@ -80,7 +80,8 @@ class Source:
                 report.describe(self._plan.name(program))
                 with contextlib.closing(self._runner(program).chunks(own, report.advance)) as found:
                     yield from found
-                self._runners.pop(program)  # its arrays may be large
+                self._runners.pop(program)
+                self._plan.release(program)
 
     def reporter(self, show: bool | Callable[[Progress], object], num_lanes: int, already: int) -> Reporter:
         """Of progress."""

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -140,9 +142,11 @@ def test_a_failed_run_removes_only_the_folder_it_made(tmp_path, monkeypatch, cap
         assert (tmp_path / out).exists() == stays
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["run", "reward-estimation", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "reward-estimation", "--help"], ["sweep", "private-ranking", "--help"]]
+)
 def test_help(arguments, monkeypatch, capsys):
-    code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    code, printed = in_process(*arguments, "--help", monkeypatch=monkeypatch, capsys=capsys)
     assert code == 0
     assert "Usage" in printed.out
 
@@ -153,3 +157,55 @@ def test_other_solvers(solver, tmp_path, monkeypatch, capsys):
     code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)
     assert code == 0, printed.err
     assert "sgd_rr" in printed.out
+
+
+def test_sweep_into_a_store_in_shares_and_inspect(tmp_path, monkeypatch, capsys):
+    store = str(tmp_path / "runs" / "s.zarr")
+    sweep = ("sweep", *RANKING[1:], "--seeds", "20", "--store", store)
+
+    def told(*arguments):
+        code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+        assert code == 0, printed.err
+        return printed.out
+
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "4")
+    for name, value in {"MIN": "4", "MAX": "5", "COUNT": "2"}.items():
+        monkeypatch.setenv(f"SLURM_ARRAY_TASK_{name}", value)
+    first = told(*sweep, "--process-index", "auto", "--num-processes", "auto", "--chunk-size", "4")
+    assert "12 of 20 lanes computed" in first or "8 of 20 lanes computed" in first
+    assert first == told("inspect", store)
+    assert "95% confidence interval" in told(*sweep)
+    whole = told("inspect", store)
+    assert "20 of 20 lanes computed (100.0%)" in whole
+    assert "objective_perturbation, central, one label, replace-one" in whole
+    assert "(1, 0.001)-DP at 1 grid point" in whole
+    expected = xr.open_zarr(store).load()
+    assert told(*sweep, "--overwrite")
+    xr.testing.assert_equal(xr.open_zarr(store).load(), expected)
+    code, printed = in_process(*sweep[:-2], "--epsilon", "3", *sweep[-2:], monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 2
+    assert "axes.epsilon is [1.0] there, [1.0, 3.0] here" in printed.err
+    for arguments, message in {
+        ("inspect", str(tmp_path)): "store must be that of a sweep",
+        ("sweep", "none", "--store", store): "study must be one of reward-estimation, private-ranking, got 'none'",
+        (*sweep, "--process-index", "x", "--num-processes", "2"): "process_index must be a whole number >= 0, got 'x'",
+    }.items():
+        code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+        assert (code, message in printed.err) == (2, True), printed.err
+
+
+def test_control_c_is_told_in_lines_and_not_as_a_traceback(tmp_path):
+    arguments = ("sweep", "reward-estimation", "--num-samples", "300", "--seeds", "4000", "--store", "s.zarr")
+    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(REPOSITORY / ".cache" / "jax")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jaxdp", *arguments, "--chunk-size", "16"],
+        cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while process.poll() is None and not list((tmp_path / "s.zarr" / "computed").rglob("c/*/*/*")):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == 130, err
+    assert err.startswith("interrupted\n")
+    assert "lanes of the sweep are safe in s.zarr; the same call goes on from there" in err
+    assert "Traceback" not in err
