@@ -33,6 +33,7 @@ def test_python_blocks_run(capsys, tmp_path, monkeypatch):
     assert (tmp_path / "runs" / "ranking.zarr").is_dir()
 
 
+@pytest.mark.slow
 def test_the_dask_script_runs(tmp_path):
     pytest.importorskip("distributed")
     define, cluster = (next(block for block in BLOCKS if text in block) for text in ("def ranking", "LocalCluster"))

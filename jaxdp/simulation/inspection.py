@@ -32,7 +32,7 @@ def describe(path: str | Path) -> str:
     total = int(np.prod(store.layout["static_sizes"] + store.layout["sizes"]))
     record = json.loads(dataset.attrs["provenance"])
     lines = [f"{path}: {done:,} of {total:,} lanes computed ({done / total:.1%})"]
-    lines += [f"  {text}" for text in (*_by_program(store, record, missing), *damaged)]
+    lines += [f"  {text}" for text in (*_by_program(store, record, missing), *damaged.values())]
     lines += ["", "results"]
     for name, values in sorted(dataset.data_vars.items(), key=lambda item: str(item[0])):
         if name != COMPUTED:

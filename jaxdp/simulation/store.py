@@ -55,7 +55,7 @@ class Store:
         """What it holds the results of."""
         return json.loads(str(self._group.attrs[IDENTITY]))
 
-    def examine(self, wanted: Iterable[Chunk], nans: NanCount) -> tuple[list[Chunk], list[str]]:
+    def examine(self, wanted: Iterable[Chunk], nans: NanCount) -> tuple[list[Chunk], dict[Chunk, str]]:
         """Reads what is there, and says what is missing.
 
         Args:
@@ -63,9 +63,9 @@ class Store:
             nans: counts the lanes with NaN in what is there.
 
         Returns:
-            Those chunks that are not there or cannot be read, and a text for each that cannot be read.
+            Those chunks that are not there or cannot be read, and what is wrong with each that cannot be read.
         """
-        missing, damaged = [], []
+        missing, damaged = [], {}
         for chunk in wanted:
             try:
                 if not self._read(COMPUTED, chunk).all():
@@ -73,7 +73,7 @@ class Store:
                     continue
                 arrays = {name: self._read(name, chunk) for name in self._names}
             except OSError as error:
-                damaged.append(f"a chunk is damaged: {error}")
+                damaged[chunk] = f"a chunk is damaged: {error}"
                 missing.append(chunk)
                 continue
             nans.add({name: values.reshape(-1, *values.shape[len(chunk.block) :]) for name, values in arrays.items()})
@@ -89,11 +89,9 @@ class Store:
             RuntimeWarning: for every chunk that was there and cannot be read, with its file.
         """
         missing, damaged = self.examine(wanted, nans)
-        for text in damaged:
+        for chunk, text in damaged.items():
             warnings.warn(f"{text}; it is computed again", RuntimeWarning, stacklevel=4)
-        if damaged:
-            for chunk in missing:
-                self._group[COMPUTED][chunk.region] = np.zeros(chunk.sizes, bool)  # before its files are replaced
+            self._group[COMPUTED][chunk.region] = np.zeros(chunk.sizes, bool)  # before its files are replaced
         return missing
 
     def commit(self, chunk: Chunk, arrays: Mapping[str, np.ndarray]) -> None:

@@ -236,6 +236,7 @@ def test_sensitivities_are_of_each_vector_and_costs_of_all():
     assert (found.verdict, found.spent) == ("consistent", pytest.approx(1.0))
 
 
+@pytest.mark.slow
 def test_many_gumbel_selections_as_concentrated_dp():
     epsilon, delta, rounds = 0.2, 1e-6, 20
     claimed = zcdp_epsilon(rounds * epsilon**2 / 8, delta)

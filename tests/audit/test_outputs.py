@@ -34,7 +34,9 @@ def test_special_numbers_are_outcomes(special, other):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(("special", "size"), [(np.nan, 1), *((special, 9) for special in SPECIAL)])
+@pytest.mark.parametrize(
+    ("special", "size"), [(np.nan, 9), *(pytest.param(special, 9, marks=pytest.mark.slow) for special in SPECIAL[1:])]
+)
 def test_special_numbers_among_others(special, size):
     """Nine numbers are too many for a score each; half of the time the first is special under one input only."""
 
@@ -164,7 +166,7 @@ def test_outputs_of_equal_laws_are_not_told_apart():
         return special, jax.random.randint(key, (), 0, 2**30, jnp.int32), jnp.zeros((), jnp.int32)
 
     bounds = [
-        audit(jax.random.key(k), Attack(release, None, LABELS, CLAIM), trials=5000).lower_bound for k in range(20)
+        audit(jax.random.key(k), Attack(release, None, LABELS, CLAIM), trials=5000).lower_bound for k in range(10)
     ]
     assert np.mean(np.array(bounds) > 0) <= 0.1
 

@@ -76,6 +76,7 @@ def test_a_second_run_keeps_the_first(folder, monkeypatch, capsys):
     assert f"out must be a new or empty folder, so that no result is overwritten, got {first}" in printed.err
 
 
+@pytest.mark.slow
 def test_two_cpu_devices_write_the_same_data(tmp_path):
     for devices in ("1", "2"):
         result = jaxdp("--cpu-devices", devices, *RANKING, "--out", devices, cwd=tmp_path)
@@ -151,7 +152,7 @@ def test_help(arguments, monkeypatch, capsys):
     assert "Usage" in printed.out
 
 
-@pytest.mark.parametrize("solver", ["averaged", "literal"])
+@pytest.mark.parametrize("solver", ["averaged", pytest.param("literal", marks=pytest.mark.slow)])
 def test_other_solvers(solver, tmp_path, monkeypatch, capsys):
     arguments = ("run", "reward-estimation", *SMALL, "--epsilon", "1", "--solver", solver, "--out", str(tmp_path / "x"))
     code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)

@@ -19,6 +19,8 @@ from jaxdp.estimation import (
 )
 from jaxdp.preferences import probit
 
+pytestmark = pytest.mark.once
+
 DTYPE = jnp.result_type(float)
 EPSILONS = [{"epsilon": 1.0, "radius": 1.0}, {"epsilon": 4.0, "radius": 2.0}, {"epsilon": np.inf, "radius": 0.5}]
 BUDGETS = [{**point, "delta": 1e-3, "regularization": 1.0} for point in EPSILONS]

@@ -7,6 +7,8 @@ import pytest
 import jaxdp
 from jaxdp.estimation import debiased_rr, gaussian_rewards, mle, mle_rr, objective_perturbation
 
+pytestmark = pytest.mark.once
+
 SIZES = [1000, 3000, 10000]
 REFERENCE = {  # mean l2 errors over 3000 repetitions at each of SIZES; d = 5, radius |theta*|, beta = 0, delta = 1e-3
     ("clear", 1.0): [0.1453, 0.0845, 0.0473],

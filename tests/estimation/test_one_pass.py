@@ -9,6 +9,8 @@ from jaxdp.estimation.objectives import label_loss
 from jaxdp.estimation.one_pass import AVERAGES, BLOCK, Pass, Recipe, one_pass, plain_pass
 from jaxdp.preferences import logistic, probit
 
+pytestmark = pytest.mark.once
+
 OUTER, INNER, DIM = 2, 3, 4
 DTYPE = jnp.result_type(float)
 

@@ -25,6 +25,8 @@ from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.lanes import stack_params
 from jaxdp.validation import check_epsilon
 
+pytestmark = pytest.mark.once
+
 DIM = 3
 CLAIM = jaxdp.Guarantee(epsilon=0.5, trust_model="local", privacy_unit="one label", argument="for a test")
 
