@@ -63,6 +63,7 @@ def _claims_too_little(*, epsilon, radius):
     return debiased_rr().guarantee(epsilon=epsilon / 2)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "broken",
     [
@@ -124,6 +125,7 @@ def _keeps_noise_at_the_end(key, params, state, report):
     return after._replace(public=after.public._replace(best_arm=noisy))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "broken"),
     [
