@@ -89,13 +89,18 @@ def plotted(figure: Figure):
     return [line for line in figure.axes[0].get_lines() if np.size(line.get_xdata())]
 
 
-@pytest.mark.parametrize("num_dims", [1, 3])
-@pytest.mark.parametrize("num_epsilons", [1, 2, 5])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("num_epsilons", "num_dims"),
+    [(1, 1), (5, 3), *(pytest.param(*sizes, marks=SLOW) for sizes in [(1, 3), (2, 1), (2, 3), (5, 1)])],
+)
 def test_error_curves_fit_their_figure(num_epsilons, num_dims):
     check_inside(curves(errors(num_epsilons, num_dims, spread=0.9, num_seeds=3)))
 
 
-@pytest.mark.parametrize("num_epsilons", [1, 2, 5])
+@pytest.mark.parametrize("num_epsilons", [pytest.param(1, marks=SLOW), pytest.param(2, marks=SLOW), 5])
 def test_ability_intervals_fit_their_figure(num_epsilons):
     check_inside(intervals(abilities(num_epsilons)))
 
