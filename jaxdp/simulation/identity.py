@@ -30,10 +30,10 @@ def program_hash(traced: Any, lowered: Any) -> str:
 
 
 def tree_hash(tree: Any) -> str:
-    """A hash of a pytree: its structure, and every leaf's dtype, shape and bytes."""
-    leaves, structure = jax.tree.flatten(tree)
-    digest = hashlib.sha256(str(structure).encode())
-    for leaf in leaves:
+    """A hash of a pytree: every leaf's place, dtype, shape and bytes."""
+    digest = hashlib.sha256()
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        digest.update(jax.tree_util.keystr(path).encode())  # static parts show in the program's text
         _add(digest, leaf)
     return digest.hexdigest()
 
@@ -47,6 +47,7 @@ def identity(
     axes: Mapping[str, Sequence[Any]],
     static_axes: Mapping[str, Sequence[Any]],
     coords: Mapping[str, Any],
+    outputs: Mapping[str, Any],
     programs: Mapping[str, Mapping[str, str]],
 ) -> dict[str, Any]:
     """A JSON-ready record of all that results depend on.
@@ -59,16 +60,19 @@ def identity(
         axes: labels of the grid's values.
         static_axes: labels of the static values.
         coords: of the run's own dimensions, as checkpoints.
-        programs: by the text of its static values, the hash of each program and of its stacked parameters.
+        outputs: of a lane: dimensions' names, shape and dtype of each.
+        programs: by the text of its static values, the hashes of each program, its parameters and its guarantees.
     """
     kind = "" if device.platform == "cpu" else f": {device.device_kind}"
     return {
+        "order": [*static_axes, *axes],
         "axes": {name: plain(list(labels)) for name, labels in axes.items()},
         "static_axes": {name: plain(list(labels)) for name, labels in static_axes.items()},
         "num_seeds": num_seeds,
         "key": {"impl": str(jax.random.key_impl(key)), "data": np.asarray(jax.random.key_data(key)).tolist()},
         "tile_size": tile_size,
         "coords": {name: plain(np.asarray(values).tolist()) for name, values in coords.items()},
+        "outputs": {name: [list(out.dims), list(out.shape), str(out.dtype)] for name, out in outputs.items()},
         "device": f"{device.platform}{kind}",
         "x64": bool(jax.config.read("jax_enable_x64")),
         "versions": {name: importlib.metadata.version(name) for name in ("jax", "jaxlib")},
@@ -94,6 +98,8 @@ def differences(mine: Any, other: Any, name: str = "") -> list[str]:
         return [f"{name} differs (what `build` returns: its code, its settings or an array that it closes over)"]
     if name.endswith(".params"):
         return [f"{name} differ (the parameters that the grid's values became)"]
+    if name.endswith(".guarantees"):
+        return [f"{name} differ (what is claimed)"]
     return [f"{name} is {_short(other)} there, {_short(mine)} here"]
 
 
@@ -103,6 +109,11 @@ def _constants(jaxpr: Any) -> Iterator[Any]:
         yield from jaxpr.consts
         jaxpr = jaxpr.jaxpr
     for equation in jaxpr.eqns:
+        if equation.primitive.name in ("pure_callback", "io_callback"):
+            raise ValueError(
+                f"build must not call back to Python in a sweep with a store or an executor, got "
+                f"{equation.primitive.name}: nothing could tell whether results are of the same function"
+            )
         yield from (atom.val for atom in equation.invars if hasattr(atom, "val"))
         for value in equation.params.values():
             for item in value if isinstance(value, tuple | list) else (value,):

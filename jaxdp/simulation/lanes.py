@@ -138,4 +138,5 @@ def tiles_in_flight(devices: Sequence[Device]) -> int:
     """
     if devices[0].platform != "cpu":
         return 2
-    return max(1, (os.cpu_count() or 1) // len(devices))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // len(devices))  # of those that this process may use

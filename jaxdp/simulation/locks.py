@@ -37,16 +37,16 @@ def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
         BlockingIOError: if another writer has the share, or writes to the store in shares of another number.
     """
     with contextlib.ExitStack() as held:
-        split = held.enter_context(_opened(store, f"split-{count}"))
-        _lock(split, shared=True)
-        for other in sorted(_folder(store).glob("split-*")):
-            if other.name != f"split-{count}":
-                with other.open("a+") as file:
-                    if not _lock(file):
-                        number = other.name.removeprefix("split-")
-                        raise BlockingIOError(
-                            f"store {store} is being written in shares of {number}, this would be one of {count}"
-                        )
+        with creation_lock(store):  # those who look for other splits must not take one another for one
+            for other in sorted(lock_folder(store).glob("split-*")):
+                if other.name != f"split-{count}":
+                    with other.open("a+") as file:
+                        if not _lock(file):
+                            number = other.name.removeprefix("split-")
+                            raise BlockingIOError(
+                                f"store {store} is being written in shares of {number}, this would be one of {count}"
+                            )
+            _lock(held.enter_context(_opened(store, f"split-{count}")), shared=True)
         share = held.enter_context(_opened(store, f"share-{index}-of-{count}"))
         if not _lock(share):
             share.seek(0)
@@ -59,14 +59,15 @@ def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
         yield
 
 
-def _folder(store: Path) -> Path:
+def lock_folder(store: Path) -> Path:
+    """Where a store's locks are: beside it, and out of the way of what reads it."""
     return store.with_name(f"{store.name}.locks")
 
 
 @contextlib.contextmanager
 def _opened(store: Path, name: str) -> Iterator[IO[str]]:
-    _folder(store).mkdir(parents=True, exist_ok=True)
-    with (_folder(store) / name).open("a+") as file:
+    lock_folder(store).mkdir(parents=True, exist_ok=True)
+    with (lock_folder(store) / name).open("a+") as file:
         yield file
 
 

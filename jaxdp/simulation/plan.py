@@ -1,11 +1,14 @@
 """A sweep before it runs: everything checked, nothing compiled."""
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jaxdp.learner import Guarantee
 from jaxdp.simulation.identity import identity
 from jaxdp.simulation.labels import Axes, check_outputs, coordinate, grid
 from jaxdp.simulation.lanes import Device, Program
@@ -58,7 +61,7 @@ class Plan:
         self.runs = [build(**static) for static in self.static_points]
         self.params = [[run.params(**point) for point in self.points] for run in self.runs]
         self._programs: dict[int, Program] = {}
-        self.lanes = Lanes(num_seeds, len(self.points) * num_seeds)
+        self.lanes = Lanes(self.num_seeds, len(self.points) * self.num_seeds)
 
     def program(self, index: int) -> Program:
         """One of the programs, not yet compiled. It is kept until `release`."""
@@ -90,8 +93,20 @@ class Plan:
             axes={name: coordinate(values) for name, values in self.axes.items()},
             static_axes={name: coordinate(values) for name, values in self.static_axes.items()},
             coords=self.runs[0].coords,
-            programs={self.name(index): self.program(index).hashes() for index in range(len(self.runs))},
+            outputs=self.outputs(),
+            programs={
+                self.name(index): {**self.program(index).hashes(), "guarantees": self._guarantees_hash(index)}
+                for index in range(len(self.runs))
+            },
         )
+
+    def guarantees(self, index: int) -> list[Mapping[str, Guarantee]]:
+        """What one of the programs claims at every grid point."""
+        return [self.runs[index].guarantee(**point) for point in self.points]
+
+    def _guarantees_hash(self, index: int) -> str:
+        claims = [{name: claim.to_dict() for name, claim in own.items()} for own in self.guarantees(index)]
+        return hashlib.sha256(json.dumps(claims, sort_keys=True).encode()).hexdigest()
 
     def rounds(self, program: int) -> int | None:
         """Rounds of a lane; None for runs that have none."""

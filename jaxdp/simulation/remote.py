@@ -169,6 +169,42 @@ def first_description(executor: Executor, packed: bytes) -> tuple[dict[str, Any]
         raise RuntimeError(f"the executor gave up: {type(error).__name__}: {error}") from error
 
 
+def check_executor(executor: Any) -> None:
+    """Checks that it is an executor, and that its processes are no forks.
+
+    Raises:
+        ValueError: if not.
+    """
+    if not hasattr(executor, "submit"):
+        raise ValueError(f"executor must have submit, as those of concurrent.futures, got {executor!r}")
+    context = getattr(executor, "_mp_context", None)
+    if context is not None and context.get_start_method() == "fork":
+        raise ValueError(
+            "executor must start new processes, since forks of one that has used JAX hang, got start method fork; use "
+            'ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))'
+        )
+
+
+def check_code(theirs: dict[str, Any], plan: Plan) -> None:
+    """Checks that workers have the code that this process has, where the two can be compared.
+
+    Raises:
+        RuntimeError: if not.
+    """
+    mine = plan.identity()
+    alike = all(mine[name] == theirs[name] for name in ("device", "versions", "x64"))
+    programs, others = (
+        {
+            program: {part: value for part, value in hashes.items() if alike or part == "guarantees"}
+            for program, hashes in record["programs"].items()
+        }
+        for record in (mine, theirs)
+    )
+    found = differences(programs, others, "programs")
+    if found:
+        raise RuntimeError(f"workers must have the code of this process; restart those where {'; '.join(found[:5])}")
+
+
 def _submitted(executor: Executor, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
     try:
         return executor.submit(function, *arguments)

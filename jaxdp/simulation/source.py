@@ -9,7 +9,7 @@ from jaxdp.simulation.chunks import Chunk, chunk_shape
 from jaxdp.simulation.memory import free_host_bytes
 from jaxdp.simulation.plan import Plan
 from jaxdp.simulation.progress import Progress, Reporter
-from jaxdp.simulation.remote import first_description, pack, remote_chunks
+from jaxdp.simulation.remote import check_code, check_executor, first_description, pack, remote_chunks
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.schedule import Chunks, Runner
 
@@ -26,12 +26,15 @@ class Source:
 
     def __init__(self, build: Callable[..., Run], plan: Plan, executor: Executor | None) -> None:
         self._plan, self._executor = plan, executor
+        if executor is not None:
+            check_executor(executor)
         self._packed = b"" if executor is None else pack(build, plan)
         self._identity: dict[str, Any] | None = None
         self._runners: dict[int, Runner] = {}
         self.devices = [f"{device.platform}: {device.device_kind}" for device in plan.devices]
         if executor is not None:
             self._identity, self.devices = first_description(executor, self._packed)
+            check_code(self._identity, plan)
 
     def identity(self) -> dict[str, Any]:
         """The sweep's, as it is where it runs."""

@@ -7,6 +7,7 @@ with a checksum.
 
 import contextlib
 import json
+import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +19,7 @@ import xarray as xr
 
 from jaxdp.simulation.chunks import Chunk, chunks
 from jaxdp.simulation.identity import differences
-from jaxdp.simulation.locks import creation_lock
+from jaxdp.simulation.locks import creation_lock, lock_folder
 from jaxdp.simulation.nans import NanCount
 
 COMPUTED = "computed"
@@ -48,7 +49,14 @@ class Store:
             raise ValueError(f"store must be that of a sweep, or a path where nothing is yet, got {path}") from error
         self.path = path
         self.chunks = chunks(self.layout["static_sizes"], self.layout["sizes"], self.layout["chunk"])
-        self._names = list(self.layout["outputs"])
+        try:
+            # A file that is missing is lost, not empty; Zarr does not keep this setting with the store.
+            self._arrays = {
+                name: self._group[name].with_config({"write_empty_chunks": True})
+                for name in (*self.layout["outputs"], COMPUTED)
+            }
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"store must have all its arrays, or be removed, got {path}, where {error}") from error
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -71,12 +79,15 @@ class Store:
                 if not self._read(COMPUTED, chunk).all():
                     missing.append(chunk)
                     continue
-                arrays = {name: self._read(name, chunk) for name in self._names}
+                arrays = {name: self._read(name, chunk) for name in self.layout["outputs"]}
             except OSError as error:
                 damaged[chunk] = f"a chunk is damaged: {error}"
                 missing.append(chunk)
                 continue
-            nans.add({name: values.reshape(-1, *values.shape[len(chunk.block) :]) for name, values in arrays.items()})
+            lanes = chunk.stop - chunk.start
+            nans.add(
+                {name: values.reshape(lanes, *values.shape[len(chunk.block) :]) for name, values in arrays.items()}
+            )
         return missing, damaged
 
     def survey(self, wanted: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
@@ -91,7 +102,7 @@ class Store:
         missing, damaged = self.examine(wanted, nans)
         for chunk, text in damaged.items():
             warnings.warn(f"{text}; it is computed again", RuntimeWarning, stacklevel=4)
-            self._group[COMPUTED][chunk.region] = np.zeros(chunk.sizes, bool)  # before its files are replaced
+            self._arrays[COMPUTED][chunk.region] = np.zeros(chunk.sizes, bool)  # before its files are replaced
         return missing
 
     def commit(self, chunk: Chunk, arrays: Mapping[str, np.ndarray]) -> None:
@@ -105,19 +116,20 @@ class Store:
             OSError: if they cannot be written.
         """
         for name, values in arrays.items():
-            self._group[name][chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
-        self._group[COMPUTED][chunk.region] = np.ones(chunk.sizes, bool)
+            self._arrays[name][chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
+        self._arrays[COMPUTED][chunk.region] = np.ones(chunk.sizes, bool)
 
     def lanes_computed(self) -> int:
         """Number of lanes that are marked as computed; those of marks that cannot be read are not."""
         with contextlib.suppress(OSError, ValueError):
-            return int(np.asarray(self._group[COMPUTED][...]).sum())
+            return int(np.asarray(self._arrays[COMPUTED][...]).sum())
         return int(sum(self._marks(chunk) for chunk in self.chunks))
 
     def clean(self) -> None:
         """Removes files that a killed writer left unfinished. No other writer may be at work."""
         for file in self.path.rglob("*.partial"):
-            file.unlink(missing_ok=True)
+            if re.search(r"\.[0-9a-f]{32}\.partial$", file.name):  # as Zarr names them
+                file.unlink(missing_ok=True)
 
     def _marks(self, chunk: Chunk) -> int:
         try:
@@ -126,7 +138,9 @@ class Store:
             return 0
 
     def _read(self, name: str, chunk: Chunk) -> np.ndarray:
-        array = self._group[name]
+        array = self._arrays[name]
+        if array.size == 0:
+            return np.zeros((*chunk.sizes, *array.shape[len(chunk.block) :]), array.dtype)  # it has no files
         at = tuple(start // size for (start, _), size in zip(chunk.block, array.chunks, strict=False))
         at += (0,) * (array.ndim - len(at))
         file = self.path / name / array.metadata.encode_chunk_key(at)
@@ -163,14 +177,17 @@ def open_or_create(
         ValueError: if what is there is not a store, or that of another configuration, with the difference.
     """
     with creation_lock(path):
+        unfinished, replaced = (lock_folder(path) / name for name in ("unfinished", "replaced"))
         if overwrite and path.exists():
             Store(path)  # nothing but a store is replaced
-            replaced = path.with_name(f"{path.name}.replaced")
+        if overwrite or not path.exists():
+            shutil.rmtree(unfinished, ignore_errors=True)
+            _create(unfinished, template, identity, chunk(), num_static)
+            if path.exists():
+                shutil.rmtree(replaced, ignore_errors=True)
+                path.rename(replaced)
+            unfinished.rename(path)
             shutil.rmtree(replaced, ignore_errors=True)
-            path.rename(replaced)
-            shutil.rmtree(replaced)
-        if not path.exists():
-            _create(path, template, identity, chunk(), num_static)
     store = Store(path)
     mine, theirs = json.loads(json.dumps(identity)), store.identity
     programs = mine.pop("programs"), theirs.pop("programs")
@@ -182,6 +199,26 @@ def open_or_create(
             + (f"; and {len(found) - 5} more differences" if len(found) > 5 else "")
         )
     return store
+
+
+def check_storable(template: xr.Dataset) -> None:
+    """Checks that a store can hold what a sweep gives.
+
+    Raises:
+        ValueError: if a name is none for a folder or is taken, if a dtype is none of Zarr's, or if there is no output.
+    """
+    if not template.data_vars:
+        raise ValueError("outputs must be at least one in a sweep with a store, got none")
+    for name in template.variables:
+        plain = isinstance(name, str) and name not in ("", ".", "..", "zarr.json", COMPUTED)
+        if not plain or {"/", "\\"} & set(str(name)):
+            raise ValueError(
+                f"outputs and axes must not be named {name} in a sweep with a store: names are of its folders, and "
+                f"{COMPUTED} is taken"
+            )
+    for name, values in template.data_vars.items():
+        if values.dtype.kind not in "biufc":
+            raise ValueError(f"outputs must be of a NumPy dtype in a sweep with a store, got {values.dtype} for {name}")
 
 
 def open_dataset(path: Path) -> xr.Dataset:
@@ -197,8 +234,6 @@ def _create(
     zarr = _zarr()
     from zarr.codecs import Crc32cCodec, ZstdCodec
 
-    if COMPUTED in template.variables:
-        raise ValueError(f"outputs must not be named {COMPUTED} in a sweep with a store, got one that is")
     first = next(iter(template.data_vars.values()))
     lead = first.dims[: num_static + len(chunk)]
     sizes = tuple(template.sizes[name] for name in lead)
@@ -209,17 +244,13 @@ def _create(
         "chunk": list(chunk),
         "outputs": [str(name) for name in template.data_vars],
     }
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
     with warnings.catch_warnings():
         _ignore_format_warnings()
         coords = template.drop_vars(list(template.data_vars))
         text = {name: values.astype(object) for name, values in coords.coords.items() if values.dtype.kind == "U"}
         attributes = {**template.attrs, IDENTITY: json.dumps(identity), LAYOUT: json.dumps(layout)}
-        coords.assign_coords(text).assign_attrs(attributes).to_zarr(
-            unfinished, mode="w-", zarr_format=3, consolidated=False
-        )
-        group = zarr.open_group(unfinished, mode="r+")
+        coords.assign_coords(text).assign_attrs(attributes).to_zarr(path, mode="w-", zarr_format=3, consolidated=False)
+        group = zarr.open_group(path, mode="r+")
         variables = {str(name): (values.dims, values.shape, values.dtype) for name, values in template.items()}
         for name, (dims, shape, dtype) in {**variables, COMPUTED: (lead, sizes, np.dtype(bool))}.items():
             group.create_array(
@@ -230,10 +261,8 @@ def _create(
                 fill_value=np.nan if dtype.kind == "f" else dtype.type(0),
                 dimension_names=[str(dim) for dim in dims],
                 compressors=[ZstdCodec(level=1), Crc32cCodec()],
-                config={"write_empty_chunks": True},  # a file that is missing is lost, not empty
             )
-        zarr.consolidate_metadata(unfinished)
-    unfinished.rename(path)
+        zarr.consolidate_metadata(path)
 
 
 def _ignore_format_warnings() -> None:

@@ -22,7 +22,7 @@ from jaxdp.simulation.replay import Recipe, attach
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.shares import which_share
 from jaxdp.simulation.source import Source
-from jaxdp.simulation.store import COMPUTED, Store, open_dataset, open_or_create
+from jaxdp.simulation.store import COMPUTED, Store, check_storable, open_dataset, open_or_create
 from jaxdp.validation import check_count
 
 
@@ -65,9 +65,11 @@ def sweep(
             seconds and a part of the free memory. A store keeps that of its first call.
         devices: of one kind, where tiles run, each on one of them; None is all local devices of JAX's default kind.
         store: path of a Zarr store, on a file system that has locks; nothing, or the store of the same sweep.
-        overwrite: replace what the store holds of another sweep, or of this one.
+        overwrite: replace what the store holds of another sweep, or of this one; the old is removed once the new store
+            is made. Results that were returned from the old one and not yet read are then those of the new one.
         executor: any `concurrent.futures` executor, whose workers compute the chunks, each on its own devices; for a
-            Dask cluster `client.get_executor()`. Workers must be new processes, not forks of one that has used JAX.
+            Dask cluster `client.get_executor()`. Workers must be new processes, as forks of one that has used JAX hang:
+            `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`.
         process_index: which of several processes this is, in [0, num_processes), each with a part of the same store;
             "auto" is what SLURM (of an array, or srun) or a Kubernetes indexed job says.
         num_processes: how many there are; "auto" is what SLURM says.
@@ -107,7 +109,11 @@ def sweep(
     """
     axes, static_axes = check_axes(axes, static_axes or {})
     if chunk_size is not None:
-        check_count("chunk_size", chunk_size)
+        chunk_size = check_count("chunk_size", chunk_size)
+    if not isinstance(overwrite, bool):
+        raise ValueError(f"overwrite must be True or False, got {overwrite!r}")
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise ValueError(f"progress must be True, False or a function, got {progress!r}")
     index, count = which_share(process_index, num_processes)
     if store is None and (count > 1 or overwrite):
         raise ValueError(f"store must be given with num_processes > 1 or overwrite, got {count} and {overwrite}")
@@ -117,12 +123,14 @@ def sweep(
         raise ValueError("devices must be None with an executor, whose workers have their own, got both")
     path = None if store is None else _local(store)
     plan = Plan(build, axes, static_axes, num_seeds=num_seeds, key=key, tile_size=tile_size, devices=devices)
-    guarantees = [[run.guarantee(**point) for point in plan.points] for run in plan.runs]
+    guarantees = [plan.guarantees(program) for program in range(len(plan.runs))]
     outputs = plan.outputs()
-    results = empty_dataset(plan.runs[0], outputs, axes, static_axes, num_seeds, allocate=path is None)
+    results = empty_dataset(plan.runs[0], outputs, axes, static_axes, plan.num_seeds, allocate=path is None)
+    if path is not None:
+        check_storable(results)
     source = Source(build, plan, executor)
     record = provenance(
-        key, source.devices, tile_size, num_seeds, plan.static_points, plan.points, plan.params, guarantees
+        key, source.devices, plan.tile_size, plan.num_seeds, plan.static_points, plan.points, plan.params, guarantees
     )
     results.attrs["provenance"] = json.dumps(record, allow_nan=False)
 
@@ -131,7 +139,7 @@ def sweep(
         return source.chunk_shape(lane_bytes, chunk_size, num_processes=count, timed=path is not None)
 
     sizes = [len(values) for values in static_axes.values()]
-    lead = [*(len(values) for values in axes.values()), num_seeds]
+    lead = [*(len(values) for values in axes.values()), plan.num_seeds]
     nans = NanCount()
     if path is None:
         _in_memory(source, results, chunks(sizes, lead, shape()), nans, progress)
@@ -180,16 +188,20 @@ def _to_store(source: Source, store: Store, wanted: Sequence[Chunk], nans: NanCo
             if writing is not None:
                 writing.result()
     except (Exception, KeyboardInterrupt) as error:
-        error.add_note(
-            f"{store.lanes_computed()} lanes of the sweep are safe in {store.path}; the same call goes on from there"
-        )
+        with contextlib.suppress(Exception):  # a store that is gone or broken must not hide what happened
+            count = store.lanes_computed()
+            error.add_note(f"{count} lanes of the sweep are safe in {store.path}; the same call goes on from there")
         raise
 
 
 def _local(store: str | Path) -> Path:
+    if not isinstance(store, str | Path) or not str(store):
+        raise ValueError(f"store must be a path, got {store!r}")
     if "://" in str(store):
         raise ValueError(f"store must be a path in a file system, which has locks, got {store}")
-    path = Path(store)
+    path = Path(store).resolve()  # one store has one path, and keeps it when the working directory changes
+    if not path.name:
+        raise ValueError(f"store must be a folder of its own, got {store}")
     if path.exists() and not path.is_dir():
         raise ValueError(f"store must be a folder, or a path where nothing is yet, got {path}")
     return path

@@ -13,7 +13,9 @@ import pytest
 import xarray as xr
 
 import jaxdp
-from jaxdp.simulation import Run
+from jaxdp.simulation import Run, remote
+from jaxdp.simulation.chunks import chunks
+from jaxdp.simulation.plan import Plan
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
 
 pytestmark = pytest.mark.once
@@ -102,10 +104,34 @@ def other_on_every_process() -> Run:
     )
 
 
-def test_workers_that_do_not_run_the_same_program(pool):
+def test_workers_that_do_not_have_the_same_program(pool):
+    """As a worker that keeps a module's old code."""
     arguments: dict = {"axes": {"scale": [1.0]}, "num_seeds": 64, "tile_size": 1, "key": jax.random.key(0)}
-    with pytest.raises(RuntimeError, match=r"workers must run the same program, got one where .*program differs"):
-        jaxdp.sweep(other_on_every_process, **arguments, chunk_size=1, executor=pool)
+    with pytest.raises(RuntimeError, match=r"workers must have the code of this process; restart .*program differs"):
+        jaxdp.sweep(other_on_every_process, **arguments, executor=pool)
+
+
+def test_a_worker_that_differs_from_the_first():
+    axes = {"scale": [1.0]}
+    plan = Plan(other_on_every_process, axes, {}, num_seeds=4, key=jax.random.key(0), tile_size=4, devices=None)
+    packed = remote.pack(other_on_every_process, plan)
+    identity, devices = remote.describe(packed)
+    assert devices == ["cpu: cpu"]
+    (chunk,) = chunks((), (1, 4), (1, 4))
+    assert remote.compute(packed, chunk, identity)["value"].shape == (4,)
+    with pytest.raises(RuntimeError, match=r"workers must run the same program, got one where device is 'gpu' there"):
+        remote.compute(packed, chunk, {**identity, "device": "gpu"})
+
+
+def test_what_is_no_executor_or_forks():
+    arguments: dict = {**SWEEP, "key": jax.random.key(0)}
+    with pytest.raises(ValueError, match=r"executor must have submit, .* got 4"):
+        jaxdp.sweep(build, **arguments, executor=4)  # pyright: ignore[reportArgumentType]
+    with (
+        ProcessPoolExecutor(2, mp_context=get_context("fork")) as forks,
+        pytest.raises(ValueError, match=r"executor must start new processes, .* got start method fork"),
+    ):
+        jaxdp.sweep(build, **arguments, executor=forks)
 
 
 def raises_at_two(scale):

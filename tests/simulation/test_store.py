@@ -240,7 +240,7 @@ def test_nan_is_kept_counted_and_reported(tmp_path):
 
 
 def test_an_output_named_as_the_mark(tmp_path):
-    with pytest.raises(ValueError, match="outputs must not be named computed in a sweep with a store"):
+    with pytest.raises(ValueError, match="outputs and axes must not be named computed in a sweep with a store"):
         sweep(lambda: walk(name=COMPUTED), **SWEEP, store=tmp_path / "s.zarr")
     assert COMPUTED in sweep(lambda: walk(name=COMPUTED), **SWEEP)
 

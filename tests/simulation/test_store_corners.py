@@ -1,0 +1,223 @@
+"""Corners of the store: outputs that are all zero, names that are no folders, claims, links, neighbours."""
+
+import dataclasses
+import os
+import threading
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.simulation import Run, sweep
+from jaxdp.simulation.inspection import describe
+from jaxdp.simulation.locks import lock_folder, share_lock
+
+pytestmark = pytest.mark.once
+
+CLAIM = jaxdp.Guarantee(epsilon=0.5, trust_model="local", privacy_unit="one label", argument="for a test")
+SWEEP: dict = {"axes": {"a": [1.0, 2.0]}, "num_seeds": 6, "tile_size": 4, "key": jax.random.key(0)}
+
+
+def run(
+    simulate=lambda key, a: {"x": jax.random.normal(key, dtype=jnp.float32) + a}, dims=None, params: Any = np.float32
+):
+    return Run(
+        simulate=simulate,
+        params=lambda a: params(a),
+        guarantee=lambda a: {"walk": CLAIM},
+        dims={"x": ()} if dims is None else dims,
+    )
+
+
+@pytest.mark.parametrize(
+    "value", [np.int32(0), np.bool_(False), np.float32(np.nan), np.zeros((2, 0), np.float32)], ids=str
+)
+def test_outputs_that_look_empty_are_kept(tmp_path, value):
+    def build():
+        return run(lambda key, a: {"x": jnp.asarray(value)}, {"x": ("u", "v")[: np.ndim(value)]})
+
+    done = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="NaN in x of 12 of 12 lanes")
+        first = sweep(build, **SWEEP, store=tmp_path / "s.zarr").load()
+        again = sweep(build, **SWEEP, store=tmp_path / "s.zarr", progress=done.append)
+    assert again.identical(first)
+    assert done == []
+    assert "damaged" not in describe(tmp_path / "s.zarr")
+    if value.size:
+        next(file for file in (tmp_path / "s.zarr" / "x" / "c").rglob("*") if file.is_file()).unlink()
+        assert "damaged" in describe(tmp_path / "s.zarr")
+
+
+def test_the_old_store_stays_until_the_new_one_is_made(tmp_path):
+    store = tmp_path / "s.zarr"
+    before = sweep(run, **SWEEP, store=store).load()
+    for build, more in {
+        lambda: run(lambda key, a: {"computed": a}, {"computed": ()}): {},
+        lambda: run(lambda key, a: {"x": a.astype(jnp.bfloat16)}): {},
+        run: {"chunk_size": 0},
+    }.items():
+        with pytest.raises(ValueError, match="must"):
+            sweep(build, **SWEEP, **more, store=store, overwrite=True)
+        assert sweep(run, **SWEEP, store=store).identical(before)
+
+    def fails(key, a):
+        raise MemoryError("as if")
+
+    broken = dataclasses.replace(run(), simulate=fails)
+    with pytest.raises(MemoryError):
+        sweep(lambda: broken, **SWEEP, store=store, overwrite=True)
+    assert sweep(run, **SWEEP, store=store).identical(before)
+
+
+def test_neighbours_of_a_store_are_left_alone(tmp_path):
+    for name in ("s.zarr.unfinished", "s.zarr.replaced"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine").write_text("mine")
+    sweep(run, **SWEEP, store=tmp_path / "s.zarr")
+    (tmp_path / "s.zarr" / "mine.partial").write_text("mine")
+    sweep(run, **SWEEP, store=tmp_path / "s.zarr")
+    assert (tmp_path / "s.zarr" / "mine.partial").exists()
+    sweep(run, **SWEEP, store=tmp_path / "s.zarr", overwrite=True)
+    assert (tmp_path / "s.zarr.unfinished" / "mine").exists()
+    assert (tmp_path / "s.zarr.replaced" / "mine").exists()
+
+
+def other_dims():
+    simulate = run().simulate
+    return [
+        run(lambda key, a: {"x": simulate(key, a)["x"] * jnp.ones((2, 2), jnp.float32)}, {"x": dims})
+        for dims in (("u", "v"), ("v", "u"))
+    ]
+
+
+def test_labels_and_claims_are_part_of_what_a_store_is(tmp_path):
+    first, second = other_dims()
+    sweep(lambda: first, **SWEEP, store=tmp_path / "dims.zarr")
+    with pytest.raises(ValueError, match=r"outputs\.x is .*'u', 'v'.* there, .*'v', 'u'.* here"):
+        sweep(lambda: second, **SWEEP, store=tmp_path / "dims.zarr")
+    sweep(run, **SWEEP, store=tmp_path / "claim.zarr")
+    corrected = dataclasses.replace(run(), guarantee=lambda a: {"walk": dataclasses.replace(CLAIM, epsilon=8.0)})
+    with pytest.raises(ValueError, match=r"program\.guarantees differ \(what is claimed\)"):
+        sweep(lambda: corrected, **SWEEP, store=tmp_path / "claim.zarr")
+
+
+def test_static_parts_of_params_do_not_refuse_the_same_sweep(tmp_path):
+    """A function among the params prints with its address, which is another in every process."""
+
+    def build():
+        def scaled(x):
+            return 2 * x
+
+        return run(
+            lambda key, params: {"x": params["f"](params["a"])},
+            params=lambda a: {"f": jax.tree_util.Partial(scaled), "a": np.float32(a)},
+        )
+
+    single = {**SWEEP, "axes": {"a": [1.0]}}  # the functions of two grid points are not the same
+    first = sweep(build, **single, store=tmp_path / "s.zarr")
+    assert sweep(build, **single, store=tmp_path / "s.zarr").identical(first)
+
+
+def test_callbacks_are_refused(tmp_path):
+    def simulate(key, a):
+        shape = jax.ShapeDtypeStruct((), jnp.float32)
+        return {"x": jax.pure_callback(lambda x: np.float32(x), shape, a, vmap_method="sequential")}
+
+    assert sweep(lambda: run(simulate), **SWEEP).x.shape == (2, 6)
+    with pytest.raises(ValueError, match=r"build must not call back to Python in a sweep with a store .*pure_callback"):
+        sweep(lambda: run(simulate), **SWEEP, store=tmp_path / "s.zarr")
+
+
+@pytest.mark.parametrize("name", ["m/b", "/lead", "a\\b", "zarr.json", ".", "..", "", "computed"])
+def test_names_that_are_no_folders(tmp_path, name):
+    with pytest.raises(ValueError, match="outputs and axes must not be named"):
+        sweep(lambda: run(lambda key, a: {name: a}, {name: ()}), **SWEEP, store=tmp_path / "s.zarr")
+    assert not (tmp_path / "s.zarr").exists()
+
+
+def test_whole_numbers_of_any_type(tmp_path):
+    expected = sweep(run, **SWEEP)
+    for number in (float, np.int64):
+        numbers: dict = {"num_seeds": number(6), "tile_size": number(4), "chunk_size": number(5)}
+        found = sweep(run, **{**SWEEP, **numbers}, store=tmp_path / "s.zarr")
+        assert found.identical(expected)
+        assert sweep(run, **{**SWEEP, **numbers}).identical(expected)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"overwrite": "no"}, "overwrite must be True or False, got 'no'"),
+        ({"progress": "bar"}, "progress must be True, False or a function, got 'bar'"),
+        ({"store": ""}, "store must be a path, got ''"),
+        ({"store": 5}, "store must be a path, got 5"),
+        ({"store": "/"}, "store must be a folder of its own, got /"),
+    ],
+)
+def test_wrong_arguments(tmp_path, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        sweep(run, **{**SWEEP, "store": tmp_path / "s.zarr", **wrong})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_link_to_a_store_is_the_store(tmp_path):
+    (tmp_path / "link.zarr").symlink_to(tmp_path / "s.zarr")
+    first = sweep(run, **SWEEP, store=tmp_path / "link.zarr")
+    assert (tmp_path / "s.zarr").is_dir()
+    with share_lock(tmp_path / "s.zarr", 0, 1), pytest.raises(BlockingIOError, match="being written"):
+        sweep(run, **SWEEP, store=tmp_path / "link.zarr")
+    assert sweep(run, **SWEEP, store=tmp_path / "link.zarr", overwrite=True).identical(first)
+    assert (tmp_path / "link.zarr").is_symlink()
+
+
+def test_a_relative_path_keeps_its_place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    found = sweep(run, **SWEEP, store="s.zarr", chunk_size=4, progress=lambda now: os.chdir(tmp_path / "other"))
+    assert found.identical(sweep(run, **SWEEP))
+    assert (tmp_path / "s.zarr").is_dir()
+
+
+def test_what_went_wrong_is_told_even_if_the_store_is_gone(tmp_path):
+    def interrupt(now):
+        (tmp_path / "s.zarr").rename(tmp_path / "gone.zarr")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(run, **SWEEP, store=tmp_path / "s.zarr", chunk_size=4, progress=interrupt)
+
+
+def test_an_array_that_is_gone_is_named(tmp_path):
+    sweep(run, **SWEEP, store=tmp_path / "s.zarr")
+    (tmp_path / "s.zarr" / "x" / "zarr.json").unlink()
+    with pytest.raises(ValueError, match=r"store must have all its arrays, or be removed, .* where 'x'"):
+        sweep(run, **SWEEP, store=tmp_path / "s.zarr")
+
+
+def test_processes_that_start_together_do_not_refuse_one_another(tmp_path):
+    """A store that was once written by one process has its lock file still."""
+    store, refused = tmp_path / "s.zarr", []
+    with share_lock(store, 0, 1):
+        pass
+    assert (lock_folder(store) / "split-1").exists()
+
+    def claim(index):
+        for _ in range(100):
+            try:
+                with share_lock(store, index, 4):
+                    pass
+            except BlockingIOError as error:
+                refused.append(error)
+
+    threads = [threading.Thread(target=claim, args=(index,)) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not refused
