@@ -195,6 +195,7 @@ def test_sweep_into_a_store_in_shares_and_inspect(tmp_path, monkeypatch, capsys)
         assert (code, message in printed.err) == (2, True), printed.err
 
 
+@pytest.mark.slow
 def test_control_c_is_told_in_lines_and_not_as_a_traceback(tmp_path):
     arguments = ("sweep", "reward-estimation", "--num-samples", "300", "--seeds", "4000", "--store", "s.zarr")
     environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(REPOSITORY / ".cache" / "jax")}

@@ -104,6 +104,7 @@ def test_notes_on_the_bound_and_on_items_never_compared(tmp_path):
     assert "note" not in private_ranking.report(table, results)
 
 
+@pytest.mark.slow
 def test_default_bound_does_not_distort_a_large_table(tmp_path):
     abilities = np.linspace(-3, 3, 30)  # norm 9.8, beyond a bound of 5
     games = [(i, j) for i in range(30) for j in range(i + 1, 30) if j - i < 5]

@@ -23,6 +23,8 @@ from tests.simulation.learners import (
     with_plays,
 )
 
+pytestmark = pytest.mark.once
+
 KEY = jax.random.key(11)
 LEVEL = 1e-4  # of tests with fixed keys
 LANES = 3000

@@ -67,8 +67,12 @@ def test_a_dask_worker_is_killed_and_its_chunks_are_retried(client, expected, tm
     assert again.identical(expected)
 
 
-def test_a_pool_of_processes_and_one_of_threads(pool, expected):
+@pytest.mark.slow
+def test_a_pool_of_processes(pool, expected):
     assert jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=pool).identical(expected)
+
+
+def test_a_pool_of_threads(expected):
     with ThreadPoolExecutor(2) as threads:
         assert jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=threads).identical(expected)
 
@@ -104,6 +108,7 @@ def other_on_every_process() -> Run:
     )
 
 
+@pytest.mark.slow
 def test_workers_that_do_not_have_the_same_program(pool):
     """As a worker that keeps a module's old code."""
     arguments: dict = {"axes": {"scale": [1.0]}, "num_seeds": 64, "tile_size": 1, "key": jax.random.key(0)}

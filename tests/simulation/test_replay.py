@@ -10,6 +10,8 @@ import xarray as xr
 
 import jaxdp
 
+pytestmark = pytest.mark.once
+
 HORIZON = 12
 
 
