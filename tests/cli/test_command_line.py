@@ -195,12 +195,21 @@ def test_sweep_into_a_store_in_shares_and_inspect(tmp_path, monkeypatch, capsys)
         assert (code, message in printed.err) == (2, True), printed.err
 
 
+# A shell's background jobs ignore SIGINT, and what they start inherits that.
+INTERRUPTIBLE = """
+import signal
+from jaxdp.__main__ import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main()
+"""
+
+
 @pytest.mark.slow
 def test_control_c_is_told_in_lines_and_not_as_a_traceback(tmp_path):
     arguments = ("sweep", "reward-estimation", "--num-samples", "300", "--seeds", "4000", "--store", "s.zarr")
     environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(REPOSITORY / ".cache" / "jax")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "jaxdp", *arguments, "--chunk-size", "16"],
+        [sys.executable, "-c", INTERRUPTIBLE, *arguments, "--chunk-size", "16"],
         cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     while process.poll() is None and not list((tmp_path / "s.zarr" / "computed").rglob("c/*/*/*")):
@@ -209,5 +218,5 @@ def test_control_c_is_told_in_lines_and_not_as_a_traceback(tmp_path):
     _, err = process.communicate()
     assert process.returncode == 130, err
     assert err.startswith("interrupted\n")
-    assert "lanes of the sweep are safe in s.zarr; the same call goes on from there" in err
+    assert f"lanes of the sweep are safe in {tmp_path / 's.zarr'}; the same call goes on from there" in err
     assert "Traceback" not in err

@@ -21,9 +21,16 @@ def start(store: Path, *, preload: str = "", **arguments) -> subprocess.Popen[st
         **arguments: of the worker.
     """
     worker = "tests.simulation.store_worker"
-    code = f"import sys, runpy\n{preload}\nsys.argv[0] = ''\nrunpy.run_module({worker!r}, run_name='__main__')"
+    statements = [
+        "import runpy, signal, sys",
+        # A shell's background jobs ignore SIGINT, and what they start inherits that.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)",
+        preload,
+        "sys.argv[0] = ''",
+        f"runpy.run_module({worker!r}, run_name='__main__')",
+    ]
     return subprocess.Popen(
-        [sys.executable, "-c", code, str(store), json.dumps(arguments)],
+        [sys.executable, "-c", "\n".join(statements), str(store), json.dumps(arguments)],
         cwd=REPOSITORY,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
