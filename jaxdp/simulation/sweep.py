@@ -65,8 +65,9 @@ def sweep(
             seconds and a part of the free memory. A store keeps that of its first call.
         devices: of one kind, where tiles run, each on one of them; None is all local devices of JAX's default kind.
         store: path of a Zarr store, on a file system that has locks; nothing, or the store of the same sweep.
-        overwrite: replace what the store holds of another sweep, or of this one; the old is removed once the new store
-            is made. Results that were returned from the old one and not yet read are then those of the new one.
+        overwrite: replace what the store holds of another sweep, or of this one: to go on, call without it. The old
+            store is removed once the new one is made. Results that were returned from the old one and not yet read are
+            then those of the new one.
         executor: any `concurrent.futures` executor, whose workers compute the chunks, each on its own devices; for a
             Dask cluster `client.get_executor()`. Workers must be new processes, as forks of one that has used JAX hang:
             `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`.
@@ -148,7 +149,8 @@ def sweep(
             opened = open_or_create(path, results, source.identity(), shape, num_static=len(sizes), overwrite=overwrite)
             if count == 1:
                 opened.clean()
-            _to_store(source, opened, share(opened.chunks, index, count), nans, progress)
+            again = "the same call without overwrite" if overwrite else "the same call"  # that would begin anew
+            _to_store(source, opened, share(opened.chunks, index, count), nans, progress, again)
         labels, attributes = results.coords, results.attrs
         results = open_dataset(path)
         if bool(results[COMPUTED].all()):
@@ -169,7 +171,7 @@ def _in_memory(source: Source, results: xr.Dataset, wanted: Sequence[Chunk], nan
             nans.add(arrays)
 
 
-def _to_store(source: Source, store: Store, wanted: Sequence[Chunk], nans: NanCount, progress: Any) -> None:
+def _to_store(source: Source, store: Store, wanted: Sequence[Chunk], nans: NanCount, progress: Any, again: str) -> None:
     """Computes what a store lacks. A thread writes one chunk while the next is computed."""
     missing = store.survey(wanted, nans)
     total, left = (sum(chunk.stop - chunk.start for chunk in part) for part in (wanted, missing))
@@ -190,7 +192,7 @@ def _to_store(source: Source, store: Store, wanted: Sequence[Chunk], nans: NanCo
     except (Exception, KeyboardInterrupt) as error:
         with contextlib.suppress(Exception):  # a store that is gone or broken must not hide what happened
             count = store.lanes_computed()
-            error.add_note(f"{count} lanes of the sweep are safe in {store.path}; the same call goes on from there")
+            error.add_note(f"{count} lanes of the sweep are safe in {store.path}; {again} goes on from there")
         raise
 
 

@@ -193,6 +193,17 @@ def test_what_went_wrong_is_told_even_if_the_store_is_gone(tmp_path):
         sweep(run, **SWEEP, store=tmp_path / "s.zarr", chunk_size=4, progress=interrupt)
 
 
+def test_going_on_after_an_overwrite_is_another_call(tmp_path):
+    def interrupt(now):
+        if now.lanes > 6:
+            raise KeyboardInterrupt
+
+    for overwrite, text in [(False, "the same call goes on"), (True, "the same call without overwrite goes on")]:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            sweep(run, **SWEEP, store=tmp_path / "s.zarr", chunk_size=4, overwrite=overwrite, progress=interrupt)
+        assert text in caught.value.__notes__[0]
+
+
 def test_an_array_that_is_gone_is_named(tmp_path):
     sweep(run, **SWEEP, store=tmp_path / "s.zarr")
     (tmp_path / "s.zarr" / "x" / "zarr.json").unlink()
