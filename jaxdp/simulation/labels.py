@@ -37,7 +37,7 @@ def check_axes(axes: Mapping[str, Sequence[Any]], static_axes: Mapping[str, Sequ
         labels = coordinate(values)
         if not labels:
             raise ValueError(f"axes must have at least one value each, got none for {name}")
-        if len(set(labels)) < len(labels):
+        if len({"nan" if label != label else label for label in labels}) < len(labels):  # NaN is not equal to itself
             raise ValueError(f"axes must not repeat a value, got {name}={labels}")
     return axes, static_axes
 

@@ -14,6 +14,20 @@ except ImportError:  # not a POSIX system
     fcntl = None
 
 
+_held: set[IO[str]] = set()
+
+
+def _let_go() -> None:
+    """A forked child does not hold its parent's locks, which would outlive the parent in it."""
+    for file in _held:
+        file.close()
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
 @contextlib.contextmanager
 def creation_lock(store: Path) -> Iterator[None]:
     """Waits until no other process is creating the store."""
@@ -68,7 +82,11 @@ def lock_folder(store: Path) -> Path:
 def _opened(store: Path, name: str) -> Iterator[IO[str]]:
     lock_folder(store).mkdir(parents=True, exist_ok=True)
     with (lock_folder(store) / name).open("a+") as file:
-        yield file
+        _held.add(file)
+        try:
+            yield file
+        finally:
+            _held.discard(file)
 
 
 def _lock(file: IO[str], *, wait: bool = False, shared: bool = False) -> bool:

@@ -1,10 +1,16 @@
 """How much memory there is, and whether an error says that it was not enough."""
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
 
-CGROUPS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
+CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUPS = Path("/proc/self/cgroup")
+LIMITS = {  # by the controllers that a line of OWN_CGROUPS names: a folder, what is allowed and what is used
+    "": ("", "memory.max", "memory.current"),
+    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+}
 
 
 def free_bytes(device: Any) -> int | None:
@@ -28,13 +34,25 @@ def free_host_bytes() -> int | None:
     except (OSError, KeyError, ValueError):
         if hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names:
             found.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    for limit, usage in CGROUPS:
-        try:
-            root = Path("/sys/fs/cgroup")
-            found.append(max(0, int((root / limit).read_text()) - int((root / usage).read_text())))
-        except (OSError, ValueError):  # not limited, or no such file
-            continue
+    found += _cgroup_bytes()
     return min(found) if found else None
+
+
+def _cgroup_bytes() -> list[int]:
+    """What is left under every limit on this process's control groups, and on those around them."""
+    found = []
+    try:
+        groups = [line.split(":", 2)[1:] for line in OWN_CGROUPS.read_text().splitlines()]
+    except (OSError, ValueError):
+        groups = [["", "/"], ["memory", "/"]]
+    for controllers, path in groups:
+        for controller in {"", "memory"} & set(controllers.split(",")):
+            folder, limit, usage = LIMITS[controller]
+            own = Path(path.lstrip("/"))
+            for group in {CGROUPS / folder / own, *(CGROUPS / folder / outer for outer in own.parents)}:
+                with contextlib.suppress(OSError, ValueError):  # not limited, or no such file
+                    found.append(max(0, int((group / limit).read_text()) - int((group / usage).read_text())))
+    return found
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -18,10 +18,13 @@ import numpy as np
 from jaxdp.random.threefry import key_from_data
 from jaxdp.simulation.chunks import Chunk
 from jaxdp.simulation.identity import differences
+from jaxdp.simulation.memory import free_host_bytes
 from jaxdp.simulation.plan import Plan
 from jaxdp.simulation.schedule import Arrays, Chunks, Runner
 
-MOST_QUEUED = 1024  # chunks handed to the executor at a time
+MOST_QUEUED = 1024  # chunks handed to the executor at a time,
+FEWEST_QUEUED = 64  # and this many whatever their size, so that no worker waits
+PART_OF_MEMORY = 4  # that results may take which came faster than they are written
 MOST_KEPT = 4  # sweeps whose compiled programs a worker keeps
 
 
@@ -107,7 +110,9 @@ def compute(packed: bytes, chunk: Chunk, identity: dict[str, Any]) -> Arrays:
     return arrays
 
 
-def remote_chunks(executor: Executor, packed: bytes, wanted: Sequence[Chunk], identity: dict[str, Any]) -> Chunks:
+def remote_chunks(
+    executor: Executor, packed: bytes, wanted: Sequence[Chunk], identity: dict[str, Any], lane_bytes: int
+) -> Chunks:
     """Has an executor compute chunks, and hands them over as they come.
 
     Args:
@@ -115,6 +120,7 @@ def remote_chunks(executor: Executor, packed: bytes, wanted: Sequence[Chunk], id
         packed: from `pack`.
         wanted: chunks.
         identity: from `describe`.
+        lane_bytes: of a lane's results.
 
     Yields:
         The chunk, and its outputs, each with a leading axis of lanes.
@@ -124,9 +130,12 @@ def remote_chunks(executor: Executor, packed: bytes, wanted: Sequence[Chunk], id
     """
     coming = iter(wanted)
     running: dict[Future[Arrays], Chunk] = {}
+    largest = lane_bytes * max((chunk.stop - chunk.start for chunk in wanted), default=1)
+    fitting = (free_host_bytes() or 0) // (PART_OF_MEMORY * max(largest, 1))
+    most = min(max(fitting, FEWEST_QUEUED), MOST_QUEUED)
 
     def fill() -> None:
-        while len(running) < MOST_QUEUED and (chunk := next(coming, None)) is not None:
+        while len(running) < most and (chunk := next(coming, None)) is not None:
             running[_submitted(executor, compute, packed, chunk, identity)] = chunk
 
     failed: Exception | None = None

@@ -1,6 +1,7 @@
 """Where a sweep's chunks come from: this process's devices, or an executor's workers."""
 
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any
@@ -16,6 +17,7 @@ from jaxdp.simulation.schedule import Chunks, Runner
 SECONDS_OF_A_CHUNK = 20.0  # what a kill may lose, and long beside the writing of a chunk
 BYTES_OF_A_CHUNK = 2**28
 PART_OF_MEMORY = 16
+PART_FOR_AN_EXECUTOR = 256
 FEWEST_CHUNKS = 4  # of a program for each process
 CHUNKS_FOR_AN_EXECUTOR = 64  # of a program
 FEWEST_TILES_TO_TIME = 32
@@ -57,7 +59,8 @@ class Source:
         sizes = [*(len(values) for values in plan.axes.values()), plan.num_seeds]
         if chunk_size is not None:
             return chunk_shape(sizes, chunk_size)
-        memory = min(BYTES_OF_A_CHUNK, (free_host_bytes() or BYTES_OF_A_CHUNK) // PART_OF_MEMORY)
+        part = PART_OF_MEMORY if self._executor is None else PART_FOR_AN_EXECUTOR  # which has many at a time
+        memory = min(BYTES_OF_A_CHUNK, (free_host_bytes() or BYTES_OF_A_CHUNK) // part)
         lanes = min(memory // max(lane_bytes, 1), num_lanes)
         if self._executor is not None:
             lanes = min(lanes, num_lanes // CHUNKS_FOR_AN_EXECUTOR)
@@ -73,7 +76,8 @@ class Source:
     def chunks(self, wanted: Sequence[Chunk], report: Reporter) -> Chunks:
         """Computes chunks."""
         if self._executor is not None:
-            for chunk, arrays in remote_chunks(self._executor, self._packed, wanted, self.identity()):
+            lane_bytes = sum(math.prod(o.shape) * o.dtype.itemsize for o in self._plan.outputs().values())
+            for chunk, arrays in remote_chunks(self._executor, self._packed, wanted, self.identity(), lane_bytes):
                 report.advance(chunk.stop - chunk.start)
                 yield chunk, arrays
             return

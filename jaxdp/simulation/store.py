@@ -44,7 +44,8 @@ class Store:
         zarr = _zarr()
         try:
             self._group = zarr.open_group(path, mode="r+", use_consolidated=False)
-            self.layout = json.loads(str(self._group.attrs[LAYOUT]))
+            self._notes = self._group[COMPUTED].attrs  # not with the dataset: copies of results are no stores
+            self.layout = json.loads(str(self._notes[LAYOUT]))
         except (OSError, KeyError, ValueError) as error:
             raise ValueError(f"store must be that of a sweep, or a path where nothing is yet, got {path}") from error
         self.path = path
@@ -57,11 +58,17 @@ class Store:
             }
         except (KeyError, ValueError) as error:
             raise ValueError(f"store must have all its arrays, or be removed, got {path}, where {error}") from error
+        blocks = (*(1 for _ in self.layout["static_sizes"]), *self.layout["chunk"])
+        sizes = (*self.layout["static_sizes"], *self.layout["sizes"])
+        for name, array in self._arrays.items():  # a part of the results, saved with their attributes, is no store
+            lead = len(sizes)
+            if array.shape[:lead] != sizes or array.chunks != (*blocks, *(max(1, n) for n in array.shape[lead:])):
+                raise ValueError(f"store must be as a sweep made it, got {path}, where {name} is {array.shape}")
 
     @property
     def identity(self) -> dict[str, Any]:
         """What it holds the results of."""
-        return json.loads(str(self._group.attrs[IDENTITY]))
+        return json.loads(str(self._notes[IDENTITY]))
 
     def examine(self, wanted: Iterable[Chunk], nans: NanCount) -> tuple[list[Chunk], dict[Chunk, str]]:
         """Reads what is there, and says what is missing.
@@ -222,10 +229,12 @@ def check_storable(template: xr.Dataset) -> None:
 
 
 def open_dataset(path: Path) -> xr.Dataset:
-    """The dataset of a store, read when it is used."""
+    """The dataset of a store, read when it is used; an OSError then, if another store has taken its place."""
+    from jaxdp.simulation.lasting import LastingStore  # it needs Zarr
+
     with warnings.catch_warnings():
         _ignore_format_warnings()
-        return xr.open_zarr(path, chunks=None, consolidated=True)
+        return xr.open_zarr(LastingStore(path, read_only=True), chunks=None, consolidated=True)
 
 
 def _create(
@@ -248,9 +257,9 @@ def _create(
         _ignore_format_warnings()
         coords = template.drop_vars(list(template.data_vars))
         text = {name: values.astype(object) for name, values in coords.coords.items() if values.dtype.kind == "U"}
-        attributes = {**template.attrs, IDENTITY: json.dumps(identity), LAYOUT: json.dumps(layout)}
-        coords.assign_coords(text).assign_attrs(attributes).to_zarr(path, mode="w-", zarr_format=3, consolidated=False)
+        coords.assign_coords(text).to_zarr(path, mode="w-", zarr_format=3, consolidated=False)
         group = zarr.open_group(path, mode="r+")
+        notes = {IDENTITY: json.dumps(identity), LAYOUT: json.dumps(layout)}
         variables = {str(name): (values.dims, values.shape, values.dtype) for name, values in template.items()}
         for name, (dims, shape, dtype) in {**variables, COMPUTED: (lead, sizes, np.dtype(bool))}.items():
             group.create_array(
@@ -261,6 +270,7 @@ def _create(
                 fill_value=np.nan if dtype.kind == "f" else dtype.type(0),
                 dimension_names=[str(dim) for dim in dims],
                 compressors=[ZstdCodec(level=1), Crc32cCodec()],
+                attributes=notes if name == COMPUTED else None,
             )
         zarr.consolidate_metadata(path)
 

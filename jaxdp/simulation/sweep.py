@@ -66,8 +66,8 @@ def sweep(
         devices: of one kind, where tiles run, each on one of them; None is all local devices of JAX's default kind.
         store: path of a Zarr store, on a file system that has locks; nothing, or the store of the same sweep.
         overwrite: replace what the store holds of another sweep, or of this one: to go on, call without it. The old
-            store is removed once the new one is made. Results that were returned from the old one and not yet read are
-            then those of the new one.
+            store is removed once the new one is made. Results that were returned from the old one and are not yet read
+            cannot be read then: an OSError says so.
         executor: any `concurrent.futures` executor, whose workers compute the chunks, each on its own devices; for a
             Dask cluster `client.get_executor()`. Workers must be new processes, as forks of one that has used JAX hang:
             `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`.

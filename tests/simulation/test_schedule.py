@@ -93,6 +93,23 @@ def test_free_memory_says_how_many_tiles_run_at_a_time(monkeypatch, free, expect
     assert room(Compiled([], jax.devices("cpu")[:1], TILE, 4096)) == expected
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_limits_of_this_process_and_of_what_is_around_it(monkeypatch, tmp_path, version):
+    own = tmp_path / "own"
+    own.write_text("3:cpu:/else\n4:memory:/job/step\n0::/\n" if version == 1 else "0::/job/step\n")
+    files = {1: ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"), 2: ("", "memory.max", "memory.current")}
+    folder, limit, usage = files[version]
+    for group, allowed, used in [("", "max", 9), ("job", 1000, 300), ("job/step", 900, 100), ("else", 5, 0)]:
+        (tmp_path / folder / group).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / group / limit).write_text(f"{allowed}\n")
+        (tmp_path / folder / group / usage).write_text(f"{used}\n")
+    monkeypatch.setattr(memory, "CGROUPS", tmp_path)
+    monkeypatch.setattr(memory, "OWN_CGROUPS", own)
+    assert memory.free_host_bytes() == 700
+    (tmp_path / folder / "job" / "step" / usage).write_text("850")
+    assert memory.free_host_bytes() == 50
+
+
 def test_this_machine_has_memory():
     free = memory.free_host_bytes()
     assert free is None or 2**20 < free < 2**50

@@ -2,6 +2,9 @@
 
 import dataclasses
 import os
+import pickle
+import shutil
+import signal
 import threading
 import warnings
 from typing import Any
@@ -10,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxdp
 from jaxdp.simulation import Run, sweep
@@ -168,7 +172,7 @@ def test_wrong_arguments(tmp_path, wrong, message):
 
 def test_a_link_to_a_store_is_the_store(tmp_path):
     (tmp_path / "link.zarr").symlink_to(tmp_path / "s.zarr")
-    first = sweep(run, **SWEEP, store=tmp_path / "link.zarr")
+    first = sweep(run, **SWEEP, store=tmp_path / "link.zarr").load()
     assert (tmp_path / "s.zarr").is_dir()
     with share_lock(tmp_path / "s.zarr", 0, 1), pytest.raises(BlockingIOError, match="being written"):
         sweep(run, **SWEEP, store=tmp_path / "link.zarr")
@@ -232,3 +236,47 @@ def test_processes_that_start_together_do_not_refuse_one_another(tmp_path):
     for thread in threads:
         thread.join()
     assert not refused
+
+
+def test_results_that_were_not_read_before_an_overwrite_are_refused(tmp_path):
+    store = tmp_path / "s.zarr"
+    first = sweep(run, **SWEEP, store=store)
+    second = sweep(run, **{**SWEEP, "key": jax.random.key(1)}, store=store, overwrite=True)
+    with pytest.raises(OSError, match=r"results must still be where they were written, but .*s.zarr was overwritten"):
+        first.load()
+    copy = pickle.loads(pickle.dumps(second))
+    second.load()
+    shutil.rmtree(store)
+    with pytest.raises(OSError, match=r"but .*s.zarr is gone"):
+        copy.load()
+
+
+def test_a_part_of_the_results_is_no_store(tmp_path):
+    store, part = tmp_path / "s.zarr", tmp_path / "part.zarr"
+    results = sweep(run, **SWEEP, store=store)
+    for saved in (results, xr.open_zarr(store).isel(seed=slice(4)), xr.open_zarr(store).chunk(seed=1)):
+        for variable in saved.variables.values():
+            variable.encoding = {}
+        saved.to_zarr(part, mode="w")
+        with pytest.raises(ValueError, match=r"store must be .*, got .*part.zarr"):
+            sweep(run, **SWEEP, store=part)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
+def test_a_forked_child_does_not_hold_a_lock_of_its_parent(tmp_path):
+    store = tmp_path / "s.zarr"
+    read, write = os.pipe()
+    with share_lock(store, 0, 1):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # JAX's threads
+            child = os.fork()
+        if child == 0:
+            os.write(write, b"x")
+            signal.pause()
+    try:
+        os.read(read, 1)
+        with share_lock(store, 0, 1):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
