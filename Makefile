@@ -11,17 +11,19 @@ WORKERS ?= 2
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
 	$(BIN)/python -m jaxdp run reward-estimation
 
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
 # Most of the tests' time is compiling. What does not hang on how lanes are vectorised is compiled without optimisation.
 PLAINLY := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
 
 test: lint  ## everything but the tests marked slow, in 32 bits, and in 64 bits what may hang on the precision
-	$(PLAINLY) JAX_ENABLE_X64=1 $(BIN)/python -m pytest -n $(WORKERS) --durations=10 -m "not slow and not once"
-	$(PLAINLY) $(BIN)/python -m pytest -n $(WORKERS) --durations=10 -m "not slow" --ignore=tests/simulation
-	$(BIN)/python -m pytest -n $(WORKERS) --durations=10 -m "not slow" tests/simulation
+	$(PLAINLY) JAX_ENABLE_X64=1 $(PYTEST) --durations=10 -m "not slow and not once"
+	$(PLAINLY) $(PYTEST) --durations=10 -m "not slow" --ignore=tests/simulation
+	$(PYTEST) --durations=10 -m "not slow" tests/simulation
 
 test-all: lint  ## everything, in both precisions, optimised
-	JAX_ENABLE_X64=1 $(BIN)/python -m pytest -n $(WORKERS) --durations=10
-	$(BIN)/python -m pytest -n $(WORKERS) --durations=10
+	JAX_ENABLE_X64=1 $(PYTEST) --durations=10
+	$(PYTEST) --durations=10
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -1,10 +1,17 @@
 """Settings that every test runs under: strict promotion, and a compilation cache shared by all test processes."""
 
+import os
 from pathlib import Path
 
 import jax
 
+SETTINGS = {
+    "jax_compilation_cache_dir": str(Path(__file__).parent / ".cache" / "jax"),
+    "jax_persistent_cache_min_compile_time_secs": 0.1,
+}
+
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent / ".cache" / "jax"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+for name, value in SETTINGS.items():
+    jax.config.update(name, value)
+    os.environ[name.upper()] = str(value)  # for the processes that tests start

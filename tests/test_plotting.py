@@ -117,7 +117,7 @@ def test_a_figure_too_narrow_is_noticed():
         check_inside(figure)
 
 
-@pytest.mark.parametrize("num_samples", [(100,), (100, 1000)])
+@pytest.mark.parametrize("num_samples", [pytest.param((100,), marks=SLOW), (100, 1000)])
 def test_a_band_below_zero_does_not_stretch_the_axis(num_samples):
     values = errors(num_seeds=3, spread=0.9, num_samples=num_samples)
     mean, half = plotting.mean_and_half_width(values)
@@ -153,7 +153,7 @@ def test_narrow_bands_are_shown_whole():
 
 
 def test_axis_has_ticks_even_if_all_errors_are_alike():
-    for level in (1.0, 2.2, 3.3, 4.9, 6e-4):
+    for level in (1.0, 4.9):
         values = level * xr.ones_like(errors())
         figure = curves(values)
         bottom, top = figure.axes[0].get_ylim()

@@ -33,6 +33,7 @@ def data():
     return gaussian_comparisons(jax.random.key(5), num_samples=300, dim=3)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("unit", [1e-6, 1e-3, 1e3, 1e6])
 @pytest.mark.parametrize("radius", [np.inf, 1.0])
 def test_the_unit_of_the_features_does_not_matter(data, unit, radius):

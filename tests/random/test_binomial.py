@@ -83,6 +83,7 @@ def test_low_bits_are_uniform_at_large_n(n, p):
     assert abs(np.mean(counts % 2) - 0.5) < 5 * 0.5 / np.sqrt(DRAWS)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("n", [24, 1000])
 def test_single_counts_in_a_million_draws(n):
     counts = np.concatenate([sample(n, 0.45, seed)[0] for seed in range(16)])
@@ -90,6 +91,7 @@ def test_single_counts_in_a_million_draws(n):
     assert chi_square(np.bincount(counts, minlength=n + 1), stats.binom.pmf(np.arange(n + 1), n, p)) > LEVEL
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("n", [20, 23, 1000, 10**5 + 1, 2**25 + 7, 2**31 - 2])
 def test_the_acceptance_ratio_in_float32(n):
     """Against log-gammas in float64, whose own error is below 1e-5."""
@@ -188,6 +190,7 @@ def test_jax_random_binomial_in_float32_fails():
     assert quantile_cells(counts, LARGE, p) < LEVEL**4
 
 
+@pytest.mark.once
 def test_neighbours_are_uncorrelated():
     for n, p in ((5, 0.3), (LARGE, 0.3)):
         counts, p = sample(n, p)
@@ -216,6 +219,7 @@ def test_rare_successes_have_their_probability():
     assert counts.sum() < 5
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
 def test_jit_is_eager_and_vmap_is_a_loop(shape):
     n = jnp.resize(jnp.array([3, 1000, 2**30], jnp.int32), shape)

@@ -78,6 +78,7 @@ COMMON = (
     ),
     *("bernoulli", "categorical", "choice", "gamma", "poisson", "permutation", "randint", "rademacher"),
 )
+WIDE = ("bits8", "split", "fold_in", "uniform", "normal", "choice", "gamma", "randint")  # of 64-bit words under x64
 OWN = {
     "weighted_index": lambda k: weighted_index(k, jnp.ones(5)),
     "binomial": lambda k: binomial(k, jnp.full(3, 50, jnp.int32), jnp.full(3, 0.3, jnp.float32)),
@@ -99,9 +100,13 @@ def same(ours, theirs):
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in COMMON else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLERS]
-)
+def marks(name):
+    if name not in COMMON:
+        return [pytest.mark.slow]
+    return [] if name in WIDE else [pytest.mark.once]
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in SAMPLERS])
 def test_samplers_agree_eagerly_under_jit_and_under_vmap(name):
     sampler = SAMPLERS[name]
     compiled, mapped = jax.jit(sampler), jax.jit(jax.vmap(sampler))
@@ -123,6 +128,7 @@ def test_a_million_words_of_many_keys_agree():
     np.testing.assert_array_equal(draw(fast(keys)), draw(keys))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("size", [1, 2, 7, 8, 25, 26, 33, 96, 1001])
 def test_every_way_to_shape_the_hashes_agrees(size):
     """Sizes on both sides of those at which the words or keys are computed in another arrangement."""
@@ -211,7 +217,7 @@ def test_poisson_is_that_of_jax_and_takes_no_other_keys():
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("make_key", [key, builtin])
+@pytest.mark.parametrize("make_key", [key, pytest.param(builtin, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["uniform", "split", "gamma", *(f"own {name}" for name in OWN)])
 def test_a_key_that_is_used_twice_is_found(name, make_key):
     sampler = OWN[name.removeprefix("own ")] if name.startswith("own ") else SAMPLERS[name]

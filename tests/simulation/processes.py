@@ -35,12 +35,7 @@ def start(store: Path, *, preload: str = "", **arguments) -> subprocess.Popen[st
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={
-            **os.environ,
-            "JAX_ENABLE_X64": str(int(jax.config.read("jax_enable_x64"))),
-            "JAX_COMPILATION_CACHE_DIR": str(REPOSITORY / ".cache" / "jax"),
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
-        },
+        env={**os.environ, "JAX_ENABLE_X64": str(int(jax.config.read("jax_enable_x64")))},
     )
 
 

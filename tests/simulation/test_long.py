@@ -46,6 +46,7 @@ def check_long_lane(horizon, engine):
     check(found, wide)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("engine", ["blocks", "counts"])
 def test_a_long_lane(engine):
     """The regret of 10^7 adds up from terms below 1: plain float32 is off by far more than 1e-6 there."""
@@ -58,6 +59,7 @@ def test_a_lane_of_1e8_rounds(engine):
     check_long_lane(LONG, engine)
 
 
+@pytest.mark.once
 def test_a_plain_sum_is_not_good_enough(monkeypatch):
     def naive(running, value):
         return compensated.Sum((running.total + value).astype(jnp.float32).astype(value.dtype), running.excess)

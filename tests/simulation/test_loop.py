@@ -81,7 +81,9 @@ def public_sum(public, action):
 RECORD = {"action": lambda public, action: action, "sum": public_sum}
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize(
+    "name", [name if name in ("bounded", "memory") else pytest.param(name, marks=pytest.mark.once) for name in PAIRS]
+)
 def test_equals_a_loop_in_python(name):
     learner, environment, epsilon = PAIRS[name]
     looks = [1, 2, 7, 30, 31, 45, HORIZON]
@@ -107,6 +109,7 @@ def test_equals_a_loop_in_python(name):
     assert all(names[0] == "round" for names in dims.values())
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("name", "engine"), [("contextual", "rounds"), ("stopping", "auto"), ("memory", "auto")])
 def test_results_do_not_depend_on_the_checkpoints(name, engine):
     learner, environment, epsilon = PAIRS[name]
@@ -146,6 +149,7 @@ def test_checkpoints():
             assert len(looks) <= count
 
 
+@pytest.mark.once
 def test_sums_are_frozen_when_the_learner_stops():
     learner, environment, _ = PAIRS["stopping"]
     run = simulator(learner, environment, 150, checkpoints=150)
@@ -163,6 +167,7 @@ def test_sums_are_frozen_when_the_learner_stops():
         assert (growing > 0).all()
 
 
+@pytest.mark.once
 def test_a_stopping_time_beyond_the_last_checkpoint():
     learner, environment, epsilon = PAIRS["stopping"]
     late = simulator(learner, environment, 400)
@@ -292,6 +297,7 @@ def test_keys_of_a_round_differ():
     assert len({tuple(words.tolist()) for words in found}) == len(found)
 
 
+@pytest.mark.once
 def test_every_learner_and_epsilon_meets_the_same_world():
     learners = [explore_then_commit(num_arms=2, explore_rounds=10), stay_or_switch(num_arms=2)]
     runs = [simulator(learner, key_reader(), 40, checkpoints=4) for learner in learners]
@@ -307,6 +313,7 @@ def test_every_learner_and_epsilon_meets_the_same_world():
 
 
 # ---- compilation -----------------------------------------------------------------------------------------------------
+@pytest.mark.once
 @pytest.mark.parametrize("name", ["binary", "contextual"])
 def test_one_compilation_for_every_epsilon(name):
     learner, environment, _ = PAIRS[name]
@@ -323,6 +330,7 @@ def test_one_compilation_for_every_epsilon(name):
     assert len(traces) == 1
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("engine", ["rounds", "blocks", "counts"])
 @pytest.mark.parametrize("name", ["binary", "stopping"])
 def test_the_program_does_not_grow_with_the_horizon(name, engine):
@@ -338,6 +346,7 @@ def test_the_program_does_not_grow_with_the_horizon(name, engine):
 
 
 # ---- sweeps ----------------------------------------------------------------------------------------------------------
+@pytest.mark.once
 def test_a_sweep_labels_what_a_run_gives():
     learner, environment, _ = PAIRS["memory"]
     record = {"latest": lambda public, action: action}

@@ -106,10 +106,10 @@ def test_results_from_a_file_need_the_build(results, tmp_path):
     "select",
     [
         lambda results: results.sel(epsilon=0.5, num_arms=2),
-        lambda results: results.isel(seed=1),
-        lambda results: results.isel(seed=[0]),
+        pytest.param(lambda results: results.isel(seed=1), marks=pytest.mark.slow),
+        pytest.param(lambda results: results.isel(seed=[0]), marks=pytest.mark.slow),
         lambda results: results.isel(epsilon=0, drop=True),
-        lambda results: results.isel(round=-1),
+        pytest.param(lambda results: results.isel(round=-1), marks=pytest.mark.slow),
         lambda results: results[["pseudo_regret"]],
     ],
 )
