@@ -15,7 +15,7 @@ Order = tuple[tuple[int, ...], ...]
 UNRANKED = ("unknown", "last")
 DATA_TYPES = ("soc", "soi", "toc", "toi")
 MAX_BALLOTS = 2**53
-_MAX_DESIGN_BYTES = 2**31
+_MAX_DESIGN_BYTES = 2**29  # so that sums of answers stay within int32
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Ballots:
 
         Raises:
             ValueError: if unranked is unknown, there are fewer than two alternatives, or the result would take more
-                than 2 GiB.
+                than 512 MiB.
         """
         check_choice("unranked", unranked, UNRANKED)
         num_items, num_orders = len(self.items), len(self.orders)

@@ -150,7 +150,9 @@ def _kind(header: dict[str, tuple[int, str]], name: str, last: str) -> str:
             raise malformed(name, last, f"no DATA TYPE, and the name ends in none of .{', .'.join(DATA_TYPES)}")
         return ending
     if declared not in DATA_TYPES:
-        raise malformed(name, f"line {line}", f"DATA TYPE must be one of {', '.join(DATA_TYPES)}, got {shown(declared)}")
+        raise malformed(
+            name, f"line {line}", f"DATA TYPE must be one of {', '.join(DATA_TYPES)}, got {shown(declared)}"
+        )
     if ending not in (None, declared):
         raise malformed(name, f"line {line}", f"DATA TYPE is {declared}, but the name ends in .{ending}")
     return declared

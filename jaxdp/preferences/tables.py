@@ -18,7 +18,9 @@ from jaxdp.preferences.parquet import parquet_rows
 
 _COLUMNS = ("winner", "loser", "weight")
 _MAX_WEIGHT = 2**53  # from here on floats skip whole numbers
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")  # float() takes other scripts' digits too
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+)  # float() takes other scripts' digits too
 _MAX_DESIGN_BYTES = 2**31
 
 
