@@ -68,11 +68,11 @@ def ballot_sensitivity(num_items: int) -> float:
     """The L2 sensitivity of S = sum over ballots and pairs of y x when one whole ballot is replaced: sqrt(m(m^2-1)/3).
 
     Two ballots' statistics differ by D = sum over i < j of d_ij (e_i - e_j), |d_ij| <= 1. Coordinate i of D is what
-    item i wins minus what it loses in a tournament with margins d_ij. |D|^2 is convex in d, so it is largest where every
-    d_ij is -1 or 1: a tournament without ties, where D_i = 2 w_i - (m - 1) with w_i wins. Any k items have at least
-    k (k - 1) / 2 wins, those among themselves, so the w are majorised by (0, 1, ..., m - 1), and the sum of squares
-    is largest there (Landau 1953): |D|^2 <= sum over k of (2k - (m - 1))^2 = m (m^2 - 1) / 3. Two opposite rankings
-    without ties reach it. Ties and unranked items are y = 1/2 and are covered.
+    item i wins minus what it loses in a tournament with margins d_ij. |D|^2 is convex in d, so it is largest where
+    every d_ij is -1 or 1: a tournament without ties, where D_i = 2 w_i - (m - 1) with w_i wins. Any k items have at
+    least k (k - 1) / 2 wins, those among themselves, so the w are majorised by (0, 1, ..., m - 1), and the sum of
+    squares is largest there (Landau 1953): |D|^2 <= sum over k of (2k - (m - 1))^2 = m (m^2 - 1) / 3. Two opposite
+    rankings without ties reach it. Ties and unranked items are y = 1/2 and are covered.
 
     Args:
         num_items: m >= 1.
