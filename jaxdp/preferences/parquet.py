@@ -39,22 +39,20 @@ def parquet_rows(
     except ImportError as error:
         raise ValueError(f"{name}: reading Parquet takes pyarrow: pip install 'jaxdp[parquet]'") from error
 
-    def open_file() -> Any:
-        return pq.ParquetFile(pa.BufferReader(data), read_dictionary=["winner", "loser"])
-
-    file = _decoded(open_file, name)
+    schema = _decoded(lambda: pq.read_schema(pa.BufferReader(data)), name)
+    columns = schema.names
     try:
-        columns = file.schema_arrow.names
         check_columns(columns)
-        for field in file.schema_arrow:
+        for field in schema:
             _check_type(field)
-        groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
-        if file.metadata.num_rows > _MAX_ROWS:
-            raise ValueError(f"{file.metadata.num_rows} rows, more than 10**8")
-        if sum(group.total_byte_size for group in groups) > _MAX_BYTES:
-            raise ValueError("more than 2 GiB when decompressed")
     except ValueError as error:
         raise malformed(name, "schema", str(error)) from None
+    file = _decoded(lambda: pq.ParquetFile(pa.BufferReader(data), read_dictionary=["winner", "loser"]), name)
+    if file.metadata.num_rows > _MAX_ROWS:
+        raise malformed(name, "schema", f"{file.metadata.num_rows} rows, more than 10**8")
+    groups = (file.metadata.row_group(index) for index in range(file.metadata.num_row_groups))
+    if _decoded(lambda: sum(group.total_byte_size for group in groups), name) > _MAX_BYTES:
+        raise malformed(name, "schema", "more than 2 GiB when decompressed")
 
     batches = _decoded(lambda: file.iter_batches(batch_size=_BATCH, use_threads=False), name)
     first = 1

@@ -129,8 +129,8 @@ def _other_winner(ballots: Ballots, winner: str, unranked: str) -> list[str]:
         return []
     return [
         "note: for a pair of items about which a ballot says nothing, the private estimators of ballots count half a"
-        f" win for either side,\nso as not to tell whom a voter ranked. So counted, first is {' or '.join(best)} and not"
-        f" {winner}, even without noise."
+        " win\nfor either side, so as not to tell whom a voter ranked. So counted, first is"
+        f" {' or '.join(best)} and not {winner}, even without noise."
     ]
 
 
