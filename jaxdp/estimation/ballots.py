@@ -285,7 +285,7 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
         coins = jax.random.bernoulli(key_coin, shape=labels.shape)
         answers = jnp.where(labels == 1, coins, labels > 1).astype(jnp.int32)
         reports = jnp.where(drawn, 2 * randomized_response(key_response, answers, epsilon), -1)
-        return jnp.where(jnp.isinf(epsilon), labels, reports).astype(jnp.int8)
+        return jnp.where(jnp.isinf(epsilon), labels.astype(jnp.int8), reports.astype(jnp.int8))
 
     def objective(params: LocalParams, features, report, scale) -> Objective:
         del scale
