@@ -24,6 +24,7 @@ from jaxdp.estimation import (
 )
 from jaxdp.learner import Estimator, Problem
 from jaxdp.preferences import Ballots, ComparisonTable, baseball1987, read_ballots, read_comparisons
+from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.simulation import Run, estimation_run, sweep
 from jaxdp.studies.command import Delta, Seed, Study, root_key
 from jaxdp.studies.ranking_report import report
@@ -223,13 +224,14 @@ def options(
 
 def _data(comparisons: Path | None, ballots: Path | None, unit: str | None, unranked: str) -> ComparisonTable | Ballots:
     """What to rank, by the options."""
+    check_choice("unranked", unranked, UNRANKED)
     if unit is not None:
         check_choice("unit", unit, UNITS)
+    if comparisons is not None and ballots is not None:
+        raise ValueError(f"ballots must be given without --comparisons, got {ballots} and {comparisons}")
     if ballots is None:
         if unit == "ballot":
             raise ValueError("unit must be pair without --ballots, got 'ballot'")
         return baseball1987() if comparisons is None else read_comparisons(comparisons)
-    if comparisons is not None:
-        raise ValueError(f"ballots must be given without --comparisons, got {ballots} and {comparisons}")
     votes = read_ballots(ballots)
     return votes.comparisons(unranked=unranked) if unit == "pair" else votes

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 from scipy.special import expit, ndtr
 
 from jaxdp.estimation import ballot_mle, ballot_objective_perturbation, ballot_rr
@@ -54,7 +54,7 @@ def analytic_noise(epsilon: float) -> float:
     def excess(s):
         return ndtr(1 / (2 * s) - epsilon * s) - math.exp(epsilon) * ndtr(-1 / (2 * s) - epsilon * s) - DELTA
 
-    return brentq(excess, 1e-2, 1e3)
+    return root_scalar(excess, bracket=(1e-2, 1e3)).root
 
 
 def central_in_numpy(rng: np.random.Generator, preferences: np.ndarray) -> np.ndarray:

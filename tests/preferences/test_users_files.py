@@ -3,6 +3,7 @@
 import csv
 import io
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxdp.preferences import Ballots, ComparisonTable
+from jaxdp.preferences import Ballots, ComparisonTable, read_comparisons
 from jaxdp.preferences.preflib import format_ballots, parse_ballots
 from jaxdp.preferences.tables import parse_comparisons, parse_parquet_comparisons
 
@@ -140,6 +141,23 @@ def test_parquet_of_other_types():
     for data in (b"", b"PAR1", b"winner,loser\na,b\n"):
         with pytest.raises(ValueError, match=r"^x.parquet, data: not a readable Parquet file"):
             parse_parquet_comparisons(data, "x.parquet")
+
+
+def test_parquet_without_pyarrow_is_told(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    path = tmp_path / "games.parquet"
+    path.write_bytes(b"PAR1")
+    with pytest.raises(
+        ValueError, match=r"games.parquet: reading Parquet takes pyarrow: pip install 'jaxdp\[parquet\]'"
+    ):
+        read_comparisons(path)
+
+
+def test_files_are_read_by_their_ending(tmp_path):
+    for name, write in (("games.csv", as_csv), ("games.Parquet", as_parquet)):
+        path = tmp_path / name
+        path.write_bytes(write(ROWS))
+        check_table(read_comparisons(path), ROWS)
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
