@@ -10,6 +10,8 @@ from matplotlib.textpath import TextPath
 from matplotlib.ticker import LogLocator
 from scipy.special import stdtrit
 
+from jaxdp.audit.intervals import clopper_pearson
+
 # Okabe & Ito (2008): told apart with any colour vision; markers and line styles carry the same information in print.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -48,6 +50,25 @@ def mean_and_half_width(values: xr.DataArray, over: str = "seed") -> tuple[xr.Da
         return mean, xr.full_like(mean, np.nan)
     quantile = float(stdtrit(count - 1, 0.975))
     return mean, quantile * values.std(over, ddof=1, skipna=False) / np.sqrt(count)
+
+
+def share_and_limits(hits: xr.DataArray, over: str = "seed") -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
+    """The share of hits along a dimension, and its 95% Clopper-Pearson confidence interval.
+
+    Args:
+        hits: 0 or 1, independent along `over`. A NaN is never skipped: all results are NaN with it.
+        over: the dimension of independent repetitions.
+
+    Returns:
+        (share, lower limit, upper limit), in [0, 1], without that dimension.
+
+    >>> share, low, high = share_and_limits(xr.DataArray([1.0, 1.0, 1.0, 0.0], dims="seed"))
+    >>> print(f"{share.item():.2f} in [{low.item():.3f}, {high.item():.3f}]")
+    0.75 in [0.194, 0.994]
+    """
+    total = hits.sum(over, skipna=False)
+    low, high = (total.copy(data=limit) for limit in clopper_pearson(total.fillna(0).values, hits.sizes[over]))
+    return total / hits.sizes[over], low.where(total.notnull()), high.where(total.notnull())
 
 
 def epsilon_label(epsilon: float) -> str:
@@ -169,6 +190,58 @@ def ability_intervals(abilities: xr.DataArray, *, title: str, labels: Mapping[st
     panels[0, 0].set_yticks(np.arange(len(items)), items, parse_math=False)
     panels[0, 0].set_ylim(len(items) - 0.5, -0.5)
     _legend(figure, panels[0, 0].containers, title, _names(abilities, labels))
+    return figure
+
+
+def survival_curves(
+    survival: xr.DataArray, agreement: xr.DataArray, *, winner: str, title: str, labels: Mapping[str, str]
+) -> Figure:
+    """How often a winner stays first, and how well rankings agree, at every epsilon.
+
+    Args:
+        survival: dimensions estimator, epsilon, seed; 1 where the winner comes first, else 0. Where a seed's value is
+            NaN (a fit that failed) there is no mark, and the caption says so.
+        agreement: the same dimensions; Kendall's tau with the ranking at no privacy.
+        winner: its name.
+        title: of the figure.
+        labels: legend text of each estimator.
+
+    Returns:
+        A figure of two panels with 95% confidence intervals. Budgets are equally spaced, as infinity is one of them.
+    """
+    share, low, high = share_and_limits(survival)
+    mean, half = mean_and_half_width(agreement)
+    caption = (
+        f"Left: share of {seed_count(survival.sizes['seed'])}, bars: its 95% confidence interval (Clopper-Pearson)."
+        " Right: mean, bars: 95% confidence interval of that mean (Student's\u00a0t)."
+        + _missing(np.stack([share.values, mean.values]))
+    )
+    figure = _figure(LEAST_WIDTH * 1.6, 3.4, title, _names(survival, labels), ["ε", caption])
+    panels = figure.subplots(1, 2, sharex=True)
+    epsilons, estimators = survival.epsilon.values, survival.estimator.values
+    offsets = np.linspace(-0.12, 0.12, len(estimators))
+    for panel, centre, bars in (
+        (panels[0], share, (share - low, high - share)),
+        (panels[1], mean, (half.fillna(0), half.fillna(0))),
+    ):
+        for index, (estimator, offset) in enumerate(zip(estimators, offsets, strict=True)):
+            sides = np.stack([side.sel(estimator=estimator).values for side in bars])
+            panel.errorbar(
+                np.arange(len(epsilons)) + offset,
+                centre.sel(estimator=estimator).values,
+                yerr=np.maximum(sides, 0),  # rounding may make a bar of no length a negative one
+                fmt=MARKERS[index % len(MARKERS)] + LINES[index % len(LINES)],
+                color=COLOURS[index % len(COLOURS)],
+                markersize=4.5,
+                capsize=2,
+                linewidth=1.2,
+            )
+        panel.set_xticks(np.arange(len(epsilons)), ["∞" if np.isinf(value) else f"{value:g}" for value in epsilons])
+        panel.grid(visible=True, alpha=0.35)
+    panels[0].set_ylim(-0.03, 1.03)
+    panels[0].set_ylabel(_wrapped(f"how often {winner} comes first", 3.2, "medium"), parse_math=False)
+    panels[1].set_ylabel("Kendall's tau with the ranking\nat no privacy")
+    _legend(figure, panels[0].containers, title, _names(survival, labels))
     return figure
 
 

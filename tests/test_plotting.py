@@ -203,3 +203,32 @@ def test_mean_and_half_width_do_not_skip_nan():
     mean, half = plotting.mean_and_half_width(values.isel(seed=[0]))
     np.testing.assert_array_equal(mean, 1.0)
     assert np.isnan(half).all()
+
+
+@pytest.mark.parametrize("num_seeds", [1, 40])
+def test_survival_curves(num_seeds):
+    rng = np.random.default_rng(0)
+    coords = {"estimator": list(ESTIMATORS), "epsilon": [0.5, 2.0, np.inf]}
+    dims, shape = (*coords, "seed"), (len(ESTIMATORS), 3, num_seeds)
+    survival = xr.DataArray((rng.random(shape) < 0.8).astype(float), coords, dims)
+    agreement = xr.DataArray(rng.uniform(-1, 1, shape), coords, dims)
+    survival[0, 1, 0] = agreement[0, 1, 0] = np.nan
+    figure = plotting.survival_curves(
+        survival, agreement, winner="Ann $x^2", title="What privacy costs an election", labels={}
+    )
+    check_inside(figure)
+    assert "No mark" in figure._supxlabel.get_text()  # pyright: ignore[reportAttributeAccessIssue]
+    for panel, values in zip(figure.axes, (survival, agreement), strict=True):
+        assert [label.get_text() for label in panel.get_xticklabels()] == ["0.5", "2", "∞"]
+        for container, mean in zip(panel.containers, values.mean("seed", skipna=False), strict=True):
+            np.testing.assert_array_equal(container[0].get_ydata(), mean)
+
+
+def test_share_and_limits_against_scipy():
+    for count, hits in ((1, 0), (1, 1), (40, 38), (40, 40)):
+        values = xr.DataArray(np.arange(count) < hits, dims="seed").astype(float)
+        share, low, high = plotting.share_and_limits(values)
+        expected = scipy.stats.binomtest(hits, count).proportion_ci(0.95, method="exact")
+        np.testing.assert_allclose([share, low, high], [hits / count, expected.low, expected.high], rtol=1e-9)
+    values[3] = np.nan
+    assert all(np.isnan(value) for value in plotting.share_and_limits(values))

@@ -131,7 +131,9 @@ def likelihood_objective(features: jax.Array, targets: jax.Array, loss: Loss) ->
     return evaluate
 
 
-def statistic_objective(features: jax.Array, statistic: jax.Array, regularization: jax.Array) -> Objective:
+def statistic_objective(
+    features: jax.Array, statistic: jax.Array, regularization: jax.Array, weights: jax.Array | None = None
+) -> Objective:
     """Mean logistic loss in which labels enter only through their sufficient statistic S = sum_i y_i x_i.
 
     (1/n) sum_i log(1 + exp(x_i . theta)) - S . theta / n + (beta / 2n) |theta|^2. It is convex for every real S: true
@@ -141,24 +143,26 @@ def statistic_objective(features: jax.Array, statistic: jax.Array, regularizatio
         features: [num_samples, dim] float.
         statistic: [dim] float, S or an unbiased version of it.
         regularization: [] float >= 0, beta in the scale of the sum over samples.
+        weights: [num_samples] float >= 0, of the samples' logarithms, with mean 1; None is all 1.
 
     Returns:
         theta [dim] -> Evaluation, with the exact Hessian.
     """
     columns = features.T
     count = features.shape[0]
+    weights = jnp.ones((), features.dtype) if weights is None else weights
 
     def evaluate(theta: jax.Array) -> Evaluation:
         margins = _product(theta, columns)
         probabilities = jax.nn.sigmoid(margins)
-        weights = probabilities * (1 - probabilities)
+        curvatures = weights * probabilities * (1 - probabilities)
         linear, ridge = statistic / count, regularization / count
-        loss, label, penalty = jnp.mean(jax.nn.softplus(margins)), linear @ theta, ridge / 2 * (theta @ theta)
+        loss, label, penalty = jnp.mean(weights * jax.nn.softplus(margins)), linear @ theta, ridge / 2 * (theta @ theta)
         return Evaluation(
             value=loss - label + penalty,
             magnitude=loss + jnp.abs(label) + penalty,
-            gradient=_product(columns, probabilities) / count - linear + ridge * theta,
-            hessian=_product(columns * weights[None, :], columns.T) / count
+            gradient=_product(columns, weights * probabilities) / count - linear + ridge * theta,
+            hessian=_product(columns * curvatures[None, :], columns.T) / count
             + ridge * jnp.eye(theta.shape[0], dtype=theta.dtype),
         )
 

@@ -1,4 +1,4 @@
-"""Problems that estimators are run on: DP-Reward's synthetic rewards, and a user's own comparisons."""
+"""Problems that estimators are run on: DP-Reward's synthetic rewards, and users' own comparisons and ballots."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ import numpy as np
 from jaxdp.estimation.metrics import l2_error, semi_norm_error
 from jaxdp.estimation.solver import Estimate
 from jaxdp.learner import Problem, Sample, Scalar, scalar_leaf
-from jaxdp.preferences import ComparisonTable, Link, gaussian_comparisons, logistic
+from jaxdp.preferences import Ballots, ComparisonTable, Link, gaussian_comparisons, logistic
 from jaxdp.validation import check_at_least, check_choice, check_count
 
 KNOWLEDGE = ("radius", "feature_norm")
@@ -91,7 +91,7 @@ def gaussian_rewards(
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class TableParams:
-    """The data: features [num_comparisons, num_items] float, public; labels [num_comparisons] int32, private."""
+    """The data: features [num_rows, num_items] float, public; labels int, private, in the shape of the estimators'."""
 
     features: jax.Array | np.ndarray
     labels: jax.Array | np.ndarray
@@ -107,7 +107,30 @@ def comparison_table(table: ComparisonTable) -> Problem:
         A problem with metrics `ability` ([item], the estimate with mean zero), `rank` ([item], 1 is best),
         `certificate`, `steps` and `converged`, each [].
     """
-    features, labels = table.design()
+    return _ranking(*table.design(), table.items)
+
+
+def ballot_election(ballots: Ballots, *, unranked: str = "unknown") -> Problem:
+    """A user's own ballots, for the estimators of whole ballots; only their randomness varies over seeds.
+
+    Args:
+        ballots: who was ranked how.
+        unranked: what a ballot says of a ranked item and one that is not; see `Ballots.answers`.
+
+    Returns:
+        A problem with the metrics of `comparison_table`.
+
+    Raises:
+        ValueError: as `Ballots.design`, and if no ballot puts an item above another.
+    """
+    features, labels = ballots.design(unranked=unranked)
+    if np.all(labels == 1):
+        raise ValueError("ballots must put an item above another, got none that does")
+    return _ranking(features, labels, ballots.items)
+
+
+def _ranking(features: np.ndarray, labels: np.ndarray, items: tuple[str, ...]) -> Problem:
+    """The problem of ranking these items from this data."""
     data = TableParams(features=features.astype(jax.dtypes.canonicalize_dtype(float)), labels=labels)
 
     def params() -> TableParams:
@@ -129,4 +152,4 @@ def comparison_table(table: ComparisonTable) -> Problem:
         }
 
     dims = {"ability": ("item",), "rank": ("item",), "certificate": (), "steps": (), "converged": ()}
-    return Problem(params, sample, metrics, dims, {"item": list(table.items)})
+    return Problem(params, sample, metrics, dims, {"item": list(items)})

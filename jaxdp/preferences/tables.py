@@ -5,13 +5,22 @@ import importlib.resources
 import io
 import math
 import os
+import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from jaxdp.preferences.files import malformed, shown, utf8_text
+from jaxdp.preferences.parquet import parquet_rows
+
 _COLUMNS = ("winner", "loser", "weight")
 _MAX_WEIGHT = 2**53  # from here on floats skip whole numbers
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+)  # float() takes other scripts' digits too
 _MAX_DESIGN_BYTES = 2**31
 
 
@@ -68,11 +77,14 @@ class ComparisonTable:
 
 
 def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
-    """Reads a table of comparisons from a CSV file.
+    """Reads a table of comparisons from a CSV file, or from a Parquet file if the name ends in `.parquet`.
 
-    The file is UTF-8 text. Its first line names the columns, in any order: `winner`, `loser` and, if wanted, `weight`,
-    the number of such comparisons (a whole number; 1 without the column; 0 makes the items known and adds no
-    comparison). Lines about the same items add up; blank lines are skipped, and so are spaces around names.
+    The columns, in any order, are `winner`, `loser` and, if wanted, `weight`: the number of such comparisons (a whole
+    number; 1 without the column; 0 makes the items known and adds no comparison). Rows about the same items add up, and
+    spaces around names are dropped.
+
+    CSV is UTF-8 text whose first line names the columns; blank lines are skipped. In a Parquet file the names are text
+    or whole numbers, and the weights numbers of any type. Reading it takes pyarrow: `pip install 'jaxdp[parquet]'`.
 
     Args:
         path: the file.
@@ -81,31 +93,47 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
         The table. Item names stay text, also where they are numbers.
 
     Raises:
-        ValueError: if the file is malformed, with the file, the line and the reason.
+        ValueError: if the file is malformed, with the file, the line (of Parquet, the row) and the reason; or if
+            it is Parquet and pyarrow is not installed.
         OSError: if it cannot be read, such as FileNotFoundError.
     """
-    rows = _rows(path)
-    if not rows:
-        raise _malformed(path, 1, "the file is empty")
-    line, header = rows[0]
-    header = [name.strip() for name in header]
-    if duplicated := sorted({name for name in header if header.count(name) > 1}):
-        raise _malformed(path, line, f"duplicated columns {duplicated}")
-    if missing := [name for name in _COLUMNS[:2] if name not in header]:
-        raise _malformed(path, line, f"missing columns {missing}, got {header}")
-    if unknown := [name for name in header if name not in _COLUMNS]:
-        raise _malformed(path, line, f"unknown columns {unknown}")
+    data, name = Path(path).read_bytes(), os.fspath(path)
+    parse = parse_parquet_comparisons if name.lower().endswith(".parquet") else parse_comparisons
+    return parse(data, name)
 
-    counts: dict[tuple[str, str], int] = {}
-    for line, row in rows[1:]:
-        try:
-            winner, loser, weight = _comparison(header, row)
-        except ValueError as error:
-            raise _malformed(path, line, str(error)) from None
-        counts[winner, loser] = counts.get((winner, loser), 0) + weight
-    if not any(counts.values()):
-        raise _malformed(path, line, "no comparisons up to the end of the file")
-    return _table(counts)
+
+def parse_comparisons(data: bytes, name: str) -> ComparisonTable:
+    """The table in the bytes of a CSV file.
+
+    Args:
+        data: what the file holds.
+        name: of the file, for errors.
+
+    Returns:
+        As `read_comparisons`.
+
+    Raises:
+        ValueError: if the data is malformed, whatever the bytes.
+    """
+    rows = _csv_rows(data, name)
+    if not rows:
+        raise malformed(name, "line 1", "the file is empty")
+    line, header = rows[0]
+    header = [column.strip() for column in header]
+    try:
+        _check_columns(header)
+    except ValueError as error:
+        raise malformed(name, f"line {line}", str(error)) from None
+    return _tally(((f"line {line}", header, row, 1) for line, row in rows[1:]), name, f"line {rows[-1][0]}")
+
+
+def parse_parquet_comparisons(data: bytes, name: str) -> ComparisonTable:
+    """The table in the bytes of a Parquet file; as `parse_comparisons`.
+
+    Raises:
+        ValueError: if the data is malformed, or pyarrow is not installed.
+    """
+    return _tally(parquet_rows(data, name, _check_columns), name, "the last row")
 
 
 def baseball1987() -> ComparisonTable:
@@ -122,22 +150,41 @@ def baseball1987() -> ComparisonTable:
         return read_comparisons(path)
 
 
-def _malformed(path: str | os.PathLike[str], line: int, reason: str) -> ValueError:
-    return ValueError(f"{os.fspath(path)}, line {line}: {reason}")
-
-
-def _rows(path: str | os.PathLike[str]) -> list[tuple[int, list[str]]]:
+def _csv_rows(data: bytes, name: str) -> list[tuple[int, list[str]]]:
     """Returns the lines that are not blank, as (number of the line, fields)."""
-    try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise _malformed(path, line, f"not UTF-8 text ({error.reason})") from error
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(utf8_text(data, name), newline=""), strict=True)
     try:
         return [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
-        raise _malformed(path, reader.line_num, str(error)) from error
+        raise malformed(name, f"line {reader.line_num}", str(error)) from error
+
+
+def _check_columns(header: list[str]) -> None:
+    """Raises ValueError, with the reason alone, where the columns are not those of a table of comparisons."""
+    if duplicated := sorted(column for column, count in Counter(header).items() if count > 1):
+        raise ValueError(f"duplicated columns {shown(duplicated)}")
+    if missing := [column for column in _COLUMNS[:2] if column not in header]:
+        raise ValueError(f"missing columns {missing}, got {shown(header)}")
+    if unknown := [column for column in header if column not in _COLUMNS]:
+        raise ValueError(f"unknown columns {shown(unknown)}")
+
+
+def _tally(rows: Iterable[tuple[str, list[str], list[str], int]], name: str, last: str) -> ComparisonTable:
+    """Adds up rows of (where it is in the file, columns, fields, how often it occurs)."""
+    counts: dict[tuple[str, str], int] = {}
+    total = 0
+    for where, header, row, times in rows:
+        try:
+            winner, loser, weight = _comparison(header, row)
+            total += times * weight
+            if total > _MAX_WEIGHT:
+                raise ValueError("more than 2**53 comparisons up to here")
+        except ValueError as error:
+            raise malformed(name, where, str(error)) from None
+        counts[winner, loser] = counts.get((winner, loser), 0) + times * weight
+    if not total:
+        raise malformed(name, last, "no comparisons up to the end of the file")
+    return tabulate(counts)
 
 
 def _comparison(header: list[str], row: list[str]) -> tuple[str, str, int]:
@@ -150,18 +197,17 @@ def _comparison(header: list[str], row: list[str]) -> tuple[str, str, int]:
         if not fields[column]:
             raise ValueError(f"{column} is empty")
     if winner == loser:
-        raise ValueError(f"winner and loser are both {winner!r}")
-    try:
-        weight = float(text)
-    except ValueError:
-        raise ValueError(f"weight must be a number, got {text!r}") from None
+        raise ValueError(f"winner and loser are both {shown(winner)}")
+    if not _NUMBER.fullmatch(text) and text not in ("nan", "inf", "-inf"):
+        raise ValueError(f"weight must be a number, got {shown(text)}")
+    weight = float(text)
     if not 0 <= weight <= _MAX_WEIGHT or weight != int(weight):
-        raise ValueError(f"weight must be a whole number in [0, 2**53], got {text!r}")
+        raise ValueError(f"weight must be a whole number in [0, 2**53], got {shown(text)}")
     return winner, loser, int(weight)
 
 
-def _table(counts: dict[tuple[str, str], int]) -> ComparisonTable:
-    """Builds the table from the number of comparisons that ended (winner, loser)."""
+def tabulate(counts: dict[tuple[str, str], int]) -> ComparisonTable:
+    """Builds the table from the number of comparisons that ended (winner, loser); with 0 of them, both are known."""
     names = {name for pair in counts for name in pair}
     numbers = {name: number for name in names if (number := _number(name)) is not None}
     items = tuple(sorted(names, key=lambda name: (numbers[name], name) if len(numbers) == len(names) else (0.0, name)))

@@ -1,4 +1,4 @@
-"""Ranking from comparisons under label privacy: how much budget does an order need?"""
+"""Ranking from private comparisons or ballots: how much budget does an order need?"""
 
 import math
 from collections.abc import Sequence
@@ -7,32 +7,49 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import jax
-import numpy as np
 import typer
 import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import plotting
-from jaxdp.estimation import comparison_table, debiased_rr, mle, objective_perturbation
-from jaxdp.preferences import ComparisonTable, baseball1987, read_comparisons
+from jaxdp.estimation import (
+    ballot_election,
+    ballot_mle,
+    ballot_objective_perturbation,
+    ballot_rr,
+    comparison_table,
+    debiased_rr,
+    mle,
+    objective_perturbation,
+)
+from jaxdp.learner import Estimator, Problem
+from jaxdp.preferences import Ballots, ComparisonTable, baseball1987, read_ballots, read_comparisons
+from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.simulation import Run, estimation_run, sweep
-from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, root_key
+from jaxdp.studies.command import Delta, Seed, Study, root_key
+from jaxdp.studies.ranking_report import report
+from jaxdp.validation import check_choice
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
+BALLOT_EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, float("inf"))
+UNITS = ("pair", "ballot")
 DELTA = 1e-3
-ON_THE_BOUND = 0.999  # of the radius
 LARGEST_ABILITY = 3.0  # root mean square over items, in log odds: the bound that is used where none is given
 
 LABELS = {
     "mle": "no privacy: mle",
     "objective_perturbation": "central: objective_perturbation",
     "debiased_rr": "local: debiased_rr",
+    "ballot_mle": "no privacy: ballot_mle",
+    "ballot_objective_perturbation": "central: ballot_objective_perturbation",
+    "ballot_rr": "local: ballot_rr",
 }
 
 
 def private_ranking(
-    table: ComparisonTable,
+    data: ComparisonTable | Ballots,
     *,
+    unranked: str = "unknown",
     epsilon: Sequence[float] = EPSILONS,
     num_seeds: int = 200,
     radius: float | None = None,
@@ -40,13 +57,15 @@ def private_ranking(
     key: jax.Array,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Abilities and ranks of the items of a table, for every estimator, epsilon and seed.
+    """Abilities and ranks of items, for every estimator, epsilon and seed.
 
-    The comparisons are what they are; the seeds differ in privacy's randomness only. Which pairs were compared, and how
-    often, is public; who won each comparison is private.
+    The data are what they are; the seeds differ in privacy's randomness only. Of a table of comparisons one outcome
+    is private: which pairs were compared, and how often, is public. Of ballots one whole ballot is private, with which
+    items it ranks, and their number is public. For one comparison as the unit, rank `ballots.comparisons()`.
 
     Args:
-        table: who was compared with whom, and who won.
+        data: who was compared with whom and who won, or ballots.
+        unranked: of ballots, what one says of a ranked item and one that is not; see `Ballots.answers`.
         epsilon: privacy budgets, > 0; infinity is no privacy.
         num_seeds: repetitions.
         radius: bound on the norm of the abilities (log odds, mean zero), > 0. None is 3 sqrt(number of items), a root
@@ -56,24 +75,21 @@ def private_ranking(
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
     Returns:
-        A dataset with `ability` and `rank` (dimensions estimator, epsilon, item, seed), `agreement` (Kendall's tau with
-        the ranking at no privacy; estimator, epsilon, seed), `certificate`, `steps` and `converged`, and the radius as
-        a coordinate. Where a fit failed, ability, rank and agreement are NaN.
+        A dataset with `ability` and `rank` (dimensions estimator, epsilon, item, seed), `survival` (1 where the item
+        that is first without privacy comes first, else 0; estimator, epsilon, seed), `agreement` (Kendall's tau with
+        the ranking without privacy; the same), `certificate`, `steps` and `converged`, and the radius as a coordinate.
+        The first estimator is the one without privacy: maximum likelihood of all comparisons, or of all
+        preferences that ballots state. Where a fit failed, ability, rank, survival and agreement are NaN.
 
     Raises:
-        ValueError: if a value is out of range.
+        ValueError: if a value is out of range, or no ballot puts an item above another.
     """
-    compared = {
-        "mle": mle(zero_sum=True),
-        "objective_perturbation": objective_perturbation(zero_sum=True),
-        "debiased_rr": debiased_rr(zero_sum=True),
-    }
-
     if radius is None:
-        radius = LARGEST_ABILITY * math.sqrt(len(table.items))
+        radius = LARGEST_ABILITY * math.sqrt(len(data.items))
+    compared, problem = _compared(data, unranked)
 
     def build() -> Run:
-        return estimation_run(compared, comparison_table(table))
+        return estimation_run(compared, problem)
 
     results = sweep(
         build,
@@ -85,8 +101,28 @@ def private_ranking(
     )
     results = results.squeeze(("delta", "radius"))
     results["rank"] = results["rank"].where(results.ability.notnull())
-    results["agreement"] = kendall_tau(results["rank"], results["rank"].sel(estimator="mle").isel(epsilon=0, seed=0))
+    reference = results["rank"].isel(estimator=0, epsilon=0, seed=0, drop=True)
+    winner = results["rank"].isel(item=int(reference.argmin("item")), drop=True)
+    results["survival"] = (winner == 1).astype(float).where(winner.notnull())
+    results["agreement"] = kendall_tau(results["rank"], reference)
     return results.transpose("estimator", "epsilon", "item", "seed")
+
+
+def _compared(data: ComparisonTable | Ballots, unranked: str) -> tuple[dict[str, Estimator], Problem]:
+    """The estimators of this kind of data, the one without privacy first, and their problem."""
+    if isinstance(data, Ballots):
+        estimators = {
+            "ballot_mle": ballot_mle(),
+            "ballot_objective_perturbation": ballot_objective_perturbation(),
+            "ballot_rr": ballot_rr(),
+        }
+        return estimators, ballot_election(data, unranked=unranked)
+    estimators = {
+        "mle": mle(zero_sum=True),
+        "objective_perturbation": objective_perturbation(zero_sum=True),
+        "debiased_rr": debiased_rr(zero_sum=True),
+    }
+    return estimators, comparison_table(data)
 
 
 def kendall_tau(rank: xr.DataArray, reference: xr.DataArray) -> xr.DataArray:
@@ -105,83 +141,54 @@ def kendall_tau(rank: xr.DataArray, reference: xr.DataArray) -> xr.DataArray:
     return agree.sum(("item", "other"), skipna=False) / (count * (count - 1))
 
 
-def figure(results: xr.Dataset) -> Figure:
-    """The figure: abilities in the order of the non-private ranking, one panel for every epsilon."""
-    best_first = results["rank"].sel(estimator="mle").isel(epsilon=0, seed=0).argsort()
+def ability_figure(results: xr.Dataset) -> Figure:
+    """Abilities in the order of the non-private ranking, one panel for every epsilon."""
+    best_first = results["rank"].isel(estimator=0, epsilon=0, seed=0).argsort()
     return plotting.ability_intervals(
         results.ability.isel(item=best_first.values), title="What label privacy costs a ranking", labels=LABELS
     )
 
 
-def table(results: xr.Dataset) -> str:
-    """Abilities without privacy, and how far each estimator's ranking agrees with them."""
-    clear = results.sel(estimator="mle").isel(epsilon=0, seed=0)
-    order = np.argsort(clear["rank"].values)
-    width = max(len(str(name)) for name in (*results["item"].values, *results.estimator.values))
-    lines = ["Without privacy:", f"{'rank':>4}  {'item':<{width}}  ability (log odds above the last)"]
-    names, abilities = clear["item"].values[order], clear.ability.values[order]
-    for position, (name, ability) in enumerate(zip(names, abilities, strict=True)):
-        lines.append(f"{position + 1:>4}  {name:<{width}}  {ability - abilities[-1]:.3f}")
-    seeds = plotting.seed_count(results.sizes["seed"])
-    lines.append(
-        f"\nUnder label privacy, over {seeds}: agreement with that ranking (Kendall's tau: 1"
-        " same, 0 unrelated, -1 reversed;\n+- 95% confidence interval of the mean, Student's t), and how often the same"
-        " item comes first."
+def survival_figure(results: xr.Dataset) -> Figure:
+    """How often the non-private winner comes first, and how well the rankings agree, at every epsilon."""
+    winner = results["item"].values[int(results["rank"].isel(estimator=0, epsilon=0, seed=0).argmin("item"))]
+    return plotting.survival_curves(
+        results.survival,
+        results.agreement,
+        winner=str(winner),
+        title="What privacy costs an election",
+        labels=LABELS,
     )
-    rank = results["rank"].isel(item=order[0])
-    first = (rank == 1).where(rank.notnull()).mean("seed", skipna=False)
-    mean, half = plotting.mean_and_half_width(results.agreement)
-    rows = [["", *(plotting.epsilon_label(epsilon).split(" (")[0] for epsilon in results.epsilon.values)]]
-    for name in results.estimator.values:
-        numbers = (values.sel(estimator=name).values for values in (mean, half, first))
-        rows.append([name, *(f"{m:.3f} +- {h:.3f}  {f:>4.0%}" for m, h, f in zip(*numbers, strict=True))])
-    return "\n".join([*lines, *columns(rows)])
-
-
-def notes(comparisons: ComparisonTable, results: xr.Dataset) -> list[str]:
-    """What a reader of the results has to know.
-
-    Args:
-        comparisons: the table that was ranked.
-        results: of `private_ranking`.
-
-    Returns:
-        Notes on items that were never compared, on abilities that the bound limits, and on minimisations that did not
-        converge; none where all is well.
-    """
-    found = []
-    compared = set(comparisons.pairs.ravel().tolist())
-    idle = [name for index, name in enumerate(comparisons.items) if index not in compared]
-    if idle:
-        found.append(f"note: never compared, so that their ability and rank mean nothing: {', '.join(idle)}.")
-    norm = float(np.linalg.norm(results.ability.sel(estimator="mle").isel(epsilon=0, seed=0)))
-    radius = float(results.radius)
-    if norm >= ON_THE_BOUND * radius:
-        found.append(
-            f"note: without privacy the abilities lie on the bound (norm {norm:.4g}, radius {radius:.4g}) and would be"
-            " larger without it:\nan item or a group of items won or lost all its comparisons with the others, or the"
-            " radius is too small (--radius)."
-        )
-    return found + convergence_notes(results)
-
-
-def report(comparisons: ComparisonTable, results: xr.Dataset) -> str:
-    """What the command prints: the size of the table, the rankings, and what to know about them."""
-    size = f"{len(comparisons.items)} items, {comparisons.num_comparisons} comparisons"
-    return "\n\n".join([size, table(results), *notes(comparisons, results)])
 
 
 def options(
     comparisons: Annotated[
         Path | None,
         typer.Option(
-            help="CSV with columns winner, loser and optionally weight (number of comparisons); names or numbers. "
-            "Without it: the 1987 American League season."
+            help="CSV, or Parquet if it ends in .parquet, with columns winner, loser and optionally weight (number of "
+            "comparisons); names or numbers. Without it and --ballots: the 1987 American League season."
         ),
     ] = None,
+    ballots: Annotated[
+        Path | None, typer.Option(help="PrefLib file of ranked ballots, of type soc, soi, toc or toi.")
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            help="What is private: ballot, one whole ballot with whom it ranks (only with --ballots, and then the "
+            "default); or pair, the outcome of one comparison, where who was compared is public."
+        ),
+    ] = None,
+    unranked: Annotated[
+        str, typer.Option(help="What a ballot says of ranked and unranked items: unknown, nothing; or last, they lose.")
+    ] = "unknown",
     epsilon: Annotated[
-        list[float], typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.")
-    ] = list(EPSILONS),  # noqa: B006  typer copies it
+        list[float] | None,
+        typer.Option(
+            help="Privacy budget, > 0; inf is no privacy. Repeat for several. Without it: 0.5 to 4 and inf for pairs, "
+            "0.25 to 64 and inf for ballots."
+        ),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="Repetitions of privacy's randomness.")] = 200,
     radius: Annotated[
         float | None,
@@ -193,19 +200,38 @@ def options(
     delta: Delta = DELTA,
     seed: Seed = 0,
 ) -> Study:
-    """Rank items from comparisons whose outcomes are private.
+    """Rank items from comparisons or ballots that are private.
 
-    Fits Bradley-Terry abilities from outcomes in the clear, with central label
-    privacy and with local label privacy, and tells how well the rankings agree.
+    Fits Bradley-Terry abilities without privacy, with central and with local
+    privacy, and tells how often the winner survives and how well the rankings
+    agree.
     """
-    data_set = baseball1987() if comparisons is None else read_comparisons(comparisons)
+    data = _data(comparisons, ballots, unit, unranked)
+    whole = isinstance(data, Ballots)
     simulate = partial(
         private_ranking,
-        data_set,
-        epsilon=epsilon,
+        data,
+        unranked=unranked,
+        epsilon=epsilon or (BALLOT_EPSILONS if whole else EPSILONS),
         num_seeds=seeds,
         radius=radius,
         delta=delta,
         key=root_key(seed),
     )
-    return Study(simulate, figure, partial(report, data_set))
+    draw = survival_figure if ballots is not None else ability_figure
+    return Study(simulate, draw, partial(report, data, unranked=unranked))
+
+
+def _data(comparisons: Path | None, ballots: Path | None, unit: str | None, unranked: str) -> ComparisonTable | Ballots:
+    """What to rank, by the options."""
+    check_choice("unranked", unranked, UNRANKED)
+    if unit is not None:
+        check_choice("unit", unit, UNITS)
+    if comparisons is not None and ballots is not None:
+        raise ValueError(f"ballots must be given without --comparisons, got {ballots} and {comparisons}")
+    if ballots is None:
+        if unit == "ballot":
+            raise ValueError("unit must be pair without --ballots, got 'ballot'")
+        return baseball1987() if comparisons is None else read_comparisons(comparisons)
+    votes = read_ballots(ballots)
+    return votes.comparisons(unranked=unranked) if unit == "pair" else votes

@@ -100,9 +100,65 @@ def test_own_comparisons(folder, monkeypatch, capsys):
     assert "note" not in printed.out
 
 
+VOTES = """# DATA TYPE: soi
+# NUMBER ALTERNATIVES: 3
+# NUMBER VOTERS: 9
+# NUMBER UNIQUE ORDERS: 2
+# ALTERNATIVE NAME 1: alpha
+# ALTERNATIVE NAME 2: beta
+# ALTERNATIVE NAME 3: gamma
+6: 1,2,3
+3: 2,1
+"""
+
+
+@pytest.mark.parametrize(("unit", "estimator"), [(None, "ballot_rr"), ("pair", "debiased_rr")])
+def test_own_ballots(unit, estimator, folder, monkeypatch, capsys):
+    (folder / "votes.soi").write_text(VOTES)
+    monkeypatch.chdir(folder)
+    chosen = ("--ballots", "votes.soi", *(("--unit", unit) if unit else ()), "--out", f"votes-{unit}")
+    code, printed = in_process(*RANKING, *chosen, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0, printed.err
+    assert ("3 items, 9 ballots" if unit is None else "3 items, 21 comparisons") in printed.out
+    assert "alpha comes first at least 95% of the time" in printed.out
+    data = xr.open_zarr(folder / f"votes-{unit}" / "data.zarr")
+    assert data["item"].values.tolist() == ["alpha", "beta", "gamma"]
+    assert data.estimator.values.tolist()[-1] == estimator
+    assert data.survival.dims == ("estimator", "epsilon", "seed")
+    assert (folder / f"votes-{unit}" / "figure.png").exists()
+
+
+def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
+    (folder / "votes.soi").write_text(VOTES)
+    monkeypatch.chdir(folder)
+    command = ("sweep", *RANKING[1:], "--ballots", "votes.soi", "--store", "votes.zarr")
+    texts = []
+    for _ in range(2):  # the second time there is nothing left to do
+        code, printed = in_process(*command, monkeypatch=monkeypatch, capsys=capsys)
+        assert code == 0, printed.err
+        texts.append(printed.out)
+    assert texts[0] == texts[1]
+    assert "store: votes.zarr" in texts[0]
+    assert xr.open_zarr(folder / "votes.zarr").estimator.values.tolist()[0] == "ballot_mle"
+    code, printed = in_process(*command, "--unranked", "last", monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 2  # other data
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["run", "private-ranking", "--unit", "ballot"], "unit must be pair without --ballots, got 'ballot'"),
+        (["run", "private-ranking", "--unit", "voter"], "unit must be one of pair, ballot, got 'voter'"),
+        (
+            ["run", "private-ranking", "--ballots", "a.soi", "--comparisons", "b.csv"],
+            "ballots must be given without --comparisons, got a.soi and b.csv",
+        ),
+        (
+            ["run", "private-ranking", "--ballots", "bad.csv"],
+            "bad.csv, line 1: no DATA TYPE, and the name ends in none",
+        ),
+        (["run", "private-ranking", "--ballots", "absent.soi"], "absent.soi"),
+        (["run", "private-ranking", "--unranked", "first"], "unranked must be one of unknown, last, got 'first'"),
         (["run", "reward-guessing"], "study must be one of reward-estimation, private-ranking, got 'reward-guessing'"),
         (["run", "reward-estimation", "--epsilon", "-1"], "epsilon must be > 0, got -1.0"),
         (["run", "reward-estimation", "--epsilon", "nan"], "epsilon must be > 0, got nan"),

@@ -9,13 +9,14 @@ import scipy.stats
 import xarray as xr
 
 from jaxdp import plotting
-from jaxdp.preferences import baseball1987, read_comparisons
-from jaxdp.studies import private_ranking, reward_estimation
+from jaxdp.preferences import Ballots, baseball1987, read_comparisons
+from jaxdp.studies import private_ranking, ranking_report, reward_estimation
 from jaxdp.studies.command import columns, convergence_notes
 from jaxdp.studies.output import save
 
 pytestmark = pytest.mark.once
 
+SHARE = re.compile(r"([\d.]+)% \(([\d.]+)% to ([\d.]+)%\)")
 CELL = re.compile(r"(-?[\d.]+|nan) \+- ([\d.]+|nan)")
 
 
@@ -56,17 +57,83 @@ def test_reward_table_holds_the_numbers_of_the_dataset():
 
 def test_ranking_table_holds_the_numbers_of_the_dataset():
     results = private_ranking.private_ranking(baseball1987(), epsilon=[1.0, 4.0], num_seeds=3, key=jax.random.key(0))
-    lines = private_ranking.table(results).splitlines()
+    lines = ranking_report.ranking(results).splitlines()
     abilities = results.ability.sel(estimator="mle").isel(epsilon=0, seed=0)
     best = next(line for line in lines if line.split()[:2] == ["1", "Milwaukee"])
     assert float(best.split()[-1]) == pytest.approx(float(abilities.max() - abilities.min()), abs=6e-4)
     mean, half = plotting.mean_and_half_width(results.agreement)
-    line = next(line for line in lines if line.startswith("debiased_rr"))
-    cells = [(float(a), float(b)) for a, b in CELL.findall(line)]
-    point = {"estimator": "debiased_rr"}
-    np.testing.assert_allclose(cells, np.stack([mean.sel(point), half.sel(point)], axis=1), atol=6e-4)
-    share = (results["rank"].sel(estimator="debiased_rr", item="Milwaukee", epsilon=4.0) == 1).mean()
-    assert line.endswith(f"{float(share):.0%}")
+    lines = ranking_report.table(results).splitlines()
+    assert lines[-3].split() == ["objective_perturbation:", "first", "tau", "debiased_rr:", "first", "tau"]
+    for line, epsilon in zip(lines[-2:], (1.0, 4.0), strict=True):
+        assert line.startswith(f"ε = {epsilon:g} ")
+        cells = [(float(a), float(b)) for a, b in CELL.findall(line)]
+        point = {"estimator": ["objective_perturbation", "debiased_rr"], "epsilon": epsilon}
+        np.testing.assert_allclose(cells, np.stack([mean.sel(point), half.sel(point)], axis=1), atol=6e-4)
+        for name, text in zip(point["estimator"], SHARE.findall(line), strict=True):
+            first = int((results["rank"].sel(estimator=name, item="Milwaukee", epsilon=epsilon) == 1).sum())
+            limits = scipy.stats.binomtest(first, 3).proportion_ci(0.95, method="exact")
+            expected = [first / 3, limits.low, limits.high]
+            np.testing.assert_allclose([float(number) / 100 for number in text], expected, atol=6e-4)
+
+
+def survivals(rows, epsilons):
+    """A dataset of which `survival` reads: hits out of 100 for every estimator and epsilon."""
+    hits = np.array([[100] * len(epsilons), *rows])
+    values = (np.arange(100) < hits[..., None]).astype(float)
+    coords = {"estimator": ["none", *"ab"[: len(rows)]], "epsilon": list(epsilons), "item": ["x", "y"]}
+    rank = np.broadcast_to(np.array([2.0, 1.0])[:, None], (len(hits), len(epsilons), 2, 100))
+    return xr.Dataset(
+        {
+            "survival": (("estimator", "epsilon", "seed"), values),
+            "rank": (("estimator", "epsilon", "item", "seed"), rank),
+            "ability": (("estimator", "epsilon", "item", "seed"), -rank),
+        },
+        coords,
+    )
+
+
+def test_from_which_epsilon_on_the_winner_survives():
+    text = ranking_report.survival(survivals([[94, 96, 99, 100], [99, 94, 99, 90]], [0.5, 1.0, 2.0, np.inf]))
+    assert text.splitlines() == [
+        "y comes first at least 95% of the time",
+        "  a: from ε = 1 on, where it is 96.0% (90.1% to 98.9%); with 95% confidence at ε = ∞ alone.",
+        "  b: at none of these.",
+    ]
+    text = ranking_report.survival(survivals([[0, 95], [100, 100]], [1.0, 2.0]).isel(epsilon=[1, 0]))  # any order
+    assert "  a: from ε = 2 on, where it is 95.0% (88.7% to 98.4%); with 95% confidence at none." in text
+    assert "  b: from ε = 1 on, where it is 100.0% (96.4% to 100.0%)." in text
+    failed = survivals([[100, 100], [100, 100]], [1.0, 2.0])
+    failed["survival"][1, 1, 7] = np.nan
+    assert "  a: at none of these." in ranking_report.survival(failed)
+
+
+VOTES = Ballots(("x", "y", "z"), (((0,), (1,), (2,)), ((1,),), ((1,), (0,))), (60, 30, 10))
+
+
+def test_ballots():
+    results = private_ranking.private_ranking(VOTES, epsilon=[1.0, np.inf], num_seeds=3, key=jax.random.key(0))
+    assert results.estimator.values.tolist() == ["ballot_mle", "ballot_objective_perturbation", "ballot_rr"]
+    assert results.ability.dims == ("estimator", "epsilon", "item", "seed")
+    np.testing.assert_array_equal(
+        results.survival, (results["rank"].sel(item="x") == 1).transpose("estimator", "epsilon", "seed")
+    )
+    clear = results.ability.sel(epsilon=np.inf)
+    np.testing.assert_allclose(clear.sel(estimator="ballot_rr"), clear.isel(estimator=1), atol=1e-3)
+    text = ranking_report.report(VOTES, results)
+    assert text.startswith("3 items, 100 ballots")
+    assert "Private: one whole ballot." in text
+    assert "note: for a pair" not in text
+    private_ranking.survival_figure(results)
+
+
+def test_a_winner_that_half_wins_would_not_have_is_told():
+    """Six rank x over y and say no more; z beats y often, and is compared with x never."""
+    votes = Ballots(("x", "y", "z"), (((0,), (1,)), ((2,), (1,)), ((1,), (2,))), (6, 90, 10))
+    results = private_ranking.private_ranking(votes, epsilon=[np.inf], num_seeds=1, key=jax.random.key(0))
+    winner = results["item"].values[int(results["rank"].isel(estimator=0, epsilon=0, seed=0).argmin("item"))]
+    assert winner == "x"
+    assert np.all(results.survival.isel(estimator=[1, 2]) == 0)
+    assert "So counted, first is z and not x, even without noise." in ranking_report.report(votes, results)
 
 
 def test_columns_align():
@@ -95,13 +162,13 @@ def test_kendall_tau_against_scipy():
 def test_notes_on_the_bound_and_on_items_never_compared(tmp_path):
     table, results = ranked(tmp_path, ["a,b,5", "a,c,3", "b,c,2", "c,b,1", "z,a,0"])
     assert float(results.radius) == pytest.approx(6.0)
-    text = private_ranking.report(table, results)
+    text = ranking_report.report(table, results)
     assert "never compared, so that their ability and rank mean nothing: z." in text
     assert "lie on the bound (norm 6, radius 6)" in text
     table, results = ranked(tmp_path, ["a,b,5", "b,a,3"], radius=0.1)
-    assert "lie on the bound (norm 0.1, radius 0.1)" in private_ranking.report(table, results)
+    assert "lie on the bound (norm 0.1, radius 0.1)" in ranking_report.report(table, results)
     table, results = ranked(tmp_path, ["a,b,5", "b,a,3"], radius=np.inf)
-    assert "note" not in private_ranking.report(table, results)
+    assert "note" not in ranking_report.report(table, results)
 
 
 @pytest.mark.slow
@@ -115,7 +182,7 @@ def test_default_bound_does_not_distort_a_large_table(tmp_path):
     table, results = ranked(tmp_path, rows, num_seeds=1)
     found = results.ability.sel(estimator="mle").isel(epsilon=0, seed=0)
     assert float(np.linalg.norm(found)) > 9
-    assert not [note for note in private_ranking.notes(table, results) if "bound" in note]
+    assert not [note for note in ranking_report.notes(table, results) if "bound" in note]
 
 
 def test_failed_fits_count_as_unconverged_and_sgd_does_not():

@@ -1,5 +1,10 @@
 """A zoo of known mistakes: every one must be flagged, and its correct twin must not."""
 
+from tests.privacy.mutants.ballots import (
+    every_pair_at_the_whole_budget,
+    noise_for_one_pair,
+    only_pairs_that_were_ranked,
+)
 from tests.privacy.mutants.learners import reused_key, unclipped_report, unnoised_choice
 from tests.privacy.mutants.noise import (
     classical_gaussian,
@@ -21,6 +26,9 @@ ZOO = {
     "sparse vector, variant 5": variant_5,
     "sparse vector, variant 6": variant_6,
     "objective perturbation at half its noise": half_the_objective_perturbation,
+    "a ballot at the noise of one pair": noise_for_one_pair,
+    "a ballot's pairs at the whole budget each": every_pair_at_the_whole_budget,
+    "a ballot that answers only about pairs it ranks": only_pairs_that_were_ranked,
     "a learner that commits to the exact best arm": unnoised_choice,
     "a learner that uses its round's key twice": reused_key,
     "a local report that forgets to clip": unclipped_report,

@@ -1,0 +1,310 @@
+"""Bradley-Terry abilities from whole ballots, where one ballot, with all that it says, is what privacy protects.
+
+Ballots come as `Ballots.design` gives them: features e_i - e_j of all pairs of items i < j, [num_pairs, num_items]
+float, and labels [num_ballots, num_pairs] integers in {0, 1, 2}: 2 where a ballot has i above j, 0 where j above i, 1
+where it says nothing (tied, or not ranked). y = label / 2 in {0, 1/2, 1}.
+
+A ballot also tells *which* items its voter ranked. So the private estimators let every voter answer about pairs that do
+not depend on the ballot, and no opinion is an answer like others, y = 1/2. They estimate the minimum over theta of the
+sum over ballots and all pairs of log(1 + exp(x.theta)) - y x.theta: the BTL likelihood in which no opinion is half a
+win for either side. This ranks items by their Borda scores, sums of y over opponents and ballots. `ballot_mle` is BTL
+on stated preferences alone; without ties and gaps the two are the same.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, Params, full_batch_estimator, make_params
+from jaxdp.estimation.objectives import Objective, statistic_objective
+from jaxdp.learner import Estimator, Guarantee, Scalar
+from jaxdp.mechanisms import analytic_gaussian, gaussian, randomized_response, round_up
+from jaxdp.preferences import pair_features
+from jaxdp.validation import check_count
+
+UNIT = "one ballot"
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class CentralParams:
+    """What a sweep may vary.
+
+    Attributes:
+        noise_multiplier: [] float >= 0, noise standard deviation per unit of sensitivity; 0 at epsilon = inf.
+        radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
+        tolerance: [] float > 0, as in `maximum_likelihood.Params`.
+    """
+
+    noise_multiplier: Scalar
+    radius: Scalar
+    tolerance: Scalar
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class LocalParams:
+    """What a sweep may vary.
+
+    Attributes:
+        epsilon: [] float > 0, a voter's budget; infinity reports the ballots themselves.
+        num_answers: [] int32 >= 1, pairs that a voter is asked about, at epsilon / num_answers each; more than there
+            are is all.
+        radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
+        tolerance: [] float > 0, as in `maximum_likelihood.Params`.
+    """
+
+    epsilon: Scalar
+    num_answers: Scalar
+    radius: Scalar
+    tolerance: Scalar
+
+
+def ballot_sensitivity(num_items: int) -> float:
+    """The L2 sensitivity of S = sum over ballots and pairs of y x when one whole ballot is replaced: sqrt(m(m^2-1)/3).
+
+    Two ballots' statistics differ by D = sum over i < j of d_ij (e_i - e_j), |d_ij| <= 1. Coordinate i of D is what
+    item i wins minus what it loses in a tournament with margins d_ij. |D|^2 is convex in d, so it is largest where
+    every d_ij is -1 or 1: a tournament without ties, where D_i = 2 w_i - (m - 1) with w_i wins. Any k items have at
+    least k (k - 1) / 2 wins, those among themselves, so the w are majorised by (0, 1, ..., m - 1), and the sum of
+    squares is largest there (Landau 1953): |D|^2 <= sum over k of (2k - (m - 1))^2 = m (m^2 - 1) / 3. Two opposite
+    rankings without ties reach it. Ties and unranked items are y = 1/2 and are covered.
+
+    Args:
+        num_items: m >= 1.
+
+    Returns:
+        The sensitivity, float64.
+
+    Raises:
+        ValueError: if num_items < 1.
+
+    >>> ballot_sensitivity(2) == math.sqrt(2), ballot_sensitivity(5) == math.sqrt(40)
+    (True, True)
+    """
+    num_items = check_count("num_items", num_items)
+    return math.sqrt(num_items * (num_items**2 - 1) / 3)
+
+
+def _check_design(features: jax.Array, labels: jax.Array) -> tuple[int, int]:
+    """Returns the numbers of ballots and items; ValueError where the shapes are not those of a design."""
+    num_items = features.shape[1]
+    num_pairs = num_items * (num_items - 1) // 2
+    if num_items < 2 or features.shape[0] != num_pairs or labels.shape[1:] != (num_pairs,) or not labels.shape[0]:
+        raise ValueError(
+            "features and labels must be [num_pairs, num_items] and [num_ballots, num_pairs] with all pairs of at "
+            f"least two items, got {features.shape} and {labels.shape}"
+        )
+    return labels.shape[0], num_items
+
+
+def _guarantee(trust_model: str, argument: str, *, epsilon: float, delta: float = 0.0, **_: Any) -> Guarantee:
+    return Guarantee(
+        epsilon=epsilon,
+        delta=delta,
+        trust_model=trust_model,
+        privacy_unit=UNIT,
+        argument="none: epsilon is infinite, and ballots are used as they are" if np.isinf(epsilon) else argument,
+    )
+
+
+def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
+    """BTL maximum likelihood from ballots in the clear: the non-private baseline.
+
+    Every stated preference counts as one comparison; ties and unranked items say nothing. The same as `mle` on
+    `Ballots.comparisons`.
+
+    Privacy: none.
+    Source: Zhu, Jiao & Jordan (2023), pairwise losses of rankings; Bradley & Terry (1952).
+    Deviations: none.
+
+    Args:
+        max_steps: gradient evaluations at most, >= 1.
+
+    Returns:
+        An estimator of theta [num_items], with sum 0, from features and labels as `Ballots.design` gives them; NaN
+        where no ballot states a preference. Its `params` take radius (default inf) and tolerance (default 1e-5).
+
+    Raises:
+        ValueError: if max_steps < 1; from `params`, if radius or tolerance is not > 0; when traced, if features
+            and labels are not of all pairs of items.
+    """
+
+    def params(*, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
+        return make_params(epsilon=np.inf, radius=radius, tolerance=tolerance)
+
+    def guarantee(**_: Any) -> Guarantee:
+        return _guarantee("central", "", epsilon=np.inf)
+
+    def privatize(key, params: Params, features, labels):
+        del key, params
+        _check_design(features, labels)
+        return labels
+
+    def objective(params: Params, features, report, scale) -> Objective:
+        del params, scale
+        wins = jnp.sum(report == 2, axis=0, dtype=jnp.int32).astype(features.dtype)
+        losses = jnp.sum(report == 0, axis=0, dtype=jnp.int32).astype(features.dtype)
+        stated = jnp.mean(wins + losses)
+        return _weighted(features, wins / stated, (wins + losses) / stated)
+
+    return full_batch_estimator(
+        params, guarantee, privatize, objective, zero_sum=True, optimizer=None, max_steps=max_steps
+    )
+
+
+def ballot_objective_perturbation(*, max_steps: int = MAX_STEPS) -> Estimator:
+    """Central ballot-private BTL: the logistic loss of all pairs with a noisy sufficient statistic of the ballots.
+
+    Minimises the mean over pairs of log(1 + exp(x.theta)) - S~.theta / (num_ballots num_pairs) over |theta| <= radius,
+    where S~ = S + N(0, sigma^2 I), S the sum over ballots and all pairs of y x.
+
+    Privacy: (epsilon, delta)-DP in the central model; unit: one whole ballot, with which items it ranks; adjacency:
+        replace one. Ballots enter through S alone; the number of ballots and the items are public, and features are
+        those of all pairs of items, whoever ranked what. The L2 sensitivity is sqrt(m (m^2 - 1) / 3) for m items
+        (`ballot_sensitivity` has the proof), the noise that of the analytic Gaussian mechanism, and the estimate is
+        post-processing. Labels outside [0, 2] are not covered.
+    Source: DP-Reward, Theorem 5.2 and Algorithm 2, for one label.
+    Deviations: a whole ballot is protected, where the paper protects one comparison; noise on the statistic, as in
+        `objective_perturbation`; no opinion is half a win for either side.
+
+    Args:
+        max_steps: gradient evaluations at most, >= 1.
+
+    Returns:
+        An estimator as `ballot_mle`. Its `params` take epsilon and delta as well.
+
+    Raises:
+        ValueError: as `ballot_mle`, and from `params` if epsilon <= 0 or delta is outside (0, 1).
+    """
+
+    def params(*, epsilon: float, delta: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> CentralParams:
+        multiplier = analytic_gaussian(epsilon, delta)
+        point = make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
+        return CentralParams(
+            noise_multiplier=round_up(multiplier, jax.dtypes.canonicalize_dtype(float)),
+            radius=point.radius,
+            tolerance=point.tolerance,
+        )
+
+    def guarantee(**values: Any) -> Guarantee:
+        argument = (
+            "ballots enter through the sum of y x over all pairs of items alone, whose L2 sensitivity is "
+            "sqrt(m (m^2 - 1) / 3); it is released once with Gaussian noise, and the estimate is post-processing"
+        )
+        return _guarantee("central", argument, **values)
+
+    def privatize(key, params: CentralParams, features, labels):
+        num_ballots, num_items = _check_design(features, labels)
+        # From the items alone and not from `features`: whatever was handed over, the sensitivity holds.
+        design = pair_features(num_items).astype(np.int32)
+        doubled = jnp.sum(labels, axis=0, dtype=jnp.int32) @ design  # exact
+        sensitivity = round_up(ballot_sensitivity(num_items), features.dtype)
+        noise_stddev = jnp.asarray(params.noise_multiplier, features.dtype) * sensitivity
+        statistic = gaussian(key, doubled.astype(features.dtype) / 2, noise_stddev, l2_sensitivity=sensitivity)
+        return statistic / num_ballots
+
+    def objective(params: CentralParams, features, report, scale) -> Objective:
+        del params
+        return statistic_objective(features, report / scale, jnp.zeros((), features.dtype))
+
+    return full_batch_estimator(
+        params, guarantee, privatize, objective, zero_sum=True, optimizer=None, max_steps=max_steps
+    )
+
+
+# k answers at epsilon / k each estimate a ballot's statistic with a noise variance in proportion to u coth(u / 2)^2,
+# u = epsilon / k, which is least where sinh(u) = 2 u.
+BUDGET_PER_ANSWER = 2.1773
+
+
+def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
+    """Local ballot-private BTL: every voter answers about few pairs of items, drawn at random, by randomized response.
+
+    A voter is asked about k of all pairs: those that follow each other in the cyclic order of pairs from a place drawn
+    uniformly, whatever the ballot. Each answer is the item that the ballot has above, or a fair coin where it
+    says nothing, and is reported by randomized response at epsilon / k. The de-biased loss of the answers is
+    minimised, in which a coin counts as y = 1/2. k = max(1, round(epsilon / 2.18)) has the least noise: one
+    pair up to epsilon = 3.2.
+
+    Privacy: epsilon-DP in the local model; unit: one whole ballot, with which items it ranks; adjacency: replace one.
+        k depends on epsilon and the number of items alone, and the pairs are drawn without looking at the ballot. Given
+        the pairs, answers are independent, and the report 1 to one has probability p, 1 - p or 1/2 with
+        p = sigmoid(epsilon / k): two ballots' probabilities differ by a factor of at most e^(epsilon / k) for each
+        answer, e^epsilon for all k. (A draw among the pairs that a voter ranked would tell which those are.)
+    Source: DP-Reward, eq. (4)-(6), for one label; Warner (1965).
+    Deviations: a whole ballot is protected, where the paper protects one comparison. At epsilon = inf voters report
+        their ballots, with no opinion as such and not as a coin.
+
+    Args:
+        max_steps: gradient evaluations at most, >= 1.
+
+    Returns:
+        An estimator as `ballot_mle`. Its `params` take epsilon as well. The report is [num_ballots, num_pairs] int8:
+        -1 where a voter was not asked, 0 or 2 an answer, and 1, at epsilon = inf only, no opinion.
+
+    Raises:
+        ValueError: as `ballot_mle`, and from `params` if epsilon is not > 0.
+    """
+
+    def params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> LocalParams:
+        point = make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
+        answers = round(min(epsilon / BUDGET_PER_ANSWER, float(np.iinfo(np.int32).max)))
+        return LocalParams(
+            epsilon=point.epsilon,
+            num_answers=np.int32(max(1, answers)),
+            radius=point.radius,
+            tolerance=point.tolerance,
+        )
+
+    def guarantee(**values: Any) -> Guarantee:
+        argument = (
+            "each voter is asked about k pairs of items drawn without looking at the ballot, and answers, or tosses a "
+            "fair coin where the ballot says nothing, through randomized response at epsilon / k; the rest is "
+            "post-processing"
+        )
+        return _guarantee("local", argument, **values)
+
+    def budgets(params: LocalParams, num_pairs: int) -> tuple[jax.Array, jax.Array]:
+        """The number of answers, and the epsilon of each."""
+        asked = jnp.clip(jnp.asarray(params.num_answers), 1, num_pairs)
+        epsilon = jnp.asarray(params.epsilon)
+        return asked, epsilon / asked.astype(epsilon.dtype)
+
+    def privatize(key, params: LocalParams, features, labels):
+        num_ballots, _ = _check_design(features, labels)
+        num_pairs = labels.shape[1]
+        key_pair, key_coin, key_response = jax.random.split(key, 3)
+        asked, epsilon = budgets(params, num_pairs)
+        start = jax.random.randint(key_pair, (num_ballots, 1), 0, num_pairs, jnp.int32)
+        drawn = (jnp.arange(num_pairs, dtype=jnp.int32)[None, :] - start) % num_pairs < asked
+        coins = jax.random.bernoulli(key_coin, shape=labels.shape)
+        answers = jnp.where(labels == 1, coins, labels > 1).astype(jnp.int32)
+        reports = jnp.where(drawn, 2 * randomized_response(key_response, answers, epsilon), -1)
+        return jnp.where(jnp.isinf(epsilon), labels.astype(jnp.int8), reports.astype(jnp.int8))
+
+    def objective(params: LocalParams, features, report, scale) -> Objective:
+        del scale
+        num_ballots, num_pairs = report.shape
+        asked, epsilon = budgets(params, num_pairs)
+        answers = jnp.sum(report >= 0, axis=0, dtype=jnp.int32)
+        doubled = jnp.sum(jnp.maximum(report, 0), axis=0, dtype=jnp.int32)
+        excess = (doubled - answers).astype(features.dtype) / 2  # wins above one half, as reported
+        answers = answers.astype(features.dtype)
+        wins = answers / 2 + excess / jnp.tanh(epsilon.astype(features.dtype) / 2)  # as `debias_labels`
+        per_pair = num_ballots * asked.astype(features.dtype) / num_pairs
+        return _weighted(features, wins / per_pair, answers / per_pair)
+
+    return full_batch_estimator(
+        params, guarantee, privatize, objective, zero_sum=True, optimizer=None, max_steps=max_steps
+    )
+
+
+def _weighted(features: jax.Array, wins: jax.Array, weights: jax.Array) -> Objective:
+    """Mean over pairs of weights log(1 + exp(x.theta)) - wins x.theta; both are [num_pairs], weights of mean 1."""
+    statistic = jnp.matmul(wins, features, precision="highest")
+    return statistic_objective(features, statistic, jnp.zeros((), features.dtype), weights)

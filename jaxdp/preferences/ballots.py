@@ -1,0 +1,210 @@
+"""Ballots: how voters ranked the alternatives, with ties and gaps, and what that says about every pair of them."""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxdp.preferences.files import shown
+from jaxdp.preferences.tables import ComparisonTable, tabulate
+from jaxdp.validation import check_choice
+
+Order = tuple[tuple[int, ...], ...]
+
+UNRANKED = ("unknown", "last")
+DATA_TYPES = ("soc", "soi", "toc", "toi")
+MAX_BALLOTS = 2**53
+_MAX_DESIGN_BYTES = 2**29  # so that sums of answers stay within int32
+
+
+@dataclass(frozen=True)
+class Ballots:
+    """How often each order of the alternatives was cast.
+
+    An order is a sequence of groups, the best first; the alternatives in a group are tied, and one that is in no group
+    was not ranked. Checked, and groups sorted, when made.
+
+    Attributes:
+        items: the alternatives' names, all different; text without control characters, or spaces at its ends.
+        orders: each a tuple of groups, a group a tuple of indices into items, increasing. None occurs twice, none is
+            empty.
+        counts: the number of ballots with each order, >= 1; at most 2**53 in all.
+
+    Raises:
+        ValueError: if that is not so.
+
+    >>> ballots = Ballots(("ann", "bob", "cy"), (((0,), (2, 1)), ((2,),)), (3, 2))
+    >>> ballots.orders, ballots.num_ballots, ballots.data_type
+    ((((0,), (1, 2)), ((2,),)), 5, 'toi')
+    """
+
+    items: tuple[str, ...]
+    orders: tuple[Order, ...]
+    counts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "items", tuple(self.items))
+        object.__setattr__(self, "counts", tuple(self.counts))
+        object.__setattr__(self, "orders", tuple(tuple(tuple(sorted(g)) for g in order) for order in self.orders))
+        for index, name in enumerate(self.items):
+            if reason := name_fault(name):
+                raise ValueError(f"items[{index}] {reason}")
+        if len(set(self.items)) < len(self.items):
+            raise ValueError("items must all be different")
+        if len(self.orders) != len(self.counts) or not self.orders:
+            raise ValueError(
+                f"orders and counts must be equally many, at least one, got {len(self.orders)} and {len(self.counts)}"
+            )
+        for index, order in enumerate(self.orders):
+            if reason := order_fault(order, len(self.items)):
+                raise ValueError(f"orders[{index}] {reason}")
+        if len(set(self.orders)) < len(self.orders):
+            raise ValueError("orders must all be different")
+        for index, count in enumerate(self.counts):
+            if not isinstance(count, int) or isinstance(count, bool) or not count >= 1:
+                raise ValueError(f"counts[{index}] must be a whole number >= 1, got {shown(count)}")
+        if self.num_ballots > MAX_BALLOTS:
+            raise ValueError("counts must sum to at most 2**53")
+
+    @property
+    def num_ballots(self) -> int:
+        """The number of ballots."""
+        return sum(self.counts)
+
+    @property
+    def data_type(self) -> str:
+        """PrefLib's most restrictive type that these ballots fit: soc, soi, toc or toi."""
+        strict = all(len(group) == 1 for order in self.orders for group in order)
+        complete = all(sum(map(len, order)) == len(self.items) for order in self.orders)
+        return ("s" if strict else "t") + "o" + ("c" if complete else "i")
+
+    def answers(self, *, unranked: str = "unknown") -> np.ndarray:
+        """What each order says about each pair of alternatives.
+
+        An alternative is above another if its group comes first. Tied alternatives, and two that were not ranked,
+        say nothing about each other.
+
+        Args:
+            unranked: what a ballot says of a ranked alternative and one that is not: "unknown", nothing, as PrefLib
+                defines incomplete orders and as models of partial rankings read them; or "last", that the ranked one is
+                above, as elections count them.
+
+        Returns:
+            [num_orders, num_pairs] int8 in {0, 1, 2} for the pairs i < j in the order of `pair_indices`: 2 where i is
+            above j, 0 where j is above i, 1 where the ballot says nothing: twice the label.
+
+        Raises:
+            ValueError: if unranked is unknown, there are fewer than two alternatives, or the result would take more
+                than 512 MiB.
+        """
+        check_choice("unranked", unranked, UNRANKED)
+        num_items, num_orders = len(self.items), len(self.orders)
+        if num_items < 2:
+            raise ValueError(f"items must be at least two to be compared, got {num_items}")
+        _check_size(num_orders, num_items)
+        positions = np.full((num_orders, num_items), -1, np.int64)
+        for row, order in enumerate(self.orders):
+            for position, group in enumerate(order):
+                positions[row, list(group)] = position
+        known = positions >= 0
+        if unranked == "last":
+            positions[~known] = num_items
+            known[:] = True
+        answers = np.empty((num_orders, num_items * (num_items - 1) // 2), np.int8)
+        start = 0
+        for first in range(num_items - 1):  # one alternative against all later ones: small temporaries
+            stop = start + num_items - 1 - first
+            above = np.sign(positions[:, first + 1 :] - positions[:, first, None]).astype(np.int8)
+            answers[:, start:stop] = 1 + above * (known[:, first + 1 :] & known[:, first, None])
+            start = stop
+        return answers
+
+    def comparisons(self, *, unranked: str = "unknown") -> ComparisonTable:
+        """All pairs of alternatives about which a ballot says something, as a table of comparisons.
+
+        One ballot makes up to num_items (num_items - 1) / 2 comparisons. A guarantee for one comparison is none for one
+        ballot, and which pairs were compared, and so who was ranked, is public in it.
+
+        Args:
+            unranked: as for `answers`.
+
+        Returns:
+            The table, of all alternatives.
+
+        Raises:
+            ValueError: as `answers`, and if no ballot says anything about any pair.
+        """
+        answers = self.answers(unranked=unranked)
+        counts = np.asarray(self.counts, np.int64)
+        above, below = counts @ (answers == 2), counts @ (answers == 0)
+        if not above.any() and not below.any():
+            raise ValueError("ballots must put an alternative above another, got none that does")
+        wins = {}
+        for (first, second), won, lost in zip(pair_indices(len(self.items)).tolist(), above, below, strict=True):
+            wins[self.items[first], self.items[second]] = int(won)
+            wins[self.items[second], self.items[first]] = int(lost)
+        return tabulate(wins)
+
+    def design(self, *, unranked: str = "unknown") -> tuple[np.ndarray, np.ndarray]:
+        """Expands to one row per ballot, in which every ballot answers about every pair of alternatives.
+
+        Args:
+            unranked: as for `answers`.
+
+        Returns:
+            features: [num_pairs, num_items] float32, e_i - e_j for all pairs i < j; a function of the number of
+                alternatives alone.
+            labels: [num_ballots, num_pairs] int8 in {0, 1, 2}: `answers` of every ballot.
+
+        Raises:
+            ValueError: as `answers`.
+        """
+        answers = self.answers(unranked=unranked)
+        _check_size(self.num_ballots, len(self.items))
+        return pair_features(len(self.items)), np.repeat(answers, self.counts, axis=0)
+
+
+def pair_indices(num_items: int) -> np.ndarray:
+    """All pairs of items, [num_items (num_items - 1) / 2, 2] int64 with first < second, sorted."""
+    return np.stack(np.triu_indices(num_items, 1), axis=1)
+
+
+def pair_features(num_items: int) -> np.ndarray:
+    """The features e_i - e_j of all pairs of items, [num_pairs, num_items] float32, in the order of `pair_indices`."""
+    pairs = pair_indices(num_items)
+    rows = np.arange(len(pairs))
+    features = np.zeros((len(pairs), num_items), np.float32)
+    features[rows, pairs[:, 0]] = 1
+    features[rows, pairs[:, 1]] = -1
+    return features
+
+
+def name_fault(name: object) -> str | None:
+    """What is wrong with the name of an alternative, or None."""
+    if not isinstance(name, str) or not name:
+        return f"must be a name, got {shown(name)}"
+    if name != name.strip() or any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
+        return f"must have no control characters, and no spaces at its ends, got {shown(name)}"
+    return None
+
+
+def order_fault(order: Sequence[Sequence[int]], num_items: int) -> str | None:
+    """What is wrong with an order of groups of indices, or None."""
+    if not order or not all(order):
+        return "must rank at least one alternative, in groups that are not empty"
+    ranked = [item for group in order for item in group]
+    if not all(isinstance(item, int) and 0 <= item < num_items for item in ranked):
+        return f"must rank alternatives in [0, {num_items}), got {shown(order)}"
+    if len(set(ranked)) < len(ranked):
+        return f"must rank an alternative once at most, got {shown(order)}"
+    return None
+
+
+def _check_size(num_rows: int, num_items: int) -> None:
+    num_bytes = num_rows * num_items * (num_items - 1) // 2
+    if num_bytes > _MAX_DESIGN_BYTES:
+        raise ValueError(
+            f"answers of {num_rows} ballots about all pairs of {num_items} items would take {num_bytes} bytes, "
+            f"more than {_MAX_DESIGN_BYTES}"
+        )

@@ -1,0 +1,109 @@
+"""Rows of text from Parquet files, through pyarrow, which is needed for nothing else."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from jaxdp.preferences.files import malformed, shown
+
+_BATCH = 2**16  # rows decoded at a time
+_MAX_ROWS = 10**8
+_MAX_BYTES = 2**31  # as the file declares them, before compression
+_NUMERIC = ("weight",)
+
+
+def parquet_rows(
+    data: bytes, name: str, check_columns: Callable[[list[str]], None]
+) -> Iterator[tuple[str, list[str], list[str], int]]:
+    """The distinct rows of a Parquet file of names and weights, as text.
+
+    A few bytes of Parquet can stand for very many rows, so they are taken in batches, and equal rows of a batch at
+    once.
+
+    Args:
+        data: what the file holds.
+        name: of the file, for errors.
+        check_columns: raises ValueError, with the reason alone, where the columns' names are wrong.
+
+    Yields:
+        (place, column names, fields, how often that row occurs in its batch); the place is that of its first time.
+
+    Raises:
+        ValueError: if pyarrow is not installed, or the file is not Parquet, is damaged or too large, or has a column of
+            another type or a row without a value.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ValueError(f"{name}: reading Parquet takes pyarrow: pip install 'jaxdp[parquet]'") from error
+
+    schema = _decoded(lambda: pq.read_schema(pa.BufferReader(data)), name)
+    columns = schema.names
+    try:
+        check_columns(columns)
+        for field in schema:
+            _check_type(field)
+    except ValueError as error:
+        raise malformed(name, "schema", str(error)) from None
+    file = _decoded(lambda: pq.ParquetFile(pa.BufferReader(data), read_dictionary=["winner", "loser"]), name)
+    if file.metadata.num_rows > _MAX_ROWS:
+        raise malformed(name, "schema", f"{file.metadata.num_rows} rows, more than 10**8")
+    groups = (file.metadata.row_group(index) for index in range(file.metadata.num_row_groups))
+    if _decoded(lambda: sum(group.total_byte_size for group in groups), name) > _MAX_BYTES:
+        raise malformed(name, "schema", "more than 2 GiB when decompressed")
+
+    batches = _decoded(lambda: file.iter_batches(batch_size=_BATCH, use_threads=False), name)
+    first = 1
+    while (batch := _decoded(lambda: next(batches, None), name)) is not None:
+        encoded = [_decoded(lambda column=column: _encode(column), name) for column in batch.columns]
+        for position, times in _distinct([codes for codes, _ in encoded]):
+            fields = [values[codes[position]] for codes, values in encoded]
+            yield f"row {first + position}", columns, fields, times
+        first += batch.num_rows
+        if first > _MAX_ROWS + 1:  # whatever the file declared
+            raise malformed(name, f"row {first}", "more than 10**8 rows")
+
+
+def _decoded(step: Callable[[], Any], name: str) -> Any:
+    """The result of a step of pyarrow's, which may fail on damaged bytes in more ways than it documents."""
+    try:
+        return step()
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise malformed(name, "data", f"not a readable Parquet file ({shown(reason)})") from error
+
+
+def _check_type(field: Any) -> None:
+    """Raises ValueError, with the reason alone, where a column's type is not what its name asks for."""
+    import pyarrow.types as kinds
+
+    kind = field.type.value_type if kinds.is_dictionary(field.type) else field.type
+    text = kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
+    numeric = field.name in _NUMERIC
+    if not (kinds.is_integer(kind) or (kinds.is_floating(kind) if numeric else text)):
+        wanted = "numbers" if numeric else "text or whole numbers"
+        raise ValueError(f"column {field.name} must hold {wanted}, got {field.type}")
+
+
+def _encode(column: Any) -> tuple[np.ndarray, list[str]]:
+    """A column as codes [rows] int64 into a list of texts; code -1 is its last, the empty text, for no value."""
+    import pyarrow.types as kinds
+
+    if not kinds.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    column.validate(full=True)  # codes within the dictionary, names in UTF-8
+    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    values = [*column.dictionary.to_pylist(), None]
+    return codes, ["" if value is None else value if isinstance(value, str) else repr(value) for value in values]
+
+
+def _distinct(columns: list[np.ndarray]) -> list[tuple[int, int]]:
+    """The distinct rows of columns of codes, as (first position, how often), in the order of position."""
+    combined = np.zeros_like(columns[0])
+    for codes in columns:
+        seen, ranks = np.unique(codes, return_inverse=True)
+        combined = combined * len(seen) + ranks  # three columns of 2^16 rows stay below 2^48
+    _, first, times = np.unique(combined, return_index=True, return_counts=True)
+    return sorted(zip(first.tolist(), times.tolist(), strict=True))

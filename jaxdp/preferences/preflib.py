@@ -1,0 +1,241 @@
+"""Ballots in PrefLib's formats for ordinal preferences: soc, soi, toc and toi.
+
+A file is UTF-8 text. Metadata come first, one a line as `# KEY: value`; then one line for each distinct order, as
+`count: order`. An order names alternatives by their number, from 1, the best first, separated by commas; tied ones
+share braces: `13: 1,{3,4},2`. The type says what orders may be:
+
+    soc  strict, complete: every alternative, no ties
+    soi  strict, possibly incomplete
+    toc  ties, complete
+    toi  ties, possibly incomplete
+
+Source: PrefLib, Format Specification (https://preflib.github.io/PrefLib-Jekyll/format); Mattei & Walsh (2013).
+"""
+
+import os
+import re
+from pathlib import Path
+
+from jaxdp.preferences.ballots import DATA_TYPES, MAX_BALLOTS, Ballots, Order, name_fault, order_fault
+from jaxdp.preferences.files import malformed, shown, utf8_text
+
+_NAME = "ALTERNATIVE NAME"
+_TOTALS = ("NUMBER ALTERNATIVES", "NUMBER VOTERS", "NUMBER UNIQUE ORDERS")
+_WHOLE = re.compile("[0-9]{1,40}")  # int() takes other scripts' digits too, and refuses very long ones
+_GROUP = re.compile(r"[ \t]*(?:\{([^{}]*)\}|([0-9]+))[ \t]*(,|$)")
+
+
+def read_ballots(path: str | os.PathLike[str]) -> Ballots:
+    """Reads ballots from a PrefLib file of type soc, soi, toc or toi.
+
+    The metadata NUMBER ALTERNATIVES, NUMBER VOTERS, NUMBER UNIQUE ORDERS and ALTERNATIVE NAME 1, 2, ... are needed, and
+    must agree with the orders. The type is that of the ending of the file's name, or of the metadata DATA TYPE: one
+    is needed, and two must agree. Other metadata may be absent, and are not kept. Blank lines are skipped. A type that
+    is less restrictive than the orders (a toi file without ties) is taken, though PrefLib asks for the most
+    restrictive.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The ballots; alternative 1 of the file is item 0.
+
+    Raises:
+        ValueError: if the file is malformed, with the file, the line and the reason.
+        OSError: if it cannot be read, such as FileNotFoundError.
+    """
+    return parse_ballots(Path(path).read_bytes(), os.fspath(path))
+
+
+def write_ballots(ballots: Ballots, path: str | os.PathLike[str]) -> None:
+    """Writes ballots as a new PrefLib file, of the type that the ending of its name says.
+
+    `read_ballots` gives the same ballots back.
+
+    Args:
+        ballots: what to write. PrefLib asks for the most restrictive type, which is `ballots.data_type`; any that
+            the orders fit is written.
+        path: the file; its name ends in .soc, .soi, .toc or .toi.
+
+    Raises:
+        ValueError: if the name ends otherwise, or the orders do not fit that type.
+        FileExistsError: if the file exists: nothing is overwritten.
+        OSError: if it cannot be written.
+    """
+    name = os.fspath(path)
+    kind = _ending(name)
+    if kind is None:
+        raise ValueError(f"path must end in one of .{', .'.join(DATA_TYPES)}, got {name}")
+    text = format_ballots(ballots, kind, Path(path).name)
+    with Path(path).open("x", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+
+
+def format_ballots(ballots: Ballots, kind: str, name: str) -> str:
+    """The text of a PrefLib file of that type and name; ValueError if the orders do not fit the type."""
+    for index, order in enumerate(ballots.orders):
+        if reason := _type_fault(order, kind, len(ballots.items)):
+            raise ValueError(f"ballots must fit the type {kind}, got {ballots.data_type}: orders[{index}] {reason}")
+    totals = (len(ballots.items), ballots.num_ballots, len(ballots.orders))
+    descriptive = ("TITLE", "DESCRIPTION", "MODIFICATION TYPE", "RELATES TO", "RELATED FILES")
+    dates = ("PUBLICATION DATE", "MODIFICATION DATE")
+    lines = [f"# FILE NAME: {name}", *(f"# {key}: " for key in descriptive[:2]), f"# DATA TYPE: {kind}"]
+    lines += [f"# {key}: " for key in (*descriptive[2:], *dates)]
+    lines += [f"# {key}: {total}" for key, total in zip(_TOTALS, totals, strict=True)]
+    lines += [f"# {_NAME} {number}: {item}" for number, item in enumerate(ballots.items, 1)]
+    lines += [f"{count}: {_order_text(order)}" for order, count in zip(ballots.orders, ballots.counts, strict=True)]
+    return "\n".join([*lines, ""])
+
+
+def parse_ballots(data: bytes, name: str) -> Ballots:
+    """The ballots in the bytes of a PrefLib file.
+
+    Args:
+        data: what the file holds.
+        name: of the file, for its type and for errors.
+
+    Returns:
+        As `read_ballots`.
+
+    Raises:
+        ValueError: if the data is malformed, whatever the bytes.
+    """
+    lines = [(number, line.strip()) for number, line in enumerate(utf8_text(data, name).split("\n"), 1)]
+    lines = [(number, line) for number, line in lines if line]
+    if not lines:
+        raise malformed(name, "line 1", "the file is empty")
+    header: dict[str, tuple[int, str]] = {}
+    start = next((position for position, (_, line) in enumerate(lines) if not line.startswith("#")), len(lines))
+    for number, line in lines[:start]:
+        key, colon, value = (part.strip() for part in line[1:].partition(":"))
+        if not colon:
+            raise malformed(name, f"line {number}", f"metadata must read '# KEY: value', got {shown(line)}")
+        if key in header:
+            raise malformed(name, f"line {number}", f"{shown(key)} was given in line {header[key][0]} already")
+        header[key] = number, value
+
+    last = f"line {lines[max(start, 1) - 1][0]}"
+    kind = _kind(header, name, last)
+    totals = {key: _total(header, key, name, last) for key in _TOTALS}
+    items = _items(header, totals["NUMBER ALTERNATIVES"], name)
+    found: dict[Order, tuple[int, int]] = {}
+    for number, line in lines[start:]:
+        try:
+            count, order = _ballot(line, kind, len(items))
+            if order in found:
+                raise ValueError(f"the same order as in line {found[order][0]}")
+        except ValueError as error:
+            raise malformed(name, f"line {number}", str(error)) from None
+        found[order] = number, count
+    counts = tuple(count for _, count in found.values())
+    for key, counted in (("NUMBER VOTERS", sum(counts)), ("NUMBER UNIQUE ORDERS", len(counts))):
+        if totals[key] != counted:
+            raise malformed(name, f"line {header[key][0]}", f"{key} is {totals[key]}, but the orders make {counted}")
+    if not counts or sum(counts) > MAX_BALLOTS:
+        raise malformed(name, f"line {lines[-1][0]}", "no orders" if not counts else "more than 2**53 ballots")
+    return Ballots(items, tuple(found), counts)
+
+
+def _ending(name: str) -> str | None:
+    ending = Path(name).suffix.lower().removeprefix(".")
+    return ending if ending in DATA_TYPES else None
+
+
+def _kind(header: dict[str, tuple[int, str]], name: str, last: str) -> str:
+    """The file's type, by its name and its metadata."""
+    ending = _ending(name)
+    line, declared = header.get("DATA TYPE", (0, None))
+    if declared is None:
+        if ending is None:
+            raise malformed(name, last, f"no DATA TYPE, and the name ends in none of .{', .'.join(DATA_TYPES)}")
+        return ending
+    if declared not in DATA_TYPES:
+        raise malformed(
+            name, f"line {line}", f"DATA TYPE must be one of {', '.join(DATA_TYPES)}, got {shown(declared)}"
+        )
+    if ending not in (None, declared):
+        raise malformed(name, f"line {line}", f"DATA TYPE is {declared}, but the name ends in .{ending}")
+    return declared
+
+
+def _total(header: dict[str, tuple[int, str]], key: str, name: str, last: str) -> int:
+    if key not in header:
+        raise malformed(name, last, f"no metadata {key}")
+    line, text = header[key]
+    try:
+        return _whole(key, text)
+    except ValueError as error:
+        raise malformed(name, f"line {line}", str(error)) from None
+
+
+def _items(header: dict[str, tuple[int, str]], count: int, name: str) -> tuple[str, ...]:
+    """The names of the alternatives, by number. Nothing is made that is larger than the header itself."""
+    names: dict[int, str] = {}
+    lines: dict[str, int] = {}
+    for key, (line, item) in header.items():
+        if not key.startswith(_NAME):
+            continue
+        try:
+            number = _whole("the number of an ALTERNATIVE NAME", key.removeprefix(_NAME).strip())
+            if not 1 <= number <= count:
+                raise ValueError(f"{_NAME} {number}, where NUMBER ALTERNATIVES is {count}")
+            if number in names:
+                raise ValueError(f"a second {_NAME} {number}")
+            if reason := name_fault(item):
+                raise ValueError(f"{_NAME} {number} {reason}")
+            if item in lines:
+                raise ValueError(f"the name {shown(item)} was given in line {lines[item]} already")
+        except ValueError as error:
+            raise malformed(name, f"line {line}", str(error)) from None
+        names[number], lines[item] = item, line
+    if len(names) != count:
+        line, _ = header["NUMBER ALTERNATIVES"]
+        raise malformed(name, f"line {line}", f"NUMBER ALTERNATIVES is {count}, but {len(names)} are named")
+    return tuple(names[number] for number in range(1, count + 1))
+
+
+def _ballot(line: str, kind: str, num_items: int) -> tuple[int, Order]:
+    """Returns count and order of one line, or raises ValueError with the reason alone."""
+    if line.startswith("#"):
+        raise ValueError("metadata after the first order")
+    text, colon, ranking = (part.strip() for part in line.partition(":"))
+    if not colon:
+        raise ValueError(f"an order must read 'count: order', got {shown(line)}")
+    count = _whole("count", text)
+    if not count >= 1:
+        raise ValueError(f"count must be >= 1, got {count}")
+    groups, position, more = [], 0, True
+    while more:
+        match = _GROUP.match(ranking, position)
+        if match is None:
+            raise ValueError(f"an order must read like 1,{{3,4}},2, got {shown(ranking[position:])}")
+        tied, single, separator = match.groups()
+        texts = [single] if tied is None else tied.split(",")
+        groups.append(tuple(sorted(_whole("alternative", item.strip()) - 1 for item in texts)))
+        position, more = match.end(), separator == ","
+    order = tuple(groups)
+    if any(not 0 <= item < num_items for group in order for item in group):
+        raise ValueError(f"alternatives must be in [1, {num_items}], got {shown(ranking)}")
+    if reason := order_fault(order, num_items) or _type_fault(order, kind, num_items):
+        raise ValueError(f"the order {reason}")
+    return count, order
+
+
+def _type_fault(order: Order, kind: str, num_items: int) -> str | None:
+    """What of a valid order does not fit the type, or None."""
+    if kind[0] == "s" and any(len(group) > 1 for group in order):
+        return f"has a tie, which {kind} has not"
+    if kind[2] == "c" and sum(map(len, order)) < num_items:
+        return f"leaves alternatives out, which {kind} does not"
+    return None
+
+
+def _order_text(order: Order) -> str:
+    groups = [",".join(str(item + 1) for item in group) for group in order]
+    return ",".join(text if len(group) == 1 else f"{{{text}}}" for text, group in zip(groups, order, strict=True))
+
+
+def _whole(name: str, text: str) -> int:
+    if not _WHOLE.fullmatch(text):
+        raise ValueError(f"{name} must be a whole number, got {shown(text)}")
+    return int(text)

@@ -1,0 +1,144 @@
+"""The text of the ranking study: who is first, how often that survives privacy, and what to know about it."""
+
+import numpy as np
+import xarray as xr
+
+from jaxdp import plotting
+from jaxdp.preferences import Ballots, ComparisonTable, pair_features
+from jaxdp.studies.command import columns, convergence_notes
+
+ON_THE_BOUND = 0.999  # of the radius
+ALIKE = 1e-3  # abilities closer than this may be ranked either way by the solver's rounding
+SURVIVES = 0.95  # of the seeds
+
+
+def report(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str = "unknown") -> str:
+    """What the command prints: the size of the data, the rankings, when the winner survives, and what to know."""
+    size = f"{len(data.items)} items, " + (
+        f"{data.num_ballots} ballots" if isinstance(data, Ballots) else f"{data.num_comparisons} comparisons"
+    )
+    unit = "one whole ballot" if isinstance(data, Ballots) else "the outcome of one comparison"
+    parts = [size, ranking(results), f"Private: {unit}.\n" + table(results), survival(results)]
+    return "\n\n".join([*parts, *notes(data, results, unranked=unranked)])
+
+
+def ranking(results: xr.Dataset) -> str:
+    """Abilities without privacy, the best first."""
+    clear, order = _without_privacy(results)
+    width = max(len(str(name)) for name in results["item"].values)
+    lines = ["Without privacy:", f"{'rank':>4}  {'item':<{width}}  ability (log odds above the last)"]
+    names, abilities = clear["item"].values[order], clear.ability.values[order]
+    for position, (name, ability) in enumerate(zip(names, abilities, strict=True)):
+        lines.append(f"{position + 1:>4}  {name:<{width}}  {ability - abilities[-1]:.3f}")
+    return "\n".join(lines)
+
+
+def table(results: xr.Dataset) -> str:
+    """How often the non-private winner comes first, and how far the rankings agree, at every epsilon."""
+    _, order = _without_privacy(results)
+    seeds = plotting.seed_count(results.sizes["seed"])
+    lines = [
+        f"Over {seeds}, how often {results['item'].values[order[0]]} comes first (95% confidence interval,"
+        " Clopper-Pearson), and\nKendall's tau with the ranking without privacy (1 same, 0 unrelated, -1 reversed;"
+        " +- 95% confidence interval of\nthe mean, Student's t):"
+    ]
+    private = results.estimator.values[1:]
+    share, low, high = plotting.share_and_limits(results.survival)
+    mean, half = plotting.mean_and_half_width(results.agreement)
+    rows = [["", *(text for name in private for text in (f"{name}: first", "tau"))]]
+    for epsilon in results.epsilon.values:
+        row = [plotting.epsilon_label(epsilon).split(" (")[0]]
+        for name in private:
+            point = {"estimator": name, "epsilon": epsilon}
+            row.append(_share(*(float(value.sel(point)) for value in (share, low, high))))
+            row.append(f"{float(mean.sel(point)):.3f} +- {float(half.sel(point)):.3f}")
+        rows.append(row)
+    return "\n".join([*lines, *columns(rows)])
+
+
+def survival(results: xr.Dataset) -> str:
+    """From which epsilon of the grid on the non-private winner comes first in 95% of the seeds."""
+    _, order = _without_privacy(results)
+    lines = [f"{results['item'].values[order[0]]} comes first at least {SURVIVES:.0%} of the time"]
+    limits = [values.sortby("epsilon") for values in plotting.share_and_limits(results.survival)]
+    for name in results.estimator.values[1:]:
+        share, low, high = (values.sel(estimator=name) for values in limits)
+        first = _from(share)
+        if first is None:
+            lines.append(f"  {name}: at none of these.")
+            continue
+        there = _share(*(float(values.sel(epsilon=first)) for values in (share, low, high)))
+        surely = _from(low)
+        sure = "with 95% confidence at none" if surely is None else f"with 95% confidence {_onwards(surely)}"
+        lines.append(f"  {name}: {_onwards(first)}, where it is {there}" + ("." if surely == first else f"; {sure}."))
+    return "\n".join(lines)
+
+
+def _from(share: xr.DataArray) -> float | None:
+    """The smallest epsilon from which on the share is enough; None if it is not at the largest. NaN is not."""
+    failing = np.flatnonzero(~(share.values >= SURVIVES))
+    first = int(failing[-1]) + 1 if failing.size else 0
+    return None if first == share.size else float(share.epsilon.values[first])
+
+
+def _onwards(epsilon: float) -> str:
+    return "at ε = ∞ alone" if np.isinf(epsilon) else f"from {plotting.epsilon_label(epsilon)} on"
+
+
+def notes(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str = "unknown") -> list[str]:
+    """What a reader of the results has to know.
+
+    Args:
+        data: what was ranked.
+        results: of `private_ranking`.
+        unranked: that the results were made with.
+
+    Returns:
+        Notes on items that were never compared, on a winner that is not the one that private estimators aim at, on
+        abilities that the bound limits, and on minimisations that did not converge; none where all is well.
+    """
+    comparisons = data.comparisons(unranked=unranked) if isinstance(data, Ballots) else data
+    found = []
+    compared = set(comparisons.pairs.ravel().tolist())
+    idle = [name for index, name in enumerate(comparisons.items) if index not in compared]
+    if idle:
+        found.append(f"note: never compared, so that their ability and rank mean nothing: {', '.join(idle)}.")
+    clear, order = _without_privacy(results)
+    first, second = clear["item"].values[order[:2]]
+    if clear.ability.values[order[0]] - clear.ability.values[order[1]] < ALIKE:
+        found.append(f"note: without privacy {first} and {second} are tied for the first place, up to rounding.")
+    if isinstance(data, Ballots):
+        found += _other_winner(data, str(first), unranked)
+    norm = float(np.linalg.norm(results.ability.isel(estimator=0, epsilon=0, seed=0)))
+    radius = float(results.radius)
+    if norm >= ON_THE_BOUND * radius:
+        found.append(
+            f"note: without privacy the abilities lie on the bound (norm {norm:.4g}, radius {radius:.4g}) and would be"
+            " larger without it:\nan item or a group of items won or lost all its comparisons with the others, or the"
+            " radius is too small (--radius)."
+        )
+    return found + convergence_notes(results)
+
+
+def _other_winner(ballots: Ballots, winner: str, unranked: str) -> list[str]:
+    """A note where the estimators of whole ballots would put another item first if they had no noise."""
+    margins = np.asarray(ballots.counts, float) @ (ballots.answers(unranked=unranked).astype(float) - 1)
+    scores = margins @ pair_features(len(ballots.items)).astype(float)  # orders as their abilities do
+    best = [name for name, score in zip(ballots.items, scores, strict=True) if score == scores.max()]
+    if best == [winner]:
+        return []
+    return [
+        "note: for a pair of items about which a ballot says nothing, the private estimators of ballots count half a"
+        " win\nfor either side, so as not to tell whom a voter ranked. So counted, first is"
+        f" {' or '.join(best)} and not {winner}, even without noise."
+    ]
+
+
+def _without_privacy(results: xr.Dataset) -> tuple[xr.Dataset, np.ndarray]:
+    """The results without privacy, and the positions of items in their order."""
+    clear = results.isel(estimator=0, epsilon=0, seed=0)
+    return clear, np.argsort(clear["rank"].values)
+
+
+def _share(share: float, low: float, high: float) -> str:
+    return f"{share:.1%} ({low:.1%} to {high:.1%})"

@@ -1,0 +1,159 @@
+"""The estimators of whole ballots against NumPy versions, voter by voter, in distribution; and the election of 2003."""
+
+import itertools
+import math
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import root_scalar
+from scipy.special import expit, ndtr
+
+from jaxdp.estimation import ballot_mle, ballot_objective_perturbation, ballot_rr
+from jaxdp.preferences import Ballots, read_ballots
+
+pytestmark = pytest.mark.once
+
+NUM_ITEMS, EPSILON, DELTA = 4, 5.0, 1e-3
+ORDERS = (((0,), (1, 2)), ((2,), (3,)), ((3,), (0,), (1,), (2,)), ((1, 3), (0, 2)), ((1,),), ((1,), (2,), (0,), (3,)))
+BALLOTS = Ballots(("a", "b", "c", "d"), ORDERS, (80, 30, 40, 50, 20, 90))
+NUM_JAX, NUM_NUMPY = 1000, 300
+PAIRS = list(itertools.combinations(range(NUM_ITEMS), 2))
+ELECTION = Path(__file__).parents[3] / "shared/data/00002-00000002.soi"
+
+
+def opinion(places: dict[int, int], first: int, second: int) -> float:
+    if first not in places or second not in places:
+        return 0.5
+    return 0.5 + 0.5 * np.sign(places[second] - places[first])
+
+
+def opinions() -> np.ndarray:
+    """The preference of every voter on every pair, [voters, pairs]."""
+    rows = []
+    for order, count in zip(BALLOTS.orders, BALLOTS.counts, strict=True):
+        places = {item: place for place, group in enumerate(order) for item in group}
+        rows += count * [[opinion(places, *pair) for pair in PAIRS]]
+    return np.array(rows)
+
+
+def minimise(weights: np.ndarray, wins: np.ndarray) -> np.ndarray:
+    """Newton on sum over ordered pairs i < j of weights log(1 + e^(a_i - a_j)) - wins (a_i - a_j), with sum(a) = 0."""
+    x = np.array([np.eye(NUM_ITEMS)[i] - np.eye(NUM_ITEMS)[j] for i, j in PAIRS])
+    ability = np.zeros(NUM_ITEMS)
+    for _ in range(12):
+        p = expit(x @ ability)
+        hessian = (x.T * (weights * p * (1 - p))) @ x + weights.mean()  # the constant acts on the mean alone
+        ability = ability - np.linalg.solve(hessian, x.T @ (weights * p - wins))
+    return ability - ability.mean()
+
+
+def analytic_noise(epsilon: float) -> float:
+    def excess(s):
+        return ndtr(1 / (2 * s) - epsilon * s) - math.exp(epsilon) * ndtr(-1 / (2 * s) - epsilon * s) - DELTA
+
+    return root_scalar(excess, bracket=(1e-2, 1e3)).root
+
+
+def central_in_numpy(rng: np.random.Generator, preferences: np.ndarray) -> np.ndarray:
+    """Noisy Borda scores, and the abilities that explain them."""
+    score = np.zeros(NUM_ITEMS)
+    for (i, j), preference in zip(PAIRS, preferences.T, strict=True):
+        score[i] += np.sum(preference - 0.5)
+        score[j] += np.sum(0.5 - preference)
+    opposite = [sum(np.sign(j - i) for j in range(NUM_ITEMS)) for i in range(NUM_ITEMS)]  # 0123 against 3210
+    score = score + analytic_noise(EPSILON) * np.linalg.norm(opposite) * rng.normal(size=NUM_ITEMS)
+    score = score - score.mean()
+    # wins over each other item that add up to the score
+    wins = np.array([len(preferences) / 2 + (score[i] - score[j]) / NUM_ITEMS for i, j in PAIRS])
+    return minimise(np.full(len(PAIRS), float(len(preferences))), wins)
+
+
+def local_in_numpy(rng: np.random.Generator, preferences: np.ndarray) -> np.ndarray:
+    """Two answers of every voter, about a random pair and the next one, each at half the budget."""
+    weights, wins = np.zeros(len(PAIRS)), np.zeros(len(PAIRS))
+    truth = 1 / (1 + math.exp(-EPSILON / 2))
+    voters, first = np.arange(len(preferences)), rng.integers(len(PAIRS), size=len(preferences))
+    for pair in (first, (first + 1) % len(PAIRS)):
+        label = rng.random(len(voters)) < preferences[voters, pair]
+        report = label == (rng.random(len(voters)) < truth)
+        np.add.at(weights, pair, 1.0)
+        np.add.at(wins, pair, (report - (1 - truth)) / (2 * truth - 1))
+    return minimise(weights, wins)
+
+
+def draws(make, privatize=None, **values) -> np.ndarray:
+    estimator = make()
+    features, labels = (jnp.asarray(part) for part in BALLOTS.design())
+    features = features.astype(jnp.result_type(float))
+    params = estimator.params(epsilon=EPSILON, **values)
+
+    def one(key):
+        key_privatize, key_fit = jax.random.split(key)
+        report = (privatize or estimator.privatize)(key_privatize, params, features, labels)
+        return estimator.fit(key_fit, params, features, report).theta
+
+    return np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(5), NUM_JAX)), float)
+
+
+def check_same_distribution(mine: np.ndarray, theirs: np.ndarray) -> None:
+    """Means and standard deviations of every ability, within 5 standard errors."""
+    assert np.isfinite(mine).all()
+    spread = theirs.std(axis=0)
+    error = spread * math.sqrt(1 / len(mine) + 1 / len(theirs))
+    np.testing.assert_array_less(np.abs(mine.mean(axis=0) - theirs.mean(axis=0)), 5 * error)
+    np.testing.assert_array_less(np.abs(mine.std(axis=0) - spread), 5 * error / math.sqrt(2))
+
+
+CENTRAL, LOCAL = ballot_objective_perturbation(), ballot_rr()
+
+
+def noise_for_one_pair(key, params, features, labels):
+    exact = CENTRAL.privatize(key, CENTRAL.params(epsilon=np.inf, delta=DELTA), features, labels)
+    noise = CENTRAL.privatize(key, params, features, labels) - exact
+    return exact + noise * np.float32(math.sqrt(2 / 20)).astype(noise.dtype)
+
+
+def answers_at_the_whole_budget(key, params, features, labels):
+    return LOCAL.privatize(key, LOCAL.params(epsilon=1.0), features, labels)  # one answer, not two
+
+
+@pytest.mark.parametrize(
+    ("make", "values", "reference", "planted"),
+    [
+        (ballot_objective_perturbation, {"delta": DELTA}, central_in_numpy, noise_for_one_pair),
+        (ballot_rr, {}, local_in_numpy, answers_at_the_whole_budget),
+    ],
+)
+def test_against_numpy(make, values, reference, planted):
+    rng, preferences = np.random.default_rng(0), opinions()
+    theirs = np.array([reference(rng, preferences) for _ in range(NUM_NUMPY)])
+    check_same_distribution(draws(make, **values), theirs)
+    with pytest.raises(AssertionError):
+        check_same_distribution(draws(make, planted, **values), theirs)
+
+
+@pytest.mark.skipif(not ELECTION.exists(), reason=f"{ELECTION.name} is not there")
+def test_the_winner_of_2003():
+    """By Hunter's (2004) minorisation-maximisation, from the file's lines."""
+    lines = [line.partition(":") for line in ELECTION.read_text().splitlines() if not line.startswith("#")]
+    wins = np.zeros((5, 5))
+    for count, _, order in lines:
+        for better, worse in itertools.combinations([int(item) - 1 for item in order.split(",")], 2):
+            wins[better, worse] += int(count)
+    strength = np.ones(5)
+    for _ in range(2000):
+        strength = wins.sum(axis=1) / ((wins + wins.T) / (strength[:, None] + strength[None])).sum(axis=1)
+        strength = strength / strength.mean()
+    expected = np.log(strength) - np.log(strength).mean()
+
+    ballots = read_ballots(ELECTION)
+    features, labels = (jnp.asarray(part) for part in ballots.design())
+    estimator = ballot_mle()
+    params = estimator.params(tolerance=3e-6)
+    found = estimator.fit(jax.random.key(0), params, features.astype(jnp.result_type(float)), labels)
+    assert found.converged
+    np.testing.assert_allclose(found.theta, expected, atol=1e-3)
+    assert ballots.items[int(np.argmax(found.theta))] == "Bdale Garbee"
