@@ -130,12 +130,14 @@ def offline_bandit(
         searched = pessimistic_policy(
             relative, bandit.state_weights, estimate.confidence, max_steps=max_steps, tolerance=GAP_TOLERANCE
         )
-        policies = jnp.stack([
-            greedy_policy(bandit.action_features, estimate.theta),
-            searched.policy,
-            per_state_pessimistic_policy(relative, estimate.confidence),
-            bandit.reference,
-        ])
+        policies = jnp.stack(
+            [
+                greedy_policy(bandit.action_features, estimate.theta),
+                searched.policy,
+                per_state_pessimistic_policy(relative, estimate.confidence),
+                bandit.reference,
+            ]
+        )
         lost = jax.vmap(suboptimality, (0, None, None, None))(
             policies, bandit.action_features, bandit.state_weights, bandit.parameter
         )

@@ -268,14 +268,10 @@ def pessimistic_policy(
     start, origin = _largest(scores), jnp.zeros(dim, scores.dtype)
     value = _value(start, state_weights, scores, penalties, width)
     infinite = jnp.full((), jnp.inf, scores.dtype)
-    first = Search(
-        start, origin, start, origin, PessimisticPolicy(start, value, infinite, jnp.int32(0)), infinite
-    )
+    first = Search(start, origin, start, origin, PessimisticPolicy(start, value, infinite, jnp.int32(0)), infinite)
     best = jax.lax.while_loop(unfinished, search_on, look(first, jnp.int32(0))).best
     failed = jnp.isnan(value)
-    return best._replace(
-        policy=jnp.where(failed, jnp.nan, best.policy), gap=jnp.where(failed, jnp.nan, best.gap)
-    )
+    return best._replace(policy=jnp.where(failed, jnp.nan, best.policy), gap=jnp.where(failed, jnp.nan, best.gap))
 
 
 def suboptimality(
@@ -325,10 +321,13 @@ def _largest(scores: jax.Array) -> jax.Array:
 
 
 def _project_on_simplex(rows: jax.Array) -> jax.Array:
-    """Euclidean projection of each row onto the probabilities: max(row - t, 0), t = max_k (sum of k largest - 1) / k."""
-    totals = jnp.cumsum(jnp.sort(rows, axis=-1, descending=True), axis=-1)
-    counts = jnp.arange(1, rows.shape[-1] + 1, dtype=rows.dtype)
-    threshold = jnp.max((totals - 1) / counts[None, :], axis=-1, keepdims=True)
+    """Euclidean projection of each row onto the probabilities: max(row - t, 0), t = max_k (sum of k largest - 1) / k.
+
+    All pairs are compared in place of sorting, which is slow for many short rows.
+    """
+    among = rows[..., None, :] >= rows[..., :, None]
+    totals = jnp.sum(jnp.where(among, rows[..., None, :], 0), axis=-1)
+    threshold = jnp.max((totals - 1) / jnp.sum(among, axis=-1).astype(rows.dtype), axis=-1, keepdims=True)
     return jnp.maximum(rows - threshold, 0)
 
 
