@@ -1,4 +1,4 @@
-"""An offline contextual bandit: comparisons collected by a reference policy, and what policies learned from them lose."""
+"""An offline contextual bandit: a reference policy collected comparisons; what do policies learned from them lose?"""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -99,7 +99,7 @@ def offline_bandit(
 
     def sample(key, params: BanditParams) -> Sample:
         key_bandit, key_states, key_actions, key_labels = jax.random.split(key, 4)
-        bandit = _draw_bandit(key_bandit, params)
+        bandit = draw_bandit(key_bandit, params)
         states = jax.random.randint(key_states, (num_samples,), 0, num_states)
         cumulative = jnp.cumsum(bandit.reference, axis=-1)[states]
         uniforms = jax.random.uniform(key_actions, (2, num_samples, 1), cumulative.dtype)
@@ -109,12 +109,11 @@ def offline_bandit(
         margins = jnp.matmul(features, bandit.parameter, precision="highest")
         return Sample(features, sample_comparisons(key_labels, margins), bandit, {})
 
-    def _draw_bandit(key, params: BanditParams) -> Bandit:
-        key_parameter, key_features = jax.random.split(key)
-        direction = jax.random.normal(key_parameter, (dim,))
+    def draw_bandit(key, params: BanditParams) -> Bandit:
+        normals = jax.random.normal(key, (1 + num_states * num_actions, dim))  # one draw compiles faster than two
+        direction, actions = normals[0], normals[1:].reshape(num_states, num_actions, dim)
         parameter = jnp.asarray(params.radius, direction.dtype) * direction / jnp.linalg.norm(direction)
-        normals = jax.random.normal(key_features, (num_states, num_actions, dim))
-        action_features = clip_norm(normals / dim**0.5, 1.0)
+        action_features = clip_norm(actions / dim**0.5, 1.0)
         rewards = jnp.matmul(action_features, parameter, precision="highest")
         return Bandit(
             parameter=parameter,

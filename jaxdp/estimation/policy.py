@@ -235,20 +235,23 @@ def pessimistic_policy(
     def shifted(shift):
         return scores + jnp.matmul(penalties, shift, precision="highest")
 
+    def dual_value(shift):
+        return state_weights @ jnp.max(shifted(shift), axis=-1)
+
     def look(search: Search, steps: jax.Array) -> Search:
         count = (steps + 1).astype(scores.dtype)  # the start counts
-        for policy, shift in ((search.policy, search.shift), (search.policy_sum / count, search.shift_sum / count)):
-            value = _value(policy, state_weights, scores, penalties, width)
-            bound = jnp.minimum(search.bound, state_weights @ jnp.max(shifted(shift), axis=-1))
-            better = value > search.best.value
-            best = PessimisticPolicy(
-                policy=jnp.where(better, policy, search.best.policy),
-                value=jnp.where(better, value, search.best.value),
-                gap=search.best.gap,
-                steps=steps,
-            )
-            search = search._replace(best=best._replace(gap=bound - best.value), bound=bound)
-        return search
+        policies = jnp.stack([search.policy, search.policy_sum / count])
+        shifts = jnp.stack([search.shift, search.shift_sum / count])
+        values = jax.vmap(lambda policy: _value(policy, state_weights, scores, penalties, width))(policies)
+        bound = jnp.minimum(search.bound, jnp.min(jax.vmap(dual_value)(shifts)))
+        better = jnp.max(values) > search.best.value
+        best = PessimisticPolicy(
+            policy=jnp.where(better, policies[jnp.argmax(values)], search.best.policy),
+            value=jnp.where(better, jnp.max(values), search.best.value),
+            gap=search.best.gap,
+            steps=steps,
+        )
+        return search._replace(best=best._replace(gap=bound - best.value), bound=bound)
 
     def step(search: Search, _: None) -> tuple[Search, None]:
         policy = _project_on_simplex(search.policy + policy_step * shifted(search.shift))
@@ -266,12 +269,11 @@ def pessimistic_policy(
         return look(jax.lax.scan(step, search, None, length=min(STEPS_A_LOOK, max_steps))[0], steps)
 
     start, origin = _largest(scores), jnp.zeros(dim, scores.dtype)
-    value = _value(start, state_weights, scores, penalties, width)
-    infinite = jnp.full((), jnp.inf, scores.dtype)
-    first = Search(start, origin, start, origin, PessimisticPolicy(start, value, infinite, jnp.int32(0)), infinite)
-    best = jax.lax.while_loop(unfinished, search_on, look(first, jnp.int32(0))).best
-    failed = jnp.isnan(value)
-    return best._replace(policy=jnp.where(failed, jnp.nan, best.policy), gap=jnp.where(failed, jnp.nan, best.gap))
+    value, bound = _value(start, state_weights, scores, penalties, width), state_weights @ jnp.max(scores, axis=-1)
+    first = PessimisticPolicy(start, value, bound - value, jnp.int32(0))
+    best = jax.lax.while_loop(unfinished, search_on, Search(start, origin, start, origin, first, bound)).best
+    # A set that is not finite: its value is NaN, and so is the first gap, with which the search does not begin.
+    return best._replace(policy=jnp.where(jnp.isnan(best.value), jnp.nan, best.policy))
 
 
 def suboptimality(

@@ -19,7 +19,7 @@ _INVERSE_E = float(np.exp(-1))
 
 
 def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
-    """gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), the least curvature of the logistic loss.
+    """The paper's gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), least curvature of the logistic loss.
 
     Source: Assumption 2.1 and Theorem 4.2.
 
@@ -35,7 +35,7 @@ def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
 
 
 def plackett_luce_curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
-    """gamma = exp(-4 L B) / 2, for the choice of one among several under the Plackett-Luce model.
+    """The paper's gamma = exp(-4 L B) / 2, for the choice of one among several under the Plackett-Luce model.
 
     Source: Theorem C.2 (section 4.4 prints exp(-4 L B), without the 1/2).
 
@@ -80,7 +80,7 @@ def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool
 def local_semi_norm_lower(
     epsilon: ArrayLike, num_samples: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    """Lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, local model: d / n + d / ((e^eps - 1)^2 n).
+    """Lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, local: d / n + d / ((e^eps - 1)^2 n).
 
     Source: Theorem 3.1, an order bound, for n large enough.
 
@@ -313,7 +313,7 @@ def central_l2_upper(
 
 
 def objective_perturbation_stddev(epsilon: ArrayLike, delta: ArrayLike, feature_norm: ArrayLike) -> np.ndarray:
-    """sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the noise of objective perturbation.
+    """The paper's sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the noise of objective perturbation.
 
     Source: Theorem 5.2. It is valid with |x| <= 2 L; the analytic Gaussian mechanism needs less
         (`jaxdp.estimation.objective_perturbation`).
@@ -354,7 +354,7 @@ def central_sample_size(
 def central_semi_norm_lower(
     epsilon: ArrayLike, num_samples: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    """Lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, central model: d / n + d^2 / (n eps)^2.
+    """Lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, central: d / n + d^2 / (n eps)^2.
 
     Source: Theorem D.3, an order bound for delta = 0, for n large enough.
 
