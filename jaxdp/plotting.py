@@ -1,11 +1,14 @@
 """Figures from datasets. Every band is explained in the figure itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.lines import Line2D
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import LogLocator
 from scipy.special import stdtrit
@@ -25,6 +28,9 @@ LEGEND_MARK = 0.7  # a legend's mark, its gap and the space up to the next colum
 LEGEND_COLUMNS = 4
 BAND_WIDTH = 7.0  # in points, of a confidence interval at a single x
 APART = 1.15  # factor between curves at a single x
+ORDER_STYLE = {"linestyle": (0, (1, 1.5)), "linewidth": 1.1}
+
+Order = Callable[[np.ndarray, float, Any], np.ndarray]  # (x, epsilon, row) -> a bound, up to a factor
 
 
 def mean_and_half_width(values: xr.DataArray, over: str = "seed") -> tuple[xr.DataArray, xr.DataArray]:
@@ -82,18 +88,35 @@ def seed_count(num_seeds: int) -> str:
 
 
 def error_curves(
-    errors: xr.DataArray, *, x: str, xlabel: str, ylabel: str, title: str, labels: Mapping[str, str]
+    errors: xr.DataArray,
+    *,
+    x: str,
+    xlabel: str,
+    ylabel: str,
+    title: str,
+    labels: Mapping[str, str],
+    row: str = "dim",
+    row_label: Callable[[Any], str] = "d = {}".format,
+    orders: Mapping[str, Order] | None = None,
+    order_label: str = "",
+    note: str = "",
 ) -> Figure:
     """Mean error against `x`, one panel for every epsilon, one row for every dim, one curve for every estimator.
 
     Args:
-        errors: dimensions estimator, epsilon, dim, seed and `x`; positive. A mean over a value that is not finite (a
+        errors: dimensions estimator, epsilon, seed, `row` and `x`; positive. A mean over a value that is not finite (a
             fit that failed) has no mark, and the caption says so.
         x: the dimension on the horizontal axis.
         xlabel: its label, with the unit.
         ylabel: label of the errors, with the unit.
         title: of the figure.
         labels: legend text of each estimator.
+        row: the dimension with one row of panels for each value.
+        row_label: names a value of it, where there are several.
+        orders: bounds that are known up to a factor, by estimator. Each is drawn as a dotted curve in its estimator's
+            colour, scaled to pass through the first mark of its panel; not where that is no number, nor at a single x.
+        order_label: their legend text.
+        note: one more sentence for the caption.
 
     Returns:
         A figure with logarithmic axes and 95% confidence bands (Student's t) of the mean over seeds. A band that goes
@@ -101,22 +124,27 @@ def error_curves(
     """
     mean, half = mean_and_half_width(errors)
     bottom, top = _log_limits(mean.values, half.values)
-    epsilons, dims, xs = errors.epsilon.values, errors.dim.values, errors[x].values
+    epsilons, rows, xs = errors.epsilon.values, errors[row].values, errors[x].values
+    orders = orders if orders and len(xs) > 1 else {}
+    names = _names(errors, labels) + ([order_label] if orders else [])
+    handles = []
     width = max(LEAST_WIDTH, 1.2 + 3.2 * len(epsilons))
     caption = _curves_caption(errors.sizes["seed"], mean.values, mean.values - half.values < bottom)
-    figure = _figure(width, 3.2 * len(dims), title, _names(errors, labels), [xlabel, caption])
-    panels = figure.subplots(len(dims), len(epsilons), sharex=True, sharey=True, squeeze=False)
-    for row, dim in enumerate(dims):
+    figure = _figure(width, 3.2 * len(rows), title, names, [xlabel, f"{caption} {note}".strip()])
+    panels = figure.subplots(len(rows), len(epsilons), sharex=True, sharey=True, squeeze=False)
+    for place, value in enumerate(rows):
         for column, epsilon in enumerate(epsilons):
-            panel = panels[row, column]
+            panel = panels[place, column]
             panel.set(xscale="log", yscale="log", ylim=(bottom, top))
             for index, estimator in enumerate(errors.estimator.values):
-                point = {"estimator": estimator, "epsilon": epsilon, "dim": dim}
+                point = {"estimator": estimator, "epsilon": epsilon, row: value}
                 centre, band = mean.sel(point).values, half.sel(point).values
                 style = index % len(COLOURS)
                 # At a single x curves would hide each other, and bands between x and x would have no width.
                 at = xs if len(xs) > 1 else xs * APART ** (index - (errors.sizes["estimator"] - 1) / 2)
-                panel.plot(
+                if estimator in orders:
+                    _draw_order(panel, xs, centre[0], orders[estimator](xs, epsilon, value), COLOURS[style])
+                (line,) = panel.plot(
                     at,
                     centre,
                     LINES[style],
@@ -125,6 +153,7 @@ def error_curves(
                     markersize=4.5,
                     linewidth=1.5,
                 )
+                handles.append(line)
                 low, high = np.clip(centre - band, bottom, None), centre + band
                 if len(xs) > 1:
                     panel.fill_between(at, low, high, color=COLOURS[style], alpha=0.25, linewidth=0)
@@ -133,15 +162,22 @@ def error_curves(
             if len(xs) == 1:
                 panel.set_xlim(xs[0] / APART ** len(errors.estimator), xs[0] * APART ** len(errors.estimator))
             panel.grid(visible=True, which="major", alpha=0.35)
-            panel.set_xticks(xs, [f"{value:,}" for value in xs], rotation=45)
+            panel.set_xticks(xs, [f"{number:,}" for number in xs], rotation=45)
             panel.minorticks_off()
             panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             panel.yaxis.set_major_formatter("{x:g}")
-            if row == 0:
+            if place == 0:
                 panel.set_title(epsilon_label(epsilon))
-        panels[row, 0].set_ylabel(ylabel if len(dims) == 1 else f"d = {dim}\n{ylabel}")
-    _legend(figure, panels[0, 0].get_lines(), title, _names(errors, labels))
+        panels[place, 0].set_ylabel(ylabel if len(rows) == 1 else f"{row_label(value)}\n{ylabel}")
+    order = [Line2D([], [], color="#555555", **ORDER_STYLE)] if orders else []
+    _legend(figure, [*handles[: errors.sizes["estimator"]], *order], title, names)
     return figure
+
+
+def _draw_order(panel: Axes, xs: np.ndarray, first: float, bound: np.ndarray, colour: str) -> None:
+    """A bound that is known up to a factor, as a curve through the first mark, below the marks."""
+    if np.isfinite(first) and first > 0:
+        panel.plot(xs, first * bound / bound[0], color=colour, zorder=1.5, **ORDER_STYLE)
 
 
 def ability_intervals(abilities: xr.DataArray, *, title: str, labels: Mapping[str, str]) -> Figure:

@@ -161,6 +161,50 @@ def test_axis_has_ticks_even_if_all_errors_are_alike():
         assert np.sum((ticks >= bottom) & (ticks <= top)) >= 2, level
 
 
+def slope(num_samples, epsilon, row):
+    del epsilon
+    return row / np.sqrt(num_samples)
+
+
+def order_lines(figure: Figure, panel=0):
+    return [line for line in figure.axes[panel].get_lines() if not line.get_marker() or line.get_marker() == "None"]
+
+
+def test_orders_pass_through_the_first_mark():
+    text = "order of a theorem, through the first mark"
+    values = errors(num_epsilons=2, num_dims=2)
+    figure = curves(values, orders={"mle": slope, "debiased_rr": slope}, order_label=text, note="One more thing.")
+    check_inside(figure)
+    mean = values.mean("seed").sel(estimator=["mle", "debiased_rr"])
+    for panel, point in enumerate([(0, 0), (1, 0), (0, 1), (1, 1)]):  # epsilon, dim
+        lines = order_lines(figure, panel)
+        assert len(lines) == 2
+        for line, estimator in zip(lines, mean.isel(epsilon=point[0], dim=point[1]), strict=True):
+            heights = np.asarray(line.get_ydata(), float)
+            np.testing.assert_allclose(heights[0], estimator[0])
+            np.testing.assert_allclose(heights / heights[0], [1, 3**-0.5, 10**-0.5])
+    entries = [entry.get_text() for entry in figure.legends[0].get_texts()]
+    assert entries[-1].replace("\n", " ") == text
+    assert len(entries) == len(ESTIMATORS) + 1
+    assert figure._supxlabel.get_text().replace("\n", " ").endswith("One more thing.")  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_orders_need_a_first_mark_and_two_points():
+    assert not order_lines(curves(errors(num_samples=(100,)), orders={"mle": slope}, order_label="x"))
+    values = errors()
+    values[0, 0, 0, 0, 3] = np.nan
+    figure = curves(values, orders=dict.fromkeys(ESTIMATORS, slope), order_label="x")
+    assert len(order_lines(figure)) == len(ESTIMATORS) - 1
+    assert not order_lines(curves(errors()))
+
+
+def test_rows_of_another_dimension():
+    values = errors(num_dims=2).rename(dim="policy").assign_coords(policy=["greedy", "timid"])
+    figure = curves(values, row="policy", row_label=str.upper)
+    check_inside(figure)
+    assert [panel.get_ylabel().split("\n")[0] for panel in figure.axes] == ["GREEDY", "TIMID"]
+
+
 def test_failed_fits_show():
     values = errors(num_epsilons=2)
     values[0, 0, 0, 1, 3] = np.nan

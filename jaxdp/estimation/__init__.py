@@ -1,6 +1,16 @@
 """Offline estimation from comparisons: non-private, locally private and centrally private."""
 
 from jaxdp.estimation.ballots import ballot_mle, ballot_objective_perturbation, ballot_rr, ballot_sensitivity
+from jaxdp.estimation.confidence import (
+    ConfidenceSet,
+    ConfidentEstimate,
+    LabelNoise,
+    clear_labels,
+    confidence_set,
+    noisy_statistic,
+    randomized_labels,
+    with_confidence,
+)
 from jaxdp.estimation.estimate import check_data, estimate
 from jaxdp.estimation.maximum_likelihood import debiased_rr, mle, mle_rr
 from jaxdp.estimation.metrics import l2_error, semi_norm_error
@@ -9,29 +19,62 @@ from jaxdp.estimation.objective_perturbation import (
     objective_perturbation,
     sgd_objective_perturbation,
 )
+from jaxdp.estimation.offline_bandit import Bandit, offline_bandit
+from jaxdp.estimation.policy import (
+    PessimisticPolicy,
+    best_of_policies,
+    check_states,
+    every_policy,
+    greedy_policy,
+    per_state_pessimistic_policy,
+    pessimistic_policy,
+    pessimistic_value,
+    relative_features,
+    suboptimality,
+)
 from jaxdp.estimation.problems import ballot_election, comparison_table, gaussian_rewards
 from jaxdp.estimation.sgd import sgd, sgd_rr
 from jaxdp.estimation.solver import Estimate
 
 __all__ = [
+    "Bandit",
+    "ConfidenceSet",
+    "ConfidentEstimate",
     "Estimate",
+    "LabelNoise",
+    "PessimisticPolicy",
     "ballot_election",
     "ballot_mle",
     "ballot_objective_perturbation",
     "ballot_rr",
     "ballot_sensitivity",
+    "best_of_policies",
     "check_data",
+    "check_states",
+    "clear_labels",
     "comparison_table",
+    "confidence_set",
     "debiased_rr",
     "estimate",
+    "every_policy",
     "gaussian_rewards",
+    "greedy_policy",
     "l2_error",
     "literal_objective_perturbation",
     "mle",
     "mle_rr",
+    "noisy_statistic",
     "objective_perturbation",
+    "offline_bandit",
+    "per_state_pessimistic_policy",
+    "pessimistic_policy",
+    "pessimistic_value",
+    "randomized_labels",
+    "relative_features",
     "semi_norm_error",
     "sgd",
     "sgd_objective_perturbation",
     "sgd_rr",
+    "suboptimality",
+    "with_confidence",
 ]

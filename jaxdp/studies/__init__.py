@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-from jaxdp.studies import private_ranking, reward_estimation
+from jaxdp.studies import private_policy, private_ranking, reward_estimation
 from jaxdp.studies.command import Study
 
 STUDIES: dict[str, Callable[..., Study]] = {
     "reward-estimation": reward_estimation.options,
     "private-ranking": private_ranking.options,
+    "private-policy": private_policy.options,
 }
 
 

@@ -24,6 +24,8 @@ from jaxdp.estimation import (
 from jaxdp.learner import Estimator
 from jaxdp.simulation import Run, estimation_run, sweep
 from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, root_key
+from jaxdp.studies.orders import LABEL as ORDER_LABEL
+from jaxdp.studies.orders import sample_orders
 from jaxdp.validation import check_choice
 
 EPSILONS = (0.1, 0.5, 1.0, float("inf"))
@@ -135,6 +137,8 @@ def figure(results: xr.Dataset) -> Figure:
         title="What label privacy costs in reward estimation"
         + (f" (d = {int(results.dim[0])})" if results.sizes["dim"] == 1 else ""),
         labels=LABELS,
+        orders=sample_orders(results.estimator.values.tolist(), float(results.delta)),
+        order_label=ORDER_LABEL,
     )
 
 

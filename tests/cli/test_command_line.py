@@ -159,7 +159,10 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
         ),
         (["run", "private-ranking", "--ballots", "absent.soi"], "absent.soi"),
         (["run", "private-ranking", "--unranked", "first"], "unranked must be one of unknown, last, got 'first'"),
-        (["run", "reward-guessing"], "study must be one of reward-estimation, private-ranking, got 'reward-guessing'"),
+        (
+            ["run", "reward-guessing"],
+            "study must be one of reward-estimation, private-ranking, private-policy, got 'reward-guessing'",
+        ),
         (["run", "reward-estimation", "--epsilon", "-1"], "epsilon must be > 0, got -1.0"),
         (["run", "reward-estimation", "--epsilon", "nan"], "epsilon must be > 0, got nan"),
         (["run", "reward-estimation", "--delta", "1"], "delta must be in (0, 1), got 1.0"),
@@ -172,6 +175,8 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
         (["run", "private-ranking", "--comparisons", "bad.csv"], "bad.csv, line 2: "),
         (["run", "private-ranking", "--comparisons", "."], "directory"),
         (["run", "private-ranking", "--radius", "0"], "radius must be > 0, got 0.0"),
+        (["run", "private-policy", "--curvature", "0.3"], "curvature must be in [0, 0.25], got 0.3"),
+        (["run", "private-policy", "--expertise", "nan"], "expertise must be finite, got nan"),
         (["run", "reward-estimation", "--seed", "-1"], "seed must be in [0, 2**32), got -1"),
         (["run", "reward-estimation", "--seed", "4294967296"], "seed must be in [0, 2**32), got 4294967296"),
         (["run", "private-ranking", "--seed", "9" * 20], f"seed must be in [0, 2**32), got {'9' * 20}"),
@@ -216,6 +221,36 @@ def test_other_solvers(solver, tmp_path, monkeypatch, capsys):
     assert "sgd_rr" in printed.out
 
 
+def test_private_policy_runs_and_sweeps(tmp_path, monkeypatch, capsys):
+    out, store = tmp_path / "out", tmp_path / "s.zarr"
+    small = (
+        "private-policy",
+        "--seeds",
+        "3",
+        "--num-samples",
+        "50",
+        "--dim",
+        "2",
+        "--epsilon",
+        "0.5",
+        "--epsilon",
+        "inf",
+    )
+    code, printed = in_process("run", *small, "--out", str(out), monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0, printed.err
+    assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
+    data = xr.open_zarr(out / "data.zarr").load()
+    assert data.suboptimality.dims == ("estimator", "policy", "epsilon", "num_samples", "seed")
+    assert data.suboptimality.notnull().all()
+    clear = data.suboptimality.sel(epsilon=np.inf)
+    np.testing.assert_array_equal(clear.sel(estimator="mle"), clear.sel(estimator="debiased_rr"))
+    assert "pessimistic_per_state, objective_perturbation" in printed.out
+    assert "Confidence sets hold the true parameter in" in printed.out
+    code, swept = in_process("sweep", *small, "--store", str(store), monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0, swept.err
+    assert swept.out.split("\n\nstore:")[0] == printed.out.split("\n\ndata:")[0]
+
+
 def test_sweep_into_a_store_in_shares_and_inspect(tmp_path, monkeypatch, capsys):
     store = str(tmp_path / "runs" / "s.zarr")
     sweep = ("sweep", *RANKING[1:], "--seeds", "20", "--store", store)
@@ -244,7 +279,12 @@ def test_sweep_into_a_store_in_shares_and_inspect(tmp_path, monkeypatch, capsys)
     assert "axes.epsilon is [1.0] there, [1.0, 3.0] here" in printed.err
     for arguments, message in {
         ("inspect", str(tmp_path)): "store must be that of a sweep",
-        ("sweep", "none", "--store", store): "study must be one of reward-estimation, private-ranking, got 'none'",
+        (
+            "sweep",
+            "none",
+            "--store",
+            store,
+        ): "study must be one of reward-estimation, private-ranking, private-policy, got 'none'",
         (*sweep, "--process-index", "x", "--num-processes", "2"): "process_index must be a whole number >= 0, got 'x'",
     }.items():
         code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)

@@ -1,0 +1,156 @@
+"""An offline contextual bandit: a reference policy collected comparisons; what do policies learned from them lose?"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.estimation.confidence import ConfidentEstimate
+from jaxdp.estimation.metrics import l2_error
+from jaxdp.estimation.policy import (
+    MAX_STEPS,
+    greedy_policy,
+    per_state_pessimistic_policy,
+    pessimistic_policy,
+    relative_features,
+    suboptimality,
+)
+from jaxdp.learner import Problem, Sample, Scalar, scalar_leaf
+from jaxdp.preferences import sample_comparisons
+from jaxdp.preferences.data import clip_norm
+from jaxdp.validation import check_above, check_at_least, check_count, check_number
+
+POLICIES = ("greedy", "pessimistic", "pessimistic_per_state", "reference")
+GAP_TOLERANCE = 1e-3  # of rewards between -radius and radius
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class BanditParams:
+    """What a sweep may vary.
+
+    Attributes:
+        radius: [] float > 0, norm of the reward parameter.
+        expertise: [] float >= 0, of the reference policy; 0 is uniform.
+    """
+
+    radius: Scalar
+    expertise: Scalar
+
+
+class Bandit(NamedTuple):
+    """One bandit.
+
+    Attributes:
+        parameter: [dim] float, theta*.
+        action_features: [num_states, num_actions, dim] float, |phi| <= 1.
+        state_weights: [num_states] float, uniform.
+        reference: [num_states, num_actions] float, the policy that collected the data.
+    """
+
+    parameter: jax.Array
+    action_features: jax.Array
+    state_weights: jax.Array
+    reference: jax.Array
+
+
+def offline_bandit(
+    *, num_samples: int, dim: int, num_states: int = 20, num_actions: int = 10, max_steps: int = MAX_STEPS
+) -> Problem:
+    """Comparisons of two actions of a reference policy, under a linear reward; a fresh bandit for every seed.
+
+    The parameter is uniform on the sphere of norm radius; features are N(0, I / dim), shrunk to norm 1; states are
+    uniform. Both actions of a comparison are drawn from the reference policy, whose odds are
+    exp(expertise phi(s, a).theta*): the better it is, the less is known of what it avoids, and the more a greedy policy
+    is led astray there. Features, states, actions and the reference policy are public; labels are private.
+
+    Source: DP-Reward, section 2 (data) and eq. (9).  Deviations: the paper runs no experiment with policies; this one
+        is ours.
+
+    Args:
+        num_samples: comparisons, >= 1.
+        dim: number of features, >= 1.
+        num_states: >= 1.
+        num_actions: >= 2.
+        max_steps: of the search for the pessimistic policy, >= 1.
+
+    Returns:
+        A problem for estimators made by `with_confidence`. Its metrics: `suboptimality` ([policy]: greedy, pessimistic
+        (eq. (9)), pessimistic_per_state, reference; the first three from features relative to the reference, so that
+        pessimism is about the advantage over it), `covered` (whether theta* lies in the confidence set), `width`, `gap`
+        (of the search), `l2_error`, `certificate`, `steps` and `converged`, each []. Its `params` take radius, which
+        the estimators take too, and expertise (default 2). Where an estimate is NaN, suboptimalities are NaN.
+
+    Raises:
+        ValueError: if a count is too small; from `params`, if radius is not finite and > 0, or expertise not finite and
+            >= 0.
+    """
+    check_count("num_samples", num_samples)
+    check_count("dim", dim)
+    check_count("num_states", num_states)
+    check_count("num_actions", num_actions, 2)
+    check_count("max_steps", max_steps)
+
+    def params(*, radius: float, expertise: float = 2.0) -> BanditParams:
+        check_above("radius", check_number("radius", radius), 0.0)
+        check_at_least("expertise", check_number("expertise", expertise), 0.0)
+        return BanditParams(radius=scalar_leaf("radius", radius), expertise=scalar_leaf("expertise", expertise))
+
+    def sample(key, params: BanditParams) -> Sample:
+        key_bandit, key_states, key_actions, key_labels = jax.random.split(key, 4)
+        bandit = draw_bandit(key_bandit, params)
+        states = jax.random.randint(key_states, (num_samples,), 0, num_states)
+        cumulative = jnp.cumsum(bandit.reference, axis=-1)[states]
+        uniforms = jax.random.uniform(key_actions, (2, num_samples, 1), cumulative.dtype)
+        actions = jnp.sum(uniforms > cumulative[None, :, :-1], axis=-1)
+        chosen = bandit.action_features[states[None, :], actions]
+        features = chosen[1] - chosen[0]
+        margins = jnp.matmul(features, bandit.parameter, precision="highest")
+        return Sample(features, sample_comparisons(key_labels, margins), bandit, {})
+
+    def draw_bandit(key, params: BanditParams) -> Bandit:
+        normals = jax.random.normal(key, (1 + num_states * num_actions, dim))  # one draw compiles faster than two
+        direction, actions = normals[0], normals[1:].reshape(num_states, num_actions, dim)
+        parameter = jnp.asarray(params.radius, direction.dtype) * direction / jnp.linalg.norm(direction)
+        action_features = clip_norm(actions / dim**0.5, 1.0)
+        rewards = jnp.matmul(action_features, parameter, precision="highest")
+        return Bandit(
+            parameter=parameter,
+            action_features=action_features,
+            state_weights=jnp.full(num_states, 1 / num_states, rewards.dtype),
+            reference=jax.nn.softmax(jnp.asarray(params.expertise, rewards.dtype) * rewards, axis=-1),
+        )
+
+    def metrics(params: BanditParams, sample: Sample, estimate: ConfidentEstimate):
+        del params
+        bandit: Bandit = sample.truth
+        relative = relative_features(bandit.action_features, bandit.reference)
+        searched = pessimistic_policy(
+            relative, bandit.state_weights, estimate.confidence, max_steps=max_steps, tolerance=GAP_TOLERANCE
+        )
+        policies = jnp.stack(
+            [
+                greedy_policy(bandit.action_features, estimate.theta),
+                searched.policy,
+                per_state_pessimistic_policy(relative, estimate.confidence),
+                bandit.reference,
+            ]
+        )
+        lost = jax.vmap(suboptimality, (0, None, None, None))(
+            policies, bandit.action_features, bandit.state_weights, bandit.parameter
+        )
+        return {
+            "suboptimality": lost,
+            "covered": estimate.confidence.contains(bandit.parameter),
+            "width": estimate.confidence.width,
+            "gap": searched.gap,
+            "l2_error": l2_error(estimate.theta, bandit.parameter),
+            "certificate": estimate.certificate,
+            "steps": estimate.steps,
+            "converged": estimate.converged,
+        }
+
+    scalars = ("covered", "width", "gap", "l2_error", "certificate", "steps", "converged")
+    dims = {"suboptimality": ("policy",), **dict.fromkeys(scalars, ())}
+    return Problem(params, sample, metrics, dims, {"policy": list(POLICIES)})

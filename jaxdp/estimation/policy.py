@@ -1,0 +1,339 @@
+"""Policies for linear contextual bandits from an estimated reward: greedy and pessimistic ones, and what they lose.
+
+A policy over finitely many states is its probabilities, [num_states, num_actions] float with rows that sum to one; a
+deterministic one has a single 1 in each row. Rewards are linear, phi(s, a).theta, in features that are public.
+
+Comparisons tell differences of rewards only. Take features relative to a reference policy (`relative_features`) where
+a pessimistic value is wanted: otherwise what all actions have in common is held against all of them.
+
+Privacy: a policy is post-processing of an estimate. States, features and the confidence set's shape and width hold
+nothing of the labels.
+"""
+
+import itertools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxdp.estimation.confidence import ConfidenceSet
+from jaxdp.validation import check_count, check_finite, check_within
+
+MAX_STEPS = 500
+STEPS_A_LOOK = 50  # between two looks at the gap
+TOLERANCE = 1e-4
+LARGEST_ENUMERATION = 10**6
+
+
+class PessimisticPolicy(NamedTuple):
+    """A policy with its lower bound on the reward, and what may be missing to the best lower bound.
+
+    Attributes:
+        policy: [num_states, num_actions] float, probabilities.
+        value: [] float, its expected reward under the worst parameter of the confidence set.
+        gap: [] float >= 0 but for rounding: no policy's value is larger than value + gap.
+        steps: [] int32, steps of the search.
+    """
+
+    policy: jax.Array
+    value: jax.Array
+    gap: jax.Array
+    steps: jax.Array
+
+
+def check_states(action_features: ArrayLike, state_weights: ArrayLike) -> None:
+    """Checks states on the host; the functions below take traced arrays, and check shapes only.
+
+    Args:
+        action_features: [num_states, num_actions, dim].
+        state_weights: [num_states].
+
+    Raises:
+        ValueError: if shapes are wrong, a feature is NaN or infinite, or weights are negative or do not sum to one.
+    """
+    features = check_finite("action_features", action_features)
+    _check_shape(features)
+    weights = check_within("state_weights", state_weights, 0.0, 1.0)
+    if weights.shape != features.shape[:1]:
+        raise ValueError(f"state_weights must have shape [num_states] = {features.shape[:1]}, got {weights.shape}")
+    if not abs(weights.sum(dtype=float) - 1) <= 1e-5:  # weights in float32
+        raise ValueError(f"state_weights must sum to 1, got {weights.sum(dtype=float)}")
+
+
+def relative_features(action_features: jax.Array, reference: jax.Array) -> jax.Array:
+    """Features minus their mean under a reference policy in the same state: rewards become advantages over it.
+
+    Differences within a state stay as they are, and so does the greedy policy. The value of a policy becomes that
+    of using it in place of the reference, of which comparisons tell all: for the reference itself it is 0, without
+    uncertainty.
+
+    Source: Zhu, Jiao & Jordan (2023), Algorithm 1, with the reference vector v = E phi(s, reference(s)).
+
+    Args:
+        action_features: [num_states, num_actions, dim] float.
+        reference: [num_states, num_actions] float, a policy; the one that collected the data, say.
+
+    Returns:
+        [num_states, num_actions, dim] float.
+    """
+    _check_shape(action_features)
+    return action_features - jnp.einsum("sa,sad->sd", reference, action_features, precision="highest")[:, None, :]
+
+
+def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
+    """Plays argmax_a phi(s, a).theta, the first of equals.
+
+    Source: DP-Reward, section 4.3.
+
+    Args:
+        action_features: [num_states, num_actions, dim] float.
+        theta: [dim] float.
+
+    Returns:
+        [num_states, num_actions] float, a deterministic policy; NaN in states with a score that is NaN.
+    """
+    _check_shape(action_features)
+    return _largest(_scores(action_features, theta))
+
+
+def per_state_pessimistic_policy(action_features: jax.Array, confidence: ConfidenceSet) -> jax.Array:
+    """Plays argmax_a phi(s, a).center - width |phi(s, a)|_(1/shape): each state against its own worst parameter.
+
+    This is the usual lower confidence bound. Its value sums the worst cases of all states, which no single parameter
+    need attain: it is more pessimistic than eq. (9), whose adversary picks one parameter for all states.
+
+    Source: Jin, Yang & Wang (2021), for a single round.  Deviations: see `relative_features` for the reference.
+
+    Args:
+        action_features: [num_states, num_actions, dim] float.
+        confidence: of theta; one that is not positive definite gives NaN.
+
+    Returns:
+        As `greedy_policy`, which it equals at width = 0 for features and shape that are finite.
+    """
+    scores, penalties = _scores_and_penalties(action_features, confidence)
+    norms = jnp.linalg.norm(penalties, axis=-1)
+    return _largest(scores - confidence.width * norms)
+
+
+def pessimistic_value(
+    policy: jax.Array, action_features: jax.Array, state_weights: jax.Array, confidence: ConfidenceSet
+) -> jax.Array:
+    """The least expected reward of a policy over the confidence set: f.center - width |f|_(1/shape).
+
+    f = E_s phi(s, policy(s)) is the mean feature vector: the infimum of eq. (9) is over one parameter for all states.
+
+    Source: DP-Reward, eq. (9).
+    Deviations: the set is the whole ellipsoid. The paper's is its part within Theta_B, over which the infimum is at
+        least as large; what is given here is a lower bound all the same.
+
+    Args:
+        policy: [num_states, num_actions] float.
+        action_features: [num_states, num_actions, dim] float.
+        state_weights: [num_states] float >= 0 with sum one, rho.
+        confidence: of theta.
+
+    Returns:
+        [] float.
+    """
+    scores, penalties = _scores_and_penalties(action_features, confidence)
+    return _value(policy, state_weights, scores, penalties, confidence.width)
+
+
+def best_of_policies(
+    policies: jax.Array, action_features: jax.Array, state_weights: jax.Array, confidence: ConfidenceSet
+) -> PessimisticPolicy:
+    """The policy with the largest pessimistic value among finitely many: eq. (9), exactly.
+
+    Args:
+        policies: [num_policies, num_states, num_actions] float; `every_policy` gives all deterministic ones.
+        action_features: [num_states, num_actions, dim] float.
+        state_weights: [num_states] float >= 0 with sum one, rho.
+        confidence: of theta.
+
+    Returns:
+        The first best one, with gap 0 (among these policies) and as many steps as policies.
+    """
+    scores, penalties = _scores_and_penalties(action_features, confidence)
+    values = jax.vmap(lambda policy: _value(policy, state_weights, scores, penalties, confidence.width))(policies)
+    best = jnp.argmax(values)
+    return PessimisticPolicy(policies[best], values[best], jnp.zeros_like(values[best]), jnp.int32(len(policies)))
+
+
+def every_policy(num_states: int, num_actions: int) -> np.ndarray:
+    """All deterministic policies, [num_actions ** num_states, num_states, num_actions] in the default float type.
+
+    Raises:
+        ValueError: if a count is < 1, or there are more than a million.
+    """
+    check_count("num_states", num_states)
+    check_count("num_actions", num_actions)
+    if num_actions**num_states > LARGEST_ENUMERATION:
+        raise ValueError(
+            f"num_actions ** num_states must be at most {LARGEST_ENUMERATION}, got {num_actions} ** {num_states}"
+        )
+    actions = np.asarray(list(itertools.product(range(num_actions), repeat=num_states)))
+    return np.eye(num_actions, dtype=jax.dtypes.canonicalize_dtype(float))[actions]
+
+
+def pessimistic_policy(
+    action_features: jax.Array,
+    state_weights: jax.Array,
+    confidence: ConfidenceSet,
+    *,
+    max_steps: int = MAX_STEPS,
+    tolerance: ArrayLike = TOLERANCE,
+) -> PessimisticPolicy:
+    """The policy of eq. (9): the largest expected reward under the worst parameter of the confidence set.
+
+    Maximises E_s phi(s, pi(s)).center - width |E_s phi(s, pi(s))|_(1/shape) over policies that may randomise. This is
+    concave, and by the minimax theorem equal to the minimum over the set of sum_s rho_s max_a phi(s, a).theta. A
+    primal-dual iteration works on both sides at once; their difference is the gap, a certificate. At most dim states
+    of some optimal policy randomise, so that for many states deterministic ones lose little.
+
+    Source: DP-Reward, eq. (9); Zhu, Jiao & Jordan (2023), Algorithm 1; Chambolle & Pock (2011), Algorithm 1, with
+        ergodic averages.
+    Deviations: policies may randomise (the paper's are maps from states to actions, over which the maximum is hard to
+        find, and no larger); the set is not cut with Theta_B (see `pessimistic_value`). Use `best_of_policies` for a
+        maximum over deterministic policies of small problems, `per_state_pessimistic_policy` for the usual form.
+
+    Args:
+        action_features: [num_states, num_actions, dim] float.
+        state_weights: [num_states] float >= 0 with sum one, rho.
+        confidence: of theta. Width 0 gives the greedy policy. One that is not finite gives NaN.
+        max_steps: of the search, >= 1; looked at every 50.
+        tolerance: [] float > 0, gap at which the search stops, in the units of rewards.
+
+    Returns:
+        The best policy seen, starting from the greedy one; its value, its gap, and the steps used.
+
+    Raises:
+        ValueError: if max_steps < 1 or shapes are wrong.
+    """
+    check_count("max_steps", max_steps)
+    scores, penalties = _scores_and_penalties(action_features, confidence)
+    width, dim = confidence.width, confidence.center.shape[0]
+    root = jnp.sqrt(state_weights)[:, None, None] * penalties
+    gram = jnp.einsum("sad,sae->de", root, root, precision="highest")
+    norm = jnp.sqrt(jnp.maximum(jnp.max(jnp.linalg.eigvalsh(gram)), jnp.finfo(scores.dtype).tiny))
+    # Policies differ by about 1, parameters by the width. A state's weight is its metric, so that rare ones keep pace.
+    policy_step, shift_step = 1 / (norm * jnp.where(width > 0, width, 1)), width / norm
+
+    class Search(NamedTuple):
+        policy: jax.Array
+        shift: jax.Array  # parameter = center + shape^(-1/2) shift, |shift| <= width
+        policy_sum: jax.Array
+        shift_sum: jax.Array
+        best: PessimisticPolicy
+        bound: jax.Array  # the least dual value so far
+
+    def mean_penalty(policy):
+        return jnp.einsum("s,sa,sad->d", state_weights, policy, penalties, precision="highest")
+
+    def shifted(shift):
+        return scores + jnp.matmul(penalties, shift, precision="highest")
+
+    def dual_value(shift):
+        return state_weights @ jnp.max(shifted(shift), axis=-1)
+
+    def look(search: Search, steps: jax.Array) -> Search:
+        count = (steps + 1).astype(scores.dtype)  # the start counts
+        policies = jnp.stack([search.policy, search.policy_sum / count])
+        shifts = jnp.stack([search.shift, search.shift_sum / count])
+        values = jax.vmap(lambda policy: _value(policy, state_weights, scores, penalties, width))(policies)
+        bound = jnp.minimum(search.bound, jnp.min(jax.vmap(dual_value)(shifts)))
+        better = jnp.max(values) > search.best.value
+        best = PessimisticPolicy(
+            policy=jnp.where(better, policies[jnp.argmax(values)], search.best.policy),
+            value=jnp.where(better, jnp.max(values), search.best.value),
+            gap=search.best.gap,
+            steps=steps,
+        )
+        return search._replace(best=best._replace(gap=bound - best.value), bound=bound)
+
+    def step(search: Search, _: None) -> tuple[Search, None]:
+        policy = _project_on_simplex(search.policy + policy_step * shifted(search.shift))
+        shift = search.shift - shift_step * mean_penalty(2 * policy - search.policy)
+        length = jnp.linalg.norm(shift)
+        shift = shift * jnp.where(length > width, width / jnp.where(length > width, length, 1), 1)
+        moved = {"policy_sum": search.policy_sum + policy, "shift_sum": search.shift_sum + shift}
+        return search._replace(policy=policy, shift=shift, **moved), None
+
+    def unfinished(search: Search) -> jax.Array:
+        return (search.best.gap > tolerance) & (search.best.steps < max_steps)
+
+    def search_on(search: Search) -> Search:
+        steps = search.best.steps + min(STEPS_A_LOOK, max_steps)
+        return look(jax.lax.scan(step, search, None, length=min(STEPS_A_LOOK, max_steps))[0], steps)
+
+    start, origin = _largest(scores), jnp.zeros(dim, scores.dtype)
+    value, bound = _value(start, state_weights, scores, penalties, width), state_weights @ jnp.max(scores, axis=-1)
+    first = PessimisticPolicy(start, value, bound - value, jnp.int32(0))
+    best = jax.lax.while_loop(unfinished, search_on, Search(start, origin, start, origin, first, bound)).best
+    # A set that is not finite: its value is NaN, and so is the first gap, with which the search does not begin.
+    return best._replace(policy=jnp.where(jnp.isnan(best.value), jnp.nan, best.policy))
+
+
+def suboptimality(
+    policy: jax.Array, action_features: jax.Array, state_weights: jax.Array, parameter: jax.Array
+) -> jax.Array:
+    """Expected reward that a policy loses to the best one: E_s [max_a phi(s, a).theta* - phi(s, policy(s)).theta*].
+
+    Args:
+        policy: [num_states, num_actions] float.
+        action_features: [num_states, num_actions, dim] float.
+        state_weights: [num_states] float >= 0 with sum one, rho.
+        parameter: [dim] float, theta*.
+
+    Returns:
+        [] float >= 0 (but for rounding of a policy's probabilities), in the units of rewards.
+    """
+    _check_shape(action_features)
+    rewards = _scores(action_features, parameter)
+    losses = jnp.max(rewards, axis=-1, keepdims=True) - rewards
+    return state_weights @ jnp.sum(policy * losses, axis=-1)
+
+
+def _value(policy, state_weights, scores, penalties, width) -> jax.Array:
+    """The pessimistic value, from scores [num_states, num_actions] and whitened features."""
+    weighted = state_weights[:, None] * policy
+    mean = jnp.einsum("sa,sad->d", weighted, penalties, precision="highest")
+    return jnp.sum(weighted * scores) - width * jnp.linalg.norm(mean)
+
+
+def _scores_and_penalties(action_features: jax.Array, confidence: ConfidenceSet) -> tuple[jax.Array, jax.Array]:
+    """phi.center, and the whitened features shape^(-1/2) phi, whose norm is |phi|_(1/shape)."""
+    _check_shape(action_features)
+    factor = jnp.linalg.cholesky(confidence.shape)
+    flat = action_features.reshape(-1, action_features.shape[-1])
+    whitened = jax.scipy.linalg.solve_triangular(factor, flat.T, lower=True).T
+    return _scores(action_features, confidence.center), whitened.reshape(action_features.shape)
+
+
+def _scores(action_features: jax.Array, theta: jax.Array) -> jax.Array:
+    return jnp.matmul(action_features, theta, precision="highest")
+
+
+def _largest(scores: jax.Array) -> jax.Array:
+    """One-hot rows at the first largest score; NaN where a score is, so that a failed estimate does not look well."""
+    chosen = jax.nn.one_hot(jnp.argmax(scores, axis=-1), scores.shape[-1], dtype=scores.dtype)
+    return jnp.where(jnp.any(jnp.isnan(scores), axis=-1, keepdims=True), jnp.nan, chosen)
+
+
+def _project_on_simplex(rows: jax.Array) -> jax.Array:
+    """Euclidean projection of each row onto the probabilities: max(row - t, 0), t = max_k (sum of k largest - 1) / k.
+
+    All pairs are compared in place of sorting, which is slow for many short rows.
+    """
+    among = rows[..., None, :] >= rows[..., :, None]
+    totals = jnp.sum(jnp.where(among, rows[..., None, :], 0), axis=-1)
+    threshold = jnp.max((totals - 1) / jnp.sum(among, axis=-1).astype(rows.dtype), axis=-1, keepdims=True)
+    return jnp.maximum(rows - threshold, 0)
+
+
+def _check_shape(action_features: jax.Array | np.ndarray) -> None:
+    shape = action_features.shape
+    if len(shape) != 3 or 0 in shape:
+        raise ValueError(f"action_features must have shape [num_states, num_actions, dim], all >= 1, got {shape}")

@@ -1,0 +1,52 @@
+"""The orders of DP-Reward's upper bounds in the number of comparisons, as dotted curves for figures."""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+
+from jaxdp.mechanisms import analytic_gaussian
+from jaxdp.plotting import Order
+from jaxdp.theory import reward_estimation as theory
+
+LABEL = "order of Thm 5.3 (no privacy, central) or Thm 4.5 (local), through the first mark"
+FAILURE_PROB = 0.05
+# What these are fixes a bound's height, and a curve through the first mark has none; only ratios to L matter.
+_UNITS = {"feature_norm": 1.0, "radius": 1.0, "coverage": 1.0, "failure_prob": FAILURE_PROB}
+
+
+def sample_orders(names: Collection[str], delta: float, dim: Callable[[Any], int] = int) -> dict[str, Order]:
+    """How upper bounds on the l2 error fall with the number of comparisons, up to a factor.
+
+    Local estimators have the order of Theorem 4.5, the others that of Theorem 5.3, with the noise that they add.
+
+    Args:
+        names: of estimators.
+        delta: of the central estimators.
+        dim: (row of the figure) -> number of features.
+
+    Returns:
+        (num_samples, epsilon, row) -> bound, by estimator.
+    """
+    return {name: _local if name.endswith("_rr") else _central(_noise(name, delta), dim) for name in names}
+
+
+def _local(num_samples: np.ndarray, epsilon: float, row: Any) -> np.ndarray:
+    del row
+    return theory.local_l2_upper(epsilon, num_samples, **_UNITS)
+
+
+def _central(noise: Callable[[float], float], dim: Callable[[Any], int]) -> Order:
+    def order(num_samples: np.ndarray, epsilon: float, row: Any) -> np.ndarray:
+        return theory.central_l2_upper(num_samples, dim(row), noise_stddev=noise(epsilon), **_UNITS)
+
+    return order
+
+
+def _noise(name: str, delta: float) -> Callable[[float], float]:
+    """Noise at L = 1, by epsilon."""
+    if name.startswith("literal"):
+        return lambda epsilon: float(theory.objective_perturbation_stddev(epsilon, delta, 1.0))
+    if name.endswith("objective_perturbation"):
+        return lambda epsilon: analytic_gaussian(epsilon, delta, l2_sensitivity=2.0)
+    return lambda epsilon: 0.0

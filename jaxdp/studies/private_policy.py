@@ -1,0 +1,248 @@
+"""What label privacy costs a policy: greedy and pessimistic policies from private comparisons."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import jax
+import typer
+import xarray as xr
+from matplotlib.figure import Figure
+
+from jaxdp import plotting
+from jaxdp.estimation import (
+    clear_labels,
+    debiased_rr,
+    mle,
+    noisy_statistic,
+    objective_perturbation,
+    offline_bandit,
+    randomized_labels,
+    with_confidence,
+)
+from jaxdp.estimation.confidence import FAILURE_PROB
+from jaxdp.learner import Estimator
+from jaxdp.simulation import Run, estimation_run, sweep
+from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, root_key
+from jaxdp.studies.orders import LABEL as ORDER_LABEL
+from jaxdp.studies.orders import sample_orders
+
+EPSILONS = (0.1, 0.3, 1.0, float("inf"))
+NUM_SAMPLES = (300, 1000, 3000, 10000)
+DIM = 5
+RADIUS = 3.0
+EXPERTISE = 2.0
+CURVATURE = 0.25
+RIDGE = 1e-4
+DELTA = 1e-3
+NUM_SEEDS = 100
+TILE_SIZE = 16
+
+LABELS = {
+    "mle": "no privacy: mle",
+    "objective_perturbation": "central: objective_perturbation",
+    "debiased_rr": "local: debiased_rr",
+}
+POLICY_LABELS = {
+    "greedy": "greedy",
+    "pessimistic": "pessimistic, eq. (9)",
+    "pessimistic_per_state": "pessimistic per state",
+}
+
+
+def estimators() -> dict[str, Estimator]:
+    """The estimators that are compared, each with its confidence set."""
+    return {
+        "mle": with_confidence(mle(), clear_labels),
+        "objective_perturbation": with_confidence(objective_perturbation(), noisy_statistic()),
+        "debiased_rr": with_confidence(debiased_rr(), randomized_labels),
+    }
+
+
+def private_policy(
+    *,
+    epsilon: Sequence[float] = EPSILONS,
+    num_samples: Sequence[int] = NUM_SAMPLES,
+    num_seeds: int = NUM_SEEDS,
+    dim: int = DIM,
+    radius: float = RADIUS,
+    expertise: float = EXPERTISE,
+    curvature: float = CURVATURE,
+    ridge: float = RIDGE,
+    failure_prob: float = FAILURE_PROB,
+    delta: float = DELTA,
+    key: jax.Array,
+    **scheduling: Any,
+) -> xr.Dataset:
+    """What policies lose to the best one, for every estimator, kind of policy, epsilon, num_samples and seed.
+
+    Args:
+        epsilon: privacy budgets, > 0; infinity is no privacy.
+        num_samples: numbers of comparisons.
+        num_seeds: repetitions, each with its own bandit and labels.
+        dim: number of features.
+        radius: norm of the reward parameter, which the estimators are told.
+        expertise: of the policy that collected the data, >= 0; 0 compares all actions alike.
+        curvature: of the confidence sets, in [0, 1/4]; see `confidence_set`. The default is a heuristic; 0 is what can
+            be proved, and makes the sets so large that pessimistic policies are the reference's.
+        ridge: lambda of the confidence sets, >= 0.
+        failure_prob: of the confidence sets, in (0, 1).
+        delta: of the central estimator, in (0, 1).
+        key: root key.
+        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+
+    Returns:
+        A dataset with `suboptimality` (dimensions estimator, policy, epsilon, num_samples, seed) and, without the
+        dimension policy, `covered`, `width`, `gap`, `l2_error`, `certificate`, `steps` and `converged`.
+
+    Raises:
+        ValueError: if a value is out of range.
+    """
+    compared = estimators()
+
+    def build(num_samples: int) -> Run:
+        return estimation_run(compared, offline_bandit(num_samples=num_samples, dim=dim))
+
+    single = {
+        "delta": delta,
+        "radius": radius,
+        "expertise": expertise,
+        "curvature": curvature,
+        "ridge": ridge,
+        "failure_prob": failure_prob,
+    }
+    results = sweep(
+        build,
+        axes={"epsilon": list(epsilon), **{name: [value] for name, value in single.items()}},
+        static_axes={"num_samples": list(num_samples)},
+        num_seeds=num_seeds,
+        key=key,
+        tile_size=TILE_SIZE,
+        **scheduling,
+    )
+    results = results.squeeze(list(single)).assign_coords(dim=dim)
+    return results.transpose("estimator", "policy", "epsilon", "num_samples", "seed")
+
+
+def figure(results: xr.Dataset) -> Figure:
+    """The figure: suboptimality against num_samples, one panel for every epsilon, one row for every kind of policy."""
+    dim = int(results.dim)
+    return plotting.error_curves(
+        results.suboptimality.sel(policy=list(POLICY_LABELS)),
+        x="num_samples",
+        xlabel="comparisons n",
+        ylabel="expected reward lost",
+        title=f"What label privacy costs a policy (d = {dim})",
+        labels=LABELS,
+        row="policy",
+        row_label=lambda policy: POLICY_LABELS[str(policy)],
+        orders=sample_orders(results.estimator.values.tolist(), float(results.delta), lambda _: dim),
+        order_label=ORDER_LABEL,
+        note=f"The policy that collected the data loses {reference_loss(results):.2g}.",
+    )
+
+
+def reference_loss(results: xr.Dataset) -> float:
+    """What the policy that collected the data loses: mean over bandits."""
+    return float(results.suboptimality.sel(policy="reference").mean(skipna=False))
+
+
+def table(results: xr.Dataset) -> str:
+    """The same numbers as text: mean suboptimality +- half width of its 95% confidence interval."""
+    mean, half = plotting.mean_and_half_width(results.suboptimality)
+    lines = []
+    for epsilon in results.epsilon.values:
+        rows = [["", *(f"{n:,}" for n in results.num_samples.values)]]
+        for policy in POLICY_LABELS:
+            for name in results.estimator.values:
+                point = {"estimator": name, "epsilon": epsilon, "policy": policy}
+                pairs = zip(mean.sel(point).values, half.sel(point).values, strict=True)
+                rows.append([f"{policy}, {name}", *(f"{m:.4f} +- {h:.4f}" for m, h in pairs)])
+        lines += [f"\nexpected reward lost, {plotting.epsilon_label(epsilon)}, n =", *columns(rows)]
+    return "\n".join(lines)
+
+
+def notes(results: xr.Dataset) -> list[str]:
+    """What a reader of the results has to know.
+
+    Args:
+        results: of `private_policy`.
+
+    Returns:
+        Notes on how the reference policy does, on how often confidence sets hold the truth, and on searches and
+        minimisations that stopped early.
+    """
+    covered = results.covered.mean("seed")
+    claimed = 1 - float(results.failure_prob)
+    found = [
+        f"The policy that collected the data loses {reference_loss(results):.4f}; pessimistic policies fall back on it"
+        " where little is known.",
+        f"Confidence sets hold the true parameter in {float(covered.min()):.0%} to {float(covered.max()):.0%} of the "
+        f"seeds, at any setting ({claimed:.0%} asked for; curvature {float(results.curvature):g}"
+        + (", the largest there is, is a heuristic)." if float(results.curvature) == CURVATURE else ")."),
+    ]
+    worst = float(results.gap.max(skipna=False))
+    return [
+        *found,
+        f"Pessimistic policies are within {worst:.2g} of the best lower bound.",
+        *convergence_notes(results),
+    ]
+
+
+def report(results: xr.Dataset) -> str:
+    """What the command prints: the table, what to know about it, and what it means."""
+    seeds = plotting.seed_count(results.sizes["seed"])
+    meaning = f"+- and bands: 95% confidence interval (Student's t) of the mean over {seeds}."
+    return "\n\n".join([table(results), meaning, *notes(results)])
+
+
+def options(
+    epsilon: Annotated[
+        list[float],
+        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
+    ] = list(EPSILONS),  # noqa: B006  typer copies it
+    num_samples: Annotated[
+        list[int], typer.Option(help="Number of comparisons n. Repeat for several.", rich_help_panel="Grid")
+    ] = list(NUM_SAMPLES),  # noqa: B006
+    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
+    dim: Annotated[int, typer.Option(help="Number of features d.")] = DIM,
+    radius: Annotated[float, typer.Option(help="Norm of the reward parameter; features have norm <= 1.")] = RADIUS,
+    expertise: Annotated[
+        float,
+        typer.Option(
+            help="Of the policy that collected the data: its odds are exp(expertise x reward). 0 covers all alike."
+        ),
+    ] = EXPERTISE,
+    curvature: Annotated[
+        float,
+        typer.Option(
+            help="Curvature that confidence sets assume, in [0, 0.25]. 0: what can be proved, and very wide. "
+            "0.25: that of even odds, a heuristic."
+        ),
+    ] = CURVATURE,
+    ridge: Annotated[float, typer.Option(help="Lambda of the confidence sets' norm, >= 0.")] = RIDGE,
+    failure_prob: Annotated[float, typer.Option(help="Of the confidence sets, in (0, 1).")] = FAILURE_PROB,
+    delta: Delta = DELTA,
+    seed: Seed = 0,
+) -> Study:
+    """What label privacy costs a policy (DP-Reward, eq. (9)).
+
+    Learns greedy and pessimistic policies for a contextual bandit from
+    comparisons that a good policy collected, with labels in the clear, with
+    central label privacy and with local label privacy.
+    """
+    simulate = partial(
+        private_policy,
+        epsilon=epsilon,
+        num_samples=num_samples,
+        num_seeds=seeds,
+        dim=dim,
+        radius=radius,
+        expertise=expertise,
+        curvature=curvature,
+        ridge=ridge,
+        failure_prob=failure_prob,
+        delta=delta,
+        key=root_key(seed),
+    )
+    return Study(simulate, figure, report)

@@ -1,0 +1,10 @@
+"""Upper and lower bounds from the papers as functions, one module a paper, each with its number in the paper.
+
+Bounds are NumPy float64 and broadcast over their arguments. "Order" bounds hold up to an unspecified constant, which
+is the argument `scale`: compare their slopes, not their heights. Constants are as printed; `corrected=True`, where
+there is one, applies the corrections that the docstring tells.
+"""
+
+from jaxdp.theory import reward_estimation
+
+__all__ = ["reward_estimation"]

@@ -1,0 +1,48 @@
+"""Checks of the arrays that bounds are evaluated at. Every rule fails on NaN."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def above(name: str, values: ArrayLike, bound: float) -> np.ndarray:
+    """Returns values as float64, if all are > bound; infinity passes.
+
+    Raises:
+        ValueError: if one is not, with its index where there are several; or if they are not numbers.
+    """
+    return _checked(name, values, lambda array: array > bound, f"> {bound:g}")
+
+
+def at_least(name: str, values: ArrayLike, bound: float) -> np.ndarray:
+    """Returns values as float64, if all are finite and >= bound.
+
+    Raises:
+        ValueError: as `above`.
+    """
+    return _checked(name, values, lambda array: (array >= bound) & (array < np.inf), f"finite and >= {bound:g}")
+
+
+def between(name: str, values: ArrayLike, low: float, high: float) -> np.ndarray:
+    """Returns values as float64, if all are in (low, high).
+
+    Raises:
+        ValueError: as `above`.
+    """
+    return _checked(name, values, lambda array: (array > low) & (array < high), f"in ({low:g}, {high:g})")
+
+
+def _checked(name: str, values: ArrayLike, rule: Callable[[np.ndarray], np.ndarray], text: str) -> np.ndarray:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{name} must be an array of numbers, got {values!r}") from error
+    if not np.issubdtype(array.dtype, np.integer) and not np.issubdtype(array.dtype, np.floating):
+        raise ValueError(f"{name} must be numbers, got {values!r}")
+    array = array.astype(np.float64)
+    bad = np.argwhere(~rule(array))
+    if len(bad):
+        index = tuple(bad[0].tolist())
+        raise ValueError(f"{name} must be {text}, got {array[index]}" + (f" at index {index}" if index else ""))
+    return array

@@ -1,0 +1,396 @@
+"""The bounds of DP-Reward: what label privacy costs in estimating a reward from comparisons.
+
+Source of all: Chowdhury, Zhou & Natarajan (2023), *Differentially Private Reward Estimation with Preference Feedback*.
+
+Notation: L is `feature_norm`, |phi| <= L, so that differences have |x| <= 2 L; B is `radius`, |theta| <= B; gamma is
+`curvature(feature_norm, radius)`; kappa is `coverage`, the least eigenvalue of E[x x^T]; alpha is `failure_prob`. All
+arguments are numbers or arrays that broadcast, finite but for epsilon; all results are float64 arrays. Every function
+raises ValueError for an argument out of its range or NaN.
+
+The paper says |x| <= L in places where 2 L is right; `corrected=True` puts 2 L there.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.theory.arguments import above, at_least, between
+
+_INVERSE_E = float(np.exp(-1))
+
+
+def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
+    """The paper's gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), least curvature of the logistic loss.
+
+    Source: Assumption 2.1 and Theorem 4.2.
+
+    Args:
+        feature_norm: L, > 0.
+        radius: B, > 0.
+
+    Returns:
+        In (0, 1/4).
+    """
+    margin = 2 * _positive("feature_norm", feature_norm) * _positive("radius", radius)
+    return np.exp(-margin) / (1 + np.exp(-margin)) ** 2
+
+
+def plackett_luce_curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
+    """The paper's gamma = exp(-4 L B) / 2, for the choice of one among several under the Plackett-Luce model.
+
+    Source: Theorem C.2 (section 4.4 prints exp(-4 L B), without the 1/2).
+
+    Args:
+        feature_norm: L, > 0.
+        radius: B, > 0.
+
+    Returns:
+        In (0, 1/2).
+    """
+    product = _positive("feature_norm", feature_norm) * _positive("radius", radius)
+    return np.exp(-4 * product) / 2
+
+
+def coverage(covariance: ArrayLike) -> np.ndarray:
+    """kappa, the least eigenvalue of the covariance of differential features.
+
+    Source: Assumption 4.4.
+
+    Args:
+        covariance: [..., dim, dim], E[x x^T], symmetric.
+
+    Returns:
+        [...], >= 0 but for rounding.
+    """
+    return np.linalg.eigvalsh(between("covariance", covariance, -np.inf, np.inf))[..., 0]
+
+
+def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool = False) -> np.ndarray:
+    """The most that kappa can be: L^2 / d as printed, (2 L)^2 / d corrected (the trace is at most max |x|^2).
+
+    Source: section 4.3, "kappa = O(L^2 / d)".
+
+    Args:
+        feature_norm: L, > 0.
+        dim: d, >= 1.
+        corrected: |x| <= 2 L in place of |x| <= L.
+    """
+    return _longest(feature_norm, corrected) ** 2 / at_least("dim", dim, 1)
+
+
+def local_semi_norm_lower(
+    epsilon: ArrayLike, num_samples: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
+) -> np.ndarray:
+    """Lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, local: d / n + d / ((e^eps - 1)^2 n).
+
+    Source: Theorem 3.1, an order bound, for n large enough.
+
+    Args:
+        epsilon: > 0; infinity leaves d / n.
+        num_samples: n, >= 1.
+        dim: d, >= 1.
+        scale: the unspecified constant, > 0.
+
+    Returns:
+        The squared error.
+    """
+    share = at_least("dim", dim, 1) / at_least("num_samples", num_samples, 1)
+    with np.errstate(over="ignore"):
+        privacy = np.expm1(above("epsilon", epsilon, 0)) ** -2.0
+    return _positive("scale", scale) * share * (1 + privacy)
+
+
+def local_l2_lower(
+    epsilon: ArrayLike,
+    num_samples: ArrayLike,
+    dim: ArrayLike,
+    feature_norm: ArrayLike,
+    *,
+    scale: ArrayLike = 1.0,
+    corrected: bool = False,
+) -> np.ndarray:
+    """Lower bound on E |theta^ - theta*|^2, local model: (d / L^2) (d / n + d / ((e^eps - 1)^2 n)).
+
+    Source: Theorem 3.2, an order bound, for n large enough.
+
+    Args:
+        epsilon: > 0; infinity leaves d^2 / (n L^2).
+        num_samples: n, >= 1.
+        dim: d, >= 1.
+        feature_norm: L, > 0.
+        scale: the unspecified constant, > 0.
+        corrected: |x| <= 2 L in the proof's last step in place of |x| <= L.
+
+    Returns:
+        The squared error.
+    """
+    semi_norm = local_semi_norm_lower(epsilon, num_samples, dim, scale=scale)
+    return np.asarray(dim, float) / _longest(feature_norm, corrected) ** 2 * semi_norm
+
+
+def local_semi_norm_upper(
+    epsilon: ArrayLike,
+    num_samples: ArrayLike,
+    dim: ArrayLike,
+    *,
+    feature_norm: ArrayLike,
+    radius: ArrayLike,
+    failure_prob: ArrayLike,
+    ridge: ArrayLike = 0.0,
+    scale: ArrayLike = 1.0,
+    bias_scale: ArrayLike = 1.0,
+) -> np.ndarray:
+    """Upper bound on |theta^_RR - theta*| in the norm of Sigma_D + lambda I.
+
+    (C / gamma) (e^eps + 1) / (e^eps - 1) sqrt((d + ln(1 / alpha)) / n) + C' sqrt(lambda) B, with probability 1 - alpha.
+
+    Source: Theorem 4.2, eq. (7). The paper leaves C and C' open; C = sqrt(3) / 2 and C' = 2 can be proved, see
+        `jaxdp.estimation.confidence_set`.
+
+    Args:
+        epsilon: > 0; infinity is no privacy.
+        num_samples: n, >= 1.
+        dim: d, >= 1.
+        feature_norm: L, > 0.
+        radius: B, > 0.
+        failure_prob: alpha, in (0, 1).
+        ridge: lambda, >= 0.
+        scale: C, > 0.
+        bias_scale: C', > 0.
+
+    Returns:
+        The error, not squared.
+    """
+    spread = at_least("dim", dim, 1) - np.log(between("failure_prob", failure_prob, 0, 1))
+    noise = _debiasing(epsilon) * np.sqrt(spread / at_least("num_samples", num_samples, 1))
+    bias = _positive("bias_scale", bias_scale) * np.sqrt(at_least("ridge", ridge, 0)) * np.asarray(radius, float)
+    return _positive("scale", scale) / curvature(feature_norm, radius) * noise + bias
+
+
+def local_l2_upper(
+    epsilon: ArrayLike,
+    num_samples: ArrayLike,
+    *,
+    feature_norm: ArrayLike,
+    radius: ArrayLike,
+    coverage: ArrayLike,
+    failure_prob: ArrayLike,
+    scale: ArrayLike = 1.0,
+    corrected: bool = False,
+) -> np.ndarray:
+    """Upper bound on |theta^_SGD-RR - theta*|, with probability 1 - alpha.
+
+    C (L / (gamma kappa)) (e^eps + 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n)
+
+    Source: Theorem 4.5. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + 1), as its
+        proof has them; the statement prints 1 / (gamma kappa).
+
+    Args:
+        epsilon: > 0; infinity is no privacy.
+        num_samples: n, >= 4.
+        feature_norm: L, > 0.
+        radius: B, > 0.
+        coverage: kappa, > 0.
+        failure_prob: alpha, in (0, 1/e).
+        scale: C, > 0.
+        corrected: the gradients' bound 4 L of the proof is loose; they are at most 2 L sigmoid(eps). With the same C
+            that multiplies the bound with sigmoid(eps) / 2.
+
+    Returns:
+        The error, not squared.
+    """
+    rate = _one_pass_rate(num_samples, failure_prob)
+    length = _positive("scale", scale) * _positive("feature_norm", feature_norm)
+    bound = length / (curvature(feature_norm, radius) * _positive("coverage", coverage)) * _debiasing(epsilon) * rate
+    return bound / (2 * (1 + np.exp(-np.asarray(epsilon, float)))) if corrected else bound
+
+
+def plackett_luce_l2_upper(
+    epsilon: ArrayLike,
+    num_samples: ArrayLike,
+    num_actions: ArrayLike,
+    *,
+    feature_norm: ArrayLike,
+    radius: ArrayLike,
+    coverage: ArrayLike,
+    failure_prob: ArrayLike,
+    scale: ArrayLike = 1.0,
+) -> np.ndarray:
+    """Upper bound on |theta^_SGD-KRR - theta*| from choices of one among K actions, with probability 1 - alpha.
+
+    C (L / (gamma kappa)) (e^eps + K - 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n), gamma = exp(-4 L B) / 2
+
+    Source: Theorem C.2. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + K - 1).
+
+    Args:
+        epsilon: > 0; infinity is no privacy.
+        num_samples: n, >= 4.
+        num_actions: K, >= 2.
+        feature_norm: L, > 0.
+        radius: B, > 0.
+        coverage: kappa, > 0, of the difference of every pair of actions.
+        failure_prob: alpha, in (0, 1/e).
+        scale: C, > 0.
+
+    Returns:
+        The error, not squared.
+    """
+    rate = _one_pass_rate(num_samples, failure_prob)
+    length = _positive("scale", scale) * _positive("feature_norm", feature_norm)
+    gamma = plackett_luce_curvature(feature_norm, radius)
+    with np.errstate(over="ignore"):  # (e^eps + K - 1) / (e^eps - 1) = 1 + K / (e^eps - 1)
+        privacy = 1 + at_least("num_actions", num_actions, 2) / np.expm1(above("epsilon", epsilon, 0))
+    return length / (gamma * _positive("coverage", coverage)) * privacy * rate
+
+
+def central_l2_lower(
+    epsilon: ArrayLike,
+    num_samples: ArrayLike,
+    dim: ArrayLike,
+    feature_norm: ArrayLike,
+    *,
+    delta: ArrayLike = 0.0,
+    scale: ArrayLike = 1.0,
+    corrected: bool = False,
+) -> np.ndarray:
+    """Lower bound on E |theta^ - theta*|^2, central model: d^2 / (n L^2) + d / (n^2 (eps + delta)^2).
+
+    Source: Theorem 5.1, an order bound, for n large enough. The second term is for features with entries in [-1, 1].
+
+    Args:
+        epsilon: > 0; infinity leaves d^2 / (n L^2).
+        num_samples: n, >= 1.
+        dim: d, >= 1.
+        feature_norm: L, > 0.
+        delta: in [0, 1).
+        scale: the unspecified constant, > 0.
+        corrected: |x| <= 2 L in the first term, as in Theorem 3.2.
+
+    Returns:
+        The squared error.
+    """
+    dim, count = at_least("dim", dim, 1), at_least("num_samples", num_samples, 1)
+    budget = above("epsilon", epsilon, 0) + _delta(delta)
+    return _positive("scale", scale) * (
+        dim**2 / (count * _longest(feature_norm, corrected) ** 2) + dim / (count * budget) ** 2
+    )
+
+
+def central_l2_upper(
+    num_samples: ArrayLike,
+    dim: ArrayLike,
+    *,
+    feature_norm: ArrayLike,
+    radius: ArrayLike,
+    coverage: ArrayLike,
+    failure_prob: ArrayLike,
+    noise_stddev: ArrayLike,
+    scale: ArrayLike = 1.0,
+) -> np.ndarray:
+    """Upper bound on |theta^_obj - theta*|, with probability 1 - alpha.
+
+    (L / (kappa gamma)) sqrt(ln(1 / alpha) / n) + sigma (sqrt(d) + sqrt(ln(1 / alpha))) / (n kappa gamma)
+
+    Source: Theorem 5.3, an order bound, for at least `central_sample_size` samples and beta = sqrt(n) / B.
+
+    Args:
+        num_samples: n, >= 1.
+        dim: d, >= 1.
+        feature_norm: L, > 0.
+        radius: B, > 0.
+        coverage: kappa, > 0.
+        failure_prob: alpha, in (0, 1).
+        noise_stddev: sigma, >= 0: `objective_perturbation_stddev`, or a tighter one. 0 is no privacy.
+        scale: the unspecified constant, > 0.
+
+    Returns:
+        The error, not squared.
+    """
+    count, tail = at_least("num_samples", num_samples, 1), -np.log(between("failure_prob", failure_prob, 0, 1))
+    sampling = _positive("feature_norm", feature_norm) * np.sqrt(tail / count)
+    privacy = at_least("noise_stddev", noise_stddev, 0) * (np.sqrt(at_least("dim", dim, 1)) + np.sqrt(tail)) / count
+    strength = _positive("coverage", coverage) * curvature(feature_norm, radius)
+    return _positive("scale", scale) * (sampling + privacy) / strength
+
+
+def objective_perturbation_stddev(epsilon: ArrayLike, delta: ArrayLike, feature_norm: ArrayLike) -> np.ndarray:
+    """The paper's sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the noise of objective perturbation.
+
+    Source: Theorem 5.2. It is valid with |x| <= 2 L; the analytic Gaussian mechanism needs less
+        (`jaxdp.estimation.objective_perturbation`).
+
+    Args:
+        epsilon: > 0; infinity gives 0.
+        delta: in (0, 1).
+        feature_norm: L, > 0.
+    """
+    epsilon = above("epsilon", epsilon, 0)
+    variance = 8 * np.log(2 / between("delta", delta, 0, 1)) / epsilon**2 + 4 / epsilon
+    return _positive("feature_norm", feature_norm) * np.sqrt(variance)
+
+
+def central_sample_size(
+    dim: ArrayLike,
+    *,
+    feature_norm: ArrayLike,
+    coverage: ArrayLike,
+    failure_prob: ArrayLike,
+    corrected: bool = False,
+) -> np.ndarray:
+    """The n from which Theorem 5.3 is proved: 8 L^2 ln(d / alpha) / kappa as printed, 32 L^2 ln(d / alpha) / kappa.
+
+    Source: proof of Theorem 5.3 (Lemma D.2).
+
+    Args:
+        dim: d, >= 1.
+        feature_norm: L, > 0.
+        coverage: kappa, > 0.
+        failure_prob: alpha, in (0, 1).
+        corrected: |x|^2 <= 4 L^2 in place of L^2.
+    """
+    tail = np.log(at_least("dim", dim, 1) / between("failure_prob", failure_prob, 0, 1))
+    return 8 * _longest(feature_norm, corrected) ** 2 * tail / _positive("coverage", coverage)
+
+
+def central_semi_norm_lower(
+    epsilon: ArrayLike, num_samples: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
+) -> np.ndarray:
+    """Lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, central: d / n + d^2 / (n eps)^2.
+
+    Source: Theorem D.3, an order bound for delta = 0, for n large enough.
+
+    Args:
+        epsilon: > 0; infinity leaves d / n.
+        num_samples: n, >= 1.
+        dim: d, >= 1.
+        scale: the unspecified constant, > 0.
+
+    Returns:
+        The squared error.
+    """
+    share = at_least("dim", dim, 1) / at_least("num_samples", num_samples, 1)
+    return _positive("scale", scale) * (share + (share / above("epsilon", epsilon, 0)) ** 2)
+
+
+def _longest(feature_norm: ArrayLike, corrected: bool) -> np.ndarray:
+    """The bound on |x|: L as the paper prints it, or 2 L."""
+    return (2 if corrected else 1) * _positive("feature_norm", feature_norm)
+
+
+def _positive(name: str, values: ArrayLike) -> np.ndarray:
+    return between(name, values, 0, np.inf)
+
+
+def _debiasing(epsilon: ArrayLike) -> np.ndarray:
+    """(e^eps + 1) / (e^eps - 1)."""
+    return 1 / np.tanh(above("epsilon", epsilon, 0) / 2)
+
+
+def _one_pass_rate(num_samples: ArrayLike, failure_prob: ArrayLike) -> np.ndarray:
+    """sqrt(ln(ln(n) / alpha) / n)."""
+    count = at_least("num_samples", num_samples, 4)
+    return np.sqrt(np.log(np.log(count) / between("failure_prob", failure_prob, 0, _INVERSE_E)) / count)
+
+
+def _delta(delta: ArrayLike) -> np.ndarray:
+    at_least("delta", delta, 0)
+    return between("delta", delta, -1, 1)

@@ -1,0 +1,44 @@
+"""The dotted curves of the studies' figures."""
+
+import numpy as np
+import pytest
+
+from jaxdp.studies.orders import sample_orders
+from jaxdp.theory import reward_estimation as theory
+
+pytestmark = pytest.mark.once
+
+COUNTS = np.array([1e2, 1e8])
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, np.inf])
+def test_exponents(epsilon):
+    """Local errors fall as n^-1/2 (but for a log log); central ones as n^-1 first, and as n^-1/2 in the end."""
+    names = [
+        "mle",
+        "sgd",
+        "debiased_rr",
+        "mle_rr",
+        "sgd_rr",
+        "objective_perturbation",
+        "literal_objective_perturbation",
+    ]
+    orders = sample_orders(names, 1e-3)
+    assert set(orders) == set(names)
+    exponents = {name: np.diff(np.log(order(COUNTS, epsilon, 5)))[0] / np.log(1e6) for name, order in orders.items()}
+    for name in ("mle", "sgd"):
+        assert exponents[name] == pytest.approx(-0.5)
+    for name in ("debiased_rr", "mle_rr", "sgd_rr"):
+        assert -0.5 < exponents[name] < -0.47
+    for name in ("objective_perturbation", "literal_objective_perturbation"):
+        assert exponents[name] == pytest.approx(-0.5) if np.isinf(epsilon) else -1 < exponents[name] < -0.5
+    if np.isfinite(epsilon):
+        assert exponents["literal_objective_perturbation"] < exponents["objective_perturbation"]  # more noise
+
+
+def test_the_noise_of_the_paper_is_the_theorems():
+    order = sample_orders(["literal_objective_perturbation"], 1e-3, lambda _: 5)["literal_objective_perturbation"]
+    sigma = theory.objective_perturbation_stddev(0.5, 1e-3, 1.0)
+    units = {"feature_norm": 1.0, "radius": 1.0, "coverage": 1.0, "failure_prob": 0.05}
+    expected = theory.central_l2_upper(COUNTS, 5, noise_stddev=sigma, **units)
+    np.testing.assert_allclose(order(COUNTS, 0.5, "any row"), expected)
