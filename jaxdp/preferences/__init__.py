@@ -1,21 +1,26 @@
-"""Preferences between two items: links, samplers, synthetic reward data, and users' tables of comparisons."""
+"""Preferences between two or more items: links, samplers, synthetic reward data, and users' tables of comparisons."""
 
+from jaxdp.preferences.choices import ChoiceData, gaussian_choices
 from jaxdp.preferences.data import RewardData, clip_norm, differential_features, gaussian_comparisons
 from jaxdp.preferences.links import Link, link, logistic, probit
-from jaxdp.preferences.models import sample_comparisons
+from jaxdp.preferences.models import sample_choices, sample_comparisons, sample_rankings
 from jaxdp.preferences.tables import ComparisonTable, baseball1987, read_comparisons
 
 __all__ = [
+    "ChoiceData",
     "ComparisonTable",
     "Link",
     "RewardData",
     "baseball1987",
     "clip_norm",
     "differential_features",
+    "gaussian_choices",
     "gaussian_comparisons",
     "link",
     "logistic",
     "probit",
     "read_comparisons",
+    "sample_choices",
     "sample_comparisons",
+    "sample_rankings",
 ]
