@@ -5,7 +5,7 @@ problem. What is added here is tested, audited and listed by being here.
 """
 
 from jaxdp.registry.claims import attacks
-from jaxdp.registry.estimators import ESTIMATORS, EstimatorEntry, tiny_data
+from jaxdp.registry.estimators import ESTIMATORS, EstimatorEntry, tiny_choices, tiny_data
 from jaxdp.registry.learners import LEARNERS, LearnerEntry
 from jaxdp.registry.mechanisms import MECHANISMS, MechanismEntry
 from jaxdp.registry.table import KINDS, listing
@@ -20,5 +20,6 @@ __all__ = [
     "MechanismEntry",
     "attacks",
     "listing",
+    "tiny_choices",
     "tiny_data",
 ]
