@@ -1,5 +1,11 @@
 """A zoo of known mistakes: every one must be flagged, and its correct twin must not."""
 
+from tests.privacy.mutants.estimators import (
+    a_twentieth_of_the_noise_for_records,
+    half_the_choice_statistic,
+    thurstone_at_twice_epsilon,
+    wrong_k_ary_response,
+)
 from tests.privacy.mutants.learners import reused_key, unclipped_report, unnoised_choice
 from tests.privacy.mutants.noise import (
     classical_gaussian,
@@ -21,6 +27,10 @@ ZOO = {
     "sparse vector, variant 5": variant_5,
     "sparse vector, variant 6": variant_6,
     "objective perturbation at half its noise": half_the_objective_perturbation,
+    "K-ary randomized response with the probability for K = 2": wrong_k_ary_response,
+    "Thurstone's model at twice epsilon": thurstone_at_twice_epsilon,
+    "choices' statistic at half its noise": half_the_choice_statistic,
+    "objective perturbation for records at a twentieth of its noise": a_twentieth_of_the_noise_for_records,
     "a learner that commits to the exact best arm": unnoised_choice,
     "a learner that uses its round's key twice": reused_key,
     "a local report that forgets to clip": unclipped_report,
