@@ -265,14 +265,19 @@ class Estimator(NamedTuple):
         params: (**values) -> Params. On the host, as for a learner.
         guarantee: (**values) -> Guarantee. On the host: what is claimed for these values.
         privatize: (key, params, features, labels) -> report. What the curator (local model) or the public (central
-            model) may see of the labels. Features are public.
+            model) may see of the labels. Features are public, unless the guarantee's privacy unit includes them.
         fit: (key, params, features, report) -> estimate. Post-processing of the report and the public features.
+        check: (features, labels, *, feature_norm) -> None. On the host: raises ValueError for a data set that it is not
+            written for. None takes comparisons of pairs.
+        check_estimate: (estimate) -> None. On the host: raises where nothing was released. None takes every estimate.
     """
 
     params: Callable[..., Any]
     guarantee: Callable[..., Guarantee]
     privatize: Callable[..., Any]
     fit: Callable[..., Any]
+    check: Callable[..., None] | None = None
+    check_estimate: Callable[[Any], None] | None = None
 
 
 class Problem(NamedTuple):

@@ -1,4 +1,4 @@
-"""Offline estimation from comparisons: non-private, locally private and centrally private."""
+"""Offline estimation from preferences: non-private, locally private and centrally private."""
 
 from jaxdp.estimation.ballots import ballot_mle, ballot_objective_perturbation, ballot_rr, ballot_sensitivity
 from jaxdp.estimation.confidence import (
@@ -11,7 +11,7 @@ from jaxdp.estimation.confidence import (
     randomized_labels,
     with_confidence,
 )
-from jaxdp.estimation.estimate import check_data, estimate
+from jaxdp.estimation.estimate import check_choices, check_data, estimate
 from jaxdp.estimation.maximum_likelihood import debiased_rr, mle, mle_rr
 from jaxdp.estimation.metrics import l2_error, semi_norm_error
 from jaxdp.estimation.objective_perturbation import (
@@ -19,7 +19,13 @@ from jaxdp.estimation.objective_perturbation import (
     objective_perturbation,
     sgd_objective_perturbation,
 )
+from jaxdp.estimation.objective_perturbation_full import objective_perturbation_full
 from jaxdp.estimation.offline_bandit import Bandit, offline_bandit
+from jaxdp.estimation.plackett_luce import (
+    plackett_luce_debiased_krr,
+    plackett_luce_mle,
+    plackett_luce_objective_perturbation,
+)
 from jaxdp.estimation.policy import (
     PessimisticPolicy,
     best_of_policies,
@@ -32,9 +38,11 @@ from jaxdp.estimation.policy import (
     relative_features,
     suboptimality,
 )
-from jaxdp.estimation.problems import ballot_election, comparison_table, gaussian_rewards
+from jaxdp.estimation.problems import ballot_election, comparison_table, gaussian_rewards, plackett_luce_rewards
 from jaxdp.estimation.sgd import sgd, sgd_rr
+from jaxdp.estimation.sgd_krr import sgd_krr
 from jaxdp.estimation.solver import Estimate
+from jaxdp.estimation.thurstone import thurstone_rr
 
 __all__ = [
     "Bandit",
@@ -49,6 +57,7 @@ __all__ = [
     "ballot_rr",
     "ballot_sensitivity",
     "best_of_policies",
+    "check_choices",
     "check_data",
     "check_states",
     "clear_labels",
@@ -65,16 +74,23 @@ __all__ = [
     "mle_rr",
     "noisy_statistic",
     "objective_perturbation",
+    "objective_perturbation_full",
     "offline_bandit",
     "per_state_pessimistic_policy",
     "pessimistic_policy",
     "pessimistic_value",
+    "plackett_luce_debiased_krr",
+    "plackett_luce_mle",
+    "plackett_luce_objective_perturbation",
+    "plackett_luce_rewards",
     "randomized_labels",
     "relative_features",
     "semi_norm_error",
     "sgd",
+    "sgd_krr",
     "sgd_objective_perturbation",
     "sgd_rr",
     "suboptimality",
+    "thurstone_rr",
     "with_confidence",
 ]

@@ -12,6 +12,8 @@ from jaxdp.estimation.solver import Estimate
 from jaxdp.learner import Estimator
 from jaxdp.validation import check_above, check_finite
 
+ROUNDING = 1e-6  # features in float32
+
 
 def estimate(
     estimator: Estimator, features: ArrayLike, labels: ArrayLike, *, key: jax.Array, **values: Any
@@ -20,8 +22,9 @@ def estimate(
 
     Args:
         estimator: what to run, for example `debiased_rr()`.
-        features: [num_samples, dim] float, differential features x = phi(s, a1) - phi(s, a0); public.
-        labels: [num_samples] in {0, 1}, 1 where a1 was preferred; private.
+        features: [num_samples, dim] float, differential features x = phi(s, a1) - phi(s, a0); or [num_samples, K, dim]
+            float, the features of K actions, for K-wise estimators. Public, unless the claim covers them.
+        labels: [num_samples] in {0, 1}, 1 where a1 was preferred, or the preferred of K actions; private.
         key: of the randomness of privatizing and fitting.
         **values: what the estimator's `params` take (epsilon, delta, radius, feature_norm, ...). Where feature_norm (L)
             is given, every |x| must be at most 2 L.
@@ -32,6 +35,7 @@ def estimate(
     Raises:
         ValueError: if shapes are wrong, a feature is not finite or longer than 2 feature_norm, a label is not 0 or 1,
             or a value is out of range.
+        RuntimeError: from an estimator that releases nothing unless its solver converged, if it did not.
 
     >>> import jaxdp
     >>> data = jaxdp.preferences.gaussian_comparisons(jax.random.key(0), num_samples=500, dim=3)
@@ -43,11 +47,15 @@ def estimate(
     if "feature_norm" not in inspect.signature(estimator.params).parameters:
         values = {name: value for name, value in values.items() if name != "feature_norm"}  # checked here, used nowhere
     params = estimator.params(**values)
-    check_data(features, labels, feature_norm=check_above("feature_norm", feature_norm, 0.0))
+    check = estimator.check or check_data
+    check(features, labels, feature_norm=check_above("feature_norm", feature_norm, 0.0))
     features = jnp.asarray(features, jax.dtypes.canonicalize_dtype(float))
     key_privatize, key_fit = jax.random.split(key)
     report = estimator.privatize(key_privatize, params, features, jnp.asarray(labels).astype(jnp.int32))
-    return jax.jit(estimator.fit)(key_fit, params, features, report)
+    result = jax.jit(estimator.fit)(key_fit, params, features, report)
+    if estimator.check_estimate is not None:
+        estimator.check_estimate(result)
+    return result
 
 
 def check_data(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = np.inf) -> None:
@@ -61,19 +69,63 @@ def check_data(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = 
     Raises:
         ValueError: if shapes are wrong, a feature is NaN, infinite or too long, or a label is not 0 or 1.
     """
-    features, labels = check_finite("features", features), np.asarray(labels)
-    check_finite(f"features as {jnp.result_type(float)}", features.astype(jnp.result_type(float)))
-    if features.ndim != 2 or 0 in features.shape:
-        raise ValueError(f"features must have shape [num_samples, dim] with both >= 1, got {features.shape}")
-    if labels.shape != features.shape[:1]:
-        raise ValueError(f"labels must have shape [num_samples] = {features.shape[:1]}, got {labels.shape}")
-    bad = np.flatnonzero(~np.isin(labels, (0, 1)))
+    values, choices = _check_features("features", features, "[num_samples, dim]"), np.asarray(labels)
+    if choices.shape != values.shape[:1]:
+        raise ValueError(f"labels must have shape [num_samples] = {values.shape[:1]}, got {choices.shape}")
+    bad = np.flatnonzero(~np.isin(choices, (0, 1)))
     if len(bad):
-        raise ValueError(f"labels must be in {{0, 1}}, got {labels[bad[0]]} at index {bad[0]}")
-    norms = np.linalg.norm(features.astype(np.float64), axis=1)
+        raise ValueError(f"labels must be in {{0, 1}}, got {choices[bad[0]]} at index {bad[0]}")
+    norms = np.linalg.norm(values.astype(np.float64), axis=1)
     worst = int(np.argmax(norms))
-    if norms[worst] > 2 * feature_norm * (1 + 1e-6):  # features in float32
+    if norms[worst] > 2 * feature_norm * (1 + ROUNDING):
         raise ValueError(
             f"feature_norm must be at least half of every differential feature's norm, got {feature_norm} where "
             f"feature {worst} has norm {norms[worst]:g}"
         )
+
+
+def check_choices(
+    features: ArrayLike, labels: ArrayLike, *, feature_norm: float = np.inf, rankings: bool = False
+) -> None:
+    """Checks a K-wise data set on the host.
+
+    Args:
+        features: [num_samples, K, dim], of every action.
+        labels: [num_samples], the preferred action of each; or [num_samples, K], all from the best to the worst.
+        feature_norm: L; an action's feature norm is at most L.
+        rankings: whether labels may be rankings.
+
+    Raises:
+        ValueError: if shapes are wrong, K < 2, a feature is NaN, infinite or too long, or a label is no action, or no
+            ranking of all.
+    """
+    values, choices = _check_features("features", features, "[num_samples, K, dim]"), np.asarray(labels)
+    num_samples, num_actions, _ = values.shape
+    if num_actions < 2:
+        raise ValueError(f"features must have shape [num_samples, K, dim] with K >= 2, got {values.shape}")
+    allowed = [(num_samples,), (num_samples, num_actions)][: 1 + rankings]
+    if choices.shape not in allowed:
+        raise ValueError(f"labels must have shape {' or '.join(map(str, allowed))}, got {choices.shape}")
+    wrong = ~np.isin(choices, np.arange(num_actions))
+    bad = np.flatnonzero(wrong if choices.ndim == 1 else wrong.any(axis=1))
+    if len(bad):
+        raise ValueError(f"labels must be in [0, {num_actions}), got {choices[bad[0]]} at index {bad[0]}")
+    if choices.ndim == 2:
+        bad = np.flatnonzero((np.sort(choices, axis=1) != np.arange(num_actions)).any(axis=1))
+        if len(bad):
+            raise ValueError(f"labels must rank every action once, got {choices[bad[0]]} at index {bad[0]}")
+    norms = np.linalg.norm(values.astype(np.float64), axis=2).max(axis=1)
+    worst = int(np.argmax(norms))
+    if norms[worst] > feature_norm * (1 + ROUNDING):
+        raise ValueError(
+            f"feature_norm must be at least every action's feature norm, got {feature_norm} where an action of "
+            f"sample {worst} has norm {norms[worst]:g}"
+        )
+
+
+def _check_features(name: str, features: ArrayLike, shape: str) -> np.ndarray:
+    values = check_finite(name, features)
+    check_finite(f"{name} as {jnp.result_type(float)}", values.astype(jnp.result_type(float)))
+    if values.ndim != shape.count(",") + 1 or 0 in values.shape:
+        raise ValueError(f"{name} must have shape {shape} with all >= 1, got {values.shape}")
+    return values

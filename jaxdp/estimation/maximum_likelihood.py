@@ -142,7 +142,7 @@ def full_batch_estimator(
         scale = _unit(features) if optimizer is None else jnp.ones((), features.dtype)
         estimate = minimize(
             objective(params, features / scale, report, scale),
-            dim=features.shape[1],
+            dim=features.shape[-1],
             radius=jnp.asarray(params.radius, features.dtype) * scale,
             tolerance=jnp.asarray(params.tolerance, features.dtype),
             zero_sum=zero_sum,

@@ -1,5 +1,6 @@
 """Objective perturbation for label privacy, as what it is: a Gaussian mechanism on the labels' sufficient statistic."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,15 +72,17 @@ def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
 
 
 def noise_stddev(params: Params, features: jax.Array, constants: str) -> jax.Array:
-    """The noise's standard deviation for these public features ([num_samples, dim] float -> [] float)."""
-    norm = jnp.max(jnp.linalg.norm(features, axis=1))
+    """The noise's standard deviation for these public differential features ([..., dim] float -> [] float)."""
+    norm = jnp.max(jnp.linalg.norm(features, axis=-1))
     if constants == "paper":
         bound = jnp.asarray(params.feature_norm, features.dtype)
         norm = jnp.where(jnp.isinf(bound), norm / 2, jnp.maximum(bound, norm / 2))  # a bound too small protects nobody
     return jnp.asarray(params.noise_multiplier, features.dtype) * norm
 
 
-def _make_params(constants: str, reads: str):
+def perturbation_params(constants: str, reads: str) -> Callable[..., Params]:
+    """The `params` of an estimator from a noisy statistic, which reads the value of this name as well."""
+
     def params(
         *,
         epsilon: float,
@@ -105,7 +108,8 @@ def _make_params(constants: str, reads: str):
     return only(params, read | ({"feature_norm"} if constants == "paper" else set()))
 
 
-def _guarantee(*, epsilon: float, delta: float, **_: Any) -> Guarantee:
+def statistic_guarantee(*, epsilon: float, delta: float, **_: Any) -> Guarantee:
+    """The claim of every estimator that sees labels through a noisy sufficient statistic only."""
     return Guarantee(
         epsilon=epsilon,
         delta=delta,
@@ -113,8 +117,8 @@ def _guarantee(*, epsilon: float, delta: float, **_: Any) -> Guarantee:
         privacy_unit="one label",
         argument="none: epsilon is infinite, so that no noise is added"
         if np.isinf(epsilon)
-        else "labels enter through sum_i y_i x_i alone, whose L2 sensitivity is max |x_i| over the public "
-        "features; it is released once with Gaussian noise, and the estimate is post-processing",
+        else "labels enter through a sum alone, whose L2 sensitivity is the largest norm of a public differential "
+        "feature; it is released once with Gaussian noise, and the estimate is post-processing",
     )
 
 
@@ -169,8 +173,8 @@ def objective_perturbation(
         return statistic_objective(features, report / scale, ridge)
 
     return full_batch_estimator(
-        _make_params(constants, "tolerance"),
-        _guarantee,
+        perturbation_params(constants, "tolerance"),
+        statistic_guarantee,
         _report_statistic(constants, zero_sum),
         objective,
         zero_sum=zero_sum,
@@ -215,8 +219,8 @@ def sgd_objective_perturbation(
         unlabelled = jnp.zeros(features.shape[0], features.dtype)  # slope at y = 0 is sigmoid(z)
         return _one_pass(params, features, unlabelled, -report, zero_sum, optimizer, average)
 
-    params = _make_params(constants, "learning_rate")
-    return Estimator(params, validated(params, _guarantee), _report_statistic(constants, zero_sum), fit)
+    params = perturbation_params(constants, "learning_rate")
+    return Estimator(params, validated(params, statistic_guarantee), _report_statistic(constants, zero_sum), fit)
 
 
 def literal_objective_perturbation(
@@ -260,7 +264,7 @@ def literal_objective_perturbation(
         labels, w = report
         return _one_pass(params, features, labels.astype(features.dtype), w, False, optimizer, average)
 
-    params = _make_params("paper", "learning_rate")
+    params = perturbation_params("paper", "learning_rate")
     return Estimator(params, validated(params, guarantee), privatize, fit)
 
 

@@ -169,5 +169,56 @@ def statistic_objective(
     return evaluate
 
 
+def choice_objective(
+    features: jax.Array, statistic: jax.Array, regularization: jax.Array, *, depth: int = 1
+) -> Objective:
+    """Mean Plackett-Luce loss in which labels enter through their sufficient statistic, and rankings by their order.
+
+    (1/n) sum_i sum_{s < depth} log sum_{k >= s} exp(phi_ik . theta) - S . theta / n + (beta / 2n) |theta|^2: at depth 1
+    a choice among all K actions, at depth K - 1 a ranking, which is a choice for each place among what is left. It is
+    convex for every real S.
+
+    Args:
+        features: [num_samples, K, dim] float; for depth > 1 in ranked order, best first.
+        statistic: [dim] float, S, the sum of the chosen actions' features or an unbiased version of it.
+        regularization: [] float >= 0, beta in the scale of the sum over samples.
+        depth: choices per sample, static.
+
+    Returns:
+        theta [dim] -> Evaluation, with the exact Hessian.
+
+    Source: DP-Reward, eq. (11) and appendix C.4.
+    """
+    count, num_actions, dim = features.shape
+    rows = features.reshape(count * num_actions, dim)
+    place = jnp.arange(num_actions)
+
+    def evaluate(theta: jax.Array) -> Evaluation:
+        margins = _product(rows, theta).reshape(count, num_actions)
+
+        def choice(total, first: jax.Array):
+            left = jnp.where((place >= first)[None, :], margins, -jnp.inf)
+            partition = jax.nn.logsumexp(left, axis=1)
+            probabilities = jnp.exp(left - partition[:, None])
+            mean = jnp.einsum("nk,nkd->nd", probabilities, features, precision="highest")
+            spread = (jnp.sqrt(probabilities)[:, :, None] * (features - mean[:, None, :])).reshape(rows.shape)
+            terms = jnp.mean(partition), jnp.mean(jnp.abs(partition)), jnp.mean(mean, axis=0)
+            return jax.tree.map(jnp.add, total, (*terms, _product(spread.T, spread) / count)), None
+
+        zeros = (jnp.zeros((), theta.dtype), jnp.zeros((), theta.dtype), jnp.zeros_like(theta))
+        start = (*zeros, jnp.zeros((dim, dim), theta.dtype))
+        (loss, size, gradient, hessian), _ = jax.lax.scan(choice, start, jnp.arange(depth))
+        linear, ridge = statistic / count, regularization / count
+        label, penalty = linear @ theta, ridge / 2 * (theta @ theta)
+        return Evaluation(
+            value=loss - label + penalty,
+            magnitude=size + jnp.abs(label) + penalty,
+            gradient=gradient - linear + ridge * theta,
+            hessian=hessian + ridge * jnp.eye(dim, dtype=theta.dtype),
+        )
+
+    return evaluate
+
+
 def _product(left: jax.Array, right: jax.Array) -> jax.Array:
     return jnp.matmul(left, right, precision="highest")  # accelerators would round the factors

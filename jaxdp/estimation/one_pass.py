@@ -4,6 +4,7 @@ The kernel is what `jax.vmap` runs. Per sample there is little to compute, and a
 fast axis is as short as `dim`; the kernel puts lanes on the fast axis, where vector units work across them.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,8 +24,8 @@ class Pass(NamedTuple):
     """The data of one pass.
 
     Attributes:
-        features: [num_samples, dim] float, visited in order.
-        targets: [num_samples] float.
+        features: [num_samples, dim] float, visited in order; or [num_samples, K, dim], with K margins a sample.
+        targets: [num_samples] or [num_samples, K] float.
         gain: [] float, factor of every sample's slope.
         rate: [] float > 0, step size at the first sample.
         radius: [] float > 0, of the ball that iterates are projected on; infinity is no bound.
@@ -45,7 +46,8 @@ class Recipe(NamedTuple):
     """What is fixed at compile time.
 
     Attributes:
-        slope: (margin, target) -> derivative of one sample's loss in its margin, elementwise.
+        slope: (margin, target) -> derivative of one sample's loss in its margin, elementwise; or in its K margins,
+            which are on the first axis.
         average: "none" (the last iterate), "all" or "last_half" (the last ceil(num_samples / 2) iterates).
         inverse_time: whether the step at sample t = 1, 2, ... is rate / t; else it is rate.
         zero_sum: constrain the components' sum to zero.
@@ -63,6 +65,8 @@ class Recipe(NamedTuple):
 
 def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
     """Visits every sample once: theta <- P(theta + step(gain slope(x.theta, y) x + linear + ridge theta)), from zero.
+
+    With K margins a sample, slope(x.theta, y) x is the sum of K slopes times their features.
 
     Args:
         data: of one lane. Under `jax.vmap` and without an optimiser, all lanes go through one kernel.
@@ -105,7 +109,7 @@ def _batch(axis_size: int, in_batched: Any, data: Pass) -> Pass:
 
 def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
     """`one_pass` as it reads, for one lane; the kernel is tested against it."""
-    num_samples, dim = data.features.shape
+    num_samples, dim = data.features.shape[0], data.features.shape[-1]
     first_averaged = recipe.first_averaged(num_samples)
 
     def step_size(count: Any) -> Any:
@@ -116,7 +120,8 @@ def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformati
     def step(carry, sample):
         theta, optimizer_state, running = carry
         index, feature, target = sample
-        gradient = data.gain * recipe.slope(feature @ theta, target) * feature
+        slope = recipe.slope(feature @ theta, target)
+        gradient = data.gain * slope * feature if slope.ndim == 0 else data.gain * (slope @ feature)
         if data.linear is not None:
             gradient = gradient + data.linear
         if data.ridge is not None:
@@ -135,21 +140,25 @@ def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformati
 
 def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
     """`plain_pass` by SGD of many lanes: every leaf of `data` has a leading axis of lanes, and so has the result."""
-    num_lanes, num_samples, dim = data.features.shape
+    num_lanes, num_samples, *margins, dim = data.features.shape  # margins is [] or [K]
     dtype = data.features.dtype
     first_averaged = recipe.first_averaged(num_samples)
     bounded = jnp.isfinite(data.radius)
     radius = jnp.where(bounded, data.radius, 1)
     linear = None if data.linear is None else data.linear.T
+    width = math.prod(margins) * dim
     index = jnp.arange(num_samples)
     weights = (index >= first_averaged).astype(dtype)
     decay = 1 / (index + 1).astype(dtype) if recipe.inverse_time else jnp.ones(num_samples, dtype)
 
     def step(carry, sample):
         theta, total = carry  # [dim, lanes]
-        feature, target, weight, slower = sample  # [dim, lanes], [lanes], [], []
-        margin = jnp.sum(feature * theta, axis=0)
-        gradient = (data.gain * recipe.slope(margin, target))[None, :] * feature
+        feature, target, weight, slower = sample  # [*margins, dim, lanes], [*margins, lanes], [], []
+        margin = jnp.sum(feature * jnp.broadcast_to(theta, feature.shape), axis=-2)
+        slope = recipe.slope(margin, target)
+        gradient = (jnp.broadcast_to(data.gain, slope.shape) * slope)[..., None, :] * feature
+        if margins:
+            gradient = jnp.sum(gradient, axis=0)
         if linear is not None:
             gradient = gradient + linear
         if data.ridge is not None:
@@ -166,11 +175,11 @@ def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
             return jax.lax.dynamic_slice_in_dim(array, start, size, axis)
 
         feature, target = part(data.features, 1), part(data.targets, 1)
-        rows = jnp.concatenate([feature.reshape(num_lanes, size * dim), target], axis=1)
+        rows = jnp.concatenate([array.reshape(num_lanes, -1) for array in (feature, target)], axis=1)
         columns = jax.lax.optimization_barrier(rows.T)  # transposed once, in cache, and not again in every step
         samples = (
-            columns[: size * dim].reshape(size, dim, num_lanes),
-            columns[size * dim :],
+            columns[: size * width].reshape(size, *margins, dim, num_lanes),
+            columns[size * width :].reshape(size, *margins, num_lanes),
             part(weights, 0),
             part(decay, 0),
         )

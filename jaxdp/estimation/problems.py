@@ -1,15 +1,27 @@
 """Problems that estimators are run on: DP-Reward's synthetic rewards, and users' own comparisons and ballots."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.estimation.metrics import l2_error, semi_norm_error
+from jaxdp.estimation.plackett_luce import relative
 from jaxdp.estimation.solver import Estimate
 from jaxdp.learner import Problem, Sample, Scalar, scalar_leaf
-from jaxdp.preferences import Ballots, ComparisonTable, Link, gaussian_comparisons, logistic
+from jaxdp.preferences import (
+    Ballots,
+    ChoiceData,
+    ComparisonTable,
+    Link,
+    RewardData,
+    gaussian_choices,
+    gaussian_comparisons,
+    logistic,
+)
 from jaxdp.validation import check_at_least, check_choice, check_count
 
 KNOWLEDGE = ("radius", "feature_norm")
@@ -54,6 +66,77 @@ def gaussian_rewards(
     """
     check_count("num_samples", num_samples)
     check_count("dim", dim)
+    draw = partial(
+        gaussian_comparisons,
+        num_samples=num_samples,
+        dim=dim,
+        link=link,
+        feature_norm=feature_norm,
+        parameter_norm=parameter_norm,
+        zero_sum=zero_sum,
+    )
+    return _reward_problem(draw, lambda features: features, known)
+
+
+def plackett_luce_rewards(
+    *,
+    num_samples: int,
+    num_actions: int,
+    dim: int,
+    rankings: bool = False,
+    feature_norm: float | None = None,
+    parameter_norm: float | None = None,
+    zero_sum: bool = False,
+    known: tuple[str, ...] = KNOWLEDGE,
+) -> Problem:
+    """Choices among K actions with Gaussian features under a Gaussian reward parameter, a fresh one for every seed.
+
+    Source: DP-Reward, eq. (11), with the features of its section 6.  Deviations: as `gaussian_rewards`.
+
+    Args:
+        num_samples: choices, >= 1.
+        num_actions: K, >= 2.
+        dim: number of features, >= 1.
+        rankings: whether labels rank all K actions, in place of naming the best.
+        feature_norm: L, features of actions are shrunk to this norm; None leaves them unbounded, and L is the largest.
+        parameter_norm: B, the parameter is shrunk to this norm; None leaves it.
+        zero_sum: centre the parameter.
+        known: what the analyst is told: "radius" (the parameter's norm) and "feature_norm" (L).
+
+    Returns:
+        A problem with the metrics of `gaussian_rewards`; the semi-norm is that of the mean of x_jk x_jk^T over samples
+        and pairs of actions, x_jk = phi_j - phi_k.
+
+    Raises:
+        ValueError: as `gaussian_rewards`, and if num_actions < 2.
+    """
+    check_count("num_samples", num_samples)
+    check_count("num_actions", num_actions, 2)
+    check_count("dim", dim)
+    draw = partial(
+        gaussian_choices,
+        num_samples=num_samples,
+        num_actions=num_actions,
+        dim=dim,
+        rankings=rankings,
+        feature_norm=feature_norm,
+        parameter_norm=parameter_norm,
+        zero_sum=zero_sum,
+    )
+
+    def differential(features):  # [num_samples * K, dim], whose second moment is the mean over pairs
+        scale = np.sqrt(2 * num_actions / (num_actions - 1)).astype(features.dtype)
+        return (scale * relative(features)).reshape(-1, dim)
+
+    return _reward_problem(draw, differential, known)
+
+
+def _reward_problem(
+    draw: Callable[[jax.Array], RewardData | ChoiceData],
+    differential: Callable[[jax.Array], jax.Array],
+    known: tuple[str, ...],
+) -> Problem:
+    """Data sets of rewards; `differential` makes features [num_samples, dim] of the data's for the semi-norm."""
     for name in known:
         check_choice("known", name, KNOWLEDGE)
 
@@ -62,15 +145,7 @@ def gaussian_rewards(
 
     def sample(key, params: GaussianParams) -> Sample:
         del params
-        data = gaussian_comparisons(
-            key,
-            num_samples=num_samples,
-            dim=dim,
-            link=link,
-            feature_norm=feature_norm,
-            parameter_norm=parameter_norm,
-            zero_sum=zero_sum,
-        )
+        data = draw(key)
         knowledge = {"radius": jnp.linalg.norm(data.parameter), "feature_norm": data.feature_norm}
         return Sample(data.features, data.labels, data.parameter, {name: knowledge[name] for name in known})
 
@@ -78,7 +153,7 @@ def gaussian_rewards(
         ridge = jnp.asarray(params.ridge, sample.features.dtype)
         return {
             "l2_error": l2_error(estimate.theta, sample.truth),
-            "semi_norm_error": semi_norm_error(estimate.theta, sample.truth, sample.features, ridge),
+            "semi_norm_error": semi_norm_error(estimate.theta, sample.truth, differential(sample.features), ridge),
             "certificate": estimate.certificate,
             "steps": estimate.steps,
             "converged": estimate.converged,

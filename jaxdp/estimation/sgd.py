@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -48,22 +49,48 @@ class Params:
     feature_norm: Scalar
 
 
-def first_step(params: Params, step_size: str, link: Link, dtype) -> jax.Array:
+class Model(NamedTuple):
+    """A preference model under randomized response, as one pass of SGD sees it.
+
+    Attributes:
+        slope: (margins, targets) -> derivative of one sample's loss in its margins; see `Recipe`.
+        targets: (report, epsilon, features) -> [num_samples, ...], the reports' unbiased versions.
+        gain: (epsilon, features) -> [] float in (0, 1], by which randomizing shrinks the expected gradient.
+        curvature: (feature_norm, radius) -> [] float, gamma, the loss's least curvature over the ball.
+    """
+
+    slope: Callable[[jax.Array, jax.Array], jax.Array]
+    targets: Callable[[jax.Array, Scalar, jax.Array], jax.Array]
+    gain: Callable[[jax.Array, jax.Array], jax.Array]
+    curvature: Callable[[jax.Array, jax.Array], jax.Array]
+
+
+def pairwise(link: Link) -> Model:
+    """Comparisons of two actions; on margins |z| <= 2 L B every link here curves least at 2 L B."""
+    return Model(
+        slope=label_loss(link).slope,
+        targets=lambda report, epsilon, features: debias_labels(report, epsilon),
+        gain=lambda epsilon, features: jnp.tanh(epsilon / 2),  # 2p - 1
+        curvature=lambda feature_norm, radius: link.curvature(2 * feature_norm * radius),
+    )
+
+
+def first_step(params: Params, step_size: str, model: Model, gain: jax.Array) -> jax.Array:
     """The step size at the first sample, [] float: learning_rate, or 1 / (gamma_eps kappa) for "inverse_time".
 
-    gamma is the link's least curvature on |z| <= 2 L B, and gamma_eps = (2 sigmoid(epsilon) - 1) gamma that of the
-    de-biased loss. The step at sample t is then 1 / (gamma_eps kappa t). Where gamma underflows (2 L B above about 88
-    in float32) the step is capped: any step that large only moves to the boundary of the ball.
+    gamma is the model's least curvature, and gamma_eps = gain gamma that of the de-biased loss. The step at sample t is
+    then 1 / (gamma_eps kappa t). Where gamma underflows (2 L B above about 88 in float32) the step is capped: any step
+    that large only moves to the boundary of the ball.
 
     Source: DP-Reward, Theorem 4.5 as its proof has it (the statement drops the t and the epsilon).
     """
+    dtype = gain.dtype
     if step_size == "constant":
         return jnp.asarray(params.learning_rate, dtype)
-    epsilon, radius, norm, coverage = (
-        jnp.asarray(value, dtype) for value in (params.epsilon, params.radius, params.feature_norm, params.coverage)
+    radius, norm, coverage = (
+        jnp.asarray(value, dtype) for value in (params.radius, params.feature_norm, params.coverage)
     )
-    step = 1 / (jnp.tanh(epsilon / 2) * link.curvature(2 * norm * radius) * coverage)
-    return jnp.minimum(step, LARGEST_STEP)
+    return jnp.minimum(1 / (gain * model.curvature(norm, radius) * coverage), LARGEST_STEP)
 
 
 def unconfirmed(theta: jax.Array, num_samples: int) -> Estimate:
@@ -81,7 +108,7 @@ def one_pass_estimator(
     guarantee: Callable[..., Guarantee],
     privatize: Callable[..., jax.Array],
     *,
-    link: Link,
+    model: Model,
     step_size: str,
     average: str,
     zero_sum: bool,
@@ -92,7 +119,7 @@ def one_pass_estimator(
     check_choice("average", average, AVERAGES)
     if optimizer is not None and step_size != "constant":
         raise ValueError(f"step_size must be left at 'constant' where an optimizer is given, got {step_size!r}")
-    recipe = Recipe(label_loss(link).slope, average, step_size == "inverse_time", zero_sum)
+    recipe = Recipe(model.slope, average, step_size == "inverse_time", zero_sum)
 
     def checked_params(**values) -> Params:
         point = params(**values)
@@ -109,11 +136,12 @@ def one_pass_estimator(
     def fit(key, params: Params, features, report) -> Estimate:
         del key
         dtype = features.dtype
+        gain = model.gain(jnp.asarray(params.epsilon, dtype), features)
         data = Pass(
             features=center(features) if zero_sum else features,
-            targets=debias_labels(report, params.epsilon).astype(dtype),
-            gain=jnp.tanh(jnp.asarray(params.epsilon, dtype) / 2),  # 2p - 1
-            rate=first_step(params, step_size, link, dtype),
+            targets=model.targets(report, params.epsilon, features).astype(dtype),
+            gain=gain,
+            rate=first_step(params, step_size, model, gain),
             radius=jnp.asarray(params.radius, dtype),
         )
         return unconfirmed(one_pass(data, recipe, optimizer), features.shape[0])
@@ -182,7 +210,7 @@ def sgd(
         clear_params,
         clear_labels_guarantee,
         report_clear,
-        link=link,
+        model=pairwise(link),
         step_size=step_size,
         average=average,
         zero_sum=zero_sum,
@@ -225,7 +253,7 @@ def sgd_rr(
         randomized_params,
         randomized_labels_guarantee,
         report_randomized,
-        link=link,
+        model=pairwise(link),
         step_size=step_size,
         average=average,
         zero_sum=zero_sum,

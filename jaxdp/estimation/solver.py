@@ -1,5 +1,6 @@
 """The one full-batch loop: an Optax optimiser, a projection, and a certificate that says when to stop."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -8,7 +9,7 @@ import optax
 
 from jaxdp.estimation.constraints import center, project
 from jaxdp.estimation.newton import newton_on_ball
-from jaxdp.estimation.objectives import Objective
+from jaxdp.estimation.objectives import Evaluation, Objective
 
 
 class Estimate(NamedTuple):
@@ -38,6 +39,7 @@ def minimize(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int,
+    certify: Callable[[jax.Array, Evaluation], jax.Array] | None = None,
 ) -> Estimate:
     """Minimises over the ball, from zero, until the projected gradient is within the tolerance.
 
@@ -45,11 +47,12 @@ def minimize(
         objective: theta [dim] -> Evaluation.
         dim: number of parameters.
         radius: [] float > 0, of the ball; infinity is no bound. Its dtype is the solver's.
-        tolerance: [] float > 0, on the projected-gradient norm.
+        tolerance: [] float > 0, on the certificate: the projected-gradient norm.
         zero_sum: constrain the components' sum to zero.
         optimizer: proposes steps from the gradient; iterates are projected after each. None is Newton's method on the
             ball, which reads the whole evaluation.
         max_steps: gradient evaluations at most.
+        certify: (theta, evaluation) -> [] float >= 0, the certificate in place of the projected-gradient norm.
 
     Returns:
         The first iterate whose certificate is within the tolerance, or after max_steps the one with the smallest. Where
@@ -62,6 +65,8 @@ def minimize(
         evaluation = objective(theta)
         if zero_sum:
             evaluation = evaluation._replace(gradient=center(evaluation.gradient))
+        if certify is not None:
+            return evaluation, certify(theta, evaluation)
         moved = project(theta - evaluation.gradient, radius, zero_sum=zero_sum)
         step = jnp.where(jnp.isinf(radius), evaluation.gradient, theta - moved)  # the same, but for rounding
         return evaluation, jnp.linalg.norm(step)

@@ -74,12 +74,7 @@ def gaussian_comparisons(
     dim = check_count("dim", dim, minimum=2 if zero_sum else 1)
     key_parameter, key_first, key_second, key_labels = jax.random.split(key, 4)
 
-    parameter = jax.random.normal(key_parameter, (dim,))
-    if zero_sum:
-        parameter = parameter - parameter.mean()
-    if parameter_norm is not None:
-        parameter = clip_norm(parameter, check_above("parameter_norm", parameter_norm, 0.0))
-
+    parameter = gaussian_parameter(key_parameter, dim, parameter_norm, zero_sum)
     first = jax.random.normal(key_first, (num_samples, dim))
     second = jax.random.normal(key_second, (num_samples, dim))
     if feature_norm is None:
@@ -92,6 +87,16 @@ def gaussian_comparisons(
     features = first - second
     margins = jnp.matmul(features, parameter, precision="highest")  # accelerators round the factors otherwise
     return RewardData(features, sample_comparisons(key_labels, margins, link), parameter, bound)
+
+
+def gaussian_parameter(key: jax.Array, dim: int, parameter_norm: float | None, zero_sum: bool) -> jax.Array:
+    """Draws θ* from N(0, I), centred if zero_sum, then shrunk to parameter_norm unless that is None; [dim] float."""
+    parameter = jax.random.normal(key, (dim,))
+    if zero_sum:
+        parameter = parameter - parameter.mean()
+    if parameter_norm is not None:
+        parameter = clip_norm(parameter, check_above("parameter_norm", parameter_norm, 0.0))
+    return parameter
 
 
 def clip_norm(vectors: jax.Array, bound: ArrayLike) -> jax.Array:

@@ -28,3 +28,47 @@ def sample_comparisons(key: jax.Array, margins: jax.Array, link: Link = logistic
     margins = jnp.asarray(margins)
     uniforms = jax.random.uniform(key, margins.shape, margins.dtype)
     return (uniforms < link.cdf(margins)).astype(jnp.int32)
+
+
+def sample_choices(key: jax.Array, utilities: jax.Array) -> jax.Array:
+    """Draws which of K items is preferred to all others (Plackett-Luce, top-1): item k with odds exp(utilities[k]).
+
+    With the same key it is the first of `sample_rankings`.
+
+    Args:
+        key: PRNG key.
+        utilities: [..., K] float; -inf is never preferred to a finite one, and a NaN is taken for the best.
+
+    Returns:
+        [...] int32 in [0, K), exact but for the rounding of utilities and Gumbel noise.
+
+    Source: Luce (1959); the Gumbel maximum (Yellott, 1977).
+
+    >>> sample_choices(jax.random.key(0), jnp.array([[0.0, 1e4, 0.0], [1e4, 0.0, 0.0]])).tolist()
+    [1, 0]
+    """
+    return jnp.argmax(_perturbed(key, utilities), axis=-1).astype(jnp.int32)
+
+
+def sample_rankings(key: jax.Array, utilities: jax.Array) -> jax.Array:
+    """Draws a full ranking of K items (Plackett-Luce): each place by `sample_choices` among those that are left.
+
+    Args:
+        key: PRNG key.
+        utilities: [..., K] float, finite or -inf.
+
+    Returns:
+        [..., K] int32, the items from the best to the worst. Sorting by utility plus Gumbel noise has exactly this law,
+        but for rounding.
+
+    Source: Plackett (1975); the Gumbel sort (Yellott, 1977).
+
+    >>> sample_rankings(jax.random.key(0), jnp.array([0.0, 2e4, 1e4])).tolist()
+    [1, 2, 0]
+    """
+    return jnp.argsort(-_perturbed(key, utilities), axis=-1).astype(jnp.int32)
+
+
+def _perturbed(key: jax.Array, utilities: jax.Array) -> jax.Array:
+    utilities = jnp.asarray(utilities)
+    return utilities + jax.random.gumbel(key, utilities.shape, utilities.dtype, mode="high")  # no coarse upper tail

@@ -25,7 +25,7 @@ def test_mechanism(name):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimator(name):
     entry = ESTIMATORS[name]
-    features, labels = registry.tiny_data(jax.random.key(1))
+    features, labels = entry.data(jax.random.key(1))
     check_estimator(entry.make(), entry.values, features, labels, key=jax.random.key(2))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jaxdp.estimation import (
+    check_choices,
     check_data,
     debiased_rr,
     estimate,
@@ -17,9 +18,16 @@ from jaxdp.estimation import (
     mle,
     mle_rr,
     objective_perturbation,
+    objective_perturbation_full,
+    plackett_luce_debiased_krr,
+    plackett_luce_mle,
+    plackett_luce_objective_perturbation,
+    plackett_luce_rewards,
     sgd,
+    sgd_krr,
     sgd_objective_perturbation,
     sgd_rr,
+    thurstone_rr,
 )
 from jaxdp.preferences import link
 
@@ -33,6 +41,12 @@ ESTIMATORS = {  # factory, values
     "sgd_rr": (sgd_rr, EPSILON),
     "sgd_objective_perturbation": (sgd_objective_perturbation, DELTA),
     "literal_objective_perturbation": (literal_objective_perturbation, DELTA),
+    "objective_perturbation_full": (objective_perturbation_full, {**DELTA, "feature_norm": 1.0}),
+    "plackett_luce_mle": (plackett_luce_mle, {}),
+    "plackett_luce_debiased_krr": (plackett_luce_debiased_krr, EPSILON),
+    "plackett_luce_objective_perturbation": (plackett_luce_objective_perturbation, DELTA),
+    "sgd_krr": (sgd_krr, EPSILON),
+    "thurstone_rr": (thurstone_rr, EPSILON),
     "inverse_time": (
         lambda: sgd_rr(step_size="inverse_time"),
         {**EPSILON, "radius": 1.0, "coverage": 1.0, "feature_norm": 1.0},
@@ -113,6 +127,13 @@ def test_inverse_time_needs_finite_values(factory, missing):
         (functools.partial(debiased_rr, max_steps=-1), "max_steps", -1),
         (functools.partial(mle_rr, max_steps=0), "max_steps", 0),
         (functools.partial(objective_perturbation, max_steps=0), "max_steps", 0),
+        (functools.partial(objective_perturbation_full, constants="analytic"), "constants", "analytic"),
+        (functools.partial(objective_perturbation_full, max_steps=0), "max_steps", 0),
+        (functools.partial(plackett_luce_mle, max_steps=0), "max_steps", 0),
+        (functools.partial(plackett_luce_objective_perturbation, constants="paper"), "constants", "paper"),
+        (functools.partial(sgd_krr, average="first"), "average", "first"),
+        (functools.partial(thurstone_rr, step_size="linear"), "step_size", "linear"),
+        (functools.partial(plackett_luce_rewards, num_samples=5, num_actions=1, dim=2), "num_actions", 1),
         (functools.partial(gaussian_rewards, num_samples=0, dim=2), "num_samples", 0),
         (functools.partial(gaussian_rewards, num_samples=5, dim=0), "dim", 0),
         (functools.partial(gaussian_rewards, num_samples=5, dim=2, known=("truth",)), "known", "truth"),
@@ -149,6 +170,49 @@ def test_wrong_data(case):
         check_data(features, labels)
     with raises(name, value):
         estimate(debiased_rr(), features, labels, key=jax.random.key(0), epsilon=1.0)
+
+
+CHOICES, BEST = np.arange(12.0).reshape(2, 3, 2), np.array([0, 2])
+WRONG_CHOICES = {
+    "label 3": (CHOICES, [0, 3], "labels", "got 3 at index 1"),
+    "label NaN": (CHOICES, [np.nan, 0], "labels", "got nan at index 0"),
+    "feature inf": (np.where(CHOICES == 11, np.inf, CHOICES), BEST, "features", "got inf at index (1, 2, 1)"),
+    "two axes": (CHOICES[0], BEST, "features", "(3, 2)"),
+    "one action": (CHOICES[:, :1], BEST, "features", "(2, 1, 2)"),
+    "too few labels": (CHOICES, BEST[:1], "labels", "(1,)"),
+    "a ranking": (CHOICES, [[0, 1, 2], [2, 1, 0]], "labels", "(2, 3)"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_CHOICES)
+def test_wrong_choices(case):
+    features, labels, name, value = WRONG_CHOICES[case]
+    check_choices(CHOICES, BEST)
+    with raises(name, value):
+        check_choices(features, labels)
+    with raises(name, value):
+        estimate(sgd_krr(), features, labels, key=jax.random.key(0), epsilon=1.0)
+
+
+def test_rankings_must_be_permutations():
+    check_choices(CHOICES, [[0, 1, 2], [2, 1, 0]], rankings=True)
+    with pytest.raises(ValueError, match=r"labels must rank every action once, got \[2 2 0\] at index 1"):
+        estimate(plackett_luce_mle(), CHOICES, [[0, 1, 2], [2, 2, 0]], key=jax.random.key(0))
+    with raises("labels", "got [0 1 3] at index 0"):
+        check_choices(CHOICES, [[0, 1, 3], [2, 1, 0]], rankings=True)
+
+
+def test_actions_longer_than_the_feature_norm():
+    check_choices(CHOICES, BEST, feature_norm=15.0)
+    with pytest.raises(ValueError, match=r"feature_norm .*got 14\.0 where an action of sample 1 has norm 14\.8661"):
+        check_choices(CHOICES, BEST, feature_norm=14.0)
+
+
+@pytest.mark.parametrize("case", ["one axis", "no samples", "no features", "too few labels", "features as text"])
+def test_wrong_shapes_of_private_records(case):
+    features, labels, name, value = WRONG_DATA[case]
+    with raises(name, value):
+        estimate(objective_perturbation_full(), features, labels, key=jax.random.key(0), **DELTA, feature_norm=1.0)
 
 
 def test_features_longer_than_twice_the_feature_norm():

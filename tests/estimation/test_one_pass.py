@@ -7,6 +7,7 @@ import pytest
 
 from jaxdp.estimation.objectives import label_loss
 from jaxdp.estimation.one_pass import AVERAGES, BLOCK, Pass, Recipe, one_pass, plain_pass
+from jaxdp.estimation.sgd_krr import CHOICES
 from jaxdp.preferences import logistic, probit
 
 pytestmark = pytest.mark.once
@@ -58,6 +59,21 @@ def test_no_bound_and_another_link():
     recipe = Recipe(label_loss(probit).slope, "none", inverse_time=False, zero_sum=False)
     batch = data(BLOCK + 1, radius=np.inf)
     assert agrees(batch, recipe, loop(batch, recipe))
+
+
+@pytest.mark.parametrize("num_samples", [1, 2 * BLOCK + 3])
+def test_several_margins_a_sample(num_samples):
+    recipe = Recipe(CHOICES.slope, "last_half", inverse_time=num_samples > 1, zero_sum=num_samples > 1)
+    batch, num_actions = data(num_samples), 3
+    shape = (OUTER, INNER, num_samples, num_actions)
+    batch = batch._replace(
+        features=jax.random.normal(jax.random.key(1), (*shape, DIM), DTYPE),
+        targets=jax.random.normal(jax.random.key(2), shape, DTYPE),
+    )
+    reference = loop(batch, recipe)
+    assert agrees(batch, recipe, reference)
+    swapped = batch._replace(features=batch.features[..., ::-1, :])  # planted: another action's target
+    assert not agrees(swapped, recipe, reference)
 
 
 def test_what_is_shared_by_all_lanes_need_not_be_batched():

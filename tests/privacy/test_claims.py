@@ -10,7 +10,13 @@ pytestmark = pytest.mark.once
 
 # What an attack finds, as a share of epsilon, with 10^6 trials; others find 0.85 or more.
 SMALL = ("gaussian", "randomized_response", "noisy_max_exponential", "above_threshold", "sgd_rr")
-LOOSE = {"classical_gaussian": 0.35, "noisy_max_laplace": 0.65, "noisy_max_gumbel": 0.6, "exponential_weights": 0.75}
+LOOSE = {
+    "classical_gaussian": 0.35,
+    "noisy_max_laplace": 0.65,
+    "noisy_max_gumbel": 0.6,
+    "exponential_weights": 0.75,
+    "objective_perturbation_full": 0.05,  # the theorem's noise is for twice the shift that a record can make
+}
 
 
 def row(name, trials):

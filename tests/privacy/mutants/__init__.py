@@ -5,6 +5,12 @@ from tests.privacy.mutants.ballots import (
     noise_for_one_pair,
     only_pairs_that_were_ranked,
 )
+from tests.privacy.mutants.estimators import (
+    a_twentieth_of_the_noise_for_records,
+    half_the_choice_statistic,
+    thurstone_at_twice_epsilon,
+    wrong_k_ary_response,
+)
 from tests.privacy.mutants.learners import reused_key, unclipped_report, unnoised_choice
 from tests.privacy.mutants.noise import (
     classical_gaussian,
@@ -29,6 +35,10 @@ ZOO = {
     "a ballot at the noise of one pair": noise_for_one_pair,
     "a ballot's pairs at the whole budget each": every_pair_at_the_whole_budget,
     "a ballot that answers only about pairs it ranks": only_pairs_that_were_ranked,
+    "K-ary randomized response with the probability for K = 2": wrong_k_ary_response,
+    "Thurstone's model at twice epsilon": thurstone_at_twice_epsilon,
+    "choices' statistic at half its noise": half_the_choice_statistic,
+    "objective perturbation for records at a twentieth of its noise": a_twentieth_of_the_noise_for_records,
     "a learner that commits to the exact best arm": unnoised_choice,
     "a learner that uses its round's key twice": reused_key,
     "a local report that forgets to clip": unclipped_report,

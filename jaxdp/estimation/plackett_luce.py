@@ -1,0 +1,233 @@
+"""Plackett-Luce: full-batch estimators from K-wise choices and rankings, non-private, local and central.
+
+Features are [num_samples, K, dim], one row for every action. A common shift of a sample's K rows changes nothing in the
+model, and is taken out first.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxdp.estimation.constraints import center
+from jaxdp.estimation.estimate import check_choices
+from jaxdp.estimation.maximum_likelihood import (
+    MAX_STEPS,
+    TOLERANCE,
+    clear_labels_guarantee,
+    full_batch_estimator,
+    make_params,
+    randomized_labels_guarantee,
+    randomized_params,
+    report_clear,
+)
+from jaxdp.estimation.maximum_likelihood import Params as LikelihoodParams
+from jaxdp.estimation.objective_perturbation import (
+    Params,
+    noise_stddev,
+    perturbation_params,
+    statistic_guarantee,
+)
+from jaxdp.estimation.objectives import Objective, choice_objective
+from jaxdp.learner import Estimator, Guarantee
+from jaxdp.mechanisms import debias_one_hot, gaussian, randomized_response
+from jaxdp.validation import check_choice
+
+CONSTANTS = ("analytic", "classical")
+
+
+def plackett_luce_mle(
+    *,
+    zero_sum: bool = False,
+    optimizer: optax.GradientTransformation | None = None,
+    max_steps: int = MAX_STEPS,
+) -> Estimator:
+    """Maximum likelihood from K-wise labels in the clear: the non-private baseline.
+
+    Minimises the mean of log sum_k exp(phi_k.theta) - phi_y.theta over |theta| <= radius; for rankings the sum of this
+    loss over the places, each a choice among the actions that are left.
+
+    Privacy: none.
+    Source: Plackett (1975), Luce (1959); DP-Reward, eq. (11) and appendix C.4.  Deviations: the loss is a mean and not
+        a sum, which has the same minimiser.
+
+    Args:
+        zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
+        optimizer: as for `mle`.
+        max_steps: gradient evaluations at most, >= 1.
+
+    Returns:
+        An estimator of theta from features [num_samples, K, dim] float and labels, either [num_samples] int in [0, K),
+        the preferred action, or [num_samples, K] int, all actions from the best to the worst. Its `params` take radius
+        (default inf) and tolerance (default 1e-5).
+
+    Raises:
+        ValueError: if max_steps < 1; from `params`, if radius or tolerance is not > 0.
+    """
+
+    def params(*, radius: float = np.inf, tolerance: float = TOLERANCE) -> LikelihoodParams:
+        return make_params(epsilon=np.inf, radius=radius, tolerance=tolerance)
+
+    def objective(params: LikelihoodParams, features, report, scale) -> Objective:
+        del params, scale
+        if report.ndim == 1:
+            targets = jax.nn.one_hot(report, features.shape[1], dtype=features.dtype)
+            return choice_objective(features, chosen_sum(features, targets), _nothing(features))
+        ranked = jnp.take_along_axis(features, report[:, :, None], axis=1)
+        depth = ranked.shape[1] - 1
+        return choice_objective(ranked, jnp.sum(ranked[:, :depth], axis=(0, 1)), _nothing(features), depth=depth)
+
+    return _choice_estimator(
+        params,
+        clear_labels_guarantee,
+        report_clear,
+        objective,
+        zero_sum=zero_sum,
+        optimizer=optimizer,
+        max_steps=max_steps,
+    )._replace(check=functools.partial(check_choices, rankings=True))
+
+
+def plackett_luce_debiased_krr(
+    *,
+    zero_sum: bool = False,
+    optimizer: optax.GradientTransformation | None = None,
+    max_steps: int = MAX_STEPS,
+) -> Estimator:
+    """Minimum of the de-biased Plackett-Luce loss of K-ary randomized labels.
+
+    The randomized label's unbiased one-hot vector replaces the label's. The loss is linear in it, so the objective is
+    convex at every epsilon and has the clear objective as its mean.
+
+    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. Each label is reported once by
+        K-ary randomized response.
+    Source: DP-Reward, eq. (12), which is solved there by SGD (`sgd_krr`); de-biasing as in its eq. (4)-(6).
+    Deviations: full-batch.
+
+    Args:
+        zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
+        optimizer: as for `mle`.
+        max_steps: gradient evaluations at most, >= 1.
+
+    Returns:
+        An estimator of theta from features [num_samples, K, dim] float and labels [num_samples] int in [0, K). Its
+        `params` take epsilon, radius (default inf) and tolerance (default 1e-5).
+
+    Raises:
+        ValueError: if max_steps < 1; from `params`, if epsilon, radius or tolerance is not > 0.
+    """
+
+    def objective(params: LikelihoodParams, features, report, scale) -> Objective:
+        del scale
+        targets = debias_one_hot(report, params.epsilon, num_labels=features.shape[1]).astype(features.dtype)
+        return choice_objective(features, chosen_sum(features, targets), _nothing(features))
+
+    return _choice_estimator(
+        randomized_params,
+        randomized_labels_guarantee,
+        report_randomized_choices,
+        objective,
+        zero_sum=zero_sum,
+        optimizer=optimizer,
+        max_steps=max_steps,
+    )
+
+
+def plackett_luce_objective_perturbation(
+    *,
+    constants: str = "analytic",
+    zero_sum: bool = False,
+    optimizer: optax.GradientTransformation | None = None,
+    max_steps: int = MAX_STEPS,
+) -> Estimator:
+    """Central label-private maximum likelihood from K-wise labels: the loss with a noisy sufficient statistic.
+
+    Minimises (1/n) sum_i log sum_k exp(phi_ik.theta) - S~.theta / n + (beta / 2n) |theta|^2 over |theta| <= radius,
+    where S~ = S + N(0, sigma^2 I) and S = sum_i phi_i,y_i. (The report has sum_i mean_k phi_ik, which is public, taken
+    out of S~.) Rankings do not enter through a sum, and are not covered.
+
+    Privacy: (epsilon, delta)-DP in the central model; unit: one label; adjacency: replace one. A label enters through
+        S alone, with L2 sensitivity max |phi_ij - phi_ik| over the public features' samples and pairs (at most 2 L).
+        The minimiser is post-processing.
+    Source: DP-Reward, Theorem 5.2 and Algorithm 2, whose pairwise loss has this form for K actions too.
+    Deviations: as `objective_perturbation`; the paper has no K-wise central algorithm, and no constants for one.
+
+    Args:
+        constants: "analytic", or "classical" (raises for finite epsilon >= 1).
+        zero_sum: constrain sum(theta) = 0; features are centred first, which only lowers their norms.
+        optimizer: as for `mle`.
+        max_steps: gradient evaluations at most, >= 1.
+
+    Returns:
+        An estimator of theta from features [num_samples, K, dim] float and labels [num_samples] int in [0, K). Its
+        `params` take epsilon, delta, and radius (default inf), regularization beta (0) and tolerance (1e-5).
+
+    Raises:
+        ValueError: if constants is unknown or max_steps < 1; from `params`, if epsilon <= 0, delta is outside (0, 1), a
+            value is out of range, or classical constants meet finite epsilon >= 1.
+    """
+    check_choice("constants", constants, CONSTANTS)
+
+    def privatize(key, params: Params, features, labels):
+        features = relative(center(features) if zero_sum else features)
+        targets = jax.nn.one_hot(labels, features.shape[1], dtype=features.dtype)
+        return gaussian(key, chosen_sum(features, targets), _choice_noise_stddev(params, features, constants))
+
+    def objective(params: Params, features, report, scale) -> Objective:
+        ridge = jnp.asarray(params.regularization, features.dtype) / scale**2
+        return choice_objective(features, report / scale, ridge)
+
+    return _choice_estimator(
+        perturbation_params(constants, "tolerance"),
+        statistic_guarantee,
+        privatize,
+        objective,
+        zero_sum=zero_sum,
+        optimizer=optimizer,
+        max_steps=max_steps,
+    )
+
+
+def report_randomized_choices(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
+    """Every user's own randomized choice among K actions; the `privatize` of the local K-wise estimators."""
+    return randomized_response(key, labels, params.epsilon, num_labels=features.shape[1])
+
+
+def relative(features: jax.Array) -> jax.Array:
+    """Features less their mean over a sample's actions ([num_samples, K, dim] float)."""
+    return features - jnp.mean(features, axis=1, keepdims=True)
+
+
+def chosen_sum(features: jax.Array, targets: jax.Array) -> jax.Array:
+    """sum_ik targets_ik phi_ik ([num_samples, K, dim] float, [num_samples, K] float -> [dim] float)."""
+    return jnp.einsum("nk,nkd->d", targets, features, precision="highest")
+
+
+def _choice_noise_stddev(params: Params, features: jax.Array, constants: str) -> jax.Array:
+    """The largest over cyclic shifts by at most K / 2, which pair every action with every other."""
+    shifts = range(1, features.shape[1] // 2 + 1)
+    scales = [noise_stddev(params, features - jnp.roll(features, shift, axis=1), constants) for shift in shifts]
+    return jnp.max(jnp.stack(scales))
+
+
+def _nothing(features: jax.Array) -> jax.Array:
+    return jnp.zeros((), features.dtype)
+
+
+def _choice_estimator(
+    params: Callable[..., Any],
+    guarantee: Callable[..., Guarantee],
+    privatize: Callable[..., jax.Array],
+    objective: Callable[..., Objective],
+    **options: Any,
+) -> Estimator:
+    base = full_batch_estimator(params, guarantee, privatize, objective, **options)
+
+    def fit(key, params, features, report):
+        return base.fit(key, params, relative(features), report)
+
+    return base._replace(fit=fit, check=check_choices)

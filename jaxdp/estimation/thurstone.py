@@ -1,0 +1,47 @@
+"""Thurstone's model under randomized response."""
+
+import optax
+
+from jaxdp.estimation.sgd import sgd_rr
+from jaxdp.learner import Estimator
+from jaxdp.preferences import probit
+
+
+def thurstone_rr(
+    *,
+    step_size: str = "constant",
+    average: str = "last_half",
+    zero_sum: bool = False,
+    optimizer: optax.GradientTransformation | None = None,
+) -> Estimator:
+    """One pass of projected SGD on the de-biased probit loss of randomized labels: `sgd_rr` with the probit link.
+
+    The gradient of sample t is (2p - 1) times that of -[ybar log Phi(x.theta) + (1 - ybar) log Phi(-x.theta)], with the
+    unbiased label ybar and p = sigmoid(epsilon): (2p - 1) times the clear gradient in expectation.
+
+    Convexity: the clear loss is convex, and strongly so on |x.theta| <= 2 L B, with curvature at least that of
+    -log Phi at 2 L B, which is `probit.curvature(2 L B)`. The de-biased loss of one report is not convex: ybar lies
+    outside [0, 1], so one of its terms is concave, and for the probit link the two do not cancel as they do for the
+    logistic. Its expectation over the report is the clear loss, which is all that SGD needs. A full-batch minimum of it
+    (`debiased_rr(link=probit)`) has a stationary point as its certificate, and no more.
+
+    Labels do not enter this loss through a sum, so `objective_perturbation` has no probit form.
+
+    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. Each label is reported once by
+        randomized response.
+    Source: DP-Reward, section 4.4, and eq. (10).  Deviations: as `sgd_rr`. Gradients are bounded by
+        2 L probit.slope(-2 L B), which grows with L B, and not by 2 L as for the logistic link.
+
+    Args:
+        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t).
+        average: "none" (last iterate), "all" or "last_half" of the iterates.
+        zero_sum: constrain sum(theta) = 0.
+        optimizer: an Optax optimiser in place of SGD with a constant step.
+
+    Returns:
+        An estimator as `sgd_rr`.
+
+    Raises:
+        ValueError: as `sgd_rr`.
+    """
+    return sgd_rr(link=probit, step_size=step_size, average=average, zero_sum=zero_sum, optimizer=optimizer)

@@ -1,0 +1,101 @@
+"""Every learner, named once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import bandits, experts
+from jaxdp.audit import Users, by_action, whole
+from jaxdp.learner import Environment, Learner
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerEntry:
+    """A learner with a tiny problem.
+
+    Attributes:
+        summary: one line, what it does.
+        values: the grid point that tests use.
+        make: () -> Learner.
+        environment: () -> Environment that it can play against.
+        horizon: rounds of the tiny problem.
+        neighbours: users of two runs who differ in one round, between whom the learner is least private, or nearly so.
+        draw_user: key -> Users of one round, which reaches the extremes of what a user may hold.
+        answer: how users answer to an action.
+    """
+
+    summary: str
+    values: Mapping[str, float]
+    make: Callable[[], Learner]
+    environment: Callable[[], Environment]
+    horizon: int
+    neighbours: tuple[Users, Users]
+    draw_user: Callable[[jax.Array], Users]
+    answer: Callable[..., Any] = by_action
+
+
+def _extremes(low: float, high: float, size: int, dtype: Any) -> Callable[[jax.Array], Users]:
+    def draw_user(key: jax.Array) -> Users:
+        return Users(jnp.where(jax.random.bernoulli(key, shape=(size,)), high, low).astype(dtype))
+
+    return draw_user
+
+
+def _one_reward_moves(low: float, high: float, dtype: Any) -> tuple[Users, Users]:
+    """Twelve rounds of three arms in turn: the first arm pays nothing, or once; the others pay always."""
+    never = np.tile(np.asarray([low, high, high], dtype), (12, 1))
+    once = never.copy()
+    once[0, 0] = high
+    return Users(never), Users(once)
+
+
+def _all_losses_move(low: float, high: float) -> tuple[Users, Users]:
+    """One round of five experts."""
+    return Users(np.full((1, 5), float(low))), Users(np.full((1, 5), float(high)))
+
+
+# Values beyond what a learner clips to are a user's to hold, too.
+LEARNERS: dict[str, LearnerEntry] = {
+    "explore_then_commit": LearnerEntry(
+        summary="plays binary arms in turn, then the one with the largest Laplace-noised total",
+        values={"epsilon": 1.0},
+        make=lambda: bandits.explore_then_commit(num_arms=3, explore_rounds=12),
+        environment=lambda: bandits.bernoulli_bandit([0.2, 0.5, 0.8]),
+        horizon=70,
+        neighbours=_one_reward_moves(0, 1, np.int32),
+        draw_user=_extremes(0, 1, 3, jnp.int32),
+    ),
+    "explore_then_commit_bounded": LearnerEntry(
+        summary="the same for rewards that are clipped to an interval",
+        values={"epsilon": 1.0, "low": -1.0, "high": 2.0},
+        make=lambda: bandits.explore_then_commit(num_arms=3, explore_rounds=12, rewards="bounded"),
+        environment=lambda: bandits.gaussian_bandit([0.2, 0.5, 0.8], stddev=0.5),
+        horizon=70,
+        neighbours=_one_reward_moves(-5, 5, float),
+        draw_user=_extremes(-5, 5, 3, float),
+    ),
+    "exponential_weights": LearnerEntry(
+        summary="plays experts with odds exponential in their reported losses, each report with Laplace noise",
+        values={"epsilon": 1.0},
+        make=lambda: experts.exponential_weights(num_experts=5, horizon=30),
+        environment=lambda: experts.adaptive_losses([0.1, 0.3, 0.5, 0.7, 0.9], penalty=0.1),
+        horizon=30,
+        neighbours=_all_losses_move(-2, 3),
+        draw_user=_extremes(-2, 3, 5, float),
+        answer=whole,
+    ),
+    "exponential_weights_gaussian": LearnerEntry(
+        summary="the same with Gaussian noise",
+        values={"epsilon": 1.0, "delta": 1e-3},
+        make=lambda: experts.exponential_weights(num_experts=5, horizon=30, noise="gaussian"),
+        environment=lambda: experts.stochastic_losses([0.1, 0.3, 0.5, 0.7, 0.9]),
+        horizon=30,
+        neighbours=_all_losses_move(-2, 3),
+        draw_user=_extremes(-2, 3, 5, float),
+        answer=whole,
+    ),
+}
