@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import estimation
 from jaxdp.learner import Estimator
-from jaxdp.preferences import gaussian_choices, gaussian_comparisons
+from jaxdp.preferences import gaussian_choices, gaussian_comparisons, pair_features
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -22,6 +23,10 @@ _COMPARISONS = _relabelled([[1.0, 0.0], [0.3, 0.4]], [0, 1], [1, 1])
 _CHOICES = _relabelled([[[1.0, 0.0], [0.0, 0.0], [0.0, 0.5]], [[0.3, 0.4], [0.0, 0.0], [0.1, 0.1]]], [0, 1], [1, 1])
 # One record whose label changes, at the longest that it may be. It has no others to hide among.
 _ONE_RECORD = _relabelled([[2.0]], [0], [1])
+# One ballot of three items that is turned around; in the central model beside another one.
+_PAIRS = pair_features(3)
+_ONE_BALLOT = tuple((_PAIRS, np.full((1, 3), answer, np.int8)) for answer in (2, 0))
+_BALLOTS = tuple((_PAIRS, np.asarray([[answer] * 3, [1, 0, 2]], np.int8)) for answer in (2, 0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +59,12 @@ def tiny_choices(key: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The problem that K-wise estimators are tried on: features [60, 4, 3] float and labels [60] int32."""
     data = gaussian_choices(key, num_samples=60, num_actions=4, dim=3)
     return data.features, data.labels
+
+
+def tiny_election(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The problem that estimators of ballots are tried on: features [6, 4] float and labels [40, 6] int8."""
+    features = jnp.asarray(pair_features(4), jax.dtypes.canonicalize_dtype(float))
+    return features, jax.random.randint(key, (40, 6), 0, 3, jnp.int32).astype(jnp.int8)
 
 
 ESTIMATORS: dict[str, EstimatorEntry] = {
@@ -135,5 +146,26 @@ ESTIMATORS: dict[str, EstimatorEntry] = {
         make=estimation.sgd_krr,
         data=tiny_choices,
         neighbours=_CHOICES,
+    ),
+    "ballot_mle": EstimatorEntry(
+        summary="maximum likelihood from ballots in the clear",
+        values={"radius": 3.0},
+        make=estimation.ballot_mle,
+        data=tiny_election,
+        neighbours=_BALLOTS,
+    ),
+    "ballot_objective_perturbation": EstimatorEntry(
+        summary="maximum likelihood with a Gaussian-noised sufficient statistic of whole ballots",
+        values={"epsilon": 1.0, "delta": 1e-3, "radius": 3.0},
+        make=estimation.ballot_objective_perturbation,
+        data=tiny_election,
+        neighbours=_BALLOTS,
+    ),
+    "ballot_rr": EstimatorEntry(
+        summary="minimum of the de-biased loss of voters' randomized answers about few pairs of items",
+        values={"epsilon": 1.0, "radius": 3.0},
+        make=estimation.ballot_rr,
+        data=tiny_election,
+        neighbours=_ONE_BALLOT,
     ),
 }

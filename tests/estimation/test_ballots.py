@@ -17,7 +17,6 @@ from jaxdp.estimation import (
     mle,
 )
 from jaxdp.preferences import Ballots, pair_features
-from jaxdp.testing import check_estimator
 
 DTYPE = jnp.result_type(float)
 ORDERS = (((0,), (1, 2)), ((2,), (3,)), ((3,), (0,), (1,), (2,)), ((1, 3), (0, 2)), ((1,),), ((1,), (2,), (0,), (3,)))
@@ -77,11 +76,6 @@ def test_sensitivity_of_strict_rankings_of_many():
         assert largest == pytest.approx(ballot_sensitivity(num_items), rel=1e-12)
     with pytest.raises(ValueError, match="num_items must be a whole number >= 1, got 0"):
         ballot_sensitivity(0)
-
-
-@pytest.mark.parametrize(("make", "values"), POINTS)
-def test_contract(make, values):
-    check_estimator(make(), values, *design(), key=jax.random.key(0))
 
 
 @pytest.mark.parametrize("unranked", ["unknown", "last"])
