@@ -24,7 +24,7 @@ SMALLER["[1000, 3000]"] = "[100]"
 
 def test_python_blocks_run(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert len(BLOCKS) == 6
+    assert len(BLOCKS) == 8
     data = gaussian_comparisons(jax.random.key(0), num_samples=200, dim=3)
     names: dict[str, Any] = {"features": data.features, "labels": data.labels, "__name__": "a notebook"}
     for block in BLOCKS:

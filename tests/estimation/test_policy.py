@@ -49,7 +49,7 @@ def value_in_numpy(policy, features, weights, theta, shape, width):
 
 def brute_force(features, weights, theta, shape, width):
     """The best deterministic policy, by a loop that shares no code with the library."""
-    best = -np.inf, None
+    best = -np.inf, ()
     for actions in itertools.product(range(features.shape[1]), repeat=features.shape[0]):
         policy = np.eye(features.shape[1])[list(actions)]
         best = max(best, (value_in_numpy(policy, features, weights, theta, shape, width), actions))
