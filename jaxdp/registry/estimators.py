@@ -24,9 +24,10 @@ _CHOICES = _relabelled([[[1.0, 0.0], [0.0, 0.0], [0.0, 0.5]], [[0.3, 0.4], [0.0,
 # One record whose label changes, at the longest that it may be. It has no others to hide among.
 _ONE_RECORD = _relabelled([[2.0]], [0], [1])
 # One ballot of three items that is turned around; in the central model beside another one.
-_PAIRS = pair_features(3)
-_ONE_BALLOT = tuple((_PAIRS, np.full((1, 3), answer, np.int8)) for answer in (2, 0))
-_BALLOTS = tuple((_PAIRS, np.asarray([[answer] * 3, [1, 0, 2]], np.int8)) for answer in (2, 0))
+_PAIRS, _WINS, _LOSES = pair_features(3), np.full((1, 3), 2, np.int8), np.full((1, 3), 0, np.int8)
+_OTHER = np.asarray([[1, 0, 2]], np.int8)
+_ONE_BALLOT = ((_PAIRS, _WINS), (_PAIRS, _LOSES))
+_BALLOTS = ((_PAIRS, np.concatenate([_WINS, _OTHER])), (_PAIRS, np.concatenate([_LOSES, _OTHER])))
 
 
 @dataclass(frozen=True, kw_only=True)
