@@ -20,7 +20,7 @@ def _relabelled(features: list, first: list[int], second: list[int]) -> tuple[Da
 
 # Two records, of which the longer one's label changes: the noise is for the longest, and nothing else hides it.
 _COMPARISONS = _relabelled([[1.0, 0.0], [0.3, 0.4]], [0, 1], [1, 1])
-_CHOICES = _relabelled([[[1.0, 0.0], [0.0, 0.0], [0.0, 0.5]], [[0.3, 0.4], [0.0, 0.0], [0.1, 0.1]]], [0, 1], [1, 1])
+_CHOICES = _relabelled([[[1.0, 0.0], [0.2, 0.3], [0.0, 0.0]], [[0.3, 0.4], [0.0, 0.0], [0.1, 0.1]]], [0, 1], [2, 1])
 # One record whose label changes, at the longest that it may be. It has no others to hide among.
 _ONE_RECORD = _relabelled([[2.0]], [0], [1])
 # One ballot of three items that is turned around; in the central model beside another one.

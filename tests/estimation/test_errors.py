@@ -195,11 +195,11 @@ def test_wrong_choices(case):
 
 
 def test_rankings_must_be_permutations():
-    check_choices(CHOICES, [[0, 1, 2], [2, 1, 0]], rankings=True)
+    check_choices(CHOICES, np.array([[0, 1, 2], [2, 1, 0]]), rankings=True)
     with pytest.raises(ValueError, match=r"labels must rank every action once, got \[2 2 0\] at index 1"):
-        estimate(plackett_luce_mle(), CHOICES, [[0, 1, 2], [2, 2, 0]], key=jax.random.key(0))
+        estimate(plackett_luce_mle(), CHOICES, np.array([[0, 1, 2], [2, 2, 0]]), key=jax.random.key(0))
     with raises("labels", "got [0 1 3] at index 0"):
-        check_choices(CHOICES, [[0, 1, 3], [2, 1, 0]], rankings=True)
+        check_choices(CHOICES, np.array([[0, 1, 3], [2, 1, 0]]), rankings=True)
 
 
 def test_actions_longer_than_the_feature_norm():

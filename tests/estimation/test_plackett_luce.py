@@ -38,10 +38,10 @@ def test_derivatives(depth):
     margins = np.asarray(features, float) @ np.asarray(theta, float)
     value = sum(np.log(np.exp(margins[:, place:]).sum(1)).mean() for place in range(depth))
     value += (-np.asarray(statistic, float) @ np.asarray(theta, float) + np.sum(np.asarray(theta, float) ** 2)) / 6
-    close = {"rtol": 1e-9 if X64 else 1e-4, "atol": 1e-10 if X64 else 1e-5}
-    np.testing.assert_allclose(found.value, value, **close)
-    np.testing.assert_allclose(found.gradient, jax.grad(lambda t: objective(t).value)(theta), **close)
-    np.testing.assert_allclose(found.hessian, jax.hessian(lambda t: objective(t).value)(theta), **close)
+    rtol, atol = (1e-9, 1e-10) if X64 else (1e-4, 1e-5)
+    np.testing.assert_allclose(found.value, value, rtol=rtol, atol=atol)
+    np.testing.assert_allclose(found.gradient, jax.grad(lambda t: objective(t).value)(theta), rtol=rtol, atol=atol)
+    np.testing.assert_allclose(found.hessian, jax.hessian(lambda t: objective(t).value)(theta), rtol=rtol, atol=atol)
 
 
 def test_the_likelihood_of_rankings():

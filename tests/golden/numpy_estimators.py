@@ -106,7 +106,7 @@ def private_minimisers(generator, values, features, labels, count):
     beta = 2 * norm**2 / epsilon
     x, dim = clipped(values, features), features.shape[1]
     w = sigma * generator.normal(size=(count, dim))
-    theta = np.zeros((count, dim))
+    theta = gradient = np.zeros((count, dim))
     for _ in range(200):
         p = expit(theta @ x.T)
         gradient = (p - labels) @ x + beta * theta + w
@@ -159,7 +159,7 @@ def choice_minimum(values, features, statistic):
     def objective(theta):
         margins = features @ theta
         mean = np.einsum("nk,nkd->d", softmax(margins, axis=1), features)
-        return (logsumexp(margins, axis=1).sum() - statistic @ theta) / n, (mean - statistic) / n
+        return (np.sum(logsumexp(margins, axis=1)) - statistic @ theta) / n, (mean - statistic) / n
 
     return minimum(objective, features.shape[2], values["radius"])
 

@@ -1,0 +1,206 @@
+"""Objective perturbation for whole records: its constants, its privacy by quadrature, and what it refuses."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import expit, ndtr
+from scipy.stats import norm
+
+from jaxdp.estimation import estimate, mle, objective_perturbation_full
+from jaxdp.estimation.objective_perturbation_full import distance_bound, noise_multiplier, output_multiplier
+from jaxdp.estimation.objectives import statistic_objective
+from jaxdp.mechanisms import gaussian_delta
+from jaxdp.preferences import gaussian_comparisons
+
+DTYPE = jnp.result_type(float)
+X64 = bool(jax.config.read("jax_enable_x64"))
+KEY = jax.random.key(0)
+VALUES = {"epsilon": 1.0, "delta": 1e-3, "feature_norm": 0.5}
+
+
+def data(num_samples=40):
+    drawn = gaussian_comparisons(jax.random.key(1), num_samples=num_samples, dim=3, feature_norm=0.5)
+    return drawn.features, drawn.labels
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 0.1, 1.0, 8.0, 100.0])
+@pytest.mark.parametrize("delta", [1e-8, 1e-3, 0.3])
+@pytest.mark.parametrize("constants", ["tight", "paper"])
+def test_the_budget_adds_up(epsilon, delta, constants):
+    """Determinants, exponent and output noise spend at most (epsilon, delta), at sigma and beta of the theorem."""
+    sigma = 4 * math.sqrt(8 * math.log(4 / delta) + 2 * epsilon) / epsilon  # L = 1
+    beta = {"tight": 2, "paper": 4}[constants] / epsilon
+    assert noise_multiplier(epsilon, delta) == pytest.approx(sigma)
+    tail = math.sqrt(2 * math.log(4 / delta))
+    exponent = (2 * (4 * sigma * tail) + 16) / (2 * sigma**2)
+    assert exponent <= epsilon / 2 * (1 + 1e-12)
+    left = epsilon / 2 - math.log1p(1 / beta)
+    assert left > 0
+    spent = gaussian_delta(left, output_multiplier(epsilon, delta, constants))
+    assert 4 * ndtr(-tail) + spent <= delta * (1 + 1e-9)
+
+
+def excess_delta(first, second, *, share, epsilon=1.0, delta=1e-3):
+    """The exact minimiser's hockey-stick divergence at epsilon, over delta; records are (x, y), x a number; L = 1."""
+    sigma = share * noise_multiplier(epsilon, delta)
+    beta = 2 / epsilon
+    theta = np.linspace(-1, 1, 400_001) * (10 * sigma + 6) / beta
+
+    def density(records):
+        psi, slope = beta * theta, np.full_like(theta, beta)
+        for x, y in records:
+            psi = psi + (expit(x * theta) - y) * x
+            slope = slope + x * x * expit(x * theta) * expit(-x * theta)
+        return norm.pdf(psi, scale=sigma) * slope
+
+    one, two = density(first), density(second)
+    assert np.sum(one) * (theta[1] - theta[0]) == pytest.approx(1, abs=1e-6)
+    return np.maximum(one - np.exp(epsilon) * two, 0).sum() * (theta[1] - theta[0]) / delta
+
+
+NEIGHBOURS = [
+    ([(2, 0)], [(2, 1)]),
+    ([(2, 1)], [(0, 1)]),
+    ([(2, 0)], [(-2, 0)]),
+    ([(2, 0)], [(0.8, 1)]),
+    ([(2, 0), (1, 1)], [(2, 1), (1, 1)]),
+]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
+def test_privacy_by_quadrature(epsilon):
+    """The theorem is loose: half its noise would do here, where psi moves by 2 L. A tenth would not."""
+    for pair in NEIGHBOURS:
+        for first, second in (pair, pair[::-1]):
+            assert excess_delta(first, second, share=1, epsilon=epsilon) <= 1
+            assert excess_delta(first, second, share=0.5, epsilon=epsilon) <= 1
+    assert excess_delta(*NEIGHBOURS[0], share=0.1, epsilon=epsilon) > 1
+
+
+def test_regularization_has_a_least_value():
+    for constants, factor in (("tight", 2), ("paper", 4)):
+        params = objective_perturbation_full(constants=constants).params
+        least = factor * 0.5**2 / 1.0
+        assert params(**VALUES, regularization=least).regularization == least
+        with pytest.raises(ValueError, match=rf"regularization must be >= {factor} .* = {least:g}, got 0\.4"):
+            params(**VALUES, regularization=0.4)
+    assert objective_perturbation_full().params(**{**VALUES, "epsilon": np.inf}, regularization=0.0)
+
+
+def test_a_wrong_feature_norm():
+    for value in (np.inf, np.nan, 0.0):
+        with pytest.raises(ValueError, match=f"feature_norm.*{value}"):
+            objective_perturbation_full().params(**{**VALUES, "feature_norm": value})
+
+
+def test_fit_does_not_look_at_the_features():
+    estimator, (features, labels) = objective_perturbation_full(max_steps=50), data()
+    params = estimator.params(**VALUES)
+    report = estimator.privatize(KEY, params, features, labels)
+    result = estimator.fit(KEY, params, None, report)
+    np.testing.assert_array_equal(result.theta, report.theta)
+    assert np.all(np.isfinite(result.theta))
+    # what the solver needed is private
+    assert (result.certificate, result.steps, result.converged) == (params.tolerance, 50, True)
+
+
+def test_records_are_made_to_fit():
+    """Long records are shrunk, those that are not finite and wrong labels replaced: one by one, without an error."""
+    estimator, (features, labels) = objective_perturbation_full(), data()
+    params = estimator.params(**VALUES)
+    release = jax.jit(estimator.privatize)
+    wild = features.at[0].multiply(1e6).at[1, 0].set(jnp.nan).at[2, 1].set(jnp.inf)
+    norms = jnp.linalg.norm(wild[0])
+    tame = features.at[0].set(wild[0] / norms).at[1:3].set(0.0)  # 2 L = 1
+    found = release(KEY, params, wild, labels.at[3:5].set(jnp.asarray([-7, 9], jnp.int32)))
+    expected = release(KEY, params, tame, labels.at[3:5].set(jnp.asarray([0, 1], jnp.int32)))
+    np.testing.assert_allclose(found.theta, expected.theta, rtol=1e-4)
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(found.theta, release(KEY, params, features, labels).theta, rtol=1e-4)
+
+
+def test_nothing_is_released_unless_the_solver_converged():
+    features, labels = data()
+    estimator = objective_perturbation_full(max_steps=1)
+    params = estimator.params(**VALUES)
+    result = estimator.fit(KEY, params, features, estimator.privatize(KEY, params, features, labels))
+    assert np.all(np.isnan(result.theta))
+    assert not result.converged
+    assert np.isinf(result.certificate)
+    with pytest.raises(RuntimeError, match=r"nothing was released: .* tolerance"):
+        estimate(estimator, features, labels, key=KEY, **VALUES)
+
+
+@pytest.mark.parametrize("zero_sum", [False, True])
+def test_it_always_converges_at_the_default_tolerance(zero_sum):
+    estimator = objective_perturbation_full(zero_sum=zero_sum)
+    features, labels = data(200)
+    for epsilon, radius in [(0.1, np.inf), (1.0, 1.0), (20.0, 1.0)]:
+        params = estimator.params(**{**VALUES, "epsilon": epsilon, "radius": radius})
+        release = _lanes(zero_sum)(jax.random.split(KEY, 100), params, features, labels)
+        assert np.all(release.converged)
+        assert np.linalg.norm(release.theta, axis=1).max() <= radius * (1 + 1e-5)
+        if zero_sum:
+            assert np.abs(release.theta.sum(axis=1)).max() <= 1e-5 * (1 + np.abs(release.theta).max())
+
+
+_PROGRAMS = {}
+
+
+def _lanes(zero_sum):
+    if zero_sum not in _PROGRAMS:
+        estimator = objective_perturbation_full(zero_sum=zero_sum)
+        _PROGRAMS[zero_sum] = jax.jit(jax.vmap(estimator.privatize, (0, None, None, None)))
+    return _PROGRAMS[zero_sum]
+
+
+@pytest.mark.parametrize("radius", [0.6, np.inf])
+def test_infinite_epsilon_is_maximum_likelihood(radius):
+    """No noise, and no regularization."""
+    features, labels = data()
+    values = {"key": KEY, "radius": radius, "tolerance": 1e-9 if X64 else 1e-6}
+    expected = estimate(mle(), features, labels, **values).theta
+    found = estimate(objective_perturbation_full(), features, labels, **{**VALUES, "epsilon": np.inf}, **values).theta
+    np.testing.assert_allclose(found, expected, atol=1e-7 if X64 else 1e-3)
+
+
+@pytest.mark.parametrize("radius", [0.5, np.inf])
+def test_the_distance_bound_holds(radius):
+    """For points at all distances from the minimiser, and near it within a small factor."""
+    features, labels = data()
+    x, y = np.asarray(features, float), np.asarray(labels, float)
+    beta, statistic = 2.0, y @ x - np.array([3.0, -1.0, 2.0])
+    objective = statistic_objective(features, jnp.asarray(statistic, DTYPE), jnp.asarray(beta, DTYPE))
+    ball = jnp.asarray(radius, DTYPE)
+    bound = distance_bound(40, jnp.asarray(beta, DTYPE), ball, private=jnp.asarray(True), zero_sum=False)
+    exact = np.zeros(3)
+    for _ in range(20_000):  # projected gradient
+        exact = exact - 0.05 * ((expit(x @ exact) @ x) - statistic + beta * exact)
+        exact = exact / max(1, np.linalg.norm(exact) / radius)
+    generator = np.random.default_rng(0)
+    points = exact + generator.normal(size=(200, 3)) * np.logspace(-4, 0.5, 200)[:, None]
+    points = points / np.maximum(1, np.linalg.norm(points, axis=1, keepdims=True) / radius)
+    bounds = jax.vmap(lambda theta: bound(theta, objective(theta)))(jnp.asarray(points, DTYPE))
+    distances = np.linalg.norm(points - exact, axis=1)
+    assert np.all(distances <= np.asarray(bounds) + 1e-6)
+    assert np.isfinite(bounds).sum() > 100
+    inner = distances < 1e-2
+    if np.isinf(radius):
+        assert np.all(np.asarray(bounds)[inner] <= 5 * distances[inner] + 1e-5)
+
+
+def test_the_noise_is_for_the_norm_in_force():
+    """A simulation may replace the feature norm after calibration: noise and least regularization follow it."""
+    estimator, (features, labels) = objective_perturbation_full(), data()
+    one = estimator.params(**{**VALUES, "feature_norm": 1.0})
+    replaced = dataclasses.replace(one, feature_norm=np.asarray(0.5, DTYPE))
+    direct = estimator.params(**VALUES)
+    release = jax.jit(estimator.privatize)
+    np.testing.assert_array_equal(
+        release(KEY, replaced, features, labels).theta, release(KEY, direct, features, labels).theta
+    )
