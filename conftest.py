@@ -7,7 +7,7 @@ import jax
 
 SETTINGS = {
     "jax_compilation_cache_dir": str(Path(__file__).parent / ".cache" / "jax"),
-    "jax_persistent_cache_min_compile_time_secs": 0.1,
+    "jax_persistent_cache_min_compile_time_secs": 0.0,  # single operations too: every process needs them
 }
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")

@@ -144,8 +144,8 @@ def test_no_dtype_hides_a_number(release):
 @pytest.mark.parametrize(
     "release",
     [
-        lambda key, params, x: x.astype(jnp.int64) * 2**32,
-        lambda key, params, x: (x.astype(jnp.int64) * 2**32, normal(key)),
+        pytest.param(lambda key, params, x: x.astype(jnp.int64) * 2**32, marks=pytest.mark.slow),
+        pytest.param(lambda key, params, x: (x.astype(jnp.int64) * 2**32, normal(key)), marks=pytest.mark.slow),
         lambda key, params, x: (2**60 + x.astype(jnp.int64), normal(key)),
         lambda key, params, x: (np.uint64(2**63) + x.astype(jnp.uint64), normal(key)),
         lambda key, params, x: 1.0 + 1e-15 * x.astype(jnp.float64) + 0 * normal(key).astype(jnp.float64),

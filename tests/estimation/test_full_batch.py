@@ -139,6 +139,7 @@ def check_agrees_with_scipy(name, link, features, labels, radius, zero_sum=False
     return np.linalg.norm(result.theta)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "link", "zero_sum"),
     [(*case, False) for case in CASES]
@@ -273,6 +274,7 @@ def test_a_loss_and_its_derivatives(loss, value):
         np.testing.assert_allclose(computed[0, len(near) :], value(far, y), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.once
 @pytest.mark.skipif(not X64, reason="needs float64")
 @pytest.mark.parametrize(
     ("loss", "value"), [case for case in LOSSES if "labels" in str(case.id) or "0.3" in str(case.id)]

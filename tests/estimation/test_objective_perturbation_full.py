@@ -136,6 +136,7 @@ def test_nothing_is_released_unless_the_solver_converged():
         estimate(estimator, features, labels, key=KEY, **VALUES)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("zero_sum", [False, True])
 def test_it_always_converges_at_the_default_tolerance(zero_sum):
     estimator = objective_perturbation_full(zero_sum=zero_sum)

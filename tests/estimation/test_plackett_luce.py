@@ -27,6 +27,7 @@ X64 = bool(jax.config.read("jax_enable_x64"))
 PRECISION = {"tolerance": 1e-10 if X64 else 1e-6}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("depth", [1, 3])
 def test_derivatives(depth):
     """Gradient and Hessian against automatic differentiation, the value against its definition."""
@@ -60,6 +61,7 @@ def test_the_likelihood_of_rankings():
     assert np.abs(best_only - theta).max() > 0.01  # rankings say more
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("pair", "k_wise", "values"),
     [
@@ -79,6 +81,7 @@ def test_two_actions_are_a_comparison(pair, k_wise, values):
     np.testing.assert_allclose(found, expected, atol=1e-8 if X64 else 1e-4)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("num_actions", "zero_sum"), [(2, False), (3, True), (4, False), (5, True)])
 def test_the_noise_is_for_the_largest_change_of_one_label(num_actions, zero_sum):
     """By enumeration over the sample and its two labels, of the reports at epsilon = inf."""

@@ -49,6 +49,7 @@ def log_gradients(num_actions):
     return phi - softmax(phi @ START) @ phi
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("num_actions", [2, 3, 5, 10])
 def test_the_gradient_by_enumeration(num_actions):
     """The paper's weights for every report; their mean by eq. (12), -(e^eps - 1)/(e^eps + K - 1) grad log p_y."""
