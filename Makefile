@@ -17,9 +17,9 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 PLAINLY := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
 
 test: lint  ## everything but the tests marked slow, in 32 bits, and in 64 bits what may hang on the precision
-	$(PLAINLY) JAX_ENABLE_X64=1 $(PYTEST) --durations=10 -m "not slow and not once"
-	$(PLAINLY) $(PYTEST) --durations=10 -m "not slow" --ignore=tests/simulation
-	$(PYTEST) --durations=10 -m "not slow" tests/simulation
+	$(PLAINLY) JAX_ENABLE_X64=1 $(PYTEST) --durations=10 -m "not slow and not once" tests
+	$(PLAINLY) $(PYTEST) --durations=10 -m "not slow and not optimised"
+	$(PYTEST) --durations=10 -m "not slow and optimised"
 
 test-all: lint  ## everything, in both precisions, optimised
 	JAX_ENABLE_X64=1 $(PYTEST) --durations=10

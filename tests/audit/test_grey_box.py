@@ -24,7 +24,12 @@ def look(learner, draw_user, rounds=3, **options):
     return grey_box(KEY, learner, {"epsilon": 1.0}, draw_user, rounds=rounds, **options)
 
 
-@pytest.mark.parametrize("name", registry.LEARNERS)
+SLOW = ("explore_then_commit", "exponential_weights")  # their variants are always tried
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in registry.LEARNERS]
+)
 def test_registered_learners_spend_what_they_claim(name):
     entry = registry.LEARNERS[name]
     found = grey_box(

@@ -128,10 +128,12 @@ def test_many_labels_without_order():
 @pytest.mark.parametrize(
     "release",
     [
-        lambda key, params, x: (2**25 + x, normal(key)),
+        pytest.param(lambda key, params, x: (2**25 + x, normal(key)), marks=pytest.mark.slow),
         lambda key, params, x: (np.uint32(2**32 - 2) + x.astype(jnp.uint32), normal(key)),
         lambda key, params, x: jnp.stack([2**30 + x, jax.random.randint(key, (), 0, 2**30, jnp.int32)]),
-        lambda key, params, x: jnp.append(normal(key, (9,)), x.astype(jnp.float32)),
+        pytest.param(
+            lambda key, params, x: jnp.append(normal(key, (9,)), x.astype(jnp.float32)), marks=pytest.mark.slow
+        ),
         lambda key, params, x: jax.lax.complex(normal(key), normal(key) + 10 * x.astype(jnp.float32)),
         lambda key, params, x: (x.astype(jnp.bfloat16), x > 0, normal(key)),
     ],
@@ -155,6 +157,7 @@ def test_no_wide_number_is_narrowed(release):
     assert found(release, trials=10_000).lower_bound > 6
 
 
+@pytest.mark.slow
 @pytest.mark.once
 def test_outputs_of_equal_laws_are_not_told_apart():
     """Every score at once: special numbers, rounded integers, outcomes that repeat."""

@@ -117,6 +117,7 @@ def check_reference(results):
             assert abs(values.mean() - expected["mean"]) < 5 * error, (epsilon, output)
 
 
+@pytest.mark.once
 def test_equals_the_independent_version():
     check_reference(sweep())
     with pytest.raises(AssertionError):

@@ -113,7 +113,9 @@ VOTES = """# DATA TYPE: soi
 """
 
 
-@pytest.mark.parametrize(("unit", "estimator"), [(None, "ballot_rr"), ("pair", "debiased_rr")])
+@pytest.mark.parametrize(
+    ("unit", "estimator"), [(None, "ballot_rr"), pytest.param("pair", "debiased_rr", marks=pytest.mark.slow)]
+)
 def test_own_ballots(unit, estimator, folder, monkeypatch, capsys):
     (folder / "votes.soi").write_text(VOTES)
     monkeypatch.chdir(folder)
@@ -211,6 +213,7 @@ def test_help(arguments, monkeypatch, capsys):
     assert "Usage" in printed.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["averaged", pytest.param("literal", marks=pytest.mark.slow)])
 def test_other_solvers(solver, tmp_path, monkeypatch, capsys):
     arguments = ("run", "reward-estimation", *SMALL, "--epsilon", "1", "--solver", solver, "--out", str(tmp_path / "x"))

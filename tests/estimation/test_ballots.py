@@ -18,6 +18,8 @@ from jaxdp.estimation import (
 )
 from jaxdp.preferences import Ballots, pair_features
 
+pytestmark = pytest.mark.once
+
 DTYPE = jnp.result_type(float)
 ORDERS = (((0,), (1, 2)), ((2,), (3,)), ((3,), (0,), (1,), (2,)), ((1, 3), (0, 2)), ((1,),), ((1,), (2,), (0,), (3,)))
 BALLOTS = Ballots(("a", "b", "c", "d"), ORDERS, (8, 3, 4, 5, 2, 9))
@@ -43,7 +45,6 @@ def weak_orders(items):
                 yield (group, *rest)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("unranked", ["unknown", "last"])
 @pytest.mark.parametrize("num_items", [2, 3, 4])
 def test_sensitivity_by_brute_force(num_items, unranked):
@@ -58,7 +59,6 @@ def test_sensitivity_by_brute_force(num_items, unranked):
     assert ballot_sensitivity(num_items) > math.sqrt(2) * (1 if num_items > 2 else 0.99)  # one pair's
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("num_items", [3, 4])
 def test_sensitivity_of_intransitive_answers(num_items):
     """Any answers at all, not only those of rankings."""
@@ -68,7 +68,6 @@ def test_sensitivity_of_intransitive_answers(num_items):
     assert largest == pytest.approx(ballot_sensitivity(num_items), rel=1e-12)
 
 
-@pytest.mark.once
 def test_sensitivity_of_strict_rankings_of_many():
     for num_items in (1, 5, 6):
         scores = np.array(list(itertools.permutations(range(1 - num_items, num_items, 2))), float)
@@ -115,7 +114,6 @@ def test_the_central_report_does_not_trust_the_features():
     np.testing.assert_array_equal(*reports)
 
 
-@pytest.mark.once
 def test_who_claims_what():
     for make, values in POINTS:
         claim = make().guarantee(**values)
@@ -130,7 +128,6 @@ def test_who_claims_what():
     assert min(answers[4:]) > 10**9
 
 
-@pytest.mark.once
 def test_refusals():
     features, labels = design()
     for make, values in POINTS:

@@ -46,7 +46,10 @@ def data():
     return jnp.asarray(features, DTYPE), jnp.asarray(labels, jnp.int32)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+SLOW = ("debiased_rr", "objective_perturbation")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in ESTIMATORS])
 def test_one_trace_and_a_batch_equals_its_lanes(data, name):
     estimator, points = ESTIMATORS[name]
     traces = []

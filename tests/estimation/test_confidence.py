@@ -29,6 +29,8 @@ from jaxdp.preferences.models import sample_comparisons
 from jaxdp.simulation import estimation_run
 from jaxdp.testing import check_estimator
 
+pytestmark = pytest.mark.once
+
 POINTS = {  # estimator, its noise, values
     "mle": (mle, clear_labels, {}),
     "debiased_rr": (debiased_rr, randomized_labels, {"epsilon": 0.5}),
@@ -77,7 +79,6 @@ def test_no_bound_on_the_parameter_needs_no_ridge():
     assert np.isfinite(jax.jit(confidence_set)(jnp.zeros(2), features, noise, **leaves).width)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "epsilon"),
     [("debiased_rr", 0.5), pytest.param("objective_perturbation", 0.02, marks=pytest.mark.slow)],
@@ -198,7 +199,6 @@ def test_the_offline_bandit_draws_what_it_says():
     assert abs((score * z).sum()) < 5 * np.sqrt((score**2 * z**2).sum())
 
 
-@pytest.mark.once
 def test_metrics_of_the_offline_bandit():
     problem = offline_bandit(num_samples=60, dim=2, num_states=2, num_actions=3, max_steps=50)
     params = problem.params(radius=1.0)

@@ -142,8 +142,13 @@ def check_agrees_with_scipy(name, link, features, labels, radius, zero_sum=False
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "link", "zero_sum"),
-    [(*case, False) for case in CASES]
-    + [("debiased_rr", "logistic", True), ("mle_rr", "probit", True), ("objective_perturbation", "logistic", True)],
+    [
+        ("mle", "probit", False),
+        ("mle_rr", "probit", True),
+        ("objective_perturbation", "logistic", True),
+        *(pytest.param(*case, False, marks=pytest.mark.slow) for case in CASES if case != ("mle", "probit")),
+        pytest.param("debiased_rr", "logistic", True, marks=pytest.mark.slow),  # the golden versions try these, too
+    ],
 )
 def test_agrees_with_scipy(data, name, link, zero_sum):
     features, labels = data

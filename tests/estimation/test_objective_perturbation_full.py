@@ -16,6 +16,8 @@ from jaxdp.estimation.objectives import statistic_objective
 from jaxdp.mechanisms import gaussian_delta
 from jaxdp.preferences import gaussian_comparisons
 
+pytestmark = pytest.mark.once
+
 DTYPE = jnp.result_type(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
 KEY = jax.random.key(0)
@@ -71,7 +73,6 @@ NEIGHBOURS = [
 ]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
 def test_privacy_by_quadrature(epsilon):
     """The theorem is loose: half its noise would do here, where psi moves by 2 L. A tenth would not."""
@@ -136,7 +137,6 @@ def test_nothing_is_released_unless_the_solver_converged():
         estimate(estimator, features, labels, key=KEY, **VALUES)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("zero_sum", [False, True])
 def test_it_always_converges_at_the_default_tolerance(zero_sum):
     estimator = objective_perturbation_full(zero_sum=zero_sum)

@@ -22,12 +22,13 @@ from jaxdp.estimation.objectives import choice_objective
 from jaxdp.preferences import gaussian_choices, gaussian_comparisons
 from jaxdp.simulation import estimation_run
 
+pytestmark = pytest.mark.once
+
 DTYPE = jnp.result_type(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
 PRECISION = {"tolerance": 1e-10 if X64 else 1e-6}
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("depth", [1, 3])
 def test_derivatives(depth):
     """Gradient and Hessian against automatic differentiation, the value against its definition."""
@@ -61,7 +62,6 @@ def test_the_likelihood_of_rankings():
     assert np.abs(best_only - theta).max() > 0.01  # rankings say more
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("pair", "k_wise", "values"),
     [
@@ -81,7 +81,6 @@ def test_two_actions_are_a_comparison(pair, k_wise, values):
     np.testing.assert_allclose(found, expected, atol=1e-8 if X64 else 1e-4)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("num_actions", "zero_sum"), [(2, False), (3, True), (4, False), (5, True)])
 def test_the_noise_is_for_the_largest_change_of_one_label(num_actions, zero_sum):
     """By enumeration over the sample and its two labels, of the reports at epsilon = inf."""
@@ -121,7 +120,7 @@ def test_zero_sum():
         assert abs(float(theta.sum())) < 1e-5
 
 
-@pytest.mark.once
+@pytest.mark.slow
 def test_a_simulation_of_all():
     """Errors fall with privacy given up; the semi-norm is the root mean square over pairs' margins."""
     compared = {

@@ -22,6 +22,8 @@ from jaxdp.estimation import (
     suboptimality,
 )
 
+pytestmark = pytest.mark.once
+
 STATES, ACTIONS, DIM = 4, 3, 3
 WIDTHS = (0.0, 0.1, 0.5, 2.0)
 search = jax.jit(pessimistic_policy, static_argnames="max_steps")

@@ -24,6 +24,8 @@ from jaxdp.estimation.one_pass import Pass, Recipe, one_pass, plain_pass
 from jaxdp.learner import Guarantee, scalar_leaf
 from jaxdp.preferences import gaussian_comparisons
 
+pytestmark = pytest.mark.once
+
 KEY = jax.random.key(0)
 DTYPE = jnp.result_type(float)
 
@@ -33,7 +35,6 @@ def data():
     return gaussian_comparisons(jax.random.key(5), num_samples=300, dim=3)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("unit", [1e-6, 1e-3, 1e3, 1e6])
 @pytest.mark.parametrize("radius", [np.inf, 1.0])
 def test_the_unit_of_the_features_does_not_matter(data, unit, radius):

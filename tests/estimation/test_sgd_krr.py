@@ -12,6 +12,8 @@ from scipy.special import softmax
 from jaxdp.estimation import sgd_krr, sgd_rr, thurstone_rr
 from jaxdp.preferences import gaussian_choices, gaussian_comparisons, probit
 
+pytestmark = pytest.mark.once
+
 DTYPE = jnp.result_type(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
 DIM, EPSILON = 2, 1.3
@@ -49,7 +51,6 @@ def log_gradients(num_actions):
     return phi - softmax(phi @ START) @ phi
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("num_actions", [2, 3, 5, 10])
 def test_the_gradient_by_enumeration(num_actions):
     """The paper's weights for every report; their mean by eq. (12), -(e^eps - 1)/(e^eps + K - 1) grad log p_y."""

@@ -33,6 +33,7 @@ def check_response(respond, epsilon, num_labels):
     assert_frequencies(frequencies, response_probabilities(epsilon, num_labels), NUM_DRAWS)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("epsilon", "num_labels"), [(0.1, 2), (1.0, 2), (4.0, 2), (1.0, 3), (3.0, 5), (math.inf, 4)])
 def test_response_probabilities(epsilon, num_labels):
     def respond(key, labels, epsilon=epsilon):

@@ -220,7 +220,7 @@ def test_rare_successes_have_their_probability():
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
+@pytest.mark.parametrize("shape", [(2, 3), *(pytest.param(shape, marks=pytest.mark.slow) for shape in [(), (0,)])])
 def test_jit_is_eager_and_vmap_is_a_loop(shape):
     n = jnp.resize(jnp.array([3, 1000, 2**30], jnp.int32), shape)
     p = jnp.full(shape, 0.3, jnp.float32)

@@ -86,6 +86,7 @@ OWN = {
     "multinomial of one": lambda k: multinomial(k, jnp.int32(50), jnp.ones(1, jnp.float32)),
     "poisson": lambda k: poisson(k, 3.0),
 }
+QUICK = ("weighted_index", "binomial")
 
 
 def builtin(seed):
@@ -101,7 +102,7 @@ def same(ours, theirs):
 
 
 def marks(name):
-    if name not in COMMON:
+    if name not in COMMON or name in ("poisson", "permutation"):
         return [pytest.mark.slow]
     return [] if name in WIDE else [pytest.mark.once]
 
@@ -218,7 +219,11 @@ def test_poisson_is_that_of_jax_and_takes_no_other_keys():
 
 @pytest.mark.once
 @pytest.mark.parametrize("make_key", [key, pytest.param(builtin, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["uniform", "split", "gamma", *(f"own {name}" for name in OWN)])
+@pytest.mark.parametrize(
+    "name",
+    ["uniform", "split", *(f"own {n}" for n in QUICK)]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in ("gamma", *(f"own {n}" for n in OWN if n not in QUICK))],
+)
 def test_a_key_that_is_used_twice_is_found(name, make_key):
     sampler = OWN[name.removeprefix("own ")] if name.startswith("own ") else SAMPLERS[name]
 

@@ -23,7 +23,7 @@ from tests.simulation.learners import (
     with_plays,
 )
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.optimised]
 
 KEY = jax.random.key(11)
 LEVEL = 1e-4  # of tests with fixed keys

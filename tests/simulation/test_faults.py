@@ -16,7 +16,7 @@ import jaxdp
 from tests.simulation.processes import finish, start, wait_for
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.optimised]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def kill_and_resume(store, kills, seed=0):
 
 
 def test_killed_at_random_moments_and_resumed(tmp_path, expected):
-    seen = kill_and_resume(tmp_path / "s.zarr", kills=4)
+    seen = kill_and_resume(tmp_path / "s.zarr", kills=3)
     assert seen == sorted(seen)
     assert resumed(tmp_path / "s.zarr").identical(expected)
 

@@ -10,6 +10,7 @@ from jaxdp.bandits import bernoulli_bandit, explore_then_commit
 from jaxdp.random import fast
 from jaxdp.simulation import simulator
 
+pytestmark = pytest.mark.optimised  # millions of rounds
 X64 = jax.config.read("jax_enable_x64")
 KEY = fast(jax.random.key(5))
 NUM_ARMS = 32  # blocks of 512 rounds

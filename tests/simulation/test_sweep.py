@@ -25,7 +25,7 @@ from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.lanes import stack_params
 from jaxdp.validation import check_epsilon
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.optimised]
 
 DIM = 3
 CLAIM = jaxdp.Guarantee(epsilon=0.5, trust_model="local", privacy_unit="one label", argument="for a test")
