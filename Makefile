@@ -28,7 +28,7 @@ test-all: lint  ## everything, in both precisions, optimised
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/pyright --threads 2 --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
 bench: $(READY)
@@ -40,6 +40,6 @@ lock:  ## renews requirements.lock from pyproject.toml (needs uv on the PATH)
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c '$(CHECK_VERSION)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $(READY)

@@ -206,6 +206,7 @@ def test_rows_of_another_dimension():
     assert [panel.get_ylabel().split("\n")[0] for panel in figure.axes] == ["GREEDY", "TIMID"]
 
 
+@pytest.mark.slow
 def test_failed_fits_show():
     values = errors(num_epsilons=2)
     values[0, 0, 0, 1, 3] = np.nan

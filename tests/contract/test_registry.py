@@ -23,11 +23,19 @@ def test_mechanism(name):
 
 
 # One of each way to fit: the golden versions try every estimator in both precisions.
-WIDE = ("debiased_rr", "sgd_krr", "objective_perturbation_full", "exponential_weights_gaussian", "explore_then_commit")
+WIDE = ("debiased_rr", "sgd_krr", "objective_perturbation_full", "exponential_weights_gaussian")
+
+
+# These share their functions with others that are always tried.
+ALIKE = (
+    *("sgd", "sgd_objective_perturbation", "literal_objective_perturbation", "thurstone_rr", "ballot_mle"),
+    *("plackett_luce_mle", "plackett_luce_debiased_krr", "explore_then_commit_bounded", "exponential_weights"),
+)
 
 
 def precisions(names):
-    return [name if name in WIDE else pytest.param(name, marks=pytest.mark.once) for name in names]
+    marks = {name: [] if name in WIDE else [pytest.mark.once] for name in names}
+    return [pytest.param(name, marks=[*marks[name], *([pytest.mark.slow] if name in ALIKE else [])]) for name in names]
 
 
 @pytest.mark.parametrize("name", precisions(ESTIMATORS))
@@ -137,11 +145,15 @@ def _keeps_noise_at_the_end(key, params, state, report):
 @pytest.mark.parametrize(
     ("name", "broken"),
     [
-        ("explore_then_commit", COMMIT._replace(update=_keeps_noise_at_the_end, bulk=None)),
+        pytest.param(
+            "explore_then_commit",
+            COMMIT._replace(update=_keeps_noise_at_the_end, bulk=None),
+            marks=pytest.mark.slow,
+        ),
         ("explore_then_commit", COMMIT._replace(bulk=BULK._replace(counts=COUNTS._replace(plan=_plans_too_many)))),
         ("exponential_weights", WEIGHTS._replace(privatize=_keeps_its_noise)),
         ("exponential_weights", WEIGHTS._replace(privatize=_reuses_the_rounds_key)),
-        ("exponential_weights", WEIGHTS._replace(update=_branches)),
+        pytest.param("exponential_weights", WEIGHTS._replace(update=_branches), marks=pytest.mark.slow),
         (
             "exponential_weights",
             WEIGHTS._replace(act=lambda key, p, public, context: WEIGHTS.act(key, p, public, None)),

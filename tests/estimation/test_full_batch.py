@@ -20,6 +20,8 @@ from jaxdp.estimation.objectives import (
 )
 from jaxdp.preferences import logistic, probit
 
+pytestmark = pytest.mark.once
+
 NUM_SAMPLES, DIM = 80, 3
 X64 = bool(jax.config.read("jax_enable_x64"))
 DTYPE = jnp.result_type(float)
@@ -139,7 +141,6 @@ def check_agrees_with_scipy(name, link, features, labels, radius, zero_sum=False
     return np.linalg.norm(result.theta)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "link", "zero_sum"),
     [
@@ -279,7 +280,6 @@ def test_a_loss_and_its_derivatives(loss, value):
         np.testing.assert_allclose(computed[0, len(near) :], value(far, y), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.once
 @pytest.mark.skipif(not X64, reason="needs float64")
 @pytest.mark.parametrize(
     ("loss", "value"), [case for case in LOSSES if "labels" in str(case.id) or "0.3" in str(case.id)]

@@ -14,6 +14,8 @@ from jaxdp.estimation import literal_objective_perturbation, sgd, sgd_objective_
 from jaxdp.mechanisms import randomized_response
 from jaxdp.preferences import probit
 
+pytestmark = pytest.mark.once
+
 DTYPE = jnp.result_type(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
 NUM_SAMPLES, DIM = 61, 3
@@ -132,13 +134,11 @@ def check_lanes(name, features, labels):
         check_equal(thetas[i, j], expectation(name, orders[i], reports[i, j], epsilons[j]))
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", CASES)
 def test_many_lanes_at_once_are_the_papers_loop(data, name):
     check_lanes(name, *data)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("num_samples", [1, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 7, 40))])
 def test_many_lanes_of_few_samples(data, num_samples):
     check_lanes("last_half", data[0][:num_samples], data[1][:num_samples])
@@ -258,7 +258,6 @@ def check_expected_gradient(privatize, label, epsilon, num_keys=20_000):
     assert np.all(np.abs(gradients.mean(0) - expected) <= 5 * error + 1e-6)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("label", "epsilon"), [(0, 1.0), (1, 1.0), (1, 0.3)])
 def test_the_gradient_is_unbiased(label, epsilon):
     check_expected_gradient(sgd_rr().privatize, label, epsilon)

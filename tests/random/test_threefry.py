@@ -78,7 +78,7 @@ COMMON = (
     ),
     *("bernoulli", "categorical", "choice", "gamma", "poisson", "permutation", "randint", "rademacher"),
 )
-WIDE = ("bits8", "split", "fold_in", "uniform", "normal", "choice", "gamma", "randint")  # of 64-bit words under x64
+WIDE = ("bits8", "split", "fold_in", "uniform", "normal", "choice", "randint")  # of 64-bit words under x64
 OWN = {
     "weighted_index": lambda k: weighted_index(k, jnp.ones(5)),
     "binomial": lambda k: binomial(k, jnp.full(3, 50, jnp.int32), jnp.full(3, 0.3, jnp.float32)),
@@ -102,7 +102,7 @@ def same(ours, theirs):
 
 
 def marks(name):
-    if name not in COMMON or name in ("poisson", "permutation"):
+    if name not in COMMON or name in ("poisson", "permutation", "gamma"):
         return [pytest.mark.slow]
     return [] if name in WIDE else [pytest.mark.once]
 

@@ -16,6 +16,7 @@ from jaxdp.learner import CountPlan
 from jaxdp.simulation import log_spaced, simulator
 from jaxdp.simulation.checkpoints import check_horizon, resolve
 from jaxdp.simulation.rounds import Roots, round_keys
+from tests.few import few
 from tests.simulation.learners import (
     key_reader,
     linear_bandit,
@@ -81,8 +82,10 @@ def public_sum(public, action):
 RECORD = {"action": lambda public, action: action, "sum": public_sum}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
-    "name", [name if name in ("bounded", "memory") else pytest.param(name, marks=pytest.mark.once) for name in PAIRS]
+    "name",
+    few(PAIRS, ["bounded", "experts", "contextual", "stopping", "memory"]),
 )
 def test_equals_a_loop_in_python(name):
     learner, environment, epsilon = PAIRS[name]
@@ -331,8 +334,8 @@ def test_one_compilation_for_every_epsilon(name):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("engine", ["rounds", "blocks", "counts"])
-@pytest.mark.parametrize("name", ["binary", "stopping"])
+@pytest.mark.parametrize("engine", few(["rounds", "blocks", "counts"], ["rounds", "counts"]))
+@pytest.mark.parametrize("name", few(["binary", "stopping"], ["binary"]))
 def test_the_program_does_not_grow_with_the_horizon(name, engine):
     learner, environment, _ = PAIRS[name]
 
