@@ -16,8 +16,11 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 # Most of the tests' time is compiling. What does not hang on how lanes are vectorised is compiled without optimisation.
 PLAINLY := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
 
+# In 64 bits: what draws, noises and calibrates, every kind of algorithm's contract, and every estimator's golden version.
+WIDE := tests/contract tests/golden tests/mechanisms tests/random
+
 test: lint  ## everything but the tests marked slow, in 32 bits, and in 64 bits what may hang on the precision
-	$(PLAINLY) JAX_ENABLE_X64=1 $(PYTEST) --durations=10 -m "not slow and not once" tests
+	$(PLAINLY) JAX_ENABLE_X64=1 $(PYTEST) --durations=10 -m "not slow and not once" $(WIDE)
 	$(PLAINLY) $(PYTEST) --durations=10 -m "not slow and not optimised"
 	$(PYTEST) --durations=10 -m "not slow and optimised"
 

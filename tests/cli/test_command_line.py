@@ -64,6 +64,7 @@ def test_reward_estimation_writes_figure_and_dataset(folder):
     assert "objective_perturbation" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_second_run_keeps_the_first(folder, monkeypatch, capsys):
     first = folder / "results" / "private-ranking"
     monkeypatch.chdir(folder)

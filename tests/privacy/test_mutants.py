@@ -27,6 +27,7 @@ def check(name, keys):
 
 # Each of these is a mistake of a kind that another one of the zoo makes, too.
 ALIKE = (
+    "sparse vector, variant 3",
     "sparse vector, variant 4",
     "sparse vector, variant 5",
     "Thurstone's model at twice epsilon",

@@ -113,7 +113,10 @@ def test_equals_a_loop_in_python(name):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(("name", "engine"), [("contextual", "rounds"), ("stopping", "auto"), ("memory", "auto")])
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    few([("contextual", "rounds"), ("stopping", "auto"), ("memory", "auto")], [("stopping", "auto")]),
+)
 def test_results_do_not_depend_on_the_checkpoints(name, engine):
     learner, environment, epsilon = PAIRS[name]
     every = simulator(learner, environment, HORIZON, checkpoints=HORIZON, record=RECORD, engine=engine)
