@@ -190,6 +190,7 @@ def test_orders_pass_through_the_first_mark():
     assert figure._supxlabel.get_text().replace("\n", " ").endswith("One more thing.")  # pyright: ignore[reportAttributeAccessIssue]
 
 
+@pytest.mark.slow
 def test_orders_need_a_first_mark_and_two_points():
     assert not order_lines(curves(errors(num_samples=(100,)), orders={"mle": slope}, order_label="x"))
     values = errors()

@@ -168,6 +168,7 @@ def test_entries_of_every_mechanism():
     assert entries == []
 
 
+@pytest.mark.slow
 @pytest.mark.once
 def test_local_randomizers_cost_epsilon_for_each_entry():
     def learner(randomizer):

@@ -110,6 +110,7 @@ def test_from_which_epsilon_on_the_winner_survives():
 VOTES = Ballots(("x", "y", "z"), (((0,), (1,), (2,)), ((1,),), ((1,), (0,))), (60, 30, 10))
 
 
+@pytest.mark.slow
 def test_ballots():
     results = private_ranking.private_ranking(VOTES, epsilon=[1.0, np.inf], num_seeds=3, key=jax.random.key(0))
     assert results.estimator.values.tolist() == ["ballot_mle", "ballot_objective_perturbation", "ballot_rr"]

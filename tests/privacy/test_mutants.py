@@ -27,6 +27,7 @@ def check(name, keys):
 
 # Each of these is a mistake of a kind that another one of the zoo makes, too.
 ALIKE = (
+    "K-ary randomized response with the probability for K = 2",
     "sparse vector, variant 3",
     "sparse vector, variant 4",
     "sparse vector, variant 5",

@@ -233,6 +233,7 @@ def test_jit_is_eager_and_vmap_is_a_loop(shape):
     np.testing.assert_array_equal(jax.jit(jax.vmap(binomial, (0, None, None)))(keys, n, p), loop)
 
 
+@pytest.mark.once
 def test_no_key_is_used_twice():
     with jax.debug_key_reuse(True):
         binomial(jax.random.key(0), jnp.array([3, 1000], jnp.int32), jnp.full(2, 0.3, jnp.float32))
@@ -315,6 +316,7 @@ def test_multinomial_edges():
     assert counts == [[0, 0, 0], [0, 7, 0]] + [[-1, -1, -1]] * 5
 
 
+@pytest.mark.once
 def test_multinomial_vmap_is_a_loop():
     keys = jax.random.split(jax.random.key(5), 4)
     n, probabilities = jnp.int32(LARGE), jnp.array([0.2, 0.3, 0.5], jnp.float32)

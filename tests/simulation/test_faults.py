@@ -136,6 +136,7 @@ cp -r "$1/s.zarr" "$3"
     assert resumed(tmp_path / "s.zarr").identical(expected)
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_written_whole(tmp_path, expected):
     """Files may not grow beyond a few bytes, once the store is made: the system cuts a write short."""
     store = tmp_path / "s.zarr"

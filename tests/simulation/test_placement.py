@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.once, pytest.mark.optimised]
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ("commit", "experts", "cholesky", "eigenvalues")
-CHUNKS = {1: (1, 4, 13, 400), 2: (5, 400)}  # lanes, by number of devices
+CHUNKS = {1: (400, 13), 2: (5,)}  # lanes, by number of devices
 WATCHDOG_SECONDS = 300  # batched eigh in one program over two CPU devices never returns
 
 
@@ -38,11 +38,6 @@ def results(tmp_path_factory):
             check=True,
             cwd=REPOSITORY,
             timeout=WATCHDOG_SECONDS,
-            env={
-                **os.environ,
-                "JAX_COMPILATION_CACHE_DIR": str(REPOSITORY / ".cache" / "jax"),
-                "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
-            },
         )
         found[num_devices] = {
             (name, chunk): pickle.loads((folder / f"{name}-{chunk}.pickle").read_bytes())
@@ -55,7 +50,7 @@ def results(tmp_path_factory):
 @pytest.mark.parametrize("name", NAMES)
 def test_bit_identical_for_every_chunk_and_number_of_devices(results, name):
     """27 lanes in tiles of 4: the last tile is padded, and devices get unequal shares."""
-    expected = results[1][name, 1]
+    expected = results[1][name, 400]
     assert all(np.isfinite(values).all() for values in expected.values())
     assert any(len(np.unique(values)) > 3 for values in expected.values())
     for num_devices, found in results.items():
