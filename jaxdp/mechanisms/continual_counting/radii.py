@@ -72,9 +72,9 @@ def tree_radius(
         failure_prob: in (0, 1).
         arity: of the tree; None is `best_arity(horizon, combine=combine)`.
         combine: whether nodes are combined with their descendants.
-        constants: "tight" is Chernoff's bound on the very sum of noises, of every tree. XX
-            tree, and taken for any: 4 ln(1 / q) ln(horizon)^2.5 / epsilon at all times. It is loose; below a horizon of
-            about 16 it may be too small.
+        constants: "tight" is Chernoff's bound on the very sum of noises. "paper", published for the binary tree, is
+            taken for any: 4 ln(1 / q) ln(horizon)^2.5 / epsilon at all times. It is loose; below a horizon of about
+            16 it may be too small.
 
     Returns:
         [...] float64.
@@ -111,7 +111,6 @@ def level_cumulants(rates: np.ndarray, arity: int, variances: np.ndarray) -> np.
     Returns:
         Infinity where the expectation is.
     """
-
     return np.stack([block_cumulant(h, rates, arity, variances) for h in range(len(variances))])
 
 
