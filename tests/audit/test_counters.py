@@ -13,7 +13,7 @@ from jaxdp.mechanisms import doubling_counter, toeplitz_counter, tree_counter
 
 pytestmark = pytest.mark.once
 
-HORIZON = 7
+HORIZON = 4
 MAKE = {
     "tree": lambda: tree_counter(horizon=HORIZON, arity=2),
     "plain tree": lambda: tree_counter(horizon=HORIZON, arity=2, combine=False),
@@ -29,7 +29,7 @@ def is_pure(name):
 
 
 def counting(name, counter=None, change=lambda params: params, key_of=lambda key: key, released=None):
-    """Counts two streams: every user is an entry of both, and changes one of them."""
+    """Counts two streams that share a clock."""
     counter = counter or MAKE[name]()
     delta = 0.0 if is_pure(name) else DELTA
 
@@ -56,7 +56,7 @@ def counting(name, counter=None, change=lambda params: params, key_of=lambda key
 
 
 def draw_user(key):
-    """(0, 0), (1, 0) or (0, 1) would differ in two entries: one of them is fixed."""
+    """One of the two entries is fixed: a user changes one counter."""
     return Users(jnp.stack([jax.random.bernoulli(key).astype(int), jnp.ones((), int)]))
 
 

@@ -39,7 +39,7 @@ def square_root_norm(horizon: int) -> float:
     squared sensitivity of its C and the squared norm of the last row of its B.
 
     >>> f"{square_root_norm(2**20)**2 / 2:.2f}"
-    '15.00'
+    '15.01'
 
     Args:
         horizon: >= 1.

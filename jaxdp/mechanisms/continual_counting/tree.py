@@ -78,13 +78,10 @@ def tree_counter(
     Deviations: floating-point noise, as in `laplace`. Sums of integer streams are integers, converted when a block is
         noised: estimates are rounded, but nothing stalls or drifts.
 
-    >>> counter = tree_counter(horizon=2**10)
+    >>> counter = tree_counter(horizon=2**20 - 1)
     >>> params = counter.params(epsilon=1.0)
-    >>> values = jnp.ones(2**10, jnp.int32)
-    >>> estimates = counter.prefixes(jax.random.split(jax.random.key(0), 2**10), params, values)
-    >>> errors = np.asarray(estimates) - np.arange(1, 2**10 + 1)
-    >>> bool(np.abs(errors).max() < 6 * np.sqrt(counter.variance(params, np.arange(1, 2**10 + 1)).max()))
-    True
+    >>> [round(float(v)) for v in counter.variance(params, np.asarray([1, 16, 1000, 2**20 - 1]))]
+    [50, 47, 1199, 3565]
     """
     horizon = check_horizon("horizon", horizon)
     chosen = best_arity(horizon, noise=noise, combine=combine, objective=objective)

@@ -114,15 +114,13 @@ def test_simulated_covariance():
 
 
 def test_no_drift_in_float32():
-    """After 2^15 entries leaky sums are still those of exact arithmetic, and the total is exact."""
+    """After 2^15 entries leaky sums are still those of exact arithmetic; decays as floats would leak 0.4% too much."""
     length = 2**15
     counter = toeplitz_counter(horizon=2**20)
     params, keys = counter.params(rho=0.5), keys_of(4, length)
-    values = jnp.full((length,), 1000, int)
-    found = fed_one_by_one(counter, keys, params, values) - 1000.0 * np.arange(1, length + 1)
+    found = fed_one_by_one(counter, keys, params, jnp.zeros(length, int))
     noise = np.asarray(jax.vmap(lambda key: jax.random.normal(key, (), float))(keys), np.float64) * params.noise_stddev
     exact, sums = find_buffers(2**20), 0.0
     for z in noise:
         sums = sums * (1 - exact.gaps) + z
-    # a float32 of 3 10^7 is exact to 1
-    assert abs(found[-1] - exact.weights @ sums) < (1.5 if found.dtype == np.float32 else 1e-6)
+    assert abs(found[-1] - exact.weights @ sums) < (1e-3 if found.dtype == np.float32 else 1e-9)

@@ -48,7 +48,7 @@ def test_variances_at_rho_1():
 
 @pytest.mark.once
 @pytest.mark.parametrize("objective", ["mean", "max"])
-@pytest.mark.parametrize(("noise", "combine"), itertools.product(VALUES, [False, True]))
+@pytest.mark.parametrize(("noise", "combine"), list(itertools.product(VALUES, [False, True])))
 def test_best_arity_is_that_of_all_times(noise, combine, objective):
     for horizon in (1, 2, 7, 100, 1000):
         times, summary = np.arange(1, horizon + 1), getattr(np, objective)
