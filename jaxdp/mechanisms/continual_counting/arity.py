@@ -1,7 +1,7 @@
 """What a tree's estimates vary by, exactly, and the arity that makes it least. NumPy in float64, on the host."""
 
 import numpy as np
-from jax.typing import ArrayLike
+from numpy.typing import ArrayLike
 
 from jaxdp.mechanisms.continual_counting.counter import check_horizon, check_times
 from jaxdp.mechanisms.continual_counting.noise import NOISES

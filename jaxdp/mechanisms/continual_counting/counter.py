@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.validation import check_count
@@ -68,7 +69,7 @@ def check_horizon(name: str, value: int) -> int:
     return value
 
 
-def check_times(times: ArrayLike, horizon: int) -> np.ndarray:
+def check_times(times: npt.ArrayLike, horizon: int) -> np.ndarray:
     """Returns times as an array of int64, if all are whole numbers in 1..horizon.
 
     Raises:

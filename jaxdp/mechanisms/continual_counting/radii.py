@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
@@ -17,7 +18,7 @@ POINTS = 48
 HUGE = 1e30  # stands for infinity, but times 0 it is 0
 
 
-def laplace_sum_radius(scales: ArrayLike, failure_prob: float, *, constants: str = "tight") -> float:
+def laplace_sum_radius(scales: npt.ArrayLike, failure_prob: float, *, constants: str = "tight") -> float:
     """A radius that the sum of independent Laplace variables exceeds with probability at most failure_prob.
 
     "tight" is Chernoff's bound, min over 0 < l < 1 / max(b) of (ln(2 / q) - sum ln(1 - l^2 b_i^2)) / l; "paper" is
@@ -54,7 +55,7 @@ def laplace_sum_radius(scales: ArrayLike, failure_prob: float, *, constants: str
 
 
 def tree_radius(
-    times: ArrayLike,
+    times: npt.ArrayLike,
     *,
     horizon: int,
     epsilon: float,
