@@ -12,7 +12,7 @@ weighted sum of a few leaky running sums of z. Everything is written in *gaps* 1
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq, minimize
+from scipy.optimize import minimize, root_scalar
 from scipy.special import digamma, expit
 
 EXACT = 2**16
@@ -120,7 +120,8 @@ def _root(numerator, gaps: np.ndarray, j: int) -> float:
     low, high = gaps[j], gaps[j + 1]
     if j:  # the pole of the lower gap is in the sum: step off it
         low = np.nextafter(low, high)
-    return float(brentq(numerator, low, high, args=(j,), xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=1000))
+    tight = {"xtol": 1e-300, "rtol": 4 * np.finfo(float).eps, "maxiter": 1000}
+    return root_scalar(numerator, args=(j,), bracket=(low, high), method="brentq", **tight).root
 
 
 def _gaps(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,7 @@
 """By how much sums of noise are off: tails of sums of Laplace variables, exact up to Chernoff's bound."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -154,7 +155,7 @@ def normal_radius(stddevs: jax.Array, failure_prob: ArrayLike) -> jax.Array:
 
 
 def _tree_chernoff(digits: np.ndarray, arity: int, variances: np.ndarray, log_inverse: float) -> float:
-    live = np.flatnonzero(digits)
+    live = np.flatnonzero(digits).tolist()
     limit = 1 / max(_largest_weight(h, variances) for h in live)
 
     def total(rate: float) -> float:
@@ -180,7 +181,8 @@ def _chernoff(total, limit: float, log_inverse: float) -> float:
         with np.errstate(over="ignore"):
             return (log_inverse + float(total(rate))) / rate if rate < limit else math.inf
 
-    return float(minimize_scalar(bound, bounds=(-30.0, 30.0), method="bounded", options={"xatol": 1e-6}).fun)
+    found: Any = minimize_scalar(bound, bounds=(-30.0, 30.0), method="bounded", options={"xatol": 1e-6})
+    return float(found.fun)
 
 
 def _log_inverse(failure_prob: float) -> float:

@@ -1,6 +1,7 @@
 """What every counter keeps to, and what its factories refuse."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -83,9 +84,9 @@ def test_counters_with_clocks_of_their_own(name):
     feed = jax.jit(counter.feed)
     state = counter.init(jax.random.key(0), params, (3, 2), clocks=(3,))
     played = np.asarray([0, 1, 1, 0, 2, 1, 1, 0, 1])
+    after = np.zeros((3, 2))
     for t, arm in enumerate(played):
-        before = np.asarray(counter.read(params, state))
-        fed = jnp.arange(3) == int(arm)
+        before, fed = after, jnp.arange(3) == int(arm)
         state = feed(jax.random.key(t), params, state, jnp.full((3, 2), t, int), fed)
         after = np.asarray(counter.read(params, state))
         np.testing.assert_array_equal(np.delete(after, arm, axis=0), np.delete(before, arm, axis=0))
@@ -154,10 +155,12 @@ def test_calibration():
 
 @pytest.mark.once
 def test_errors():
-    for make in (tree_counter, toeplitz_counter, doubling_counter):
+    makers: Any = (tree_counter, toeplitz_counter, doubling_counter)
+    for make in makers:
         for bad in (0, -1, 1.5, math.nan, 2**63):
             with pytest.raises(ValueError, match=r"horizon must be (a whole number >= 1|< )"):
                 make(horizon=bad)
+    bad: Any
     for bad in (1, 0, 2.5, math.nan):
         with pytest.raises(ValueError, match="arity must be a whole number >= 2"):
             tree_counter(horizon=3, arity=bad)
