@@ -11,6 +11,16 @@ from jaxdp.mechanisms.calibration import (
     zcdp_gaussian,
     zcdp_rho,
 )
+from jaxdp.mechanisms.continual_counting import (
+    Counter,
+    best_arity,
+    doubling_counter,
+    laplace_sum_radius,
+    toeplitz_counter,
+    tree_counter,
+    tree_radius,
+    tree_variance,
+)
 from jaxdp.mechanisms.noisy_max import noisy_max, noisy_min
 from jaxdp.mechanisms.randomized_response import (
     debias_labels,
@@ -28,23 +38,31 @@ from jaxdp.mechanisms.sparse_vector import (
 
 __all__ = [
     "AboveThreshold",
+    "Counter",
     "above_threshold",
     "above_threshold_init",
     "above_threshold_step",
     "analytic_gaussian",
+    "best_arity",
     "classical_gaussian",
     "debias_labels",
     "debias_one_hot",
     "debias_scalar",
+    "doubling_counter",
     "gaussian",
     "gaussian_delta",
     "gaussian_epsilon",
     "laplace",
+    "laplace_sum_radius",
     "noisy_max",
     "noisy_min",
     "randomize_scalar",
     "randomized_response",
     "round_up",
+    "toeplitz_counter",
+    "tree_counter",
+    "tree_radius",
+    "tree_variance",
     "zcdp_epsilon",
     "zcdp_gaussian",
     "zcdp_rho",

@@ -85,13 +85,35 @@ def _above_threshold(key, epsilon, data, *, split):
     return mechanisms.above_threshold(key, data, epsilon, threshold=0.5, split=split)
 
 
+# Made when they are used: counters have the float type of that time.
+_tree = partial(mechanisms.tree_counter, horizon=3, arity=2)
+_toeplitz = partial(mechanisms.toeplitz_counter, horizon=3)
+
+
+def _tree_params(*, epsilon: float) -> Any:
+    return _tree().params(epsilon=epsilon)
+
+
+def _toeplitz_params(*, epsilon: float, delta: float) -> Any:
+    return _toeplitz().params(epsilon=epsilon, delta=delta)
+
+
+def _prefixes(key, params, data, *, make):
+    return make().prefixes(jax.random.split(key, len(data)), params, data)
+
+
+def _total(data):
+    return jnp.cumsum(data).astype(jnp.result_type(float))
+
+
 _LABELS = (np.asarray(0, np.int32), np.asarray(1, np.int32))
 _COUNTS = (np.asarray([0.0, 0.0], np.float32), np.asarray([0.0, 1.0], np.float32))
 _SCALARS = (np.asarray(-1.0, np.float32), np.asarray(1.0, np.float32))
 _SCORES = (np.asarray([1.0, 0.0, 0.0], np.float32), np.asarray([0.0, 1.0, 1.0], np.float32))
 # the first run up to the last query suggests a high threshold, which the last must then reach against the change
 _QUERIES = (np.asarray([0.0] * 8 + [1.0], np.float32), np.asarray([1.0] * 8 + [0.0], np.float32))
-_UNIT = "one record"
+_STREAMS = (np.asarray([0, 1, 0], np.int32), np.asarray([1, 1, 0], np.int32))
+_UNIT, _ENTRY = "one record", "one entry of a stream"
 
 MECHANISMS: dict[str, MechanismEntry] = {
     "laplace": MechanismEntry(
@@ -179,4 +201,22 @@ MECHANISMS: dict[str, MechanismEntry] = {
             ("above_threshold_optimal_split", "optimal", "epsilon split 1 : 2^(2/3)"),
         )
     },
+    "tree_counter": MechanismEntry(
+        summary="estimates all prefix sums of a stream from a tree of noisy blocks",
+        values={"epsilon": 1.0},
+        params=_tree_params,
+        guarantee=_claim("central", _ENTRY, "Laplace mechanism on blocks, of which an entry is in one of each level"),
+        release=partial(_prefixes, make=_tree),
+        neighbours=_STREAMS,
+        exact=_total,
+    ),
+    "toeplitz_counter": MechanismEntry(
+        summary="estimates all prefix sums of a stream with correlated Gaussian noise",
+        values={"epsilon": 1.0, "delta": 1e-3},
+        params=_toeplitz_params,
+        guarantee=_claim("central", _ENTRY, "analytic Gaussian mechanism on C x, of which estimates are a function"),
+        release=partial(_prefixes, make=_toeplitz),
+        neighbours=_STREAMS,
+        exact=_total,
+    ),
 }

@@ -1,0 +1,154 @@
+"""What a continual counter is: private prefix sums of a stream that comes one entry at a time."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from jax.typing import ArrayLike, DTypeLike
+
+from jaxdp.validation import check_count
+
+
+class Counter(NamedTuple):
+    """A continual counter: a handful of pure functions.
+
+    The whole state is secret; what `read` returns may be released after every entry, and entries may depend on all that
+    has been released. Clocks advance with every entry that is fed, whatever its value: `fed` must be public.
+
+    >>> from jaxdp.mechanisms import tree_counter
+    >>> counter = tree_counter(horizon=7)
+    >>> params = counter.params(epsilon=float("inf"))  # no privacy, no noise
+    >>> state = counter.init(jax.random.key(0), params)
+    >>> for t, entry in enumerate([1, 0, 1, 1]):
+    ...     state = counter.feed(jax.random.key(t), params, state, entry)
+    >>> float(counter.read(params, state))
+    3.0
+
+    Attributes:
+        params: (**values) -> Params. On the host: validates, and calibrates in float64.
+        init: (key, params, shape=(), *, clocks=(), dtype=int) -> state of `shape` many counters. `clocks` are leading
+            axes of `shape`: counters along them are fed at times of their own, all others share a clock. `dtype` is the
+            kind of the stream: integers are added up as integers (int32; int64 under x64).
+        feed: (key, params, state, value, fed=True) -> state. A new key for every entry. value: [*shape], of the
+            stream's kind (bools and short integers count as integers). fed: [*clocks] bool; where it is false nothing
+            happens. An integer that its dtype cannot hold, or a sum of such, wraps around.
+        read: (params, state) -> [*shape] float, the estimates of the sums so far. 0 before the first entry; NaN after
+            more entries than the horizon.
+        prefixes: (keys, params, values) -> [T, *shape] float: what `read` gives after each of the entries `values`
+            [T, *shape] of a whole stream, T <= horizon, fed with `keys` [T].
+        variance: (params, times) -> float64 array like times. On the host: exact variance of the estimates after so
+            many entries, in 1..horizon. Estimates are unbiased.
+        radius: (params, times, failure_prob) -> float array like times. May be traced: by how much the estimate after
+            so many entries is off, with probability at most failure_prob ([] float in (0, 1)) at each time. Times
+            outside 1..horizon give meaningless radii.
+        horizon: the largest number of entries.
+    """
+
+    params: Callable[..., Any]
+    init: Callable[..., Any]
+    feed: Callable[..., Any]
+    read: Callable[[Any, Any], jax.Array]
+    prefixes: Callable[[jax.Array, Any, ArrayLike], jax.Array]
+    variance: Callable[[Any, ArrayLike], np.ndarray]
+    radius: Callable[[Any, ArrayLike, ArrayLike], jax.Array]
+    horizon: int
+
+
+def check_horizon(name: str, value: int) -> int:
+    """Returns value as an int >= 1 that clocks can pass by one without wrapping.
+
+    Raises:
+        ValueError: if it is not.
+    """
+    value, limit = check_count(name, value), int(jnp.iinfo(jnp.result_type(int)).max)
+    if value >= limit:
+        raise ValueError(f"{name} must be < {limit}, the largest {jnp.result_type(int)}, got {value}")
+    return value
+
+
+def check_times(times: npt.ArrayLike, horizon: int) -> np.ndarray:
+    """Returns times as an array of int64, if all are whole numbers in 1..horizon.
+
+    Raises:
+        ValueError: if one is not.
+    """
+    array = np.asarray(times)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"times must be integers, got dtype {array.dtype}")
+    if array.size and not (array.min() >= 1 and array.max() <= horizon):
+        raise ValueError(f"times must be in [1, {horizon}], got {array.min()} to {array.max()}")
+    return array.astype(np.int64)
+
+
+def check_shapes(shape: tuple[int, ...], clocks: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Returns both as tuples, if clocks are leading axes of shape.
+
+    Raises:
+        ValueError: if they are not.
+    """
+    shape, clocks = tuple(shape), tuple(clocks)
+    if shape[: len(clocks)] != clocks:
+        raise ValueError(f"clocks must be leading axes of shape {shape}, got {clocks}")
+    return shape, clocks
+
+
+def stream_dtype(dtype: DTypeLike, floating: np.dtype) -> np.dtype:
+    """The dtype in which a stream of this kind is added up.
+
+    Raises:
+        ValueError: if it is neither integers nor floats.
+    """
+    if jnp.issubdtype(dtype, jnp.floating):
+        return floating
+    if jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.bool_):
+        return jnp.result_type(int)
+    raise ValueError(f"dtype must be integers or floats, got {jnp.dtype(dtype)}")
+
+
+def entry(value: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> jax.Array:
+    """Returns one entry of a stream in the dtype of its sums.
+
+    Raises:
+        ValueError: if it has another shape, or is a float in a stream of integers.
+    """
+    array = jnp.asarray(value)
+    if array.shape != shape:
+        raise ValueError(f"value must have shape {shape}, got {array.shape}")
+    if jnp.issubdtype(array.dtype, jnp.floating) and jnp.issubdtype(dtype, jnp.integer):
+        raise ValueError(f"value must be integers (init the counter with dtype=float for others), got {array.dtype}")
+    return array.astype(dtype)
+
+
+def fed_mask(fed: ArrayLike, clocks: tuple[int, ...]) -> jax.Array:
+    """Returns the mask of clocks that advance.
+
+    Raises:
+        ValueError: if it is not of booleans, or has another shape than the clocks (a single one is for all).
+    """
+    mask = jnp.asarray(fed)
+    if mask.dtype != jnp.bool_ or mask.shape not in ((), clocks):
+        raise ValueError(f"fed must be booleans of shape {clocks}, got {mask.dtype} of shape {mask.shape}")
+    return jnp.broadcast_to(mask, clocks)
+
+
+def spread(per_clock: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Appends axes of length 1 to an array [*clocks], so that it meets one of `shape`."""
+    return per_clock.reshape(per_clock.shape + (1,) * (len(shape) - per_clock.ndim))
+
+
+def whole_stream(keys: jax.Array, values: ArrayLike, horizon: int, floating: np.dtype) -> jax.Array:
+    """Returns values [T, *shape] in the dtype of their sums, if there are as many keys, and no more than the horizon.
+
+    Raises:
+        ValueError: if not.
+    """
+    array = jnp.asarray(values)
+    if array.ndim == 0 or keys.shape != array.shape[:1] or not 1 <= array.shape[0] <= horizon:
+        raise ValueError(
+            f"values must be [T, ...] with 1 <= T <= {horizon} and one key for each entry, got shape {array.shape} and "
+            f"keys of shape {keys.shape}"
+        )
+    return array.astype(stream_dtype(array.dtype, floating))

@@ -1,0 +1,169 @@
+"""Continual counters for streams of unknown length: trees in epochs of growing length."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike, DTypeLike
+
+from jaxdp.mechanisms.continual_counting import nodes as tree
+from jaxdp.mechanisms.continual_counting.arity import digits_of, level_variances, num_digits
+from jaxdp.mechanisms.continual_counting.counter import (
+    Counter,
+    check_horizon,
+    check_shapes,
+    check_times,
+    entry,
+    fed_mask,
+    stream_dtype,
+    whole_stream,
+)
+from jaxdp.mechanisms.continual_counting.noise import float_dtype, node_noise
+from jaxdp.mechanisms.continual_counting.radii import (
+    HUGE,
+    block_cumulant,
+    chernoff,
+    level_cumulants,
+    normal_radius,
+    rate_grid,
+)
+from jaxdp.validation import check_count
+
+
+class DoublingState(NamedTuple):
+    """Doubling counters. Secret.
+
+    Attributes:
+        clock: [] integer, entries fed; at most horizon + 1.
+        closed: [*shape] float, the estimate of all closed epochs together.
+        nodes: the blocks that make up the current epoch so far.
+    """
+
+    clock: jax.Array
+    closed: jax.Array
+    nodes: tree.Nodes
+
+
+def doubling_counter(
+    *, horizon: int = 2**31 - 2, arity: int = 2, noise: str = "laplace", combine: bool = True
+) -> Counter:
+    """Prefix sums of a stream of unknown length: a new tree whenever the length has grown by a factor of `arity`.
+
+    Epoch m has the entries number arity^m up to arity^(m + 1) - 1: arity - 1 blocks of arity^m entries, in a tree of
+    m + 1 levels at the whole budget. What is left of a closed epoch is the estimate of its sum. The variance at time t
+    depends on t alone: a few times that of a tree built for t, not for the largest horizon.
+
+    Values: as for `tree_counter`.
+
+    Args:
+        horizon: largest number of entries that the state has room for; noise does not depend on it.
+        arity: >= 2.
+        noise: "laplace" or "gaussian".
+        combine: whether nodes are combined with their descendants.
+
+    Returns:
+        A counter; all counters share one clock. `feed` draws one word for each level that the horizon has and counter
+        (one for a counter, if not `combine`). `prefixes` runs `feed`: equal bit for bit.
+
+    Raises:
+        ValueError: if an argument is out of its range; from `init`, for clocks.
+
+    Privacy: as `tree_counter`, for streams of every length. An entry is in one epoch, and there in at most one block of
+        each of its m + 1 levels, noised for (m + 1) l1_sensitivity or sqrt(m + 1) l2_sensitivity; epochs have
+        separate entries.
+    Source: Chan, Shi & Song (2011), section 3.3 (the hybrid mechanism).
+    Deviations: epochs' sums are not released a second time with a share of the budget; the trees' own estimates of
+        them serve, so that every tree has the whole budget. Any arity. Floating-point noise, as in `laplace`.
+    """
+    horizon, arity = check_horizon("horizon", horizon), check_count("arity", arity, 2)
+    levels = num_digits(horizon, arity)
+    heights = np.arange(1, levels + 1)  # of the trees of epochs 0, 1, ...
+    kind = node_noise(noise, heights)
+    variances = level_variances(arity, levels, combine)
+    starts = np.asarray([arity**m for m in range(levels)], np.int64)
+    integer = jnp.result_type(int)
+
+    def init(
+        key, params: Any, shape: tuple[int, ...] = (), *, clocks: tuple[int, ...] = (), dtype: DTypeLike = int
+    ) -> DoublingState:
+        del key, params
+        shape, _ = check_shapes(shape, clocks)
+        if clocks:
+            raise ValueError(f"clocks must be () for doubling counters, got {clocks}")
+        sums = stream_dtype(dtype, float_dtype())
+        return DoublingState(
+            clock=jnp.zeros((), integer),
+            closed=jnp.zeros(shape, float_dtype()),
+            nodes=tree.empty(levels, shape, (), sums, float_dtype()),
+        )
+
+    def epoch_of(times: jax.Array) -> jax.Array:
+        return sum(
+            ((times >= int(start)).astype(jnp.int32) for start in starts[1:]), start=jnp.zeros_like(times, jnp.int32)
+        )
+
+    def feed(key: jax.Array, params: Any, state: DoublingState, value: ArrayLike, fed: ArrayLike = True):
+        sums, mask = state.nodes.sums, fed_mask(fed, ())
+        clock = jnp.minimum(state.clock + mask.astype(integer), horizon + 1)
+        epoch = epoch_of(clock)
+        # the first entry of an epoch closes the last one
+        opens = mask & (clock == jnp.asarray(starts, integer)[epoch])
+        closed = jnp.where(opens, state.closed + state.nodes.estimates.sum(axis=0), state.closed)
+        nodes = jax.tree.map(lambda x: jnp.where(opens, jnp.zeros_like(x), x), state.nodes)
+        done = tree.ended(nodes, entry(value, sums.shape[1:], sums.dtype), mask, arity)
+        if combine:
+            noisy = kind.add(key, params, epoch, done.sums.astype(float_dtype()))
+            estimates = tree.combined(nodes, noisy, variances)
+        else:
+            noisy = kind.add(key, params, epoch, tree.largest(done).astype(float_dtype()))
+            estimates = jnp.broadcast_to(noisy, sums.shape)
+        return DoublingState(clock, closed, tree.advance(nodes, done, estimates))
+
+    def read(params: Any, state: DoublingState) -> jax.Array:
+        del params
+        return jnp.where(state.clock <= horizon, state.closed + state.nodes.estimates.sum(axis=0), jnp.nan)
+
+    def prefixes(keys: jax.Array, params: Any, values: ArrayLike) -> jax.Array:
+        stream = whole_stream(keys, values, horizon, float_dtype())
+
+        def step(state, now):
+            state = feed(now[0], params, state, now[1])
+            return state, read(params, state)
+
+        start = init(None, params, stream.shape[1:], dtype=stream.dtype)
+        return jax.lax.scan(step, start, (keys, stream))[1]
+
+    def variance(params: Any, times: ArrayLike) -> np.ndarray:
+        times = check_times(times, horizon)
+        epochs = np.searchsorted(starts, times, side="right") - 1
+        nodes = kind.variance(params)
+        closed = np.concatenate([[0.0], np.cumsum((arity - 1) * nodes * variances)])[epochs]
+        return closed + nodes[epochs] * (digits_of(times - starts[epochs] + 1, arity, levels) @ variances)
+
+    rates = rate_grid(variances)
+    cumulants = np.minimum(level_cumulants(rates, arity, variances), HUGE)
+    # of the epochs before the m-th, whose noise is smaller, at rates in units of the m-th's scale
+    before = np.zeros((levels, len(rates)))
+    for m in heights:
+        for k in range(1, m):
+            cumulant = block_cumulant(k - 1, rates * k / m, arity, variances)
+            before[m - 1] += (arity - 1) * np.minimum(cumulant, HUGE)
+
+    def radius(params: Any, times: ArrayLike, failure_prob: ArrayLike) -> jax.Array:
+        times = jnp.asarray(times)
+        epochs = epoch_of(times)
+        position = times - jnp.asarray(starts, times.dtype)[epochs] + 1
+        powers = [arity**h for h in range(levels)]
+        digits = jnp.stack([position // power % arity for power in powers], axis=-1).astype(float_dtype())
+        scale = kind.scale(params, epochs)
+        if noise == "gaussian":
+            stddevs = jnp.asarray(params.noise_stddev)
+            each = (arity - 1) * jnp.square(stddevs) * jnp.asarray(variances, stddevs.dtype)
+            closed = jnp.concatenate([jnp.zeros_like(each[:1]), jnp.cumsum(each)])[epochs]
+            own = jnp.square(scale) * jnp.matmul(digits, jnp.asarray(variances, digits.dtype), precision="highest")
+            return normal_radius(jnp.sqrt(closed + own), failure_prob)
+        totals = jnp.matmul(digits, jnp.asarray(cumulants, digits.dtype), precision="highest")
+        return scale * chernoff(totals + jnp.asarray(before, totals.dtype)[epochs], rates, failure_prob)
+
+    return Counter(kind.params, init, feed, read, prefixes, variance, radius, horizon)

@@ -1,0 +1,104 @@
+"""The arithmetic of trees that counters share: which blocks end with an entry, and what is known of them then."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.mechanisms.continual_counting.counter import spread
+
+
+class Nodes(NamedTuple):
+    """The blocks of a tree that make up the stream so far: at most arity - 1 of a level.
+
+    Attributes:
+        digits: [levels, *clocks] integers, how many blocks of each level.
+        sums: [levels, *shape], what they sum to. Secret.
+        estimates: [levels, *shape] float, the sum of their noisy estimates.
+    """
+
+    digits: jax.Array
+    sums: jax.Array
+    estimates: jax.Array
+
+
+class Ended(NamedTuple):
+    """What ends with an entry: a block of each level up to some one.
+
+    Attributes:
+        ends: [levels, *clocks] bool, whether a block of this level ends.
+        top: the same, for the largest block that ends.
+        sums: [levels, *shape] the blocks' sums; 0 where none ends.
+    """
+
+    ends: jax.Array
+    top: jax.Array
+    sums: jax.Array
+
+
+def empty(levels: int, shape: tuple[int, ...], clocks: tuple[int, ...], dtype, floating) -> Nodes:
+    """A tree before its first entry."""
+    return Nodes(
+        digits=jnp.zeros((levels, *clocks), jnp.int32),
+        sums=jnp.zeros((levels, *shape), dtype),
+        estimates=jnp.zeros((levels, *shape), floating),
+    )
+
+
+def ended(nodes: Nodes, value: jax.Array, fed: jax.Array, arity: int) -> Ended:
+    """What ends with an entry. Every sum is a sum of fewer than `arity` blocks and one: floats do not stall."""
+    levels, ends, sums = len(nodes.digits), [fed], [value]
+    for h in range(levels - 1):
+        ends.append(ends[h] & (nodes.digits[h] == arity - 1))
+        sums.append(sums[h] + nodes.sums[h])
+    ends = jnp.stack(ends)
+    return Ended(
+        ends=ends,
+        top=ends & ~jnp.concatenate([ends[1:], jnp.zeros_like(ends[:1])]),
+        sums=jnp.where(_spread(ends, value.shape), jnp.stack(sums), 0),
+    )
+
+
+def combined(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> jax.Array:
+    """[levels, *shape] each ended block's best linear estimate from its own noisy sum and those of all blocks in it.
+
+    Source: Honaker (2015), from the leaves up.
+    """
+    estimates = [noisy[0]]
+    for h in range(1, len(noisy)):
+        children = nodes.estimates[h - 1] + estimates[h - 1]
+        # not a weighted mean: equal terms, as without noise, must give themselves
+        estimates.append(noisy[h] + jnp.asarray(1 - variances[h], noisy.dtype) * (children - noisy[h]))
+    return jnp.stack(estimates)
+
+
+def advance(nodes: Nodes, done: Ended, estimates: jax.Array) -> Nodes:
+    """The blocks after an entry: the largest that ended is new, those inside it are forgotten.
+
+    Args:
+        nodes: before.
+        done: what ended.
+        estimates: [levels, *shape], read where a block of that level is the largest that ended.
+    """
+    inside = done.ends & ~done.top
+
+    def update(old: jax.Array, new: jax.Array) -> jax.Array:
+        rank = old.shape[1:]
+        return jnp.where(_spread(inside, rank), 0, jnp.where(_spread(done.top, rank), old + new, old))
+
+    return Nodes(
+        digits=update(nodes.digits, jnp.ones_like(nodes.digits)),
+        sums=update(nodes.sums, done.sums),
+        estimates=update(nodes.estimates, estimates),
+    )
+
+
+def largest(done: Ended) -> jax.Array:
+    """[*shape] the sum of the largest block that ended; 0 where none did."""
+    kept = jnp.where(_spread(done.top, done.sums.shape[1:]), done.sums, 0)
+    return kept.sum(axis=0, dtype=kept.dtype)
+
+
+def _spread(per_level: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    return spread(per_level, (len(per_level), *shape))

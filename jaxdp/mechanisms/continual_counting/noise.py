@@ -1,0 +1,179 @@
+"""The two kinds of noise that counters add, and what they are told on the host."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.mechanisms.additive import gaussian, laplace
+from jaxdp.mechanisms.calibration import analytic_gaussian, round_up, zcdp_gaussian
+from jaxdp.validation import check_above, check_choice, check_epsilon, check_finite
+
+Leaf = np.ndarray | np.floating | jax.Array
+NOISES = ("laplace", "gaussian")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class LaplaceParams:
+    """Traced values of a counter with Laplace noise.
+
+    Attributes:
+        epsilon: [] float, privacy budget of the whole stream, > 0; infinity adds nothing.
+        l1_sensitivity: [] float, largest change of all nodes together in L1 norm; [levels] where epochs differ.
+    """
+
+    epsilon: Leaf
+    l1_sensitivity: Leaf
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class GaussianParams:
+    """Traced values of a counter with Gaussian noise.
+
+    Attributes:
+        noise_stddev: [] float >= 0, of each node or entry; [levels] where epochs differ.
+        l2_sensitivity: of the same shape, for which it was calibrated: largest change of all that is noised in L2 norm.
+    """
+
+    noise_stddev: Leaf
+    l2_sensitivity: Leaf
+
+
+class Noise(NamedTuple):
+    """A kind of noise.
+
+    Attributes:
+        power: how the noise's variance grows with the number of nodes that an entry is in.
+        params: (**values) -> Params. On the host.
+        add: (key, params, epoch, values) -> noisy values; epoch is None where all share a scale.
+        scale: (params, epoch) -> [] Laplace scale or Gaussian standard deviation of a node. Traced or not.
+        variance: (params) -> variance of a node, float64 on the host.
+    """
+
+    power: int
+    params: Callable[..., Any]
+    add: Callable[..., jax.Array]
+    scale: Callable[..., Any]
+    variance: Callable[[Any], np.ndarray]
+
+
+def float_dtype() -> np.dtype:
+    """JAX's default float type."""
+    return jax.dtypes.canonicalize_dtype(float)
+
+
+def node_noise(name: str, nodes: int | np.ndarray) -> Noise:
+    """Noise for nodes of which each entry of the stream is in so many, by name.
+
+    Raises:
+        ValueError: if the name is unknown.
+    """
+    return _laplace(nodes) if check_choice("noise", name, NOISES) == "laplace" else _gaussian(nodes)
+
+
+def gaussian_params(
+    squared_norm: float | np.ndarray,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    l2_sensitivity: float = 1.0,
+) -> GaussianParams:
+    """Calibrates Gaussian noise to rho, or to (epsilon, delta), for what an entry of 1 moves by sqrt(squared_norm).
+
+    Raises:
+        ValueError: if neither rho nor both others are given, or all; or if one is out of range.
+    """
+    if (rho is None) == (epsilon is None) or (epsilon is None) != (delta is None):
+        raise ValueError(
+            f"rho, or epsilon and delta, must be given, got epsilon={epsilon}, delta={delta} and rho={rho}"
+        )
+    unit = _sensitivity("l2_sensitivity", l2_sensitivity)
+    up = math.nextafter  # square root and product are each off by at most half of the last place
+
+    def calibrate(square: float) -> tuple[float, float]:
+        moved = up(unit * up(math.sqrt(square), math.inf), math.inf)
+        if rho is not None:
+            return zcdp_gaussian(rho, moved), moved
+        assert epsilon is not None
+        assert delta is not None
+        return analytic_gaussian(epsilon, delta, moved), moved
+
+    pairs = [calibrate(float(square)) for square in np.ravel(squared_norm)]
+    stddevs, moved = (_leaf(column, np.shape(squared_norm)) for column in zip(*pairs, strict=True))
+    return GaussianParams(noise_stddev=stddevs, l2_sensitivity=moved)
+
+
+def _gaussian(nodes: int | np.ndarray) -> Noise:
+    def params(
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        l2_sensitivity: float = 1.0,
+    ) -> GaussianParams:
+        return gaussian_params(nodes, epsilon=epsilon, delta=delta, rho=rho, l2_sensitivity=l2_sensitivity)
+
+    def add(key: jax.Array, params: GaussianParams, epoch: jax.Array | None, values: jax.Array) -> jax.Array:
+        stddev, moved = at(params.noise_stddev, epoch), at(params.l2_sensitivity, epoch)
+        return gaussian(key, values, stddev, l2_sensitivity=moved)
+
+    def variance(params: GaussianParams) -> np.ndarray:
+        return np.square(np.asarray(params.noise_stddev, np.float64))
+
+    return Noise(1, params, add, lambda params, epoch: at(params.noise_stddev, epoch), variance)
+
+
+def _laplace(nodes: int | np.ndarray) -> Noise:
+    def params(*, epsilon: float, l1_sensitivity: float = 1.0) -> LaplaceParams:
+        unit = _sensitivity("l1_sensitivity", l1_sensitivity)
+        moved = [
+            math.nextafter(unit * float(count), math.inf) if unit != 1 else float(count) for count in np.ravel(nodes)
+        ]
+        return LaplaceParams(epsilon=_round_down(check_epsilon(epsilon)), l1_sensitivity=_leaf(moved, np.shape(nodes)))
+
+    def add(key: jax.Array, params: LaplaceParams, epoch: jax.Array | None, values: jax.Array) -> jax.Array:
+        epsilon = jnp.asarray(params.epsilon)
+        return laplace(key, values, epsilon, l1_sensitivity=at(params.l1_sensitivity, epoch))
+
+    def scale(params: LaplaceParams, epoch: jax.Array | None) -> jax.Array:
+        return at(params.l1_sensitivity, epoch) / jnp.asarray(params.epsilon)
+
+    def variance(params: LaplaceParams) -> np.ndarray:
+        moved, epsilon = (np.asarray(x, np.float64) for x in (params.l1_sensitivity, params.epsilon))
+        return 2 * np.square(moved / epsilon)
+
+    return Noise(2, params, add, scale, variance)
+
+
+def at(leaf: Leaf, epoch: jax.Array | None) -> jax.Array:
+    """The leaf, or its number for an epoch."""
+    return jnp.asarray(leaf) if epoch is None else jnp.asarray(leaf)[epoch]
+
+
+def _sensitivity(name: str, value: float) -> float:
+    return check_above(name, float(check_finite(name, value)), 0.0)
+
+
+def _leaf(values: Any, shape: tuple[int, ...]) -> Leaf:
+    rounded = np.asarray([round_up(value, float_dtype()) for value in values])
+    return rounded.reshape(shape) if shape else rounded[0]
+
+
+def _round_down(epsilon: float) -> np.floating:
+    """Casts a budget without ever rounding it up.
+
+    Raises:
+        ValueError: if it is finite, and out of the range of the dtype's normal numbers.
+    """
+    limits = jnp.finfo(float_dtype())
+    if not (float(limits.smallest_normal) <= epsilon <= float(limits.max) or epsilon == math.inf):
+        raise ValueError(f"epsilon must be within the range of {limits.dtype}, got {epsilon}")
+    cast = limits.dtype.type(epsilon)
+    return np.nextafter(cast, limits.dtype.type(0)) if float(cast) > epsilon else cast

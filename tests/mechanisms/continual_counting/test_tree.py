@@ -1,0 +1,159 @@
+"""Trees against their formulas, an explicit tree in NumPy, and dense least squares."""
+
+import dataclasses
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.mechanisms import best_arity, gaussian, laplace, tree_counter, tree_variance
+from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits
+from tests.mechanisms.continual_counting.streams import check_variance, errors, fed_one_by_one, keys_of
+
+VALUES = {"laplace": {"epsilon": 1.0}, "gaussian": {"rho": 0.5}}
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("horizon", "arity", "combine", "mean"),
+    [
+        (2**10 - 1, 2, False, 1001),
+        (2**10 - 1, 2, True, 581),
+        (2**10 - 1, 12, True, 240),
+        (2**10, 2, False, 1210),
+        (2**10, 2, True, 702),
+        (2**20 - 1, 2, False, 8000),
+        (2**20 - 1, 2, True, 4321),
+        (2**20 - 1, 16, True, 1783),
+    ],
+)
+def test_mean_variances_at_epsilon_1(horizon, arity, combine, mean):
+    variance = tree_variance(np.arange(1, horizon + 1), horizon=horizon, arity=arity, combine=combine)
+    assert round(variance.mean()) == mean
+
+
+@pytest.mark.once
+def test_variances_at_rho_1():
+    times = np.arange(1, 2**20)
+    options = {"horizon": 2**20 - 1, "arity": 2, "noise": "gaussian"}
+    plain = tree_variance(times, **options, combine=False)
+    combined = tree_variance(times, **options)
+    assert [round(v) for v in (plain.mean(), plain.max(), combined.mean(), combined.max())] == [100, 200, 54, 108]
+    # digit sum times (number of digits)^2 twice, or half of it
+    assert tree_variance(27, horizon=30, arity=3, combine=False) == 1 * 2 * 4**2
+    assert tree_variance(26, horizon=30, arity=3, noise="gaussian", combine=False) == 6 * 4 / 2
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("objective", ["mean", "max"])
+@pytest.mark.parametrize(("noise", "combine"), list(itertools.product(VALUES, [False, True])))
+def test_best_arity_is_that_of_all_times(noise, combine, objective):
+    for horizon in (1, 2, 7, 100, 1000):
+        times, summary = np.arange(1, horizon + 1), getattr(np, objective)
+        costs = {
+            b: summary(tree_variance(times, horizon=horizon, arity=b, noise=noise, combine=combine))
+            for b in range(2, min(horizon + 1, 60) + 1)
+        } or {2: 0}
+        found = best_arity(horizon, noise=noise, combine=combine, objective=objective)
+        assert costs[found] <= min(costs.values()) * (1 + 1e-12)
+    assert best_arity(2**20 - 1) == 16
+
+
+def explicit(noise, values, arity, combine):
+    """[T] estimates from a tree written out: noise [T, levels] is that of the block of each level which ends then."""
+    levels, length = noise.shape[1], len(values)
+    weights = level_variances(arity, levels, combine)
+
+    def estimate(h, end):
+        own = values[end - arity**h : end].sum() + noise[end - 1, h]
+        if h == 0 or not combine:
+            return own
+        step = arity ** (h - 1)
+        return weights[h] * own + (1 - weights[h]) * sum(estimate(h - 1, end - i * step) for i in range(arity))
+
+    found = []
+    for time in range(1, length + 1):
+        total, position = 0.0, 0
+        for h in reversed(range(levels)):
+            for _ in range(time // arity**h % arity):
+                position += arity**h
+                total += estimate(h, position)
+        assert position == time
+        found.append(total)
+    return np.asarray(found)
+
+
+def drawn_noise(keys, params, levels, combine):
+    """[T, levels] what `feed` draws, for one counter."""
+    zeros = jnp.zeros(levels) if combine else jnp.zeros(())
+    if hasattr(params, "epsilon"):
+        draw = lambda key: laplace(key, zeros, jnp.asarray(params.epsilon), l1_sensitivity=params.l1_sensitivity)  # noqa: E731
+    else:
+        draw = lambda key: gaussian(key, zeros, jnp.asarray(params.noise_stddev))  # noqa: E731
+    noise = np.asarray(jax.vmap(draw)(keys), np.float64)
+    return noise if combine else np.broadcast_to(noise[:, None], (len(keys), levels))
+
+
+@pytest.mark.parametrize(
+    ("noise", "combine", "arity"), [("laplace", True, 3), ("laplace", False, 2), ("gaussian", True, 2)]
+)
+def test_estimates_are_those_of_an_explicit_tree(noise, combine, arity):
+    length = 20
+    counter = tree_counter(horizon=length, arity=arity, noise=noise, combine=combine)
+    params, keys = counter.params(**VALUES[noise]), keys_of(1, length)
+    values = jax.random.randint(jax.random.key(2), (length,), -1, 5)
+    expected = explicit(
+        drawn_noise(keys, params, num_digits(length, arity), combine), np.asarray(values), arity, combine
+    )
+    np.testing.assert_allclose(fed_one_by_one(counter, keys, params, values), expected, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(jax.jit(counter.prefixes)(keys, params, values), expected, rtol=1e-5, atol=1e-4)
+
+
+def test_combined_estimates_are_least_squares():
+    """Ordinary least squares on all blocks that have ended, at every time; a plain tree's are not."""
+    length, levels = 13, 4
+    counter = tree_counter(horizon=length, arity=2)
+    params, keys = counter.params(epsilon=1.0), keys_of(3, length)
+    values = np.ones(length, np.int32)
+    noise = drawn_noise(keys, params, levels, True)
+    found = fed_one_by_one(counter, keys, params, jnp.asarray(values))
+    plain = explicit(noise, values, 2, False)
+    variance = counter.variance(params, np.arange(1, length + 1))
+    for time in range(1, length + 1):
+        rows, noisy = [], []
+        for end in range(1, time + 1):
+            for h in range(levels):
+                if end % 2**h == 0:
+                    row = np.zeros(time)
+                    row[end - 2**h : end] = 1
+                    rows.append(row)
+                    noisy.append(row.sum() + noise[end - 1, h])
+        design = np.asarray(rows)
+        best = np.linalg.lstsq(design, np.asarray(noisy), rcond=None)[0].sum()
+        np.testing.assert_allclose(found[time - 1], best, rtol=1e-5, atol=1e-4)
+        square = np.ones(time) @ np.linalg.inv(design.T @ design) @ np.ones(time)
+        np.testing.assert_allclose(variance[time - 1], square * 2 * levels**2, rtol=1e-5)
+    assert np.abs(plain - found).max() > 1
+
+
+@pytest.mark.parametrize(
+    ("noise", "combine", "arity"), [("laplace", True, 2), ("laplace", False, 3), ("gaussian", True, 3)]
+)
+def test_simulated_variances(noise, combine, arity):
+    length = 13
+    counter = tree_counter(horizon=length, arity=arity, noise=noise, combine=combine)
+    params = counter.params(**VALUES[noise])
+    variance = counter.variance(params, np.arange(1, length + 1))
+    unit = tree_variance(np.arange(1, length + 1), horizon=length, arity=arity, noise=noise, combine=combine)
+    np.testing.assert_allclose(variance, unit * (2 if noise == "gaussian" else 1), rtol=1e-5)
+    check_variance(errors(counter, params, length), variance)
+    with pytest.raises(AssertionError):  # every block has the same noise
+        check_variance(errors(counter, params, length, keys_of(8, 1)[jnp.zeros(length, int)]), variance)
+    levels = num_digits(length, arity)
+    share = (levels - 1) / levels if noise == "laplace" else np.sqrt((levels - 1) / levels)
+    fewer = jax.tree.map(lambda x: x * np.asarray(share, x.dtype), params)
+    fewer = fewer if noise == "gaussian" else dataclasses.replace(fewer, epsilon=params.epsilon)
+    with pytest.raises(AssertionError):  # noise for one level less
+        check_variance(errors(counter, fewer, length), variance)
