@@ -16,7 +16,7 @@ from tests.audit import small_learners as small
 pytestmark = pytest.mark.once
 
 KEY = jax.random.key(0)
-ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13}
+ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_phased": 10}
 
 
 def look(learner, draw_user, rounds=3, **options):
