@@ -43,8 +43,8 @@ def double_thompson(*, num_arms: int) -> Learner:
     """Two draws from the posterior: which arm beats the most others, and which one beats that arm (D-TS).
 
     With N duels of i and j and c = (e^epsilon + 1) / (e^epsilon - 1), bounds of P[i, j] are the debiased share of wins
-    +- c sqrt(exploration_rate ln t / N). The left arm is one of those that by upper bounds beat the most others: the one
-    that does in a draw from the posterior of all pairs. The right arm is the one that beats it with the largest
+    +- c sqrt(exploration_rate ln t / N). The left arm is one of those that by upper bounds beat the most others: the
+    one that does in a draw from the posterior of all pairs. The right arm is the one that beats it with the largest
     probability in a second draw, among arms whose lower bound against it is at most 1/2.
 
     Values: `epsilon`, the privacy budget, > 0; `exploration_rate`, > 1/2, by default 0.51.
@@ -53,8 +53,8 @@ def double_thompson(*, num_arms: int) -> Learner:
         num_arms: number of arms, >= 2.
 
     Returns:
-        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm wins,
-        clipped to {0, 1}.
+        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
+        wins, clipped to {0, 1}.
 
     Raises:
         ValueError: if num_arms < 2.

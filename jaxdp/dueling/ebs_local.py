@@ -47,12 +47,12 @@ class Public(NamedTuple):
 def ebs_local(*, num_arms: int, horizon: int, constants: str = "hoeffding") -> Learner:
     """Duels of the least played active arm with a random one; arms whose interval lies below another's are dropped.
 
-    With S the active arms, n_i the duels of arm i as the left one with arms in S, and p_i the share of them that it won,
-    debiased by c = (e^epsilon + 1) / (e^epsilon - 1): i is dropped if p_i + c r / sqrt(n_i) < max_j p_j - c r /
+    With S the active arms, n_i the duels of arm i as the left one with arms in S, and p_i the share of them that it
+    won, debiased by c = (e^epsilon + 1) / (e^epsilon - 1): i is dropped if p_i + c r / sqrt(n_i) < max_j p_j - c r /
     sqrt(n_j). Duels with dropped arms no longer count. An arm that is left alone duels with itself.
 
-    Values: `epsilon`, the privacy budget, > 0; `failure_prob`, in (0, 1), by default 0.05; `confidence_multiplier`, > 0,
-    by default 1, which multiplies r.
+    Values: `epsilon`, the privacy budget, > 0; `failure_prob`, in (0, 1), by default 0.05; `confidence_multiplier`,
+    > 0, by default 1, which multiplies r.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -61,8 +61,8 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "hoeffding") -> L
             never smaller.
 
     Returns:
-        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm wins,
-        clipped to {0, 1}.
+        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
+        wins, clipped to {0, 1}.
 
     Raises:
         ValueError: if num_arms < 2, horizon < 1 or constants has another name.

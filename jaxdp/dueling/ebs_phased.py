@@ -72,16 +72,16 @@ def ebs_phased(*, num_arms: int) -> Learner:
     """Duels of all pairs of active arms; after each phase, arms with a low noisy share of wins are dropped.
 
     Phase e = 1, 2, ... looks for arms whose effective Borda score, their probability of beating a random active arm,
-    is about D = 2^-e below the best. Each active arm is the left one in n duels, against each active arm in turn (itself
-    included), with x = ln(8 S e^2 / failure_prob), S active arms and
+    is about D = 2^-e below the best. Each active arm is the left one in n duels, against each active arm in turn
+    (itself included), with x = ln(8 S e^2 / failure_prob), S active arms and
 
         n = max(32 x / D^2, 8 x / (epsilon D)),  rounded up to a multiple of S.
 
     Then each arm's wins get Laplace(1 / epsilon) noise, once, and an arm whose noisy share is more than D / 2 below the
     largest one is dropped. An arm that is left alone duels with itself.
 
-    Values: `epsilon`, the privacy budget, > 0; `failure_prob`, in (0, 1), by default 0.05; `confidence_multiplier`, > 0,
-    by default 1, which multiplies n. With 1 the best arm is dropped with probability <= failure_prob, if the
+    Values: `epsilon`, the privacy budget, > 0; `failure_prob`, in (0, 1), by default 0.05; `confidence_multiplier`,
+    > 0, by default 1, which multiplies n. With 1 the best arm is dropped with probability <= failure_prob, if the
     preferences have a total order as in DP-Dueling. Less is more daring, as private, and without that guarantee.
 
     Args:

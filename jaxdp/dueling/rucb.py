@@ -59,8 +59,8 @@ def rucb(*, num_arms: int) -> Learner:
     """An arm that may beat all others, against the one that may beat it most easily (RUCB).
 
     In round t, with N duels of i and j so far, the upper bound of P[i, j] is the debiased share of wins plus
-    c sqrt(exploration_rate ln t / N), c = (e^epsilon + 1) / (e^epsilon - 1); it is 2 where there was no duel, and 1/2 for
-    i = j. The left arm is drawn among champions, whose bounds are all at least 1/2: the hypothesis, the latest
+    c sqrt(exploration_rate ln t / N), c = (e^epsilon + 1) / (e^epsilon - 1); it is 2 where there was no duel, and 1/2
+    for i = j. The left arm is drawn among champions, whose bounds are all at least 1/2: the hypothesis, the latest
     arm that was the only champion and has been one since, half of the time. (All arms, if there is no champion.) The
     right arm is the one with the largest bound against the left one, another than the left one if there is a tie.
 
@@ -70,8 +70,8 @@ def rucb(*, num_arms: int) -> Learner:
         num_arms: number of arms, >= 2.
 
     Returns:
-        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm wins,
-        clipped to {0, 1}.
+        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
+        wins, clipped to {0, 1}.
 
     Raises:
         ValueError: if num_arms < 2.

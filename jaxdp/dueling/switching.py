@@ -1,5 +1,6 @@
 """Duels by preferences that an adversary switches at rounds fixed in advance."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -80,7 +81,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
             )
     integer = jax.dtypes.canonicalize_dtype(int)
     beginnings = [check_count(f"starts[{m}]", start, 0) for m, start in enumerate(starts)]
-    increasing = all(a < b for a, b in zip(beginnings, beginnings[1:], strict=False))
+    increasing = all(a < b for a, b in itertools.pairwise(beginnings))
     if len(beginnings) != len(matrices) or beginnings[0] != 0 or not increasing:
         raise ValueError(
             f"starts must be {len(matrices)} increasing rounds, one for each matrix, from 0 on, got {beginnings}"

@@ -56,8 +56,8 @@ def versatile_sparring(
 ) -> Learner:
     """Two Tsallis-INF players spar: one draws the left arm, one the right, and each has a loss of 1 where it loses.
 
-    In round t a player draws arm i with probability w_i = 4 / (rate (L_i - x))^2, where L are estimated losses so far and
-    x makes the sum 1. With a reported loss y in [0, 1] of arm I the estimates are
+    In round t a player draws arm i with probability w_i = 4 / (rate (L_i - x))^2, where L are estimated losses so far
+    and x makes the sum 1. With a reported loss y in [0, 1] of arm I the estimates are
 
     * "importance": y 1[i = I] / w_i, with rate 2 / sqrt(t);
     * "reduced_variance": 1[i = I] (y - b_i) / w_i + b_i, b_i = 1/2 where w_i >= rate^2, else 0, with rate 4 / sqrt(t).
@@ -73,8 +73,8 @@ def versatile_sparring(
         horizon: rounds T, >= 1; needed for Gaussian reports, and otherwise not.
 
     Returns:
-        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm wins,
-        clipped to {0, 1}.
+        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
+        wins, clipped to {0, 1}.
 
     Raises:
         ValueError: if num_arms < 2, report or losses has another name, or horizon < 1; or if it is missing for Gaussian
@@ -83,10 +83,10 @@ def versatile_sparring(
     Privacy: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one duel's
         outcome; adjacency: replace one. An outcome leaves the user's device once; everything else is post-processing.
         Private leaves: none. Released: all reports.
-    Source: Ailon, Karnin & Joachims (2014), sparring; Saha & Gaillard (2022), with Tsallis-INF (Zimmert & Seldin, 2021);
-        on privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025). Randomized bits are
-        losses in [0, 1], affine in the true ones with slope (e^epsilon - 1) / (e^epsilon + 1), so that regret is larger
-        by the inverse of that; Gaussian reports cost a factor of 1 + 2 m.
+    Source: Ailon, Karnin & Joachims (2014), sparring; Saha & Gaillard (2022), with Tsallis-INF (Zimmert & Seldin,
+        2021); on privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025).
+        Randomized bits are losses in [0, 1], affine in the true ones with slope (e^epsilon - 1) / (e^epsilon + 1), so
+        that regret is larger by the inverse of that; Gaussian reports cost a factor of 1 + 2 m.
     Deviations: estimated losses are compensated sums, and weights in float32 are right to about 1e-6.
     """
     num_arms = check_count("num_arms", num_arms, 2)

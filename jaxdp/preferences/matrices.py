@@ -209,7 +209,7 @@ def copeland_winners(preferences: ArrayLike) -> np.ndarray:
 
 
 def is_sst(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
-    """Strong stochastic transitivity: for some order of the arms P[i, k] >= max(P[i, j], P[j, k]) for all i, j, k in it.
+    """Strong stochastic transitivity: P[i, k] >= max(P[i, j], P[j, k]) for all i, j, k in some order of the arms.
 
     Args:
         preferences: [num_arms, num_arms], as `check_preferences` takes.

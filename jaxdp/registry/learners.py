@@ -163,9 +163,7 @@ LEARNERS: dict[str, LearnerEntry] = {
     "versatile_sparring_gaussian": LearnerEntry(
         summary="the same by outcomes with Gaussian noise",
         values={"epsilon": 1.0, "delta": 1e-3},
-        make=lambda: dueling.versatile_sparring(
-            num_arms=3, report="gaussian", losses="reduced_variance", horizon=30
-        ),
+        make=lambda: dueling.versatile_sparring(num_arms=3, report="gaussian", losses="reduced_variance", horizon=30),
         environment=lambda: dueling.switching_duels([lower_bound_matrix(3), lower_bound_matrix(3, 2)], [0, 12]),
         horizon=30,
         neighbours=_every_duel_moves(3),

@@ -34,14 +34,16 @@ def all_duels(environment, rounds=ROUNDS):
         return environment.bulk.block(keys, params, world, actions)[1:]
 
     played = [jax.device_get(play(jnp.asarray(pair, jnp.int32))) for pair in PAIRS]
-    return {pair: each for pair, each in zip(PAIRS, played, strict=True)}
+    return dict(zip(PAIRS, played, strict=True))
 
 
 def check_mean(values, mean, stddev):
     assert abs(values.mean() - mean) <= 5 * stddev / math.sqrt(len(values))
 
 
-@pytest.mark.parametrize("environment", [matrix_duels(MATRIX), switching_duels([MATRIX], [0])], ids=["one", "switching"])
+@pytest.mark.parametrize(
+    "environment", [matrix_duels(MATRIX), switching_duels([MATRIX], [0])], ids=["one", "switching"]
+)
 def test_answers_and_regrets(environment):
     found = all_duels(environment)
     scores = borda_scores(MATRIX)
@@ -151,11 +153,17 @@ def test_preferences_switch():
     [
         (lambda: matrix_duels([[0.5, 0.6], [0.6, 0.5]]), r"preference_matrix must have entries of opposite places"),
         (lambda: matrix_duels(MATRIX, regret="sum"), r"regret must be one of strong, weak, borda, got 'sum'"),
-        (lambda: matrix_duels(cyclic_matrix(3)), r"regret must be borda for .* without a Condorcet winner, got 'strong'"),
+        (
+            lambda: matrix_duels(cyclic_matrix(3)),
+            r"regret must be borda for .* without a Condorcet winner, got 'strong'",
+        ),
         (lambda: utility_duels([0.0]), r"utilities must be a vector of at least two arms"),
         (lambda: utility_duels([0.0, math.inf]), r"utilities must be finite, got inf"),
         (lambda: switching_duels([], []), r"preference_matrices must be at least one, got none"),
-        (lambda: switching_duels([MATRIX, lower_bound_matrix(2)], [0, 5]), r"must have one shape, got \(3, 3\) and then"),
+        (
+            lambda: switching_duels([MATRIX, lower_bound_matrix(2)], [0, 5]),
+            r"must have one shape, got \(3, 3\) and then",
+        ),
         (lambda: switching_duels([MATRIX, MATRIX], [0]), r"starts must be 2 increasing rounds, .*, got \[0\]"),
         (lambda: switching_duels([MATRIX, MATRIX], [0, 0]), r"starts must be 2 increasing rounds"),
         (lambda: switching_duels([MATRIX], [1]), r"starts must be 1 increasing rounds, .* got \[1\]"),

@@ -154,7 +154,9 @@ def test_large_losses_do_not_stall():
     @jax.jit
     def play(public):
         def again(_, public):
-            return learner.update(KEY, params, jaxdp.State((), public), report).public._replace(weights=jnp.ones((2, 2)))
+            return learner.update(KEY, params, jaxdp.State((), public), report).public._replace(
+                weights=jnp.ones((2, 2))
+            )
 
         return jax.lax.fori_loop(0, 101, again, public).losses
 
@@ -180,7 +182,7 @@ def test_double_thompson_draws():
 
 
 def test_the_posterior_shrinks_with_privacy():
-    """At a smaller epsilon the same reports say less: the arm that was beaten six times in seven is drawn more often."""
+    """At a smaller epsilon the same reports say less: an arm that lost six of seven duels is drawn more often."""
     learner = double_thompson(num_arms=3)
     wins = np.array([[0, 36, 36], [6, 0, 20], [6, 20, 0]])
     public = start(learner)._replace(wins=jnp.asarray(wins, INTEGER), round=jnp.asarray(1, INTEGER))

@@ -119,7 +119,7 @@ def rucb(generator, epsilon, *, matrix, horizon, alpha, lanes):
 
 
 def tsallis_weights(losses, rate):
-    """By bisection: x between min(losses) - 2 sqrt(K) / rate, where the sum is at most 1, and min(losses) - 2 / rate."""
+    """By bisection: x from min(losses) - 2 sqrt(K) / rate, where the sum is at most 1, to min(losses) - 2 / rate."""
     least = losses.min(1, keepdims=True)
     low, high = least - 2 * math.sqrt(losses.shape[1]) / rate, least - 2 / rate
     for _ in range(60):

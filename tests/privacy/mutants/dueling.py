@@ -11,20 +11,17 @@ from tests.privacy.mutants.case import Case
 
 
 def unnoised_elimination() -> Case:
-    """Drops arms by their counts themselves: of four wins one decides, where D / 2 is a quarter of the duels."""
+    """Drops arms by their counts themselves: arm 1 wins once, and arm 0 stays if it does, too."""
     right = ebs_phased(num_arms=2)
-    values = {"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.0015}
+    values = {"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.0015}  # a first phase of four duels
 
     def update(key, params, state, report):
         return right.update(key, dataclasses.replace(params, epsilon=jnp.inf), state, report)
 
-    # One pass: arms 0, 1, 0, 1 on the left. Arm 1 always wins, arm 0 once, or never.
-    rounds = int(right.params(**values).passes[0, 2]) * 4
-    once = np.ones((rounds, 2, 2), np.int32)
-    once[:, 0] = 0
+    once = np.zeros((4, 2, 2), np.int32)
+    once[0, 0], once[1, 1] = 1, 1  # arms 0, 1, 0, 1 are on the left
     never = once.copy()
-    once[: rounds // 2, 0] = 1
-    never[1 : rounds // 2, 0] = 1
+    never[0, 0] = 0
     users = Users(once), Users(never)
     wrong = learner_attack(right._replace(update=update), values, users, answer=by_pair)
     return Case(wrong=wrong, right=(learner_attack(right, values, users, answer=by_pair),), trials=4_000)
