@@ -20,31 +20,34 @@ LOCAL = {"failure_prob": 0.1, "confidence_multiplier": 0.4}
 GAUSSIAN = {"delta": 1e-2, "failure_prob": 0.05}
 
 
+# name: (learner, values, horizon)
+OURS = {
+    "ebs_phased": (dueling.ebs_phased(num_arms=3), PHASED, 5_000),
+    "ebs_local": (dueling.ebs_local(num_arms=3, horizon=ROUNDS), LOCAL, ROUNDS),
+    "rucb": (dueling.rucb(num_arms=3), {}, ROUNDS),
+    "double_thompson": (dueling.double_thompson(num_arms=3), {}, ROUNDS),
+    "sparring": (dueling.versatile_sparring(num_arms=3), {}, ROUNDS),
+    "sparring_reduced": (dueling.versatile_sparring(num_arms=3, losses="reduced_variance"), {}, ROUNDS),
+    "sparring_gaussian": (
+        dueling.versatile_sparring(num_arms=3, report="gaussian", horizon=ROUNDS),
+        GAUSSIAN,
+        ROUNDS,
+    ),
+}
+
+
 @functools.cache
+def program(name):
+    learner, _, horizon = OURS[name]
+    engine = "counts" if learner.bulk else "rounds"
+    run = jaxdp.simulator(learner, dueling.matrix_duels(MATRIX), horizon, engine=engine)
+    return run, jax.jit(jax.vmap(run, (0, None)))
+
+
 def ours(name, epsilon):
     """Samples of (strong regret, duels of the best arm with itself)."""
-    learner, values, horizon, engine = {
-        "ebs_phased": lambda: (dueling.ebs_phased(num_arms=3), PHASED, 5_000, "counts"),
-        "ebs_local": lambda: (dueling.ebs_local(num_arms=3, horizon=ROUNDS), LOCAL, ROUNDS, "rounds"),
-        "rucb": lambda: (dueling.rucb(num_arms=3), {}, ROUNDS, "rounds"),
-        "double_thompson": lambda: (dueling.double_thompson(num_arms=3), {}, ROUNDS, "rounds"),
-        "sparring": lambda: (dueling.versatile_sparring(num_arms=3), {}, ROUNDS, "rounds"),
-        "sparring_reduced": lambda: (
-            dueling.versatile_sparring(num_arms=3, losses="reduced_variance"),
-            {},
-            ROUNDS,
-            "rounds",
-        ),
-        "sparring_gaussian": lambda: (
-            dueling.versatile_sparring(num_arms=3, report="gaussian", horizon=ROUNDS),
-            GAUSSIAN,
-            ROUNDS,
-            "rounds",
-        ),
-    }[name]()
-    run = jaxdp.simulator(learner, dueling.matrix_duels(MATRIX), horizon, engine=engine)
-    keys = jax.random.split(jax.random.key(71), LANES)
-    outputs = jax.jit(jax.vmap(run, (0, None)))(keys, run.params(epsilon=epsilon, **values))
+    run, go = program(name)
+    outputs = go(jax.random.split(jax.random.key(71), LANES), run.params(epsilon=epsilon, **OURS[name][1]))
     return tuple(np.asarray(outputs[each])[:, -1].astype(float) for each in ("strong_regret", "best_duels"))
 
 
