@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
 from jaxdp.interface import Interface, Space, pairs
@@ -104,10 +105,10 @@ def double_thompson(*, num_arms: int) -> Learner:
 
         may_beat = jnp.sum((middle + radius > 0) & other, axis=1, dtype=jnp.int32)
         first_parameters = posterior(params, wins)
-        drawn = jax.random.beta(key_first, first_parameters, first_parameters.T)
-        upper = jnp.triu(drawn, 1)
-        drawn = upper + jnp.tril(1 - upper.T, -1)  # one draw a pair
-        beats = jnp.sum((drawn > 0.5) & other, axis=1, dtype=jnp.int32)
+        rows, columns = np.triu_indices(num_arms, 1)  # one draw a pair
+        drawn = jax.random.beta(key_first, first_parameters[rows, columns], first_parameters[columns, rows])
+        row_wins = (drawn > 0.5).astype(jnp.int32)
+        beats = jnp.zeros(num_arms, jnp.int32).at[rows].add(row_wins).at[columns].add(1 - row_wins)
         beats = jnp.where(may_beat == may_beat.max(), beats, -1)
         left = weighted_index(key_ties, (beats == beats.max()).astype(wins.dtype))
 

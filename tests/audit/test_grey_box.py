@@ -39,6 +39,8 @@ def test_registered_learners_spend_what_they_claim(name):
     assert found.verdict == "consistent", found
     assert found.sites
     for site in found.sites:
+        if site.norm == "changed":  # randomized response: any change of a label costs the same
+            continue
         assert site.declared is not None
         assert site.measured == pytest.approx(site.declared, rel=1e-4)
     assert found.spent == pytest.approx(found.claim.epsilon, rel=1e-4)

@@ -15,6 +15,7 @@ from tests.golden import numpy_duels
 MATRIX = np.array([[0.5, 0.65, 0.9], [0.35, 0.5, 0.7], [0.1, 0.3, 0.5]])
 LANES = 1000
 ROUNDS = 150
+FEW = 60  # for what is slow
 PHASED = {"failure_prob": 0.1, "confidence_multiplier": 0.02}
 LOCAL = {"failure_prob": 0.1, "confidence_multiplier": 0.4}
 GAUSSIAN = {"delta": 1e-2, "failure_prob": 0.05}
@@ -25,7 +26,7 @@ OURS = {
     "ebs_phased": (dueling.ebs_phased(num_arms=3), PHASED, 5_000),
     "ebs_local": (dueling.ebs_local(num_arms=3, horizon=ROUNDS), LOCAL, ROUNDS),
     "rucb": (dueling.rucb(num_arms=3), {}, ROUNDS),
-    "double_thompson": (dueling.double_thompson(num_arms=3), {}, ROUNDS),
+    "double_thompson": (dueling.double_thompson(num_arms=3), {}, FEW),
     "sparring": (dueling.versatile_sparring(num_arms=3), {}, ROUNDS),
     "sparring_reduced": (dueling.versatile_sparring(num_arms=3, losses="reduced_variance"), {}, ROUNDS),
     "sparring_gaussian": (
@@ -60,8 +61,10 @@ def theirs(name, epsilon):
     common["horizon"] = ROUNDS
     if name == "ebs_local":
         return numpy_duels.ebs_local(generator, epsilon, failure_prob=0.1, multiplier=0.4, **common)
-    if name in ("rucb", "double_thompson"):
-        return getattr(numpy_duels, name)(generator, epsilon, alpha=0.51, **common)
+    if name == "rucb":
+        return numpy_duels.rucb(generator, epsilon, alpha=0.51, **common)
+    if name == "double_thompson":
+        return numpy_duels.double_thompson(generator, epsilon, alpha=0.51, **{**common, "horizon": FEW})
     noise = {}
     if name == "sparring_gaussian":
         stddev = analytic_gaussian(epsilon, GAUSSIAN["delta"])
