@@ -113,7 +113,7 @@ def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Environment:
     params = Params(preferences=cast(preferences), regrets={name: cast(each) for name, each in regrets.items()})
 
     def feedback(key, params: Params, world, action):
-        won = answer(key, params.preferences, action)
+        won = answer(key, jnp.asarray(params.preferences), action)
         outcome = {name: each[action[0], action[1]] for name, each in params.regrets.items()}
         return world, won, {**outcome, "best_duels": outcome["pseudo_regret"] == 0, "left_wins": won}
 

@@ -102,7 +102,7 @@ def rucb(*, num_arms: int) -> Learner:
         return State((), Public(jnp.zeros((), integer), jnp.zeros((num_arms, num_arms), integer), jnp.int32(-1)))
 
     def view(params: Params, public: Public) -> View:
-        float_ = params.epsilon.dtype
+        float_ = jnp.result_type(float)
         wins = public.wins.astype(float_)
         duels = wins + wins.T
         log_round = jnp.log((public.round + 1).astype(float_))

@@ -119,8 +119,8 @@ def versatile_sparring(
         return local_claim(epsilon)
 
     def init(key, params: Params) -> State:
-        del key
-        none = jnp.zeros((2, num_arms), params.epsilon.dtype)
+        del key, params
+        none = jnp.zeros((2, num_arms), jnp.result_type(float))
         public = Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(none), none + 1 / num_arms)
         return State((), public)
 

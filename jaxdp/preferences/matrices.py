@@ -129,7 +129,7 @@ def cyclic_matrix(num_arms: int, *, gap: float = 0.25, lead: float = 0.1) -> np.
 
     Source: standard, a Condorcet cycle.  Deviations: none.
 
-    >>> cyclic_matrix(3).tolist()
+    >>> cyclic_matrix(3).round(2).tolist()
     [[0.5, 0.85, 0.25], [0.15, 0.5, 0.75], [0.75, 0.25, 0.5]]
     """
     num_arms = check_count("num_arms", num_arms, 3)

@@ -43,7 +43,8 @@ def test_counts_are_those_of_the_rounds():
     assert learner.bulk is not None
     assert learner.bulk.counts is not None
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, confidence_multiplier=0.02))
-    plan = jax.jit(lambda public, limit: learner.bulk.counts.plan(KEY, params, public, limit).counts)
+    counts = learner.bulk.counts
+    plan = jax.jit(lambda public, limit: counts.plan(KEY, params, public, limit).counts)
     act = jax.jit(jax.vmap(lambda public: learner.act(KEY, params, public, None)))
     rng = np.random.default_rng(0)
     ended = 0

@@ -137,6 +137,7 @@ def test_preferences_switch():
     won, static, borda = [], [], []
     for t in range(10):
         world, answer, _ = environment.feedback(jax.random.fold_in(KEY, t), params, world, jnp.array([0, 1], jnp.int32))
+        assert environment.summary is not None
         metrics = environment.summary(params, world)
         won.append(int(answer))
         static.append(float(metrics["static_regret"]))

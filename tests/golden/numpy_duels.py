@@ -90,7 +90,7 @@ def rucb(generator, epsilon, *, matrix, horizon, alpha, lanes):
             debiased = (wins / n - 0.5) * _bias(epsilon) + 0.5
             upper = np.where(n > 0, debiased + _bias(epsilon) * np.sqrt(alpha * math.log(t) / n), 2.0)
         upper[:, np.arange(num), np.arange(num)] = 0.5
-        champions = (upper >= 0.5 - 1e-12).all(2)
+        champions = np.all(upper >= 0.5 - 1e-12, axis=2)
         left = np.zeros(lanes, int)
         for lane in rows:
             (those,) = np.nonzero(champions[lane])
