@@ -6,7 +6,7 @@
 (0.5, 'local', 'one label')
 """
 
-from jaxdp import bandits, estimation, experts, mechanisms, preferences, random, theory
+from jaxdp import bandits, dueling, estimation, experts, mechanisms, preferences, random, theory
 from jaxdp.learner import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
 from jaxdp.simulation import Run, estimation_run, log_spaced, replay, simulator, sweep
 
@@ -20,6 +20,7 @@ __all__ = [
     "Sample",
     "State",
     "bandits",
+    "dueling",
     "estimation",
     "estimation_run",
     "experts",

@@ -72,6 +72,18 @@ def arms(num_arms: int) -> Space:
     return Space("integers", (), 0, check_count("num_arms", num_arms, 2) - 1)
 
 
+def pairs(num_arms: int) -> Space:
+    """Ordered pairs of arms, the left one first: what a dueling bandit plays.
+
+    >>> print(pairs(4))
+    integers in [0, 3] of shape (2,)
+
+    Raises:
+        ValueError: if num_arms < 2.
+    """
+    return arms(num_arms)._replace(shape=(2,))
+
+
 def check_interfaces(learner: Interface | None, environment: Interface | None) -> None:
     """Checks that what the environment takes and gives is what the learner is written for.
 

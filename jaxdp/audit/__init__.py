@@ -37,7 +37,7 @@ from jaxdp.audit.grey_box import GreyBox, Measured, grey_box
 from jaxdp.audit.intervals import EpsilonBound, clopper_pearson, epsilon_lower_bound
 from jaxdp.audit.leaks import leaks
 from jaxdp.audit.scoreboard import Row, heading, line, scoreboard, to_json
-from jaxdp.audit.transcripts import Past, Transcript, Users, by_action, learner_attack, whole
+from jaxdp.audit.transcripts import Past, Transcript, Users, by_action, by_pair, learner_attack, whole
 
 __all__ = [
     "Attack",
@@ -51,6 +51,7 @@ __all__ = [
     "Users",
     "audit",
     "by_action",
+    "by_pair",
     "clopper_pearson",
     "epsilon_lower_bound",
     "exact_delta",

@@ -61,6 +61,12 @@ def by_action(answers: Any, past: Past, action: jax.Array) -> jax.Array:
     return answers[action]
 
 
+def by_pair(answers: Any, past: Past, action: jax.Array) -> jax.Array:
+    """A matrix of answers, one for each ordered pair: the user answers to the duel of the left with the right arm."""
+    del past
+    return answers[action[0], action[1]]
+
+
 def whole(answers: Any, past: Past, action: Any) -> Any:
     """Full information: the user shows everything, whatever is played."""
     del past, action

@@ -4,6 +4,20 @@ from jaxdp.preferences.ballots import Ballots, pair_features
 from jaxdp.preferences.choices import ChoiceData, gaussian_choices
 from jaxdp.preferences.data import RewardData, clip_norm, differential_features, gaussian_comparisons
 from jaxdp.preferences.links import Link, link, logistic, probit
+from jaxdp.preferences.matrices import (
+    borda_gaps,
+    borda_scores,
+    check_preferences,
+    condorcet_winner,
+    copeland_winners,
+    cyclic_matrix,
+    effective_borda_scores,
+    is_sst,
+    is_sti,
+    lower_bound_matrix,
+    preference_gaps,
+    utility_matrix,
+)
 from jaxdp.preferences.models import sample_choices, sample_comparisons, sample_rankings
 from jaxdp.preferences.preflib import read_ballots, write_ballots
 from jaxdp.preferences.tables import ComparisonTable, baseball1987, read_comparisons
@@ -15,18 +29,30 @@ __all__ = [
     "Link",
     "RewardData",
     "baseball1987",
+    "borda_gaps",
+    "borda_scores",
+    "check_preferences",
     "clip_norm",
+    "condorcet_winner",
+    "copeland_winners",
+    "cyclic_matrix",
     "differential_features",
+    "effective_borda_scores",
     "gaussian_choices",
     "gaussian_comparisons",
+    "is_sst",
+    "is_sti",
     "link",
     "logistic",
+    "lower_bound_matrix",
     "pair_features",
+    "preference_gaps",
     "probit",
     "read_ballots",
     "read_comparisons",
     "sample_choices",
     "sample_comparisons",
     "sample_rankings",
+    "utility_matrix",
     "write_ballots",
 ]

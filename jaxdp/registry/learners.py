@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import bandits, experts
-from jaxdp.audit import Users, by_action, whole
+from jaxdp import bandits, dueling, experts
+from jaxdp.audit import Users, by_action, by_pair, whole
 from jaxdp.learner import Environment, Learner
+from jaxdp.preferences import cyclic_matrix, lower_bound_matrix
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,27 @@ def _all_losses_move(low: float, high: float) -> tuple[Users, Users]:
     return Users(np.full((1, 5), float(low))), Users(np.full((1, 5), float(high)))
 
 
+def _draw_duels(num_arms: int) -> Callable[[jax.Array], Users]:
+    def draw_user(key: jax.Array) -> Users:
+        return Users(jax.random.bernoulli(key, shape=(num_arms, num_arms)).astype(jnp.int32))
+
+    return draw_user
+
+
+def _one_duel_moves(num_arms: int, rounds: int) -> tuple[Users, Users]:
+    """The first arm wins no duel as the left one, or its first; the others win always."""
+    never = np.ones((rounds, num_arms, num_arms), np.int32)
+    never[:, 0] = 0
+    once = never.copy()
+    once[0, 0] = 1
+    return Users(never), Users(once)
+
+
+def _every_duel_moves(num_arms: int) -> tuple[Users, Users]:
+    """One round, in which every duel is lost, or won."""
+    return tuple(Users(np.full((1, num_arms, num_arms), won, np.int32)) for won in (0, 1))  # pyright: ignore
+
+
 # Values beyond what a learner clips to are a user's to hold, too.
 LEARNERS: dict[str, LearnerEntry] = {
     "explore_then_commit": LearnerEntry(
@@ -97,5 +119,65 @@ LEARNERS: dict[str, LearnerEntry] = {
         neighbours=_all_losses_move(-2, 3),
         draw_user=_extremes(-2, 3, 5, float),
         answer=whole,
+    ),
+    "ebs_phased": LearnerEntry(
+        summary="duels in phases, after which arms with a low Laplace-noised share of wins are dropped",
+        values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.003},
+        make=lambda: dueling.ebs_phased(num_arms=3),
+        environment=lambda: dueling.utility_duels([1.0, 0.5, -2.0]),
+        horizon=50,
+        neighbours=_one_duel_moves(3, 9),
+        draw_user=_draw_duels(3),
+        answer=by_pair,
+    ),
+    "ebs_local": LearnerEntry(
+        summary="duels by randomized outcomes, where arms whose interval lies below another's are dropped",
+        values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.2},
+        make=lambda: dueling.ebs_local(num_arms=3, horizon=16),
+        environment=lambda: dueling.matrix_duels(lower_bound_matrix(3)),
+        horizon=16,
+        neighbours=_every_duel_moves(3),
+        draw_user=_draw_duels(3),
+        answer=by_pair,
+    ),
+    "rucb": LearnerEntry(
+        summary="duels the likely champion with its strongest rival, by upper bounds from randomized outcomes",
+        values={"epsilon": 1.0},
+        make=lambda: dueling.rucb(num_arms=3),
+        environment=lambda: dueling.matrix_duels(lower_bound_matrix(3)),
+        horizon=12,
+        neighbours=_every_duel_moves(3),
+        draw_user=_draw_duels(3),
+        answer=by_pair,
+    ),
+    "versatile_sparring": LearnerEntry(
+        summary="two Tsallis-INF players draw the arms of a duel, by randomized outcomes",
+        values={"epsilon": 1.0},
+        make=lambda: dueling.versatile_sparring(num_arms=3),
+        environment=lambda: dueling.matrix_duels(cyclic_matrix(3), regret="borda"),
+        horizon=12,
+        neighbours=_every_duel_moves(3),
+        draw_user=_draw_duels(3),
+        answer=by_pair,
+    ),
+    "versatile_sparring_gaussian": LearnerEntry(
+        summary="the same by outcomes with Gaussian noise",
+        values={"epsilon": 1.0, "delta": 1e-3},
+        make=lambda: dueling.versatile_sparring(num_arms=3, report="gaussian", losses="reduced_variance", horizon=10),
+        environment=lambda: dueling.switching_duels([lower_bound_matrix(3), lower_bound_matrix(3, 2)], [0, 4]),
+        horizon=10,
+        neighbours=_every_duel_moves(3),
+        draw_user=_draw_duels(3),
+        answer=by_pair,
+    ),
+    "double_thompson": LearnerEntry(
+        summary="draws both arms of a duel from posteriors of randomized outcomes",
+        values={"epsilon": 1.0},
+        make=lambda: dueling.double_thompson(num_arms=3),
+        environment=lambda: dueling.matrix_duels(lower_bound_matrix(3)),
+        horizon=6,
+        neighbours=_every_duel_moves(3),
+        draw_user=_draw_duels(3),
+        answer=by_pair,
     ),
 }

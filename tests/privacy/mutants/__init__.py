@@ -6,6 +6,7 @@ from tests.privacy.mutants.ballots import (
     only_pairs_that_were_ranked,
 )
 from tests.privacy.mutants.counters import counter_at_the_noise_of_one_level, counter_at_twice_epsilon
+from tests.privacy.mutants.dueling import responses_at_twice_epsilon, unnoised_elimination
 from tests.privacy.mutants.estimators import (
     a_twentieth_of_the_noise_for_records,
     half_the_choice_statistic,
@@ -45,4 +46,6 @@ ZOO = {
     "a learner that commits to the exact best arm": unnoised_choice,
     "a learner that uses its round's key twice": reused_key,
     "a local report that forgets to clip": unclipped_report,
+    "elimination by exact shares of wins": unnoised_elimination,
+    "outcomes of duels reported at twice epsilon": responses_at_twice_epsilon,
 }

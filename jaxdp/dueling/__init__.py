@@ -1,0 +1,20 @@
+"""Dueling bandits: environments, and one file per algorithm."""
+
+from jaxdp.dueling.double_thompson import double_thompson
+from jaxdp.dueling.ebs_local import ebs_local
+from jaxdp.dueling.ebs_phased import ebs_phased
+from jaxdp.dueling.environments import matrix_duels, utility_duels
+from jaxdp.dueling.rucb import rucb
+from jaxdp.dueling.switching import switching_duels
+from jaxdp.dueling.versatile_sparring import versatile_sparring
+
+__all__ = [
+    "double_thompson",
+    "ebs_local",
+    "ebs_phased",
+    "matrix_duels",
+    "rucb",
+    "switching_duels",
+    "utility_duels",
+    "versatile_sparring",
+]

@@ -1,0 +1,42 @@
+"""What a user reports of a duel in the local model."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.learner import Guarantee, Scalar
+from jaxdp.mechanisms import randomized_response
+
+
+def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: jax.Array) -> tuple[jax.Array, ...]:
+    """The pair of arms, which everyone knows, and the randomized response of the user.
+
+    Args:
+        key: a PRNG key.
+        epsilon: [] float > 0; infinity reports the outcome itself.
+        action: [2] int32, the pair.
+        won: [] int32, 1 if the left arm won; clipped to {0, 1}.
+
+    Returns:
+        (action, response [] int32 in {0, 1}).
+
+    Privacy: epsilon-DP in the local model; unit: one duel's outcome.
+    """
+    return action, randomized_response(key, jnp.clip(won, 0, 1), epsilon)
+
+
+def local_claim(epsilon: float, delta: float = 0.0, mechanism: str = "randomized response") -> Guarantee:
+    """The claim of a learner that sees each outcome through one report."""
+    return Guarantee(
+        epsilon=epsilon,
+        delta=delta,
+        trust_model="local",
+        privacy_unit="one duel's outcome",
+        argument=f"each report is one release of {mechanism}",
+    )
+
+
+def tally_report(wins: jax.Array, report: tuple[jax.Array, ...]) -> jax.Array:
+    """Counts a report for both arms: [num_arms, num_arms] integers, how often the row's arm is reported to have won."""
+    action, response = report
+    won = response.astype(wins.dtype)
+    return wins.at[action[0], action[1]].add(won).at[action[1], action[0]].add(1 - won)

@@ -1,0 +1,138 @@
+"""Duels by preferences that an adversary switches at rounds fixed in advance."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp import compensated
+from jaxdp.dueling.environments import answer
+from jaxdp.dueling.regrets import cast, regret_matrices
+from jaxdp.interface import Interface, Space, pairs
+from jaxdp.learner import Environment, EnvironmentBulk
+from jaxdp.preferences import check_preferences
+from jaxdp.validation import check_count
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """An instance.
+
+    Attributes:
+        preferences: [num_stages, num_arms, num_arms] float in [0, 1], one preference matrix a stage.
+        starts: [num_stages] integers, the round, counted from 0, with which each stage begins.
+        regrets: by the outcome's name, [num_stages, num_arms, num_arms] float >= 0.
+    """
+
+    preferences: np.ndarray
+    starts: np.ndarray
+    regrets: dict[str, np.ndarray]
+
+
+class World(NamedTuple):
+    """What has happened, for the comparison with the best fixed arm.
+
+    Attributes:
+        round: [] integer, rounds played.
+        leads: [num_arms] compensated sums of (P[i, left] + P[i, right] - 1) / 2.
+        borda: [num_arms] compensated sums of b[i] - (b[left] + b[right]) / 2, b the Borda scores of the round.
+    """
+
+    round: jax.Array
+    leads: compensated.Sum
+    borda: compensated.Sum
+
+
+def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[int]) -> Environment:
+    """Duels by a preference matrix that changes at given rounds: an oblivious adversary.
+
+    Args:
+        preference_matrices: one [num_arms, num_arms] matrix a stage, as for `matrix_duels`.
+        starts: the round, counted from 0, with which each stage begins: 0 first, then increasing.
+
+    Returns:
+        An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
+        one wins, else 0; with blocks. Outcomes, by the stage's matrix, whose best arm they compare with:
+        `pseudo_regret`, the same as `borda_regret`; `strong_regret` and `weak_regret` where every stage has a Condorcet
+        winner; `best_duels`, rounds whose pseudo-regret is zero; `left_wins`. Summaries, which compare with the best
+        fixed arm so far: `static_regret`, the largest sum over rounds of (P[i, left] + P[i, right] - 1) / 2;
+        `static_borda_regret`, the largest sum of b[i] - (b[left] + b[right]) / 2.
+
+    Raises:
+        ValueError: if there is no matrix, one is not a preference matrix or has another shape than the first, or starts
+            are not as many increasing whole numbers, the first of them 0.
+
+    Source: Saha & Gaillard (2022), section 2, for `static_regret`; Saha, Koren & Mansour (2021) for the Borda forms.
+    Deviations: as for `matrix_duels`.
+    """
+    matrices = [check_preferences(f"preference_matrices[{m}]", each) for m, each in enumerate(preference_matrices)]
+    if not matrices:
+        raise ValueError("preference_matrices must be at least one, got none")
+    for stage, each in enumerate(matrices):
+        if each.shape != matrices[0].shape:
+            raise ValueError(
+                f"preference_matrices must have one shape, got {matrices[0].shape} and then {each.shape} at {stage}"
+            )
+    integer = jax.dtypes.canonicalize_dtype(int)
+    beginnings = [check_count(f"starts[{m}]", start, 0) for m, start in enumerate(starts)]
+    increasing = all(a < b for a, b in itertools.pairwise(beginnings))
+    if len(beginnings) != len(matrices) or beginnings[0] != 0 or not increasing:
+        raise ValueError(
+            f"starts must be {len(matrices)} increasing rounds, one for each matrix, from 0 on, got {beginnings}"
+        )
+    if beginnings[-1] > np.iinfo(integer).max:
+        raise ValueError(f"starts must be within the range of {integer}, got {beginnings[-1]}")
+    stages = [regret_matrices(each) for each in matrices]
+    names = [name for name in stages[0] if all(name in stage for stage in stages)]
+    regrets = {name: cast(np.stack([stage[name] for stage in stages])) for name in names}
+    params = Params(
+        preferences=cast(np.stack(matrices)),
+        starts=np.asarray(beginnings, integer),
+        regrets={"pseudo_regret": regrets["borda_regret"], **regrets},
+    )
+    num_arms = len(matrices[0])
+
+    def init(key, params: Params) -> World:
+        del key, params
+        none = compensated.zero(jnp.zeros(num_arms, jnp.result_type(float)))
+        return World(jnp.zeros((), jnp.result_type(int)), none, none)
+
+    def feedback(key, params: Params, world: World, action):
+        stage = jnp.sum(params.starts <= world.round) - 1
+        preferences = params.preferences[stage]
+        left, right = action[0], action[1]
+        won = answer(key, preferences, action)
+        leads = (preferences[:, left] + preferences[:, right] - 1) / 2
+        scores = (preferences.sum(1) - 0.5) / (num_arms - 1)
+        # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
+        added = jax.lax.optimization_barrier((leads, scores - (scores[left] + scores[right]) / 2))
+        after = World(world.round + 1, *map(compensated.add, (world.leads, world.borda), added))
+        outcome = {name: each[stage, left, right] for name, each in params.regrets.items()}
+        return after, won, {**outcome, "best_duels": outcome["pseudo_regret"] == 0, "left_wins": won}
+
+    def block(keys, params: Params, world: World, actions):
+        def step(world: World, round_: tuple[jax.Array, jax.Array]):
+            after, won, outcome = feedback(round_[0], params, world, round_[1])
+            return after, (after, won, outcome)
+
+        return jax.lax.scan(step, world, (keys, actions))[1]
+
+    def summary(params: Params, world: World) -> dict[str, jax.Array]:
+        del params
+        return {"static_regret": world.leads.total.max(), "static_borda_regret": world.borda.total.max()}
+
+    return Environment(
+        params=lambda: params,
+        init=init,
+        context=None,
+        feedback=feedback,
+        summary=summary,
+        bulk=EnvironmentBulk(block=block),
+        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
+    )

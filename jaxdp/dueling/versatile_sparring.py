@@ -1,0 +1,172 @@
+"""Two Tsallis-INF players, one for each arm of a duel, on reports that each user randomizes."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import compensated
+from jaxdp.dueling.reports import local_claim, randomized_outcome
+from jaxdp.interface import Interface, Space, pairs
+from jaxdp.learner import Guarantee, Learner, Scalar, State, only, scalar_leaf, validated
+from jaxdp.mechanisms import analytic_gaussian, gaussian, round_up
+from jaxdp.random import weighted_index
+from jaxdp.tsallis import tsallis_weights
+from jaxdp.validation import check_above, check_choice, check_count, check_epsilon
+
+REPORTS = ("rr", "gaussian")
+LOSS_ESTIMATES = ("importance", "reduced_variance")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
+        noise_stddev: [] float >= 0, of a Gaussian report; zero for randomized response.
+        shift: [] float >= 0, a Gaussian report in [-shift, 1 + shift] becomes a loss in [0, 1], and one beyond is
+            clipped; zero for randomized response.
+    """
+
+    epsilon: Scalar
+    noise_stddev: Scalar
+    shift: Scalar
+
+
+class Public(NamedTuple):
+    """What follows from the reports.
+
+    Attributes:
+        round: [] integer, rounds played.
+        losses: [2, num_arms] compensated sums of estimated losses, of the left and of the right player.
+        weights: [2, num_arms] float, the probabilities with which they play next.
+    """
+
+    round: jax.Array
+    losses: compensated.Sum
+    weights: jax.Array
+
+
+def versatile_sparring(
+    *, num_arms: int, report: str = "rr", losses: str = "importance", horizon: int | None = None
+) -> Learner:
+    """Two Tsallis-INF players spar: one draws the left arm, one the right, and each has a loss of 1 where it loses.
+
+    In round t a player draws arm i with probability w_i = 4 / (rate (L_i - x))^2, where L are estimated losses so far
+    and x makes the sum 1. With a reported loss y in [0, 1] of arm I the estimates are
+
+    * "importance": y 1[i = I] / w_i, with rate 2 / sqrt(t);
+    * "reduced_variance": 1[i = I] (y - b_i) / w_i + b_i, b_i = 1/2 where w_i >= rate^2, else 0, with rate 4 / sqrt(t).
+
+    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports also `delta` and `failure_prob` (by default 0.05),
+    both in (0, 1).
+
+    Args:
+        num_arms: number of arms, >= 2.
+        report: "rr", randomized response; or "gaussian", the outcome with noise of standard deviation s, analytically
+            calibrated, which becomes (report + m) / (1 + 2 m), clipped to [0, 1], m = s sqrt(2 ln(2 T / failure_prob)).
+        losses: "importance" or "reduced_variance".
+        horizon: rounds T, >= 1; needed for Gaussian reports, and otherwise not.
+
+    Returns:
+        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
+        wins, clipped to {0, 1}.
+
+    Raises:
+        ValueError: if num_arms < 2, report or losses has another name, or horizon < 1; or if it is missing for Gaussian
+            reports, or given without.
+
+    Privacy: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one duel's
+        outcome; adjacency: replace one. An outcome leaves the user's device once; everything else is post-processing.
+        Private leaves: none. Released: all reports.
+    Source: Ailon, Karnin & Joachims (2014), sparring; Saha & Gaillard (2022), with Tsallis-INF (Zimmert & Seldin,
+        2021); on privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025).
+        Randomized bits are losses in [0, 1], affine in the true ones with slope (e^epsilon - 1) / (e^epsilon + 1), so
+        that regret is larger by the inverse of that; Gaussian reports cost a factor of 1 + 2 m.
+    Deviations: estimated losses are compensated sums, and weights in float32 are right to about 1e-6.
+    """
+    num_arms = check_count("num_arms", num_arms, 2)
+    is_gaussian = check_choice("report", report, REPORTS) == "gaussian"
+    is_importance = check_choice("losses", losses, LOSS_ESTIMATES) == "importance"
+    if is_gaussian != (horizon is not None):
+        raise ValueError(f"horizon must be given for Gaussian reports, and only for them, got {horizon} for {report!r}")
+    rounds = 0 if horizon is None else check_count("horizon", horizon)
+    rate_factor = 2.0 if is_importance else 4.0
+
+    def params(*, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05) -> Params:
+        budget = scalar_leaf("epsilon", check_epsilon(epsilon))
+        stddev = shift = 0.0
+        if is_gaussian:
+            check_above("failure_prob", failure_prob, 0.0)
+            if not failure_prob < 1:
+                raise ValueError(f"failure_prob must be < 1, got {failure_prob}")
+            stddev = analytic_gaussian(epsilon, delta)
+            shift = stddev * math.sqrt(2 * (math.log(2 * rounds) - math.log(failure_prob)))
+        return Params(
+            epsilon=budget,
+            noise_stddev=round_up(stddev, jax.dtypes.canonicalize_dtype(float)),
+            shift=scalar_leaf("the shift of reports", shift),
+        )
+
+    def guarantee(*, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05) -> Guarantee:
+        del failure_prob
+        if is_gaussian:
+            return local_claim(epsilon, delta, "the Gaussian mechanism at L2 sensitivity 1")
+        return local_claim(epsilon)
+
+    def init(key, params: Params) -> State:
+        del key, params
+        none = jnp.zeros((2, num_arms), jnp.result_type(float))
+        public = Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(none), none + 1 / num_arms)
+        return State((), public)
+
+    def rate(round_: jax.Array, dtype) -> jax.Array:
+        """Of a round counted from 0."""
+        return rate_factor / jnp.sqrt((round_ + 1).astype(dtype))
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del params, context
+        key_left, key_right = jax.random.split(key)
+        left, right = public.weights
+        return jnp.stack([weighted_index(key_left, left), weighted_index(key_right, right)])
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del public, context
+        if not is_gaussian:
+            return randomized_outcome(key, params.epsilon, action, feedback)
+        stddev = jnp.asarray(params.noise_stddev)
+        return action, gaussian(key, jnp.clip(feedback, 0, 1).astype(stddev.dtype), stddev, l2_sensitivity=1.0)
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key
+        public, (action, said) = state.public, report
+        float_ = public.weights.dtype
+        won = jnp.clip((said.astype(float_) + params.shift) / (1 + 2 * params.shift), 0, 1)
+        reported = jnp.stack([1 - won, won])[:, None]  # the left player's loss, and the right one's
+        played = action[:, None] == jnp.arange(num_arms, dtype=action.dtype)[None, :]
+        if is_importance:
+            base = jnp.zeros_like(public.weights)
+        else:
+            base = jnp.where(public.weights >= rate(public.round, float_) ** 2, 0.5, 0).astype(float_)
+        estimates = base + jnp.where(played, (reported - base) / public.weights, 0)
+        losses = compensated.add(public.losses, estimates)
+        # Differences first: totals are large, and their excess matters for what is between them.
+        behind = (losses.total - losses.total.min(1, keepdims=True)) - losses.excess
+        weights = jax.vmap(tsallis_weights, (0, None))(behind, rate(public.round + 1, float_))
+        return State((), Public(public.round + 1, losses, weights))
+
+    values = only(params, ("epsilon", "delta", "failure_prob") if is_gaussian else ("epsilon",))
+    return Learner(
+        params=values,
+        guarantee=validated(values, guarantee),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        horizon=horizon,
+        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
+    )

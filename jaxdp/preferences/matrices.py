@@ -1,0 +1,283 @@
+"""Preference matrices, P[i, j] = the probability that i beats j: where they come from, and who wins by them.
+
+All run on the host, in float64. A matrix is checked wherever it comes in.
+"""
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.preferences.links import Link, logistic
+from jaxdp.validation import check_at_least, check_count, check_finite, check_number, check_within
+
+ROUNDING = 1e-6  # how far P[i, j] + P[j, i] may be from 1: matrices come from files and from float32
+
+
+def check_preferences(name: str, values: ArrayLike) -> np.ndarray:
+    """Returns values as a preference matrix.
+
+    Args:
+        name: of the matrix, for the error.
+        values: [num_arms, num_arms] in [0, 1], P[i, j] = the probability that i beats j.
+
+    Returns:
+        [num_arms, num_arms] float64: exactly 1/2 on the diagonal, and P[i, j] + P[j, i] = 1 up to float64's rounding.
+
+    Raises:
+        ValueError: if values are not a square matrix of at least two arms with entries in [0, 1], or if, up to 1e-6,
+            the diagonal is not 1/2 or P[i, j] + P[j, i] is not 1; with the row and the column.
+
+    >>> check_preferences("matrix", [[0.5, 0.75], [0.25, 0.5]]).tolist()
+    [[0.5, 0.75], [0.25, 0.5]]
+    """
+    matrix = check_finite(name, values)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
+        raise ValueError(f"{name} must be a square matrix of at least two arms, got shape {matrix.shape}")
+    matrix = check_within(name, matrix, 0.0, 1.0).astype(np.float64)
+    uneven = np.argwhere(np.abs(matrix + matrix.T - 1) > ROUNDING)  # on the diagonal, that it is 1/2
+    if len(uneven):
+        row, column = uneven[0].tolist()
+        if row == column:
+            raise ValueError(f"{name} must be 0.5 on the diagonal, got {matrix[row, row]:g} at row {row}")
+        raise ValueError(
+            f"{name} must have entries of opposite places that sum to 1, got {matrix[row, column]:g} at row {row}, "
+            f"column {column} and {matrix[column, row]:g} at row {column}, column {row}"
+        )
+    # The smaller of two opposite entries is kept: the larger one cannot tell a rare win from none.
+    rare = np.minimum(np.minimum(matrix, matrix.T), 0.5)
+    return np.select([matrix < matrix.T, matrix > matrix.T], [rare, 1 - rare], 0.5)
+
+
+def utility_matrix(utilities: ArrayLike, link: Link = logistic) -> np.ndarray:
+    """The matrix of arms with utilities: P[i, j] = F(utilities[i] - utilities[j]).
+
+    Args:
+        utilities: [num_arms] finite.
+        link: F, the probability that the first is preferred as a function of the margin.
+
+    Returns:
+        [num_arms, num_arms] float64.
+
+    Raises:
+        ValueError: if utilities are not a vector of at least two finite numbers whose differences are finite.
+
+    Source: Bradley & Terry (1952) for the logistic link, Thurstone (1927) for the probit; DP-Dueling, section 3.
+
+    >>> utility_matrix([1.0, 0.0]).round(4).tolist()
+    [[0.5, 0.7311], [0.2689, 0.5]]
+    """
+    utilities = check_finite("utilities", utilities)
+    if utilities.ndim != 1 or len(utilities) < 2:
+        raise ValueError(f"utilities must be a vector of at least two arms, got shape {utilities.shape}")
+    utilities = utilities.astype(np.float64)
+    with np.errstate(over="ignore"):
+        margins = np.subtract.outer(utilities, utilities)
+    if not np.isfinite(margins).all():
+        raise ValueError(f"utilities must have finite differences, got {utilities.tolist()}")
+    with jax.enable_x64(True):  # on the host, once
+        matrix = np.asarray(link.cdf(jax.numpy.asarray(margins)), np.float64)
+    return check_preferences("the link's matrix", matrix)
+
+
+def lower_bound_matrix(num_arms: int, challenger: int = 0) -> np.ndarray:
+    """The instances of DP-Dueling's lower bound: arm 0 beats every arm with probability 3/4, all others are even.
+
+    With a challenger, that arm beats every arm, arm 0 too, with probability 3/4, and all else is as it was: an
+    algorithm must tell the two instances apart by what it learns of the challenger alone.
+
+    Args:
+        num_arms: number of arms, >= 2.
+        challenger: the arm that wins, in [0, num_arms). Zero gives the first instance.
+
+    Returns:
+        [num_arms, num_arms] float64.
+
+    Raises:
+        ValueError: if num_arms < 2 or challenger is not an arm.
+
+    Source: DP-Dueling, appendix B: the matrices P and P' of Lemma 11 and Theorem 2.  Deviations: none.
+
+    >>> lower_bound_matrix(3, challenger=2).tolist()
+    [[0.5, 0.75, 0.25], [0.25, 0.5, 0.25], [0.75, 0.75, 0.5]]
+    """
+    num_arms, challenger = check_count("num_arms", num_arms, 2), check_count("challenger", challenger, 0)
+    if challenger >= num_arms:
+        raise ValueError(f"challenger must be < num_arms={num_arms}, got {challenger}")
+    matrix = np.full((num_arms, num_arms), 0.5)
+    for winner in (0, challenger):  # the later one wins against the earlier
+        matrix[winner, :], matrix[:, winner] = 0.75, 0.25
+        matrix[winner, winner] = 0.5
+    return matrix
+
+
+def cyclic_matrix(num_arms: int, *, gap: float = 0.25, lead: float = 0.1) -> np.ndarray:
+    """A matrix without a Condorcet winner, as in rock, paper, scissors; arm 0 is the Borda winner if lead > 0.
+
+    Arm i beats each of the (num_arms - 1) // 2 arms that follow it around the circle with probability 1/2 + gap; arm 0
+    beats those after it with probability 1/2 + gap + lead. For an even number of arms, opposite arms are even.
+
+    Args:
+        num_arms: number of arms, >= 3.
+        gap: in (0, 1/2].
+        lead: >= 0, with gap + lead <= 1/2; zero makes all Borda scores equal.
+
+    Returns:
+        [num_arms, num_arms] float64.
+
+    Raises:
+        ValueError: if num_arms < 3, or gap or lead is out of range.
+
+    Source: standard, a Condorcet cycle.  Deviations: none.
+
+    >>> cyclic_matrix(3).round(2).tolist()
+    [[0.5, 0.85, 0.25], [0.15, 0.5, 0.75], [0.75, 0.25, 0.5]]
+    """
+    num_arms = check_count("num_arms", num_arms, 3)
+    gap, lead = check_number("gap", gap), check_number("lead", check_at_least("lead", lead, 0.0))
+    if not 0 < gap <= 0.5:
+        raise ValueError(f"gap must be in (0, 0.5], got {gap}")
+    if not gap + lead <= 0.5 + 1e-12:
+        raise ValueError(f"gap + lead must be <= 0.5, got {gap} + {lead}")
+    ahead = np.subtract.outer(np.arange(num_arms), np.arange(num_arms)).T % num_arms
+    wins = (ahead >= 1) & (ahead <= (num_arms - 1) // 2)
+    above = np.where(wins, gap, 0.0)
+    above[0] += np.where(wins[0], lead, 0.0)
+    return check_preferences("the cyclic matrix", np.clip(0.5 + above - above.T, 0, 1))
+
+
+def borda_scores(preferences: ArrayLike) -> np.ndarray:
+    """Each arm's probability of beating another arm, drawn at random among all others.
+
+    Args:
+        preferences: [num_arms, num_arms], as `check_preferences` takes.
+
+    Returns:
+        [num_arms] float64 in [0, 1]: the mean of P[i, j] over j other than i.
+
+    Raises:
+        ValueError: if preferences are not a preference matrix.
+
+    Source: Jamieson, Katariya, Deshpande & Nowak (2015); Saha, Koren & Mansour (2021).
+    """
+    matrix = check_preferences("preferences", preferences)
+    return (matrix.sum(1) - 0.5) / (len(matrix) - 1)
+
+
+def effective_borda_scores(preferences: ArrayLike, active: ArrayLike) -> np.ndarray:
+    """Each arm's probability of beating an arm drawn at random from the active set, itself included where it is in it.
+
+    Args:
+        preferences: [num_arms, num_arms], as `check_preferences` takes.
+        active: [num_arms] bool, the set, not empty.
+
+    Returns:
+        [num_arms] float64 in [0, 1]: the mean of P[i, j] over active j, for arms outside of the set, too.
+
+    Raises:
+        ValueError: if preferences are not a preference matrix, or active is not a set of its arms.
+
+    Source: DP-Dueling, section 3.  Deviations: none.
+    """
+    matrix, active = check_preferences("preferences", preferences), np.asarray(active)
+    if active.dtype != bool or active.shape != (len(matrix),) or not active.any():
+        raise ValueError(f"active must be {len(matrix)} truth values, not all false, got {active.tolist()}")
+    return matrix[:, active].mean(1)
+
+
+def condorcet_winner(preferences: ArrayLike) -> int:
+    """The arm that beats every other arm with probability above 1/2; -1 where there is none.
+
+    Raises:
+        ValueError: if preferences ([num_arms, num_arms]) are not a preference matrix.
+
+    Source: Condorcet (1785).
+    """
+    winners = np.flatnonzero(_beaten(preferences) == len(np.asarray(preferences)) - 1)
+    return int(winners[0]) if len(winners) else -1
+
+
+def copeland_winners(preferences: ArrayLike) -> np.ndarray:
+    """The arms that beat the most others with probability above 1/2: [num_winners] int64, in increasing order.
+
+    Raises:
+        ValueError: if preferences ([num_arms, num_arms]) are not a preference matrix.
+
+    Source: Copeland (1951); Zoghi, Karnin, Whiteson & de Rijke (2015), which counts no ties, either.
+    """
+    beaten = _beaten(preferences)
+    return np.flatnonzero(beaten == beaten.max())
+
+
+def is_sst(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
+    """Strong stochastic transitivity: P[i, k] >= max(P[i, j], P[j, k]) for all i, j, k in some order of the arms.
+
+    Args:
+        preferences: [num_arms, num_arms], as `check_preferences` takes.
+        tolerance: how far an inequality may be violated, for rounding, >= 0.
+
+    Returns:
+        Whether it holds, with every earlier arm at least even with a later one.
+
+    Raises:
+        ValueError: if preferences are not a preference matrix, or tolerance is not >= 0.
+
+    Source: Yue, Broder, Kleinberg & Joachims (2012); Shah, Balakrishnan, Guntuboyina & Wainwright (2017). In such an
+        order each row is at least the next one in every column, so that the order of row sums is one if any is.
+    """
+    matrix, tolerance = check_preferences("preferences", preferences), check_at_least("tolerance", tolerance, 0.0)
+    order = np.argsort(-matrix.sum(1), kind="stable")
+    return bool((np.diff(matrix[np.ix_(order, order)], axis=0) <= tolerance).all())
+
+
+def is_sti(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
+    """The stochastic triangle inequality: gaps add up to no less than the gap between the ends.
+
+    With gap(i, j) = P[i, j] - 1/2, gap(i, k) <= gap(i, j) + gap(j, k) whenever i is at least even with j, and j with k.
+
+    Args:
+        preferences: [num_arms, num_arms], as `check_preferences` takes.
+        tolerance: how far an inequality may be violated, for rounding, >= 0.
+
+    Returns:
+        Whether it holds.
+
+    Raises:
+        ValueError: if preferences are not a preference matrix, or tolerance is not >= 0.
+
+    Source: Yue, Broder, Kleinberg & Joachims (2012).
+    """
+    tolerance = check_at_least("tolerance", tolerance, 0.0)
+    gaps = check_preferences("preferences", preferences) - 0.5
+    chained = (gaps >= 0)[:, :, None] & (gaps >= 0)[None, :, :]
+    excess = gaps[:, None, :] - gaps[:, :, None] - gaps[None, :, :]
+    return bool((excess[chained] <= tolerance).all())
+
+
+def preference_gaps(preferences: ArrayLike) -> np.ndarray:
+    """How far the Condorcet winner beats each arm: [num_arms] float64, P[winner, i] - 1/2, zero for itself.
+
+    Raises:
+        ValueError: if preferences ([num_arms, num_arms]) are not a preference matrix with a Condorcet winner.
+
+    Source: DP-Dueling, section 3, Delta(1, i).
+    """
+    winner = condorcet_winner(preferences)
+    if winner < 0:
+        raise ValueError(f"preferences must have a Condorcet winner, got {np.asarray(preferences).tolist()}")
+    return check_preferences("preferences", preferences)[winner] - 0.5
+
+
+def borda_gaps(preferences: ArrayLike) -> np.ndarray:
+    """How far each arm's Borda score lies below the largest: [num_arms] float64 >= 0.
+
+    Raises:
+        ValueError: if preferences ([num_arms, num_arms]) are not a preference matrix.
+
+    Source: Saha, Koren & Mansour (2021).
+    """
+    scores = borda_scores(preferences)
+    return scores.max() - scores
+
+
+def _beaten(preferences: ArrayLike) -> np.ndarray:
+    return (check_preferences("preferences", preferences) > 0.5).sum(1)

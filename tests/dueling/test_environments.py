@@ -1,0 +1,189 @@
+"""Duels: answers have their probabilities, tallies those of sums, regrets are as defined, bad instances are refused."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.dueling import matrix_duels, switching_duels, utility_duels
+from jaxdp.preferences import borda_scores, cyclic_matrix, lower_bound_matrix, probit, utility_matrix
+
+KEY = jax.random.key(61)
+ROUNDS = 8_000
+MATRIX = np.array([[0.5, 0.7, 1.0], [0.3, 0.5, 0.55], [0.0, 0.45, 0.5]])
+PAIRS = list(itertools.product(range(3), repeat=2))
+
+
+def start(environment):
+    params = jax.tree.map(jnp.asarray, environment.params())
+    return params, environment.init(KEY, params)
+
+
+def all_duels(environment, rounds=ROUNDS):
+    """Every pair against the same rounds: answers [pairs, rounds], and the outcomes of one round of each."""
+    params, world = start(environment)
+    keys = jax.random.split(KEY, rounds)
+
+    @jax.jit
+    def play(action):
+        actions = jnp.broadcast_to(action, (rounds, 2))
+        return environment.bulk.block(keys, params, world, actions)[1:]
+
+    played = [jax.device_get(play(jnp.asarray(pair, jnp.int32))) for pair in PAIRS]
+    return dict(zip(PAIRS, played, strict=True))
+
+
+def check_mean(values, mean, stddev):
+    assert abs(values.mean() - mean) <= 5 * stddev / math.sqrt(len(values))
+
+
+@pytest.mark.parametrize(
+    "environment", [matrix_duels(MATRIX), switching_duels([MATRIX], [0])], ids=["one", "switching"]
+)
+def test_answers_and_regrets(environment):
+    found = all_duels(environment)
+    scores = borda_scores(MATRIX)
+    for (left, right), (won, outcomes) in found.items():
+        probability = MATRIX[left, right]
+        assert won.dtype == np.int32
+        assert set(won.tolist()) <= {0, 1}
+        check_mean(won, probability, math.sqrt(probability * (1 - probability)))
+        with pytest.raises(AssertionError):
+            check_mean(won, probability + 0.05, math.sqrt(probability * (1 - probability)))
+        gaps = [MATRIX[0, arm] - 0.5 for arm in (left, right)]
+        borda = scores.max() - (scores[left] + scores[right]) / 2
+        expected = {"strong_regret": sum(gaps), "weak_regret": min(gaps), "borda_regret": borda}
+        for name, value in expected.items():
+            np.testing.assert_allclose(outcomes[name], value, atol=1e-6, err_msg=name)
+        assert (outcomes["left_wins"] == won).all()
+        assert (outcomes["best_duels"] == (left == right == 0)).all()
+        if left != right:  # users hold one opinion of each pair, whichever arm is on the left
+            assert (won + found[right, left][0] == 1).all()
+
+
+@pytest.mark.parametrize(("regret", "zero"), [("strong", 1), ("weak", 5), ("borda", 1)])
+def test_which_regret_is_the_pseudo_regret(regret, zero):
+    found = all_duels(matrix_duels(MATRIX, regret=regret), 2)
+    for _, outcomes in found.values():
+        assert (outcomes["pseudo_regret"] == outcomes[f"{regret}_regret"]).all()
+    assert sum(outcomes["best_duels"][0] for _, outcomes in found.values()) == zero
+
+
+def test_utility_duels():
+    utilities = [1.0, -0.5, 0.25]
+    for link in (None, probit):
+        environment = utility_duels(utilities) if link is None else utility_duels(utilities, link=link)
+        matrix = utility_matrix(utilities) if link is None else utility_matrix(utilities, link)
+        np.testing.assert_allclose(environment.params().preferences, matrix, rtol=1e-6)
+    for (left, right), (_, outcomes) in all_duels(utility_duels(utilities), 2).items():
+        np.testing.assert_allclose(outcomes["pseudo_regret"], 2 - utilities[left] - utilities[right], rtol=1e-6)
+    _, outcomes = all_duels(utility_duels([1.0, 1.0, 0.0]), 2)[0, 1]
+    assert outcomes["best_duels"].all()
+    assert "strong_regret" not in outcomes
+
+
+def test_without_a_condorcet_winner():
+    _, outcomes = all_duels(matrix_duels(cyclic_matrix(3), regret="borda"), 2)[0, 1]
+    assert set(outcomes) == {"pseudo_regret", "borda_regret", "best_duels", "left_wins"}
+
+
+def test_tallies_are_sums():
+    environment = matrix_duels(MATRIX)
+    assert environment.bulk is not None
+    assert environment.bulk.tally is not None
+    tally, params = environment.bulk.tally, start(environment)[0]
+    counts = np.array([5, 1000, 40, 7, 0, 300, 11, 2, 90])
+    draw = jax.jit(jax.vmap(lambda key: tally(key, params, (), jnp.asarray(counts))[1:]))
+    totals, outcomes = jax.device_get(draw(jax.random.split(KEY, 4000)))
+    for place, (pair, count) in enumerate(zip(PAIRS, counts, strict=True)):
+        probability = MATRIX[pair]
+        check_mean(totals[:, place], count * probability, math.sqrt(count * probability * (1 - probability)))
+    with pytest.raises(AssertionError):  # planted: the pairs the other way around
+        check_mean(totals[:, 1], 1000 * MATRIX[1, 0], math.sqrt(210))
+    assert (outcomes["left_wins"] == totals.sum(1)).all()
+    assert (outcomes["best_duels"] == 5).all()
+    for name, matrix in environment.params().regrets.items():
+        np.testing.assert_allclose(outcomes[name], counts @ matrix.ravel(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [utility_duels([0.0, 1.0, 2.0]), matrix_duels(MATRIX), switching_duels([MATRIX, MATRIX.T, MATRIX], [0, 9, 20])],
+    ids=["utilities", "matrix", "switching"],
+)
+def test_blocks_are_rounds(environment):
+    """The same keys and actions, one by one and at once: worlds, answers and outcomes bit for bit."""
+    params, world = start(environment)
+    keys = jax.random.split(KEY, 32)
+    actions = jax.random.randint(jax.random.fold_in(KEY, 1), (32, 2), 0, 3, jnp.int32)
+    worlds, won, outcomes = jax.jit(environment.bulk.block)(keys, params, world, actions)
+    single = jax.jit(environment.feedback)
+    for t in range(32):
+        world, answer, outcome = single(keys[t], params, world, actions[t])
+        here = jax.tree.map(lambda leaf, t=t: leaf[t], (worlds, won, outcomes))
+        for one, many in zip(jax.tree.leaves((world, answer, outcome)), jax.tree.leaves(here), strict=True):
+            assert (one == many).all()
+
+
+def test_preferences_switch():
+    """Arm 0 wins always, then never; the best fixed arm is compared with over all rounds so far."""
+    first = np.array([[0.5, 1.0], [0.0, 0.5]])
+    environment = switching_duels([first, first.T], [0, 6])
+    params, world = start(environment)
+    won, static, borda = [], [], []
+    for t in range(10):
+        world, answer, _ = environment.feedback(jax.random.fold_in(KEY, t), params, world, jnp.array([0, 1], jnp.int32))
+        assert environment.summary is not None
+        metrics = environment.summary(params, world)
+        won.append(int(answer))
+        static.append(float(metrics["static_regret"]))
+        borda.append(float(metrics["static_borda_regret"]))
+    assert won == [1] * 6 + [0] * 4
+    # P[0, left] + P[0, right] - 1 is 1/2 while arm 0 is the best, and then -1/2
+    lead = np.cumsum([0.25] * 6 + [-0.25] * 4)
+    np.testing.assert_allclose(static, np.maximum(lead, -lead), atol=1e-6)
+    np.testing.assert_allclose(borda, np.maximum(lead, -lead) * 2, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: matrix_duels([[0.5, 0.6], [0.6, 0.5]]), r"preference_matrix must have entries of opposite places"),
+        (lambda: matrix_duels(MATRIX, regret="sum"), r"regret must be one of strong, weak, borda, got 'sum'"),
+        (
+            lambda: matrix_duels(cyclic_matrix(3)),
+            r"regret must be borda for .* without a Condorcet winner, got 'strong'",
+        ),
+        (lambda: utility_duels([0.0]), r"utilities must be a vector of at least two arms"),
+        (lambda: utility_duels([0.0, math.inf]), r"utilities must be finite, got inf"),
+        (lambda: switching_duels([], []), r"preference_matrices must be at least one, got none"),
+        (
+            lambda: switching_duels([MATRIX, lower_bound_matrix(2)], [0, 5]),
+            r"must have one shape, got \(3, 3\) and then",
+        ),
+        (lambda: switching_duels([MATRIX, MATRIX], [0]), r"starts must be 2 increasing rounds, .*, got \[0\]"),
+        (lambda: switching_duels([MATRIX, MATRIX], [0, 0]), r"starts must be 2 increasing rounds"),
+        (lambda: switching_duels([MATRIX], [1]), r"starts must be 1 increasing rounds, .* got \[1\]"),
+        (lambda: switching_duels([MATRIX], [-1]), r"starts\[0\] must be a whole number >= 0, got -1"),
+        (lambda: switching_duels([MATRIX, [[0.5]]], [0, 1]), r"preference_matrices\[1\] must be a square matrix"),
+    ],
+)
+def test_bad_instances(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_numbers_that_float32_cannot_hold():
+    if jax.config.read("jax_enable_x64"):
+        pytest.skip("float64 holds them")
+    with pytest.raises(ValueError, match="utilities must have differences within the range of float32"):
+        utility_duels([3e38, -3e38])
+
+
+def test_a_bandit_is_no_dueling_bandit():
+    with pytest.raises(ValueError, match="action must be the same for learner and environment"):
+        jaxdp.simulator(jaxdp.dueling.ebs_phased(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.1, 0.2]), 4)

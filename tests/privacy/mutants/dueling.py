@@ -1,0 +1,42 @@
+"""Mistakes of dueling bandits."""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.audit import Users, by_pair, learner_attack
+from jaxdp.dueling import ebs_local, ebs_phased
+from tests.privacy.mutants.case import Case
+
+
+def unnoised_elimination() -> Case:
+    """Drops arms by their counts themselves: arm 1 wins once, and arm 0 stays if it does, too."""
+    right = ebs_phased(num_arms=2)
+    values = {"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.0015}  # a first phase of four duels
+
+    def update(key, params, state, report):
+        return right.update(key, dataclasses.replace(params, epsilon=jnp.inf), state, report)
+
+    once = np.zeros((4, 2, 2), np.int32)
+    once[0, 0], once[1, 1] = 1, 1  # arms 0, 1, 0, 1 are on the left
+    never = once.copy()
+    never[0, 0] = 0
+    users = Users(once), Users(never)
+    wrong = learner_attack(right._replace(update=update), values, users, answer=by_pair)
+    return Case(wrong=wrong, right=(learner_attack(right, values, users, answer=by_pair),), trials=4_000)
+
+
+def responses_at_twice_epsilon() -> Case:
+    right = ebs_local(num_arms=2, horizon=10)
+
+    def privatize(key, params, public, context, action, feedback):
+        twice = dataclasses.replace(params, epsilon=2 * params.epsilon)
+        return right.privatize(key, twice, public, context, action, feedback)
+
+    users = tuple(Users(np.full((1, 2, 2), won, np.int32)) for won in (0, 1))
+    wrong, twin = (
+        learner_attack(one, {"epsilon": 1.0}, users, answer=by_pair)  # pyright: ignore[reportArgumentType]
+        for one in (right._replace(privatize=privatize), right)
+    )
+    return Case(wrong=wrong, right=(twin,), trials=2_000)
