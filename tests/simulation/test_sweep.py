@@ -207,7 +207,7 @@ def test_one_compilation_for_each_static_point():
     run(1)  # what compiles once in a process is compiled now
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        assert [run(chunk_size) for chunk_size in (1, 2, 5, 100)] == [2, 2, 2, 2]
+        assert [run(chunk_size) for chunk_size in (1, 100)] == [2, 2]
     finally:
         jax.monitoring.clear_event_listeners()
 
