@@ -39,7 +39,6 @@ def test_registered_learners_spend_what_they_claim(name):
         entry.draw_user,
         rounds=ROUNDS.get(name, 3),
         answer=entry.answer,
-        num_bases=2,
         num_neighbours=128,
     )
     assert found.verdict == "consistent", found
