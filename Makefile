@@ -13,8 +13,10 @@ run: $(READY)  ## the main job: what label privacy costs in reward estimation, a
 
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-# Most of the tests' time is compiling. What does not hang on how lanes are vectorised is compiled without optimisation.
-PLAINLY := XLA_FLAGS="$(XLA_FLAGS) --xla_backend_optimization_level=0"
+# Most of the tests' time is compiling. What does not hang on how lanes are vectorised is compiled without optimisation,
+# by the older and quicker emitters, one module a program.
+QUICKLY := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1
+PLAINLY := XLA_FLAGS="$(XLA_FLAGS) $(QUICKLY)"
 
 # In 64 bits: what draws, noises and calibrates, every kind of algorithm's contract, and every estimator's golden version.
 WIDE := tests/contract tests/golden tests/mechanisms tests/random

@@ -98,28 +98,26 @@ def check_learner(
     claim = rounds.guarantee(**values)["learner"]
     assert isinstance(claim, Guarantee), f"guarantee must return a Guarantee, got {claim!r}"
     _check_refusals(rounds.params, values)
-    _check_programs(rounds, rounds.params, values, key, tolerance)
+    keys, points, expected = _check_programs(rounds, rounds.params, values, key, tolerance)
     if "epsilon" in values and claim.is_private:
         _check_claim(lambda **point: rounds.guarantee(**point)["learner"], values)
         _check_noiseless(learner, environment, rounds.params(**{**values, "epsilon": np.inf}), horizon, key)
 
-    params, keys = rounds.params(**values), jax.random.split(key, NUM_SEEDS)
-    expected = jax.jit(jax.vmap(rounds, (0, None)))(keys, params)
     looks = simulator(learner, environment, horizon, engine="rounds", checkpoints=[1, horizon])
-    looked = jax.jit(jax.vmap(looks, (0, None)))(keys, params)
-    _close({name: values_[:, -1:] if values_.ndim > 1 else values_ for name, values_ in looked.items()}, expected, 0.0)
+    looked = _batched(looks)(keys, points)
+    last = {name: values_[:, :, -1:] if values_.ndim > 2 else values_ for name, values_ in looked.items()}
+    _close(last, expected, 0.0)
     bulk, answers = learner.bulk, environment.bulk
     if bulk and bulk.blocks and answers and answers.block:
         blocks = simulator(learner, environment, horizon, engine="blocks")
-        chex.assert_trees_all_equal(jax.jit(jax.vmap(blocks, (0, None)))(keys, params), expected)
+        chex.assert_trees_all_equal(_batched(blocks)(keys, points), expected)
     if bulk and bulk.counts and answers and answers.tally:
         counts = simulator(learner, environment, horizon, engine="counts")
-        outputs = jax.jit(jax.vmap(counts, (0, None)))(keys, params)
-        chex.assert_trees_all_equal_shapes_and_dtypes(outputs, expected)
+        chex.assert_trees_all_equal_shapes_and_dtypes(_batched(counts)(keys, points), expected)
         if learner.done is None:
             looks = sorted({1, horizon // 2, horizon - 1, horizon})
             counted = simulator(learner, _counting(environment), horizon, engine="counts", checkpoints=looks)
-            played = jax.jit(counted)(key, params)["rounds_played"]
+            played = jax.jit(counted)(key, rounds.params(**values))["rounds_played"]
             assert played.tolist() == looks, f"counts must play {looks} rounds, got {played.tolist()}"
 
 
@@ -219,8 +217,8 @@ def _check_claim(guarantee: Callable[..., Guarantee], values: Mapping[str, float
         assert claim.epsilon == epsilon, f"guarantee must claim epsilon = {epsilon}, got {claim.epsilon}"
 
 
-def _check_programs(run, params, values, key, tolerance) -> None:
-    """One program, many ways to run it: eager, jit, vmap over seeds and epsilons."""
+def _check_programs(run, params, values, key, tolerance) -> tuple[jax.Array, Any, Any]:
+    """One program, many ways to run it: eager, jit, vmap over seeds and epsilons. Returns these, and the outputs."""
     epsilons = [values["epsilon"], values["epsilon"] / 2, np.inf] if "epsilon" in values else [None]
     points = [params(**({**values, "epsilon": e} if e is not None else values)) for e in epsilons]
     stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)
@@ -237,11 +235,17 @@ def _check_programs(run, params, values, key, tolerance) -> None:
     loop = jax.tree.map(
         lambda *leaves: jnp.stack(leaves), *(jax.tree.map(lambda *x: jnp.stack(x), *row) for row in loop)
     )
-    batched = jax.jit(jax.vmap(jax.vmap(run, (0, None)), (None, 0)))(keys, stacked)
+    batched = _batched(run)(keys, stacked)
     _close(batched, loop, tolerance)
     with jax.debug_key_reuse(True):
         eager = run(keys[0], points[0])
     _close(eager, jax.tree.map(lambda leaf: leaf[0, 0], loop), tolerance)
+    return keys, stacked, batched
+
+
+def _batched(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled, over stacked parameters and over seeds."""
+    return jax.jit(jax.vmap(jax.vmap(run, (0, None)), (None, 0)))
 
 
 def _close(left: Any, right: Any, tolerance: float) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, Params, full_batch_estimator, make_params
 from jaxdp.estimation.objectives import Objective, statistic_objective
@@ -90,7 +91,7 @@ def ballot_sensitivity(num_items: int) -> float:
     return math.sqrt(num_items * (num_items**2 - 1) / 3)
 
 
-def _check_design(features: jax.Array, labels: jax.Array) -> tuple[int, int]:
+def _check_design(features: jax.Array | np.ndarray, labels: jax.Array | np.ndarray) -> tuple[int, int]:
     """Returns the numbers of ballots and items; ValueError where the shapes are not those of a design."""
     num_items = features.shape[1]
     num_pairs = num_items * (num_items - 1) // 2
@@ -100,6 +101,37 @@ def _check_design(features: jax.Array, labels: jax.Array) -> tuple[int, int]:
             f"least two items, got {features.shape} and {labels.shape}"
         )
     return labels.shape[0], num_items
+
+
+def check_ballots(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = np.inf) -> None:
+    """Checks ballots on the host.
+
+    Args:
+        features: [num_pairs, num_items], as `Ballots.design` gives them.
+        labels: [num_ballots, num_pairs].
+        feature_norm: not read: the features are known.
+
+    Raises:
+        ValueError: if they are not features and labels of a design.
+    """
+    del feature_norm
+    values, answers = np.asarray(features), np.asarray(labels)
+    if values.ndim != 2 or answers.ndim != 2:
+        raise ValueError(
+            "features and labels must be [num_pairs, num_items] and [num_ballots, num_pairs], as `Ballots.design` "
+            f"gives them, got shapes {values.shape} and {answers.shape}"
+        )
+    _check_design(values, answers)
+    if not np.array_equal(values, pair_features(values.shape[1])):
+        raise ValueError(f"features must be those of all pairs of items, as `Ballots.design` gives them, got {values}")
+    bad = np.argwhere(~np.isin(answers, (0, 1, 2)))
+    if len(bad):
+        raise ValueError(f"labels must be in {{0, 1, 2}}, got {answers[tuple(bad[0])]} at index {bad[0].tolist()}")
+
+
+def _of_ballots(*arguments, max_steps: int) -> Estimator:
+    plain = full_batch_estimator(*arguments, zero_sum=True, optimizer=None, max_steps=max_steps)
+    return plain._replace(check=check_ballots)
 
 
 def _guarantee(trust_model: str, argument: str, *, epsilon: float, delta: float = 0.0, **_: Any) -> Guarantee:
@@ -152,9 +184,7 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
         stated = jnp.mean(wins + losses)
         return _weighted(features, wins / stated, (wins + losses) / stated)
 
-    return full_batch_estimator(
-        params, guarantee, privatize, objective, zero_sum=True, optimizer=None, max_steps=max_steps
-    )
+    return _of_ballots(params, guarantee, privatize, objective, max_steps=max_steps)
 
 
 def ballot_objective_perturbation(*, max_steps: int = MAX_STEPS) -> Estimator:
@@ -167,7 +197,7 @@ def ballot_objective_perturbation(*, max_steps: int = MAX_STEPS) -> Estimator:
         replace one. Ballots enter through S alone; the number of ballots and the items are public, and features are
         those of all pairs of items, whoever ranked what. The L2 sensitivity is sqrt(m (m^2 - 1) / 3) for m items
         (`ballot_sensitivity` has the proof), the noise that of the analytic Gaussian mechanism, and the estimate is
-        post-processing. Labels outside [0, 2] are not covered.
+        post-processing. Labels outside [0, 2] are clipped.
     Source: DP-Reward, Theorem 5.2 and Algorithm 2, for one label.
     Deviations: a whole ballot is protected, where the paper protects one comparison; noise on the statistic, as in
         `objective_perturbation`; no opinion is half a win for either side.
@@ -179,7 +209,8 @@ def ballot_objective_perturbation(*, max_steps: int = MAX_STEPS) -> Estimator:
         An estimator as `ballot_mle`. Its `params` take epsilon and delta as well.
 
     Raises:
-        ValueError: as `ballot_mle`, and from `params` if epsilon <= 0 or delta is outside (0, 1).
+        ValueError: as `ballot_mle`, and from `params` if epsilon <= 0 or delta is outside (0, 1); when traced, if there
+            are more ballots than floats count exactly (2^24 / (m - 1) in 32 bits).
     """
 
     def params(*, epsilon: float, delta: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> CentralParams:
@@ -202,19 +233,22 @@ def ballot_objective_perturbation(*, max_steps: int = MAX_STEPS) -> Estimator:
         num_ballots, num_items = _check_design(features, labels)
         # From the items alone and not from `features`: whatever was handed over, the sensitivity holds.
         design = pair_features(num_items).astype(np.int32)
-        doubled = jnp.sum(labels, axis=0, dtype=jnp.int32) @ design  # exact
+        largest = 2 ** (jnp.finfo(features.dtype).nmant + 1)
+        if num_ballots * (num_items - 1) > largest:  # else sums of 2 y - 1 are exact as floats, too
+            raise ValueError(
+                f"labels must have at most {largest // (num_items - 1)} ballots in {features.dtype}, got {num_ballots}"
+            )
+        leads = jnp.sum(jnp.clip(labels, 0, 2).astype(jnp.int32) - 1, axis=0, dtype=jnp.int32) @ design
         sensitivity = round_up(ballot_sensitivity(num_items), features.dtype)
         noise_stddev = jnp.asarray(params.noise_multiplier, features.dtype) * sensitivity
-        statistic = gaussian(key, doubled.astype(features.dtype) / 2, noise_stddev, l2_sensitivity=sensitivity)
-        return statistic / num_ballots
+        noisy = gaussian(key, leads.astype(features.dtype) / 2, noise_stddev, l2_sensitivity=sensitivity)
+        return noisy / num_ballots + jnp.asarray(design.sum(0) / 2, features.dtype)
 
     def objective(params: CentralParams, features, report, scale) -> Objective:
         del params
         return statistic_objective(features, report / scale, jnp.zeros((), features.dtype))
 
-    return full_batch_estimator(
-        params, guarantee, privatize, objective, zero_sum=True, optimizer=None, max_steps=max_steps
-    )
+    return _of_ballots(params, guarantee, privatize, objective, max_steps=max_steps)
 
 
 # k answers at epsilon / k each estimate a ballot's statistic with a noise variance in proportion to u coth(u / 2)^2,
@@ -299,9 +333,7 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
         per_pair = num_ballots * asked.astype(features.dtype) / num_pairs
         return _weighted(features, wins / per_pair, answers / per_pair)
 
-    return full_batch_estimator(
-        params, guarantee, privatize, objective, zero_sum=True, optimizer=None, max_steps=max_steps
-    )
+    return _of_ballots(params, guarantee, privatize, objective, max_steps=max_steps)
 
 
 def _weighted(features: jax.Array, wins: jax.Array, weights: jax.Array) -> Objective:

@@ -6,13 +6,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
+from numpy.typing import ArrayLike
 
 from jaxdp.estimation.solver import Estimate
 from jaxdp.learner import Estimator
 from jaxdp.validation import check_above, check_finite
 
 ROUNDING = 1e-6  # features in float32
+_INT32 = np.iinfo(np.int32).min, np.iinfo(np.int32).max
 
 
 def estimate(
@@ -20,21 +21,26 @@ def estimate(
 ) -> Estimate:
     """Privatizes the labels and fits, after checking data and values on the host.
 
+    What is checked is what the estimator can say without telling of private data: where features are private too,
+    shapes alone, and records are made to fit one by one.
+
     Args:
         estimator: what to run, for example `debiased_rr()`.
         features: [num_samples, dim] float, differential features x = phi(s, a1) - phi(s, a0); or [num_samples, K, dim]
-            float, the features of K actions, for K-wise estimators. Public, unless the claim covers them.
-        labels: [num_samples] in {0, 1}, 1 where a1 was preferred, or the preferred of K actions; private.
+            float, the features of K actions, for K-wise estimators; or those of `Ballots.design`. Public, unless the
+            claim covers them.
+        labels: [num_samples] in {0, 1}, 1 where a1 was preferred, or the preferred of K actions, or [num_samples, K]
+            rankings of them for `plackett_luce_mle`; or those of `Ballots.design`. Private.
         key: of the randomness of privatizing and fitting.
         **values: what the estimator's `params` take (epsilon, delta, radius, feature_norm, ...). Where feature_norm (L)
-            is given, every |x| must be at most 2 L.
+            is given, every |x| must be at most 2 L, and an action's features at most L.
 
     Returns:
         The estimate. What is claimed for it is `estimator.guarantee(**values)`.
 
     Raises:
-        ValueError: if shapes are wrong, a feature is not finite or longer than 2 feature_norm, a label is not 0 or 1,
-            or a value is out of range.
+        ValueError: if shapes are wrong, a feature is not finite or too long for feature_norm, a label is not what the
+            estimator takes, or a value is out of range.
         RuntimeError: from an estimator that releases nothing unless its solver converged, if it did not.
 
     >>> import jaxdp
@@ -47,15 +53,36 @@ def estimate(
     if "feature_norm" not in inspect.signature(estimator.params).parameters:
         values = {name: value for name, value in values.items() if name != "feature_norm"}  # checked here, used nowhere
     params = estimator.params(**values)
+    features, labels = _numbers(features), _numbers(labels)
     check = estimator.check or check_data
     check(features, labels, feature_norm=check_above("feature_norm", feature_norm, 0.0))
-    features = jnp.asarray(features, jax.dtypes.canonicalize_dtype(float))
+    with np.errstate(over="ignore"):
+        features = jnp.asarray(features, jax.dtypes.canonicalize_dtype(float))
+    labels = jnp.asarray(np.clip(np.nan_to_num(labels), *_INT32).astype(np.int32))  # none wraps around to another
     key_privatize, key_fit = jax.random.split(key)
-    report = estimator.privatize(key_privatize, params, features, jnp.asarray(labels).astype(jnp.int32))
+    report = estimator.privatize(key_privatize, params, features, labels)
     result = jax.jit(estimator.fit)(key_fit, params, features, report)
     if estimator.check_estimate is not None:
         estimator.check_estimate(result)
     return result
+
+
+def _numbers(values: ArrayLike) -> np.ndarray:
+    """As an array; an integer that is too large for any dtype is infinite, and not an error that tells of it."""
+    array = np.asarray(values)
+    if array.dtype != object:
+        return array
+
+    def number(value: Any) -> Any:
+        if not isinstance(value, int):
+            return value
+        try:
+            return float(value)
+        except OverflowError:
+            return np.inf if value > 0 else -np.inf
+
+    converted = np.asarray([number(value) for value in array.ravel()])
+    return converted.reshape(array.shape) if converted.size == array.size else array
 
 
 def check_data(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = np.inf) -> None:

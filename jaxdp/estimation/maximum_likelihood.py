@@ -16,6 +16,7 @@ from jaxdp.estimation.objectives import (
     likelihood_objective,
     randomized_label_loss,
     statistic_objective,
+    sum_over_samples,
 )
 from jaxdp.estimation.solver import Estimate, minimize
 from jaxdp.learner import Estimator, Guarantee, Scalar, scalar_leaf, validated
@@ -95,9 +96,7 @@ def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: 
 def _label_objective(features: jax.Array, targets: jax.Array, link: Link) -> Objective:
     """Mean label loss; for the logistic link through its sufficient statistic, which any real target keeps convex."""
     if link.name == "logistic":
-        return statistic_objective(
-            features, jnp.matmul(targets, features, precision="highest"), jnp.zeros((), features.dtype)
-        )
+        return statistic_objective(features, sum_over_samples(features.T, targets), jnp.zeros((), features.dtype))
     return likelihood_objective(features, targets, label_loss(link))
 
 

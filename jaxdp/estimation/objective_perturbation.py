@@ -11,7 +11,7 @@ import optax
 
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, full_batch_estimator
-from jaxdp.estimation.objectives import Objective, label_loss, statistic_objective
+from jaxdp.estimation.objectives import Objective, label_loss, statistic_objective, sum_over_samples
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
 from jaxdp.estimation.sgd import unconfirmed
 from jaxdp.estimation.solver import Estimate
@@ -125,7 +125,7 @@ def statistic_guarantee(*, epsilon: float, delta: float, **_: Any) -> Guarantee:
 def _report_statistic(constants: str, zero_sum: bool):
     def privatize(key, params: Params, features, labels):
         features = center(features) if zero_sum else features
-        statistic = jnp.matmul(labels.astype(features.dtype), features, precision="highest")
+        statistic = sum_over_samples(features.T, labels.astype(features.dtype))
         return gaussian(key, statistic, noise_stddev(params, features, constants))
 
     return privatize

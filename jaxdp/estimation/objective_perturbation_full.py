@@ -13,11 +13,11 @@ from scipy.special import ndtr
 
 from jaxdp.estimation.constraints import center, project
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS
-from jaxdp.estimation.objectives import Evaluation, statistic_objective
+from jaxdp.estimation.objectives import Evaluation, add_quadratic, label_loss, likelihood_objective
 from jaxdp.estimation.solver import Estimate, minimize
 from jaxdp.learner import Estimator, Guarantee, Scalar, scalar_leaf, validated
 from jaxdp.mechanisms import analytic_gaussian, gaussian, round_up
-from jaxdp.preferences import clip_norm
+from jaxdp.preferences import clip_norm, logistic
 from jaxdp.validation import check_above, check_choice, check_count, check_delta, check_epsilon, check_number
 
 CONSTANTS = ("tight", "paper")
@@ -32,8 +32,7 @@ class Params:
     Attributes:
         noise_multiplier: [] float >= 0, standard deviation of w per unit of L; 0 at epsilon = inf.
         output_multiplier: [] float >= 0, of the noise on the minimiser, per unit of its sensitivity 2 tolerance.
-        least_regularization: [] float >= 0, the least beta per unit of L^2.
-        regularization: [] float >= 0, beta, in the scale of the sum over samples; the least one where it is smaller.
+        regularization: [] float >= 0, beta per unit of L^2, in the scale of the sum over samples.
         feature_norm: [] float > 0, L: differential features are shrunk to norm 2 L. It must not be read from the data.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
         tolerance: [] float > 0, largest distance from the exact minimiser, times 2 L: what it can change of a margin.
@@ -41,7 +40,6 @@ class Params:
 
     noise_multiplier: Scalar
     output_multiplier: Scalar
-    least_regularization: Scalar
     regularization: Scalar
     feature_norm: Scalar
     radius: Scalar
@@ -71,16 +69,16 @@ def noise_multiplier(epsilon: float, delta: float) -> float:
     return 0.0 if math.isinf(epsilon) else 4 * math.sqrt(8 * math.log(4 / delta) + 2 * epsilon) / epsilon
 
 
-def output_multiplier(epsilon: float, delta: float, constants: str) -> float:
+def output_multiplier(epsilon: float, delta: float, regularization: float) -> float:
     """Noise on the minimiser per unit of its sensitivity, from what the theorem leaves of epsilon and delta.
 
     The determinants' ratio costs log(1 + L^2 / beta), less than the epsilon / 2 that is set aside for it; the normal
-    tails are 4 P(N > sqrt(2 ln(4 / delta))), less than half of delta.
+    tails are 4 P(N > sqrt(2 ln(4 / delta))), less than half of delta. regularization is beta per unit of L^2.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     if math.isinf(epsilon):
         return 0.0
-    epsilon_left = epsilon / 2 - math.log1p(1 / least_regularization(epsilon, constants))
+    epsilon_left = epsilon / 2 - math.log1p(1 / regularization)
     delta_left = delta - 4 * float(ndtr(-math.sqrt(2 * math.log(4 / delta))))
     return analytic_gaussian(epsilon_left, delta_left)
 
@@ -110,11 +108,13 @@ def objective_perturbation_full(
         convex constraint is the limit of smooth penalties (successive approximation): the claim survives limits in law.
         *The inexact one.* Given the exact minimiser, what the solver returns lies within tolerance / (2 L) of it under
         either neighbour: a release of sensitivity twice that. Its Gaussian noise is calibrated to the epsilon and delta
-        that the argument above leaves over, so the whole composes to (epsilon, delta) at the theorem's sigma and beta.
+        that the argument above leaves over, epsilon / 2 - log(1 + L^2 / beta) and what the tails leave, so the whole
+        composes to (epsilon, delta). The least beta would leave little, about epsilon^2 / 8: twice that is the default.
         *Not covered*: that nothing is released where the solver did not converge. In exact arithmetic Newton's method
         always does; in floating point it fails where the tolerance is near rounding, which depends on the data. A
-        failure is one bit about them: choose the tolerance so that none is seen. Nor are the rounding of the
-        certificate itself, of the noise, and the solver's time.
+        failure is one bit about them: choose the tolerance so that none is seen, and `zero_sum` or 64-bit floats for
+        features that span less than the space (of pairs of items, say), where beta alone curves the objective. Nor are
+        the rounding of the certificate itself, of the noise, and the solver's time.
     Source: DP-Reward, Theorem E.1, after Kifer, Smith & Thakurta (2012); output noise as in Iyengar et al. (2019).
     Deviations: beta >= 2 L^2 / epsilon suffices, as the Hessians' difference has at most one positive eigenvalue;
         `constants="paper"` asks for 4 L^2 / epsilon. The proof's exponent has a slip of 2, which sigma survives. The
@@ -127,10 +127,10 @@ def objective_perturbation_full(
 
     Returns:
         An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. Its
-        `params` take epsilon, delta, feature_norm L, and radius (default inf), regularization beta (None: the least)
-        and tolerance (1e-4). Of its estimates `certificate` is the tolerance or, where nothing was released, infinite,
-        and `steps` is max_steps: the true ones would tell of the data. At epsilon = inf there is no noise, beta may be
-        0, and the tolerance is on the gradient of the mean objective.
+        `params` take epsilon, delta, feature_norm L, and radius (default inf), regularization beta (None: 4 L^2 /
+        epsilon) and tolerance (1e-4). Of its estimates `certificate` is the tolerance or, where nothing was released,
+        infinite, and `steps` is max_steps: the true ones would tell of the data. At epsilon = inf there is no noise,
+        beta may be 0, and the tolerance is on the gradient of the mean objective.
 
     Raises:
         ValueError: if constants is unknown or max_steps < 1; from `params`, if epsilon <= 0, delta is outside (0, 1),
@@ -151,18 +151,19 @@ def objective_perturbation_full(
     ) -> Params:
         norm = check_number("feature_norm", check_above("feature_norm", feature_norm, 0.0))
         least = least_regularization(epsilon, constants)
-        beta = 0.0 if regularization is None else check_number("regularization", regularization)
-        if regularization is not None and not beta >= least * norm**2:
-            raise ValueError(
-                f"regularization must be >= {least * epsilon:g} feature_norm^2 / epsilon = {least * norm**2:g}, "
-                f"got {regularization}"
-            )
+        beta = least_regularization(epsilon, "paper")
+        if regularization is not None:
+            if not check_number("regularization", regularization) >= least * norm**2:
+                raise ValueError(
+                    f"regularization must be >= {least * epsilon:g} feature_norm^2 / epsilon = {least * norm**2:g}, "
+                    f"got {regularization}"
+                )
+            beta = regularization / norm**2
         dtype = jax.dtypes.canonicalize_dtype(float)
         return Params(
             noise_multiplier=round_up(noise_multiplier(epsilon, delta), dtype),
-            output_multiplier=round_up(output_multiplier(epsilon, delta, constants), dtype),
-            least_regularization=round_up(least, dtype),
-            regularization=scalar_leaf("regularization", beta),
+            output_multiplier=round_up(output_multiplier(epsilon, delta, max(beta, least)), dtype),
+            regularization=round_up(check_number("regularization", max(beta, least)), dtype),
             feature_norm=scalar_leaf("feature_norm", norm),
             radius=scalar_leaf("radius", check_above("radius", radius, 0.0)),
             tolerance=scalar_leaf("tolerance", check_number("tolerance", check_above("tolerance", tolerance, 0.0))),
@@ -209,16 +210,16 @@ def perturbed_minimizer(
     dtype, num_samples = features.dtype, features.shape[0]
     width = 2 * jnp.asarray(params.feature_norm, dtype)
     radius = jnp.asarray(params.radius, dtype) * width
-    beta = jnp.asarray(params.regularization, dtype) / width**2
-    beta = jnp.maximum(beta, jnp.asarray(params.least_regularization, dtype) / 4)
+    beta = jnp.asarray(params.regularization, dtype) / 4
     features = center(features) if zero_sum else features
     finite = jnp.all(jnp.isfinite(features), axis=1)
     unit = clip_norm(jnp.where(finite[:, None], features, 0), width) / width
     targets = jnp.clip(labels, 0, 1).astype(dtype)
-    statistic = jnp.matmul(targets, unit, precision="highest") - w
     private = jnp.asarray(params.noise_multiplier, dtype) > 0
+    # Not through the labels' sum: near the minimum residuals cancel as they are added up, so that rounding stays small.
+    losses = likelihood_objective(unit, targets, label_loss(logistic), careful=True)
     return minimize(
-        statistic_objective(unit, statistic, beta),
+        add_quadratic(losses, w / num_samples, beta / num_samples),
         dim=features.shape[1],
         radius=radius,
         tolerance=jnp.asarray(params.tolerance, dtype),
@@ -231,12 +232,13 @@ def perturbed_minimizer(
 def distance_bound(
     num_samples: int, beta: jax.Array, radius: jax.Array, *, private: jax.Array, zero_sum: bool
 ) -> Callable[[jax.Array, Evaluation], jax.Array]:
-    """Bounds the distance from the minimiser, for features of norm at most 1.
+    """Bounds the distance r from the minimiser, for features of norm at most 1.
 
-    With g the gradient and mu > 0 the least eigenvalue of the Hessian H of the sum, a point inside the ball is within
-    -log(1 - |g| / mu), as H shrinks by at most e^-r at a distance r (logistic losses are self-concordant). On its
-    boundary -g may have a part along theta: the same with |g + nu theta| for any nu >= 0. A point near the boundary is
-    moved there first, which changes g + nu theta by at most num_samples / 4 + beta + nu times as much.
+    Logistic losses are self-concordant: between a point and the minimiser the Hessian H of the sum shrinks by at most
+    e^-r. With g the gradient, mu > 0 the least eigenvalue of H and q = |H^(-1/2) g| / sqrt(mu), a point in the ball is
+    within -log(1 - q), and if the minimiser is inside the ball, within |H^-1 g| + q^2 / (1 - q). On the boundary -g may
+    have a part along theta: q with g + nu theta for g and H + nu / 2 for H, for any nu >= 0. A point near the boundary,
+    at u |theta|, is moved there first: by a gap d, which adds sqrt(2) d |(H + nu)^(1/2) u| e^d to the numerator of q.
 
     Args:
         num_samples: number of comparisons.
@@ -254,17 +256,30 @@ def distance_bound(
         gradient, norm = num_samples * evaluation.gradient, jnp.linalg.norm(theta)
         # any curvature along the ones vector will do where nothing moves along it
         hessian = evaluation.hessian + jnp.asarray(1 / dim if zero_sum else 0, theta.dtype)
-        eigenvalues = num_samples * jnp.linalg.eigvalsh(hessian)
-        curvature = jnp.maximum(eigenvalues[0] - dim * info.eps * eigenvalues[-1], beta)
+        eigenvalues, basis = jnp.linalg.eigh(hessian)
+        curvatures = jnp.maximum(num_samples * (eigenvalues - dim * info.eps * eigenvalues[-1]), beta)
 
-        def distance(residual: jax.Array) -> jax.Array:
-            return jnp.where(private, -jnp.log1p(-jnp.minimum(residual / curvature, 1)), residual / num_samples)
+        def share(residual: jax.Array, curvatures: jax.Array) -> jax.Array:
+            return jnp.linalg.norm(basis.T @ residual / jnp.sqrt(curvatures)) / jnp.sqrt(curvatures[0])
 
-        inside = jnp.where(norm <= radius, distance(jnp.linalg.norm(gradient)), jnp.inf)
+        def far(q: jax.Array) -> jax.Array:
+            return -jnp.log1p(-jnp.minimum(q, 1))
+
+        q = share(gradient, curvatures)
+        near = jnp.linalg.norm(basis.T @ gradient / curvatures) + jnp.where(q < 1, q * q / (1 - q), jnp.inf)
+        interior = norm + near < radius  # the minimiser without the ball is inside it, too
+        inside = jnp.where(norm <= radius, jnp.where(interior, jnp.minimum(near, far(q)), far(q)), jnp.inf)
+        inside = jnp.where(private, inside, jnp.linalg.norm(gradient) / num_samples)
+
         outward = jnp.maximum(-(gradient @ theta) / jnp.maximum(norm**2, info.tiny), 0)
+        residual = gradient + outward * theta
         gap = jnp.abs(jnp.where(jnp.isinf(radius), norm, radius) - norm)
-        residual = jnp.linalg.norm(gradient + outward * theta) + (num_samples / 4 + beta + outward) * gap
-        boundary = gap + distance(residual * jnp.exp(gap))
+        unit = theta / jnp.maximum(norm, info.tiny)
+        moved = gap * jnp.sqrt(2 * (num_samples * (unit @ evaluation.hessian @ unit) + outward))
+        steeper = curvatures + outward / 2
+        q = share(residual, steeper) + moved * jnp.exp(gap) / jnp.sqrt(steeper[0])
+        boundary = gap + far(q * jnp.exp(gap))
+        boundary = jnp.where(private, boundary, gap + jnp.linalg.norm(residual) / num_samples)
         return jnp.where(jnp.isinf(radius), inside, jnp.minimum(inside, boundary))
 
     return certify
@@ -284,7 +299,7 @@ def check_records(features: ArrayLike, labels: ArrayLike, *, feature_norm: float
     del feature_norm
     features, labels = np.asarray(features), np.asarray(labels)
     for name, values in (("features", features), ("labels", labels)):
-        if not np.issubdtype(values.dtype, np.number) or np.issubdtype(values.dtype, np.complexfloating):
+        if not (np.issubdtype(values.dtype, np.number) or values.dtype == bool) or np.iscomplexobj(values):
             raise ValueError(f"{name} must be numbers, got dtype {values.dtype}")
     if features.ndim != 2 or 0 in features.shape:
         raise ValueError(f"features must have shape [num_samples, dim] with both >= 1, got {features.shape}")
@@ -297,7 +312,7 @@ def check_released(estimate: Estimate) -> None:
     if not estimate.converged:
         raise RuntimeError(
             "nothing was released: the solver did not come within tolerance of the minimiser; "
-            "take a larger tolerance or regularization, or 64-bit floats"
+            "take zero_sum=True for features of pairs of items, a larger tolerance or regularization, or 64-bit floats"
         )
 
 

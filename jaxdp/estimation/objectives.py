@@ -11,6 +11,9 @@ import jax.numpy as jnp
 
 from jaxdp.preferences import Link
 
+PART = 256
+MANY = 2**16
+
 
 class Evaluation(NamedTuple):
     """An objective at a point.
@@ -104,13 +107,14 @@ def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
     )
 
 
-def likelihood_objective(features: jax.Array, targets: jax.Array, loss: Loss) -> Objective:
+def likelihood_objective(features: jax.Array, targets: jax.Array, loss: Loss, *, careful: bool = False) -> Objective:
     """Mean loss over samples.
 
     Args:
         features: [num_samples, dim] float.
         targets: [num_samples] float.
         loss: of one sample.
+        careful: as for `sum_over_samples`, of the gradient.
 
     Returns:
         theta [dim] -> Evaluation.
@@ -124,8 +128,33 @@ def likelihood_objective(features: jax.Array, targets: jax.Array, loss: Loss) ->
         return Evaluation(
             value=jnp.mean(losses),
             magnitude=jnp.mean(jnp.abs(losses)),
-            gradient=_product(columns, loss.slope(margins, targets)) / count,
+            gradient=sum_over_samples(columns, loss.slope(margins, targets), careful=careful) / count,
             hessian=_product(columns * loss.curvature(margins, targets)[None, :], columns.T) / count,
+        )
+
+    return evaluate
+
+
+def add_quadratic(objective: Objective, linear: jax.Array, regularization: jax.Array) -> Objective:
+    """Adds linear . theta + (regularization / 2) |theta|^2.
+
+    Args:
+        objective: of theta [dim].
+        linear: [dim] float.
+        regularization: [] float >= 0.
+
+    Returns:
+        theta [dim] -> Evaluation.
+    """
+
+    def evaluate(theta: jax.Array) -> Evaluation:
+        plain = objective(theta)
+        tilt, penalty = linear @ theta, regularization / 2 * (theta @ theta)
+        return Evaluation(
+            value=plain.value + tilt + penalty,
+            magnitude=plain.magnitude + jnp.abs(tilt) + penalty,
+            gradient=plain.gradient + linear + regularization * theta,
+            hessian=plain.hessian + regularization * jnp.eye(theta.shape[0], dtype=theta.dtype),
         )
 
     return evaluate
@@ -161,7 +190,7 @@ def statistic_objective(
         return Evaluation(
             value=loss - label + penalty,
             magnitude=loss + jnp.abs(label) + penalty,
-            gradient=_product(columns, weights * probabilities) / count - linear + ridge * theta,
+            gradient=sum_over_samples(columns, weights * probabilities) / count - linear + ridge * theta,
             hessian=_product(columns * curvatures[None, :], columns.T) / count
             + ridge * jnp.eye(theta.shape[0], dtype=theta.dtype),
         )
@@ -222,3 +251,26 @@ def choice_objective(
 
 def _product(left: jax.Array, right: jax.Array) -> jax.Array:
     return jnp.matmul(left, right, precision="highest")  # accelerators would round the factors
+
+
+def sum_over_samples(columns: jax.Array, weights: jax.Array, *, careful: bool = False) -> jax.Array:
+    """The product of [dim, num_samples] and [num_samples], of many samples in parts: a running float32 sum stalls.
+
+    Args:
+        columns: [dim, num_samples] float.
+        weights: [num_samples] float.
+        careful: whether few samples are added up in parts, too. It is slower.
+
+    Returns:
+        [dim] float.
+    """
+    dim, count = columns.shape
+    if count <= MANY and not careful:
+        return _product(weights, columns.T)
+    products = columns * weights[None, :]
+    whole = count // PART * PART
+    parts = products[:, :whole].reshape(dim, -1, PART).sum(2)
+    while parts.shape[1] > PART:
+        left = parts.shape[1] // PART * PART
+        parts = jnp.concatenate([parts[:, :left].reshape(dim, -1, PART).sum(2), parts[:, left:]], axis=1)
+    return parts.sum(1) + products[:, whole:].sum(1)

@@ -11,7 +11,6 @@ from fractions import Fraction
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from scipy.optimize import root_scalar
 from scipy.special import erfcx, ndtr
 
 from jaxdp.validation import check_above, check_at_least, check_delta, check_epsilon, check_finite
@@ -310,4 +309,6 @@ def _root(decreasing: Callable[[float], float], start: float) -> float:
     step = 1.0
     while decreasing(high) > 0 and high < 700:
         high, step = min(high + step, 700.0), 2 * step
+    from scipy.optimize import root_scalar  # to import jaxdp with it takes a tenth longer
+
     return root_scalar(decreasing, bracket=(low, high), xtol=1e-14, rtol=4 * np.finfo(float).eps).root

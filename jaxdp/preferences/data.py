@@ -114,9 +114,10 @@ def clip_norm(vectors: jax.Array, bound: ArrayLike) -> jax.Array:
     """
     vectors = jnp.asarray(vectors)
     bound = jnp.asarray(bound, vectors.dtype)
-    # Scaled by the largest entry first, so that no square overflows or underflows.
+    # Scaled by the largest entry first, so that no square overflows or underflows; nor may its reciprocal.
     largest = jnp.max(jnp.abs(vectors), axis=-1, keepdims=True)
-    unit = vectors / jnp.where(largest > 0, largest, 1.0)
+    shrink = jnp.where(largest > 1, 1 / 16, 1.0).astype(vectors.dtype)
+    unit = vectors * shrink / jnp.where(largest > jnp.finfo(vectors.dtype).tiny, largest * shrink, 1.0)
     norms = jnp.sqrt(jnp.sum(unit * unit, axis=-1, keepdims=True))
     long = largest * norms > bound
     return jnp.where(long, unit * (jnp.where(long, bound, 1.0) / jnp.where(long, norms, 1.0)), vectors)

@@ -21,8 +21,9 @@ def _relabelled(features: list, first: list[int], second: list[int]) -> tuple[Da
 # Two records, of which the longer one's label changes: the noise is for the longest, and nothing else hides it.
 _COMPARISONS = _relabelled([[1.0, 0.0], [0.3, 0.4]], [0, 1], [1, 1])
 _CHOICES = _relabelled([[[1.0, 0.0], [0.2, 0.3], [0.0, 0.0]], [[0.3, 0.4], [0.0, 0.0], [0.1, 0.1]]], [0, 1], [2, 1])
-# One record whose label changes, at the longest that it may be. It has no others to hide among.
-_ONE_RECORD = _relabelled([[2.0]], [0], [1])
+# One record that turns by a right angle, at the longest that it may be. It has no others to hide among.
+_TURNED = np.zeros(1, np.int32)
+_ONE_RECORD = ((np.asarray([[2.0, 0.0]], np.float32), _TURNED), (np.asarray([[0.0, 2.0]], np.float32), _TURNED))
 # One ballot of three items that is turned around; in the central model beside another one.
 _PAIRS, _WINS, _LOSES = pair_features(3), np.full((1, 3), 2, np.int8), np.full((1, 3), 0, np.int8)
 _OTHER = np.asarray([[1, 0, 2]], np.int8)

@@ -214,6 +214,7 @@ def plackett_luce_l2_upper(
     coverage: ArrayLike,
     failure_prob: ArrayLike,
     scale: ArrayLike = 1.0,
+    corrected: bool = False,
 ) -> np.ndarray:
     """Upper bound on |theta^_SGD-KRR - theta*| from choices of one among K actions, with probability 1 - alpha.
 
@@ -230,6 +231,7 @@ def plackett_luce_l2_upper(
         coverage: kappa, > 0, of the difference of every pair of actions.
         failure_prob: alpha, in (0, 1/e).
         scale: C, > 0.
+        corrected: kappa (K - 1) / K in place of kappa: K of the proof's K^2 ordered pairs have no difference.
 
     Returns:
         The error, not squared.
@@ -239,7 +241,8 @@ def plackett_luce_l2_upper(
     gamma = plackett_luce_curvature(feature_norm, radius)
     with np.errstate(over="ignore"):  # (e^eps + K - 1) / (e^eps - 1) = 1 + K / (e^eps - 1)
         privacy = 1 + at_least("num_actions", num_actions, 2) / np.expm1(above("epsilon", epsilon, 0))
-    return length / (gamma * _positive("coverage", coverage)) * privacy * rate
+    pairs = 1 - 1 / at_least("num_actions", num_actions, 2) if corrected else 1.0
+    return length / (gamma * pairs * _positive("coverage", coverage)) * privacy * rate
 
 
 def central_l2_lower(

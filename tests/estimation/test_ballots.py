@@ -14,6 +14,7 @@ from jaxdp.estimation import (
     ballot_objective_perturbation,
     ballot_rr,
     ballot_sensitivity,
+    estimate,
     mle,
 )
 from jaxdp.preferences import Ballots, pair_features
@@ -167,3 +168,32 @@ def test_pairs_are_drawn_without_looking_at_the_ballot():
         check_drawn_pairs(estimator.privatize, estimator.params(epsilon=epsilon))
     with pytest.raises(AssertionError):
         check_drawn_pairs(looks, estimator.params(epsilon=1.0))
+
+
+def test_estimate_takes_ballots():
+    for make, values in POINTS:
+        features, labels = BALLOTS.design()
+        found = estimate(make(), features, labels, key=jax.random.key(0), **values)
+        assert found.theta.shape == (4,)
+        assert found.converged
+        wrong = labels.copy()
+        wrong[3, 2] = 5
+        with pytest.raises(ValueError, match=r"labels must be in \{0, 1, 2\}, got 5 at index \[3, 2\]"):
+            estimate(make(), features, wrong, key=jax.random.key(0), **values)
+        with pytest.raises(ValueError, match=r"features must be those of all pairs"):
+            estimate(make(), -features, labels, key=jax.random.key(0), **values)
+        with pytest.raises(ValueError, match=r"features and labels must be .* got .*\(6, 4\).*\(31,\)"):
+            estimate(make(), features, labels[:, 0], key=jax.random.key(0), **values)
+
+
+def test_a_ballot_cannot_count_for_more():
+    """Whatever its labels are, and however many there are."""
+    features, labels = design()
+    estimator = ballot_objective_perturbation()
+    params = estimator.params(epsilon=np.inf, delta=1e-3)
+    one, other = (estimator.privatize(jax.random.key(0), params, features, labels.at[0].set(v)) for v in (127, 0))
+    assert np.linalg.norm(one - other) * len(labels) <= ballot_sensitivity(4) * (1 + 1e-5)
+    limit = 2 ** (jnp.finfo(DTYPE).nmant + 1)
+    two, many = jnp.asarray(pair_features(2), DTYPE), jax.ShapeDtypeStruct((limit + 1, 1), jnp.int8)
+    with pytest.raises(ValueError, match=rf"labels must have at most {limit} ballots in float.., got {limit + 1}"):
+        jax.eval_shape(lambda labels: estimator.privatize(jax.random.key(0), params, two, labels), many)

@@ -14,12 +14,14 @@ from jaxdp.estimation import (
     estimate,
     l2_error,
     mle,
+    mle_rr,
     objective_perturbation,
     semi_norm_error,
     sgd,
     sgd_objective_perturbation,
     sgd_rr,
 )
+from jaxdp.estimation.objectives import sum_over_samples
 from jaxdp.estimation.one_pass import Pass, Recipe, one_pass, plain_pass
 from jaxdp.learner import Guarantee, scalar_leaf
 from jaxdp.preferences import gaussian_comparisons
@@ -43,6 +45,26 @@ def test_the_unit_of_the_features_does_not_matter(data, unit, radius):
     assert scaled.converged
     assert scaled.steps < 20
     np.testing.assert_allclose(scaled.theta * unit, reference.theta, rtol=1e-4, atol=1e-5)
+
+
+def test_many_comparisons_do_not_stall():
+    """Two items, 800,000 wins to 400,000: a running float32 sum of the gradient is off by several standard errors."""
+    labels = (jnp.arange(1_200_000) % 3 > 0).astype(jnp.int32)
+    features = jnp.broadcast_to(jnp.asarray([1.0, -1.0], DTYPE), (len(labels), 2))
+    for make in (mle, mle_rr):
+        estimator = make(zero_sum=True)
+        params = estimator.params(radius=5.0, **({"epsilon": np.inf} if make is mle_rr else {}))
+        result = jax.jit(estimator.fit)(KEY, params, features, labels)
+        assert result.converged
+        assert result.theta[0] - result.theta[1] == pytest.approx(np.log(2), abs=1e-4)
+
+
+def test_sums_over_many_samples():
+    columns = jnp.ones((1, 2**24 + 2**16 + 300), jnp.float32)
+    for count in (3, 255, 2**16, 2**16 + 1, 2**16 + 2**8, 2**24 + 300):
+        for careful in (False, True):
+            found = sum_over_samples(columns[:, :count], jnp.ones(count, jnp.float32), careful=careful)
+            assert found[0] == np.float32(count)
 
 
 def test_regularization_has_the_unit_of_the_paper(data):

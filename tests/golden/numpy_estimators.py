@@ -103,7 +103,7 @@ def private_minimisers(generator, values, features, labels, count):
     """Theorem E.1 without a ball, by Newton's method on all draws of w together; then converged, which is 1."""
     epsilon, norm = values["epsilon"], values["feature_norm"]
     sigma = 4 * norm * math.sqrt(8 * math.log(4 / values["delta"]) + 2 * epsilon) / epsilon
-    beta = 2 * norm**2 / epsilon
+    beta = 4 * norm**2 / epsilon
     x, dim = clipped(values, features), features.shape[1]
     w = sigma * generator.normal(size=(count, dim))
     theta = gradient = np.zeros((count, dim))

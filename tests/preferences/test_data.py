@@ -129,6 +129,14 @@ def test_clip_norm_edges():
         np.testing.assert_array_equal(clip_norm(vectors, np.float64(2.5)), [[0, 0], [1.5, -2]])
         np.testing.assert_array_equal(clip_norm(vectors, 5), vectors)
     assert clip_norm(vectors[1], 1.0).shape == (2,)
+    limits = jnp.finfo(FLOAT)
+    for size in (limits.max, limits.max / 16, limits.tiny * 4):
+        long = jnp.asarray([[size, 0], [size, -size]], FLOAT)
+        bound = 2.0 if size > 1 else float(size) / 2
+        for clip in (clip_norm, jax.jit(clip_norm)):
+            np.testing.assert_allclose(
+                np.linalg.norm(np.asarray(clip(long, bound), float) / bound, axis=1), 1, rtol=1e-6
+            )
 
 
 def test_differential_features():

@@ -14,6 +14,7 @@ from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
 from jaxdp.learner import Blocks, CountPlan, Counts, Learner, LearnerBulk
 from jaxdp.simulation import simulator
 from jaxdp.simulation.engines import choose_engine
+from tests.few import few
 from tests.simulation.learners import (
     linear_bandit,
     linear_rewards,
@@ -78,7 +79,7 @@ def test_blocks_are_rounds_in_a_sweep(name):
     assert len(np.unique(varying)) > 1  # else this would prove little
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", few(PAIRS, ["bounded", "memory"]))
 def test_blocks_are_rounds_in_one_lane(name):
     runs = [run_of(name, engine) for engine in ("blocks", "rounds")]
     blocks, rounds = (jax.jit(run)(KEY, run.params(epsilon=1.0)) for run in runs)

@@ -18,7 +18,7 @@ from jaxdp.simulation.chunks import chunks
 from jaxdp.simulation.plan import Plan
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
 
-pytestmark = [pytest.mark.once, pytest.mark.optimised]
+pytestmark = pytest.mark.once
 
 
 @pytest.fixture(scope="module")

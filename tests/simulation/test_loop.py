@@ -233,7 +233,7 @@ def test_integer_sums_stop_at_the_largest(sign):
     assert sums[-1] == bound != exact[-1]
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "uint32", "bool"])
+@pytest.mark.parametrize("dtype", few(["uint8", "int8", "int32", "uint32", "bool"], ["int8", "uint32", "bool"]))
 def test_integer_sums_hold_what_their_addends_do_not(dtype):
     """Outcomes of small types are added in the default integer type; unsigned ones do not turn negative."""
     value = np.asarray(True) if dtype == "bool" else np.asarray(np.iinfo(dtype).max, dtype)

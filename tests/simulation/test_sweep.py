@@ -25,7 +25,7 @@ from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.lanes import stack_params
 from jaxdp.validation import check_epsilon
 
-pytestmark = [pytest.mark.once, pytest.mark.optimised]
+pytestmark = pytest.mark.once
 
 DIM = 3
 CLAIM = jaxdp.Guarantee(epsilon=0.5, trust_model="local", privacy_unit="one label", argument="for a test")
@@ -71,6 +71,7 @@ FILTER = {"axes": {"epsilon": [3.0, 0.5, 1.0]}, "num_seeds": 7, "tile_size": 4, 
 ESTIMATION = {**FILTER, "axes": {"epsilon": [0.5, math.inf], "delta": [1e-3]}}
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize(
     ("build", "arguments"), [(filter_run, FILTER), (estimators_run, ESTIMATION)], ids=["filter", "estimation"]
 )
@@ -82,6 +83,7 @@ def test_bit_identical_for_every_chunk(build, arguments):
         assert sweep(build, **arguments, chunk_size=chunk_size).identical(expected)
 
 
+@pytest.mark.optimised
 def test_a_seeds_result_does_not_depend_on_the_other_lanes():
     """Tiles of one size: the key is a function of the seed's index. Another key gives other results."""
     seven = sweep(filter_run, **FILTER)
@@ -94,6 +96,7 @@ def test_a_seeds_result_does_not_depend_on_the_other_lanes():
     assert np.all(np.abs(other.trace - seven.trace) > 1e-4)
 
 
+@pytest.mark.optimised
 def test_a_lane_is_the_run_at_its_key():
     results, run = sweep(filter_run, **FILTER), filter_run()
     outputs = run(jax.random.fold_in(FILTER["key"], 5), run.params(epsilon=0.5))
@@ -101,6 +104,7 @@ def test_a_lane_is_the_run_at_its_key():
     assert len(np.unique(results.trace.sel(epsilon=0.5))) == FILTER["num_seeds"]
 
 
+@pytest.mark.optimised
 def test_every_epsilon_meets_the_same_data():
     """The tile holds one grid point: the non-private estimate is the same bit for bit, the private ones differ."""
     axes = {"epsilon": [0.5, 2.0, math.inf], "delta": [1e-3]}
@@ -203,7 +207,7 @@ def test_one_compilation_for_each_static_point():
     run(1)  # what compiles once in a process is compiled now
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        assert [run(chunk_size) for chunk_size in (1, 2, 5, 100)] == [2, 2, 2, 2]
+        assert [run(chunk_size) for chunk_size in (1, 100)] == [2, 2]
     finally:
         jax.monitoring.clear_event_listeners()
 
@@ -245,6 +249,7 @@ def test_leaves_that_are_one_object_stay_unbatched():
         stack_params([points[0], {**points[1], "epsilon": np.zeros(2)}])
 
 
+@pytest.mark.optimised
 def test_a_fixed_table_gives_the_same_results():
     """A run whose params hold one large array, against one that copies it for every grid point."""
 

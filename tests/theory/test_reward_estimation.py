@@ -60,6 +60,14 @@ CASES = [  # function, arguments, the number by hand
         {"epsilon": THREE, "num_samples": E_E, "num_actions": 5, **MODEL, "coverage": 0.5, "failure_prob": ALPHA},
         56 * math.sqrt(5 / E_E),
     ),
+    (  # kappa 4/5 of it
+        bounds.plackett_luce_l2_upper,
+        {
+            **{"epsilon": THREE, "num_samples": E_E, "num_actions": 5, **MODEL, "coverage": 0.5},
+            **{"failure_prob": ALPHA, "corrected": True},
+        },
+        70 * math.sqrt(5 / E_E),
+    ),
     (
         bounds.central_l2_lower,
         {"epsilon": 0.4, "num_samples": 10, "dim": 2, "feature_norm": 2.0, "delta": 0.1},

@@ -8,7 +8,7 @@ from tests.privacy.mutants.ballots import (
 from tests.privacy.mutants.counters import counter_at_the_noise_of_one_level, counter_at_twice_epsilon
 from tests.privacy.mutants.dueling import responses_at_twice_epsilon, unnoised_elimination
 from tests.privacy.mutants.estimators import (
-    a_twentieth_of_the_noise_for_records,
+    a_tenth_of_the_noise_for_records,
     half_the_choice_statistic,
     thurstone_at_twice_epsilon,
     wrong_k_ary_response,
@@ -40,9 +40,9 @@ ZOO = {
     "K-ary randomized response with the probability for K = 2": wrong_k_ary_response,
     "Thurstone's model at twice epsilon": thurstone_at_twice_epsilon,
     "choices' statistic at half its noise": half_the_choice_statistic,
-    "objective perturbation for records at a twentieth of its noise": a_twentieth_of_the_noise_for_records,
     "a continual counter at twice epsilon": counter_at_twice_epsilon,
     "a continual counter at the noise of one level": counter_at_the_noise_of_one_level,
+    "objective perturbation for records at a tenth of its noise": a_tenth_of_the_noise_for_records,
     "a learner that commits to the exact best arm": unnoised_choice,
     "a learner that uses its round's key twice": reused_key,
     "a local report that forgets to clip": unclipped_report,

@@ -73,12 +73,12 @@ def half_the_choice_statistic() -> Case:
     return Case(wrong=attack._replace(params=half), right=(attack,), trials=40_000)
 
 
-def a_twentieth_of_the_noise_for_records() -> Case:
-    """One record, at the longest, whose label changes: psi(theta) = -w moves by 2 L. A half would still hide that."""
+def a_tenth_of_the_noise_for_records() -> Case:
+    """One record, at the longest, that turns by a right angle. A half would still hide that: see `excess_delta`."""
     right = objective_perturbation_full()
-    record = np.asarray([[2.0]], np.float32)
-    data = (record, np.asarray([0], np.int32)), (record, np.asarray([1], np.int32))
+    label = np.asarray([0], np.int32)
+    data = (np.asarray([[2.0, 0.0]], np.float32), label), (np.asarray([[0.0, 2.0]], np.float32), label)
     params = right.params(**FULL)
-    twentieth = dataclasses.replace(params, noise_multiplier=params.noise_multiplier / 20)
+    tenth = dataclasses.replace(params, noise_multiplier=params.noise_multiplier / 10)
     attack = Attack(report_of(right), params, data, claim(1.0, 1e-3))
-    return Case(wrong=attack._replace(params=twentieth), right=(attack,), trials=10_000)
+    return Case(wrong=attack._replace(params=tenth), right=(attack,), trials=50_000)
