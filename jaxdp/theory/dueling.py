@@ -41,8 +41,8 @@ def regret_lower(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike, *, sca
 
     Source: Theorem 2, an order bound, for K / epsilon <= T / 2.
     Deviations: none. The second term is proved for one instance, `lower_bound_matrix`, whose gaps are all 1/4, for
-        epsilon <= 1 and for regret in preference gaps; and by group privacy of 1 / epsilon rounds, so that delta must be
-        small against epsilon, which the statement leaves out.
+        epsilon <= 1 and for regret in preference gaps; and by group privacy of 1 / epsilon rounds, so that delta must
+        be small against epsilon, which the statement leaves out.
 
     Args:
         epsilon: [...], > 0; infinity leaves the first term.

@@ -38,9 +38,9 @@ def test_planted_exponents(exponent, paired):
     check_coverage(fit.low, fit.high, exponent)
     with pytest.raises(AssertionError):  # planted: another exponent
         check_coverage(fit.low, fit.high, exponent + 0.05)
+    quarter = (fit.high - fit.low) / 4
     with pytest.raises(AssertionError):  # planted: intervals of half the width
-        middle, half = fit.exponent, (fit.high - fit.low) / 4
-        check_coverage(middle - half, middle + half, exponent)
+        check_coverage(fit.low + quarter, fit.high - quarter, exponent)
 
 
 def test_against_least_squares_and_the_bootstrap():

@@ -39,7 +39,7 @@ DOMINATED = {
 
 
 def regrets_by_epsilon(case, distort=1.0):
-    """Regret by (epsilon, seed), and its mean without privacy; the learner runs at epsilon to the power of `distort`."""
+    """Regret by (epsilon, seed), and its mean without privacy; the learner is given epsilon to a power."""
     run = jaxdp.simulator(case.make(case.horizon), utility_duels([2.0, 1.0, 0.0]), case.horizon, engine=case.engine)
     go = jax.jit(jax.vmap(run, (0, None)))
     found = []
@@ -53,7 +53,7 @@ def regrets_by_epsilon(case, distort=1.0):
 def check_inverse(regret):
     """The exponent is -1 +- 0.05, with 95% confidence."""
     fit = power_law(regret, "epsilon")
-    assert -1.05 <= float(fit.low)
+    assert float(fit.low) >= -1.05
     assert float(fit.high) <= -0.95
 
 
