@@ -37,7 +37,7 @@ VARIANTS: dict[str, Callable[..., Learner]] = {
     "versatile_sparring_gaussian": partial(dueling.versatile_sparring, report="gaussian", losses="reduced_variance"),
 }
 
-UPPER_LABEL = "Thm 1 (upper bound, central), constants as printed"
+UPPER_LABEL = "Thm 1 (upper bound of DP-EBS, central), constants as printed"
 LOWER_LABEL = "order of Thm 2 (lower bound), through the lowest first mark"
 
 
@@ -107,12 +107,13 @@ def dueling_regret(
         raise ValueError(f"utility must be at least two numbers, one of them the largest alone, got {list(utility)}")
     duels = dueling.utility_duels(utilities)
     num_arms, horizon = len(utilities), check_count("horizon", horizon, max(LEAST_HORIZON, 10 * len(utilities)))
-    looks = np.geomspace(max(horizon / 1000, num_arms + 1), horizon, NUM_LOOKS).round().astype(int)
+    spaced = np.geomspace(max(horizon / 1000, num_arms + 1), horizon, NUM_LOOKS)
+    looks = np.unique(spaced.round().astype(int)).tolist()
 
     def build(learner: str) -> Run:
         made = known[learner](num_arms, horizon)
         engine = "counts" if made.bulk and made.bulk.counts else "auto"
-        run = simulator(made, duels, horizon, checkpoints=np.unique(looks), engine=engine)
+        run = simulator(made, duels, horizon, checkpoints=looks, engine=engine)
         fixed = taken(made.params, {"delta": delta})
         return dataclasses.replace(run, params=partial(run.params, **fixed), guarantee=partial(run.guarantee, **fixed))
 

@@ -108,8 +108,11 @@ def test_exponents():
 @pytest.mark.parametrize(
     ("num_seeds", "epsilons", "rounds"),
     [
-        (4, [1.0, math.inf, 0.5], 3),
-        *(pytest.param(*c, marks=pytest.mark.slow) for c in [(1, [math.inf], 3), (4, [0.5], 1)]),
+        (4, [1.0, math.inf], 2),
+        *(
+            pytest.param(*c, marks=pytest.mark.slow)
+            for c in [(4, [1.0, math.inf, 0.5], 3), (1, [math.inf], 3), (4, [0.5], 1)]
+        ),
     ],
 )
 def test_the_figure(num_seeds, epsilons, rounds):
@@ -128,13 +131,13 @@ def test_the_figure(num_seeds, epsilons, rounds):
     for panel, epsilon in zip(figure.axes, ordered, strict=False):
         *curves, upper, lower = panel.get_lines() if rounds > 1 else [*panel.get_lines(), None, None]
         for curve, expected in zip(curves, regret.sel(epsilon=epsilon), strict=True):
-            np.testing.assert_allclose(curve.get_ydata(), expected)
+            np.testing.assert_allclose(np.asarray(curve.get_ydata(), float), expected)
         if upper is not None and lower is not None:
             at = results["round"].values
-            np.testing.assert_allclose(upper.get_ydata(), theory.regret_upper(epsilon, at, gaps))
+            np.testing.assert_allclose(np.asarray(upper.get_ydata(), float), theory.regret_upper(epsilon, at, gaps))
             order = theory.regret_lower(epsilon, at, gaps)
             first = float(regret.sel(epsilon=epsilon).isel(round=0).min())
-            np.testing.assert_allclose(lower.get_ydata(), first * order / order[0])
+            np.testing.assert_allclose(np.asarray(lower.get_ydata(), float), first * order / order[0])
     styles = {(line.get_color(), line.get_marker()) for line in figure.axes[0].get_lines()[:9]}
     assert len(styles) == 9
     entries = [entry.get_text().replace("\n", " ") for entry in figure.legends[0].get_texts()]
@@ -150,14 +153,16 @@ def test_regret_against_epsilon():
     mean = results.pseudo_regret.isel(round=-1).mean("seed")
     for place, name in enumerate(results.learner.values):
         joined, apart = curves[2 * place : 2 * place + 2]
-        np.testing.assert_allclose(joined.get_xdata(), [0.5, 1.0])
-        np.testing.assert_allclose(joined.get_ydata(), mean.sel(learner=name, epsilon=[0.5, 1.0]))
-        np.testing.assert_allclose(apart.get_ydata(), mean.sel(learner=name, epsilon=[math.inf]))
+        np.testing.assert_allclose(np.asarray(joined.get_xdata(), float), [0.5, 1.0])
+        np.testing.assert_allclose(np.asarray(joined.get_ydata(), float), mean.sel(learner=name, epsilon=[0.5, 1.0]))
+        np.testing.assert_allclose(np.asarray(apart.get_ydata(), float), mean.sel(learner=name, epsilon=[math.inf]))
         assert float(np.asarray(apart.get_xdata())[0]) > 1
     gaps = study.gaps(results)
-    np.testing.assert_allclose(upper.get_ydata(), theory.regret_upper([0.5, 1.0], 1000, gaps))
+    np.testing.assert_allclose(np.asarray(upper.get_ydata(), float), theory.regret_upper([0.5, 1.0], 1000, gaps))
     order = theory.regret_lower([0.5, 1.0], 1000, gaps)
-    np.testing.assert_allclose(lower.get_ydata(), float(mean.sel(epsilon=0.5).min()) * order / order[0])
+    np.testing.assert_allclose(
+        np.asarray(lower.get_ydata(), float), float(mean.sel(epsilon=0.5).min()) * order / order[0]
+    )
     assert [tick.get_text() for tick in panel.get_xticklabels()] == ["0.5", "1", "∞"]
 
 

@@ -108,7 +108,7 @@ def regrets_by_round(case):
 
     learner = case.make(case.horizon)
     if case.values is None:  # the same algorithm at every horizon
-        found = play(learner, case.horizon, rounds)()
+        found = list(play(learner, case.horizon, rounds)())
     elif learner.horizon is None:  # the horizon is a value
         every = play(learner, case.horizon, rounds)
         found = [every(**case.values(horizon))[place] for place, horizon in enumerate(rounds)]
