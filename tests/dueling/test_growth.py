@@ -24,13 +24,19 @@ SLOW = pytest.mark.slow
 
 # ---- 1 / epsilon -----------------------------------------------------------------------------------------------------
 class Dominated(NamedTuple):
-    """A learner, and budgets at which privacy costs at least ten times as much as learning does."""
+    """A learner, and budgets at which privacy costs at least ten times as much as learning does.
+
+    Regret is then at least `ratio` times that without privacy: 11 where both costs are numbers of rounds. Where they
+    are parts of a confidence radius, a / n and b / sqrt(n) after n duels, the first is ten times the second only from
+    121 times as many duels on; at 11 times as many the exponent would still be 0.82.
+    """
 
     make: Callable[[int], Learner]
     horizon: int
     epsilons: tuple[float, ...]
     engine: str
     lanes: int
+    ratio: float = 11.0
 
 
 DOMINATED = {
@@ -60,7 +66,7 @@ def check_inverse(regret):
 @pytest.mark.parametrize("name", DOMINATED)
 def test_regret_is_inverse_in_epsilon_where_privacy_dominates(name):
     regret, without = regrets_by_epsilon(DOMINATED[name])
-    assert float(regret.mean("seed").min()) >= 11 * without
+    assert float(regret.mean("seed").min()) >= DOMINATED[name].ratio * without
     check_inverse(regret)
     distorted, _ = regrets_by_epsilon(DOMINATED[name], distort=1.1)  # planted
     with pytest.raises(AssertionError):
