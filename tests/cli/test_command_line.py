@@ -101,7 +101,7 @@ def test_dueling_regret_runs_and_resumes(folder, monkeypatch, capsys):
     for _ in range(2):
         code, again = in_process("sweep", *small, "--store", "duels.zarr", monkeypatch=monkeypatch, capsys=capsys)
         assert code == 0, again.err
-    assert again.out.split("\n\nstore")[0] == printed.out.split("\n\ndata")[0]
+        assert again.out.split("\n\nstore")[0] == printed.out.split("\n\ndata")[0]
 
 
 def test_own_comparisons(folder, monkeypatch, capsys):
