@@ -1,36 +1,32 @@
 """Figures from datasets. Every band is explained in the figure itself."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
-from matplotlib.textpath import TextPath
 from matplotlib.ticker import LogLocator
 from scipy.special import stdtrit
 
 from jaxdp.audit.intervals import clopper_pearson
+from jaxdp.layout import LEAST_WIDTH, add_legend, new_figure, text_width, wrapped
 
 # Okabe & Ito (2008): told apart with any colour vision; markers and line styles carry the same information in print.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "-", "--", "-.", ":", "--", "-.")
 
-# In inches.
-LEAST_WIDTH = 6.0
-LINE_HEIGHT = 0.22
-MARGIN = 0.3  # kept free beside a line of text, left and right together
-LEGEND_MARK = 0.7  # a legend's mark, its gap and the space up to the next column
-LEGEND_COLUMNS = 4
 BAND_WIDTH = 7.0  # in points, of a confidence interval at a single x
 APART = 1.15  # factor between curves at a single x
 ORDER_STYLE = {"linestyle": (0, (1, 1.5)), "linewidth": 1.1}
+BOUND_STYLE = {"color": "#888888", "zorder": 1.5}
+PANELS_ABREAST = 3
 
 Order = Callable[[np.ndarray, float, Any], np.ndarray]  # (x, epsilon, row) -> a bound, up to a factor
+Bound = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (rounds, epsilons) -> a bound, broadcast
 
 
 def mean_and_half_width(values: xr.DataArray, over: str = "seed") -> tuple[xr.DataArray, xr.DataArray]:
@@ -130,7 +126,7 @@ def error_curves(
     handles = []
     width = max(LEAST_WIDTH, 1.2 + 3.2 * len(epsilons))
     caption = _curves_caption(errors.sizes["seed"], mean.values, mean.values - half.values < bottom)
-    figure = _figure(width, 3.2 * len(rows), title, names, [xlabel, f"{caption} {note}".strip()])
+    figure = new_figure(width, 3.2 * len(rows), title, names, [xlabel, f"{caption} {note}".strip()])
     panels = figure.subplots(len(rows), len(epsilons), sharex=True, sharey=True, squeeze=False)
     for place, value in enumerate(rows):
         for column, epsilon in enumerate(epsilons):
@@ -170,8 +166,107 @@ def error_curves(
                 panel.set_title(epsilon_label(epsilon))
         panels[place, 0].set_ylabel(ylabel if len(rows) == 1 else f"{row_label(value)}\n{ylabel}")
     order = [Line2D([], [], color="#555555", **ORDER_STYLE)] if orders else []
-    _legend(figure, [*handles[: errors.sizes["estimator"]], *order], title, names)
+    add_legend(figure, [*handles[: errors.sizes["estimator"]], *order], title, names)
     return figure
+
+
+def regret_curves(
+    regret: xr.DataArray,
+    *,
+    title: str,
+    ylabel: str,
+    labels: Mapping[str, str],
+    upper: tuple[str, Bound],
+    lower: tuple[str, Bound],
+    note: str = "",
+) -> Figure:
+    """Mean regret against rounds, one panel for every epsilon; and in one more panel against epsilon, after all rounds.
+
+    Args:
+        regret: dimensions learner, epsilon, round, seed; >= 0. A mean over a value that is not finite has no mark, and
+            the caption says so; nor has one of zero.
+        title: of the figure.
+        ylabel: label of the regret, with the unit.
+        labels: legend text of each learner.
+        upper: legend text and an upper bound with its constants, which is drawn as it is, as a grey line.
+        lower: legend text and a lower bound that is known up to a factor, drawn dotted and scaled to pass through the
+            lowest first mark of each panel; not where that is no positive number, nor at a single x.
+        note: one more sentence for the caption.
+
+    Returns:
+        A figure with logarithmic axes and 95% confidence bands (Student's t) of the mean over seeds; cut as those of
+        `error_curves`. An infinite epsilon stands apart, to the right of the others.
+    """
+    mean, half = mean_and_half_width(regret)
+    mean = mean.where(mean > 0)
+    epsilons, rounds = regret.epsilon.values.astype(float), regret["round"].values.astype(float)
+    order = np.argsort(epsilons)
+    above = upper[1](rounds, epsilons[:, None])
+    bottom, top = _log_limits(np.append(mean.values, above), np.append(half.values, np.zeros(above.shape)))
+    learners = [str(name) for name in regret.learner.values]
+    names = [labels.get(name, name) for name in learners] + [upper[0], lower[0]]
+    wide, high = min(PANELS_ABREAST, len(epsilons) + 1), -(-(len(epsilons) + 1) // PANELS_ABREAST)
+    caption = _curves_caption(regret.sizes["seed"], mean.values, mean.values - half.values < bottom)
+    figure = new_figure(max(LEAST_WIDTH, 1.2 + 3.4 * wide), 3.4 * high, title, names, [f"{caption} {note}".strip()])
+    panels = figure.subplots(high, wide, squeeze=False, sharey=True)
+    for panel in panels.flat[len(epsilons) + 1 :]:
+        panel.set_visible(False)
+    for panel, place in zip(panels.flat, order, strict=False):
+        point = {"epsilon": place}
+        _draw_regrets(panel, rounds, mean.isel(point), half.isel(point), bottom, joined=len(rounds))
+        _draw_bounds(panel, rounds, mean.isel(point), above[place], lower[1](rounds, epsilons[place]))
+        panel.set(title=epsilon_label(epsilons[place]), xlabel="rounds T", xscale="log")
+    panel, last = panels.flat[len(epsilons)], {"epsilon": order, "round": -1}
+    finite = int(np.isfinite(epsilons).sum())
+    at = epsilons[order]
+    at[finite:] = 4 * at[finite - 1] if finite else 1.0
+    _draw_regrets(panel, at, mean.isel(last), half.isel(last), bottom, joined=finite)
+    below = lower[1](rounds[-1:], epsilons[order])
+    _draw_bounds(panel, at[:finite], mean.isel(last).isel(epsilon=slice(finite)), above[order, -1][:finite], below)
+    panel.set(title=f"after {rounds[-1]:,.0f} rounds", xlabel="ε", xscale="log")
+    panel.set_xticks(at, ["∞" if np.isinf(value) else f"{value:g}" for value in epsilons[order]])
+    panel.minorticks_off()
+    for panel in panels.flat:
+        panel.set(yscale="log", ylim=(bottom, top))
+        panel.grid(visible=True, which="major", alpha=0.35)
+    for panel in panels[:, 0]:
+        panel.set_ylabel(ylabel)
+    handles = [*panels.flat[0].get_lines()[: len(learners)], Line2D([], [], **BOUND_STYLE)]
+    add_legend(figure, [*handles, Line2D([], [], **BOUND_STYLE, **ORDER_STYLE)], title, names)
+    return figure
+
+
+def _draw_regrets(
+    panel: Axes, at: np.ndarray, mean: xr.DataArray, half: xr.DataArray, bottom: float, *, joined: int
+) -> None:
+    """Each learner's marks with their bands; the first `joined` of them with a line through them."""
+    for index, (centre, band) in enumerate(zip(_by_learner(mean), _by_learner(half), strict=True)):
+        style: dict[str, Any] = {
+            "color": COLOURS[index % len(COLOURS)],
+            "marker": MARKERS[index % len(MARKERS)],
+            "markersize": 4.5,
+            "linewidth": 1.5,
+        }
+        low, high = np.clip(centre - band, bottom, None), centre + band
+        panel.plot(at[:joined], centre[:joined], LINES[index % len(LINES)], **style)
+        panel.fill_between(at[:joined], low[:joined], high[:joined], color=style["color"], alpha=0.25, linewidth=0)
+        if joined < len(at):
+            panel.plot(at[joined:], centre[joined:], linestyle="none", **style)
+            panel.vlines(at[joined:], low[joined:], high[joined:], color=style["color"], alpha=0.25, linewidth=4)
+
+
+def _draw_bounds(panel: Axes, at: np.ndarray, mean: xr.DataArray, above: np.ndarray, below: np.ndarray) -> None:
+    """The upper bound as it is, and the lower one through the lowest first mark."""
+    if len(at) < 2:
+        return
+    panel.plot(at, above, **BOUND_STYLE)
+    first = _by_learner(mean)[:, 0]
+    if np.isfinite(first).any():
+        panel.plot(at, np.nanmin(first) * below[: len(at)] / below[0], **BOUND_STYLE, **ORDER_STYLE)
+
+
+def _by_learner(values: xr.DataArray) -> np.ndarray:
+    return values.transpose("learner", ...).values
 
 
 def _draw_order(panel: Axes, xs: np.ndarray, first: float, bound: np.ndarray, colour: str) -> None:
@@ -195,13 +290,13 @@ def ability_intervals(abilities: xr.DataArray, *, title: str, labels: Mapping[st
     low, middle, high = (abilities.quantile(q, "seed", skipna=False) for q in (0.025, 0.5, 0.975))
     epsilons, items = abilities.epsilon.values, [str(item) for item in abilities["item"].values]
     # The names share the figure's width with the panels; "$" is a character of a name, not the start of a formula.
-    width = max(LEAST_WIDTH, 0.6 + max(_text_width(item, "medium") for item in items) + 2.6 * len(epsilons))
+    width = max(LEAST_WIDTH, 0.6 + max(text_width(item, "medium") for item in items) + 2.6 * len(epsilons))
     caption = (
         f"Marks: median of {seed_count(abilities.sizes['seed'])}. Bars: central 95% of seeds (2.5% to 97.5% quantile),"
         " the spread of privacy's noise alone." + _missing(middle.values)
     )
     below = ["ability (log odds; mean of all items = 0)", caption]
-    figure = _figure(width, 0.9 + 0.42 * len(items), title, _names(abilities, labels), below)
+    figure = new_figure(width, 0.9 + 0.42 * len(items), title, _names(abilities, labels), below)
     panels = figure.subplots(1, len(epsilons), sharex=True, sharey=True, squeeze=False)
     estimators = abilities.estimator.values
     offsets = np.linspace(-0.24, 0.24, len(estimators))
@@ -225,7 +320,7 @@ def ability_intervals(abilities: xr.DataArray, *, title: str, labels: Mapping[st
         panel.axvline(0, color="#888888", linewidth=0.8)
     panels[0, 0].set_yticks(np.arange(len(items)), items, parse_math=False)
     panels[0, 0].set_ylim(len(items) - 0.5, -0.5)
-    _legend(figure, panels[0, 0].containers, title, _names(abilities, labels))
+    add_legend(figure, panels[0, 0].containers, title, _names(abilities, labels))
     return figure
 
 
@@ -252,7 +347,7 @@ def survival_curves(
         " Right: mean, bars: 95% confidence interval of that mean (Student's\u00a0t)."
         + _missing(np.stack([share.values, mean.values]))
     )
-    figure = _figure(LEAST_WIDTH * 1.6, 3.4, title, _names(survival, labels), ["ε", caption])
+    figure = new_figure(LEAST_WIDTH * 1.6, 3.4, title, _names(survival, labels), ["ε", caption])
     panels = figure.subplots(1, 2, sharex=True)
     epsilons, estimators = survival.epsilon.values, survival.estimator.values
     offsets = np.linspace(-0.12, 0.12, len(estimators))
@@ -275,9 +370,9 @@ def survival_curves(
         panel.set_xticks(np.arange(len(epsilons)), ["∞" if np.isinf(value) else f"{value:g}" for value in epsilons])
         panel.grid(visible=True, alpha=0.35)
     panels[0].set_ylim(-0.03, 1.03)
-    panels[0].set_ylabel(_wrapped(f"how often {winner} comes first", 3.2, "medium"), parse_math=False)
+    panels[0].set_ylabel(wrapped(f"how often {winner} comes first", 3.2, "medium"), parse_math=False)
     panels[1].set_ylabel("Kendall's tau with the ranking\nat no privacy")
-    _legend(figure, panels[0].containers, title, _names(survival, labels))
+    add_legend(figure, panels[0].containers, title, _names(survival, labels))
     return figure
 
 
@@ -314,61 +409,3 @@ def _missing(marks: np.ndarray) -> str:
 
 def _names(values: xr.DataArray, labels: Mapping[str, str]) -> list[str]:
     return [labels.get(str(estimator), str(estimator)) for estimator in values.estimator.values]
-
-
-def _text_width(text: str, size: str) -> float:
-    """Width in inches of one line of text, in the default font."""
-    font = FontProperties(size=size)
-    return float(TextPath((0, 0), text, prop=font, usetex=False).get_extents().width) / 72 if text.strip() else 0.0
-
-
-def _wrapped(text: str, width: float, size: str) -> str:
-    """The text with line breaks between words, such that no line is wider than `width` inches if words allow it."""
-    lines = [""]
-    for word in text.split(" "):  # not at no-break spaces
-        longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and _text_width(longer, size) > width:
-            lines.append(word)
-        else:
-            lines[-1] = longer
-    return "\n".join(lines)
-
-
-def _columns(names: Sequence[str], width: float) -> int:
-    """How many legend columns fit into `width` inches."""
-    widest = max(_text_width(name, "medium") for name in names)
-    return max(1, min(len(names), LEGEND_COLUMNS, int((width - MARGIN) / (widest + LEGEND_MARK))))
-
-
-def _figure(width: float, panels: float, title: str, names: Sequence[str], below: Sequence[str]) -> Figure:
-    """An empty figure with its text below the panels, high enough for the panels, the text and the legend.
-
-    Args:
-        width: of the figure, in inches.
-        panels: height of the panels with their own labels, in inches.
-        title: of the figure.
-        names: legend texts.
-        below: paragraphs below the panels.
-    """
-    text = "\n".join(_wrapped(paragraph, width - MARGIN, "medium") for paragraph in below)
-    legend = -(-len(names) // _columns(names, width))
-    lines = text.count("\n") + 1 + legend + 1.5 * (_wrapped(title, width - MARGIN, "x-large").count("\n") + 1)
-    figure = Figure(figsize=(width, panels + 0.3 + LINE_HEIGHT * lines), layout="constrained")
-    figure.supxlabel(text, fontsize="medium")
-    return figure
-
-
-def _legend(figure: Figure, handles: Sequence, title: str, names: Sequence[str]) -> None:
-    """Title and legend in one box above the panels: apart, they would overlap."""
-    width = figure.get_figwidth()
-    figure.legend(
-        handles,
-        [_wrapped(name, width - MARGIN - LEGEND_MARK, "medium") for name in names],
-        title=_wrapped(title, width - MARGIN, "x-large"),
-        title_fontproperties=FontProperties(size="x-large"),
-        loc="outside upper center",
-        ncols=_columns(names, width),
-        frameon=False,
-        fontsize="medium",
-        alignment="center",
-    )

@@ -105,6 +105,18 @@ def check_count(name: str, value: Any, minimum: int = 1) -> int:
     return int(plain)
 
 
+def check_list(name: str, values: Any) -> list[Any]:
+    """Returns values as a list, if they can be iterated over.
+
+    Raises:
+        ValueError: if not.
+    """
+    try:
+        return list(values)
+    except TypeError as error:
+        raise ValueError(f"{name} must be a list, got {values!r}") from error
+
+
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     """Returns value, if it is one of choices.
 

@@ -86,7 +86,9 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "hoeffding") -> L
             raise ValueError(f"failure_prob must be < 1, got {failure_prob}")
         check_number("confidence_multiplier", check_above("confidence_multiplier", confidence_multiplier, 0.0))
         events = math.log(num_arms) + math.log(horizon) - math.log(failure_prob)
-        squared = confidence_multiplier**2 * (events if is_paper else (events + math.log(2)) / 2)
+        # A product: a power too large is an error of its own, and a product infinity.
+        squared = confidence_multiplier * confidence_multiplier * (events if is_paper else (events + math.log(2)) / 2)
+        check_number("the squared radius", check_above("the squared radius", squared, 0.0))
         return Params(
             epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
             squared_radius=scalar_leaf("the squared radius", squared),

@@ -31,12 +31,12 @@ class Params:
     regrets: dict[str, np.ndarray]
 
 
-def utility_duels(utilities: ArrayLike, *, link: Link = logistic) -> Environment:
+def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Environment:
     """Duels of arms with utilities r: the left arm wins with probability F(r[left] - r[right]).
 
     Args:
         utilities: [num_arms] finite.
-        link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone).
+        link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone), another `Link`, or the name of one.
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
@@ -47,7 +47,7 @@ def utility_duels(utilities: ArrayLike, *, link: Link = logistic) -> Environment
 
     Raises:
         ValueError: if utilities are not a vector of at least two finite numbers, or their differences are beyond the
-            range of JAX's default float type.
+            range of JAX's default float type; or there is no such link.
 
     Source: DP-Dueling, section 1.2.
     Deviations: as for `matrix_duels`.

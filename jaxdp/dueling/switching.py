@@ -16,7 +16,7 @@ from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.interface import Interface, Space, pairs
 from jaxdp.learner import Environment, EnvironmentBulk
 from jaxdp.preferences import check_preferences
-from jaxdp.validation import check_count
+from jaxdp.validation import check_count, check_list
 
 
 @jax.tree_util.register_dataclass
@@ -71,7 +71,10 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
     Source: Saha & Gaillard (2022), section 2, for `static_regret`; Saha, Koren & Mansour (2021) for the Borda forms.
     Deviations: as for `matrix_duels`.
     """
-    matrices = [check_preferences(f"preference_matrices[{m}]", each) for m, each in enumerate(preference_matrices)]
+    matrices = [
+        check_preferences(f"preference_matrices[{m}]", each)
+        for m, each in enumerate(check_list("preference_matrices", preference_matrices))
+    ]
     if not matrices:
         raise ValueError("preference_matrices must be at least one, got none")
     for stage, each in enumerate(matrices):
@@ -80,7 +83,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
                 f"preference_matrices must have one shape, got {matrices[0].shape} and then {each.shape} at {stage}"
             )
     integer = jax.dtypes.canonicalize_dtype(int)
-    beginnings = [check_count(f"starts[{m}]", start, 0) for m, start in enumerate(starts)]
+    beginnings = [check_count(f"starts[{m}]", start, 0) for m, start in enumerate(check_list("starts", starts))]
     increasing = all(a < b for a, b in itertools.pairwise(beginnings))
     if len(beginnings) != len(matrices) or beginnings[0] != 0 or not increasing:
         raise ValueError(

@@ -59,6 +59,19 @@ def link(name: str) -> Link:
     return links[check_choice("link", name, tuple(links))]
 
 
+def check_link(value: Link | str) -> Link:
+    """Returns value, or the link of that name.
+
+    Raises:
+        ValueError: if it is neither a `Link` nor the name of one.
+    """
+    if isinstance(value, Link):
+        return value
+    if isinstance(value, str):
+        return link(value)
+    raise ValueError(f"link must be a Link or the name of one, got {value!r}")
+
+
 def _logistic_cdf(z: jax.Array) -> jax.Array:
     decay = _decay(z)
     return jnp.where(z >= 0, 1.0, decay) / (1.0 + decay)

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.preferences.links import Link, logistic
+from jaxdp.preferences.links import Link, check_link, logistic
 from jaxdp.validation import check_at_least, check_count, check_finite, check_number, check_within
 
 ROUNDING = 1e-6  # how far P[i, j] + P[j, i] may be from 1: matrices come from files and from float32
@@ -48,25 +48,26 @@ def check_preferences(name: str, values: ArrayLike) -> np.ndarray:
     return np.select([matrix < matrix.T, matrix > matrix.T], [rare, 1 - rare], 0.5)
 
 
-def utility_matrix(utilities: ArrayLike, link: Link = logistic) -> np.ndarray:
+def utility_matrix(utilities: ArrayLike, link: Link | str = logistic) -> np.ndarray:
     """The matrix of arms with utilities: P[i, j] = F(utilities[i] - utilities[j]).
 
     Args:
         utilities: [num_arms] finite.
-        link: F, the probability that the first is preferred as a function of the margin.
+        link: F, the probability that the first is preferred as a function of the margin; or its name.
 
     Returns:
         [num_arms, num_arms] float64.
 
     Raises:
-        ValueError: if utilities are not a vector of at least two finite numbers whose differences are finite.
+        ValueError: if utilities are not a vector of at least two finite numbers whose differences are finite, or there
+            is no such link.
 
     Source: Bradley & Terry (1952) for the logistic link, Thurstone (1927) for the probit; DP-Dueling, section 3.
 
     >>> utility_matrix([1.0, 0.0]).round(4).tolist()
     [[0.5, 0.7311], [0.2689, 0.5]]
     """
-    utilities = check_finite("utilities", utilities)
+    utilities, link = check_finite("utilities", utilities), check_link(link)
     if utilities.ndim != 1 or len(utilities) < 2:
         raise ValueError(f"utilities must be a vector of at least two arms, got shape {utilities.shape}")
     utilities = utilities.astype(np.float64)
@@ -178,7 +179,11 @@ def effective_borda_scores(preferences: ArrayLike, active: ArrayLike) -> np.ndar
 
     Source: DP-Dueling, section 3.  Deviations: none.
     """
-    matrix, active = check_preferences("preferences", preferences), np.asarray(active)
+    matrix = check_preferences("preferences", preferences)
+    try:
+        active = np.asarray(active)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"active must be {len(matrix)} truth values, got {active!r}") from error
     if active.dtype != bool or active.shape != (len(matrix),) or not active.any():
         raise ValueError(f"active must be {len(matrix)} truth values, not all false, got {active.tolist()}")
     return matrix[:, active].mean(1)

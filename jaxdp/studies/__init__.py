@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 
-from jaxdp.studies import private_policy, private_ranking, reward_estimation
+from jaxdp.studies import dueling_regret, private_policy, private_ranking, reward_estimation
 from jaxdp.studies.command import Study
 
 STUDIES: dict[str, Callable[..., Study]] = {
     "reward-estimation": reward_estimation.options,
     "private-ranking": private_ranking.options,
     "private-policy": private_policy.options,
+    "dueling-regret": dueling_regret.options,
 }
 
 

@@ -88,6 +88,22 @@ def test_two_cpu_devices_write_the_same_data(tmp_path):
     assert [len(json.loads(data.attrs["provenance"])["devices"]) for data in (one, two)] == [1, 2]
 
 
+@pytest.mark.slow
+def test_dueling_regret_runs_and_resumes(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    small = ("dueling-regret", "--horizon", "100", "--seeds", "2", "--epsilon", "1", "--learner", "rucb")
+    code, printed = in_process("run", *small, "--out", "duels", monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0, printed.err
+    assert "local: rucb" in printed.out
+    data = xr.open_zarr(folder / "duels" / "data.zarr").load()
+    assert data.pseudo_regret.sizes == {"learner": 1, "epsilon": 1, "round": 10, "seed": 2}
+    assert (folder / "duels" / "figure.png").exists()
+    for _ in range(2):
+        code, again = in_process("sweep", *small, "--store", "duels.zarr", monkeypatch=monkeypatch, capsys=capsys)
+        assert code == 0, again.err
+        assert again.out.split("\n\nstore")[0] == printed.out.split("\n\ndata")[0]
+
+
 def test_own_comparisons(folder, monkeypatch, capsys):
     table = folder / "own.csv"
     table.write_text("winner,loser,weight\nalpha,beta,5\nbeta,gamma,4\ngamma,alpha,1\n")
@@ -178,6 +194,9 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
         (["run", "private-ranking", "--radius", "0"], "radius must be > 0, got 0.0"),
         (["run", "private-policy", "--curvature", "0.3"], "curvature must be in [0, 0.25], got 0.3"),
         (["run", "private-policy", "--expertise", "nan"], "expertise must be finite, got nan"),
+        (["run", "dueling-regret", "--learner", "laplace"], "learner must be among "),
+        (["run", "dueling-regret", "--utility", "1"], "utility must be at least two numbers, one of them the largest"),
+        (["run", "dueling-regret", "--horizon", "10"], "horizon must be a whole number >= 100, got 10"),
         (["run", "reward-estimation", "--seed", "-1"], "seed must be in [0, 2**32), got -1"),
         (["run", "reward-estimation", "--seed", "4294967296"], "seed must be in [0, 2**32), got 4294967296"),
         (["run", "private-ranking", "--seed", "9" * 20], f"seed must be in [0, 2**32), got {'9' * 20}"),

@@ -75,7 +75,7 @@ def test_which_regret_is_the_pseudo_regret(regret, zero):
 
 def test_utility_duels():
     utilities = [1.0, -0.5, 0.25]
-    for link in (None, probit):
+    for link in (None, probit, "probit"):
         environment = utility_duels(utilities) if link is None else utility_duels(utilities, link=link)
         matrix = utility_matrix(utilities) if link is None else utility_matrix(utilities, link)
         np.testing.assert_allclose(environment.params().preferences, matrix, rtol=1e-6)
@@ -159,7 +159,11 @@ def test_preferences_switch():
             r"regret must be borda for .* without a Condorcet winner, got 'strong'",
         ),
         (lambda: utility_duels([0.0]), r"utilities must be a vector of at least two arms"),
+        (lambda: utility_duels([0.0, 1.0], link="cauchit"), r"link must be one of logistic, probit, got 'cauchit'"),
+        (lambda: utility_duels([0.0, 1.0], link=None), r"link must be a Link or the name of one, got None"),  # pyright: ignore[reportArgumentType]
         (lambda: utility_duels([0.0, math.inf]), r"utilities must be finite, got inf"),
+        (lambda: switching_duels([MATRIX], 0), r"starts must be a list, got 0"),  # pyright: ignore[reportArgumentType]
+        (lambda: switching_duels(None, [0]), r"preference_matrices must be a list, got None"),  # pyright: ignore[reportArgumentType]
         (lambda: switching_duels([], []), r"preference_matrices must be at least one, got none"),
         (
             lambda: switching_duels([MATRIX, lower_bound_matrix(2)], [0, 5]),

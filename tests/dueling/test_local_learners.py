@@ -261,6 +261,16 @@ def test_factory_errors(call, message):
             {"epsilon": 1.0, "confidence_multiplier": math.nan},
             "confidence_multiplier must be > 0, got nan",
         ),
+        (
+            ebs_local(num_arms=2, horizon=5),
+            {"epsilon": 1.0, "confidence_multiplier": 1e300},
+            "the squared radius must be finite, got inf",
+        ),
+        (
+            ebs_local(num_arms=2, horizon=5),
+            {"epsilon": 1.0, "confidence_multiplier": 1e-300},
+            "the squared radius must be > 0, got 0.0",
+        ),
         (rucb(num_arms=2), {"epsilon": math.nan}, "epsilon must be > 0, got nan"),
         (rucb(num_arms=2), {"epsilon": 1.0, "exploration_rate": 0.5}, "exploration_rate must be > 0.5, got 0.5"),
         (double_thompson(num_arms=2), {"epsilon": 1.0, "exploration_rate": math.inf}, "must be finite, got inf"),

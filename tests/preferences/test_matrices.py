@@ -155,6 +155,10 @@ def test_bad_matrices(values, message):
         (lambda: prefs.cyclic_matrix(3, lead=-0.1), r"lead must be >= 0, got -0.1"),
         (lambda: prefs.cyclic_matrix(3, gap=0.45, lead=0.1), r"gap \+ lead must be <= 0.5, got 0.45 \+ 0.1"),
         (lambda: prefs.effective_borda_scores(random_matrix(2), [1, 0]), r"active must be 2 truth values"),
+        (
+            lambda: prefs.effective_borda_scores(random_matrix(2), [[True], [True, True]]),
+            r"active must be 2 truth values",
+        ),
         (lambda: prefs.effective_borda_scores(random_matrix(2), [False, False]), r"active must be 2 truth values"),
         (lambda: prefs.preference_gaps(prefs.cyclic_matrix(3)), r"preferences must have a Condorcet winner"),
         (lambda: prefs.is_sst(random_matrix(2), tolerance=math.nan), r"tolerance must be >= 0, got nan"),

@@ -1,0 +1,247 @@
+"""What privacy costs in regret: every registered dueling bandit on one instance."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import jax
+import numpy as np
+import typer
+import xarray as xr
+from matplotlib.figure import Figure
+
+from jaxdp import dueling, plotting
+from jaxdp.interface import pairs
+from jaxdp.learner import Learner
+from jaxdp.preferences import preference_gaps, utility_matrix
+from jaxdp.registry import LEARNERS
+from jaxdp.simulation import Run, simulator, sweep
+from jaxdp.simulation.values import taken
+from jaxdp.studies.command import Seed, Study, columns, root_key
+from jaxdp.studies.power_laws import power_law
+from jaxdp.theory import dueling as theory
+from jaxdp.validation import check_count, check_finite
+
+EPSILONS = (0.1, 0.3, 1.0, 3.0, float("inf"))
+UTILITIES = (2.0, 1.0, 0.0)
+HORIZON = 20_000
+NUM_SEEDS = 20
+NUM_LOOKS = 10  # in the last three decades of rounds
+DELTA = 1e-6
+TILE_SIZE = 20
+LEAST_HORIZON = 100  # so that there is a decade to fit
+
+# Registered under other names than their factory's.
+VARIANTS: dict[str, Callable[..., Learner]] = {
+    "versatile_sparring_gaussian": partial(dueling.versatile_sparring, report="gaussian", losses="reduced_variance"),
+}
+
+UPPER_LABEL = "Thm 1 (upper bound of DP-EBS, central), constants as printed"
+LOWER_LABEL = "order of Thm 2 (lower bound), through the lowest first mark"
+
+
+def duel_learners() -> dict[str, Callable[[int, int], Learner]]:
+    """The registered learners that play pairs of arms: (num_arms, horizon) -> Learner, by name.
+
+    A learner is made by the function of `jaxdp.dueling` that has its name, or as VARIANTS says.
+    """
+    found = {}
+    for name, entry in LEARNERS.items():
+        tiny, factory = entry.make(), VARIANTS.get(name, getattr(dueling, name, None))
+        if factory is not None and tiny.interface is not None and _plays_pairs(tiny):
+            found[name] = partial(_sized, factory, tiny.horizon is not None)
+    return found
+
+
+def _plays_pairs(learner: Learner) -> bool:
+    action = None if learner.interface is None else learner.interface.action
+    return action is not None and action.kind == "integers" and action == pairs(int(action.high) + 1)
+
+
+def _sized(factory: Callable[..., Learner], has_horizon: bool, num_arms: int, horizon: int) -> Learner:
+    return factory(num_arms=num_arms, **({"horizon": horizon} if has_horizon else {}))
+
+
+def dueling_regret(
+    *,
+    epsilon: Sequence[float] = EPSILONS,
+    learner: Sequence[str] = (),
+    utility: Sequence[float] = UTILITIES,
+    horizon: int = HORIZON,
+    delta: float = DELTA,
+    num_seeds: int = NUM_SEEDS,
+    key: jax.Array,
+    **scheduling: Any,
+) -> xr.Dataset:
+    """Regret of dueling bandits, for every learner, epsilon, number of rounds and seed.
+
+    Learners have the constants of their proofs where they have any, and failure_prob = 0.05. They play by counts, where
+    they have them (then worlds differ from those of the others), else by blocks or rounds.
+
+    Args:
+        epsilon: privacy budgets, > 0; infinity is no privacy.
+        learner: names, of `duel_learners`; empty is all.
+        utility: of each arm, at least two and one of them the largest alone; the link is logistic.
+        horizon: rounds, >= 100.
+        delta: of learners with Gaussian noise, in (0, 1).
+        num_seeds: repetitions.
+        key: root key.
+        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+
+    Returns:
+        A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], and the environment's other outcomes,
+        of dimensions (learner, epsilon, round, seed). Rounds are evenly spaced in their logarithm, from a thousandth of
+        the horizon on. Coordinates `utility` and, by learner, `trust_model`.
+
+    Raises:
+        ValueError: if a value is out of range.
+    """
+    known = duel_learners()
+    names = list(learner) or list(known)
+    for name in names:
+        if name not in known:
+            raise ValueError(f"learner must be among {', '.join(known)}, got {name!r}")
+    utilities = check_finite("utility", utility)
+    if utilities.ndim != 1 or len(utilities) < 2 or np.sum(utilities == utilities.max()) != 1:
+        raise ValueError(f"utility must be at least two numbers, one of them the largest alone, got {list(utility)}")
+    duels = dueling.utility_duels(utilities)
+    num_arms, horizon = len(utilities), check_count("horizon", horizon, max(LEAST_HORIZON, 10 * len(utilities)))
+    spaced = np.geomspace(max(horizon / 1000, num_arms + 1), horizon, NUM_LOOKS)
+    looks = np.unique(spaced.round().astype(int)).tolist()
+
+    def build(learner: str) -> Run:
+        made = known[learner](num_arms, horizon)
+        engine = "counts" if made.bulk and made.bulk.counts else "auto"
+        run = simulator(made, duels, horizon, checkpoints=looks, engine=engine)
+        fixed = taken(made.params, {"delta": delta})
+        return dataclasses.replace(run, params=partial(run.params, **fixed), guarantee=partial(run.guarantee, **fixed))
+
+    results = sweep(
+        build,
+        axes={"epsilon": list(epsilon)},
+        static_axes={"learner": names},
+        num_seeds=num_seeds,
+        key=key,
+        tile_size=TILE_SIZE,
+        **scheduling,
+    )
+    models = [LEARNERS[name].make().guarantee(**LEARNERS[name].values).trust_model for name in names]
+    results = results.assign_coords(utility=("arm", utilities.astype(float)), trust_model=("learner", models))
+    return results.assign_coords(delta=delta).transpose("learner", "epsilon", "round", "seed", ...)
+
+
+def gaps(results: xr.Dataset) -> np.ndarray:
+    """Delta(1, i) of all arms but the best: [num_arms - 1] float64."""
+    utilities = results.utility.values
+    return np.delete(preference_gaps(utility_matrix(utilities)), utilities.argmax())
+
+
+def figure(results: xr.Dataset) -> Figure:
+    """The figure: regret against rounds for every epsilon, and against epsilon after all rounds."""
+    others = gaps(results)
+    return plotting.regret_curves(
+        results.pseudo_regret,
+        title=f"What privacy costs in dueling bandits ({len(others) + 1} arms)",
+        ylabel="regret (in utility)",
+        labels=_labels(results),
+        upper=(UPPER_LABEL, lambda rounds, epsilon: _bound(theory.regret_upper, rounds, epsilon, others)),
+        lower=(LOWER_LABEL, lambda rounds, epsilon: _bound(theory.regret_lower, rounds, epsilon, others)),
+        note="Thm 1 is above what any learner could lose where it is above the straight line of the first rounds.",
+    )
+
+
+def _bound(bound: Callable[..., np.ndarray], rounds: Any, epsilon: Any, others: np.ndarray) -> np.ndarray:
+    return bound(epsilon, rounds, others)
+
+
+def _labels(results: xr.Dataset) -> dict[str, str]:
+    pairs_ = zip(results.learner.values, results.trust_model.values, strict=True)
+    return {str(name): f"{model}: {name}" for name, model in pairs_}
+
+
+def table(results: xr.Dataset) -> str:
+    """Mean regret after all rounds, +- half width of its 95% confidence interval."""
+    mean, half = plotting.mean_and_half_width(results.pseudo_regret.isel(round=-1))
+    rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
+    for name, label in _labels(results).items():
+        pairs_ = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)
+        rows.append([label, *(f"{m:,.0f} +- {h:,.0f}" for m, h in pairs_)])
+    bound = theory.regret_upper(results.epsilon.values, int(results["round"][-1]), gaps(results))
+    rows.append(["Thm 1 as printed (central)", *(f"{value:,.0f}" for value in bound)])
+    return "\n".join([f"regret after {int(results['round'][-1]):,} rounds", *columns(rows)])
+
+
+def growth(results: xr.Dataset) -> str:
+    """Fitted exponents: of T over the last decade of rounds for every epsilon, and of 1 / epsilon after all rounds."""
+    regret = results.pseudo_regret
+    horizon = int(regret["round"][-1])
+    in_rounds = power_law(regret.sel(round=regret["round"] >= 0.99 * horizon / 10), "round")
+    finite = regret.isel(round=-1).sel(epsilon=np.isfinite(regret.epsilon))
+    inverse = finite.assign_coords(epsilon=1 / finite.epsilon)
+    in_budget = power_law(inverse, "epsilon") if finite.sizes["epsilon"] > 1 else None
+    head = [f"T, {plotting.epsilon_label(value)}" for value in regret.epsilon.values]
+    rows = [["", *head, *(["1/ε"] if in_budget is not None else [])]]
+    for name, label in _labels(results).items():
+        of_rounds = [_interval(in_rounds.sel(learner=name, epsilon=value)) for value in regret.epsilon.values]
+        of_budget = [] if in_budget is None else [_interval(in_budget.sel(learner=name))]
+        rows.append([label, *of_rounds, *of_budget])
+    text = f"exponents of regret: of T, from {horizon / 10:,.0f} to {horizon:,} rounds"
+    if in_budget is not None:
+        budgets = finite.epsilon.values
+        text += f"; of 1/ε, from ε = {budgets.min():g} to {budgets.max():g} after {horizon:,} rounds"
+    return "\n".join([text, *columns(rows)])
+
+
+def _interval(fit: xr.Dataset) -> str:
+    middle, low, high = (round(float(fit[name]), 2) + 0.0 for name in ("exponent", "low", "high"))  # no -0.00
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+
+def report(results: xr.Dataset) -> str:
+    """What the command prints: regret, how it grows, and what that means."""
+    seeds = plotting.seed_count(results.sizes["seed"])
+    notes = [
+        f"+-, bands and intervals: 95% confidence (Student's t) over {seeds}. Those of exponents are about the slope "
+        "of the mean on logarithmic axes, not about whether it is a straight line.",
+        "An exponent of T near 1 is of a learner that has not found the best arm yet; growth like log T has one that "
+        "falls towards 0.",
+        "Central learners trust a curator with every duel's outcome; local ones randomize each before it leaves the "
+        f"user. delta = {float(results.delta):g} where noise is Gaussian.",
+    ]
+    return "\n\n".join([table(results), growth(results), *notes])
+
+
+def options(
+    epsilon: Annotated[
+        list[float],
+        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
+    ] = list(EPSILONS),  # noqa: B006  typer copies it
+    learner: Annotated[
+        list[str],
+        typer.Option(help="Learner, by its name in `list`. Repeat for several; all without.", rich_help_panel="Grid"),
+    ] = [],  # noqa: B006
+    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
+    utility: Annotated[
+        list[float], typer.Option(help="Utility of an arm. Repeat for every arm; one is the largest alone.")
+    ] = list(UTILITIES),  # noqa: B006
+    horizon: Annotated[int, typer.Option(help="Rounds, >= 100.")] = HORIZON,
+    delta: Annotated[float, typer.Option(help="Failure mass of Gaussian noise, in (0, 1).")] = DELTA,
+    seed: Seed = 0,
+) -> Study:
+    """What privacy costs in dueling bandits (DP-Dueling, Theorems 1 and 2).
+
+    Plays every dueling bandit on one instance, with a trusted curator or
+    with outcomes that are randomized before they leave the user.
+    """
+    simulate = partial(
+        dueling_regret,
+        epsilon=epsilon,
+        learner=learner,
+        utility=utility,
+        horizon=horizon,
+        delta=delta,
+        num_seeds=seeds,
+        key=root_key(seed),
+    )
+    return Study(simulate, figure, report)

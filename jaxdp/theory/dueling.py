@@ -1,0 +1,68 @@
+"""The bounds of DP-Dueling for finitely many arms: what central privacy costs in regret.
+
+Source of all: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User Privacy*.
+
+Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, r the utilities; Delta(1, i) = P[best, i] - 1/2. All
+arguments are numbers or arrays, finite but for epsilon; all results are float64 arrays. Every function raises
+ValueError for an argument out of its range or NaN.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.theory.arguments import above, at_least, between
+
+
+def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.ndarray:
+    """Upper bound on the regret of `ebs_elimination`: sum of 16 ln(KT) / Delta(1, i) + 128 ln(KT) ln(T)^2.5 / epsilon.
+
+    Source: Theorem 1, as the last line of its proof prints it; the theorem itself hides constants and logarithms.
+    Deviations: none; the constants are not proved. The proof bounds utility gaps by 2 Delta(1, i), which is false for
+        the logistic link (they are at least 4 Delta), does not count plays as the right arm, and its Lemma 6 leaves out
+        the best arm's own confidence interval (64 in place of 8, and more privacy noise).
+
+    Args:
+        epsilon: [...], > 0; infinity leaves the first term.
+        horizon: [...], T, >= K, the number of arms.
+        gaps: [..., K - 1] in (0, 1/2], Delta(1, i) of all arms but the best.
+
+    Returns:
+        [...], the regret of T rounds; leading axes broadcast.
+    """
+    budget, gaps = above("epsilon", epsilon, 0), _gaps(gaps)
+    others = gaps.shape[-1]
+    rounds = at_least("horizon", horizon, others + 1)
+    union = np.log((others + 1) * rounds)
+    return 16 * union * np.sum(1 / gaps, axis=-1) + others * 128 * union * np.log(rounds) ** 2.5 / budget
+
+
+def regret_lower(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
+    """Lower bound on the regret of every private algorithm on some instance: sum of ln T / Delta(1, i) + K / epsilon.
+
+    Source: Theorem 2, an order bound, for K / epsilon <= T / 2.
+    Deviations: none. The second term is proved for one instance, `lower_bound_matrix`, whose gaps are all 1/4, for
+        epsilon <= 1 and for regret in preference gaps; and by group privacy of 1 / epsilon rounds, so that delta must
+        be small against epsilon, which the statement leaves out.
+
+    Args:
+        epsilon: [...], > 0; infinity leaves the first term.
+        horizon: [...], T, >= 2.
+        gaps: [..., K - 1] in (0, 1/2], Delta(1, i) of all arms but the best.
+        scale: the unspecified constant, > 0.
+
+    Returns:
+        [...], the regret of T rounds; leading axes broadcast.
+    """
+    budget, gaps = above("epsilon", epsilon, 0), _gaps(gaps)
+    learning = np.log(at_least("horizon", horizon, 2)) * np.sum(1 / gaps, axis=-1)
+    return between("scale", scale, 0, np.inf) * (learning + (gaps.shape[-1] + 1) / budget)
+
+
+def _gaps(gaps: ArrayLike) -> np.ndarray:
+    array = above("gaps", gaps, 0)
+    if array.ndim < 1 or not array.shape[-1]:
+        raise ValueError(f"gaps must be those of at least one arm, got shape {array.shape}")
+    largest = array.max()
+    if not largest <= 0.5:
+        raise ValueError(f"gaps must be <= 0.5, got {largest}")
+    return array
