@@ -117,7 +117,7 @@ def beta(first, second):  # pragma: no cover  compiled
 
 @njit(parallel=True, fastmath=True)
 def double_thompson(matrix, keep, exploration_rate, horizon, regret):  # pragma: no cover  compiled
-    """Double Thompson sampling with shrunk posteriors. An arm that cannot be the left one by its bounds is not drawn."""
+    """Double Thompson sampling with shrunk posteriors. Draws that decide nothing are left out."""
     num = matrix.shape[0]
     rate, bias = np.float32(exploration_rate), np.float32(2) * np.float32(keep) - ONE
     for lane in prange(regret.shape[0]):

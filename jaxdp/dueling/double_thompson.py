@@ -94,10 +94,10 @@ def double_thompson(*, num_arms: int) -> Learner:
         return 1 + bias * bias * duels * jnp.clip(share, 0, 1)
 
     def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
-        """[num_arms] int32: how many arms each may beat, by upper bounds; everyone itself, which makes no difference."""
+        """[num_arms] int32: how many arms each may beat, by upper bounds; itself, too, which makes no difference."""
         beaten = jnp.zeros(num_arms, jnp.int32)
         for rival in range(num_arms):  # the upper bound is > 1/2 if lead / (2 N) > -sqrt(spread / N)
-            won, lost = wins[:, rival].astype(spread.dtype), wins[rival].astype(spread.dtype)
+            won, lost = wins[:, rival], wins[rival]
             lead, duels = won - lost, won + lost
             may = (lead > 0) | (lead * lead < 4 * spread * duels) | (duels == 0)
             beaten = beaten + may.astype(jnp.int32)
@@ -109,7 +109,7 @@ def double_thompson(*, num_arms: int) -> Learner:
         float_ = params.epsilon.dtype
         every = jnp.arange(num_arms, dtype=jnp.int32)
         spread = params.exploration_rate * jnp.log((public.round + 1).astype(float_))
-        may_beat = own_kernel(num_beaten, public.wins, spread)
+        may_beat = own_kernel(num_beaten, public.wins.astype(float_), spread)
 
         rows, columns = np.triu_indices(num_arms, 1)  # one draw a pair
         flat = public.wins.ravel().astype(float_)
@@ -118,7 +118,9 @@ def double_thompson(*, num_arms: int) -> Learner:
         row_wins = (drawn[: len(rows)] > drawn[len(rows) :]).astype(jnp.int32)  # the Beta variate is above 1/2
         sign = np.zeros((num_arms, len(rows)), np.int32)
         sign[rows, np.arange(len(rows))], sign[columns, np.arange(len(rows))] = 1, -1
-        beats = jnp.stack([sum(row_wins[k] * int(sign[i, k]) for k in np.flatnonzero(sign[i])) for i in range(num_arms)])
+        beats = jnp.stack(
+            [sum(row_wins[k] * int(sign[i, k]) for k in np.flatnonzero(sign[i])) for i in range(num_arms)]
+        )
         beats = beats + jnp.asarray((sign < 0).sum(1), jnp.int32)
         beats = jnp.where(may_beat == folded(jnp.maximum, may_beat), beats, -1)
         left = index_at(

@@ -95,14 +95,15 @@ def rucb(*, num_arms: int) -> Learner:
         """[num_arms] bool: arms that by their bounds beat every other."""
         champions = jnp.ones(num_arms, bool)
         for rival in range(num_arms):  # the bound is >= 1/2 if lead / (2 N) >= -sqrt(spread / N)
-            won, lost = wins[:, rival].astype(spread.dtype), wins[rival].astype(spread.dtype)
+            won, lost = wins[:, rival], wins[rival]
             lead = won - lost
             champions = champions & ((lead >= 0) | (lead * lead <= 4 * spread * (won + lost)))
         return champions
 
     def view(params: Params, public: Public) -> tuple[jax.Array, jax.Array]:
-        """champions_of this round, and the one that is taken for the best, or -1."""
-        champions = own_kernel(champions_of, public.wins, spread(params, public))
+        """Arms that by their bounds beat every other, and the one that is taken for the best, or -1."""
+        width = spread(params, public)
+        champions = own_kernel(champions_of, public.wins.astype(width.dtype), width)
         every = jnp.arange(num_arms, dtype=jnp.int32)
         alone = folded(jnp.add, champions.astype(jnp.int32)) == 1
         kept = folded(jnp.logical_or, champions & (every == public.hypothesis))

@@ -9,4 +9,15 @@ from jaxdp.random.gammas import beta, gamma
 from jaxdp.random.poisson import poisson
 from jaxdp.random.threefry import fast, key, key_from_data
 
-__all__ = ["beta", "binomial", "fast", "gamma", "index_at", "key", "key_from_data", "multinomial", "poisson", "weighted_index"]
+__all__ = [
+    "beta",
+    "binomial",
+    "fast",
+    "gamma",
+    "index_at",
+    "key",
+    "key_from_data",
+    "multinomial",
+    "poisson",
+    "weighted_index",
+]
