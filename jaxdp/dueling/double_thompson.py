@@ -106,7 +106,7 @@ def double_thompson(*, num_arms: int) -> Learner:
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
         key_first, key_ties, key_second = jax.random.split(fast(key), 3)
-        float_ = params.epsilon.dtype
+        float_ = jnp.result_type(float)
         every = jnp.arange(num_arms, dtype=jnp.int32)
         spread = params.exploration_rate * jnp.log((public.round + 1).astype(float_))
         may_beat = own_kernel(num_beaten, public.wins.astype(float_), spread)

@@ -89,7 +89,7 @@ def rucb(*, num_arms: int) -> Learner:
         return State((), Public(jnp.zeros((), integer), jnp.zeros((num_arms, num_arms), integer), jnp.int32(-1)))
 
     def spread(params: Params, public: Public) -> jax.Array:
-        return params.exploration_rate * jnp.log((public.round + 1).astype(params.exploration_rate.dtype))
+        return params.exploration_rate * jnp.log((public.round + 1).astype(jnp.result_type(float)))
 
     def champions_of(wins: jax.Array, spread: jax.Array) -> jax.Array:
         """[num_arms] bool: arms that by their bounds beat every other."""
@@ -113,7 +113,7 @@ def rucb(*, num_arms: int) -> Learner:
 
     def bounds_against(params: Params, public: Public, left: jax.Array) -> jax.Array:
         """[num_arms] float: upper bounds of P[i, left] - 1/2, less the common factor."""
-        float_ = params.exploration_rate.dtype
+        float_ = jnp.result_type(float)
         wins, losses = public.wins[:, left].astype(float_), public.wins[left].astype(float_)
         duels = wins + losses
         some = jnp.maximum(duels, 1)
@@ -128,7 +128,7 @@ def rucb(*, num_arms: int) -> Learner:
         drawn_from = champions | ~folded(jnp.logical_or, champions)
         others = folded(jnp.add, drawn_from.astype(jnp.int32)) - 1
         odds = jnp.where(every == hypothesis, jnp.maximum(others, 1), 1)  # the hypothesis half of the time
-        float_ = params.exploration_rate.dtype
+        float_ = jnp.result_type(float)
         uniforms = jax.random.uniform(fast(key), (2,), float_)
         left = index_at(uniforms[0], jnp.where(drawn_from, odds, 0).astype(float_))
         against = bounds_against(params, public, left)

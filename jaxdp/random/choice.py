@@ -68,7 +68,7 @@ def _index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
     passed = [threshold >= bound for bound in last[:-1]]
     column = sum((bound.astype(jnp.int32) for bound in passed), jnp.int32(0))
     if len(matrix) == 1:
-        return column
+        return jnp.asarray(column)
     so_far = sum(jnp.where(bound, value, 0) for bound, value in zip(passed, sums[:-1], strict=True))
     candidates = matrix[:, column]
     row, found = jnp.int32(0), jnp.asarray(False)
@@ -78,7 +78,7 @@ def _index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
         row = row + (~found).astype(jnp.int32)
     # Rounding can leave the column's own sum a little below the one drawn from.
     row = jnp.where(found, row, jnp.argmax(candidates).astype(jnp.int32))
-    return row * COLUMNS + column
+    return jnp.asarray(row * COLUMNS + column)
 
 
 @partial(jax.jit, inline=True)  # compiled once for eager calls
