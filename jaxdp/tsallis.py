@@ -1,11 +1,14 @@
 """Weights of follow-the-regularised-leader with Tsallis entropy of order 1/2."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 
-EXTRA_STEPS = 6  # Newton's last steps double the number of digits each
+from jaxdp.kernels import WRITTEN_OUT, folded, own_kernel
+
+FEWEST_STEPS = 4
 
 
 def tsallis_weights(losses: jax.Array, learning_rate: jax.Array) -> jax.Array:
@@ -19,21 +22,32 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array) -> jax.Array:
         learning_rate: [] float > 0.
 
     Returns:
-        [num_arms] float in [0, 1], which sum to 1; the smaller the loss, the larger.
+        [num_arms] float in [0, 1], which sum to 1 up to rounding; the smaller the loss, the larger.
 
     Source: Zimmert & Seldin (2021), Algorithms 1 and 2. With y = learning_rate (min(losses) - x) / 2 the weights are
-        (d_i + y)^-2, and their sum is convex and decreasing in y, >= 1 at y = 1 and <= 1 at y = sqrt(num_arms). Newton
-        from y = 1 rises to the root without passing it, at first by a factor of about 3/2 a step, or more.
-    Deviations: a fixed number of steps, enough for the precision; what rounding leaves of the sum is divided out.
+        (d_i + y)^-2 for d_i >= 0, the least of them 0, and y is in [1, sqrt(num_arms)].
+    Deviations: Newton's method for (sum of weights)^(-1/2) = 1, not for their sum: as a function of y that is concave
+        and increasing, for equal d_i even linear. So Newton from y = 1 rises to the root without passing it, in a
+        fixed number of steps: 4 for up to 15 arms, 7 for 10^4, with 10^-13 left in float64.
     """
-    behind = learning_rate * (losses - losses.min()) / 2
-    steps = math.ceil(math.log(len(losses)) / (2 * math.log(1.5))) + EXTRA_STEPS
+    behind = learning_rate * (losses - smallest(losses)) / 2
+    y = own_kernel(_root, behind)
+    return 1 / ((behind + y) * (behind + y))
 
-    def newton(_: int, y: jax.Array) -> jax.Array:
-        inverse = 1 / (behind + y)
-        square = inverse * inverse
-        return y + (square.sum() - 1) / (2 * (square * inverse).sum())
 
-    y = jax.lax.fori_loop(0, steps, newton, jnp.ones_like(behind[0]), unroll=True)
-    weights = 1 / ((behind + y) * (behind + y))
-    return weights / weights.sum()
+def smallest(losses: jax.Array) -> jax.Array:
+    """The smallest of [num_arms] losses: []."""
+    return own_kernel(partial(folded, jnp.minimum), losses)
+
+
+def _root(behind: jax.Array) -> jax.Array:
+    """The y >= 1 for which the sum of (behind + y)^-2 is 1."""
+    y = jnp.ones_like(behind[0])
+    parts = list(behind) if len(behind) <= WRITTEN_OUT else [behind]  # few are written out: no loop of tiny steps
+    for _ in range(FEWEST_STEPS + int(math.log2(len(behind))) // 4):
+        inverses = [1 / (part + y) for part in parts]
+        squares = [inverse * inverse for inverse in inverses]
+        mass = sum(squares, jnp.zeros_like(y)).sum()
+        slope = sum(map(jnp.multiply, squares, inverses), jnp.zeros_like(y)).sum()
+        y = y + mass * (jnp.sqrt(mass) - 1) / slope
+    return y

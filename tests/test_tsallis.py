@@ -39,9 +39,8 @@ def test_weights_on_a_wide_range(num_arms):
         np.testing.assert_allclose(found.sum(1), 1, rtol=1e-5)
 
 
-def test_a_start_beyond_the_root_or_fewer_steps_would_show(monkeypatch):
-    losses = np.zeros(1000)
-    monkeypatch.setattr("jaxdp.tsallis.EXTRA_STEPS", -4)
-    wrong = np.asarray(tsallis_weights(jnp.asarray(np.r_[losses[:-1], 100.0]), jnp.asarray(2.0)))
-    right = by_bisection(np.r_[losses[:-1], 100.0], 2.0)
-    assert np.abs(wrong[-1] / right[-1] - 1) > 1e-3
+def test_fewer_steps_would_show(monkeypatch):
+    losses = 100 * np.linspace(0, 1, 900) ** 2  # of a length that no other test has compiled
+    monkeypatch.setattr("jaxdp.tsallis.FEWEST_STEPS", -1)
+    wrong = np.asarray(tsallis_weights(jnp.asarray(losses), jnp.asarray(2.0)))
+    assert np.abs(wrong[0] / by_bisection(losses, 2.0)[0] - 1) > 1e-3

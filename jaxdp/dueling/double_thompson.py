@@ -9,8 +9,9 @@ import numpy as np
 
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
 from jaxdp.interface import Interface, Space, pairs
+from jaxdp.kernels import folded, own_kernel
 from jaxdp.learner import Guarantee, Learner, Scalar, State, scalar_leaf, validated
-from jaxdp.random import weighted_index
+from jaxdp.random import beta, fast, gamma, index_at
 from jaxdp.validation import check_above, check_count, check_epsilon, check_number
 
 
@@ -86,36 +87,53 @@ def double_thompson(*, num_arms: int) -> Learner:
         integer = jnp.result_type(int)
         return State((), Public(jnp.zeros((), integer), jnp.zeros((num_arms, num_arms), integer)))
 
-    def posterior(params: Params, wins: jax.Array) -> jax.Array:
-        """[num_arms, num_arms] float >= 1, the first parameters of the Beta laws; the transpose has the second ones."""
-        duels, bias = wins + wins.T, jnp.tanh(params.epsilon / 2)
-        share = 0.5 + (wins - wins.T) / (2 * bias * jnp.maximum(duels, 1))
+    def posterior(params: Params, won: jax.Array, lost: jax.Array) -> jax.Array:
+        """[...] float >= 1, the first parameters of the Beta laws; with wins and losses exchanged, the second ones."""
+        duels, bias = won + lost, jnp.tanh(params.epsilon / 2)
+        share = 0.5 + (won - lost) / (2 * bias * jnp.maximum(duels, 1))
         return 1 + bias * bias * duels * jnp.clip(share, 0, 1)
+
+    def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
+        """[num_arms] int32: how many arms each may beat, by upper bounds; itself, too, which makes no difference."""
+        beaten = jnp.zeros(num_arms, jnp.int32)
+        for rival in range(num_arms):  # the upper bound is > 1/2 if lead / (2 N) > -sqrt(spread / N)
+            won, lost = wins[:, rival], wins[rival]
+            lead, duels = won - lost, won + lost
+            may = (lead > 0) | (lead * lead < 4 * spread * duels) | (duels == 0)
+            beaten = beaten + may.astype(jnp.int32)
+        return beaten
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
-        key_first, key_ties, key_second = jax.random.split(key, 3)
-        wins = public.wins.astype(params.epsilon.dtype)
-        duels = wins + wins.T
-        middle = (wins - wins.T) / (2 * jnp.maximum(duels, 1))  # of the reports: the bias changes no sign
-        log_round = jnp.log((public.round + 1).astype(wins.dtype))
-        radius = jnp.sqrt(params.exploration_rate * log_round / jnp.maximum(duels, 1))
-        radius = jnp.where(duels > 0, radius, 1.5)
-        other = ~jnp.eye(num_arms, dtype=bool)
+        key_first, key_ties, key_second = jax.random.split(fast(key), 3)
+        float_ = jnp.result_type(float)
+        every = jnp.arange(num_arms, dtype=jnp.int32)
+        spread = params.exploration_rate * jnp.log((public.round + 1).astype(float_))
+        may_beat = own_kernel(num_beaten, public.wins.astype(float_), spread)
 
-        may_beat = jnp.sum((middle + radius > 0) & other, axis=1, dtype=jnp.int32)
-        first_parameters = posterior(params, wins)
         rows, columns = np.triu_indices(num_arms, 1)  # one draw a pair
-        drawn = jax.random.beta(key_first, first_parameters[rows, columns], first_parameters[columns, rows])
-        row_wins = (drawn > 0.5).astype(jnp.int32)
-        beats = jnp.zeros(num_arms, jnp.int32).at[rows].add(row_wins).at[columns].add(1 - row_wins)
-        beats = jnp.where(may_beat == may_beat.max(), beats, -1)
-        left = weighted_index(key_ties, (beats == beats.max()).astype(wins.dtype))
+        flat = public.wins.ravel().astype(float_)
+        won, lost = flat[rows * num_arms + columns], flat[columns * num_arms + rows]
+        drawn = gamma(key_first, jnp.concatenate([posterior(params, won, lost), posterior(params, lost, won)]))
+        row_wins = (drawn[: len(rows)] > drawn[len(rows) :]).astype(jnp.int32)  # the Beta variate is above 1/2
+        sign = np.zeros((num_arms, len(rows)), np.int32)
+        sign[rows, np.arange(len(rows))], sign[columns, np.arange(len(rows))] = 1, -1
+        beats = jnp.stack(
+            [sum(row_wins[k] * int(sign[i, k]) for k in np.flatnonzero(sign[i])) for i in range(num_arms)]
+        )
+        beats = beats + jnp.asarray((sign < 0).sum(1), jnp.int32)
+        beats = jnp.where(may_beat == folded(jnp.maximum, may_beat), beats, -1)
+        left = index_at(
+            jax.random.uniform(key_ties, dtype=float_), (beats == folded(jnp.maximum, beats)).astype(float_)
+        )
 
-        rival = jax.random.beta(key_second, first_parameters[:, left], first_parameters[left])
-        rival = jnp.where(jnp.arange(num_arms, dtype=left.dtype) == left, 0.5, rival)
-        uncertain = (middle[:, left] - radius[:, left] <= 0) | ~other[left]
-        right = jnp.argmax(jnp.where(uncertain, rival, -1)).astype(jnp.int32)
+        won, lost = public.wins[:, left].astype(float_), public.wins[left].astype(float_)
+        rival = beta(key_second, posterior(params, won, lost), posterior(params, lost, won))
+        rival = jnp.where(every == left, 0.5, rival)
+        lead, duels = won - lost, won + lost
+        uncertain = (lead <= 0) | (lead * lead <= 4 * spread * duels) | (duels == 0) | (every == left)
+        rival = jnp.where(uncertain, rival, -1)
+        right = folded(jnp.minimum, jnp.where(rival == folded(jnp.maximum, rival), every, num_arms))
         return jnp.stack([left, right])
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):

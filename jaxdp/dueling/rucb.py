@@ -8,8 +8,9 @@ import jax.numpy as jnp
 
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
 from jaxdp.interface import Interface, Space, pairs
+from jaxdp.kernels import folded, own_kernel
 from jaxdp.learner import Guarantee, Learner, Scalar, State, scalar_leaf, validated
-from jaxdp.random import weighted_index
+from jaxdp.random import fast, index_at
 from jaxdp.validation import check_above, check_count, check_epsilon, check_number
 
 
@@ -38,20 +39,6 @@ class Public(NamedTuple):
 
     round: jax.Array
     wins: jax.Array
-    hypothesis: jax.Array
-
-
-class View(NamedTuple):
-    """What a round starts from.
-
-    Attributes:
-        leads: [num_arms, num_arms] float, upper bounds of P[i, j] - 1/2, divided by (e^epsilon + 1) / (e^epsilon - 1).
-        champions: [num_arms] bool, arms that by their upper bounds beat every other.
-        hypothesis: [] int32, the champion that is taken for the best; -1 for none.
-    """
-
-    leads: jax.Array
-    champions: jax.Array
     hypothesis: jax.Array
 
 
@@ -101,34 +88,53 @@ def rucb(*, num_arms: int) -> Learner:
         integer = jnp.result_type(int)
         return State((), Public(jnp.zeros((), integer), jnp.zeros((num_arms, num_arms), integer), jnp.int32(-1)))
 
-    def view(params: Params, public: Public) -> View:
-        float_ = jnp.result_type(float)
-        wins = public.wins.astype(float_)
-        duels = wins + wins.T
-        log_round = jnp.log((public.round + 1).astype(float_))
-        some = jnp.maximum(duels, 1)
-        leads = (wins - wins.T) / (2 * some) + jnp.sqrt(params.exploration_rate * log_round / some)
-        leads = jnp.where(duels > 0, leads, 1.5 * jnp.tanh(params.epsilon / 2))
-        leads = jnp.where(jnp.eye(num_arms, dtype=bool), 0, leads)
-        champions = jnp.all(leads >= 0, axis=1)
-        alone = jnp.sum(champions, dtype=jnp.int32) == 1
-        kept = (public.hypothesis >= 0) & champions[public.hypothesis]
+    def spread(params: Params, public: Public) -> jax.Array:
+        return params.exploration_rate * jnp.log((public.round + 1).astype(jnp.result_type(float)))
+
+    def champions_of(wins: jax.Array, spread: jax.Array) -> jax.Array:
+        """[num_arms] bool: arms that by their bounds beat every other."""
+        champions = jnp.ones(num_arms, bool)
+        for rival in range(num_arms):  # the bound is >= 1/2 if lead / (2 N) >= -sqrt(spread / N)
+            won, lost = wins[:, rival], wins[rival]
+            lead = won - lost
+            champions = champions & ((lead >= 0) | (lead * lead <= 4 * spread * (won + lost)))
+        return champions
+
+    def view(params: Params, public: Public) -> tuple[jax.Array, jax.Array]:
+        """Arms that by their bounds beat every other, and the one that is taken for the best, or -1."""
+        width = spread(params, public)
+        champions = own_kernel(champions_of, public.wins.astype(width.dtype), width)
+        every = jnp.arange(num_arms, dtype=jnp.int32)
+        alone = folded(jnp.add, champions.astype(jnp.int32)) == 1
+        kept = folded(jnp.logical_or, champions & (every == public.hypothesis))
         hypothesis = jnp.where(kept, public.hypothesis, -1)
-        return View(leads, champions, jnp.where(alone, jnp.argmax(champions).astype(jnp.int32), hypothesis))
+        last = folded(jnp.maximum, jnp.where(champions, every, -1))
+        return champions, jnp.where(alone, last, hypothesis)
+
+    def bounds_against(params: Params, public: Public, left: jax.Array) -> jax.Array:
+        """[num_arms] float: upper bounds of P[i, left] - 1/2, less the common factor."""
+        float_ = jnp.result_type(float)
+        wins, losses = public.wins[:, left].astype(float_), public.wins[left].astype(float_)
+        duels = wins + losses
+        some = jnp.maximum(duels, 1)
+        bounds = (wins - losses) / (2 * some) + jnp.sqrt(spread(params, public) / some)
+        bounds = jnp.where(duels > 0, bounds, 1.5 * jnp.tanh(params.epsilon / 2))
+        return jnp.where(jnp.arange(num_arms, dtype=left.dtype) == left, 0, bounds)
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
-        key_left, key_right = jax.random.split(key)
-        leads, champions, hypothesis = view(params, public)
+        champions, hypothesis = view(params, public)
         every = jnp.arange(num_arms, dtype=jnp.int32)
-        drawn_from = champions | ~jnp.any(champions)
-        others = jnp.sum(drawn_from, dtype=jnp.int32) - 1
+        drawn_from = champions | ~folded(jnp.logical_or, champions)
+        others = folded(jnp.add, drawn_from.astype(jnp.int32)) - 1
         odds = jnp.where(every == hypothesis, jnp.maximum(others, 1), 1)  # the hypothesis half of the time
-        left = weighted_index(key_left, jnp.where(drawn_from, odds, 0).astype(leads.dtype))
-        against = leads[:, left]
-        tied = against == against.max()
-        tied = tied & ((every != left) | (jnp.sum(tied, dtype=jnp.int32) == 1))
-        return jnp.stack([left, weighted_index(key_right, tied.astype(leads.dtype))])
+        float_ = jnp.result_type(float)
+        uniforms = jax.random.uniform(fast(key), (2,), float_)
+        left = index_at(uniforms[0], jnp.where(drawn_from, odds, 0).astype(float_))
+        against = bounds_against(params, public, left)
+        tied = against == folded(jnp.maximum, against)
+        tied = tied & ((every != left) | (folded(jnp.add, tied.astype(jnp.int32)) == 1))
+        return jnp.stack([left, index_at(uniforms[1], tied.astype(float_))])
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -137,7 +143,7 @@ def rucb(*, num_arms: int) -> Learner:
     def update(key, params: Params, state: State, report) -> State:
         del key
         public = state.public
-        hypothesis = view(params, public).hypothesis
+        hypothesis = view(params, public)[1]
         return State((), Public(public.round + 1, tally_report(public.wins, report), hypothesis))
 
     return Learner(

@@ -12,8 +12,8 @@ from jaxdp.dueling.reports import local_claim, randomized_outcome
 from jaxdp.interface import Interface, Space, pairs
 from jaxdp.learner import Guarantee, Learner, Scalar, State, only, scalar_leaf, validated
 from jaxdp.mechanisms import analytic_gaussian, gaussian, round_up
-from jaxdp.random import weighted_index
-from jaxdp.tsallis import tsallis_weights
+from jaxdp.random import fast, index_at
+from jaxdp.tsallis import smallest, tsallis_weights
 from jaxdp.validation import check_above, check_choice, check_count, check_epsilon
 
 REPORTS = ("rr", "gaussian")
@@ -37,18 +37,30 @@ class Params:
     shift: Scalar
 
 
+class Player(NamedTuple):
+    """What one of the two players knows.
+
+    Attributes:
+        losses: [num_arms] compensated sums of estimated losses.
+        weights: [num_arms] float, the probabilities with which it plays next.
+    """
+
+    losses: compensated.Sum
+    weights: jax.Array
+
+
 class Public(NamedTuple):
     """What follows from the reports.
 
     Attributes:
         round: [] integer, rounds played.
-        losses: [2, num_arms] compensated sums of estimated losses, of the left and of the right player.
-        weights: [2, num_arms] float, the probabilities with which they play next.
+        left: the player of the left arm.
+        right: the player of the right arm.
     """
 
     round: jax.Array
-    losses: compensated.Sum
-    weights: jax.Array
+    left: Player
+    right: Player
 
 
 def versatile_sparring(
@@ -120,9 +132,9 @@ def versatile_sparring(
 
     def init(key, params: Params) -> State:
         del key, params
-        none = jnp.zeros((2, num_arms), jnp.result_type(float))
-        public = Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(none), none + 1 / num_arms)
-        return State((), public)
+        none = jnp.zeros(num_arms, jnp.result_type(float))
+        player = Player(compensated.zero(none), none + 1 / num_arms)
+        return State((), Public(jnp.zeros((), jnp.result_type(int)), player, player))
 
     def rate(round_: jax.Array, dtype) -> jax.Array:
         """Of a round counted from 0."""
@@ -130,9 +142,8 @@ def versatile_sparring(
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del params, context
-        key_left, key_right = jax.random.split(key)
-        left, right = public.weights
-        return jnp.stack([weighted_index(key_left, left), weighted_index(key_right, right)])
+        uniforms = jax.random.uniform(fast(key), (2,), public.left.weights.dtype)
+        return jnp.stack([index_at(uniforms[0], public.left.weights), index_at(uniforms[1], public.right.weights)])
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -141,23 +152,25 @@ def versatile_sparring(
         stddev = jnp.asarray(params.noise_stddev)
         return action, gaussian(key, jnp.clip(feedback, 0, 1).astype(stddev.dtype), stddev, l2_sensitivity=1.0)
 
+    def learn(player: Player, round_: jax.Array, arm: jax.Array, loss: jax.Array) -> Player:
+        """A player after the reported loss of its arm."""
+        losses, weights = player
+        threshold = jnp.inf if is_importance else rate(round_, loss.dtype) ** 2
+        base, its_weight = jnp.where(weights >= threshold, 0.5, 0).astype(loss.dtype), weights[arm]
+        beyond = (loss - jnp.where(its_weight >= threshold, 0.5, 0).astype(loss.dtype)) / its_weight
+        played = jnp.arange(num_arms, dtype=arm.dtype) == arm
+        losses = compensated.add(losses, base + jnp.where(played, beyond, 0))
+        # Differences first: totals are large, and their excess matters for what is between them.
+        behind = (losses.total - smallest(losses.total)) - losses.excess
+        return Player(losses, tsallis_weights(behind, rate(round_ + 1, loss.dtype)))
+
     def update(key, params: Params, state: State, report) -> State:
         del key
         public, (action, said) = state.public, report
-        float_ = public.weights.dtype
+        float_ = public.left.weights.dtype
         won = jnp.clip((said.astype(float_) + params.shift) / (1 + 2 * params.shift), 0, 1)
-        reported = jnp.stack([1 - won, won])[:, None]  # the left player's loss, and the right one's
-        played = action[:, None] == jnp.arange(num_arms, dtype=action.dtype)[None, :]
-        if is_importance:
-            base = jnp.zeros_like(public.weights)
-        else:
-            base = jnp.where(public.weights >= rate(public.round, float_) ** 2, 0.5, 0).astype(float_)
-        estimates = base + jnp.where(played, (reported - base) / public.weights, 0)
-        losses = compensated.add(public.losses, estimates)
-        # Differences first: totals are large, and their excess matters for what is between them.
-        behind = (losses.total - losses.total.min(1, keepdims=True)) - losses.excess
-        weights = jax.vmap(tsallis_weights, (0, None))(behind, rate(public.round + 1, float_))
-        return State((), Public(public.round + 1, losses, weights))
+        left = learn(public.left, public.round, action[0], 1 - won)
+        return State((), Public(public.round + 1, left, learn(public.right, public.round, action[1], won)))
 
     values = only(params, ("epsilon", "delta", "failure_prob") if is_gaussian else ("epsilon",))
     return Learner(

@@ -4,8 +4,20 @@ Keys are those of `jax.random`, or of `key`, which all its functions take but `j
 """
 
 from jaxdp.random.binomial import binomial, multinomial
-from jaxdp.random.choice import weighted_index
+from jaxdp.random.choice import index_at, weighted_index
+from jaxdp.random.gammas import beta, gamma
 from jaxdp.random.poisson import poisson
 from jaxdp.random.threefry import fast, key, key_from_data
 
-__all__ = ["binomial", "fast", "key", "key_from_data", "multinomial", "poisson", "weighted_index"]
+__all__ = [
+    "beta",
+    "binomial",
+    "fast",
+    "gamma",
+    "index_at",
+    "key",
+    "key_from_data",
+    "multinomial",
+    "poisson",
+    "weighted_index",
+]

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from jaxdp.kernels import own_kernel
 from jaxdp.random.threefry import fast
 
 COLUMNS = 16  # about the square root of the usual number of weights, and as many as a vector unit adds at once
@@ -14,8 +15,8 @@ COLUMNS = 16  # about the square root of the usual number of weights, and as man
 def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
     """Draws index i with probability weights[i] / sum(weights), from one uniform variate.
 
-    `jax.random.categorical` needs a variate for every weight. Here the weights are a matrix of 16 columns: first its
-    column is drawn, then the row, which is several times faster on CPU than a cumulative sum.
+    `jax.random.categorical` needs a variate for every weight. Here more than 16 weights are a matrix of 16 columns:
+    first its column is drawn, then the row, which is several times faster on CPU than a cumulative sum.
 
     >>> import jax, jax.numpy as jnp
     >>> int(weighted_index(jax.random.key(0), jnp.array([0.0, 0.0, 3.0, 0.0], jnp.float32)))
@@ -40,24 +41,46 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
     return _draw(fast(key), weights)
 
 
-@partial(jax.jit, inline=True)  # compiled once for eager calls
-def _draw(key: jax.Array, weights: jax.Array) -> jax.Array:
-    rows = -(-len(weights) // COLUMNS)
-    matrix = jnp.pad(weights, (0, rows * COLUMNS - len(weights))).reshape(rows, COLUMNS)
-    sums = matrix.sum(0)
+def index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
+    """The index with odds `weights` that a uniform variate stands for: what `weighted_index` makes of its own.
+
+    >>> [int(index_at(jnp.float32(u), jnp.array([1.0, 3.0], jnp.float32))) for u in (0.2, 0.3)]
+    [0, 1]
+
+    Args:
+        uniform: [] float32 or float64 in [0, 1).
+        weights: [n] of the same dtype, as for `weighted_index`.
+
+    Returns:
+        [] int32 in [0, n), as for `weighted_index`.
+    """
+    return own_kernel(_index_at, uniform, weights)
+
+
+def _index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
+    size = len(weights)
+    matrix = jnp.pad(weights, (0, -size % COLUMNS)).reshape(-1, COLUMNS) if size > COLUMNS else weights[None]
+    sums = matrix.sum(0) if len(matrix) > 1 else weights
     last = list(sums)
-    for index in range(1, COLUMNS):
+    for index in range(1, len(last)):
         last[index] = last[index - 1] + sums[index]  # written out: a loop of tiny steps would cost more
-    threshold = jax.random.uniform(key, dtype=weights.dtype) * last[-1]
+    threshold = uniform * last[-1]  # below it, as rounding is monotone
     passed = [threshold >= bound for bound in last[:-1]]
-    column = sum(bound.astype(jnp.int32) for bound in passed)
+    column = sum((bound.astype(jnp.int32) for bound in passed), jnp.int32(0))
+    if len(matrix) == 1:
+        return jnp.asarray(column)
     so_far = sum(jnp.where(bound, value, 0) for bound, value in zip(passed, sums[:-1], strict=True))
     candidates = matrix[:, column]
     row, found = jnp.int32(0), jnp.asarray(False)
-    for index in range(rows):
+    for index in range(len(matrix)):
         so_far = so_far + candidates[index]
         found = found | (threshold < so_far)
         row = row + (~found).astype(jnp.int32)
     # Rounding can leave the column's own sum a little below the one drawn from.
     row = jnp.where(found, row, jnp.argmax(candidates).astype(jnp.int32))
-    return row * COLUMNS + column
+    return jnp.asarray(row * COLUMNS + column)
+
+
+@partial(jax.jit, inline=True)  # compiled once for eager calls
+def _draw(key: jax.Array, weights: jax.Array) -> jax.Array:
+    return index_at(jax.random.uniform(key, dtype=weights.dtype), weights)

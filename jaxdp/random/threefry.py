@@ -12,16 +12,16 @@ vectorises it. How arrays are shaped below decides what XLA on CPU makes of them
 """
 
 import math
-from collections.abc import Callable
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.random import define_prng_impl, threefry_prng_impl
 from jax.typing import ArrayLike
+
+from jaxdp.kernels import stored
 
 NAME = "jaxdp_threefry2x32"
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -49,20 +49,6 @@ def hash_words(key0: ArrayLike, key1: ArrayLike, high: ArrayLike, low: ArrayLike
         x0 = x0 + schedule[(group + 1) % 3]
         x1 = x1 + schedule[(group + 2) % 3] + np.uint32(group + 1)
     return x0, x1
-
-
-def _stored(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    """The function as a kernel of its own on CPU, so that its words are hashed once.
-
-    XLA on CPU would fuse the hash into each consumer of the words, and each would compute it again;
-    lax.optimization_barrier does not keep it from that, for it is gone before fusion. A call not to be inlined does.
-    """
-
-    def call(*arguments):
-        with set_xla_metadata(inlineable="false"):
-            return jax.jit(function)(*arguments)
-
-    return call
 
 
 def _hash_index(key: jax.Array, index: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -98,7 +84,7 @@ def _bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
         return (high ^ low).astype(dtype)
 
     def padded(key):
-        blocks = _stored(lambda key: words(key, (-(-size // (width * chains)) * width, chains)))(key)
+        blocks = stored(lambda key: words(key, (-(-size // (width * chains)) * width, chains)))(key)
         return lax.reshape(lax.slice(lax.reshape(blocks, (blocks.size,)), (0,), (size,)), shape)
 
     # One hash is a chain of dependent operations, and an inner loop that is unrolled overlaps several. Of fewer words
@@ -106,7 +92,7 @@ def _bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
     for width, chains in ((VECTOR, CHAINS), (VECTOR, 1)):
         if bit_width >= 32 and -size % (width * chains) <= size // 4:
             return lax.platform_dependent(key, cpu=padded, default=words)
-    return lax.platform_dependent(key, cpu=_stored(words), default=words)
+    return lax.platform_dependent(key, cpu=stored(words), default=words)
 
 
 def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
@@ -125,7 +111,7 @@ def _children(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
         position = lax.reshape(lax.iota(jnp.uint32, 2 * size), dimensions)
         return _hash_pairs(key, position >> 1, position & 1)
 
-    return lax.reshape(lax.platform_dependent(key, cpu=_stored(pairs), default=pairs), (*shape, 2))
+    return lax.reshape(lax.platform_dependent(key, cpu=stored(pairs), default=pairs), (*shape, 2))
 
 
 def _fold_in(key: jax.Array, data: int) -> jax.Array:
@@ -137,7 +123,7 @@ def _child(key: jax.Array, data: jax.Array) -> jax.Array:
     def pair(key, data):
         return _hash_pairs(key, data, lax.iota(jnp.uint32, 2))
 
-    return lax.platform_dependent(key, data, cpu=_stored(pair), default=pair)
+    return lax.platform_dependent(key, data, cpu=stored(pair), default=pair)
 
 
 IMPLEMENTATION = define_prng_impl(

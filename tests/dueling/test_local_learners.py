@@ -12,6 +12,7 @@ import pytest
 import jaxdp
 from jaxdp import compensated
 from jaxdp.dueling import double_thompson, ebs_local, matrix_duels, rucb, switching_duels, versatile_sparring
+from jaxdp.dueling.versatile_sparring import Player
 from jaxdp.preferences import lower_bound_matrix
 
 KEY = jax.random.key(91)
@@ -109,29 +110,39 @@ def test_rucb_keeps_its_hypothesis():
 
 
 # ---- sparring --------------------------------------------------------------------------------------------------------
+def players(public, left, right):
+    """The state with these weights of the two players."""
+    return public._replace(
+        left=public.left._replace(weights=jnp.asarray(left)), right=public.right._replace(weights=jnp.asarray(right))
+    )
+
+
+def losses_of(public):
+    """Estimated losses, [2, num_arms]."""
+    return np.stack([public.left.losses.total, public.right.losses.total])
+
+
 def test_sparring_estimates():
     """With importance weights: the loss of each player's arm over its probability; then Tsallis weights of the sums."""
     learner = versatile_sparring(num_arms=3)
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=math.inf))
-    weights = jnp.array([[0.5, 0.25, 0.25], [0.2, 0.2, 0.6]])
-    public = start(learner)._replace(weights=weights)
+    public = players(start(learner), [0.5, 0.25, 0.25], [0.2, 0.2, 0.6])
     for said, expected in ((0, [[0, 4, 0], [0, 0, 0]]), (1, [[0, 0, 0], [0, 0, 1 / 0.6]])):
         report = jnp.array([1, 2], jnp.int32), jnp.int32(said)
         after = learner.update(KEY, params, jaxdp.State((), public), report).public
-        np.testing.assert_allclose(after.losses.total, expected, rtol=1e-6)
-        np.testing.assert_allclose(after.weights.sum(1), 1, rtol=1e-6)
+        np.testing.assert_allclose(losses_of(after), expected, rtol=1e-6)
+        np.testing.assert_allclose([after.left.weights.sum(), after.right.weights.sum()], 1, rtol=1e-6)
         assert after.round == 1
 
 
 def test_reduced_variance():
     learner = versatile_sparring(num_arms=3, losses="reduced_variance")
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=math.inf))
-    weights = jnp.array([[0.5, 0.25, 0.25], [0.2, 0.2, 0.6]])
     # In round 64 the rate is 1/2: weights from 1/4 on have the base 1/2.
-    public = start(learner)._replace(weights=weights, round=jnp.asarray(63, INTEGER))
+    public = players(start(learner), [0.5, 0.25, 0.25], [0.2, 0.2, 0.6])._replace(round=jnp.asarray(63, INTEGER))
     report = jnp.array([1, 1], jnp.int32), jnp.int32(0)
     after = learner.update(KEY, params, jaxdp.State((), public), report).public
-    np.testing.assert_allclose(after.losses.total, [[0.5, 0.5 / 0.25 + 0.5, 0.5], [0, 0, 0.5]], rtol=1e-6)
+    np.testing.assert_allclose(losses_of(after), [[0.5, 0.5 / 0.25 + 0.5, 0.5], [0, 0, 0.5]], rtol=1e-6)
 
 
 def test_gaussian_reports_become_losses():
@@ -144,29 +155,28 @@ def test_gaussian_reports_become_losses():
     for said, loss in ((-1e6, 0.0), (-shift, 0.0), (0.5, 0.5), (1 + shift, 1.0), (1e6, 1.0)):
         report = jnp.array([0, 1], jnp.int32), jnp.asarray(said)
         after = learner.update(KEY, params, jaxdp.State((), public), report).public
-        np.testing.assert_allclose(after.losses.total, [[2 * (1 - loss), 0], [0, 2 * loss]], atol=1e-5)
+        np.testing.assert_allclose(losses_of(after), [[2 * (1 - loss), 0], [0, 2 * loss]], atol=1e-5)
 
 
 def test_large_losses_do_not_stall():
     """Estimated losses of 2^24 for everyone: another 1 would be lost in float32."""
     learner = versatile_sparring(num_arms=2)
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=math.inf))
-    public = start(learner)
-    total = jnp.full((2, 2), 2.0**24)
-    public = public._replace(losses=compensated.Sum(total, jnp.zeros_like(total)), weights=jnp.ones((2, 2)))
+    total = jnp.full(2, 2.0**24)
+    heavy = Player(compensated.Sum(total, jnp.zeros_like(total)), jnp.ones(2))
+    public = start(learner)._replace(left=heavy, right=heavy)
     report = jnp.array([0, 0], jnp.int32), jnp.int32(0)
 
     @jax.jit
     def play(public):
         def again(_, public):
-            return learner.update(KEY, params, jaxdp.State((), public), report).public._replace(
-                weights=jnp.ones((2, 2))
-            )
+            public = learner.update(KEY, params, jaxdp.State((), public), report).public
+            return players(public, jnp.ones(2), jnp.ones(2))
 
-        return jax.lax.fori_loop(0, 101, again, public).losses
+        return jax.lax.fori_loop(0, 101, again, public).left.losses
 
     found = play(public)
-    assert float((found.total - total)[0, 0] - found.excess[0, 0]) == 101
+    assert float((found.total - total)[0] - found.excess[0]) == 101
 
 
 # ---- double Thompson sampling ----------------------------------------------------------------------------------------

@@ -1,0 +1,59 @@
+"""Gamma and Beta variates against SciPy's laws."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxdp.random import beta, gamma
+
+LANES = 4000
+SHAPES = np.array([1.0, 1.05, 2.0, 7.5, 300.0, 1e5])
+FIRST = np.array([1.0, 1.0, 1.3, 20.0, 1.0, 5000.0])
+SECOND = np.array([1.0, 8.0, 1.1, 3.0, 900.0, 4000.0])
+KEYS = jax.random.split(jax.random.key(5), LANES)
+WORST = 5.7e-7 / len(SHAPES)  # the level of 5 standard errors, for all laws together
+
+
+def float_array(values):
+    return jnp.asarray(values, float)
+
+
+def agree(drawn, laws):
+    return [stats.kstest(column, law.cdf).pvalue > WORST for column, law in zip(np.asarray(drawn).T, laws, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def gammas():
+    return np.asarray(jax.jit(jax.vmap(gamma, (0, None)))(KEYS, float_array(SHAPES)), np.float64)
+
+
+def test_gamma(gammas):
+    assert all(agree(gammas, map(stats.gamma, SHAPES)))
+    assert gammas.min() > 0
+
+
+def test_wrong_gammas_are_seen(gammas):
+    """Planted: a scale of 1.2, and a parameter that is a third of a standard deviation too large."""
+    assert not any(agree(gammas * 1.2, map(stats.gamma, SHAPES)))
+    assert not any(agree(gammas, map(stats.gamma, SHAPES + np.sqrt(SHAPES) / 3)))
+
+
+def test_beta():
+    drawn = jax.jit(jax.vmap(beta, (0, None, None)))(KEYS, float_array(FIRST), float_array(SECOND))
+    assert all(agree(drawn, map(stats.beta, FIRST, SECOND)))
+    assert not any(agree(drawn, map(stats.beta, FIRST + np.sqrt(FIRST) / 2, SECOND)))  # planted
+
+
+def test_variates_of_one_key_are_independent(gammas):
+    ranks = np.argsort(np.argsort(gammas, axis=0), axis=0)
+    correlation = np.corrcoef(ranks.T) - np.eye(len(SHAPES))
+    assert np.abs(correlation).max() < 5 / np.sqrt(LANES)
+
+
+def test_bad_parameters():
+    with pytest.raises(ValueError, match=r"shape must be a vector of floats, got int32 of shape \(2,\)"):
+        gamma(KEYS[0], jnp.ones(2, jnp.int32))
+    with pytest.raises(ValueError, match=r"first and second must have one shape, got \(2,\) and \(3,\)"):
+        beta(KEYS[0], jnp.ones(2), jnp.ones(3))
