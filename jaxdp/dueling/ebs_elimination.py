@@ -8,9 +8,10 @@ import numpy as np
 
 from jaxdp.dueling import ebs_arms as arms
 from jaxdp.dueling.ebs_arms import Params, Private, Public, Trees
+from jaxdp.dueling.ebs_blocks import elimination_blocks
 from jaxdp.dueling.ebs_radii import noise_lines, score_radii, short
 from jaxdp.interface import Interface, Space, pairs
-from jaxdp.learner import Guarantee, Learner, State, only, scalar_leaf, validated
+from jaxdp.learner import Guarantee, Learner, LearnerBulk, State, only, scalar_leaf, validated
 from jaxdp.mechanisms.continual_counting import best_arity
 from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.counter import check_horizon
@@ -207,6 +208,7 @@ def ebs_elimination(
         act=act,
         privatize=privatize,
         update=update,
+        bulk=LearnerBulk(blocks=elimination_blocks(trees, num_arms)),
         horizon=horizon,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
     )

@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 
 PATH = Path(__file__).with_name("ebs_reference.json")
-LANES = 1000
+LANES = 4000
 HORIZON = 300
 LOOKS = list(range(15, HORIZON + 1, 15))
 MATRIX = [[0.5, 0.85, 0.95], [0.15, 0.5, 0.8], [0.05, 0.2, 0.5]]
 FAILURE_PROB = 0.1
 ARITIES = {"tight": 3, "paper": 2}
 MULTIPLIERS = {  # such that arms are dropped, some of them wrongly
-    "tight": {0.5: 0.2, 2.0: 0.25, math.inf: 0.7},
-    "paper": {0.5: 0.002, 2.0: 0.005, math.inf: 0.5},
+    "tight": {0.5: 0.3, 2.0: 0.25, math.inf: 0.7},
+    "paper": {0.5: 0.004, 2.0: 0.005, math.inf: 0.5},
 }
 PROBABILITIES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
