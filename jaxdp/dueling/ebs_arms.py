@@ -95,15 +95,12 @@ def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -
         return trees.noise.add(key, params.noise, None, jnp.zeros(shape, jnp.result_type(float)))
 
 
-def noisy_leaf(params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
-    """Leaves on a lattice, so that their sums do not depend on the order: post-processing of the noisy ones."""
-    noisy = exact.astype(noise.dtype) + rounded(noise)
-    return jnp.round(noisy / params.quantum) * params.quantum
+def noisy(params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
+    """Noisy sums of nodes on a lattice: post-processing.
 
-
-def noisy_nodes(exact: jax.Array, noise: jax.Array) -> jax.Array:
-    """Larger blocks."""
-    return exact.astype(noise.dtype) + rounded(noise)
+    So sums of leaves do not depend on the order, and noise that programs round otherwise in its last bits is the same.
+    """
+    return jnp.round((exact.astype(noise.dtype) + rounded(noise)) / params.quantum) * params.quantum
 
 
 def feed(
@@ -111,7 +108,7 @@ def feed(
     keys: tuple[jax.Array, jax.Array],
     params: Params,
     nodes: tree.Nodes,
-    values: jax.Array,
+    entries: jax.Array,
     fed: jax.Array,
     *,
     shared: bool,
@@ -123,24 +120,24 @@ def feed(
         keys: of the leaves and of larger blocks.
         params: of the learner.
         nodes: the counters.
-        values: [num_arms] integers.
+        entries: [num_arms] integers.
         fed: [num_arms] bool, public.
         shared: whether only one arm is fed, whose noise is drawn alone.
     """
-    done = tree.ended(nodes, values, fed, trees.arity)
-    arms = (1,) if shared else values.shape
+    done = tree.ended(nodes, entries, fed, trees.arity)
+    arms = (1,) if shared else entries.shape
     exact, noise = _released(trees, keys[0], params, done.sums[0], arms, 1)
-    noisy = noisy_leaf(params, exact, noise)[None]
+    values = noisy(params, exact, noise)[None]
     if trees.levels > 1:
         larger, shape = done.sums[1:], (trees.levels - 1, *arms)
-        nothing = jnp.zeros(shape, noisy.dtype)
+        nothing = jnp.zeros(shape, values.dtype)
         sums, noise = jax.lax.cond(
             done.ends[1].any(),
             lambda: _released(trees, keys[1], params, larger, shape, len(larger)),
             lambda: (larger, nothing),
         )
-        noisy = jnp.concatenate([noisy, noisy_nodes(sums, noise)])
-    return tree.advance(nodes, done, tree.combined(nodes, noisy, trees.variances))
+        values = jnp.concatenate([values, noisy(params, sums, noise)])
+    return tree.advance(nodes, done, tree.combined(nodes, values, trees.variances))
 
 
 def upper(estimates: jax.Array) -> jax.Array:
@@ -163,19 +160,12 @@ def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Arr
         Two arrays [num_arms] float, those of the line that is lowest at half of the leaves.
     """
     float_ = params.intercepts.dtype
-    counts = digits.astype(float_)
-    lines = []
-    for r in range(params.intercepts.shape[0]):
-        intercept = jnp.broadcast_to(params.intercepts[r], counts.shape[1:])
-        for h in range(1, trees.levels):
-            intercept = intercept + counts[h] * params.slopes[h, r]  # the product is exact
-        lines.append((intercept, jnp.broadcast_to(params.slopes[0, r], intercept.shape)))
-    half = jnp.asarray(trees.arity // 2, float_)
-    lowest, steepness = lines[0]
-    for intercept, slope in lines[1:]:
-        better = intercept + half * slope < lowest + half * steepness
-        lowest, steepness = jnp.where(better, intercept, lowest), jnp.where(better, slope, steepness)
-    return lowest, steepness
+    counts, slopes = digits.astype(float_), params.slopes[0][:, None]
+    above = jnp.sum(counts[1:, None, :] * params.slopes[1:, :, None], axis=0)  # exact, in any order: see `on_lattice`
+    intercepts = params.intercepts[:, None] + above
+    best = jnp.argmin(intercepts + jnp.asarray(trees.arity // 2, float_) * slopes, axis=0)
+    chosen = jnp.arange(len(intercepts), dtype=best.dtype)[:, None] == best[None, :]
+    return jnp.sum(jnp.where(chosen, intercepts, 0), axis=0), jnp.sum(jnp.where(chosen, slopes, 0), axis=0)
 
 
 def interval(

@@ -84,7 +84,7 @@ def elimination_blocks(trees: Trees, num_arms: int) -> Blocks:
         planned = now.turns[None, :] & (place < plan.length.astype(jnp.int32))
         where = jnp.clip(place, 0, block - 1)
         won_at = jnp.where(planned, won[where], 0)
-        leaf_at = jnp.where(planned, arms.noisy_leaf(params, won, noise)[where], 0)
+        leaf_at = jnp.where(planned, arms.noisy(params, won, noise)[where], 0)
         right_at = actions[:, 1][where]
 
         # Rows from here on: after 0, 1, ... of the sweeps.
@@ -94,7 +94,7 @@ def elimination_blocks(trees: Trees, num_arms: int) -> Blocks:
         steps = jnp.where(now.turns[None, :], np.arange(num_sweeps + 1, dtype=np.int32)[:, None], 0)
         last = trees.arity - nodes.digits[0]  # steps to the end of an inner node
         ends = (last <= num_sweeps) & _at(planned, last - 1, False)
-        after, before_end = _inner_nodes(trees, keys, params, nodes, ends, last, place, leaf_at, won_at)
+        after = _inner_nodes(trees, keys, params, nodes, ends, last, place, leaf_at, won_at)
         past = ends[None, :] & (steps >= last[None, :])
         leaf = jnp.where(past, leaves - _at(leaves, last, 0)[None, :], nodes.estimates[0][None, :] + leaves)
 
@@ -154,7 +154,7 @@ def elimination_blocks(trees: Trees, num_arms: int) -> Blocks:
     return Blocks(block, plan, privatize, absorb)
 
 
-def _inner_nodes(trees, keys, params, nodes, ends, last, place, leaf_at, won_at) -> tuple[tree.Nodes, None]:
+def _inner_nodes(trees, keys, params, nodes, ends, last, place, leaf_at, won_at) -> tree.Nodes:
     """The counters right after the entry that ends an inner node, where one ends."""
     sooner = np.arange(len(leaf_at), dtype=np.int32)[:, None] < last[None, :] - 1
     before = tree.Nodes(
@@ -163,7 +163,7 @@ def _inner_nodes(trees, keys, params, nodes, ends, last, place, leaf_at, won_at)
         nodes.estimates.at[0].add(jnp.sum(jnp.where(sooner, leaf_at, 0), axis=0)),
     )
     done = tree.ended(before, _at(won_at, last - 1, 0), ends, trees.arity)
-    noisy = _at(leaf_at, last - 1, 0)[None]
+    values = _at(leaf_at, last - 1, 0)[None]
     if trees.levels > 1:
         rounds = jnp.clip(_at(place, last - 1, 0), 0, len(keys) - 1)
 
@@ -171,8 +171,8 @@ def _inner_nodes(trees, keys, params, nodes, ends, last, place, leaf_at, won_at)
             return arms.draw(trees, jax.random.fold_in(keys[round_], arms.UPPER), params, (trees.levels - 1, 1))[:, 0]
 
         noise = jax.vmap(draw, out_axes=1)(rounds)
-        noisy = jnp.concatenate([noisy, arms.noisy_nodes(done.sums[1:], noise)])
-    return tree.advance(before, done, tree.combined(before, noisy, trees.variances)), None
+        values = jnp.concatenate([values, arms.noisy(params, done.sums[1:], noise)])
+    return tree.advance(before, done, tree.combined(before, values, trees.variances))
 
 
 def _at(rows: jax.Array, index: jax.Array, default) -> jax.Array:

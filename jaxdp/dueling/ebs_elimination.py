@@ -9,7 +9,7 @@ import numpy as np
 from jaxdp.dueling import ebs_arms as arms
 from jaxdp.dueling.ebs_arms import Params, Private, Public, Trees
 from jaxdp.dueling.ebs_blocks import elimination_blocks
-from jaxdp.dueling.ebs_radii import noise_lines, score_radii, short
+from jaxdp.dueling.ebs_radii import noise_lines, on_lattice, score_radii
 from jaxdp.interface import Interface, Space, pairs
 from jaxdp.learner import Guarantee, Learner, LearnerBulk, State, only, scalar_leaf, validated
 from jaxdp.mechanisms.continual_counting import best_arity
@@ -134,9 +134,9 @@ def ebs_elimination(
             epsilon=budget,
             noise=node,
             quantum=scalar_leaf("the lattice of leaves", quantum),
-            squared_radius=short(confidence_multiplier**2 * squared),
-            intercepts=short(confidence_multiplier * intercepts),
-            slopes=short(confidence_multiplier * slopes),
+            squared_radius=(confidence_multiplier**2 * squared).astype(budget.dtype),
+            intercepts=on_lattice(confidence_multiplier * intercepts, confidence_multiplier * scale),
+            slopes=on_lattice(confidence_multiplier * slopes, confidence_multiplier * scale),
         )
 
     def guarantee(

@@ -12,7 +12,7 @@ from jaxdp.mechanisms.continual_counting.arity import level_variances
 from jaxdp.mechanisms.continual_counting.radii import block_cumulant
 
 MOST_EPOCHS = 200
-SHORT_BITS = 11  # of a slope: its product with a digit below 2^12 is exact in float32
+LATTICE_BITS = 8
 
 
 class NoiseLines(NamedTuple):
@@ -82,7 +82,7 @@ def noise_lines(
         failure_prob: in (0, 1).
 
     Returns:
-        Lines with slopes rounded up to a few bits.
+        The lines.
     """
     variances = level_variances(arity, levels, combine)
     normal = noise == "gaussian"
@@ -112,8 +112,10 @@ def noise_lines(
     return NoiseLines(scale * log_inverse / rates + (rounding if scale > 0 else 0.0), slopes)
 
 
-def short(values: np.ndarray) -> np.ndarray:
-    """Numbers >= 0 in JAX's default float type, rounded up to few bits."""
-    mantissas, exponents = np.frexp(np.asarray(values, np.float64))
-    rounded = np.ldexp(np.ceil(mantissas * 2.0**SHORT_BITS), exponents - SHORT_BITS)
-    return rounded.astype(jax.dtypes.canonicalize_dtype(float))
+def on_lattice(values: np.ndarray, scale: float) -> np.ndarray:
+    """Numbers >= 0 in JAX's default float type, rounded up to multiples of about 2^-8 scale.
+
+    Products with digits and sums of such numbers are exact in float32, in any order, up to 2^16 scale.
+    """
+    unit = 2.0 ** (math.ceil(math.log2(scale)) - LATTICE_BITS) if scale > 0 else 1.0
+    return (np.ceil(values / unit) * unit).astype(jax.dtypes.canonicalize_dtype(float))
