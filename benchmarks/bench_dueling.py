@@ -48,7 +48,7 @@ def bench_ebs_elimination(horizon=HORIZON, lanes=LANES):
     plain_seconds = time.perf_counter() - start
     functions = {
         blocks: call,
-        reference: lambda: numba_ebs.ebs_elimination(*numba_arguments),
+        reference: lambda: numba_ebs.ebs_elimination(*numba_arguments),  # pyright: ignore[reportCallIssue]
         "plain": lambda: jax.block_until_ready(plain(keys, params)),
     }
     seconds = interleaved(3, functions)

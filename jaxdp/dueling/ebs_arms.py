@@ -86,6 +86,7 @@ class Trees(NamedTuple):
 
     @property
     def levels(self) -> int:
+        """How many sizes of blocks there are, leaves included."""
         return len(self.variances)
 
 
@@ -160,12 +161,19 @@ def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Arr
         Two arrays [num_arms] float, those of the line that is lowest at half of the leaves.
     """
     float_ = params.intercepts.dtype
-    counts, slopes = digits.astype(float_), params.slopes[0][:, None]
-    above = jnp.sum(counts[1:, None, :] * params.slopes[1:, :, None], axis=0)  # exact, in any order: see `on_lattice`
-    intercepts = params.intercepts[:, None] + above
-    best = jnp.argmin(intercepts + jnp.asarray(trees.arity // 2, float_) * slopes, axis=0)
-    chosen = jnp.arange(len(intercepts), dtype=best.dtype)[:, None] == best[None, :]
-    return jnp.sum(jnp.where(chosen, intercepts, 0), axis=0), jnp.sum(jnp.where(chosen, slopes, 0), axis=0)
+    counts, half = digits.astype(float_), jnp.asarray(trees.arity // 2, float_)
+    lowest = jnp.full(counts.shape[1:], jnp.inf, float_)
+    chosen = lowest, lowest
+    for line in range(len(params.intercepts)):  # written out: elementwise operations vectorise, reductions do not
+        intercept, slope = params.intercepts[line], params.slopes[0, line]
+        for level in range(1, trees.levels):
+            intercept = intercept + counts[level] * params.slopes[level, line]  # exact: see `on_lattice`
+        height = intercept + half * slope
+        chosen = tuple(
+            jnp.where(height < lowest, new, old) for new, old in zip((intercept, slope), chosen, strict=True)
+        )
+        lowest = jnp.minimum(lowest, height)
+    return chosen
 
 
 def interval(
@@ -199,19 +207,23 @@ def opponents(keys: jax.Array, active: jax.Array) -> jax.Array:
     size = jnp.sum(active, dtype=jnp.int32)
     draws = jnp.vectorize(jax.random.uniform, signature="()->()")(keys)
     places = (draws * size.astype(draws.dtype)).astype(jnp.int32)  # less than size, also in float32
-    return jnp.argsort(~active, stable=True).astype(jnp.int32)[places]
+    return in_order(active)[places]
+
+
+def in_order(mask: jax.Array) -> jax.Array:
+    """[num_arms] int32, the arms of a mask in order, then zeros. Without a sort, which costs more."""
+    every = jnp.arange(len(mask), dtype=jnp.int32)
+    rank = jnp.cumsum(mask, dtype=jnp.int32) - 1
+    here = mask[None, :] & (rank[None, :] == every[:, None])
+    return jnp.sum(jnp.where(here, every[None, :], 0), axis=1, dtype=jnp.int32)
 
 
 def remove(trees: Trees, key: jax.Array, params: Params, public: Public, private: Private) -> tree.Nodes:
-    """The counters without the duels with arms that the latest round dropped: one entry for each arm that is left."""
+    """The counters after the entry for what the latest round dropped: each arm's wins over it, with a minus."""
     nodes = tree.Nodes(public.digits, private.sums, public.estimates)
     lost = jnp.sum(jnp.where(public.dropped[None, :], private.wins, 0), axis=1, dtype=private.wins.dtype)
     keys = jax.random.fold_in(key, REMOVED_LEAF), jax.random.fold_in(key, REMOVED_UPPER)
-    return jax.lax.cond(
-        public.dropped.any(),
-        lambda: feed(trees, keys, params, nodes, -lost, public.active, shared=False),
-        lambda: nodes,
-    )
+    return feed(trees, keys, params, nodes, -lost, public.active, shared=False)
 
 
 def _released(

@@ -59,8 +59,7 @@ def elimination_blocks(trees: Trees, num_arms: int) -> Blocks:
         del params
         alone = jnp.sum(public.active, dtype=jnp.int32) == 1
         now = schedule(public, arms.duels(public))
-        order = jnp.argsort(~now.turns, stable=True).astype(jnp.int32)
-        left = order[jnp.asarray(turn)[now.size]]
+        left = arms.in_order(now.turns)[jnp.asarray(turn)[now.size]]
         return BlockPlan(
             jnp.stack([left, arms.opponents(keys, public.active)], axis=-1),
             jnp.where(alone, limit, jnp.minimum(limit, now.length.astype(limit.dtype))),
@@ -74,7 +73,7 @@ def elimination_blocks(trees: Trees, num_arms: int) -> Blocks:
         public, private = state.public, state.private
         actions, feedback = report
         integer = private.wins.dtype
-        nodes = arms.remove(trees, keys[0], params, public, private)
+        nodes = _removed(trees, keys[0], params, public, private)
         played = arms.duels(public)
         now = schedule(public, played)
 
@@ -88,9 +87,7 @@ def elimination_blocks(trees: Trees, num_arms: int) -> Blocks:
         right_at = actions[:, 1][where]
 
         # Rows from here on: after 0, 1, ... of the sweeps.
-        start = jnp.zeros((1, num_arms), leaf_at.dtype)
-        leaves = jnp.concatenate([start, _cumulative(leaf_at)])
-        entries = jnp.concatenate([start.astype(integer), jnp.cumsum(won_at, axis=0, dtype=integer)])
+        leaves, entries = _totals(leaf_at), _totals(won_at.astype(leaf_at.dtype)).astype(integer)
         steps = jnp.where(now.turns[None, :], np.arange(num_sweeps + 1, dtype=np.int32)[:, None], 0)
         last = trees.arity - nodes.digits[0]  # steps to the end of an inner node
         ends = (last <= num_sweeps) & _at(planned, last - 1, False)
@@ -105,7 +102,7 @@ def elimination_blocks(trees: Trees, num_arms: int) -> Blocks:
         intercept, slope = (level(first, second) for first, second in zip(*lines, strict=True))
         digit = level(nodes.digits[0], -last) + steps
         low, high = arms.interval(
-            params.squared_radius[jnp.sum(public.active, dtype=jnp.int32)],
+            jnp.asarray(params.squared_radius)[jnp.sum(public.active, dtype=jnp.int32)],
             level(arms.upper(nodes.estimates), arms.upper(after.estimates)) + leaf,
             played[None, :] + steps.astype(played.dtype),
             intercept + slope * digit.astype(slope.dtype),
@@ -154,6 +151,16 @@ def elimination_blocks(trees: Trees, num_arms: int) -> Blocks:
     return Blocks(block, plan, privatize, absorb)
 
 
+def _removed(trees: Trees, key: jax.Array, params: Params, public: Public, private: Private) -> tree.Nodes:
+    """A loop, not a branch: a batch of lanes goes without it unless one of them has dropped an arm."""
+    nodes = tree.Nodes(public.digits, private.sums, public.estimates)
+    return jax.lax.while_loop(
+        lambda carry: carry[0],
+        lambda carry: (jnp.zeros((), bool), arms.remove(trees, key, params, public, private)),
+        (public.dropped.any(), nodes),
+    )[1]
+
+
 def _inner_nodes(trees, keys, params, nodes, ends, last, place, leaf_at, won_at) -> tree.Nodes:
     """The counters right after the entry that ends an inner node, where one ends."""
     sooner = np.arange(len(leaf_at), dtype=np.int32)[:, None] < last[None, :] - 1
@@ -183,5 +190,7 @@ def _at(rows: jax.Array, index: jax.Array, default) -> jax.Array:
     return jnp.sum(jnp.where(chosen, rows, default), axis=0, dtype=rows.dtype)
 
 
-def _cumulative(rows: jax.Array) -> jax.Array:
-    return jnp.cumsum(rows, axis=0)
+def _totals(rows: jax.Array) -> jax.Array:
+    """Sums of the first 0, 1, ... rows; they are exact, as integers and numbers of one lattice are, in any order."""
+    lower = np.tri(len(rows) + 1, len(rows), -1)
+    return jnp.matmul(jnp.asarray(lower, rows.dtype), rows, precision="highest")

@@ -13,6 +13,7 @@ from jaxdp.dueling.ebs_radii import noise_lines, on_lattice, score_radii
 from jaxdp.interface import Interface, Space, pairs
 from jaxdp.learner import Guarantee, Learner, LearnerBulk, State, only, scalar_leaf, validated
 from jaxdp.mechanisms.continual_counting import best_arity
+from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.counter import check_horizon
 from jaxdp.mechanisms.continual_counting.noise import node_noise
@@ -174,7 +175,11 @@ def ebs_elimination(
         won = jnp.clip(response, 0, 1).astype(private.wins.dtype)
         every = jnp.arange(num_arms, dtype=action.dtype)
         left = every == action[0]
-        nodes = arms.remove(trees, key, params, public, private)
+        nodes = jax.lax.cond(
+            public.dropped.any(),
+            lambda: arms.remove(trees, key, params, public, private),
+            lambda: tree.Nodes(public.digits, private.sums, public.estimates),
+        )
         keys = jax.random.fold_in(key, arms.LEAF), jax.random.fold_in(key, arms.UPPER)
         nodes = arms.feed(trees, keys, params, nodes, jnp.where(left, won, 0), left, shared=True)
         pair = left[:, None] & (every == action[1])[None, :]
@@ -183,7 +188,7 @@ def ebs_elimination(
         )
         intercept, slope = arms.noise_line(trees, params, nodes.digits)
         low, high = arms.interval(
-            params.squared_radius[jnp.sum(public.active, dtype=jnp.int32)],
+            jnp.asarray(params.squared_radius)[jnp.sum(public.active, dtype=jnp.int32)],
             arms.upper(nodes.estimates) + nodes.estimates[0],
             arms.duels(public),
             intercept + slope * nodes.digits[0].astype(slope.dtype),
