@@ -23,7 +23,7 @@ def look(learner, values, name, rounds, change=lambda params: params):
         registry.LEARNERS[name].draw_user,
         rounds=rounds,
         answer=by_pair,
-        num_bases=2,
+        num_bases=3,
         num_neighbours=64,
     )
 
@@ -31,13 +31,12 @@ def look(learner, values, name, rounds, change=lambda params: params):
 def test_counters_at_the_whole_budget():
     """An outcome and its negative cost the budget each; at half of it (the registered learner) they do not."""
     entry = registry.LEARNERS["ebs_elimination"]
-    values = {**entry.values, "confidence_multiplier": 0.01}  # drops arms early
 
     def change(params):
         node = params.noise
         return dataclasses.replace(params, noise=dataclasses.replace(node, epsilon=2 * node.epsilon))
 
-    found = look(entry.make(), values, "ebs_elimination", 8, change)
+    found = look(entry.make(), entry.values, "ebs_elimination", 10, change)
     assert found.verdict == "violated"
     assert found.spent == pytest.approx(2.0, rel=1e-4)
 

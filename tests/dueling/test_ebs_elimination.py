@@ -39,8 +39,9 @@ def test_lines_of_noise_hold_and_are_nearly_tight(arity, horizon):
     found = (lines.intercepts + digits @ lines.slopes)[np.arange(len(times)), chosen]
     exact = tree_radius(times, horizon=horizon, epsilon=1.0, failure_prob=2 * failure_prob, arity=arity)
     assert (found >= exact * (1 - 1e-9)).all()
-    assert np.median(found / exact) <= 1.05
-    assert (found <= 1.5 * exact).all()  # where the prefix is but a few blocks
+    if arity > 2:  # of two leaves one is half: then the linear form costs a fifth
+        assert np.median(found / exact) <= 1.01
+        assert (found <= 1.3 * exact).all()  # where the prefix is but a few blocks
 
 
 @pytest.mark.once
