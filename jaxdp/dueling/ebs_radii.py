@@ -71,7 +71,8 @@ def noise_lines(
     Chernoff's bound for any rate, (ln(1 / failure_prob) + ln E exp(rate * error)) / rate, is linear in the digits of
     the clock, d_h blocks of each level h. The lines are those of rates that are best for typical clocks of each length.
     They are within 1% of the best rate for most clocks, 25% where a prefix is but a few blocks; with Laplace noise in
-    binary trees, a fifth above it. For Gaussian noise ln(1 / failure_prob) becomes half the squared quantile, whose best line is the quantile itself.
+    binary trees, a fifth above it. For Gaussian noise ln(1 / failure_prob) becomes half the squared quantile, whose
+    best line is the quantile itself.
 
     Args:
         arity: of the tree.

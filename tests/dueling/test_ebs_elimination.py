@@ -83,9 +83,9 @@ def test_tables_of_the_two_constants():
 
 
 # ---- removals --------------------------------------------------------------------------------------------------------
-def estimates_and_wins(num_rounds=60):
+def estimates_and_wins(num_rounds=200):
     """After each round without noise: what counters say of active arms, and their wins over active ones."""
-    learner = ebs_elimination(num_arms=4, horizon=60, arity=3)
+    learner = ebs_elimination(num_arms=4, horizon=200, arity=3)
     duels = utility_duels([2.0, 1.0, 0.0, -1.0])
     params = {
         "learner": jax.tree.map(jnp.asarray, learner.params(epsilon=math.inf, confidence_multiplier=0.3)),
