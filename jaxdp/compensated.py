@@ -31,3 +31,12 @@ def add(running: Sum, value: jax.Array) -> Sum:
     corrected = value - running.excess
     total = running.total + corrected
     return Sum(total, (total - running.total) - corrected)
+
+
+def rounded(product: jax.Array) -> jax.Array:
+    """A product as it is, rounded before it enters a sum.
+
+    A compiler may compute a product and a sum in one operation that rounds once, or not, as the program around them
+    has it. Two programs that must agree bit for bit keep the two apart by this.
+    """
+    return jnp.maximum(product, jnp.finfo(product.dtype).min)

@@ -1,6 +1,7 @@
 """Dueling bandits: environments, and one file per algorithm."""
 
 from jaxdp.dueling.double_thompson import double_thompson
+from jaxdp.dueling.ebs_elimination import ebs_elimination
 from jaxdp.dueling.ebs_local import ebs_local
 from jaxdp.dueling.ebs_phased import ebs_phased
 from jaxdp.dueling.environments import matrix_duels, utility_duels
@@ -10,6 +11,7 @@ from jaxdp.dueling.versatile_sparring import versatile_sparring
 
 __all__ = [
     "double_thompson",
+    "ebs_elimination",
     "ebs_local",
     "ebs_phased",
     "matrix_duels",

@@ -16,7 +16,10 @@ from tests.audit import small_learners as small
 pytestmark = pytest.mark.once
 
 KEY = jax.random.key(0)
-ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_phased": 10}
+ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_phased": 10} | {
+    "ebs_elimination": 10,
+    "ebs_elimination_gaussian": 10,
+}
 
 
 def look(learner, draw_user, rounds=3, **options):
@@ -24,7 +27,7 @@ def look(learner, draw_user, rounds=3, **options):
     return grey_box(KEY, learner, {"epsilon": 1.0}, draw_user, rounds=rounds, **options)
 
 
-SLOW = ("explore_then_commit", "exponential_weights")  # their variants are always tried
+SLOW = ("explore_then_commit", "exponential_weights", "ebs_elimination_gaussian")  # their variants are always tried
 
 
 @pytest.mark.parametrize(

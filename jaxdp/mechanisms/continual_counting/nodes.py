@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.compensated import rounded
 from jaxdp.mechanisms.continual_counting.counter import spread
 
 
@@ -69,7 +70,7 @@ def combined(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> jax.Array
     for h in range(1, len(noisy)):
         children = nodes.estimates[h - 1] + estimates[h - 1]
         # not a weighted mean: equal terms, as without noise, must give themselves
-        estimates.append(noisy[h] + jnp.asarray(1 - variances[h], noisy.dtype) * (children - noisy[h]))
+        estimates.append(noisy[h] + rounded(jnp.asarray(1 - variances[h], noisy.dtype) * (children - noisy[h])))
     return jnp.stack(estimates)
 
 

@@ -6,7 +6,12 @@ from tests.privacy.mutants.ballots import (
     only_pairs_that_were_ranked,
 )
 from tests.privacy.mutants.counters import counter_at_the_noise_of_one_level, counter_at_twice_epsilon
-from tests.privacy.mutants.dueling import responses_at_twice_epsilon, unnoised_elimination
+from tests.privacy.mutants.dueling import (
+    counters_fed_upon_wins,
+    node_noise_reused,
+    responses_at_twice_epsilon,
+    unnoised_elimination,
+)
 from tests.privacy.mutants.estimators import (
     a_tenth_of_the_noise_for_records,
     half_the_choice_statistic,
@@ -47,5 +52,7 @@ ZOO = {
     "a learner that uses its round's key twice": reused_key,
     "a local report that forgets to clip": unclipped_report,
     "elimination by exact shares of wins": unnoised_elimination,
+    "counters of duels fed upon wins only": counters_fed_upon_wins,
+    "the noise of a node reused in every node": node_noise_reused,
     "outcomes of duels reported at twice epsilon": responses_at_twice_epsilon,
 }

@@ -1,0 +1,238 @@
+"""Elimination by effective Borda scores: its radii, its removals, blocks, its promise, and errors."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.dueling import ebs_arms, ebs_elimination, utility_duels
+from jaxdp.dueling.ebs_radii import noise_lines, score_radii
+from jaxdp.mechanisms import tree_radius
+
+KEY = jax.random.key(101)
+
+
+# ---- radii -----------------------------------------------------------------------------------------------------------
+@pytest.mark.once
+@pytest.mark.parametrize(("arity", "horizon"), [(2, 60), (4, 1000), (15, 10**7)])
+def test_lines_of_noise_hold_and_are_nearly_tight(arity, horizon):
+    levels = math.floor(math.log(horizon, arity)) + 1
+    failure_prob = 1e-6
+    lines = noise_lines(
+        arity=arity,
+        levels=levels,
+        combine=True,
+        noise="laplace",
+        scale=float(levels),
+        quantum=0.0,
+        failure_prob=failure_prob,
+    )
+    times = np.unique(np.geomspace(1, horizon, 60).astype(int))
+    digits = times[:, None] // arity ** np.arange(levels) % arity
+    # The line in use is the lowest one at half of the leaves.
+    half = np.concatenate([np.full((len(times), 1), arity // 2), digits[:, 1:]], axis=1)
+    chosen = (lines.intercepts + half @ lines.slopes).argmin(1)
+    found = (lines.intercepts + digits @ lines.slopes)[np.arange(len(times)), chosen]
+    exact = tree_radius(times, horizon=horizon, epsilon=1.0, failure_prob=2 * failure_prob, arity=arity)
+    assert (found >= exact * (1 - 1e-9)).all()
+    if arity > 2:  # of two leaves one is half: then the linear form costs a fifth
+        assert np.median(found / exact) <= 1.01
+        assert (found <= 1.3 * exact).all()  # where the prefix is but a few blocks
+
+
+@pytest.mark.once
+def test_a_gaussian_line_is_the_quantile():
+    lines = noise_lines(arity=3, levels=3, combine=False, noise="gaussian", scale=2.0, quantum=0.0, failure_prob=1e-3)
+    spread = 2.0 * 3.0902323 * math.sqrt(3)  # one and a half blocks of the lowest level, and of the next
+    assert (lines.intercepts + lines.slopes[:2].sum(0) * 1.5).min() == pytest.approx(spread, rel=1e-6)
+
+
+def ever_off(radius, num_runs=400, rounds=3000):
+    """How often a sum of fair bits is too high at any time."""
+    bits = np.random.default_rng(0).integers(0, 2, (num_runs, rounds), dtype=np.int8) - 0.5
+    times = np.arange(1, rounds + 1)
+    return np.mean((bits.cumsum(1) >= radius * np.sqrt(times)).any(1))
+
+
+@pytest.mark.once
+def test_shares_of_wins_are_within_their_radius_at_all_times():
+    """For the two arms and the one set of K = 2: each fails with half of the probability."""
+    for failure_prob in (0.5, 0.1):
+        radius = math.sqrt(score_radii(2, 3000, failure_prob)[2])
+        spread = 5 * math.sqrt(failure_prob / 2 / 400)
+        assert ever_off(radius) <= failure_prob / 2 + spread
+        assert ever_off(radius / 3) > failure_prob / 2 + spread  # planted
+
+
+@pytest.mark.once
+def test_tables_of_the_two_constants():
+    paper = ebs_elimination(num_arms=4, horizon=1000, constants="paper").params(epsilon=0.5, failure_prob=0.1)
+    events = math.log(4 * 1000 / 0.1)
+    assert paper.squared_radius[3] == pytest.approx(events, rel=1e-6)
+    assert paper.intercepts[0] == pytest.approx(16 * events * math.log(1000) ** 2.5 / 0.5, rel=1e-4)
+    assert (paper.slopes == 0).all()
+    tight = ebs_elimination(num_arms=4, horizon=1000).params(epsilon=0.5, failure_prob=0.1)
+    assert (tight.squared_radius < paper.squared_radius)[2:].all()
+    assert float(tight.noise.epsilon) == 0.25
+    gaussian = ebs_elimination(num_arms=4, horizon=1000, noise="gaussian", arity=11).params(epsilon=0.5, delta=1e-5)
+    assert gaussian.noise.l2_sensitivity == pytest.approx(math.sqrt(2 * 3))  # three levels
+
+
+# ---- removals --------------------------------------------------------------------------------------------------------
+def estimates_and_wins(num_rounds=200):
+    """After each round without noise: what counters say of active arms, and their wins over active ones."""
+    learner = ebs_elimination(num_arms=4, horizon=200, arity=3)
+    duels = utility_duels([2.0, 1.0, 0.0, -1.0])
+    params = {
+        "learner": jax.tree.map(jnp.asarray, learner.params(epsilon=math.inf, confidence_multiplier=0.3)),
+        "environment": jax.tree.map(jnp.asarray, duels.params()),
+    }
+
+    def step(state, key):
+        key_act, key_world, key_update = jax.random.split(key, 3)
+        mine = params["learner"]
+        action = learner.act(key_act, mine, state.public, None)
+        _, won, _ = duels.feedback(key_world, params["environment"], (), action)
+        after = learner.update(key_update, mine, state, (action, won))
+        counted = after.public.estimates.sum(0)
+        # The removal of what this round dropped comes with the next one.
+        active = state.public.active & after.public.active
+        wins = jnp.sum(jnp.where(state.public.active[None, :], after.private.wins, 0), axis=1)
+        return after, (jnp.where(active, counted, 0), jnp.where(active, wins, 0), after.public.active)
+
+    _, found = jax.lax.scan(step, learner.init(KEY, params["learner"]), jax.random.split(KEY, num_rounds))
+    return tuple(np.asarray(column) for column in found)
+
+
+def check_removals():
+    counted, wins, active = estimates_and_wins()
+    sizes = active.sum(1)
+    assert sizes[-1] == 1
+    assert len(np.unique(sizes)) >= 3
+    played = np.concatenate([[True], sizes[:-1] > 1])
+    np.testing.assert_allclose(counted[played], wins[played], atol=1e-3)
+
+
+def test_a_removal_takes_all_wins_over_the_dropped_arms(monkeypatch):
+    check_removals()
+    # Planted: as printed, every arm that is left loses one win.
+    whole = ebs_arms.remove
+
+    def one(trees, key, params, public, private):
+        return whole(trees, key, params, public, private._replace(wins=jnp.ones_like(private.wins)))
+
+    monkeypatch.setattr(ebs_arms, "remove", one)
+    with pytest.raises(AssertionError):
+        check_removals()
+
+
+# ---- blocks ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("options", "values"),
+    [
+        ({"arity": 3}, {"epsilon": 2.0, "confidence_multiplier": 0.2}),
+        pytest.param({}, {"epsilon": 2.0, "confidence_multiplier": 0.3}, marks=pytest.mark.slow),
+        pytest.param(
+            {"noise": "gaussian"}, {"epsilon": 1.0, "delta": 1e-3, "confidence_multiplier": 0.1}, marks=pytest.mark.slow
+        ),
+        pytest.param({"constants": "paper"}, {"epsilon": 1.0, "confidence_multiplier": 0.001}, marks=pytest.mark.slow),
+    ],
+)
+def test_blocks_are_rounds_bit_for_bit(options, values):
+    learner = ebs_elimination(num_arms=4, horizon=200, **options)
+    duels = utility_duels([1.0, 0.3, 0.0, -1.0])
+    record = {
+        name: (lambda public, _, name=name: getattr(public, name))
+        for name in ("active", "plays", "digits", "estimates")
+    }
+    found = []
+    for engine in ("rounds", "blocks"):
+        run = jaxdp.simulator(learner, duels, 200, checkpoints=[50, 63, 130, 200], record=record, engine=engine)
+        found.append(jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, 100), run.params(**values)))
+    for name, rounds in found[0].items():
+        assert (rounds == found[1][name]).all(), name
+    assert len(np.unique(np.asarray(found[0]["active"]).sum(2))) == 4  # arms were dropped
+
+
+# ---- what it promises ------------------------------------------------------------------------------------------------
+@functools.cache
+def kept(num_arms, horizon, epsilon, multiplier, lanes):
+    """How often the best arm stays, and how often it is alone at the end."""
+    utilities = np.concatenate([[1.0], np.zeros(num_arms - 1)])
+    learner = ebs_elimination(num_arms=num_arms, horizon=horizon)
+    run = jaxdp.simulator(
+        learner, utility_duels(utilities), horizon, record={"active": lambda public, _: public.active}
+    )
+    params = run.params(epsilon=epsilon, failure_prob=0.1, confidence_multiplier=multiplier)
+    active = np.asarray(jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, lanes), params)["active"])[:, -1]
+    return active[:, 0].mean(), (active.sum(1) == 1).mean()
+
+
+def check_kept(lanes, **options):
+    spread = 5 * math.sqrt(0.1 * 0.9 / lanes)
+    stays, alone = kept(lanes=lanes, multiplier=1.0, **options)
+    assert stays >= 0.9 - spread
+    assert alone > 0.5
+    stays, _ = kept(lanes=lanes, multiplier=0.1, **options)  # planted
+    assert stays < 0.9 - spread
+
+
+def test_the_best_arm_stays():
+    check_kept(300, num_arms=3, horizon=2500, epsilon=20.0)
+
+
+@pytest.mark.slow
+def test_the_best_arm_stays_in_many_runs():
+    check_kept(10_000, num_arms=4, horizon=20_000, epsilon=4.0)
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"epsilon": 0.0}, r"epsilon must be > 0, got 0.0"),
+        ({"epsilon": math.nan}, r"epsilon must be > 0, got nan"),
+        ({"epsilon": 1.0, "failure_prob": 0.0}, r"failure_prob must be > 0, got 0.0"),
+        ({"epsilon": 1.0, "failure_prob": 1.0}, r"failure_prob must be < 1, got 1.0"),
+        ({"epsilon": 1.0, "failure_prob": math.nan}, r"failure_prob must be > 0, got nan"),
+        ({"epsilon": 1.0, "confidence_multiplier": 0.0}, r"confidence_multiplier must be > 0, got 0.0"),
+        ({"epsilon": 1.0, "confidence_multiplier": math.inf}, r"confidence_multiplier must be finite, got inf"),
+    ],
+)
+def test_value_errors(values, message):
+    learner = ebs_elimination(num_arms=2, horizon=10)
+    for function in (learner.params, learner.guarantee):
+        with pytest.raises(ValueError, match=message):
+            function(**values)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_arms": 1}, r"num_arms must be a whole number >= 2, got 1"),
+        ({"horizon": 0}, r"horizon must be a whole number >= 1, got 0"),
+        ({"horizon": math.nan}, r"horizon must be a whole number >= 1, got nan"),
+        ({"horizon": 2**63 - 1}, r"horizon must be < "),
+        ({"constants": "loose"}, r"constants must be one of tight, paper, got 'loose'"),
+        ({"noise": "uniform"}, r"noise must be one of laplace, gaussian, got 'uniform'"),
+        ({"arity": 1}, r"arity must be a whole number >= 2, got 1"),
+        ({"noise": "gaussian", "constants": "paper"}, r"constants must be 'tight' with Gaussian noise, got 'paper'"),
+    ],
+)
+def test_factory_errors(options, message):
+    with pytest.raises(ValueError, match=message):
+        ebs_elimination(**{"num_arms": 2, "horizon": 10, **options})
+
+
+@pytest.mark.once
+def test_delta_is_for_gaussian_noise():
+    with pytest.raises(TypeError, match=r"delta"):
+        ebs_elimination(num_arms=2, horizon=10).params(epsilon=1.0, delta=1e-3)
+    with pytest.raises(ValueError, match=r"delta must be in \(0, 1\), got 0.0"):
+        ebs_elimination(num_arms=2, horizon=10, noise="gaussian").params(epsilon=1.0)
