@@ -162,18 +162,16 @@ def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Arr
     """
     float_ = params.intercepts.dtype
     counts, half = digits.astype(float_), jnp.asarray(trees.arity // 2, float_)
-    lowest = jnp.full(counts.shape[1:], jnp.inf, float_)
-    chosen = lowest, lowest
+    lowest = chosen = steepness = jnp.full(counts.shape[1:], jnp.inf, float_)
     for line in range(len(params.intercepts)):  # written out: elementwise operations vectorise, reductions do not
         intercept, slope = params.intercepts[line], params.slopes[0, line]
         for level in range(1, trees.levels):
             intercept = intercept + counts[level] * params.slopes[level, line]  # exact: see `on_lattice`
         height = intercept + half * slope
-        chosen = tuple(
-            jnp.where(height < lowest, new, old) for new, old in zip((intercept, slope), chosen, strict=True)
-        )
+        better = height < lowest
+        chosen, steepness = jnp.where(better, intercept, chosen), jnp.where(better, slope, steepness)
         lowest = jnp.minimum(lowest, height)
-    return chosen
+    return chosen, steepness
 
 
 def interval(
