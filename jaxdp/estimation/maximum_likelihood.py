@@ -118,6 +118,7 @@ def full_batch_estimator(
     zero_sum: bool,
     optimizer: optax.GradientTransformation | None,
     max_steps: int,
+    link: str | None = None,
 ) -> Estimator:
     """An estimator that minimises an objective over the ball of `params.radius`.
 
@@ -133,6 +134,7 @@ def full_batch_estimator(
         zero_sum: constrain sum(theta) = 0.
         optimizer: see `mle`.
         max_steps: see `mle`.
+        link: see `Estimator`.
     """
     check_count("max_steps", max_steps)
 
@@ -151,7 +153,7 @@ def full_batch_estimator(
         )
         return estimate._replace(theta=estimate.theta / scale)
 
-    return Estimator(params, validated(params, guarantee), privatize, fit)
+    return Estimator(params, validated(params, guarantee), privatize, fit, link=link)
 
 
 def mle(
@@ -200,6 +202,7 @@ def mle(
         zero_sum=zero_sum,
         optimizer=optimizer,
         max_steps=max_steps,
+        link=link.name,
     )
 
 
@@ -246,6 +249,7 @@ def debiased_rr(
         zero_sum=zero_sum,
         optimizer=optimizer,
         max_steps=max_steps,
+        link=link.name,
     )
 
 
