@@ -270,6 +270,8 @@ class Estimator(NamedTuple):
         check: (features, labels, *, feature_norm) -> None. On the host: raises ValueError for a data set that it is not
             written for. None takes comparisons of pairs.
         check_estimate: (estimate) -> None. On the host: raises where nothing was released. None takes every estimate.
+        link: name of the link in whose label loss `fit` replaces labels with unbiased ones, and which it minimises.
+            None where it does something else. Results that hold for such minimisers only are refused to others.
     """
 
     params: Callable[..., Any]
@@ -278,6 +280,7 @@ class Estimator(NamedTuple):
     fit: Callable[..., Any]
     check: Callable[..., None] | None = None
     check_estimate: Callable[[Any], None] | None = None
+    link: str | None = None
 
 
 class Problem(NamedTuple):

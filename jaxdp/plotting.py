@@ -110,7 +110,8 @@ def error_curves(
         row: the dimension with one row of panels for each value.
         row_label: names a value of it, where there are several.
         orders: bounds that are known up to a factor, by estimator. Each is drawn as a dotted curve in its estimator's
-            colour, scaled to pass through the first mark of its panel; not where that is no number, nor at a single x.
+            colour, scaled to pass through the first mark of its panel; not where that mark or the bound is no number,
+            nor at a single x.
         order_label: their legend text.
         note: one more sentence for the caption.
 
@@ -271,7 +272,7 @@ def _by_learner(values: xr.DataArray) -> np.ndarray:
 
 def _draw_order(panel: Axes, xs: np.ndarray, first: float, bound: np.ndarray, colour: str) -> None:
     """A bound that is known up to a factor, as a curve through the first mark, below the marks."""
-    if np.isfinite(first) and first > 0:
+    if np.isfinite(first) and first > 0 and np.isfinite(bound).all():
         panel.plot(xs, first * bound / bound[0], color=colour, zorder=1.5, **ORDER_STYLE)
 
 

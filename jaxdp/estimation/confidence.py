@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.estimation.objective_perturbation import CONSTANTS, noise_stddev
+from jaxdp.estimation.maximum_likelihood import report_clear, report_randomized
+from jaxdp.estimation.objective_perturbation import CONSTANTS, noise_stddev, objective_perturbation
 from jaxdp.estimation.solver import Estimate
 from jaxdp.learner import Estimator, Scalar, scalar_leaf
 from jaxdp.validation import check_at_least, check_choice, check_within
@@ -67,19 +68,41 @@ def randomized_labels(params: Any, features: jax.Array) -> LabelNoise:
     return LabelNoise(1 / jnp.tanh(jnp.asarray(params.epsilon, features.dtype) / 2), zero, zero)
 
 
+@dataclasses.dataclass(frozen=True)
+class _NoisyStatistic:
+    constants: str
+
+    def __call__(self, params: Any, features: jax.Array) -> LabelNoise:
+        beta = jnp.asarray(params.regularization, features.dtype)
+        stddev = noise_stddev(params, features, self.constants)
+        return LabelNoise(jnp.ones((), features.dtype), stddev, beta)
+
+
 def noisy_statistic(constants: str = "analytic") -> NoiseFn:
     """The noise of `objective_perturbation` with these constants.
 
     Raises:
         ValueError: if constants is unknown.
     """
-    check_choice("constants", constants, CONSTANTS)
+    return _NoisyStatistic(check_choice("constants", constants, CONSTANTS))
 
-    def noise(params: Any, features: jax.Array) -> LabelNoise:
-        beta = jnp.asarray(params.regularization, features.dtype)
-        return LabelNoise(jnp.ones((), features.dtype), noise_stddev(params, features, constants), beta)
 
-    return noise
+def _check_noise(estimator: Estimator, noise: NoiseFn) -> None:
+    """Raises ValueError where a noise of this file is not the estimator's; a noise of the user's own is taken."""
+    logistic = estimator.link == "logistic"
+    if noise is clear_labels:
+        fits, name, owner = logistic and estimator.privatize is report_clear, "clear_labels", "mle()"
+    elif noise is randomized_labels:
+        fits, name, owner = logistic and estimator.privatize is report_randomized, "randomized_labels", "debiased_rr()"
+    elif isinstance(noise, _NoisyStatistic):
+        right, point = objective_perturbation(constants=noise.constants), {"epsilon": 0.5, "delta": 1e-3}
+        alike = inspect.signature(estimator.params) == inspect.signature(right.params)
+        fits = alike and estimator.params(**point) == right.params(**point)  # they calibrate alike
+        name, owner = f"noisy_statistic({noise.constants!r})", f"objective_perturbation(constants={noise.constants!r})"
+    else:
+        return
+    if not fits:
+        raise ValueError(f"noise must be the estimator's own, got {name}, which is that of {owner}")
 
 
 def confidence_set(
@@ -117,7 +140,7 @@ def confidence_set(
         noise: of the labels.
         ridge: [] float >= 0, lambda; 0 needs features that span all directions.
         radius: [] float > 0, of the ball that was minimised over; it must contain the truth. Infinity needs ridge = 0
-            and curvature > 0.
+            and curvature > 0, and a noise without regularization.
         failure_prob: [] float in (0, 1).
         curvature: [] float in [0, 1/4]; it replaces gamma where it is larger. 0 is what can be proved: gamma falls
             exponentially with radius |x_i|, and the set soon holds everything. 1/4 is the curvature at even odds,
@@ -196,16 +219,19 @@ def with_confidence(estimator: Estimator, noise: NoiseFn) -> Estimator:
 
     Args:
         estimator: `mle`, `debiased_rr` or `objective_perturbation`, with the logistic link.
-        noise: of that estimator: `clear_labels`, `randomized_labels` or `noisy_statistic(constants)`.
+        noise: of that estimator: `clear_labels`, `randomized_labels` or `noisy_statistic(constants)`. A function of
+            your own is not checked: one that tells too little noise makes sets that miss the truth.
 
     Returns:
         An estimator whose `fit` gives a `ConfidentEstimate`. Its `params` take ridge (default 0), failure_prob (0.1)
         and curvature (0: what can be proved) beside what the estimator's take.
 
     Raises:
-        ValueError: from `params`, if ridge < 0, failure_prob is outside (0, 1), curvature is outside [0, 1/4], or
-            radius is infinite with ridge > 0 or curvature = 0, where the set would hold everything.
+        ValueError: if noise is one of the three and not the estimator's; from `params`, if ridge < 0, failure_prob is
+            outside (0, 1), curvature is outside [0, 1/4], or radius is infinite with ridge > 0, curvature = 0 or
+            regularization > 0, where the set would hold everything.
     """
+    _check_noise(estimator, noise)
     own = {"ridge": 0.0, "failure_prob": FAILURE_PROB, "curvature": 0.0}
 
     def params(**values: Any) -> Params:
@@ -222,6 +248,8 @@ def with_confidence(estimator: Estimator, noise: NoiseFn) -> Estimator:
                 f"radius must be finite unless ridge is 0 and curvature > 0, got {inner.radius} where ridge is "
                 f"{mine['ridge']} and curvature {mine['curvature']}"
             )
+        if np.isinf(inner.radius) and (beta := getattr(inner, "regularization", 0.0)) > 0:
+            raise ValueError(f"radius must be finite unless regularization is 0, got {inner.radius} where it is {beta}")
         told = {name: getattr(inner, name, scalar_leaf(name, np.inf)) for name in _TOLD}
         return Params(inner=inner, **told, **{name: scalar_leaf(name, value) for name, value in mine.items()})
 

@@ -117,6 +117,7 @@ def full_batch_estimator(
     zero_sum: bool,
     optimizer: optax.GradientTransformation | None,
     max_steps: int,
+    link: str | None = None,
 ) -> Estimator:
     """An estimator that minimises an objective over the ball of `params.radius`.
 
@@ -132,6 +133,7 @@ def full_batch_estimator(
         zero_sum: constrain sum(theta) = 0.
         optimizer: see `mle`.
         max_steps: see `mle`.
+        link: see `Estimator`.
     """
     check_count("max_steps", max_steps)
 
@@ -150,7 +152,7 @@ def full_batch_estimator(
         )
         return estimate._replace(theta=estimate.theta / scale)
 
-    return Estimator(params, validated(params, guarantee), privatize, fit)
+    return Estimator(params, validated(params, guarantee), privatize, fit, link=link)
 
 
 def mle(
@@ -199,6 +201,7 @@ def mle(
         zero_sum=zero_sum,
         optimizer=optimizer,
         max_steps=max_steps,
+        link=link.name,
     )
 
 
@@ -245,6 +248,7 @@ def debiased_rr(
         zero_sum=zero_sum,
         optimizer=optimizer,
         max_steps=max_steps,
+        link=link.name,
     )
 
 

@@ -92,7 +92,7 @@ def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
         theta: [dim] float.
 
     Returns:
-        [num_states, num_actions] float, a deterministic policy; NaN in states with a score that is NaN.
+        [num_states, num_actions] float, a deterministic policy; NaN in states with a score that is not finite.
     """
     _check_shape(action_features)
     return _largest(_scores(action_features, theta))
@@ -108,7 +108,7 @@ def per_state_pessimistic_policy(action_features: jax.Array, confidence: Confide
 
     Args:
         action_features: [num_states, num_actions, dim] float.
-        confidence: of theta; one that is not positive definite gives NaN.
+        confidence: of theta; one that is not finite, or not positive definite, gives NaN.
 
     Returns:
         As `greedy_policy`, which it equals at width = 0 for features and shape that are finite.
@@ -154,12 +154,14 @@ def best_of_policies(
         confidence: of theta.
 
     Returns:
-        The first best one, with gap 0 (among these policies) and as many steps as policies.
+        The first best one, with gap 0 (among these policies) and as many steps as policies. Policy, value and gap are
+        NaN where the best value is not finite.
     """
     scores, penalties = _scores_and_penalties(action_features, confidence)
     values = jax.vmap(lambda policy: _value(policy, state_weights, scores, penalties, confidence.width))(policies)
     best = jnp.argmax(values)
-    return PessimisticPolicy(policies[best], values[best], jnp.zeros_like(values[best]), jnp.int32(len(policies)))
+    failure = jnp.where(jnp.isfinite(values[best]), 0, jnp.nan).astype(values.dtype)  # spreads by addition
+    return PessimisticPolicy(policies[best] + failure, values[best] + failure, failure, jnp.int32(len(policies)))
 
 
 def every_policy(num_states: int, num_actions: int) -> np.ndarray:
@@ -202,7 +204,8 @@ def pessimistic_policy(
     Args:
         action_features: [num_states, num_actions, dim] float.
         state_weights: [num_states] float >= 0 with sum one, rho.
-        confidence: of theta. Width 0 gives the greedy policy. One that is not finite gives NaN.
+        confidence: of theta. Width 0 gives the greedy policy. One that is not finite, or whose shape is not positive
+            definite, gives a policy, a value and a gap that are NaN.
         max_steps: of the search, >= 1; looked at every 50.
         tolerance: [] float > 0, gap at which the search stops, in the units of rewards.
 
@@ -270,9 +273,10 @@ def pessimistic_policy(
 
     start, origin = _largest(scores), jnp.zeros(dim, scores.dtype)
     value, bound = _value(start, state_weights, scores, penalties, width), state_weights @ jnp.max(scores, axis=-1)
+    # A set that is not finite: its value is made NaN, and so is the first gap, with which the search does not begin.
+    value = jnp.where(jnp.isfinite(value), value, jnp.nan)
     first = PessimisticPolicy(start, value, bound - value, jnp.int32(0))
     best = jax.lax.while_loop(unfinished, search_on, Search(start, origin, start, origin, first, bound)).best
-    # A set that is not finite: its value is NaN, and so is the first gap, with which the search does not begin.
     return best._replace(policy=jnp.where(jnp.isnan(best.value), jnp.nan, best.policy))
 
 
@@ -317,9 +321,9 @@ def _scores(action_features: jax.Array, theta: jax.Array) -> jax.Array:
 
 
 def _largest(scores: jax.Array) -> jax.Array:
-    """One-hot rows at the first largest score; NaN where a score is, so that a failed estimate does not look well."""
+    """One-hot rows at the first largest score; NaN where one is not finite, so that no failed estimate looks well."""
     chosen = jax.nn.one_hot(jnp.argmax(scores, axis=-1), scores.shape[-1], dtype=scores.dtype)
-    return jnp.where(jnp.any(jnp.isnan(scores), axis=-1, keepdims=True), jnp.nan, chosen)
+    return jnp.where(jnp.all(jnp.isfinite(scores), axis=-1, keepdims=True), chosen, jnp.nan)
 
 
 def _project_on_simplex(rows: jax.Array) -> jax.Array:

@@ -1,8 +1,11 @@
 """Ballots: how voters ranked the alternatives, with ties and gaps, and what that says about every pair of them."""
 
+import itertools
+import operator
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +26,7 @@ class Ballots:
     """How often each order of the alternatives was cast.
 
     An order is a sequence of groups, the best first; the alternatives in a group are tied, and one that is in no group
-    was not ranked. Checked, and groups sorted, when made.
+    was not ranked. Checked when made: sequences become tuples, whole numbers of any type int, and groups are sorted.
 
     Attributes:
         items: the alternatives' names, all different; text without control characters, or spaces at its ends.
@@ -44,9 +47,9 @@ class Ballots:
     counts: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "items", tuple(self.items))
-        object.__setattr__(self, "counts", tuple(self.counts))
-        object.__setattr__(self, "orders", tuple(tuple(tuple(sorted(g)) for g in order) for order in self.orders))
+        object.__setattr__(self, "items", _sequence("items", self.items))
+        object.__setattr__(self, "counts", tuple(map(_plain, _sequence("counts", self.counts))))
+        object.__setattr__(self, "orders", tuple(map(_nested, itertools.count(), _sequence("orders", self.orders))))
         for index, name in enumerate(self.items):
             if reason := name_fault(name):
                 raise ValueError(f"items[{index}] {reason}")
@@ -59,10 +62,11 @@ class Ballots:
         for index, order in enumerate(self.orders):
             if reason := order_fault(order, len(self.items)):
                 raise ValueError(f"orders[{index}] {reason}")
+        object.__setattr__(self, "orders", tuple(tuple(tuple(sorted(g)) for g in order) for order in self.orders))
         if len(set(self.orders)) < len(self.orders):
             raise ValueError("orders must all be different")
         for index, count in enumerate(self.counts):
-            if not isinstance(count, int) or isinstance(count, bool) or not count >= 1:
+            if not _is_whole(count) or not count >= 1:
                 raise ValueError(f"counts[{index}] must be a whole number >= 1, got {shown(count)}")
         if self.num_ballots > MAX_BALLOTS:
             raise ValueError("counts must sum to at most 2**53")
@@ -194,11 +198,39 @@ def order_fault(order: Sequence[Sequence[int]], num_items: int) -> str | None:
     if not order or not all(order):
         return "must rank at least one alternative, in groups that are not empty"
     ranked = [item for group in order for item in group]
-    if not all(isinstance(item, int) and 0 <= item < num_items for item in ranked):
+    if not all(_is_whole(item) and 0 <= item < num_items for item in ranked):
         return f"must rank alternatives in [0, {num_items}), got {shown(order)}"
     if len(set(ranked)) < len(ranked):
         return f"must rank an alternative once at most, got {shown(order)}"
     return None
+
+
+def _sequence(name: str, values: Any) -> tuple:
+    """The values as a tuple; ValueError where they are text, or nothing to go through."""
+    try:
+        if not isinstance(values, str | bytes):
+            return tuple(values)
+    except TypeError:
+        pass
+    raise ValueError(f"{name} must be a sequence, got {shown(values)}")
+
+
+def _nested(index: int, order: Any) -> tuple:
+    """An order as a tuple of groups, each a tuple; ValueError where it is not nested so."""
+    name = f"orders[{index}]"
+    return tuple(tuple(map(_plain, _sequence(f"every group of {name}", group))) for group in _sequence(name, order))
+
+
+def _plain(value: Any) -> Any:
+    """A whole number of any type as an int; anything else, also a truth value, as it is."""
+    try:
+        return value if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return value
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _check_size(num_rows: int, num_items: int) -> None:

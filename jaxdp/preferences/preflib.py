@@ -14,6 +14,7 @@ Source: PrefLib, Format Specification (https://preflib.github.io/PrefLib-Jekyll/
 
 import os
 import re
+import unicodedata
 from pathlib import Path
 
 from jaxdp.preferences.ballots import DATA_TYPES, MAX_BALLOTS, Ballots, Order, name_fault, order_fault
@@ -58,7 +59,8 @@ def write_ballots(ballots: Ballots, path: str | os.PathLike[str]) -> None:
         path: the file; its name ends in .soc, .soi, .toc or .toi.
 
     Raises:
-        ValueError: if the name ends otherwise, or the orders do not fit that type.
+        ValueError: if the name ends otherwise or has control characters, or characters that are not text, or the orders
+            do not fit that type.
         FileExistsError: if the file exists: nothing is overwritten.
         OSError: if it cannot be written.
     """
@@ -66,9 +68,12 @@ def write_ballots(ballots: Ballots, path: str | os.PathLike[str]) -> None:
     kind = _ending(name)
     if kind is None:
         raise ValueError(f"path must end in one of .{', .'.join(DATA_TYPES)}, got {name}")
-    text = format_ballots(ballots, kind, Path(path).name)
-    with Path(path).open("x", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+    title = Path(path).name  # goes into the file, which is UTF-8 and read line by line
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in title):
+        raise ValueError(f"path must be of a file whose name has no control characters, got {name!r}")
+    data = format_ballots(ballots, kind, title).encode()
+    with Path(path).open("xb") as file:
+        file.write(data)
 
 
 def format_ballots(ballots: Ballots, kind: str, name: str) -> str:

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ _COLUMNS = ("winner", "loser", "weight")
 _MAX_WEIGHT = 2**53  # from here on floats skip whole numbers
 _NUMBER = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-)  # float() takes other scripts' digits too
+)  # Decimal() takes other scripts' digits too
 _MAX_DESIGN_BYTES = 2**31
 
 
@@ -83,8 +84,9 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
     number; 1 without the column; 0 makes the items known and adds no comparison). Rows about the same items add up, and
     spaces around names are dropped.
 
-    CSV is UTF-8 text whose first line names the columns; blank lines are skipped. In a Parquet file the names are text
-    or whole numbers, and the weights numbers of any type. Reading it takes pyarrow: `pip install 'jaxdp[parquet]'`.
+    CSV is UTF-8 text whose first line names the columns; lines that are blank or all spaces are skipped. In a Parquet
+    file the names are text or whole numbers, and the weights numbers of any type. Reading it takes pyarrow: `pip
+    install 'jaxdp[parquet]'`.
 
     Args:
         path: the file.
@@ -151,10 +153,10 @@ def baseball1987() -> ComparisonTable:
 
 
 def _csv_rows(data: bytes, name: str) -> list[tuple[int, list[str]]]:
-    """Returns the lines that are not blank, as (number of the line, fields)."""
+    """Returns the lines that hold more than spaces, as (number of the line, fields)."""
     reader = csv.reader(io.StringIO(utf8_text(data, name), newline=""), strict=True)
     try:
-        return [(reader.line_num, row) for row in reader if row]
+        return [(reader.line_num, row) for row in reader if len(row) > 1 or "".join(row).strip()]
     except csv.Error as error:
         raise malformed(name, f"line {reader.line_num}", str(error)) from error
 
@@ -200,10 +202,13 @@ def _comparison(header: list[str], row: list[str]) -> tuple[str, str, int]:
         raise ValueError(f"winner and loser are both {shown(winner)}")
     if not _NUMBER.fullmatch(text) and text not in ("nan", "inf", "-inf"):
         raise ValueError(f"weight must be a number, got {shown(text)}")
-    weight = float(text)
-    if not 0 <= weight <= _MAX_WEIGHT or weight != int(weight):
-        raise ValueError(f"weight must be a whole number in [0, 2**53], got {shown(text)}")
-    return winner, loser, int(weight)
+    try:  # exactly: a float would round to a whole number, or to the bound
+        weight = Decimal(text)
+        if 0 <= weight <= _MAX_WEIGHT and weight == weight.to_integral_value():
+            return winner, loser, int(weight)
+    except InvalidOperation:  # nan, or an exponent beyond all bounds
+        pass
+    raise ValueError(f"weight must be a whole number in [0, 2**53], got {shown(text)}")
 
 
 def tabulate(counts: dict[tuple[str, str], int]) -> ComparisonTable:

@@ -11,6 +11,7 @@ from jaxdp.theory import reward_estimation as theory
 
 LABEL = "order of Thm 5.3 (no privacy, central) or Thm 4.5 (local), through the first mark"
 FAILURE_PROB = 0.05
+FEWEST = 4  # comparisons
 # What these are fixes a bound's height, and a curve through the first mark has none; only ratios to L matter.
 _UNITS: Any = {"feature_norm": 1.0, "radius": 1.0, "coverage": 1.0, "failure_prob": FAILURE_PROB}
 
@@ -18,8 +19,9 @@ _UNITS: Any = {"feature_norm": 1.0, "radius": 1.0, "coverage": 1.0, "failure_pro
 def sample_orders(names: Collection[str], delta: float, dim: Callable[[Any], int] = int) -> dict[str, Order]:
     """How upper bounds on the l2 error fall with the number of comparisons, up to a factor.
 
-    Local estimators have the order of Theorem 4.5, the others that of Theorem 5.3, with the noise that they add. What a
-    greedy policy loses is at most 2 L times the l2 error.
+    Local estimators have the order of Theorem 4.5, the others that of Theorem 5.3, with the noise that they add. The
+    former is NaN below 4 comparisons, where ln ln n says nothing. What a greedy policy loses is at most 2 L times the
+    l2 error.
 
     Args:
         names: of estimators.
@@ -34,7 +36,8 @@ def sample_orders(names: Collection[str], delta: float, dim: Callable[[Any], int
 
 def _local(num_samples: np.ndarray, epsilon: float, row: Any) -> np.ndarray:
     del row
-    return theory.local_l2_upper(epsilon, num_samples, **_UNITS)
+    bound = theory.local_l2_upper(epsilon, np.maximum(num_samples, FEWEST), **_UNITS)
+    return np.where(num_samples >= FEWEST, bound, np.nan)
 
 
 def _central(noise: Callable[[float], float], dim: Callable[[Any], int]) -> Order:

@@ -14,11 +14,13 @@ SURVIVES = 0.95  # of the seeds
 
 def report(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str = "unknown") -> str:
     """What the command prints: the size of the data, the rankings, when the winner survives, and what to know."""
-    size = f"{len(data.items)} items, " + (
-        f"{data.num_ballots} ballots" if isinstance(data, Ballots) else f"{data.num_comparisons} comparisons"
-    )
-    unit = "one whole ballot" if isinstance(data, Ballots) else "the outcome of one comparison"
-    parts = [size, ranking(results), f"Private: {unit}.\n" + table(results), survival(results)]
+    whole = isinstance(data, Ballots)
+    count, kind = (data.num_ballots, "ballots") if whole else (data.num_comparisons, "comparisons")
+    size = f"{len(data.items)} items, {count} {kind}"
+    unit = "one whole ballot" if whole else "the outcome of one comparison"
+    delta = float(results.delta)
+    claim = f"Private: {unit}. The central estimator's δ is {delta:g}: {delta * count:.2g} / number of {kind}.\n"
+    parts = [size, ranking(results), claim + table(results), survival(results)]
     return "\n\n".join([*parts, *notes(data, results, unranked=unranked)])
 
 
@@ -57,7 +59,11 @@ def table(results: xr.Dataset) -> str:
 
 
 def survival(results: xr.Dataset) -> str:
-    """From which epsilon of the grid on the non-private winner comes first in 95% of the seeds."""
+    """From which epsilon of the grid on the non-private winner comes first 95% of the time.
+
+    First where the confidence interval's lower limit says so, as a share of few seeds is high by luck somewhere; then
+    where the share itself does.
+    """
     _, order = _without_privacy(results)
     lines = [f"{results['item'].values[order[0]]} comes first at least {SURVIVES:.0%} of the time"]
     limits = [values.sortby("epsilon") for values in plotting.share_and_limits(results.survival)]
@@ -67,10 +73,11 @@ def survival(results: xr.Dataset) -> str:
         if first is None:
             lines.append(f"  {name}: at none of these.")
             continue
-        there = _share(*(float(values.sel(epsilon=first)) for values in (share, low, high)))
         surely = _from(low)
-        sure = "with 95% confidence at none" if surely is None else f"with 95% confidence {_onwards(surely)}"
-        lines.append(f"  {name}: {_onwards(first)}, where it is {there}" + ("." if surely == first else f"; {sure}."))
+        sure = "at none of these" if surely is None else _onwards(surely)
+        there = _share(*(float(values.sel(epsilon=first)) for values in (share, low, high)))
+        guess = "" if surely == first else f"; by the point estimate {_onwards(first)}"
+        lines.append(f"  {name}: {sure} with 95% confidence{guess}, where it is {there}.")
     return "\n".join(lines)
 
 
@@ -94,7 +101,7 @@ def notes(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str
         unranked: that the results were made with.
 
     Returns:
-        Notes on items that were never compared, on a winner that is not the one that private estimators aim at, on
+        Notes on items that were never compared, on an order that is not the one that private estimators aim at, on
         abilities that the bound limits, and on minimisations that did not converge; none where all is well.
     """
     comparisons = data.comparisons(unranked=unranked) if isinstance(data, Ballots) else data
@@ -108,7 +115,7 @@ def notes(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str
     if clear.ability.values[order[0]] - clear.ability.values[order[1]] < ALIKE:
         found.append(f"note: without privacy {first} and {second} are tied for the first place, up to rounding.")
     if isinstance(data, Ballots):
-        found += _other_winner(data, str(first), unranked)
+        found += _other_order(data, clear, order, unranked)
     norm = float(np.linalg.norm(results.ability.isel(estimator=0, epsilon=0, seed=0)))
     radius = float(results.radius)
     if norm >= ON_THE_BOUND * radius:
@@ -120,18 +127,31 @@ def notes(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str
     return found + convergence_notes(results)
 
 
-def _other_winner(ballots: Ballots, winner: str, unranked: str) -> list[str]:
-    """A note where the estimators of whole ballots would put another item first if they had no noise."""
+def _other_order(ballots: Ballots, clear: xr.Dataset, order: np.ndarray, unranked: str) -> list[str]:
+    """A note where the estimators of whole ballots would order the items otherwise if they had no noise."""
     margins = np.asarray(ballots.counts, float) @ (ballots.answers(unranked=unranked).astype(float) - 1)
     scores = margins @ pair_features(len(ballots.items)).astype(float)  # orders as their abilities do
-    best = [name for name, score in zip(ballots.items, scores, strict=True) if score == scores.max()]
-    if best == [winner]:
+    drops = scores[order[:-1]] - scores[order[1:]]
+    apart = clear.ability.values[order[:-1]] - clear.ability.values[order[1:]] >= ALIKE
+    if not np.any((drops < 0) | ((drops == 0) & apart)):
         return []
+    best, winner = np.flatnonzero(scores == scores.max()), order[0]
+    if best.tolist() != [winner]:
+        aim = f"first is {' or '.join(ballots.items[i] for i in best)} and not {ballots.items[winner]}"
+    else:
+        aim = f"the order is {_in_order(ballots.items, scores)}"
     return [
         "note: for a pair of items about which a ballot says nothing, the private estimators of ballots count half a"
-        " win\nfor either side, so as not to tell whom a voter ranked. So counted, first is"
-        f" {' or '.join(best)} and not {winner}, even without noise."
+        f" win\nfor either side, so as not to tell whom a voter ranked. So counted, {aim}, even without noise:\n"
+        "tau with the ranking above is below 1 at ε = ∞ too."
     ]
+
+
+def _in_order(items: tuple[str, ...], scores: np.ndarray) -> str:
+    """The items by their scores, the best first; "=" between equal ones."""
+    ordered = np.argsort(-scores, kind="stable")
+    joints = ["", *(" = " if drop == 0 else ", " for drop in -np.diff(scores[ordered]))]
+    return "".join(joint + items[index] for joint, index in zip(joints, ordered, strict=True))
 
 
 def _without_privacy(results: xr.Dataset) -> tuple[xr.Dataset, np.ndarray]:

@@ -36,6 +36,13 @@ def test_exponents(epsilon):
         assert exponents["literal_objective_perturbation"] < exponents["objective_perturbation"]  # more noise
 
 
+def test_too_few_comparisons_for_a_theorem_have_no_order():
+    found = sample_orders(["debiased_rr", "mle"], 1e-3)
+    counts = np.array([2, 4, 50])
+    np.testing.assert_array_equal(np.isfinite(found["debiased_rr"](counts, 1.0, 5)), [False, True, True])
+    assert np.isfinite(found["mle"](counts, 1.0, 5)).all()
+
+
 def test_the_noise_of_the_paper_is_the_theorems():
     order = sample_orders(["literal_objective_perturbation"], 1e-3, lambda _: 5)["literal_objective_perturbation"]
     sigma = theory.objective_perturbation_stddev(0.5, 1e-3, 1.0)

@@ -10,7 +10,7 @@ import xarray as xr
 
 from jaxdp import plotting
 from jaxdp.preferences import Ballots, baseball1987, read_comparisons
-from jaxdp.studies import private_ranking, ranking_report, reward_estimation
+from jaxdp.studies import private_policy, private_ranking, ranking_report, reward_estimation
 from jaxdp.studies.command import columns, convergence_notes
 from jaxdp.studies.output import save
 
@@ -96,12 +96,14 @@ def test_from_which_epsilon_on_the_winner_survives():
     text = ranking_report.survival(survivals([[94, 96, 99, 100], [99, 94, 99, 90]], [0.5, 1.0, 2.0, np.inf]))
     assert text.splitlines() == [
         "y comes first at least 95% of the time",
-        "  a: from ε = 1 on, where it is 96.0% (90.1% to 98.9%); with 95% confidence at ε = ∞ alone.",
+        "  a: at ε = ∞ alone with 95% confidence; by the point estimate from ε = 1 on, where it is 96.0% (90.1% to"
+        " 98.9%).",
         "  b: at none of these.",
     ]
     text = ranking_report.survival(survivals([[0, 95], [100, 100]], [1.0, 2.0]).isel(epsilon=[1, 0]))  # any order
-    assert "  a: from ε = 2 on, where it is 95.0% (88.7% to 98.4%); with 95% confidence at none." in text
-    assert "  b: from ε = 1 on, where it is 100.0% (96.4% to 100.0%)." in text
+    luck = "by the point estimate from ε = 2 on, where it is 95.0% (88.7% to 98.4%)."
+    assert f"  a: at none of these with 95% confidence; {luck}" in text
+    assert "  b: from ε = 1 on with 95% confidence, where it is 100.0% (96.4% to 100.0%)." in text
     failed = survivals([[100, 100], [100, 100]], [1.0, 2.0])
     failed["survival"][1, 1, 7] = np.nan
     assert "  a: at none of these." in ranking_report.survival(failed)
@@ -134,7 +136,32 @@ def test_a_winner_that_half_wins_would_not_have_is_told():
     winner = results["item"].values[int(results["rank"].isel(estimator=0, epsilon=0, seed=0).argmin("item"))]
     assert winner == "x"
     assert np.all(results.survival.isel(estimator=[1, 2]) == 0)
-    assert "So counted, first is z and not x, even without noise." in ranking_report.report(votes, results)
+    text = ranking_report.report(votes, results)
+    assert "So counted, first is z and not x, even without noise" in text
+    assert "Private: one whole ballot. The central estimator's δ is 0.001: 0.11 / number of ballots." in text
+
+
+def without_privacy(abilities):
+    """Results of which `notes` reads: one estimate without privacy."""
+    ability = np.array(abilities, float)
+    rank = 1.0 + np.argsort(np.argsort(-ability))
+    cell, dims = (1, 1, 1, len(ability)), ("estimator", "epsilon", "seed", "item")
+    values = {"ability": (dims, ability.reshape(cell)), "rank": (dims, rank.reshape(cell))}
+    solver = {"certificate": (dims[:3], np.zeros(cell[:3])), "converged": (dims[:3], np.ones(cell[:3], bool))}
+    return xr.Dataset({**values, **solver}, {"item": list("xyz"), "radius": np.inf})
+
+
+def test_an_order_that_half_wins_would_not_give_is_told():
+    """x is first either way; y beats z where a ballot compares them, and z has more wins over x."""
+    votes = Ballots(("x", "y", "z"), (((0,), (1,)), ((0,), (2,)), ((1,), (2,)), ((2,), (0,))), (40, 1, 1, 3))
+    (note,) = ranking_report.notes(votes, without_privacy([2.0, 1.0, 0.0]))
+    assert "So counted, the order is x, z, y, even without noise" in note
+    assert "tau with the ranking above is below 1" in note
+    assert ranking_report.notes(votes, without_privacy([2.0, 0.0, 1.0])) == []
+    tied = Ballots(("x", "y", "z"), (((0,), (1,), (2,)), ((0,), (2,), (1,))), (5, 5))
+    (note,) = ranking_report.notes(tied, without_privacy([2.0, 1.0, 0.0]))
+    assert "So counted, the order is x, y = z, even without noise" in note
+    assert ranking_report.notes(tied, without_privacy([2.0, 1.0, 1.0])) == []  # tied without privacy as well
 
 
 def test_columns_align():
@@ -216,3 +243,40 @@ def test_the_data_is_safe_before_the_figure_is_drawn(tmp_path):
     with pytest.raises(RuntimeError, match=re.escape(str(tmp_path / "data.zarr"))):
         save(results, broken, tmp_path)
     xr.testing.assert_identical(xr.open_zarr(tmp_path / "data.zarr").load().l2_error, results.l2_error)
+
+
+def policy_results():
+    """Made-up results of `private_policy`: two estimators, two sizes, four seeds."""
+    policies = ["greedy", "pessimistic", "pessimistic_per_state", "reference"]
+    coords = {"estimator": ["mle", "debiased_rr"], "policy": policies, "epsilon": [1.0], "num_samples": [100, 10000]}
+    single = {"dim": 5, "delta": 1e-3, "failure_prob": 0.1, "curvature": 0.25}
+    sizes = (2, 4, 1, 2, 4)
+    lost = xr.DataArray(np.random.default_rng(0).gamma(2.0, size=sizes), coords, (*coords, "seed"))
+    ones = xr.ones_like(lost).isel(policy=0, drop=True)
+    scalars = {"gap": 1e-3 * ones, "certificate": 1e-6 * ones, "covered": ones > 0, "converged": ones > 0}
+    return xr.Dataset({"suboptimality": lost, **scalars}).assign_coords(single)
+
+
+def test_orders_are_drawn_for_greedy_policies_alone():
+    """2L times the l2 error bounds what a greedy policy loses, and nothing else."""
+    panels = private_policy.figure(policy_results()).axes
+    dotted = [[line for line in panel.lines if line.get_linestyle() == ":" or line.is_dashed()] for panel in panels]
+    assert [len(lines) for lines in dotted] == [2, 0, 0]
+
+
+def test_confidence_sets_that_failed_are_told():
+    results = policy_results()
+    text = private_policy.report(results)
+    assert "hold the true parameter in 100% to 100% of the seeds" in text
+    assert "note" not in text
+    results["gap"][0, 0, 0, 1:] = np.nan
+    results["covered"][0, 0, 0, 1:] = False
+    text = private_policy.report(results)
+    assert "hold the true parameter in 100% to 100% of the seeds" in text  # of those with a set
+    assert "within 0.001 of the best" in text
+    assert "note: 3 of 16 confidence sets failed, and pessimistic policies are NaN there" in text
+    results["gap"][:] = np.nan
+    text = private_policy.report(results)
+    assert "note: 16 of 16 confidence sets failed" in text
+    assert "hold the true parameter" not in text
+    assert "within" not in text

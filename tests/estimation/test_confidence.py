@@ -16,14 +16,22 @@ from jaxdp.estimation import (
     debiased_rr,
     gaussian_rewards,
     greedy_policy,
+    literal_objective_perturbation,
     mle,
+    mle_rr,
     noisy_statistic,
     objective_perturbation,
+    objective_perturbation_full,
     offline_bandit,
+    plackett_luce_mle,
     randomized_labels,
+    sgd,
+    sgd_objective_perturbation,
+    sgd_rr,
     suboptimality,
     with_confidence,
 )
+from jaxdp.preferences import probit
 from jaxdp.preferences.data import clip_norm
 from jaxdp.preferences.models import sample_comparisons
 from jaxdp.simulation import estimation_run
@@ -163,8 +171,48 @@ def test_wrong_values(changes, message):
             function(**{**values, **changes})
     with pytest.raises(TypeError, match="tolerence"):
         estimator.params(**values, tolerence=1e-3)
+    central, values = with_confidence(objective_perturbation(), noisy_statistic()), {"epsilon": 1.0, "delta": 1e-3}
+    for beta in (0.0, 10.0):  # a bound on the parameter is needed where it enters the width
+        central.params(**values, radius=1e6, regularization=beta, curvature=0.25)
+    central.params(**values, curvature=0.25)
+    with pytest.raises(ValueError, match=r"radius must be finite unless regularization is 0, got inf where it is 10"):
+        central.params(**values, regularization=10.0, curvature=0.25)
     with pytest.raises(ValueError, match="constants must be one of"):
         noisy_statistic("tight")
+
+
+ESTIMATORS = {
+    **{name: factory() for name, (factory, _, _) in POINTS.items()},
+    "classical": objective_perturbation(constants="classical"),
+    "paper": objective_perturbation(constants="paper"),
+    "probit mle": mle(link=probit),
+    "probit debiased_rr": debiased_rr(link=probit),
+    "mle_rr": mle_rr(),
+    "sgd": sgd(),
+    "sgd_rr": sgd_rr(),
+    "sgd_objective_perturbation": sgd_objective_perturbation(),
+    "literal": literal_objective_perturbation(),
+    "records": objective_perturbation_full(),
+    "choices": plackett_luce_mle(),
+}
+NOISES = {
+    "mle": clear_labels,
+    "debiased_rr": randomized_labels,
+    "objective_perturbation": noisy_statistic(),
+    "classical": noisy_statistic("classical"),
+    "paper": noisy_statistic("paper"),
+}
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_the_noise_of_another_estimator_is_refused(name):
+    for other, estimator in ESTIMATORS.items():
+        if other == name:
+            with_confidence(estimator, NOISES[name])
+        else:
+            with pytest.raises(ValueError, match=r"noise must be the estimator's own, got .*, which is that of "):
+                with_confidence(estimator, NOISES[name])
+    with_confidence(mle_rr(), lambda params, features: randomized_labels(params, features))  # the user's own
 
 
 def test_the_offline_bandit_draws_what_it_says():

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.once
 
 STATES, ACTIONS, DIM = 4, 3, 3
 WIDTHS = (0.0, 0.1, 0.5, 2.0)
+POLICIES = every_policy(STATES, ACTIONS)
 search = jax.jit(pessimistic_policy, static_argnames="max_steps")
 
 
@@ -85,7 +86,7 @@ def test_the_worst_parameter_gives_the_pessimistic_value():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_finite_sets_against_brute_force(seed):
-    policies = jnp.asarray(every_policy(STATES, ACTIONS))
+    policies = jnp.asarray(POLICIES)
     for width in WIDTHS:
         case = (*problem(seed), width)
         value, actions = brute_force(*case)
@@ -184,11 +185,16 @@ def test_vmap_is_a_loop():
 
 def test_a_failed_estimate_has_no_policy():
     features, weights, theta, shape = problem(4)
-    for broken in ((theta * np.nan, shape, 0.5), (theta, shape * np.nan, 0.5), (theta, shape, np.nan)):
+    nan = np.nan
+    for broken in ((theta * nan, shape, 0.5), (theta, shape * nan, 0.5), (theta, shape, nan), (theta, shape, np.inf)):
         case = arrays(features, weights, *broken)
         found = search(*case, max_steps=100)
         assert np.isnan(found.policy).all()
-        assert np.isnan(found.gap)
+        assert np.isnan([found.value, found.gap]).all()
+        assert found.steps == 0
+        among = best_of_policies(jnp.asarray(POLICIES), *case)
+        assert np.isnan(among.policy).all()
+        assert np.isnan([among.value, among.gap]).all()
         assert np.isnan(per_state_pessimistic_policy(case[0], case[2])).all()
     assert np.isnan(suboptimality(found.policy, case[0], case[1], jnp.asarray(theta, float)))
     assert np.isnan(greedy_policy(case[0], jnp.full(DIM, jnp.nan))).all()

@@ -3,6 +3,7 @@
 import itertools
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,6 +128,16 @@ def test_what_is_no_such_file(data, name, reason):
         parse_ballots(data, name)
 
 
+@pytest.mark.parametrize("name", ["a\nb.soi", "a\rb.soi", "a\udcffb.soi"])
+def test_a_file_name_that_the_file_cannot_hold_leaves_no_file(name, tmp_path):
+    ballots = parse_ballots(text("5: 1,2", "2: 2,3"), "x.soi")
+    with pytest.raises(ValueError, match="path must be of a file whose name has no control characters, got"):
+        write_ballots(ballots, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    write_ballots(ballots, tmp_path / "Çelik # 1: .soi")
+    assert read_ballots(tmp_path / "Çelik # 1: .soi") == ballots
+
+
 def test_the_type_may_be_declared(tmp_path):
     data = text("5: 1,2", "2: 2,3", changes=((HEADER[0], "# DATA TYPE: soi"),))
     assert parse_ballots(data, "votes.txt").data_type == "soi"
@@ -151,12 +162,34 @@ def test_the_type_may_be_declared(tmp_path):
         ((("a", "b"), (((0, 1),), ((1, 0),)), (1, 1)), "orders must all be different"),
         ((("a", "b"), (((0,),),), (0,)), "counts[0] must be a whole number >= 1, got 0"),
         ((("a", "b"), (((0,),),), (1.5,)), "counts[0] must be a whole number >= 1, got 1.5"),
+        ((("a", "b"), (((0,),),), (True,)), "counts[0] must be a whole number >= 1, got True"),
+        ((("a", "b"), (((0,),),), ("1",)), "counts[0] must be a whole number >= 1, got '1'"),
+        ((("a", "b"), (((0,),),), None), "counts must be a sequence, got None"),
+        (("ab", (((0,),),), (1,)), "items must be a sequence, got 'ab'"),
+        ((("a", "b"), None, (1,)), "orders must be a sequence, got None"),
+        ((("a", "b"), (0, 1), (1,)), "orders[0] must be a sequence, got 0"),
+        ((("a", "b"), ((0, 1),), (3,)), "every group of orders[0] must be a sequence, got 0"),
+        ((("a", "b"), (((0,), "1"),), (3,)), "every group of orders[0] must be a sequence, got '1'"),
+        ((("a", "b"), (((0, "b"),),), (3,)), "orders[0] must rank alternatives in [0, 2), got ((0, 'b'),)"),
+        ((("a", "b"), (((True,),),), (1,)), "orders[0] must rank alternatives in [0, 2), got ((True,),)"),
+        ((("a", "b"), (((0.0,),),), (1,)), "orders[0] must rank alternatives in [0, 2), got ((0.0,),)"),
         ((("a", "b"), (((0,),), ((1,),)), (2**53, 1)), "counts must sum to at most 2**53"),
     ],
 )
 def test_ballots_are_checked_when_made(values, reason):
     with pytest.raises(ValueError, match=re.escape(reason)):
         Ballots(*values)
+
+
+def test_whole_numbers_of_any_type_are_taken():
+    for whole in (np.int64, np.uint8, np.asarray):
+        loose: Any = ["a", "b"], [[[whole(1), whole(0)]], [(whole(1),)]], np.array([3, 2])
+        ballots = Ballots(*loose)
+        assert ballots == Ballots(("a", "b"), (((0, 1),), ((1,),)), (3, 2))
+        assert all(type(number) is int for number in (*ballots.counts, *ballots.orders[0][0]))
+    truth: Any = np.array([True])
+    with pytest.raises(ValueError, match=r"counts\[0\] must be a whole number >= 1, got np.True_"):
+        Ballots(("a", "b"), (((0,),),), truth)
 
 
 def above(order, first, second, unranked):

@@ -23,7 +23,7 @@ def test_reads_weights_names_and_order(tmp_path: Path):
     table = read(
         tmp_path,
         "\ufeffweight, loser ,winner\r\n2, b,a\r\n7.0,a,b\r\n\r\n"
-        '1,a,"Smith, ""J"""\r\n1,"Smith, ""J""",a\r\n0,z,a\r\n0,a,b\r\n3,b , a\r\n',
+        ' \r\n1,a,"Smith, ""J"""\r\n1,"Smith, ""J""",a\r\n0,z,a\r\n0,a,b\r\n3,b , a\r\n',
     )
     assert table.items == ('Smith, "J"', "a", "b", "z")  # z is known, though never compared
     np.testing.assert_array_equal(table.pairs, [[0, 1], [1, 2]])
@@ -31,6 +31,12 @@ def test_reads_weights_names_and_order(tmp_path: Path):
     np.testing.assert_array_equal(table.totals, [2, 12])
     assert (table.pairs.dtype, table.wins.dtype, table.totals.dtype) == (np.int32, np.int64, np.int64)
     assert table.num_comparisons == 14
+
+
+def test_weights_are_exact(tmp_path: Path):
+    for weight, text in ((2**53, "9007199254740992.000"), (2**53 - 1, "9007199254740991"), (30, "0.3e2"), (1, "10E-1")):
+        assert read(tmp_path, f"winner,loser,weight\na,b,{text}\n").num_comparisons == weight
+    assert read(tmp_path, "winner,loser,weight\na,b,1\na,b,0e999999999\na,b,-0.0\n").num_comparisons == 1
 
 
 def test_one_line_a_comparison_and_numbers(tmp_path: Path):
@@ -81,6 +87,12 @@ def test_design_refuses_what_does_not_fit():
         ("winner,loser,weight\na,b,nan\n", 2, "weight must be a whole number in [0, 2**53], got 'nan'"),
         ("winner,loser,weight\na,b,inf\n", 2, "weight must be a whole number in [0, 2**53], got 'inf'"),
         ("winner,loser,weight\na,b,1e300\n", 2, "weight must be a whole number in [0, 2**53], got '1e300'"),
+        ("winner,loser,weight\na,b,9007199254740993\n", 2, "weight must be a whole number in [0, 2**53], got '9007"),
+        ("winner,loser,weight\na,b,2.99999999999999999999\n", 2, "weight must be a whole number in [0, 2**53]"),
+        ("winner,loser,weight\na,b,1e-400\n", 2, "weight must be a whole number in [0, 2**53], got '1e-400'"),
+        ("winner,loser,weight\na,b,-0.1e-400\n", 2, "weight must be a whole number in [0, 2**53]"),
+        (f"winner,loser,weight\na,b,1e{10**30}\n", 2, "weight must be a whole number in [0, 2**53]"),
+        (f"winner,loser,weight\na,b,1e-{10**30}\n", 2, "weight must be a whole number in [0, 2**53]"),
         ("winner,loser\n", 1, "no comparisons"),
         ("winner,loser,weight\na,b,0\nb,a,0\n", 3, "no comparisons"),
         ('winner,loser\na,"b\n', 2, "unexpected end of data"),
