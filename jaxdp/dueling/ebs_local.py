@@ -124,7 +124,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "hoeffding") -> L
             plays=public.plays.at[action[0], action[1]].add(1),
             wins=public.wins.at[action[0], action[1]].add(response.astype(public.wins.dtype)),
         )
-        float_ = params.squared_radius.dtype
+        float_ = jnp.result_type(float)
         played, won = (duels(public, counts).astype(float_) for counts in (public.plays, public.wins))
         share = won / jnp.maximum(played, 1)
         radius = jnp.where(played > 0, jnp.sqrt(params.squared_radius / jnp.maximum(played, 1)), jnp.inf)

@@ -35,6 +35,7 @@ LEAST_HORIZON = 100  # so that there is a decade to fit
 # Registered under other names than their factory's.
 VARIANTS: dict[str, Callable[..., Learner]] = {
     "versatile_sparring_gaussian": partial(dueling.versatile_sparring, report="gaussian", losses="reduced_variance"),
+    "ebs_elimination_gaussian": partial(dueling.ebs_elimination, noise="gaussian"),
 }
 
 UPPER_LABEL = "Thm 1 (upper bound of DP-EBS, central), constants as printed"
