@@ -181,6 +181,7 @@ def check_kept(lanes, **options):
     assert stays < 0.9 - spread
 
 
+@pytest.mark.optimised
 def test_the_best_arm_stays():
     check_kept(300, num_arms=3, horizon=2500, epsilon=20.0)
 
