@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxdp.learner import Environment, Estimator, Guarantee, Learner
 from jaxdp.simulation import simulator
-from jaxdp.simulation.rounds import Roots, interact, round_keys
+from jaxdp.simulation.rounds import interact, root_keys, round_keys
 
 NUM_SEEDS = 3
 
@@ -148,8 +148,8 @@ def _check_noiseless(learner: Learner, environment: Environment, params: Any, ho
         start = learner.init(key_init, params["learner"]), environment.init(key_init, params["environment"])
 
         def step(carry: Any, round_: jax.Array) -> Any:
-            keys = round_keys(Roots(key_world, roots[0]), round_, horizon)
-            other = round_keys(Roots(key_world, noise), round_, horizon)
+            keys = round_keys(root_keys(key_world, roots[0]), round_, horizon)
+            other = round_keys(root_keys(key_world, noise), round_, horizon)
             keys = keys._replace(user=other.user, update=other.update)
             state, world, events = interact(learner, environment, keys, params, *carry)
             return (state, world), (events.report, state)

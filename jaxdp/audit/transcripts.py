@@ -10,7 +10,7 @@ import numpy as np
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.checks import check_alike
 from jaxdp.learner import Environment, Learner, State
-from jaxdp.simulation.rounds import Keys, Roots, interact, round_keys
+from jaxdp.simulation.rounds import Keys, interact, root_keys, round_keys
 
 Answer = Callable[[Any, "Past", Any], Any]
 
@@ -101,7 +101,7 @@ def play(learner: Learner, answer: Answer, key: jax.Array, params: Any, users: U
     """
     rounds = num_rounds(users)
     root, key_init, key_feedback = (jax.random.fold_in(key, word) for word in range(3))
-    roots = Roots(environment=key_feedback, learner=root)
+    roots = root_keys(key_feedback, root)
     state = jax.tree.map(jnp.asarray, learner.init(key_init, params))
     users = jax.tree.map(jnp.asarray, users)
     environment, world = _asked(learner, answer, params, state, users, rounds)
@@ -119,8 +119,8 @@ def play(learner: Learner, answer: Answer, key: jax.Array, params: Any, users: U
 def keys_of(key: jax.Array, rounds: int) -> tuple[jax.Array, Keys]:
     """The key of `init`, and those of each round [rounds], with which `play` plays."""
     root, key_init, key_feedback = (jax.random.fold_in(key, word) for word in range(3))
-    every = jnp.arange(rounds, dtype=jnp.int32)
-    return key_init, jax.vmap(lambda r: round_keys(Roots(key_feedback, root), r, rounds))(every)
+    roots, every = root_keys(key_feedback, root), jnp.arange(rounds, dtype=jnp.int32)
+    return key_init, jax.vmap(lambda r: round_keys(roots, r, rounds))(every)
 
 
 def learner_attack(

@@ -8,13 +8,11 @@ import jax.numpy as jnp
 
 from jaxdp.learner import Environment, Learner
 from jaxdp.simulation import outcomes
-from jaxdp.simulation.rounds import Events, Play, Roots, interact, round_keys
+from jaxdp.simulation.rounds import Events, Keys, Play, interact, round_keys
 from jaxdp.validation import check_choice
 
 ENGINES = ("rounds", "blocks", "counts")
-Advance = Callable[
-    [Roots, Any, Play, jax.Array], Play
-]  # (roots, params, play, stop): at least a round, to stop at most
+Advance = Callable[[Keys, Any, Play, jax.Array], Play]  # (roots, params, play, stop): at least a round, to stop at most
 
 
 def choose_engine(learner: Learner, environment: Environment, engine: str) -> str:
@@ -54,7 +52,7 @@ def choose_engine(learner: Learner, environment: Environment, engine: str) -> st
 
 
 def play_round(
-    learner: Learner, environment: Environment, horizon: int, roots: Roots, params: Any, play: Play
+    learner: Learner, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play
 ) -> tuple[Play, Events]:
     """One round, and what happened in it."""
     keys = round_keys(roots, play.round, horizon)
@@ -73,7 +71,7 @@ def play_round(
 def by_rounds(learner: Learner, environment: Environment, horizon: int) -> Advance:
     """Round by round."""
 
-    def advance(roots: Roots, params: Any, play: Play, stop: jax.Array) -> Play:
+    def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
         del stop
         return play_round(learner, environment, horizon, roots, params, play)[0]
 
@@ -88,7 +86,7 @@ def by_blocks(learner: Learner, environment: Environment, horizon: int) -> Advan
     assert environment.bulk.block is not None
     blocks, answer = learner.bulk.blocks, environment.bulk.block
 
-    def advance(roots: Roots, params: Any, play: Play, stop: jax.Array) -> Play:
+    def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
         mine, theirs, public = params["learner"], params["environment"], play.state.public
         natural = jnp.arange(blocks.length, dtype=play.round.dtype)
         order = blocks.order(mine, public).astype(natural.dtype) if blocks.order else natural
@@ -126,7 +124,7 @@ def by_counts(learner: Learner, environment: Environment, horizon: int) -> Advan
     assert environment.bulk.tally is not None
     counts, tally = learner.bulk.counts, environment.bulk.tally
 
-    def advance(roots: Roots, params: Any, play: Play, stop: jax.Array) -> Play:
+    def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
         mine, theirs, public = params["learner"], params["environment"], play.state.public
         keys = round_keys(roots, play.round, horizon)
         plan = counts.plan(keys.act, mine, public, stop - play.round)

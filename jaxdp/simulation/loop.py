@@ -12,7 +12,7 @@ from jaxdp.simulation import outcomes as sums
 from jaxdp.simulation.checkpoints import LogSpaced, check_horizon, resolve
 from jaxdp.simulation.engines import MAKERS, choose_engine, play_round
 from jaxdp.simulation.fit import check_bulk, check_round
-from jaxdp.simulation.rounds import Play, Roots, interact, round_keys
+from jaxdp.simulation.rounds import Keys, Play, interact, root_keys, round_keys
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.values import check_taken, parameters, taken
 
@@ -32,9 +32,9 @@ def simulator(
 ) -> Run:
     """A run of the learner against the environment, for a sweep or to be called directly.
 
-    Round t (from 0) uses fold_in(key_env, t) and fold_in(key_learner, t): the environment does not see the learner's
-    key, so every learner and every epsilon meets the same world, and results do not depend on the checkpoints. Compile
-    time and memory do not depend on the horizon.
+    Round t (from 0) uses fold_in(key, t) of a key for each purpose. The environment's keys do not hang on the learner's,
+    so every learner and every epsilon meets the same world; and results do not depend on the checkpoints. Compile time
+    and memory do not depend on the horizon.
 
     Engines: "rounds" plays round by round. "blocks" plays many rounds at once where the learner plans them, with the
     same results bit for bit. "counts" draws totals of the rounds that the learner plans, the same in distribution; its
@@ -92,12 +92,12 @@ def simulator(
         check_taken(values, takers)
         return {"learner": learner.guarantee(**taken(learner.params, values))}
 
-    def start(key: jax.Array, params: Any) -> tuple[Roots, Play]:
+    def start(key: jax.Array, params: Any) -> tuple[Keys, Play]:
         key_init, key_env, key_learner = jax.random.split(key, 3)
         key_state, key_world = jax.random.split(key_init)
         state = learner.init(key_state, params["learner"])
         world = environment.init(key_world, params["environment"])
-        roots = Roots(key_env, key_learner)
+        roots = root_keys(key_env, key_learner)
         keys = jax.eval_shape(lambda: round_keys(roots, jnp.zeros((), jnp.result_type(int)), horizon))
         check_round(learner, environment, keys, params, state, world)
         if engine != "rounds":

@@ -11,15 +11,8 @@ from jaxdp.simulation import outcomes
 LARGEST_WORD = 2**32
 
 
-class Roots(NamedTuple):
-    """The keys of all rounds. The environment never sees the learner's: every learner meets the same world."""
-
-    environment: jax.Array
-    learner: jax.Array
-
-
 class Keys(NamedTuple):
-    """The keys of one round, by who uses them; or of a block of rounds."""
+    """The keys of one round, by who uses them; or of a block of rounds; or those that all rounds' are made of."""
 
     context: jax.Array
     feedback: jax.Array
@@ -58,12 +51,16 @@ class Events(NamedTuple):
     report: Any
 
 
-def round_keys(roots: Roots, round_: jax.Array, horizon: int) -> Keys:
-    """The keys of round `round_`, counted from 0; they do not depend on how rounds are grouped."""
-    here = Roots(*(_fold_in(root, round_, horizon) for root in roots))
-    key_context, key_feedback = (jax.random.fold_in(here.environment, word) for word in range(2))
-    key_act, key_user, key_update = (jax.random.fold_in(here.learner, word) for word in range(3))
+def root_keys(environment: jax.Array, learner: jax.Array) -> Keys:
+    """What all rounds' keys are made of. The environment never sees the learner's: every learner meets one world."""
+    key_context, key_feedback = (jax.random.fold_in(environment, word) for word in range(2))
+    key_act, key_user, key_update = (jax.random.fold_in(learner, word) for word in range(3))
     return Keys(key_context, key_feedback, key_act, key_user, key_update)
+
+
+def round_keys(roots: Keys, round_: jax.Array, horizon: int) -> Keys:
+    """The keys of round `round_`, counted from 0; they do not depend on how rounds are grouped."""
+    return Keys(*(_fold_in(root, round_, horizon) for root in roots))
 
 
 def _fold_in(key: jax.Array, round_: jax.Array, horizon: int) -> jax.Array:

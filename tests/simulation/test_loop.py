@@ -15,7 +15,7 @@ from jaxdp.experts import adaptive_losses, exponential_weights, loss_sequence
 from jaxdp.learner import CountPlan
 from jaxdp.simulation import log_spaced, simulator
 from jaxdp.simulation.checkpoints import check_horizon, resolve
-from jaxdp.simulation.rounds import Roots, round_keys
+from jaxdp.simulation.rounds import root_keys, round_keys
 from tests.few import few
 from tests.simulation.learners import (
     key_reader,
@@ -54,13 +54,14 @@ def reference(learner, environment, values, key, horizon):
     act, privatize, update = jax.jit(learner.act), jax.jit(learner.privatize), jax.jit(learner.update)
     feedback, summary = jax.jit(environment.feedback), jax.jit(environment.summary or (lambda params, world: {}))
     key_init, key_env, key_learner = jax.random.split(key, 3)
+    roots_env, roots_learner = jax.random.split(key_env), jax.random.split(key_learner, 3)
     key_state, key_world = jax.random.split(key_init)
     state, world = learner.init(key_state, mine), environment.init(key_world, theirs)
     rounds, sums, stopped, action, last = [], {}, False, None, 0
     for t in range(horizon):
         if not stopped:
-            key_context, key_feedback = jax.random.split(jax.random.fold_in(key_env, t))
-            key_act, key_user, key_update = jax.random.split(jax.random.fold_in(key_learner, t), 3)
+            key_context, key_feedback = (jax.random.fold_in(key, t) for key in roots_env)
+            key_act, key_user, key_update = (jax.random.fold_in(key, t) for key in roots_learner)
             context = environment.context(key_context, theirs, world) if environment.context else None
             action = act(key_act, mine, state.public, context)
             world, answer, outcome = feedback(key_feedback, theirs, world, action)
@@ -304,7 +305,7 @@ def test_horizons_beyond_32_bits():
 
 @pytest.mark.skipif(not X64, reason="such rounds need 64 bits")
 def test_rounds_beyond_32_bits_have_their_own_keys():
-    roots = Roots(*jax.random.split(KEY))
+    roots = root_keys(*jax.random.split(KEY))
 
     def words(round_, horizon):
         keys = round_keys(roots, jnp.asarray(round_), horizon)
@@ -317,7 +318,7 @@ def test_rounds_beyond_32_bits_have_their_own_keys():
 
 
 def test_keys_of_a_round_differ():
-    roots = Roots(*jax.random.split(KEY))
+    roots = root_keys(*jax.random.split(KEY))
     found = [jax.random.key_data(key) for t in range(20) for key in round_keys(roots, jnp.asarray(t), 100)]
     assert len({tuple(words.tolist()) for words in found}) == len(found)
 
