@@ -12,6 +12,7 @@ from jaxdp.learner import Scalar
 from jaxdp.mechanisms import tape
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.noise import Noise
+from jaxdp.random import key_uniform
 
 LEAF, UPPER, REMOVED_LEAF, REMOVED_UPPER = range(4)  # what the keys of a round are for
 
@@ -203,7 +204,7 @@ def duels(public: Public) -> jax.Array:
 def opponents(keys: jax.Array, active: jax.Array) -> jax.Array:
     """[...] int32, one of the active arms at random for each key."""
     size = jnp.sum(active, dtype=jnp.int32)
-    draws = jnp.vectorize(jax.random.uniform, signature="()->()")(keys)
+    draws = jnp.vectorize(key_uniform, signature="()->()")(keys)
     places = (draws * size.astype(draws.dtype)).astype(jnp.int32)  # less than size, also in float32
     up_to = jnp.cumsum(active, dtype=jnp.int32)
     arm = jnp.zeros_like(places)

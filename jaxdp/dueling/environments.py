@@ -11,7 +11,7 @@ from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.interface import Interface, Space, pairs
 from jaxdp.learner import Environment, EnvironmentBulk
 from jaxdp.preferences import Link, check_preferences, logistic, utility_matrix
-from jaxdp.random import binomial
+from jaxdp.random import binomial, key_uniform
 from jaxdp.validation import check_choice
 
 REGRETS = ("strong", "weak", "borda")
@@ -103,7 +103,7 @@ def answer(key: jax.Array, preferences: jax.Array, action: jax.Array) -> jax.Arr
     """A user's answer to a duel, [] int32: 1 if the left arm wins, which the same key decides for all pairs."""
     left, right = action[0], action[1]
     first, second = jnp.minimum(left, right), jnp.maximum(left, right)
-    first_wins = jax.random.uniform(key, dtype=preferences.dtype) < preferences[first, second]
+    first_wins = key_uniform(key, preferences.dtype) < preferences[first, second]
     return (first_wins == (left <= right)).astype(jnp.int32)
 
 
