@@ -1,9 +1,12 @@
 """How XLA on CPU groups operations into loops; values are the same either way."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
 from jax.experimental.xla_metadata import set_xla_metadata
 
 WRITTEN_OUT = 16
@@ -17,9 +20,14 @@ def stored(function: Callable[..., Any]) -> Callable[..., Any]:
     not to be inlined does.
     """
 
+    @functools.wraps(function)
+    def inside(*arguments):
+        with set_xla_metadata(inlineable="true"):  # functions of jax.numpy are calls, too: jnp.where, jnp.clip
+            return function(*arguments)
+
     def call(*arguments):
         with set_xla_metadata(inlineable="false"):
-            return jax.jit(function)(*arguments)
+            return jax.jit(inside)(*arguments)
 
     return call
 
@@ -45,3 +53,47 @@ def folded(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array
     for index in range(1, len(values)):
         result = operation(result, values[index])
     return result
+
+
+def lanes_last(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function over many lanes, as one that is written for a lane and knows `jax.vmap`.
+
+    Under `vmap` all lanes go through it at once, those of nested ones too. XLA on CPU vectorises the last axis, and
+    where a lane's arrays are short, that has to be the lanes' axis.
+
+    Args:
+        function: of a pytree whose arrays have the lanes on their last axis; so have its results.
+
+    Returns:
+        A function of a pytree of a lane's arrays.
+    """
+
+    @custom_vmap
+    def single(inputs):
+        outputs = function(jax.tree.map(lambda leaf: jnp.asarray(leaf)[..., None], inputs))
+        return jax.tree.map(lambda leaf: leaf[..., 0], outputs)
+
+    @custom_vmap
+    def many(inputs):  # every leaf has a leading axis of lanes
+        outputs = function(jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), inputs))
+        return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), outputs)
+
+    def widened(axis_size: int, in_batched: Any, inputs: Any) -> Any:
+        def widen(leaf: jax.Array, batched: bool) -> jax.Array:
+            return leaf if batched else jnp.broadcast_to(leaf, (axis_size, *jnp.shape(leaf)))
+
+        return jax.tree.map(widen, inputs, in_batched)
+
+    @single.def_vmap
+    def _(axis_size: int, in_batched: list[Any], inputs: Any) -> tuple[Any, Any]:
+        outputs = many(widened(axis_size, in_batched[0], inputs))
+        return outputs, jax.tree.map(lambda _: True, outputs)
+
+    @many.def_vmap
+    def _(axis_size: int, in_batched: list[Any], inputs: Any) -> tuple[Any, Any]:
+        inputs = widened(axis_size, in_batched[0], inputs)
+        merged = many(jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), inputs))
+        outputs = jax.tree.map(lambda leaf: leaf.reshape(axis_size, -1, *leaf.shape[1:]), merged)
+        return outputs, jax.tree.map(lambda _: True, outputs)
+
+    return single

@@ -14,7 +14,8 @@ from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.noise import Noise
 from jaxdp.random import key_uniform
 
-LEAF, UPPER, REMOVED_LEAF, REMOVED_UPPER = range(4)  # what the keys of a round are for
+# What keys derived from a round's are for. Its leaf's noise comes from the key itself, whose bits are hashes of 0.
+UPPER, REMOVED_LEAF, REMOVED_UPPER = range(1, 4)
 
 
 @jax.tree_util.register_dataclass

@@ -180,7 +180,7 @@ def ebs_elimination(
             lambda: arms.remove(trees, key, params, public, private),
             lambda: tree.Nodes(public.digits, private.sums, public.estimates),
         )
-        keys = jax.random.fold_in(key, arms.LEAF), jax.random.fold_in(key, arms.UPPER)
+        keys = key, jax.random.fold_in(key, arms.UPPER)
         nodes = arms.feed(trees, keys, params, nodes, jnp.where(left, won, 0), left, shared=True)
         pair = left[:, None] & (every == action[1])[None, :]
         public = public._replace(

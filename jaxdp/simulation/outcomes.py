@@ -6,7 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import compensated
+from jaxdp.kernels import lanes_last, own_kernel
 
+UNROLLED = 32  # rounds in a kernel
 Running = dict[str, compensated.Sum | jax.Array]
 
 
@@ -34,20 +36,29 @@ def add_block(running: Running, outcomes: Mapping[str, jax.Array], order: jax.Ar
         order: [block length] integers, which round each is of, increasing among those used.
         used: [] integer, how many rounds to add.
     """
-    length = len(order)
-
-    def step(running: Running, round_: tuple[jax.Array, Mapping[str, jax.Array]]) -> tuple[Running, None]:
-        index, outcome = round_
-        added = add(running, outcome)
-        return jax.tree.map(lambda new, old: jnp.where(index < used, new, old), added, running), None
-
-    # Unrolled: a step of a scan costs far more than an addition.
-    return jax.lax.scan(step, running, (order, {name: outcomes[name] for name in running}), unroll=min(length, 32))[0]
+    return _add_rounds((running, {name: outcomes[name] for name in running}, order, used))
 
 
 def totals(running: Running) -> dict[str, jax.Array]:
     """The sums so far."""
     return {name: s.total if isinstance(s, compensated.Sum) else s for name, s in running.items()}
+
+
+@lanes_last
+def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array, jax.Array]) -> Running:
+    running, outcomes, order, used = block
+
+    def some(running: Running, outcomes: dict[str, jax.Array], order: jax.Array, used: jax.Array) -> Running:
+        for index in range(len(order)):
+            added = add(running, {name: values[index] for name, values in outcomes.items()})
+            running = jax.tree.map(lambda new, old, i=index: jnp.where(order[i] < used, new, old), added, running)
+        return running
+
+    for start in range(0, len(order), UNROLLED):
+        rounds = slice(start, start + UNROLLED)
+        values = {name: values[rounds] for name, values in outcomes.items()}
+        running = own_kernel(some, running, values, order[rounds], used)
+    return running
 
 
 def _add(running: compensated.Sum | jax.Array, value: jax.Array) -> compensated.Sum | jax.Array:
