@@ -1,6 +1,6 @@
 """Elimination by effective Borda scores many rounds at a time, with the results of single rounds bit for bit."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
