@@ -22,7 +22,8 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
 
     Args:
         key: [] typed PRNG key.
-        shape: [n] float32 or float64 >= 1 and finite, the parameter; may be traced. Below 1 the law is another one.
+        shape: [n] float32 or float64 >= 1 and finite, the parameter; may be traced. Below 1, and for NaN, the variate
+            is NaN, and infinity for infinity.
 
     Returns:
         [n] of the same dtype, > 0.
@@ -72,7 +73,7 @@ def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
     Raises:
         ValueError: if the parameters are not two vectors of floats of one length.
 
-    Source: the share of the first of two independent Gamma variates, Devroye (1986), chapter IX.3.
+    Source: the share of the first of two independent Gamma variates, Devroye (1986), chapter IX.
     Deviations: as `gamma`.
     """
     first, second = jnp.asarray(first), jnp.asarray(second)
@@ -90,7 +91,7 @@ def _uniforms(key: jax.Array, dtype: jnp.dtype, size: int) -> jax.Array:
 
 def _proposals(uniforms: jax.Array, shape: jax.Array) -> jax.Array:
     """A variate for each shape parameter, or zero where it is refused."""
-    d = shape - 1 / 3
+    d = jnp.where(shape >= 1, shape - 1 / 3, jnp.nan)
     x = lax.erf_inv(2 * uniforms[0] - 1) * 2**0.5
     u = x * lax.rsqrt(9 * d)
     root = 1 + u
@@ -99,7 +100,7 @@ def _proposals(uniforms: jax.Array, shape: jax.Array) -> jax.Array:
     # For large d terms of about sqrt(d) nearly cancel; what is left of them begins with u^4.
     series = -d * u**4 * (3 / 4 - u * (3 / 5 - u * (3 / 6 - u * (3 / 7))))
     bound = lax.select(d < LARGE[shape.dtype.itemsize], bound, series)
-    accepted = (root > 0) & (lax.log(uniforms[1]) < bound)
+    accepted = ~(root <= 0) & ~(lax.log(uniforms[1]) >= bound)  # NaN, too: else it would be drawn for ever
     return lax.select(accepted, d * v, jnp.zeros_like(d))
 
 

@@ -78,6 +78,14 @@ def test_variates_of_one_key_are_independent(gammas):
     assert np.abs(correlation).max() < 5 / np.sqrt(LANES)
 
 
+def test_parameters_without_a_law():
+    """They end, and they show."""
+    found = np.asarray(jax.jit(gamma)(KEYS[0], float_array([np.nan, np.inf, -2.0, 0.9, 3.0])))
+    assert np.isnan(found[[0, 2, 3]]).all()
+    assert found[1] == np.inf
+    assert np.isfinite(found[4])
+
+
 def test_bad_parameters():
     with pytest.raises(ValueError, match=r"shape must be a vector of floats, got int32 of shape \(2,\)"):
         gamma(KEYS[0], jnp.ones(2, jnp.int32))
