@@ -242,10 +242,10 @@ def against_a_switch(learner, **values):
 
 
 def check_follows(regret):
-    """Well below half of what fair draws of both arms cost against the last arm, in 500 and then 1500 rounds."""
+    """Well below what fair draws of both arms cost against the last arm, in 500 and then 1500 rounds."""
     scores = [effective_borda_scores(lower_bound_matrix(3, best), np.ones(3, bool))[2] for best in (0, 2)]
     fair = 500 * (scores[0] - 0.5) + 1500 * (scores[1] - 0.5)
-    assert regret.mean() + 5 * regret.std() / math.sqrt(len(regret)) < fair / 2
+    assert regret.mean() + 5 * regret.std() / math.sqrt(len(regret)) < 0.8 * fair
 
 
 def test_sparring_follows_a_switch():
