@@ -26,7 +26,7 @@ class Params:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         noise: of the counters' nodes.
-        quantum: [] float, a power of two, to whose multiples noisy leaves are rounded.
+        quantum: [] float, a power of two, to whose multiples noisy nodes are rounded.
         squared_radius: [num_arms + 1] float >= 0, by the number of active arms: sums of n wins are off by its root
             times sqrt(n).
         intercepts: [lines] float >= 0, of bounds on a counter's error, linear in the digits of its clock.

@@ -21,7 +21,7 @@ from jaxdp.validation import check_above, check_choice, check_count, check_epsil
 
 CONSTANTS = ("tight", "paper")
 NOISES = ("laplace", "gaussian")
-LATTICE_BITS = 12  # a leaf's noise is a multiple of its scale times 2^-12, about
+LATTICE_BITS = 12  # a node's noise is a multiple of its scale times 2^-12, about
 
 
 def ebs_elimination(
@@ -76,7 +76,7 @@ def ebs_elimination(
         ln(T)^2.5 over the counter's budget, is Lemma 1 at epsilon / 4, twice what these counters need, where that
         lemma holds (T >= 16, about); its first term is proved for fixed sets, and covers all that may become active
         if 2^(K - 1) failure_prob <= K T. Arms dropped together are removed by one entry. Scores are compared after
-        every round, those after a removal in the round that follows. Noisy leaves are rounded to a lattice of about
+        every round, those after a removal in the round that follows. Noisy nodes are rounded to a lattice of about
         2^-12 of the noise's scale, which is post-processing; floating-point noise, as in `laplace`.
 
     >>> import jax, jaxdp
@@ -104,6 +104,9 @@ def ebs_elimination(
             events = math.log(num_arms) + math.log(horizon) - math.log(failure_prob)
             intercepts = np.asarray([16 * events * math.log(horizon) ** 2.5 / budget])
             return np.full(num_arms + 1, events), intercepts, np.zeros((levels, 1))
+        share = failure_prob / (2 * num_arms * entries)
+        if not share > 0:
+            raise ValueError(f"failure_prob must be larger, to be shared by all arms and rounds, got {failure_prob}")
         lines = noise_lines(
             arity=arity,
             levels=levels,
@@ -111,7 +114,7 @@ def ebs_elimination(
             noise=noise,
             scale=scale,
             quantum=quantum,
-            failure_prob=failure_prob / (2 * num_arms * entries),
+            failure_prob=share,
         )
         return score_radii(num_arms, horizon, failure_prob / 2), *lines
 
@@ -131,13 +134,23 @@ def ebs_elimination(
             scale = float(node.l1_sensitivity) / float(node.epsilon)
         quantum = 2.0 ** (math.ceil(math.log2(max(scale, 1.0))) - LATTICE_BITS)
         squared, intercepts, slopes = tables(epsilon, scale, quantum, failure_prob)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            squared = (confidence_multiplier * confidence_multiplier * squared).astype(budget.dtype)
+            lines = tuple(
+                on_lattice(confidence_multiplier * each, confidence_multiplier * scale) for each in (intercepts, slopes)
+            )
+        if not all(np.isfinite(each).all() for each in (squared, *lines)) or not (squared[2:] > 0).all():
+            raise ValueError(
+                f"epsilon and confidence_multiplier must give intervals within the range of {budget.dtype}, got "
+                f"{epsilon} and {confidence_multiplier}"
+            )
         return Params(
             epsilon=budget,
             noise=node,
-            quantum=scalar_leaf("the lattice of leaves", quantum),
-            squared_radius=(confidence_multiplier**2 * squared).astype(budget.dtype),
-            intercepts=on_lattice(confidence_multiplier * intercepts, confidence_multiplier * scale),
-            slopes=on_lattice(confidence_multiplier * slopes, confidence_multiplier * scale),
+            quantum=scalar_leaf("the lattice of nodes", quantum),
+            squared_radius=squared,
+            intercepts=lines[0],
+            slopes=lines[1],
         )
 
     def guarantee(

@@ -80,7 +80,7 @@ def noise_lines(
         combine: whether nodes are combined with their descendants.
         noise: "laplace" or "gaussian".
         scale: >= 0 of a node's noise.
-        quantum: to whose multiples leaves are rounded.
+        quantum: to whose multiples nodes' noisy sums are rounded.
         failure_prob: in (0, 1).
 
     Returns:
@@ -110,7 +110,10 @@ def noise_lines(
     typical = [np.where(places <= h, arity / 2, 0.0) for h in range(levels)]
     rates = np.asarray([best_rate(digits) for digits in [*typical, np.full(levels, arity - 1.0)]])
     slopes = np.stack([scale * cumulants(rate) / rate for rate in rates], axis=1)
-    rounding = levels * arity * quantum / 2  # of all leaves in an estimate
+    off = np.ones(levels)  # what rounding every node by 1 makes of a block's estimate
+    for h in range(1, levels):
+        off[h] = variances[h] + (1 - variances[h]) * arity * off[h - 1]
+    rounding = (arity - 1) * off.sum() * quantum / 2
     return NoiseLines(scale * log_inverse / rates + (rounding if scale > 0 else 0.0), slopes)
 
 

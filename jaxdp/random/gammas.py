@@ -8,6 +8,8 @@ from jax.typing import ArrayLike
 from jaxdp.kernels import folded, own_kernel
 from jaxdp.random.threefry import fast
 
+LARGE = {4: 1e3, 8: 1e6}  # from where on a series is closer than the logarithm, by the bytes of the float type
+
 
 def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
     """Draws Gamma variates of scale 1, elementwise.
@@ -20,7 +22,8 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
 
     Args:
         key: [] typed PRNG key.
-        shape: [n] float32 or float64 >= 1 and finite, the parameter; may be traced. Below 1 the law is another one.
+        shape: [n] float32 or float64 >= 1 and finite, the parameter; may be traced. Below 1, and for NaN, the variate
+            is NaN, and infinity for infinity.
 
     Returns:
         [n] of the same dtype, > 0.
@@ -29,7 +32,7 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
         ValueError: if shape is not a vector of at least one float.
 
     Source: Marsaglia & Tsang (2000), "A simple method for generating gamma variables".
-    Deviations: none in law; the squeeze that spares logarithms is left out.
+    Deviations: none in law, up to the rounding of floats; the squeeze that spares logarithms is left out.
     """
     shape = jnp.asarray(shape)
     if shape.ndim != 1 or len(shape) == 0 or not jnp.issubdtype(shape.dtype, jnp.floating):
@@ -70,7 +73,7 @@ def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
     Raises:
         ValueError: if the parameters are not two vectors of floats of one length.
 
-    Source: the share of the first of two independent Gamma variates, Devroye (1986), chapter IX.3.
+    Source: the share of the first of two independent Gamma variates, Devroye (1986), chapter IX.
     Deviations: as `gamma`.
     """
     first, second = jnp.asarray(first), jnp.asarray(second)
@@ -88,11 +91,16 @@ def _uniforms(key: jax.Array, dtype: jnp.dtype, size: int) -> jax.Array:
 
 def _proposals(uniforms: jax.Array, shape: jax.Array) -> jax.Array:
     """A variate for each shape parameter, or zero where it is refused."""
-    d = shape - 1 / 3
+    d = jnp.where(shape >= 1, shape - 1 / 3, jnp.nan)
     x = lax.erf_inv(2 * uniforms[0] - 1) * 2**0.5
-    root = 1 + x * lax.rsqrt(9 * d)
+    u = x * lax.rsqrt(9 * d)
+    root = 1 + u
     v = root * root * root
-    accepted = (root > 0) & (lax.log(uniforms[1]) < 0.5 * x * x + d * (1 - v + 3 * lax.log(lax.max(root, 1e-30))))
+    bound = 0.5 * x * x + d * (1 - v + 3 * lax.log(lax.max(root, 1e-30)))
+    # For large d terms of about sqrt(d) nearly cancel; what is left of them begins with u^4.
+    series = -d * u**4 * (3 / 4 - u * (3 / 5 - u * (3 / 6 - u * (3 / 7))))
+    bound = lax.select(d < LARGE[shape.dtype.itemsize], bound, series)
+    accepted = ~(root <= 0) & ~(lax.log(uniforms[1]) >= bound)  # NaN, too: else it would be drawn for ever
     return lax.select(accepted, d * v, jnp.zeros_like(d))
 
 

@@ -148,7 +148,8 @@ def figure(results: xr.Dataset) -> Figure:
         labels=_labels(results),
         upper=(UPPER_LABEL, lambda rounds, epsilon: _bound(theory.regret_upper, rounds, epsilon, others)),
         lower=(LOWER_LABEL, lambda rounds, epsilon: _bound(theory.regret_lower, rounds, epsilon, others)),
-        note="Thm 1 is above what any learner could lose where it is above the straight line of the first rounds.",
+        note="The constants of Thm 1 are not proved: DP-EBS may lose more. It is above what any learner could lose "
+        "where it is above the straight line of the first rounds.",
     )
 
 

@@ -12,6 +12,8 @@ import jaxdp
 from jaxdp.dueling import ebs_arms, ebs_elimination, switching_duels, utility_duels
 from jaxdp.dueling.ebs_radii import noise_lines, score_radii
 from jaxdp.mechanisms import tree_radius
+from jaxdp.mechanisms.continual_counting import nodes as tree
+from jaxdp.mechanisms.continual_counting.arity import level_variances
 
 KEY = jax.random.key(101)
 
@@ -49,6 +51,35 @@ def test_a_gaussian_line_is_the_quantile():
     lines = noise_lines(arity=3, levels=3, combine=False, noise="gaussian", scale=2.0, quantum=0.0, failure_prob=1e-3)
     spread = 2.0 * 3.0902323 * math.sqrt(3)  # one and a half blocks of the lowest level, and of the next
     assert (lines.intercepts + lines.slopes[:2].sum(0) * 1.5).min() == pytest.approx(spread, rel=1e-6)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("arity", [2, 5])
+def test_lines_of_noise_cover_rounding(arity):
+    """Against the counter's own arithmetic, with every node rounded by as much as can be, and alike."""
+    levels = 4
+    horizon = arity**levels - 1
+    variances = level_variances(arity, levels, True)
+
+    def step(nodes, _):
+        done = tree.ended(nodes, jnp.asarray(0), jnp.asarray(True), arity)
+        nodes = tree.advance(nodes, done, tree.combined(nodes, jnp.ones(levels), variances))
+        return nodes, nodes.estimates.sum()
+
+    worst = jax.lax.scan(step, tree.empty(levels, (), (), int, float), length=horizon)[1].max()
+    found = [
+        noise_lines(
+            arity=arity,
+            levels=levels,
+            combine=True,
+            noise="laplace",
+            scale=1.0,
+            quantum=quantum,
+            failure_prob=0.01,
+        ).intercepts
+        for quantum in (0.0, 2.0)
+    ]
+    np.testing.assert_allclose(found[1] - found[0], worst, rtol=1e-5)
 
 
 def ever_off(radius, num_runs=400, rounds=3000):
@@ -219,6 +250,12 @@ def test_the_best_arm_stays_in_many_runs():
         ({"epsilon": 1.0, "failure_prob": math.nan}, r"failure_prob must be > 0, got nan"),
         ({"epsilon": 1.0, "confidence_multiplier": 0.0}, r"confidence_multiplier must be > 0, got 0.0"),
         ({"epsilon": 1.0, "confidence_multiplier": math.inf}, r"confidence_multiplier must be finite, got inf"),
+        ({"epsilon": 1.0, "failure_prob": 5e-324}, r"failure_prob must be larger, .*, got 5e-324"),
+        (
+            {"epsilon": 1.0, "confidence_multiplier": 1e200},
+            r"intervals within the range of float.*, got 1.0 and 1e\+200",
+        ),
+        ({"epsilon": 1.0, "confidence_multiplier": 1e-200}, r"intervals within the range of float.* and 1e-200"),
     ],
 )
 def test_value_errors(values, message):

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from jaxdp.random import beta, gamma
+from jaxdp.random import gammas as gammas_module
 
 LANES = 4000
 SHAPES = np.array([1.0, 1.05, 2.0, 7.5, 300.0, 1e5])
@@ -21,7 +22,10 @@ def float_array(values):
 
 
 def agree(drawn, laws):
-    return [stats.kstest(column, law.cdf).pvalue > WORST for column, law in zip(np.asarray(drawn).T, laws, strict=True)]
+    return [
+        stats.kstest(column, law.cdf, method="asymp").pvalue > WORST
+        for column, law in zip(np.asarray(drawn).T, laws, strict=True)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +44,28 @@ def test_wrong_gammas_are_seen(gammas):
     assert not any(agree(gammas, map(stats.gamma, SHAPES + np.sqrt(SHAPES) / 3)))
 
 
+def check_proposals(draws, shape):
+    """Nearly all are accepted, and their mean and variance are those of the law."""
+    accepted = draws > 0
+    assert accepted.mean() > 0.999
+    standard = (draws[accepted].astype(np.float64) - shape) / np.sqrt(shape)
+    assert abs(standard.mean()) < 5 / np.sqrt(len(standard))
+    assert abs(standard.var() - 1) < 5 * np.sqrt(2 / len(standard))
+
+
+@pytest.mark.parametrize("shape", [900.0, 1100.0, 1e7, 2e9])
+def test_large_parameters(shape):
+    """What decides on a proposal is a small difference of large numbers, of which float32 would leave little."""
+    size = 200_000
+    draw = jax.jit(lambda uniforms, shapes: gammas_module._proposals(uniforms, shapes))
+    uniforms = gammas_module._uniforms(KEYS[0], jnp.result_type(float), size)
+    found = np.asarray(draw(uniforms, jnp.full(size, shape)))
+    check_proposals(found, shape)
+    spread = np.abs(found - shape) > 2.5 * np.sqrt(shape)
+    with pytest.raises(AssertionError):  # planted: half of the tails refused
+        check_proposals(np.where(spread & (np.arange(size) % 2 == 0), 0, found), shape)
+
+
 def test_beta():
     drawn = jax.jit(jax.vmap(beta, (0, None, None)))(KEYS, float_array(FIRST), float_array(SECOND))
     assert all(agree(drawn, map(stats.beta, FIRST, SECOND)))
@@ -50,6 +76,14 @@ def test_variates_of_one_key_are_independent(gammas):
     ranks = np.argsort(np.argsort(gammas, axis=0), axis=0)
     correlation = np.corrcoef(ranks.T) - np.eye(len(SHAPES))
     assert np.abs(correlation).max() < 5 / np.sqrt(LANES)
+
+
+def test_parameters_without_a_law():
+    """They end, and they show."""
+    found = np.asarray(jax.jit(gamma)(KEYS[0], float_array([np.nan, np.inf, -2.0, 0.9, 3.0])))
+    assert np.isnan(found[[0, 2, 3]]).all()
+    assert found[1] == np.inf
+    assert np.isfinite(found[4])
 
 
 def test_bad_parameters():

@@ -72,7 +72,7 @@ def doubling_counter(
     Privacy: as `tree_counter`, for streams of every length. An entry is in one epoch, and there in at most one block of
         each of its m + 1 levels, noised for (m + 1) l1_sensitivity or sqrt(m + 1) l2_sensitivity; epochs have
         separate entries.
-    Source: Chan, Shi & Song (2011), section 3.3 (the hybrid mechanism).
+    Source: Chan, Shi & Song (2011), the hybrid mechanism.
     Deviations: epochs' sums are not released a second time with a share of the budget; the trees' own estimates of
         them serve, so that every tree has the whole budget. Any arity. Floating-point noise, as in `laplace`.
     """
