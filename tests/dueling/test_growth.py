@@ -56,24 +56,19 @@ class Dominated(NamedTuple):
     utilities: tuple[float, ...] = (2.0, 1.0, 0.0)
 
 
-def by_trees(arity: int | None, period: int, epsilon: float, *, num_phases: int, num_periods: int, utilities):
-    """Elimination from this epsilon on, down to it times period^(1 / num_phases - num_periods)."""
-    return Dominated(
-        lambda horizon: until_best(ebs_elimination(num_arms=len(utilities), horizon=horizon, arity=arity)),
+DOMINATED = {
+    "ebs_phased": Dominated(lambda _: ebs_phased(num_arms=3), 2**31 - 1, (1e-5, 1e-4, 3e-3), "counts", 100),
+    # The tree of this horizon has arity 15.
+    "ebs_elimination": Dominated(
+        lambda horizon: until_best(ebs_elimination(num_arms=2, horizon=horizon)),
         10**7,
-        tuple(epsilon * float(period) ** -power for power in range(num_periods)),
+        (0.16, 0.16 / 15),
         "blocks",
         16,
         ratio=121.0,
-        phases=tuple(float(period) ** (-place / num_phases) for place in range(num_phases)),
-        utilities=utilities,
-    )
-
-
-DOMINATED = {
-    "ebs_phased": Dominated(lambda _: ebs_phased(num_arms=3), 2**31 - 1, (1e-5, 1e-4, 3e-3), "counts", 100),
-    "ebs_elimination": by_trees(None, 15, 0.16, num_phases=3, num_periods=2, utilities=(4.0, 0.0)),
-    "ebs_elimination, three arms": by_trees(4, 4, 0.12, num_phases=2, num_periods=3, utilities=(2.0, 1.0, 0.0)),
+        phases=(1.0, 15 ** (-1 / 3), 15 ** (-2 / 3)),
+        utilities=(4.0, 0.0),
+    ),
 }
 
 
