@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import jaxdp
 from benchmarks.bench_engine import lanes_of, report
 from benchmarks.peers import numba_duels, numba_ebs
+from benchmarks.peers.duelpy_peer import print_duelpy
 from benchmarks.timing import interleaved, machine
 from jaxdp.dueling import double_thompson, matrix_duels, rucb, versatile_sparring
 from jaxdp.learner import Learner
@@ -65,6 +66,7 @@ def bench_rucb() -> None:
         numba_duels.rucb(matrix, keep, EXPLORATION_RATE, 1000, regret)
 
     bench_learner("rucb", rucb(num_arms=ARMS), peer, 1000)
+    print_duelpy("rucb", rucb(num_arms=ARMS), MATRIX, 1000, EXPLORATION_RATE)
 
 
 def bench_double_thompson() -> None:
@@ -72,6 +74,7 @@ def bench_double_thompson() -> None:
         numba_duels.double_thompson(matrix, keep, EXPLORATION_RATE, 200, regret)
 
     bench_learner("double_thompson", double_thompson(num_arms=ARMS), peer, 200)
+    print_duelpy("double_thompson", double_thompson(num_arms=ARMS), MATRIX, 200, EXPLORATION_RATE)
 
 
 def bench_versatile_sparring() -> None:

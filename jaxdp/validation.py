@@ -21,9 +21,18 @@ def check_delta(delta: float) -> float:
     Raises:
         ValueError: if delta lies outside (0, 1) or is NaN.
     """
-    if not 0 < _number("delta", delta) < 1:
-        raise ValueError(f"delta must be in (0, 1), got {delta}")
-    return float(delta)
+    return check_probability("delta", delta)
+
+
+def check_probability(name: str, value: float) -> float:
+    """Returns value as a float in (0, 1).
+
+    Raises:
+        ValueError: if value lies outside (0, 1) or is NaN.
+    """
+    if not 0 < _number(name, value) < 1:
+        raise ValueError(f"{name} must be in (0, 1), got {value}")
+    return float(value)
 
 
 def check_above(name: str, value: float, bound: float) -> float:
@@ -123,13 +132,13 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     Raises:
         ValueError: if not.
     """
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
     return value
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, str | bytes) or np.ndim(value) > 0:  # pyright: ignore[reportArgumentType]
+    if isinstance(value, str | bytes | bool | np.bool_) or np.ndim(value) > 0:  # pyright: ignore[reportArgumentType]
         raise ValueError(f"{name} must be a number, got {value!r}")
     try:
         return float(value)  # pyright: ignore[reportArgumentType]

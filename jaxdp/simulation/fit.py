@@ -125,6 +125,8 @@ def _check_blocks(
     every = _stacked(keys, lead)
     if blocks.order:
         order = _stage("the learner's blocks.order", blocks.order, own, state.public)
+        if not isinstance(order, jax.ShapeDtypeStruct):
+            raise ValueError(f"blocks.order must return integers of shape {lead}, got {type(order).__name__}")
         if order.shape != lead or not _whole(order):
             raise ValueError(f"blocks.order must return integers of shape {lead}, got {order.dtype}{list(order.shape)}")
     plan = _stage("the learner's blocks.plan", blocks.plan, every.act, own, state.public, limit)

@@ -1,42 +1,51 @@
 """Independent NumPy versions of the dueling algorithms, in float64, one lane at a time or all lanes side by side.
 
-Each returns the regret of a preference matrix whose arm 0 is the Condorcet winner, the strong form, and how often both
-arms of a duel were arm 0: [lanes] each.
+Written from the papers and the docstrings. Each returns what was played in some lanes.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 
-def _regret(matrix, left, right):
-    return matrix[0, left] + matrix[0, right] - 1
+class Played(NamedTuple):
+    """What was played.
+
+    Attributes:
+        duels: [lanes, num_arms, num_arms] integers, how often the row's arm was on the left and the column's on the
+            right.
+        active: [lanes, num_looks, num_arms] bool, the arms that were left after some rounds; None without elimination.
+    """
+
+    duels: np.ndarray
+    active: np.ndarray | None = None
 
 
-def ebs_phased(generator, epsilon, *, matrix, horizon, failure_prob, multiplier, lanes):
+def ebs_phased(generator, epsilon, *, matrix, horizon, looks, failure_prob, multiplier, lanes):
     """Phases of balanced duels; wins plus Laplace(1 / epsilon); drop what is more than n D / 2 behind."""
-    regrets, best = np.zeros(lanes), np.zeros(lanes)
+    num = len(matrix)
+    played, kept = np.zeros((lanes, num, num), int), np.ones((lanes, len(looks), num), bool)
     for lane in range(lanes):
-        active, left_over, phase = list(range(len(matrix))), horizon, 0
-        while left_over and len(active) > 1:
+        active, start, phase = list(range(num)), 0, 0
+        while start < horizon:
             phase += 1
             size, gap = len(active), 0.5**phase
             x = math.log(8 * size * phase**2 / failure_prob)
             duels = math.ceil(multiplier * max(32 * x / gap**2, 8 * x / (epsilon * gap)))
             duels = size * math.ceil(duels / size)
-            wins = {i: sum(generator.binomial(duels // size, matrix[i, j]) for j in active) for i in active}
-            played = [(active[r % size], active[r // size % size]) for r in range(min(left_over, size * size))]
-            for place, (left, right) in enumerate(played):
-                times = len(range(place, min(left_over, duels * size), size * size))
-                regrets[lane] += times * _regret(matrix, left, right)
-                best[lane] += times * (left == right == 0)
-            left_over -= min(left_over, duels * size)
-            noise = generator.laplace(0, 1 / epsilon, len(matrix)) if np.isfinite(epsilon) else np.zeros(len(matrix))
-            noisy = {i: wins[i] + noise[i] for i in active}
-            active = [i for i in active if max(noisy.values()) - noisy[i] <= duels * gap / 2]
-        regrets[lane] += left_over * _regret(matrix, active[0], active[0])
-        best[lane] += left_over * (active[0] == 0)
-    return regrets, best
+            end = start + duels * size if size > 1 else math.inf
+            rounds = int(min(end, horizon)) - start
+            for place in range(size * size):
+                times = len(range(place, rounds, size * size))
+                played[lane, active[place % size], active[place // size]] += times
+            start += rounds
+            if end <= horizon:
+                wins = [sum(generator.binomial(duels // size, matrix[i, j]) for j in active) for i in active]
+                noisy = np.asarray(wins) + (generator.laplace(0, 1 / epsilon, size) if epsilon < math.inf else 0)
+                active = [i for i, each in zip(active, noisy, strict=True) if noisy.max() - each <= duels * gap / 2]
+                kept[lane, np.asarray(looks) >= end] = np.isin(range(num), active)
+    return Played(played, kept)
 
 
 def _reports(generator, epsilon, probabilities):
@@ -56,12 +65,12 @@ def _bias(epsilon):
     return 1 / math.tanh(epsilon / 2)
 
 
-def ebs_local(generator, epsilon, *, matrix, horizon, failure_prob, multiplier, lanes):
+def ebs_local(generator, epsilon, *, matrix, horizon, looks, failure_prob, multiplier, lanes):
     num, rows = len(matrix), np.arange(lanes)
-    active, regrets, best = np.ones((lanes, num), bool), np.zeros(lanes), np.zeros(lanes)
-    wins, plays = np.zeros((lanes, num, num)), np.zeros((lanes, num, num))
+    active, kept = np.ones((lanes, num), bool), []
+    wins, plays = np.zeros((lanes, num, num)), np.zeros((lanes, num, num), int)
     spread = multiplier * math.sqrt(math.log(2 * num * horizon / failure_prob) / 2)
-    for _ in range(horizon):
+    for t in range(1, horizon + 1):
         n = (plays * active[:, None, :]).sum(2)
         left = np.where(active, n, np.inf).argmin(1)
         right = _pick(generator, active)
@@ -75,15 +84,15 @@ def ebs_local(generator, epsilon, *, matrix, horizon, failure_prob, multiplier, 
             radius = np.where(n > 0, _bias(epsilon) * spread / np.sqrt(n), np.inf)
         highest = np.where(active, debiased - radius, -np.inf).max(1)
         active &= debiased + radius >= highest[:, None]
-        regrets += _regret(matrix, left, right)
-        best += (left == 0) & (right == 0)
-    return regrets, best
+        if t in looks:
+            kept.append(active.copy())
+    return Played(plays, np.stack(kept, axis=1))
 
 
 def rucb(generator, epsilon, *, matrix, horizon, alpha, lanes):
     num, rows = len(matrix), np.arange(lanes)
-    wins, hypothesis = np.zeros((lanes, num, num)), np.full(lanes, -1)
-    regrets, best = np.zeros(lanes), np.zeros(lanes)
+    wins, played = np.zeros((lanes, num, num)), np.zeros((lanes, num, num), int)
+    every, hypothesis = np.arange(num), np.full(lanes, -1)
     for t in range(1, horizon + 1):
         n = wins + wins.transpose(0, 2, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -91,21 +100,13 @@ def rucb(generator, epsilon, *, matrix, horizon, alpha, lanes):
             upper = np.where(n > 0, debiased + _bias(epsilon) * np.sqrt(alpha * math.log(t) / n), 2.0)
         upper[:, np.arange(num), np.arange(num)] = 0.5
         champions = np.all(upper >= 0.5 - 1e-12, axis=2)
-        left = np.zeros(lanes, int)
-        for lane in rows:
-            (those,) = np.nonzero(champions[lane])
-            if hypothesis[lane] not in those:
-                hypothesis[lane] = -1
-            if len(those) == 0:
-                left[lane] = generator.integers(num)
-            elif len(those) == 1:
-                left[lane] = hypothesis[lane] = those[0]
-            elif hypothesis[lane] < 0:
-                left[lane] = generator.choice(those)
-            elif generator.random() < 0.5:
-                left[lane] = hypothesis[lane]
-            else:
-                left[lane] = generator.choice(those[those != hypothesis[lane]])
+        count = champions.sum(1)
+        hypothesis = np.where((champions & (every == hypothesis[:, None])).any(1), hypothesis, -1)
+        hypothesis = np.where(count == 1, champions.argmax(1), hypothesis)
+        left = _pick(generator, champions | (count == 0)[:, None])
+        rest = _pick(generator, champions & (every != hypothesis[:, None]))
+        halves = np.where(generator.random(lanes) < 0.5, hypothesis, rest)
+        left = np.where((count > 1) & (hypothesis >= 0), halves, left)
         against = upper[rows, :, left]
         tied = against >= against.max(1, keepdims=True) - 1e-12
         tied[rows[tied.sum(1) > 1], left[tied.sum(1) > 1]] = False
@@ -113,9 +114,8 @@ def rucb(generator, epsilon, *, matrix, horizon, alpha, lanes):
         said = _reports(generator, epsilon, matrix[left, right])
         wins[rows, left, right] += said
         wins[rows, right, left] += 1 - said
-        regrets += _regret(matrix, left, right)
-        best += (left == 0) & (right == 0)
-    return regrets, best
+        played[rows, left, right] += 1
+    return Played(played)
 
 
 def tsallis_weights(losses, rate):
@@ -132,8 +132,7 @@ def tsallis_weights(losses, rate):
 def versatile_sparring(generator, epsilon, *, matrix, horizon, reduced, lanes, stddev=None, shift=0.0):
     """Randomized bits, or with a standard deviation Gaussian reports, shifted and clipped to losses in [0, 1]."""
     num, rows = len(matrix), np.arange(lanes)
-    totals = [np.zeros((lanes, num)), np.zeros((lanes, num))]
-    regrets, best = np.zeros(lanes), np.zeros(lanes)
+    totals, played = [np.zeros((lanes, num)), np.zeros((lanes, num))], np.zeros((lanes, num, num), int)
     for t in range(1, horizon + 1):
         rate = (4 if reduced else 2) / math.sqrt(t)
         weights = [tsallis_weights(total, rate) for total in totals]
@@ -149,14 +148,13 @@ def versatile_sparring(generator, epsilon, *, matrix, horizon, reduced, lanes, s
             base = np.where(w >= rate**2, 0.5, 0.0) if reduced else np.zeros_like(w)
             total += base
             total[rows, arm] += (loss - base[rows, arm]) / w[rows, arm]
-        regrets += _regret(matrix, left, right)
-        best += (left == 0) & (right == 0)
-    return regrets, best
+        played[rows, left, right] += 1
+    return Played(played)
 
 
 def double_thompson(generator, epsilon, *, matrix, horizon, alpha, lanes):
     num, rows = len(matrix), np.arange(lanes)
-    wins, regrets, best = np.zeros((lanes, num, num)), np.zeros(lanes), np.zeros(lanes)
+    wins, played = np.zeros((lanes, num, num)), np.zeros((lanes, num, num), int)
     other = ~np.eye(num, dtype=bool)
     for t in range(1, horizon + 1):
         n = wins + wins.transpose(0, 2, 1)
@@ -179,6 +177,23 @@ def double_thompson(generator, epsilon, *, matrix, horizon, alpha, lanes):
         said = _reports(generator, epsilon, matrix[left, right])
         wins[rows, left, right] += said
         wins[rows, right, left] += 1 - said
-        regrets += _regret(matrix, left, right)
-        best += (left == 0) & (right == 0)
-    return regrets, best
+        played[rows, left, right] += 1
+    return Played(played)
+
+
+def gaussian_stddev(epsilon, delta):
+    """The least noise of the Gaussian mechanism at sensitivity 1 (Balle & Wang, 2018), by bisection."""
+    if epsilon == math.inf:
+        return 0.0
+
+    def tail(x):
+        return math.erfc(x / math.sqrt(2)) / 2
+
+    low, high = 1e-3, 1e3
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        spent = tail(epsilon * middle - 1 / (2 * middle)) - math.exp(epsilon) * tail(
+            epsilon * middle + 1 / (2 * middle)
+        )
+        low, high = (middle, high) if spent > delta else (low, middle)
+    return high

@@ -332,6 +332,29 @@ def test_blocks_that_do_not_fit(change, message):
     refused(message, with_blocks(absorb=change), engine="blocks")
 
 
+@pytest.mark.parametrize(
+    ("order", "found"),
+    [
+        (jnp.zeros(3, jnp.int32), "got int32[3]"),
+        (jnp.int32(0), "got int32[]"),
+        (jnp.zeros((BULK.blocks.length, 2), jnp.int32), f"got int32[{BULK.blocks.length}, 2]"),
+        (jnp.zeros(BULK.blocks.length, jnp.float32), f"got float32[{BULK.blocks.length}]"),
+        (jnp.zeros(BULK.blocks.length, bool), f"got bool[{BULK.blocks.length}]"),
+        (None, "got NoneType"),
+        ((jnp.int32(0), jnp.int32(1)), "got tuple"),
+    ],
+)
+def test_orders_that_are_none(order, found):
+    learner = with_blocks(order=lambda blocks: lambda params, public: order)
+    message = f"blocks.order must return integers of shape ({BULK.blocks.length},), {found}"
+    refused(message, learner, engine="blocks")
+
+
+def test_an_order_that_does_not_take_what_it_gets():
+    learner = with_blocks(order=lambda blocks: lambda params: jnp.arange(BULK.blocks.length))
+    refused("the learner's blocks.order cannot take what it gets", learner, engine="blocks")
+
+
 def test_plans_that_are_none():
     refused(
         "blocks.plan must return a BlockPlan with one integer length",

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp.mechanisms.continual_counting.counter import check_horizon, check_times
 from jaxdp.mechanisms.continual_counting.noise import NOISES
-from jaxdp.validation import check_choice, check_count
+from jaxdp.validation import check_choice
 
 OBJECTIVES = ("mean", "max")
 LARGEST = 1000  # (arity - 1) / 2 blocks a level: beyond this, more than any tree of few levels needs
@@ -64,7 +64,7 @@ def tree_variance(
     Source: Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); Honaker (2015).
     Deviations: none.
     """
-    horizon, arity = check_horizon("horizon", horizon), check_count("arity", arity, 2)
+    horizon, arity = check_horizon("horizon", horizon), check_horizon("arity", arity, 2)
     levels = num_digits(horizon, arity)
     digits = digits_of(check_times(times, horizon), arity, levels)
     return _node_variance(noise, levels) * (digits @ level_variances(arity, levels, combine))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from jax.typing import ArrayLike, DTypeLike
 
-from jaxdp.validation import check_count
+from jaxdp.validation import check_count, check_finite, check_list
 
 
 class Counter(NamedTuple):
@@ -57,13 +57,13 @@ class Counter(NamedTuple):
     horizon: int
 
 
-def check_horizon(name: str, value: int) -> int:
-    """Returns value as an int >= 1 that clocks can pass by one without wrapping.
+def check_horizon(name: str, value: int, minimum: int = 1) -> int:
+    """Returns value as an int >= minimum that clocks can pass by one without wrapping.
 
     Raises:
         ValueError: if it is not.
     """
-    value, limit = check_count(name, value), int(jnp.iinfo(jnp.result_type(int)).max)
+    value, limit = check_count(name, value, minimum), int(jnp.iinfo(jnp.result_type(int)).max)
     if value >= limit:
         raise ValueError(f"{name} must be < {limit}, the largest {jnp.result_type(int)}, got {value}")
     return value
@@ -75,7 +75,7 @@ def check_times(times: npt.ArrayLike, horizon: int) -> np.ndarray:
     Raises:
         ValueError: if one is not.
     """
-    array = np.asarray(times)
+    array = check_finite("times", times)
     if not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"times must be integers, got dtype {array.dtype}")
     if array.size and not (array.min() >= 1 and array.max() <= horizon):
@@ -84,12 +84,15 @@ def check_times(times: npt.ArrayLike, horizon: int) -> np.ndarray:
 
 
 def check_shapes(shape: tuple[int, ...], clocks: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns both as tuples, if clocks are leading axes of shape.
+    """Returns both as tuples of whole numbers, if clocks are leading axes of shape.
 
     Raises:
         ValueError: if they are not.
     """
-    shape, clocks = tuple(shape), tuple(clocks)
+    shape, clocks = (
+        tuple(check_count(f"{name}[{axis}]", length, 0) for axis, length in enumerate(check_list(name, lengths)))
+        for name, lengths in (("shape", shape), ("clocks", clocks))
+    )
     if shape[: len(clocks)] != clocks:
         raise ValueError(f"clocks must be leading axes of shape {shape}, got {clocks}")
     return shape, clocks
@@ -101,24 +104,29 @@ def stream_dtype(dtype: DTypeLike, floating: np.dtype) -> np.dtype:
     Raises:
         ValueError: if it is neither integers nor floats.
     """
-    if jnp.issubdtype(dtype, jnp.floating):
+    try:
+        known = jnp.dtype(dtype)
+    except TypeError as error:
+        raise ValueError(f"dtype must be integers or floats, got {dtype!r}") from error
+    if jnp.issubdtype(known, jnp.floating):
         return floating
-    if jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.bool_):
+    if jnp.issubdtype(known, jnp.integer) or jnp.issubdtype(known, jnp.bool_):
         return jnp.result_type(int)
-    raise ValueError(f"dtype must be integers or floats, got {jnp.dtype(dtype)}")
+    raise ValueError(f"dtype must be integers or floats, got {known}")
 
 
 def entry(value: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> jax.Array:
     """Returns one entry of a stream in the dtype of its sums.
 
     Raises:
-        ValueError: if it has another shape, or is a float in a stream of integers.
+        ValueError: if it has another shape, is a float in a stream of integers, or not of real numbers.
     """
-    array = jnp.asarray(value)
+    array = _array("value", value)
     if array.shape != shape:
         raise ValueError(f"value must have shape {shape}, got {array.shape}")
     if jnp.issubdtype(array.dtype, jnp.floating) and jnp.issubdtype(dtype, jnp.integer):
         raise ValueError(f"value must be integers (init the counter with dtype=float for others), got {array.dtype}")
+    stream_dtype(array.dtype, dtype)
     return array.astype(dtype)
 
 
@@ -128,7 +136,7 @@ def fed_mask(fed: ArrayLike, clocks: tuple[int, ...]) -> jax.Array:
     Raises:
         ValueError: if it is not of booleans, or has another shape than the clocks (a single one is for all).
     """
-    mask = jnp.asarray(fed)
+    mask = _array("fed", fed)
     if mask.dtype != jnp.bool_ or mask.shape not in ((), clocks):
         raise ValueError(f"fed must be booleans of shape {clocks}, got {mask.dtype} of shape {mask.shape}")
     return jnp.broadcast_to(mask, clocks)
@@ -145,10 +153,19 @@ def whole_stream(keys: jax.Array, values: ArrayLike, horizon: int, floating: np.
     Raises:
         ValueError: if not.
     """
-    array = jnp.asarray(values)
+    array = _array("values", values)
+    if not isinstance(keys, jax.Array):
+        raise ValueError(f"keys must be an array of keys, got {keys!r}")
     if array.ndim == 0 or keys.shape != array.shape[:1] or not 1 <= array.shape[0] <= horizon:
         raise ValueError(
             f"values must be [T, ...] with 1 <= T <= {horizon} and one key for each entry, got shape {array.shape} and "
             f"keys of shape {keys.shape}"
         )
     return array.astype(stream_dtype(array.dtype, floating))
+
+
+def _array(name: str, value: ArrayLike) -> jax.Array:
+    try:
+        return jnp.asarray(value)
+    except (TypeError, ValueError, OverflowError) as error:  # text, None, ragged lists, beyond the integers
+        raise ValueError(f"{name} must be an array of numbers, got {value!r}") from error

@@ -28,7 +28,6 @@ from jaxdp.mechanisms.continual_counting.radii import (
     normal_radius,
     rate_grid,
 )
-from jaxdp.validation import check_count
 
 
 class DoublingState(NamedTuple):
@@ -76,7 +75,7 @@ def doubling_counter(
     Deviations: epochs' sums are not released a second time with a share of the budget; the trees' own estimates of
         them serve, so that every tree has the whole budget. Any arity. Floating-point noise, as in `laplace`.
     """
-    horizon, arity = check_horizon("horizon", horizon), check_count("arity", arity, 2)
+    horizon, arity = check_horizon("horizon", horizon), check_horizon("arity", arity, 2)
     levels = num_digits(horizon, arity)
     heights = np.arange(1, levels + 1)  # of the trees of epochs 0, 1, ...
     kind = node_noise(noise, heights)

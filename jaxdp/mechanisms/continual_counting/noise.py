@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian, round_up, zcdp_gaussian
-from jaxdp.validation import check_above, check_choice, check_epsilon, check_finite
+from jaxdp.validation import check_above, check_choice, check_epsilon, check_number
 
 Leaf = np.ndarray | np.floating | jax.Array
 NOISES = ("laplace", "gaussian")
@@ -158,7 +158,7 @@ def at(leaf: Leaf, epoch: jax.Array | None) -> jax.Array:
 
 
 def _sensitivity(name: str, value: float) -> float:
-    return check_above(name, float(check_finite(name, value)), 0.0)
+    return check_above(name, check_number(name, value), 0.0)
 
 
 def _leaf(values: Any, shape: tuple[int, ...]) -> Leaf:

@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 
 from jaxdp.mechanisms.continual_counting.arity import best_arity, digits_of, level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.counter import check_horizon, check_times
-from jaxdp.validation import check_above, check_choice, check_count, check_finite
+from jaxdp.validation import check_above, check_choice, check_finite, check_probability
 
 CONSTANTS = ("tight", "paper")
 POINTS = 48
@@ -92,7 +92,7 @@ def tree_radius(
     if check_choice("constants", constants, CONSTANTS) == "paper":
         bound = 4 * -math.log(failure_prob) * math.log(horizon) ** 2.5 / epsilon
         return np.full(times.shape, bound)
-    arity = best_arity(horizon, combine=combine) if arity is None else check_count("arity", arity, 2)
+    arity = best_arity(horizon, combine=combine) if arity is None else check_horizon("arity", arity, 2)
     levels = num_digits(horizon, arity)
     variances = level_variances(arity, levels, combine)
     blocks, where = np.unique(digits_of(times, arity, levels).reshape(-1, levels), axis=0, return_inverse=True)
@@ -186,6 +186,4 @@ def _chernoff(total, limit: float, log_inverse: float) -> float:
 
 
 def _log_inverse(failure_prob: float) -> float:
-    if not 0 < failure_prob < 1:
-        raise ValueError(f"failure_prob must be in (0, 1), got {failure_prob}")
-    return math.log(2 / failure_prob)
+    return math.log(2 / check_probability("failure_prob", failure_prob))

@@ -22,7 +22,6 @@ from jaxdp.mechanisms.continual_counting.counter import (
 )
 from jaxdp.mechanisms.continual_counting.noise import float_dtype, node_noise
 from jaxdp.mechanisms.continual_counting.radii import HUGE, chernoff, level_cumulants, normal_radius, rate_grid
-from jaxdp.validation import check_count
 
 
 class TreeState(NamedTuple):
@@ -85,7 +84,7 @@ def tree_counter(
     """
     horizon = check_horizon("horizon", horizon)
     chosen = best_arity(horizon, noise=noise, combine=combine, objective=objective)
-    arity = chosen if arity is None else check_count("arity", arity, 2)
+    arity = chosen if arity is None else check_horizon("arity", arity, 2)
     levels = num_digits(horizon, arity)
     kind = node_noise(noise, levels)
     variances = level_variances(arity, levels, combine)

@@ -207,3 +207,53 @@ def test_errors():
     doubling = doubling_counter(horizon=3)
     with pytest.raises(ValueError, match=r"clocks must be \(\)"):
         doubling.init(jax.random.key(0), doubling.params(epsilon=1.0), (2,), clocks=(2,))
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("make", [tree_counter, toeplitz_counter, doubling_counter])
+def test_what_is_no_number(make):
+    """Text, truth values, lists, None: on the host, by name."""
+    for bad in (True, "3", None, [3]):
+        with pytest.raises(ValueError, match=r"horizon must be a whole number >= 1, got"):
+            make(horizon=bad)
+    counter: Any = make(horizon=3)
+    name = "rho" if make is toeplitz_counter else "epsilon"
+    sensitivity = "l2_sensitivity" if make is toeplitz_counter else "l1_sensitivity"
+    for bad in (True, "1", [1.0], 1j):
+        with pytest.raises(ValueError, match=rf"{name} must be a number, got"):
+            counter.params(**{name: bad})
+        with pytest.raises(ValueError, match=rf"{sensitivity} must be a number, got"):
+            counter.params(**{name: 1.0, sensitivity: bad})
+    params, key = counter.params(**{name: 1.0}), jax.random.key(0)
+    for shape in (2, None):
+        with pytest.raises(ValueError, match=r"shape must be a list, got"):
+            counter.init(key, params, shape)
+    for shape in ((2.5,), (-1,), (True,), "ab"):
+        with pytest.raises(ValueError, match=r"shape\[0\] must be a whole number >= 0, got"):
+            counter.init(key, params, shape)
+    with pytest.raises(ValueError, match=r"dtype must be integers or floats, got 'x'"):
+        counter.init(key, params, dtype="x")
+    state = counter.init(key, params)
+    for bad in ("one", None, 2**70):
+        with pytest.raises(ValueError, match=r"value must be an array of numbers, got"):
+            counter.feed(key, params, state, bad)
+    with pytest.raises(ValueError, match=r"dtype must be integers or floats, got complex"):
+        counter.feed(key, params, state, 1j)
+    with pytest.raises(ValueError, match=r"fed must be an array of numbers, got None"):
+        counter.feed(key, params, state, 1, None)
+    with pytest.raises(ValueError, match=r"keys must be an array of keys, got \[0, 1\]"):
+        counter.prefixes([0, 1], params, [1, 0])
+    with pytest.raises(ValueError, match=r"values must be an array of numbers, got \[\[1, 2\], \[3\]\]"):
+        counter.prefixes(keys_of(0, 2), params, [[1, 2], [3]])
+    for times, message in (([[1], [1, 2]], "an array of numbers"), ("1", "numbers"), ([True], "numbers")):
+        with pytest.raises(ValueError, match=rf"times must be {message}, got"):
+            counter.variance(params, times)
+
+
+@pytest.mark.once
+def test_arities_beyond_the_integers():
+    for make in (tree_counter, doubling_counter):
+        with pytest.raises(ValueError, match=r"arity must be < "):
+            make(horizon=3, arity=2**63)
+    with pytest.raises(ValueError, match=r"arity must be < "):
+        tree_variance(1, horizon=3, arity=2**63)

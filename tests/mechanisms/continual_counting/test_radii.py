@@ -85,6 +85,9 @@ def test_errors():
             laplace_sum_radius([1.0], bad)
         with pytest.raises(ValueError, match="failure_prob"):
             tree_radius(1, horizon=3, epsilon=1.0, failure_prob=bad, constants="paper")
+    for bad in ("0.1", None, True, [0.1]):
+        with pytest.raises(ValueError, match="failure_prob must be a number, got"):
+            laplace_sum_radius([1.0], bad)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="scales must be >= 0"):
         laplace_sum_radius([1.0, -1.0], 0.1)
     with pytest.raises(ValueError, match="scales must be >= 0"):

@@ -1,29 +1,15 @@
-"""Independent version of elimination by effective Borda scores, and the reference values made from it.
+"""Independent NumPy version of elimination by effective Borda scores.
 
-Written from the docstrings and the papers, in float64, with NumPy's random numbers, one lane and one round at a time;
-trees of noise are explicit, and nodes are combined by the recursion for least squares. Run this file to make
-ebs_reference.json again (a few minutes).
+Written from the docstrings and the papers, in float64, one lane and one round at a time; trees of noise are explicit,
+and nodes are combined by the recursion for least squares.
 """
 
 import functools
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 
-PATH = Path(__file__).with_name("ebs_reference.json")
-LANES = 4000
-HORIZON = 300
-LOOKS = list(range(15, HORIZON + 1, 15))
-MATRIX = [[0.5, 0.85, 0.95], [0.15, 0.5, 0.8], [0.05, 0.2, 0.5]]
-FAILURE_PROB = 0.1
-ARITIES = {"tight": 3, "paper": 2}
-MULTIPLIERS = {  # such that arms are dropped, some of them wrongly
-    "tight": {0.5: 0.3, 2.0: 0.25, math.inf: 0.7},
-    "paper": {0.5: 0.004, 2.0: 0.005, math.inf: 0.5},
-}
-PROBABILITIES = (0.1, 0.25, 0.5, 0.75, 0.9)
+from tests.golden.numpy_duels import Played
 
 
 class NoisyTree:
@@ -86,43 +72,47 @@ def radii_of_noise(arity, levels, budget):
 
 
 @functools.cache
-def score_radius(num_arms, size, failure_prob):
+def score_radius(num_arms, size, horizon, failure_prob):
     events = num_arms * (num_arms - 1) * math.comb(num_arms - 1, size - 1) / failure_prob
     best = math.inf
     for epochs in range(1, 100):
-        ratio = HORIZON ** (1 / epochs)
+        ratio = horizon ** (1 / epochs)
         best = min(best, (ratio**0.25 + ratio**-0.25) / 2 * math.sqrt(math.log(epochs * events) / 2))
     return best
 
 
-def ebs_elimination(generator, epsilon, constants):
-    """One lane: (regret, duels of each arm on the left, whether it is active at the looks)."""
-    matrix, arity, failure_prob = np.asarray(MATRIX), ARITIES[constants], FAILURE_PROB
-    confidence_multiplier = MULTIPLIERS[constants][epsilon]
-    num, entries = len(matrix), HORIZON + len(matrix)
+def ebs_elimination(generator, epsilon, *, matrix, horizon, looks, failure_prob, multiplier, constants, arity, lanes):
+    """Elimination with one tree of noise for each arm, in each lane."""
+    one = functools.partial(
+        _one_lane, generator, epsilon, matrix, horizon, looks, failure_prob, multiplier, constants, arity
+    )
+    duels, active = zip(*(one() for _ in range(lanes)), strict=True)
+    return Played(np.asarray(duels), np.asarray(active))
+
+
+def _one_lane(generator, epsilon, matrix, horizon, looks, failure_prob, multiplier, constants, arity):
+    num, entries = len(matrix), horizon + len(matrix)
     levels = 0
     while arity**levels <= entries:
         levels += 1
     scale = 2 * levels / epsilon
     trees = [NoisyTree(generator, arity, levels, constants == "tight") for _ in range(num)]
     radius = radii_of_noise(arity, levels, math.log(2 * num * entries / failure_prob))
-    events = math.log(num * HORIZON / failure_prob)
+    events = math.log(num * horizon / failure_prob)
     streams = [[] for _ in range(num)]
-    wins, plays, left_plays = np.zeros((num, num)), np.zeros((num, num)), np.zeros(num)
-    active, regret, looks = list(range(num)), 0.0, []
-    removed = []
-    for t in range(1, HORIZON + 1):
+    wins, plays, duels = np.zeros((num, num)), np.zeros((num, num)), np.zeros((num, num), int)
+    active, kept, removed = list(range(num)), [], []
+    for t in range(1, horizon + 1):
         left = min(active, key=lambda i: (sum(plays[i, j] for j in active), i))
         right = active[generator.integers(len(active))]
         won = int(generator.random() < matrix[left, right])
-        regret += matrix[0, left] + matrix[0, right] - 1
+        duels[left, right] += 1
         if len(active) > 1:
             for i in active if removed else []:
                 streams[i].append(-sum(wins[i, j] for j in removed))
             removed = []
             wins[left, right] += won
             plays[left, right] += 1
-            left_plays[left] += 1
             streams[left].append(won)
             low, high = {}, {}
             for i in active:
@@ -132,45 +122,13 @@ def ebs_elimination(generator, epsilon, constants):
                     continue
                 share = (sum(streams[i]) + scale * trees[i].prefix(len(streams[i]))) / n
                 if constants == "tight":
-                    spread = score_radius(num, len(active), failure_prob / 2) * math.sqrt(n)
+                    spread = score_radius(num, len(active), horizon, failure_prob / 2) * math.sqrt(n)
                     spread += scale * radius(len(streams[i]))
                 else:
-                    spread = math.sqrt(events * n) + 16 * events * math.log(HORIZON) ** 2.5 / epsilon
-                low[i], high[i] = share - confidence_multiplier * spread / n, share + confidence_multiplier * spread / n
+                    spread = math.sqrt(events * n) + 16 * events * math.log(horizon) ** 2.5 / epsilon
+                low[i], high[i] = share - multiplier * spread / n, share + multiplier * spread / n
             removed = [i for i in active if high[i] < max(low.values())]
             active = [i for i in active if i not in removed]
-        if t in LOOKS:
-            looks.append([i in active for i in range(num)])
-    return regret, left_plays, np.asarray(looks)
-
-
-def statistics(regret, left_plays, looks):
-    """What is compared, [lanes] each: regret, arm counts, when each arm is dropped, and which one of two first."""
-    lasted = looks.sum(1)  # [lanes, arms]
-    found = {"regret": regret, "first_before_second": lasted[:, 2] < lasted[:, 1], "kept": looks[:, -1, 0]}
-    for arm in range(left_plays.shape[1]):
-        found |= {f"plays_{arm}": left_plays[:, arm], f"lasted_{arm}": lasted[:, arm]}
-    return {name: values.astype(float) for name, values in found.items()}
-
-
-def make() -> dict:
-    generator = np.random.default_rng(20240701)
-    reference: dict = {}
-    for constants, multipliers in MULTIPLIERS.items():
-        reference[constants] = {}
-        for epsilon in multipliers:
-            lanes = [ebs_elimination(generator, epsilon, constants) for _ in range(LANES)]
-            found = statistics(*(np.asarray(column) for column in zip(*lanes, strict=True)))
-            reference[constants][str(epsilon)] = {
-                name: {
-                    "mean": float(values.mean()),
-                    "standard_error": float(values.std(ddof=1) / math.sqrt(LANES)),
-                    "quantiles": [float(q) for q in np.quantile(values, PROBABILITIES, method="inverted_cdf")],
-                }
-                for name, values in found.items()
-            }
-    return reference
-
-
-if __name__ == "__main__":
-    PATH.write_text(json.dumps(make(), indent=1) + "\n")
+        if t in looks:
+            kept.append([i in active for i in range(num)])
+    return duels, kept
