@@ -143,11 +143,10 @@ def sweep_arms(trees: Trees, block: Block) -> Swept:
         return won, jnp.where(there, arms.noisy(params, won, noise), 0)
 
     won, leaf = own_kernel(entries, block.noise.reshape(rows), block.won.reshape(rows), now, length, params)
-    after = _inner_nodes(trees, params, nodes, block.upper_noise, won, leaf, last, ends)
+    leaves = own_kernel(_leaves, nodes.estimates[0], leaf, last, ends)
+    after = _inner_nodes(trees, params, nodes, block.upper_noise, (won, leaf, leaves), last, ends)
     levels = _levels(trees, params, nodes), _levels(trees, params, after)
-    low, high = own_kernel(
-        _intervals, squared, block.active, block.played, nodes, _totals(leaf), last, ends, now, levels
-    )
+    low, high = own_kernel(_intervals, squared, block.active, block.played, nodes, leaves, last, ends, now, levels)
     first = own_kernel(_first_drop, low, high, now)
     used = jnp.minimum(first + 1, length)
 
@@ -156,18 +155,15 @@ def sweep_arms(trees: Trees, block: Block) -> Swept:
     done = ends & (counts >= last)
     since = jnp.where(done, last, 0)
 
-    def finish(won, leaf, since, counts, done, nodes: tree.Nodes, after: tree.Nodes):
-        sums, digits, estimates = (
-            jnp.where(done[None], new, old)
-            for new, old in ((after.sums, nodes.sums), (after.digits, nodes.digits), (after.estimates, nodes.estimates))
-        )
+    def finish(won, leaves, since, counts, done, nodes: tree.Nodes, after: tree.Nodes):
+        digits, sums, estimates = (jnp.where(done[None], new, old) for new, old in zip(after, nodes, strict=True))
         return tree.Nodes(
-            digits.at[0].set(jnp.where(done, 0, nodes.digits[0]) + counts - since),
-            sums.at[0].set(jnp.where(done, 0, nodes.sums[0]) + _entered(won, since, counts)),
-            estimates.at[0].set(jnp.where(done, 0, nodes.estimates[0]) + _entered(leaf, since, counts)),
+            digits.at[0].add(counts - since),
+            sums.at[0].add(_entered(won, since, counts)),
+            estimates.at[0].set(_at(leaves, counts)),
         )
 
-    end = own_kernel(finish, won, leaf, since, counts, done, nodes, after)
+    end = own_kernel(finish, won, leaves, since, counts, done, nodes, after)
     level = Levels(*(jnp.where(done, new, old) for old, new in zip(*levels, strict=True)))
     low, high = arms.interval(
         squared,
@@ -185,23 +181,22 @@ def _intervals(
     active: jax.Array,
     played: jax.Array,
     nodes: tree.Nodes,
-    totals: jax.Array,
+    leaves: jax.Array,
     last: jax.Array,
     ends: jax.Array,
     now: Turns,
     levels: tuple[Levels, Levels],
 ) -> tuple[jax.Array, jax.Array]:
     """Bounds of scores, (low, high), each [sweeps + 1, num_arms, lanes]: after 0, 1, ... sweeps."""
-    steps = jnp.where(now.turns[None], np.arange(len(totals), dtype=np.int32)[:, None, None], 0)
+    steps = jnp.where(now.turns[None], np.arange(len(leaves), dtype=np.int32)[:, None, None], 0)
     past = ends[None] & (steps >= last[None])
-    leaf = jnp.where(past, totals - _at(totals, last)[None], nodes.estimates[0][None] + totals)
     upper, intercept, slope = (
         jnp.where(past, after[None], before[None]) for before, after in zip(*levels, strict=True)
     )
     digit = jnp.where(past, -last[None], nodes.digits[0][None]) + steps
     low, high = arms.interval(
         squared[None],
-        upper + leaf,
+        upper + leaves,
         played[None] + steps.astype(played.dtype),
         intercept + slope * digit.astype(slope.dtype),
     )
@@ -231,30 +226,48 @@ def _windows(operation, values: jax.Array, size: int) -> jax.Array:
     return (operation(values[rest:], values[: len(values) - rest]) if rest else values)[1:]
 
 
-def _inner_nodes(trees: Trees, params: Params, nodes: tree.Nodes, upper_noise, won, leaf, last, ends) -> tree.Nodes:
-    """The counters right after the entry that ends an inner node, where one ends."""
+def _leaves(start: jax.Array, leaf: jax.Array, last: jax.Array, ends: jax.Array) -> jax.Array:
+    """[sweeps + 1, num_arms, lanes] float, sums of the leaves that no node holds, after 0, 1, ... sweeps.
 
-    def before(won, leaf, last):
-        start = jnp.zeros_like(last)
-        sums = (_entered(values, start, last - 1) for values in (won, leaf))
-        return *sums, *(_entered(values, last - 1, last) for values in (won, leaf))
+    They are added one by one, as in single rounds: what a drop removes may be so large that order matters.
+    """
+    rows = [start]
+    for sweep in range(len(leaf)):
+        rows.append(jnp.where(ends & (last == sweep + 1), 0, rows[-1] + leaf[sweep]))
+    return jnp.stack(rows)
 
-    sum_won, sum_leaf, ending_won, ending_leaf = own_kernel(before, won, leaf, last)
 
-    def nodes_after(params, nodes: tree.Nodes, upper_noise, last, ends, sum_won, sum_leaf, ending_won, ending_leaf):
-        before = tree.Nodes(
-            nodes.digits.at[0].set(jnp.where(ends, trees.arity - 1, nodes.digits[0])),
-            nodes.sums.at[0].add(sum_won),
-            nodes.estimates.at[0].add(sum_leaf),
+def _inner_nodes(
+    trees: Trees, params: Params, nodes: tree.Nodes, upper_noise: jax.Array, entries: tuple[jax.Array, ...], last, ends
+) -> tree.Nodes:
+    """The counters right after the entry that ends an inner node, where one ends.
+
+    Args:
+        trees: their shape.
+        params: of the learner.
+        nodes: before the block.
+        upper_noise: [levels - 1, num_arms, lanes].
+        entries: by sweep: which were wins, the noisy ones, and sums of leaves.
+        last: [num_arms, lanes] the entry that ends it.
+        ends: [num_arms, lanes] bool, whether one ends.
+    """
+
+    def read(won, leaf, leaves, last):
+        return _entered(won, jnp.zeros_like(last), last), _at(leaf, last - 1), _at(leaves[:-1], last - 1)
+
+    def nodes_after(params, nodes: tree.Nodes, upper_noise, last, ends, won, leaf, leaves):
+        before = nodes._replace(
+            digits=nodes.digits.at[0].set(jnp.where(ends, trees.arity - 1, nodes.digits[0])),
+            estimates=nodes.estimates.at[0].set(leaves),
         )
-        done = tree.ended(before, ending_won, ends, trees.arity)
-        values = ending_leaf[None]
+        done = tree.ended(before, won, ends, trees.arity)
+        values = leaf[None]
         if trees.levels > 1:
             params = jax.tree.map(lambda leaf: leaf[None], params)
             values = jnp.concatenate([values, arms.noisy(params, done.sums[1:], upper_noise)])
         return tree.advance(before, done, tree.combined(before, values, trees.variances))
 
-    return own_kernel(nodes_after, params, nodes, upper_noise, last, ends, sum_won, sum_leaf, ending_won, ending_leaf)
+    return own_kernel(nodes_after, params, nodes, upper_noise, last, ends, *own_kernel(read, *entries, last))
 
 
 def _levels(trees: Trees, params: Params, nodes: tree.Nodes) -> Levels:
@@ -289,7 +302,7 @@ def _over_arms(operation, values: jax.Array) -> jax.Array:
 
 
 def _entered(values: jax.Array, start: jax.Array, stop: jax.Array) -> jax.Array:
-    """Sums of rows from `start` on, before `stop`, both [num_arms, lanes]: exact in any order, as on a lattice."""
+    """Sums of rows of integers from `start` on, before `stop`, both [num_arms, lanes]."""
     total = jnp.zeros_like(values[0])
     for sweep in range(len(values)):
         total = total + jnp.where((start <= sweep) & (sweep < stop), values[sweep], 0)
@@ -302,10 +315,3 @@ def _at(rows: jax.Array, index: jax.Array) -> jax.Array:
     for row in range(len(rows)):
         found = jnp.where(index == row, rows[row], found)
     return found
-
-
-def _totals(rows: jax.Array) -> jax.Array:
-    """Sums of the first 0, 1, ... rows; they are exact, as numbers of one lattice are, in any order."""
-    lower = jnp.asarray(np.tri(len(rows) + 1, len(rows), -1), rows.dtype)
-    flat = jnp.matmul(lower, rows.reshape(len(rows), -1), precision="highest")
-    return flat.reshape(len(rows) + 1, *rows.shape[1:])
