@@ -1,6 +1,5 @@
 """Weights of follow-the-regularised-leader with Tsallis entropy of order 1/2."""
 
-import math
 from functools import partial
 
 import jax
@@ -8,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxdp.kernels import WRITTEN_OUT, folded, own_kernel
 
-FEWEST_STEPS = 4
+FEWEST_STEPS = 2
 
 
 def tsallis_weights(losses: jax.Array, learning_rate: jax.Array) -> jax.Array:
@@ -26,9 +25,10 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array) -> jax.Array:
 
     Source: Zimmert & Seldin (2021), Algorithms 1 and 2. With y = learning_rate (min(losses) - x) / 2 the weights are
         (d_i + y)^-2 for d_i >= 0, the least of them 0, and y is in [1, sqrt(num_arms)].
-    Deviations: Newton's method for (sum of weights)^(-1/2) = 1, not for their sum: as a function of y that is concave
-        and increasing, for equal d_i even linear. So Newton from y = 1 rises to the root without passing it, in a
-        fixed number of steps: 4 for up to 15 arms, 7 for 10^4, with 10^-13 left in float64.
+    Deviations: Halley's method for (sum of weights)^(-1/2) = 1, not Newton's for their sum: as a function of y that is
+        concave and increasing, for equal d_i even linear. Its steps are held to twice Newton's and to [1,
+        sqrt(num_arms)]. From y = num_arms^(1/4) 2 steps leave 10^-7 for up to 16 arms, and 3 leave 10^-8 for up to
+        65536; under x64 one step more, which leaves 10^-15.
     """
     behind = learning_rate * (losses - smallest(losses)) / 2
     y = own_kernel(_root, behind)
@@ -42,12 +42,18 @@ def smallest(losses: jax.Array) -> jax.Array:
 
 def _root(behind: jax.Array) -> jax.Array:
     """The y >= 1 for which the sum of (behind + y)^-2 is 1."""
-    y = jnp.ones_like(behind[0])
-    parts = list(behind) if len(behind) <= WRITTEN_OUT else [behind]  # few are written out: no loop of tiny steps
-    for _ in range(FEWEST_STEPS + int(math.log2(len(behind))) // 4):
+    size = len(behind)
+    parts = list(behind) if size <= WRITTEN_OUT else [behind]  # few are written out: no loop of tiny steps
+    y = jnp.full_like(behind[0], size**0.25)
+    for _ in range(FEWEST_STEPS + (size > WRITTEN_OUT) + (y.dtype.itemsize > 4)):
         inverses = [1 / (part + y) for part in parts]
         squares = [inverse * inverse for inverse in inverses]
-        mass = sum(squares, jnp.zeros_like(y)).sum()
-        slope = sum(map(jnp.multiply, squares, inverses), jnp.zeros_like(y)).sum()
-        y = y + mass * (jnp.sqrt(mass) - 1) / slope
+        none = jnp.zeros_like(y)
+        mass = sum(squares, none).sum()
+        slope = sum(map(jnp.multiply, squares, inverses), none).sum()
+        curvature = sum(map(jnp.multiply, squares, squares), none).sum()
+        excess, steepness = jnp.sqrt(mass) - 1, slope * slope
+        bend = steepness + 1.5 * excess * (steepness - mass * curvature)
+        step = mass * excess * slope / jnp.maximum(bend, steepness / 2)
+        y = jnp.clip(y + step, 1, size**0.5)
     return y
