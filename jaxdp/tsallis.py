@@ -10,7 +10,7 @@ from jaxdp.kernels import WRITTEN_OUT, folded, own_kernel
 FEWEST_STEPS = 2
 
 
-def tsallis_weights(losses: jax.Array, learning_rate: jax.Array) -> jax.Array:
+def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Array | None = None) -> jax.Array:
     """The w on the simplex with w_i = 4 / (learning_rate (losses_i - x))^2 for the one x < min(losses) that there is.
 
     >>> print(tsallis_weights(jnp.array([0.0, 0.0, 1e30]), jnp.float32(2.0)).round(3))
@@ -19,6 +19,7 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array) -> jax.Array:
     Args:
         losses: [num_arms] float, finite, of any sign.
         learning_rate: [] float > 0.
+        excess: [num_arms] float, what losses have too much, as in a `compensated.Sum`; None is nothing.
 
     Returns:
         [num_arms] float in [0, 1], which sum to 1 up to rounding; the smaller the loss, the larger.
@@ -30,14 +31,23 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array) -> jax.Array:
         sqrt(num_arms)]. From y = num_arms^(1/4) 2 steps leave 10^-7 for up to 16 arms, and 3 leave 10^-8 for up to
         65536; under x64 one step more, which leaves 10^-15.
     """
-    behind = learning_rate * (losses - smallest(losses)) / 2
-    y = own_kernel(_root, behind)
-    return 1 / ((behind + y) * (behind + y))
+    lowest = own_kernel(partial(folded, jnp.minimum), losses)
+    parts = (losses, learning_rate / 2, lowest, *(() if excess is None else (excess,)))
+    below = _behind(*parts) + own_kernel(_shift, *parts)
+    return 1 / (below * below)
 
 
-def smallest(losses: jax.Array) -> jax.Array:
-    """The smallest of [num_arms] losses: []."""
-    return own_kernel(partial(folded, jnp.minimum), losses)
+def _behind(losses: jax.Array, half_rate: jax.Array, lowest: jax.Array, *excess: jax.Array) -> jax.Array:
+    """[num_arms]: losses are large, and their excess matters for what is between them. Hence differences first."""
+    differences = losses - lowest
+    return half_rate * (differences - excess[0] if excess else differences)
+
+
+def _shift(*parts: jax.Array) -> jax.Array:
+    """What, added to all of _behind, makes their inverse squares sum to 1: []."""
+    behind = _behind(*parts)
+    least = folded(jnp.minimum, behind)
+    return _root(behind - least) - least
 
 
 def _root(behind: jax.Array) -> jax.Array:
@@ -55,5 +65,5 @@ def _root(behind: jax.Array) -> jax.Array:
         excess, steepness = jnp.sqrt(mass) - 1, slope * slope
         bend = steepness + 1.5 * excess * (steepness - mass * curvature)
         step = mass * excess * slope / jnp.maximum(bend, steepness / 2)
-        y = jnp.clip(y + step, 1, size**0.5)
+        y = jax.lax.min(jax.lax.max(y + step, jnp.ones_like(y)), jnp.full_like(y, size**0.5))
     return y

@@ -13,7 +13,7 @@ from jaxdp.interface import Interface, Space, pairs
 from jaxdp.learner import Guarantee, Learner, Scalar, State, only, scalar_leaf, validated
 from jaxdp.mechanisms import analytic_gaussian, gaussian, round_up
 from jaxdp.random import fast, index_at
-from jaxdp.tsallis import smallest, tsallis_weights
+from jaxdp.tsallis import tsallis_weights
 from jaxdp.validation import check_above, check_choice, check_count, check_epsilon
 
 REPORTS = ("rr", "gaussian")
@@ -155,14 +155,16 @@ def versatile_sparring(
     def learn(player: Player, round_: jax.Array, arm: jax.Array, loss: jax.Array) -> Player:
         """A player after the reported loss of its arm."""
         losses, weights = player
-        threshold = jnp.inf if is_importance else rate(round_, loss.dtype) ** 2
-        base, its_weight = jnp.where(weights >= threshold, 0.5, 0).astype(loss.dtype), weights[arm]
-        beyond = (loss - jnp.where(its_weight >= threshold, 0.5, 0).astype(loss.dtype)) / its_weight
+        its_weight = weights[arm]
         played = jnp.arange(num_arms, dtype=arm.dtype) == arm
-        losses = compensated.add(losses, base + jnp.where(played, beyond, 0))
-        # Differences first: totals are large, and their excess matters for what is between them.
-        behind = (losses.total - smallest(losses.total)) - losses.excess
-        return Player(losses, tsallis_weights(behind, rate(round_ + 1, loss.dtype)))
+        if is_importance:
+            added = jnp.where(played, loss / its_weight, 0)
+        else:
+            threshold = rate(round_, loss.dtype) ** 2
+            base, its_base = (jnp.where(w >= threshold, 0.5, 0).astype(loss.dtype) for w in (weights, its_weight))
+            added = base + jnp.where(played, (loss - its_base) / its_weight, 0)
+        losses = compensated.add(losses, added)
+        return Player(losses, tsallis_weights(losses.total, rate(round_ + 1, loss.dtype), losses.excess))
 
     def update(key, params: Params, state: State, report) -> State:
         del key
