@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxdp.kernels import WRITTEN_OUT, folded, own_kernel
 
 FEWEST_STEPS = 2
+SLACK = 0.05  # by which the excess of losses may move the root out of its interval
 
 
 def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Array | None = None) -> jax.Array:
@@ -33,7 +34,7 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Arr
     """
     lowest = own_kernel(partial(folded, jnp.minimum), losses)
     parts = (losses, learning_rate / 2, lowest, *(() if excess is None else (excess,)))
-    below = _behind(*parts) + own_kernel(_shift, *parts)
+    below = _behind(*parts) + own_kernel(_root, *parts)
     return 1 / (below * below)
 
 
@@ -43,15 +44,9 @@ def _behind(losses: jax.Array, half_rate: jax.Array, lowest: jax.Array, *excess:
     return half_rate * (differences - excess[0] if excess else differences)
 
 
-def _shift(*parts: jax.Array) -> jax.Array:
-    """What, added to all of _behind, makes their inverse squares sum to 1: []."""
-    behind = _behind(*parts)
-    least = folded(jnp.minimum, behind)
-    return _root(behind - least) - least
-
-
-def _root(behind: jax.Array) -> jax.Array:
-    """The y >= 1 for which the sum of (behind + y)^-2 is 1."""
+def _root(*losses: jax.Array) -> jax.Array:
+    """The y for which the sum of (_behind + y)^-2 is 1: []."""
+    behind = _behind(*losses)
     size = len(behind)
     parts = list(behind) if size <= WRITTEN_OUT else [behind]  # few are written out: no loop of tiny steps
     y = jnp.full_like(behind[0], size**0.25)
@@ -64,6 +59,6 @@ def _root(behind: jax.Array) -> jax.Array:
         curvature = sum(map(jnp.multiply, squares, squares), none).sum()
         excess, steepness = jnp.sqrt(mass) - 1, slope * slope
         bend = steepness + 1.5 * excess * (steepness - mass * curvature)
-        step = mass * excess * slope / jnp.maximum(bend, steepness / 2)
-        y = jax.lax.min(jax.lax.max(y + step, jnp.ones_like(y)), jnp.full_like(y, size**0.5))
+        y = y + mass * excess * slope / jax.lax.max(bend, steepness / 2)
+        y = jax.lax.min(jax.lax.max(y, jnp.full_like(y, 1 - SLACK)), jnp.full_like(y, size**0.5 + SLACK))
     return y
