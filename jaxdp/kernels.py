@@ -1,5 +1,6 @@
 """How XLA on CPU groups operations into loops; values are the same either way."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +18,14 @@ def stored(function: Callable[..., Any]) -> Callable[..., Any]:
     not to be inlined does.
     """
 
+    @functools.wraps(function)
+    def inside(*arguments):
+        with set_xla_metadata(inlineable="true"):  # functions of jax.numpy are calls, too: jnp.where, jnp.clip
+            return function(*arguments)
+
     def call(*arguments):
         with set_xla_metadata(inlineable="false"):
-            return jax.jit(function)(*arguments)
+            return jax.jit(inside)(*arguments)
 
     return call
 

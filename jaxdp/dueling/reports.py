@@ -37,6 +37,6 @@ def local_claim(epsilon: float, delta: float = 0.0, mechanism: str = "randomized
 
 def tally_report(wins: jax.Array, report: tuple[jax.Array, ...]) -> jax.Array:
     """Counts a report for both arms: [num_arms, num_arms] integers, how often the row's arm is reported to have won."""
-    action, response = report
-    won = response.astype(wins.dtype)
-    return wins.at[action[0], action[1]].add(won).at[action[1], action[0]].add(1 - won)
+    (left, right), response = report
+    winner, loser = jnp.where(response == 1, left, right), jnp.where(response == 1, right, left)
+    return wins.at[winner, loser].add(1)

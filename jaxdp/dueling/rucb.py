@@ -10,7 +10,8 @@ from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
 from jaxdp.interface import Interface, Space, pairs
 from jaxdp.kernels import folded, own_kernel
 from jaxdp.learner import Guarantee, Learner, Scalar, State, scalar_leaf, validated
-from jaxdp.random import fast, index_at
+from jaxdp.random import fast
+from jaxdp.random.choice import inline_index_at
 from jaxdp.validation import check_above, check_count, check_epsilon, check_number
 
 
@@ -34,11 +35,13 @@ class Public(NamedTuple):
     Attributes:
         round: [] integer, rounds played.
         wins: [num_arms, num_arms] integer, how often the row's arm is reported to have won against the column's.
+        losses: [num_arms, num_arms] integer, how often to have lost: the transpose, kept because rows are read faster.
         hypothesis: [] int32, the arm that is taken for the best; -1 for none.
     """
 
     round: jax.Array
     wins: jax.Array
+    losses: jax.Array
     hypothesis: jax.Array
 
 
@@ -85,17 +88,17 @@ def rucb(*, num_arms: int) -> Learner:
 
     def init(key, params: Params) -> State:
         del key, params
-        integer = jnp.result_type(int)
-        return State((), Public(jnp.zeros((), integer), jnp.zeros((num_arms, num_arms), integer), jnp.int32(-1)))
+        none = jnp.zeros((num_arms, num_arms), jnp.result_type(int))
+        return State((), Public(none[0, 0], none, none, jnp.int32(-1)))
 
     def spread(params: Params, public: Public) -> jax.Array:
         return params.exploration_rate * jnp.log((public.round + 1).astype(jnp.result_type(float)))
 
-    def champions_of(wins: jax.Array, spread: jax.Array) -> jax.Array:
+    def champions_of(wins: jax.Array, losses: jax.Array, spread: jax.Array) -> jax.Array:
         """[num_arms] bool: arms that by their bounds beat every other."""
         champions = jnp.ones(num_arms, bool)
         for rival in range(num_arms):  # the bound is >= 1/2 if lead / (2 N) >= -sqrt(spread / N)
-            won, lost = wins[:, rival], wins[rival]
+            won, lost = losses[rival].astype(spread.dtype), wins[rival].astype(spread.dtype)
             lead = won - lost
             champions = champions & ((lead >= 0) | (lead * lead <= 4 * spread * (won + lost)))
         return champions
@@ -103,7 +106,7 @@ def rucb(*, num_arms: int) -> Learner:
     def view(params: Params, public: Public) -> tuple[jax.Array, jax.Array]:
         """Arms that by their bounds beat every other, and the one that is taken for the best, or -1."""
         width = spread(params, public)
-        champions = own_kernel(champions_of, public.wins.astype(width.dtype), width)
+        champions = own_kernel(champions_of, public.wins, public.losses, width)
         every = jnp.arange(num_arms, dtype=jnp.int32)
         alone = folded(jnp.add, champions.astype(jnp.int32)) == 1
         kept = folded(jnp.logical_or, champions & (every == public.hypothesis))
@@ -114,27 +117,34 @@ def rucb(*, num_arms: int) -> Learner:
     def bounds_against(params: Params, public: Public, left: jax.Array) -> jax.Array:
         """[num_arms] float: upper bounds of P[i, left] - 1/2, less the common factor."""
         float_ = jnp.result_type(float)
-        wins, losses = public.wins[:, left].astype(float_), public.wins[left].astype(float_)
+        wins, losses = public.losses[left].astype(float_), public.wins[left].astype(float_)
         duels = wins + losses
-        some = jnp.maximum(duels, 1)
-        bounds = (wins - losses) / (2 * some) + jnp.sqrt(spread(params, public) / some)
+        share = 1 / jnp.maximum(duels, 1)
+        bounds = (wins - losses) * share / 2 + jnp.sqrt(spread(params, public) * share)
         bounds = jnp.where(duels > 0, bounds, 1.5 * jnp.tanh(params.epsilon / 2))
         return jnp.where(jnp.arange(num_arms, dtype=left.dtype) == left, 0, bounds)
+
+    def draw_left(uniform: jax.Array, champions: jax.Array, hypothesis: jax.Array) -> jax.Array:
+        """[] int32: a champion, or any arm if there is none; the hypothesis half of the time."""
+        drawn_from = champions | ~folded(jnp.logical_or, champions)
+        others = folded(jnp.add, drawn_from.astype(jnp.int32)) - 1
+        odds = jnp.where(jnp.arange(num_arms, dtype=jnp.int32) == hypothesis, jnp.maximum(others, 1), 1)
+        return inline_index_at(uniform, jnp.where(drawn_from, odds, 0).astype(uniform.dtype))
+
+    def draw_right(uniform: jax.Array, against: jax.Array, left: jax.Array) -> jax.Array:
+        """[] int32: an arm with the largest bound against the left one, which itself is only if no other is."""
+        tied = against == folded(jnp.maximum, against)
+        others = tied & (jnp.arange(num_arms, dtype=left.dtype) != left)
+        drawn_from = jnp.where(folded(jnp.logical_or, others), others, tied)
+        return inline_index_at(uniform, drawn_from.astype(uniform.dtype))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
         champions, hypothesis = view(params, public)
-        every = jnp.arange(num_arms, dtype=jnp.int32)
-        drawn_from = champions | ~folded(jnp.logical_or, champions)
-        others = folded(jnp.add, drawn_from.astype(jnp.int32)) - 1
-        odds = jnp.where(every == hypothesis, jnp.maximum(others, 1), 1)  # the hypothesis half of the time
-        float_ = jnp.result_type(float)
-        uniforms = jax.random.uniform(fast(key), (2,), float_)
-        left = index_at(uniforms[0], jnp.where(drawn_from, odds, 0).astype(float_))
-        against = bounds_against(params, public, left)
-        tied = against == folded(jnp.maximum, against)
-        tied = tied & ((every != left) | (folded(jnp.add, tied.astype(jnp.int32)) == 1))
-        return jnp.stack([left, index_at(uniforms[1], tied.astype(float_))])
+        uniforms = jax.random.uniform(fast(key), (2,), jnp.result_type(float))
+        left = own_kernel(draw_left, uniforms[0], champions, hypothesis)
+        right = own_kernel(draw_right, uniforms[1], bounds_against(params, public, left), left)
+        return jnp.stack([left, right])
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -144,7 +154,10 @@ def rucb(*, num_arms: int) -> Learner:
         del key
         public = state.public
         hypothesis = view(params, public)[1]
-        return State((), Public(public.round + 1, tally_report(public.wins, report), hypothesis))
+        (left, right), response = report
+        wins = tally_report(public.wins, report)
+        losses = tally_report(public.losses, (jnp.stack([right, left]), response))
+        return State((), Public(public.round + 1, wins, losses, hypothesis))
 
     return Learner(
         params=params,

@@ -54,10 +54,11 @@ def index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
     Returns:
         [] int32 in [0, n), as for `weighted_index`.
     """
-    return own_kernel(_index_at, uniform, weights)
+    return own_kernel(inline_index_at, uniform, weights)
 
 
-def _index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
+def inline_index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
+    """`index_at` for use within a kernel of its own, where weights need not be stored."""
     size = len(weights)
     matrix = jnp.pad(weights, (0, -size % COLUMNS)).reshape(-1, COLUMNS) if size > COLUMNS else weights[None]
     sums = matrix.sum(0) if len(matrix) > 1 else weights

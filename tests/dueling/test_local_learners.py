@@ -83,10 +83,15 @@ def test_which_constants():
 
 
 # ---- RUCB ------------------------------------------------------------------------------------------------------------
+def counted(public, wins, round_):
+    wins = jnp.asarray(wins, INTEGER)
+    return public._replace(wins=wins, losses=wins.T, round=jnp.asarray(round_, INTEGER))
+
+
 def test_rucb_draws_champions():
     """Arms 0 and 2 may beat all others; arm 0 is the hypothesis, or there is none."""
     learner = rucb(num_arms=3)
-    public = start(learner)._replace(wins=jnp.asarray(WINS, INTEGER), round=jnp.asarray(70, INTEGER))
+    public = counted(start(learner), WINS, 70)
     # Against arm 0 arm 2 has the largest bound, 2; against arm 2 both others have it, and arm 2 has not.
     for hypothesis in (-1, 0, 1):
         found = duels_drawn(learner, public._replace(hypothesis=jnp.int32(hypothesis)))
@@ -104,9 +109,11 @@ def test_rucb_keeps_its_hypothesis():
     alone = np.array([[0, 60, 60], [10, 0, 30], [10, 30, 0]])
     report = jnp.array([1, 2], jnp.int32), jnp.int32(1)
     for wins, before, after in ((alone, -1, 0), (alone, 2, 0), (WINS, 0, 0), (WINS, 1, -1), (WINS, -1, -1)):
-        public = start(learner)._replace(wins=jnp.asarray(wins, INTEGER), round=jnp.asarray(99, INTEGER))
-        public = public._replace(hypothesis=jnp.int32(before))
-        assert learner.update(KEY, params, jaxdp.State((), public), report).public.hypothesis == after
+        public = counted(start(learner), wins, 99)._replace(hypothesis=jnp.int32(before))
+        found = learner.update(KEY, params, jaxdp.State((), public), report).public
+        assert found.hypothesis == after
+        assert (found.losses == found.wins.T).all()
+        np.testing.assert_array_equal(found.wins - public.wins, [[0, 0, 0], [0, 0, 1], [0, 0, 0]])
 
 
 # ---- sparring --------------------------------------------------------------------------------------------------------
