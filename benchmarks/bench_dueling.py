@@ -89,8 +89,9 @@ def bench_ebs_elimination(horizon: int = 100_000, lanes: int = 512, short_horizo
     """By blocks, against Numba and against the plain scan, round by round with JAX's own keys."""
     learner = jaxdp.dueling.ebs_elimination(num_arms=ARMS, horizon=horizon)
     duels = jaxdp.dueling.utility_duels(np.linspace(1, 0, ARMS))
-    run = jaxdp.simulator(learner, duels, horizon, engine="blocks")
-    short = jaxdp.simulator(learner._replace(horizon=None), duels, short_horizon, engine="rounds")
+    one = ["pseudo_regret"]  # as the peer
+    run = jaxdp.simulator(learner, duels, horizon, engine="blocks", outcomes=one)
+    short = jaxdp.simulator(learner._replace(horizon=None), duels, short_horizon, engine="rounds", outcomes=one)
     params = run.params(epsilon=EPSILON)
     mine, world = params["learner"], params["environment"]
     arity = best_arity(horizon + ARMS)

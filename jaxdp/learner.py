@@ -150,12 +150,16 @@ class Blocks(NamedTuple):
         privatize: (keys, params, public, plan, feedback) -> report, as `Learner.privatize` for every round planned.
         absorb: (keys, params, state, plan, report) -> (State, rounds_used): as `update` round after round, up to and
             including the first after which the learner plays something else than planned; in [1, plan.length].
+        order: (params, public) -> [length] integers, for a learner with places of its own for the rounds: which of the
+            next rounds each place of keys, actions and feedback holds, increasing; `length` for an empty place. None is
+            0, 1, 2, ...
     """
 
     length: int
     plan: Callable[..., BlockPlan]
     privatize: Callable[..., Any]
     absorb: Callable[..., tuple[State, jax.Array]]
+    order: Callable[..., jax.Array] | None = None
 
 
 class Counts(NamedTuple):

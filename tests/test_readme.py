@@ -19,12 +19,12 @@ README = Path(__file__).parents[1] / "README.md"
 
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 SMALLER = {"num_seeds=1000": "num_seeds=4", "num_seeds=100,": "num_seeds=4,", '"num_seeds": 1000': '"num_seeds": 4'}
-SMALLER["[1000, 3000]"] = "[100]"
+SMALLER |= {"[1000, 3000]": "[100]", "num_seeds=50,": "num_seeds=4,"}
 
 
 def test_python_blocks_run(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert len(BLOCKS) == 8
+    assert len(BLOCKS) == 9
     data = gaussian_comparisons(jax.random.key(0), num_samples=200, dim=3)
     names: dict[str, Any] = {"features": data.features, "labels": data.labels, "__name__": "a notebook"}
     for block in BLOCKS:

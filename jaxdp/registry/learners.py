@@ -27,6 +27,7 @@ class LearnerEntry:
         neighbours: users of two runs who differ in one round, between whom the learner is least private, or nearly so.
         draw_user: key -> Users of one round, which reaches the extremes of what a user may hold.
         answer: how users answer to an action.
+        randomizes: whether reports are randomized responses: at any epsilon one is the outcome, turned or not.
     """
 
     summary: str
@@ -37,6 +38,7 @@ class LearnerEntry:
     neighbours: tuple[Users, Users]
     draw_user: Callable[[jax.Array], Users]
     answer: Callable[..., Any] = by_action
+    randomizes: bool = False
 
 
 def _extremes(low: float, high: float, size: int, dtype: Any) -> Callable[[jax.Array], Users]:
@@ -159,6 +161,7 @@ LEARNERS: dict[str, LearnerEntry] = {
         neighbours=_every_duel_moves(3),
         draw_user=_draw_duels(3),
         answer=by_pair,
+        randomizes=True,
     ),
     "rucb": LearnerEntry(
         summary="duels the likely champion with its strongest rival, by upper bounds from randomized outcomes",
@@ -169,6 +172,7 @@ LEARNERS: dict[str, LearnerEntry] = {
         neighbours=_every_duel_moves(3),
         draw_user=_draw_duels(3),
         answer=by_pair,
+        randomizes=True,
     ),
     "versatile_sparring": LearnerEntry(
         summary="two Tsallis-INF players draw the arms of a duel, by randomized outcomes",
@@ -179,6 +183,7 @@ LEARNERS: dict[str, LearnerEntry] = {
         neighbours=_every_duel_moves(3),
         draw_user=_draw_duels(3),
         answer=by_pair,
+        randomizes=True,
     ),
     "versatile_sparring_gaussian": LearnerEntry(
         summary="the same by outcomes with Gaussian noise",
@@ -199,5 +204,6 @@ LEARNERS: dict[str, LearnerEntry] = {
         neighbours=_every_duel_moves(3),
         draw_user=_draw_duels(3),
         answer=by_pair,
+        randomizes=True,
     ),
 }

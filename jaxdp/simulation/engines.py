@@ -90,20 +90,28 @@ def by_blocks(learner: Learner, environment: Environment, horizon: int) -> Advan
 
     def advance(roots: Roots, params: Any, play: Play, stop: jax.Array) -> Play:
         mine, theirs, public = params["learner"], params["environment"], play.state.public
-        rounds = play.round + jnp.arange(blocks.length, dtype=play.round.dtype)
-        keys = jax.vmap(lambda round_: round_keys(roots, round_, horizon))(rounds)
+        natural = jnp.arange(blocks.length, dtype=play.round.dtype)
+        order = blocks.order(mine, public).astype(natural.dtype) if blocks.order else natural
+        keys = jax.vmap(lambda round_: round_keys(roots, round_, horizon))(play.round + order)
         limit = jnp.minimum(stop - play.round, blocks.length)
         plan = blocks.plan(keys.act, mine, public, limit)
-        worlds, feedback, outcome = answer(keys.feedback, theirs, play.world, plan.actions)
+        if blocks.order and jax.tree.leaves(play.world):  # a world goes on from round to round
+            place = jnp.zeros_like(natural).at[order].set(natural, mode="drop")
+            actions = jax.tree.map(lambda leaf: leaf[place], plan.actions)
+            worlds, *answers = answer(keys.feedback[place], theirs, play.world, actions)
+            feedback, outcome = jax.tree.map(lambda leaf: leaf[jnp.minimum(order, blocks.length - 1)], answers)
+        else:
+            worlds, feedback, outcome = answer(keys.feedback, theirs, play.world, plan.actions)
         report = blocks.privatize(keys.user, mine, public, plan, feedback)
         state, used = blocks.absorb(keys.update, mine, play.state, plan, report)
         used = used.astype(play.round.dtype)
+        last = jnp.argmax(order == used - 1) if blocks.order else used - 1
         return Play(
             round=play.round + used,
             state=state,
             world=jax.tree.map(lambda leaf: leaf[used - 1], worlds),
-            outcomes=outcomes.add_block(play.outcomes, outcome, used),
-            action=None if play.action is None else jax.tree.map(lambda leaf: leaf[used - 1], plan.actions),
+            outcomes=outcomes.add_block(play.outcomes, outcome, order, used),
+            action=None if play.action is None else jax.tree.map(lambda leaf: leaf[last], plan.actions),
             stopped=None if learner.done is None else learner.done(mine, state.public),
         )
 

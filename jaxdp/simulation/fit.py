@@ -123,6 +123,10 @@ def _check_blocks(
     own, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
     lead = (blocks.length,)
     every = _stacked(keys, lead)
+    if blocks.order:
+        order = _stage("the learner's blocks.order", blocks.order, own, state.public)
+        if order.shape != lead or not _whole(order):
+            raise ValueError(f"blocks.order must return integers of shape {lead}, got {order.dtype}{list(order.shape)}")
     plan = _stage("the learner's blocks.plan", blocks.plan, every.act, own, state.public, limit)
     if not (isinstance(plan, BlockPlan) and plan.length.shape == () and _whole(plan.length)):
         raise ValueError(f"blocks.plan must return a BlockPlan with one integer length, got {plan}")

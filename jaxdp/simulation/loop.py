@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from jaxdp.interface import check_interfaces
 from jaxdp.learner import Environment, Guarantee, Learner
-from jaxdp.simulation import outcomes
+from jaxdp.simulation import outcomes as sums
 from jaxdp.simulation.checkpoints import LogSpaced, check_horizon, resolve
 from jaxdp.simulation.engines import MAKERS, choose_engine, play_round
 from jaxdp.simulation.fit import check_bulk, check_round
@@ -28,6 +28,7 @@ def simulator(
     checkpoints: int | Sequence[int] | LogSpaced | None = None,
     record: Mapping[str, Record] | None = None,
     engine: str = "auto",
+    outcomes: Sequence[str] | None = None,
 ) -> Run:
     """A run of the learner against the environment, for a sweep or to be called directly.
 
@@ -49,6 +50,7 @@ def simulator(
         record: functions (public, action) -> array that are read at the checkpoints, by name. By counts the action is
             None.
         engine: "rounds", "blocks", "counts" or "auto".
+        outcomes: which of the environment's outcomes to sum; None is all. Those left out cost nothing.
 
     Returns:
         A run whose outputs have the dimension `round` (the checkpoints): every outcome summed over rounds, every metric
@@ -59,7 +61,8 @@ def simulator(
     Raises:
         ValueError: if the horizon is out of range or not the learner's own; if checkpoints are not increasing within
             it; if names of parameters clash; if learner and environment declare other interfaces; if one of them lacks
-            the engine. From the run itself, before anything is compiled: if shapes do not fit or outputs clash.
+            the engine. From the run itself, before anything is compiled: if shapes do not fit, outputs clash, or an
+            outcome is not the environment's.
     """
     horizon = check_horizon(horizon)
     if learner.horizon is not None and learner.horizon != horizon:
@@ -107,7 +110,7 @@ def simulator(
             round=jnp.zeros((), jnp.result_type(int)),
             state=state,
             world=world,
-            outcomes=outcomes.empty(events.outcome),
+            outcomes=sums.empty(_summed(events.outcome, outcomes)),
             action=action if recorded and engine != "counts" else None,
             stopped=None if learner.done is None else jnp.asarray(False),
         )
@@ -116,7 +119,7 @@ def simulator(
         hindsight = environment.summary(params["environment"], play.world) if environment.summary else {}
         records = {name: function(play.state.public, play.action) for name, function in recorded.items()}
         seen: dict[str, jax.Array] = {}
-        for group in (outcomes.totals(play.outcomes), hindsight, records):
+        for group in (sums.totals(play.outcomes), hindsight, records):
             twice = set(group) & {*seen, *STOPPING}
             if twice:
                 raise ValueError(
@@ -184,3 +187,17 @@ def simulator(
         coords={"round": looks},
         by_round=None if engine == "counts" else by_round,
     )
+
+
+def _summed(found: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
+    """The outcomes that are asked for.
+
+    Raises:
+        ValueError: if there is no such outcome.
+    """
+    if names is None:
+        return dict(found)
+    for name in [names] if isinstance(names, str) else names:
+        if isinstance(names, str) or name not in found:
+            raise ValueError(f"outcomes must be some of {', '.join(found)}, got {names!r}")
+    return {name: found[name] for name in names}

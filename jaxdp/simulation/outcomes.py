@@ -25,15 +25,16 @@ def add(running: Running, outcomes: Mapping[str, jax.Array]) -> Running:
     return {name: _add(total, outcomes[name]) for name, total in running.items()}
 
 
-def add_block(running: Running, outcomes: Mapping[str, jax.Array], used: jax.Array) -> Running:
-    """Adds the first `used` of a block's outcomes, one after the other: as `add` does round by round, bit for bit.
+def add_block(running: Running, outcomes: Mapping[str, jax.Array], order: jax.Array, used: jax.Array) -> Running:
+    """Adds a block's outcomes of the first `used` rounds, one after the other: as `add` round by round, bit for bit.
 
     Args:
         running: the sums so far.
         outcomes: by name, [block length].
+        order: [block length] integers, which round each is of, increasing among those used.
         used: [] integer, how many rounds to add.
     """
-    length = len(next(iter(outcomes.values()), ()))
+    length = len(order)
 
     def step(running: Running, round_: tuple[jax.Array, Mapping[str, jax.Array]]) -> tuple[Running, None]:
         index, outcome = round_
@@ -41,9 +42,7 @@ def add_block(running: Running, outcomes: Mapping[str, jax.Array], used: jax.Arr
         return jax.tree.map(lambda new, old: jnp.where(index < used, new, old), added, running), None
 
     # Unrolled: a step of a scan costs far more than an addition.
-    return jax.lax.scan(step, running, (jnp.arange(length, dtype=used.dtype), dict(outcomes)), unroll=min(length, 32))[
-        0
-    ]
+    return jax.lax.scan(step, running, (order, {name: outcomes[name] for name in running}), unroll=min(length, 32))[0]
 
 
 def totals(running: Running) -> dict[str, jax.Array]:

@@ -27,7 +27,12 @@ def look(learner, draw_user, rounds=3, **options):
     return grey_box(KEY, learner, {"epsilon": 1.0}, draw_user, rounds=rounds, **options)
 
 
-SLOW = ("explore_then_commit", "exponential_weights", "ebs_elimination_gaussian")  # their variants are always tried
+SLOW = (
+    "explore_then_commit",
+    "exponential_weights",
+    "ebs_elimination_gaussian",
+    "double_thompson",
+)  # like ones are tried
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Every registered estimator against its independent NumPy version: its reports in law, its fit on the same report."""
 
+import dataclasses
 import inspect
 
 import jax
@@ -108,3 +109,19 @@ def test_the_private_minimiser_for_a_given_w(bound):
     assert found.converged
     check_equal(found.theta / (2 * norm), expected)
     assert np.linalg.norm(found.theta - 2 * norm * expected) <= found.certificate + 1e-6  # which is what it bounds
+
+
+def test_half_the_noise_for_records_is_flagged():
+    """An audit cannot flag half of Theorem E.1's sigma, which is private still (by quadrature): its law can."""
+    estimator, values, features, labels = problem("objective_perturbation_full")
+    values["radius"] = np.inf
+    params = estimator.params(**values)
+    half = estimator._replace(
+        params=lambda **_: dataclasses.replace(params, noise_multiplier=params.noise_multiplier / 2)
+    )
+    expected = GOLDEN["objective_perturbation_full"].reports(
+        np.random.default_rng(6), values, plain(features), plain(labels), COUNT
+    )
+    check_law(reports(estimator, values, features, labels), expected)
+    with pytest.raises(AssertionError):
+        check_law(reports(half, values, features, labels), expected)

@@ -34,6 +34,7 @@ ALIKE = (
     "Thurstone's model at twice epsilon",
     "choices' statistic at half its noise",
     "a ballot's pairs at the whole budget each",
+    "the noise of a node reused in every node",
 )
 
 

@@ -267,6 +267,25 @@ def test_outcomes_that_are_python_numbers():
     assert {name: values.tolist() for name, values in outputs.items()} == {"one": [10], "half": [5.0], "true": [10]}
 
 
+def test_chosen_outcomes_are_those_of_all():
+    learner, environment = explore_then_commit(num_arms=3, explore_rounds=30), bernoulli_bandit([0.2, 0.5, 0.6])
+    for engine in ("rounds", "blocks", "counts"):
+        everything = simulator(learner, environment, HORIZON, engine=engine)
+        one = simulator(learner, environment, HORIZON, engine=engine, outcomes=["pseudo_regret"])
+        params = one.params(epsilon=0.5)
+        found, expected = jax.jit(one)(KEY, params), jax.jit(everything)(KEY, params)
+        assert set(found) == {"pseudo_regret"} < set(expected)
+        assert (found["pseudo_regret"] == expected["pseudo_regret"]).all()
+
+
+@pytest.mark.parametrize("names", [["regret"], "pseudo_regret"])
+def test_outcomes_that_there_are_not(names):
+    learner, environment = explore_then_commit(num_arms=3, explore_rounds=30), bernoulli_bandit([0.2, 0.5, 0.6])
+    run = simulator(learner, environment, HORIZON, outcomes=names)
+    with pytest.raises(ValueError, match=r"outcomes must be some of .*pseudo_regret"):
+        run(KEY, run.params(epsilon=0.5))
+
+
 # ---- horizons and keys -----------------------------------------------------------------------------------------------
 def test_horizons_beyond_32_bits():
     learner, environment, _ = PAIRS["binary"]
