@@ -34,8 +34,8 @@ Peer = Callable[[np.ndarray, float, np.ndarray], None]  # (matrix, probability o
 
 def bench_learner(name: str, learner: Learner, peer: Peer, horizon: int) -> None:
     """By rounds, in tiles of lanes, as a sweep plays it."""
-    duels = matrix_duels(MATRIX, outcomes=["pseudo_regret"])  # the peer sums one outcome, too
-    run = jaxdp.simulator(learner, duels, horizon, engine="rounds")
+    one = ["pseudo_regret"]  # as the peer
+    run = jaxdp.simulator(learner, matrix_duels(MATRIX), horizon, engine="rounds", outcomes=one)
     device = jax.devices("cpu")[0]
     compiled = Program(run, jax.random.key(0), [run.params(epsilon=EPSILON)], TILE, [device]).compile()
     everything = chunks((), (LANES,), (LANES,))

@@ -1,6 +1,5 @@
 """Stochastic dueling bandits: a user says which of two arms they prefer."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import jax
@@ -8,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.dueling.regrets import cast, check_outcomes, chosen, regret_matrices
+from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.interface import Interface, Space, pairs
 from jaxdp.learner import Environment, EnvironmentBulk
 from jaxdp.preferences import Link, check_preferences, logistic, utility_matrix
@@ -32,15 +31,12 @@ class Params:
     regrets: dict[str, np.ndarray]
 
 
-def utility_duels(
-    utilities: ArrayLike, *, link: Link | str = logistic, outcomes: Iterable[str] | None = None
-) -> Environment:
+def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Environment:
     """Duels of arms with utilities r: the left arm wins with probability F(r[left] - r[right]).
 
     Args:
         utilities: [num_arms] finite.
         link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone), another `Link`, or the name of one.
-        outcomes: the names of those that matter, `pseudo_regret` among them: fewer are faster; None is all.
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
@@ -51,8 +47,7 @@ def utility_duels(
 
     Raises:
         ValueError: if utilities are not a vector of at least two finite numbers, or their differences are beyond the
-            range of JAX's default float type; or there is no such link; or outcomes are not among those above, or
-            without `pseudo_regret`.
+            range of JAX's default float type; or there is no such link.
 
     Source: DP-Dueling, section 1.2.
     Deviations: as for `matrix_duels`.
@@ -65,12 +60,10 @@ def utility_duels(
         if not np.isfinite(cast(pseudo_regret)).all():
             dtype = jax.dtypes.canonicalize_dtype(float)
             raise ValueError(f"utilities must have differences within the range of {dtype}, got {utilities.tolist()}")
-    return _duels(preferences, pseudo_regret, outcomes)
+    return _duels(preferences, pseudo_regret)
 
 
-def matrix_duels(
-    preference_matrix: ArrayLike, *, regret: str = "strong", outcomes: Iterable[str] | None = None
-) -> Environment:
+def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Environment:
     """Duels by a preference matrix P: the left arm wins with probability P[left, right].
 
     One uniform a round decides every duel that might be played in it, and a user's answer does not depend on which arm
@@ -79,7 +72,6 @@ def matrix_duels(
     Args:
         preference_matrix: [num_arms, num_arms] in [0, 1], P[i, j] + P[j, i] = 1.
         regret: "strong", "weak" or "borda": which regret `pseudo_regret` is.
-        outcomes: the names of those that matter, `pseudo_regret` among them: fewer are faster; None is all.
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
@@ -90,7 +82,7 @@ def matrix_duels(
 
     Raises:
         ValueError: if preference_matrix is not one, regret has another name, or it needs a Condorcet winner and there
-            is none; or outcomes are not among those above, or without `pseudo_regret`.
+            is none.
 
     Source: strong regret as in DP-Dueling, appendix B (Yue, Broder, Kleinberg & Joachims, 2012, up to a constant); weak
         regret, Yue, Broder, Kleinberg & Joachims (2012); Borda regret, Saha, Koren & Mansour (2021).
@@ -104,7 +96,7 @@ def matrix_duels(
             f"regret must be borda for a preference_matrix without a Condorcet winner, got {regret!r} for "
             f"{preferences.tolist()}"
         )
-    return _duels(preferences, known[name], outcomes)
+    return _duels(preferences, known[name])
 
 
 def answer(key: jax.Array, preferences: jax.Array, action: jax.Array) -> jax.Array:
@@ -115,19 +107,15 @@ def answer(key: jax.Array, preferences: jax.Array, action: jax.Array) -> jax.Arr
     return (first_wins == (left <= right)).astype(jnp.int32)
 
 
-def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray, outcomes: Iterable[str] | None) -> Environment:
+def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Environment:
     num_arms = len(preferences)
     regrets = {"pseudo_regret": pseudo_regret, **regret_matrices(preferences)}
-    names = check_outcomes(outcomes, regrets)
-    params = Params(
-        preferences=cast(preferences), regrets={name: cast(each) for name, each in regrets.items() if name in names}
-    )
+    params = Params(preferences=cast(preferences), regrets={name: cast(each) for name, each in regrets.items()})
 
     def feedback(key, params: Params, world, action):
         won = answer(key, jnp.asarray(params.preferences), action)
         outcome = {name: each[action[0], action[1]] for name, each in params.regrets.items()}
-        outcome |= {"best_duels": outcome["pseudo_regret"] == 0, "left_wins": won}
-        return world, won, chosen(names, outcome)
+        return world, won, {**outcome, "best_duels": outcome["pseudo_regret"] == 0, "left_wins": won}
 
     def block(keys, params: Params, world, actions):
         return jax.vmap(lambda key, action: feedback(key, params, world, action))(keys, actions)
@@ -139,8 +127,7 @@ def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray, outcomes: Iterabl
             for name, each in params.regrets.items()
         }
         best = jnp.sum(jnp.where(params.regrets["pseudo_regret"].ravel() == 0, counts, 0), dtype=counts.dtype)
-        outcome |= {"best_duels": best, "left_wins": jnp.sum(won, dtype=won.dtype)}
-        return world, won, chosen(names, outcome)
+        return world, won, {**outcome, "best_duels": best, "left_wins": jnp.sum(won, dtype=won.dtype)}
 
     return Environment(
         params=lambda: params,  # one object: held once, however many grid points

@@ -1,14 +1,9 @@
 """What a duel costs: the forms of regret, as matrices over the ordered pairs of arms."""
 
-from collections.abc import Collection, Iterable
-
 import jax
 import numpy as np
 
 from jaxdp.preferences import borda_gaps, condorcet_winner, preference_gaps
-from jaxdp.validation import check_list
-
-COUNTED = ("best_duels", "left_wins")  # outcomes that are no regrets
 
 
 def regret_matrices(preferences: np.ndarray) -> dict[str, np.ndarray]:
@@ -31,33 +26,6 @@ def regret_matrices(preferences: np.ndarray) -> dict[str, np.ndarray]:
         gaps = preference_gaps(preferences)
         regrets |= {"strong_regret": np.add.outer(gaps, gaps), "weak_regret": np.minimum.outer(gaps, gaps)}
     return regrets
-
-
-def check_outcomes(outcomes: Iterable[str] | None, regrets: Collection[str]) -> frozenset[str]:
-    """The names of the outcomes that an environment gives.
-
-    Args:
-        outcomes: names; None is all.
-        regrets: those that the environment knows, `pseudo_regret` among them.
-
-    Returns:
-        The names.
-
-    Raises:
-        ValueError: if outcomes are not a list, one of them is unknown, or `pseudo_regret` is missing.
-    """
-    known = (*regrets, *COUNTED)
-    if outcomes is None:
-        return frozenset(known)
-    names = [outcomes] if isinstance(outcomes, str) else check_list("outcomes", outcomes)
-    if "pseudo_regret" not in names or not set(names) <= set(known):
-        raise ValueError(f"outcomes must be pseudo_regret and others of {', '.join(known)}, got {names}")
-    return frozenset(names)
-
-
-def chosen(names: frozenset[str], outcome: dict[str, jax.Array]) -> dict[str, jax.Array]:
-    """The outcomes with these names."""
-    return {name: value for name, value in outcome.items() if name in names}
 
 
 def cast(values: np.ndarray) -> np.ndarray:

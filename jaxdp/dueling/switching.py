@@ -1,7 +1,7 @@
 """Duels by preferences that an adversary switches at rounds fixed in advance."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp import compensated
 from jaxdp.dueling.environments import answer
-from jaxdp.dueling.regrets import cast, check_outcomes, chosen, regret_matrices
+from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.interface import Interface, Space, pairs
 from jaxdp.learner import Environment, EnvironmentBulk
 from jaxdp.preferences import check_preferences
@@ -49,15 +49,12 @@ class World(NamedTuple):
     borda: compensated.Sum
 
 
-def switching_duels(
-    preference_matrices: Sequence[ArrayLike], starts: Sequence[int], *, outcomes: Iterable[str] | None = None
-) -> Environment:
+def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[int]) -> Environment:
     """Duels by a preference matrix that changes at given rounds: an oblivious adversary.
 
     Args:
         preference_matrices: one [num_arms, num_arms] matrix a stage, as for `matrix_duels`.
         starts: the round, counted from 0, with which each stage begins: 0 first, then increasing.
-        outcomes: the names of those that matter, `pseudo_regret` among them: fewer are faster; None is all.
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
@@ -69,8 +66,7 @@ def switching_duels(
 
     Raises:
         ValueError: if there is no matrix, one is not a preference matrix or has another shape than the first, or starts
-            are not as many increasing whole numbers, the first of them 0; or outcomes are not among those above, or without
-            `pseudo_regret`.
+            are not as many increasing whole numbers, the first of them 0.
 
     Source: Saha & Gaillard (2022), section 2, for `static_regret`; Saha, Koren & Mansour (2021) for the Borda forms.
     Deviations: as for `matrix_duels`.
@@ -98,12 +94,10 @@ def switching_duels(
     stages = [regret_matrices(each) for each in matrices]
     names = [name for name in stages[0] if all(name in stage for stage in stages)]
     regrets = {name: cast(np.stack([stage[name] for stage in stages])) for name in names}
-    regrets = {"pseudo_regret": regrets["borda_regret"], **regrets}
-    chosen_names = check_outcomes(outcomes, regrets)
     params = Params(
         preferences=cast(np.stack(matrices)),
         starts=np.asarray(beginnings, integer),
-        regrets={name: each for name, each in regrets.items() if name in chosen_names},
+        regrets={"pseudo_regret": regrets["borda_regret"], **regrets},
     )
     num_arms = len(matrices[0])
 
@@ -123,8 +117,7 @@ def switching_duels(
         added = jax.lax.optimization_barrier((leads, scores - (scores[left] + scores[right]) / 2))
         after = World(world.round + 1, *map(compensated.add, (world.leads, world.borda), added))
         outcome = {name: each[stage, left, right] for name, each in params.regrets.items()}
-        outcome |= {"best_duels": outcome["pseudo_regret"] == 0, "left_wins": won}
-        return after, won, chosen(chosen_names, outcome)
+        return after, won, {**outcome, "best_duels": outcome["pseudo_regret"] == 0, "left_wins": won}
 
     def block(keys, params: Params, world: World, actions):
         def step(world: World, round_: tuple[jax.Array, jax.Array]):

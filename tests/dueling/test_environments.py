@@ -91,37 +91,6 @@ def test_without_a_condorcet_winner():
     assert set(outcomes) == {"pseudo_regret", "borda_regret", "best_duels", "left_wins"}
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda **options: matrix_duels(MATRIX, **options),
-        lambda **options: utility_duels([1.0, -0.5, 0.25], **options),
-        lambda **options: switching_duels([MATRIX], [0], **options),
-    ],
-    ids=["matrix", "utilities", "switching"],
-)
-def test_selected_outcomes(make):
-    """The same values, and no others, not even as parameters."""
-    action = jnp.array([1, 2], jnp.int32)
-    params, world = start(make())
-    _, answered, everything = make().feedback(KEY, params, world, action)
-    for names in (["pseudo_regret"], ("left_wins", "pseudo_regret", "borda_regret"), list(everything)):
-        environment = make(outcomes=names)
-        params, world = start(environment)
-        _, won, outcome = environment.feedback(KEY, params, world, action)
-        assert won == answered
-        assert set(outcome) == set(names)
-        assert set(params.regrets) == {name for name in names if name.endswith("regret")}
-        assert all(value == everything[name] for name, value in outcome.items())
-        if environment.bulk.tally:
-            assert set(environment.bulk.tally(KEY, params, world, jnp.ones(9, int))[2]) == set(names)
-    for wrong in (["strong_regret"], ["pseudo_regret", "regret"], "pseudo", []):
-        with pytest.raises(ValueError, match=r"outcomes must be pseudo_regret and others of pseudo_regret, borda_re"):
-            make(outcomes=wrong)
-    with pytest.raises(ValueError, match=r"outcomes must be a list, got 3"):
-        make(outcomes=3)
-
-
 def test_tallies_are_sums():
     environment = matrix_duels(MATRIX)
     assert environment.bulk is not None
