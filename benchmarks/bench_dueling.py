@@ -26,7 +26,8 @@ from jaxdp.simulation.chunks import chunks
 from jaxdp.simulation.lanes import Program
 from jaxdp.simulation.schedule import Lanes, Runner
 
-ARMS, LANES, TILE, EPSILON, EXPLORATION_RATE = 8, 2048, 512, 1.0, 0.51
+ARMS, EPSILON, EXPLORATION_RATE = 8, 1.0, 0.51
+LANES, TILE = 2112, 528  # rows that are a power of two apart would share few of a cache's sets
 MATRIX = utility_matrix(np.linspace(2, 0, ARMS))
 REPEATS = 7
 Peer = Callable[[np.ndarray, float, np.ndarray], None]  # (matrix, probability of a true report, regret to fill)

@@ -5,6 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
+from jax.experimental.layout import Layout, with_layout_constraint
 from jax.experimental.xla_metadata import set_xla_metadata
 
 WRITTEN_OUT = 16
@@ -35,6 +38,36 @@ def own_kernel(function: Callable[..., Any], *arguments: Any) -> Any:
     return jax.lax.platform_dependent(*arguments, cpu=stored(function), default=function)
 
 
+def lanes_last(values: jax.Array) -> jax.Array:
+    """The values [n, ...] as they are; on CPU lanes of `jax.vmap` become the fast axis where n <= 16.
+
+    XLA stores the axis of lanes as the slow one, and a loop over lanes then reads each n values apart. What a loop of
+    simulation carries keeps the layout that its body gives it. A kernel of its own has to say it of its arguments, too.
+    """
+    if values.ndim == 0 or len(values) > WRITTEN_OUT:
+        return values
+    return jax.lax.platform_dependent(values, cpu=_placed(0), default=lambda values: values)
+
+
+@functools.cache
+def _placed(num_axes: int) -> Callable[[jax.Array], jax.Array]:
+    """The identity, with the leading axes, of which so many are lanes, as the fast ones."""
+
+    @custom_vmap
+    def place(values: jax.Array) -> jax.Array:
+        if num_axes == 0:
+            return values
+        axes = range(values.ndim)
+        return with_layout_constraint(values, Layout(major_to_minor=(*axes[num_axes:], *axes[:num_axes])))
+
+    @place.def_vmap
+    def _(axis_size: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Array, bool]:
+        del axis_size
+        return _placed(num_axes + in_batched[0])(values), in_batched[0]
+
+    return place
+
+
 def folded(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array:
     """The values [n], n >= 1, combined into one by an associative operation, such as `jnp.minimum`: [].
 
@@ -51,3 +84,29 @@ def folded(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array
     for index in range(1, len(values)):
         result = operation(result, values[index])
     return result
+
+
+def parts(values: jax.Array) -> list[jax.Array]:
+    """The values [n, ...]: each of a few, which XLA on CPU takes in one loop over lanes; or many of them as they are.
+
+    What is computed of parts elementwise is then written once for both.
+    """
+    return list(values) if len(values) <= WRITTEN_OUT else [values]
+
+
+def combined(operation: Callable[[Any, Any], Any], parts: list[jax.Array]) -> jax.Array:
+    """`folded` of values in parts."""
+    return functools.reduce(operation, parts) if len(parts) > 1 else folded(operation, parts[0])
+
+
+def line_parts(matrix: jax.Array, index: jax.Array, axis: int) -> list[jax.Array]:
+    """Parts of a row (axis 0) or column (axis 1) of a square matrix: of a small one by a choice among all."""
+    size = len(matrix)
+    if size > WRITTEN_OUT:
+        return [matrix[index] if axis == 0 else matrix[:, index]]
+    entries = [[matrix[i, j] if axis == 0 else matrix[j, i] for j in range(size)] for i in range(size)]
+    chosen = entries[0]
+    for place in range(1, size):
+        is_here = index == place
+        chosen = [jnp.where(is_here, *pair) for pair in zip(entries[place], chosen, strict=True)]
+    return chosen

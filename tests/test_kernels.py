@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.kernels import WRITTEN_OUT, folded, own_kernel, stored
+from jaxdp.kernels import WRITTEN_OUT, combined, folded, lanes_last, line_parts, own_kernel, parts, stored
 
 VALUES = jnp.arange(1, 257, dtype=jnp.uint32)
 
@@ -56,3 +56,40 @@ def test_folded(size):
         assert int(folded(operation, everything)) == expected
     columns = jnp.stack([everything, -everything], 1)  # elements may be arrays
     np.testing.assert_array_equal(folded(jnp.maximum, columns), [values.max(), -values.min()])
+
+
+@pytest.mark.parametrize("size", [3, WRITTEN_OUT, WRITTEN_OUT + 1])
+def test_parts(size):
+    """Few values one by one, many as they are; either way the same values."""
+    matrix = jnp.arange(size * size, dtype=jnp.int32).reshape(size, size)
+    assert int(combined(jnp.maximum, parts(matrix[0]))) == size - 1
+    assert len(parts(matrix)) == (size if size <= WRITTEN_OUT else 1)
+    for axis in (0, 1):
+        found = jax.jit(lambda index, axis=axis: line_parts(matrix, index, axis))(jnp.int32(2))
+        np.testing.assert_array_equal(jnp.stack(found).ravel(), np.asarray(matrix).take(2, axis))
+
+
+def carried(values):
+    """A loop whose state has its lanes last."""
+    return jax.lax.fori_loop(0, 3, lambda _, state: lanes_last(state + folded(jnp.add, state)), values)
+
+
+def test_lanes_last():
+    """The same values, under vmaps of vmaps, too, and without any."""
+    values = jnp.arange(60.0).reshape(3, 5, 4)
+    expected = jnp.stack([jnp.stack([carried(lane) for lane in lanes]) for lanes in values])
+    np.testing.assert_array_equal(jax.vmap(jax.vmap(carried))(values), expected)
+    np.testing.assert_array_equal(jax.jit(jax.vmap(lambda both: lanes_last(both[0]), 1))(values), values[0])
+    np.testing.assert_array_equal(jax.vmap(lambda x: lanes_last(values[0]) + x)(jnp.zeros(2))[1], values[0])
+    assert lanes_last(values[0, 0, 0]) == values[0, 0, 0]
+
+
+@pytest.mark.once
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="about XLA on CPU")
+def test_lanes_are_the_fast_axis_of_what_a_loop_carries():
+    def text(size):
+        shape = jax.ShapeDtypeStruct((64, size), jnp.float32)
+        return jax.jit(jax.vmap(carried)).lower(shape).compile().as_text()
+
+    assert "f32[64,5]{0,1}) while(" in text(5)
+    assert "f32[64,17]{1,0}) while(" in text(17)  # many: as they are
