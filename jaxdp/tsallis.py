@@ -18,8 +18,8 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Arr
     Args:
         losses: [num_arms, ...] float, finite, of any sign; further axes are players, each with weights of its own.
         learning_rate: [] float > 0.
-        excess: [num_arms, ...] float, what losses have too much, as in a `compensated.Sum`; None is nothing. Its product
-            with learning_rate must be at most 1 in size.
+        excess: [num_arms, ...] float, what losses have too much, as in a `compensated.Sum`; None is nothing. Its
+            product with learning_rate must be at most 1 in size.
 
     Returns:
         [num_arms, ...] float in [0, 1], which sum to 1 up to rounding; the smaller the loss, the larger.
