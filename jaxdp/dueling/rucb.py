@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
 from jaxdp.interface import Interface, Space, pairs
-from jaxdp.kernels import combined, lanes_last, own_kernel, parts, line_parts
+from jaxdp.kernels import combined, lanes_last, line_parts, own_kernel, parts
 from jaxdp.learner import Guarantee, Learner, Scalar, State, scalar_leaf, validated
 from jaxdp.random.choice import inline_index_at
 from jaxdp.random.threefry import two_uniforms
