@@ -39,7 +39,7 @@ def test_arguments_and_results_may_be_many():
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="about XLA on CPU")
 def test_values_are_computed_once():
     def shifts(function):
-        compiled = jax.jit(lambda words: consumed(function(words))).lower(VALUES).compile().as_text()
+        compiled = str(jax.jit(lambda words: consumed(function(words))).lower(VALUES).compile().as_text())
         return compiled.count(" shift-left(")
 
     assert shifts(partial(own_kernel, scrambled)) == 1
@@ -89,7 +89,7 @@ def test_lanes_last():
 def test_lanes_are_the_fast_axis_of_what_a_loop_carries():
     def text(size):
         shape = jax.ShapeDtypeStruct((64, size), jnp.float32)
-        return jax.jit(jax.vmap(carried)).lower(shape).compile().as_text()
+        return str(jax.jit(jax.vmap(carried)).lower(shape).compile().as_text())
 
     assert "f32[64,5]{0,1}) while(" in text(5)
     assert "f32[64,17]{1,0}) while(" in text(17)  # many: as they are

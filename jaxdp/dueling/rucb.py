@@ -114,13 +114,13 @@ def rucb(*, num_arms: int) -> Learner:
             champions[j] &= (lead <= 0) | is_open
         return sum((is_one.astype(jnp.uint32) << i for i, is_one in enumerate(champions)), jnp.uint32(0))
 
-    def members(champions: jax.Array) -> list[jax.Array]:
+    def members(packed: jax.Array) -> list[jax.Array]:
         """Parts of [num_arms] bool."""
-        return [(champions >> i) & 1 == 1 for i in range(num_arms)] if is_short else [champions]
+        return [(packed >> i) & 1 == 1 for i in range(num_arms)] if is_short else [packed]
 
-    def next_hypothesis(champions: jax.Array, hypothesis: jax.Array) -> jax.Array:
+    def next_hypothesis(packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
         """[] int32, the arm that is taken for the best, or -1."""
-        champions = members(champions)
+        champions = members(packed)
         alone = combined(jnp.add, [each.astype(jnp.int32) for each in champions]) == 1
         kept = combined(jnp.logical_or, [each & (i == hypothesis) for i, each in zip(every, champions, strict=True)])
         last = combined(jnp.maximum, [jnp.where(each, i, -1) for i, each in zip(every, champions, strict=True)])
@@ -136,9 +136,9 @@ def rucb(*, num_arms: int) -> Learner:
         odds = [each.astype(uniform.dtype) for each in odds]
         return inline_index_at(uniform, odds if is_short else odds[0])
 
-    def draw_left(uniform: jax.Array, champions: jax.Array, hypothesis: jax.Array) -> jax.Array:
+    def draw_left(uniform: jax.Array, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
         """[] int32: a champion, or any arm if there is none; the hypothesis half of the time."""
-        champions = members(champions)
+        champions = members(packed)
         none = ~combined(jnp.logical_or, champions)
         drawn_from = [each | none for each in champions]
         others = combined(jnp.add, [each.astype(jnp.int32) for each in drawn_from]) - 1

@@ -213,7 +213,21 @@ def test_the_posterior_shrinks_with_privacy():
     assert shares[1] < 0.95
 
 
-# ---- all -------------------------------------------------------------------------------------------------------------
+# ---- all ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("make", [rucb, versatile_sparring])
+def test_many_arms_are_played_as_few(monkeypatch, make):
+    """Arrays of more than 16 arms are not written out: the same plays, when 5 arms are taken for many."""
+
+    def plays():
+        run = jaxdp.simulator(make(num_arms=5), matrix_duels(lower_bound_matrix(5)), 60, checkpoints=[10, 30, 60])
+        return jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, 20), run.params(epsilon=2.0))["pseudo_regret"]
+
+    few = plays()
+    for module in ("kernels", "tsallis"):
+        monkeypatch.setattr(f"jaxdp.{module}.WRITTEN_OUT", 4)
+    np.testing.assert_allclose(plays(), few, rtol=1e-6)
+
+
 LEARNERS = {
     "ebs_local": (ebs_local(num_arms=3, horizon=1500), {"confidence_multiplier": 0.3}),
     "rucb": (rucb(num_arms=3), {}),
