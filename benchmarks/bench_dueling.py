@@ -27,7 +27,8 @@ from jaxdp.simulation.chunks import chunks
 from jaxdp.simulation.lanes import Program
 from jaxdp.simulation.schedule import Lanes, Runner
 
-ARMS, LANES, TILE, EPSILON, EXPLORATION_RATE = 8, 2048, 256, 1.0, 0.51
+ARMS, EPSILON, EXPLORATION_RATE = 8, 1.0, 0.51
+LANES, TILE = 2112, 528  # rows that are a power of two apart would share few of a cache's sets
 MATRIX = utility_matrix(np.linspace(2, 0, ARMS))
 REPEATS = 7
 Peer = Callable[[np.ndarray, float, np.ndarray], None]  # (matrix, probability of a true report, regret to fill)
@@ -35,7 +36,8 @@ Peer = Callable[[np.ndarray, float, np.ndarray], None]  # (matrix, probability o
 
 def bench_learner(name: str, learner: Learner, peer: Peer, horizon: int) -> None:
     """By rounds, in tiles of lanes, as a sweep plays it."""
-    run = jaxdp.simulator(learner, matrix_duels(MATRIX), horizon, engine="rounds")
+    one = ["pseudo_regret"]  # as the peer
+    run = jaxdp.simulator(learner, matrix_duels(MATRIX), horizon, engine="rounds", outcomes=one)
     device = jax.devices("cpu")[0]
     compiled = Program(run, jax.random.key(0), [run.params(epsilon=EPSILON)], TILE, [device]).compile()
     everything = chunks((), (LANES,), (LANES,))
@@ -44,7 +46,7 @@ def bench_learner(name: str, learner: Learner, peer: Peer, horizon: int) -> None
 
     def play() -> None:
         ((_, outputs),) = Runner(compiled, Lanes(LANES, LANES)).chunks(everything, advance=lambda count: None)
-        ours[:] = np.asarray(outputs["strong_regret"]).ravel()
+        ours[:] = np.asarray(outputs["pseudo_regret"]).ravel()
 
     keep = 1 / (1 + np.exp(-EPSILON))
     matrix = MATRIX.astype(np.float32)

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
+from jax.experimental.layout import Layout, with_layout_constraint
 from jax.experimental.xla_metadata import set_xla_metadata
 
 WRITTEN_OUT = 16
@@ -37,6 +38,36 @@ def own_kernel(function: Callable[..., Any], *arguments: Any) -> Any:
     return jax.lax.platform_dependent(*arguments, cpu=stored(function), default=function)
 
 
+def lanes_last(values: jax.Array) -> jax.Array:
+    """The values [n, ...] as they are; on CPU lanes of `jax.vmap` become the fast axis where n <= 16.
+
+    XLA stores the axis of lanes as the slow one, and a loop over lanes then reads each n values apart. What a loop of
+    simulation carries keeps the layout that its body gives it. A kernel of its own has to say it of its arguments, too.
+    """
+    if values.ndim == 0 or len(values) > WRITTEN_OUT:
+        return values
+    return jax.lax.platform_dependent(values, cpu=_placed(0), default=lambda values: values)
+
+
+@functools.cache
+def _placed(num_axes: int) -> Callable[[jax.Array], jax.Array]:
+    """The identity, with the leading axes, of which so many are lanes, as the fast ones."""
+
+    @custom_vmap
+    def place(values: jax.Array) -> jax.Array:
+        if num_axes == 0:
+            return values
+        axes = range(values.ndim)
+        return with_layout_constraint(values, Layout(major_to_minor=(*axes[num_axes:], *axes[:num_axes])))
+
+    @place.def_vmap
+    def _(axis_size: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Array, bool]:
+        del axis_size
+        return _placed(num_axes + in_batched[0])(values), in_batched[0]
+
+    return place
+
+
 def folded(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array:
     """The values [n], n >= 1, combined into one by an associative operation, such as `jnp.minimum`: [].
 
@@ -55,11 +86,70 @@ def folded(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array
     return result
 
 
-def lanes_last(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function over many lanes, as one that is written for a lane and knows `jax.vmap`.
+def parts(values: jax.Array) -> list[jax.Array]:
+    """The values [n, ...]: each of a few, which XLA on CPU takes in one loop over lanes; or many of them as they are.
 
-    Under `vmap` all lanes go through it at once, those of nested ones too. XLA on CPU vectorises the last axis, and
-    where a lane's arrays are short, that has to be the lanes' axis.
+    What is computed of parts elementwise is then written once for both.
+    """
+    return list(values) if len(values) <= WRITTEN_OUT else [values]
+
+
+def combined(operation: Callable[[Any, Any], Any], parts: list[jax.Array]) -> jax.Array:
+    """`folded` of values in parts."""
+    return functools.reduce(operation, parts) if len(parts) > 1 else folded(operation, parts[0])
+
+
+def line_parts(matrix: jax.Array, index: jax.Array, axis: int) -> list[jax.Array]:
+    """Parts of a row (axis 0) or column (axis 1) of a square matrix: of a small one by a choice among all."""
+    size = len(matrix)
+    if size > WRITTEN_OUT:
+        return [matrix[index] if axis == 0 else matrix[:, index]]
+    entries = [[matrix[i, j] if axis == 0 else matrix[j, i] for j in range(size)] for i in range(size)]
+    chosen = entries[0]
+    for place in range(1, size):
+        is_here = index == place
+        chosen = [jnp.where(is_here, *pair) for pair in zip(entries[place], chosen, strict=True)]
+    return chosen
+
+
+def together(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of one lane that under `jax.vmap`, also a nested one, goes through all lanes at once.
+
+    Args:
+        single: of a pytree of a lane's arrays.
+        many: the same for arrays with a leading axis of lanes; so have its results.
+
+    Returns:
+        A function of a pytree of a lane's arrays.
+    """
+
+    def widened(axis_size: int, in_batched: Any, inputs: Any) -> Any:
+        def widen(leaf: Any, batched: bool) -> Any:
+            return leaf if batched else jnp.broadcast_to(leaf, (axis_size, *jnp.shape(leaf)))
+
+        return jax.tree.map(widen, inputs, in_batched)
+
+    one, all_ = custom_vmap(single), custom_vmap(many)
+
+    @one.def_vmap
+    def _(axis_size: int, in_batched: list[Any], inputs: Any) -> tuple[Any, Any]:
+        outputs = all_(widened(axis_size, in_batched[0], inputs))
+        return outputs, jax.tree.map(lambda _: True, outputs)
+
+    @all_.def_vmap
+    def _(axis_size: int, in_batched: list[Any], inputs: Any) -> tuple[Any, Any]:
+        inputs = widened(axis_size, in_batched[0], inputs)
+        merged = all_(jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), inputs))
+        outputs = jax.tree.map(lambda leaf: leaf.reshape(axis_size, -1, *leaf.shape[1:]), merged)
+        return outputs, jax.tree.map(lambda _: True, outputs)
+
+    return one
+
+
+def across_lanes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function over many lanes, as one of a lane that knows `jax.vmap`, which takes all lanes at once.
+
+    XLA on CPU vectorises the last axis; where a lane's arrays are short, that has to be the lanes' axis.
 
     Args:
         function: of a pytree whose arrays have the lanes on their last axis; so have its results.
@@ -68,32 +158,12 @@ def lanes_last(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         A function of a pytree of a lane's arrays.
     """
 
-    @custom_vmap
-    def single(inputs):
+    def single(inputs: Any) -> Any:
         outputs = function(jax.tree.map(lambda leaf: jnp.asarray(leaf)[..., None], inputs))
         return jax.tree.map(lambda leaf: leaf[..., 0], outputs)
 
-    @custom_vmap
-    def many(inputs):  # every leaf has a leading axis of lanes
+    def many(inputs: Any) -> Any:
         outputs = function(jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), inputs))
         return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), outputs)
 
-    def widened(axis_size: int, in_batched: Any, inputs: Any) -> Any:
-        def widen(leaf: jax.Array, batched: bool) -> jax.Array:
-            return leaf if batched else jnp.broadcast_to(leaf, (axis_size, *jnp.shape(leaf)))
-
-        return jax.tree.map(widen, inputs, in_batched)
-
-    @single.def_vmap
-    def _(axis_size: int, in_batched: list[Any], inputs: Any) -> tuple[Any, Any]:
-        outputs = many(widened(axis_size, in_batched[0], inputs))
-        return outputs, jax.tree.map(lambda _: True, outputs)
-
-    @many.def_vmap
-    def _(axis_size: int, in_batched: list[Any], inputs: Any) -> tuple[Any, Any]:
-        inputs = widened(axis_size, in_batched[0], inputs)
-        merged = many(jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), inputs))
-        outputs = jax.tree.map(lambda leaf: leaf.reshape(axis_size, -1, *leaf.shape[1:]), merged)
-        return outputs, jax.tree.map(lambda _: True, outputs)
-
-    return single
+    return together(single, many)

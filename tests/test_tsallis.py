@@ -39,8 +39,19 @@ def test_weights_on_a_wide_range(num_arms):
         np.testing.assert_allclose(found.sum(1), 1, rtol=1e-5)
 
 
-def test_fewer_steps_would_show(monkeypatch):
-    losses = 100 * np.linspace(0, 1, 900) ** 2  # of a length that no other test has compiled
-    monkeypatch.setattr("jaxdp.tsallis.FEWEST_STEPS", -1)
+@pytest.mark.parametrize("num_arms", [7, 900])  # of lengths that no other test has compiled
+def test_fewer_steps_would_show(monkeypatch, num_arms):
+    """Planted: a single step."""
+    losses = 100 * np.linspace(0, 1, num_arms) ** 2
+    expected = by_bisection(losses, 2.0)
+    monkeypatch.setattr("jaxdp.tsallis.FEWEST_STEPS", 1 - X64 - 2 * (num_arms > 16))
     wrong = np.asarray(tsallis_weights(jnp.asarray(losses), jnp.asarray(2.0)))
-    assert np.abs(wrong[0] / by_bisection(losses, 2.0)[0] - 1) > 1e-3
+    assert np.abs(wrong / expected - 1).max() > 1e-4
+
+
+def test_excess_of_large_losses():
+    """Losses that differ by less than their rounding, which a compensated sum knows."""
+    total = jnp.full(3, 2.0**24, jnp.float32)
+    excess = np.array([0.0, -0.75, 0.5], np.float32)
+    found = tsallis_weights(total, jnp.float32(1.5), jnp.asarray(excess))
+    np.testing.assert_allclose(found, by_bisection(-excess.astype(np.float64), 1.5), rtol=1e-5)

@@ -112,9 +112,9 @@ def double_thompson(*, num_arms: int) -> Learner:
         may_beat = own_kernel(num_beaten, public.wins.astype(float_), spread)
 
         rows, columns = np.triu_indices(num_arms, 1)  # one draw a pair
-        flat = public.wins.ravel().astype(float_)
-        won, lost = flat[rows * num_arms + columns], flat[columns * num_arms + rows]
-        drawn = gamma(key_first, jnp.concatenate([posterior(params, won, lost), posterior(params, lost, won)]))
+        wins = public.wins.astype(float_)
+        shapes = own_kernel(lambda wins: posterior(params, wins, wins.T).ravel(), wins)
+        drawn = gamma(key_first, shapes[np.r_[rows * num_arms + columns, columns * num_arms + rows]])
         row_wins = (drawn[: len(rows)] > drawn[len(rows) :]).astype(jnp.int32)  # the Beta variate is above 1/2
         sign = np.zeros((num_arms, len(rows)), np.int32)
         sign[rows, np.arange(len(rows))], sign[columns, np.arange(len(rows))] = 1, -1

@@ -9,7 +9,7 @@ import numpy as np
 from jaxdp.dueling import ebs_arms as arms
 from jaxdp.dueling.ebs_arms import Params, Private, Public, Trees
 from jaxdp.dueling.ebs_sweeps import Block, Swept, schedule, sweep_arms
-from jaxdp.kernels import lanes_last, own_kernel
+from jaxdp.kernels import across_lanes, own_kernel
 from jaxdp.learner import BlockPlan, Blocks, State
 from jaxdp.mechanisms.continual_counting import nodes as tree
 
@@ -32,7 +32,7 @@ def elimination_blocks(trees: Trees, num_arms: int) -> Blocks:
     every = np.arange(num_arms, dtype=np.int32)
     sweeps = np.arange(num_sweeps, dtype=np.int32)[:, None]
     natural = np.arange(block, dtype=np.int32)
-    swept = lanes_last(lambda inputs: sweep_arms(trees, inputs))
+    swept = across_lanes(lambda inputs: sweep_arms(trees, inputs))
 
     def order(params: Params, public: Public) -> jax.Array:
         del params

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxdp.kernels import own_kernel
 from jaxdp.learner import Guarantee, Scalar
 from jaxdp.mechanisms import randomized_response
 
@@ -37,6 +38,6 @@ def local_claim(epsilon: float, delta: float = 0.0, mechanism: str = "randomized
 
 def tally_report(wins: jax.Array, report: tuple[jax.Array, ...]) -> jax.Array:
     """Counts a report for both arms: [num_arms, num_arms] integers, how often the row's arm is reported to have won."""
-    action, response = report
-    won = response.astype(wins.dtype)
-    return wins.at[action[0], action[1]].add(won).at[action[1], action[0]].add(1 - won)
+    (left, right), response = report
+    winner = own_kernel(lambda *duel: jnp.where(duel[0] == 1, *duel[1:]), response, left, right)
+    return wins.at[winner, left + right - winner].add(1)

@@ -1,5 +1,6 @@
 """Relative upper confidence bounds, on reports that each user randomizes."""
 
+import itertools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -8,9 +9,10 @@ import jax.numpy as jnp
 
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
 from jaxdp.interface import Interface, Space, pairs
-from jaxdp.kernels import folded, own_kernel
+from jaxdp.kernels import combined, lanes_last, line_parts, own_kernel, parts
 from jaxdp.learner import Guarantee, Learner, Scalar, State, scalar_leaf, validated
-from jaxdp.random import fast, index_at
+from jaxdp.random.choice import inline_index_at
+from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_above, check_count, check_epsilon, check_number
 
 
@@ -71,6 +73,8 @@ def rucb(*, num_arms: int) -> Learner:
     Deviations: the common factor c is divided out of all bounds less 1/2, which changes no decision.
     """
     num_arms = check_count("num_arms", num_arms, 2)
+    every = parts(jnp.arange(num_arms, dtype=jnp.int32))
+    is_short = len(every) > 1
 
     def params(*, epsilon: float, exploration_rate: float = 0.51) -> Params:
         check_number("exploration_rate", check_above("exploration_rate", exploration_rate, 0.5))
@@ -85,56 +89,84 @@ def rucb(*, num_arms: int) -> Learner:
 
     def init(key, params: Params) -> State:
         del key, params
-        integer = jnp.result_type(int)
-        return State((), Public(jnp.zeros((), integer), jnp.zeros((num_arms, num_arms), integer), jnp.int32(-1)))
+        none = jnp.zeros((num_arms, num_arms), jnp.result_type(int))
+        return State((), Public(none[0, 0], none, jnp.int32(-1)))
 
     def spread(params: Params, public: Public) -> jax.Array:
         return params.exploration_rate * jnp.log((public.round + 1).astype(jnp.result_type(float)))
 
     def champions_of(wins: jax.Array, spread: jax.Array) -> jax.Array:
-        """[num_arms] bool: arms that by their bounds beat every other."""
-        champions = jnp.ones(num_arms, bool)
-        for rival in range(num_arms):  # the bound is >= 1/2 if lead / (2 N) >= -sqrt(spread / N)
-            won, lost = wins[:, rival], wins[rival]
-            lead = won - lost
-            champions = champions & ((lead >= 0) | (lead * lead <= 4 * spread * (won + lost)))
-        return champions
+        """Arms that by their bounds beat every other: [] uint32, a bit for each; of many arms [num_arms] bool.
+
+        The bound is >= 1/2 if lead / (2 N) >= -sqrt(spread / N).
+        """
+        wins = lanes_last(wins)
+        if not is_short:
+            wins = wins.astype(spread.dtype)
+            lead, duels = wins - wins.T, wins + wins.T
+            return jnp.all((lead >= 0) | (lead * lead <= 4 * spread * duels), axis=1)
+        champions = [jnp.asarray(True)] * num_arms
+        for i, j in itertools.combinations(range(num_arms), 2):
+            won, lost = wins[i, j].astype(spread.dtype), wins[j, i].astype(spread.dtype)
+            lead, duels = won - lost, won + lost
+            is_open = lead * lead <= 4 * spread * duels
+            champions[i] &= (lead >= 0) | is_open
+            champions[j] &= (lead <= 0) | is_open
+        return sum((is_one.astype(jnp.uint32) << i for i, is_one in enumerate(champions)), jnp.uint32(0))
+
+    def members(packed: jax.Array) -> list[jax.Array]:
+        """Parts of [num_arms] bool."""
+        return [(packed >> i) & 1 == 1 for i in range(num_arms)] if is_short else [packed]
+
+    def next_hypothesis(packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
+        """[] int32, the arm that is taken for the best, or -1."""
+        champions = members(packed)
+        alone = combined(jnp.add, [each.astype(jnp.int32) for each in champions]) == 1
+        kept = combined(jnp.logical_or, [each & (i == hypothesis) for i, each in zip(every, champions, strict=True)])
+        last = combined(jnp.maximum, [jnp.where(each, i, -1) for i, each in zip(every, champions, strict=True)])
+        return jnp.where(alone, last, jnp.where(kept, hypothesis, -1))
 
     def view(params: Params, public: Public) -> tuple[jax.Array, jax.Array]:
         """Arms that by their bounds beat every other, and the one that is taken for the best, or -1."""
-        width = spread(params, public)
-        champions = own_kernel(champions_of, public.wins.astype(width.dtype), width)
-        every = jnp.arange(num_arms, dtype=jnp.int32)
-        alone = folded(jnp.add, champions.astype(jnp.int32)) == 1
-        kept = folded(jnp.logical_or, champions & (every == public.hypothesis))
-        hypothesis = jnp.where(kept, public.hypothesis, -1)
-        last = folded(jnp.maximum, jnp.where(champions, every, -1))
-        return champions, jnp.where(alone, last, hypothesis)
+        champions = own_kernel(champions_of, public.wins, spread(params, public))
+        return champions, own_kernel(next_hypothesis, champions, public.hypothesis)
 
-    def bounds_against(params: Params, public: Public, left: jax.Array) -> jax.Array:
-        """[num_arms] float: upper bounds of P[i, left] - 1/2, less the common factor."""
-        float_ = jnp.result_type(float)
-        wins, losses = public.wins[:, left].astype(float_), public.wins[left].astype(float_)
-        duels = wins + losses
-        some = jnp.maximum(duels, 1)
-        bounds = (wins - losses) / (2 * some) + jnp.sqrt(spread(params, public) / some)
-        bounds = jnp.where(duels > 0, bounds, 1.5 * jnp.tanh(params.epsilon / 2))
-        return jnp.where(jnp.arange(num_arms, dtype=left.dtype) == left, 0, bounds)
+    def drawn(uniform: jax.Array, odds: list[jax.Array]) -> jax.Array:
+        """[] int32, the arm that a uniform variate stands for."""
+        odds = [each.astype(uniform.dtype) for each in odds]
+        return inline_index_at(uniform, odds if is_short else odds[0])
+
+    def draw_left(uniform: jax.Array, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
+        """[] int32: a champion, or any arm if there is none; the hypothesis half of the time."""
+        champions = members(packed)
+        none = ~combined(jnp.logical_or, champions)
+        drawn_from = [each | none for each in champions]
+        others = combined(jnp.add, [each.astype(jnp.int32) for each in drawn_from]) - 1
+        odds = [jnp.where(i == hypothesis, jnp.maximum(others, 1), 1) for i in every]
+        return drawn(uniform, [jnp.where(each, odd, 0) for each, odd in zip(drawn_from, odds, strict=True)])
+
+    def draw_right(uniform: jax.Array, wins: jax.Array, left: jax.Array, spread: jax.Array, far: jax.Array):
+        """[] int32: an arm with the largest upper bound against the left one, which itself is only if no other is."""
+        wins, bounds = lanes_last(wins), []
+        for i, won, lost in zip(every, line_parts(wins, left, 1), line_parts(wins, left, 0), strict=True):
+            won, lost = won.astype(spread.dtype), lost.astype(spread.dtype)
+            share = 1 / jnp.maximum(won + lost, 1)
+            bound = (won - lost) * share / 2 + jnp.sqrt(spread * share)  # of P[i, left] - 1/2, less the common factor
+            bounds.append(jnp.where(i == left, 0, jnp.where(won + lost > 0, bound, far)))
+        largest = combined(jnp.maximum, bounds)
+        tied = [bound == largest for bound in bounds]
+        others = [each & (i != left) for i, each in zip(every, tied, strict=True)]
+        found = combined(jnp.logical_or, others)
+        return drawn(uniform, [jnp.where(found, other, each) for other, each in zip(others, tied, strict=True)])
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
         champions, hypothesis = view(params, public)
-        every = jnp.arange(num_arms, dtype=jnp.int32)
-        drawn_from = champions | ~folded(jnp.logical_or, champions)
-        others = folded(jnp.add, drawn_from.astype(jnp.int32)) - 1
-        odds = jnp.where(every == hypothesis, jnp.maximum(others, 1), 1)  # the hypothesis half of the time
-        float_ = jnp.result_type(float)
-        uniforms = jax.random.uniform(fast(key), (2,), float_)
-        left = index_at(uniforms[0], jnp.where(drawn_from, odds, 0).astype(float_))
-        against = bounds_against(params, public, left)
-        tied = against == folded(jnp.maximum, against)
-        tied = tied & ((every != left) | (folded(jnp.add, tied.astype(jnp.int32)) == 1))
-        return jnp.stack([left, index_at(uniforms[1], tied.astype(float_))])
+        uniforms = two_uniforms(key)
+        left = own_kernel(draw_left, uniforms[0], champions, hypothesis)
+        far = 1.5 * jnp.tanh(params.epsilon / 2)
+        right = own_kernel(draw_right, uniforms[1], public.wins, left, spread(params, public), far)
+        return jnp.stack([left, right])
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -144,7 +176,8 @@ def rucb(*, num_arms: int) -> Learner:
         del key
         public = state.public
         hypothesis = view(params, public)[1]
-        return State((), Public(public.round + 1, tally_report(public.wins, report), hypothesis))
+        wins = lanes_last(tally_report(public.wins, report))
+        return State((), Public(public.round + 1, wins, hypothesis))
 
     return Learner(
         params=params,

@@ -10,10 +10,12 @@ import jax.numpy as jnp
 from jaxdp import compensated
 from jaxdp.dueling.reports import local_claim, randomized_outcome
 from jaxdp.interface import Interface, Space, pairs
+from jaxdp.kernels import lanes_last, own_kernel
 from jaxdp.learner import Guarantee, Learner, Scalar, State, only, scalar_leaf, validated
 from jaxdp.mechanisms import analytic_gaussian, gaussian, round_up
-from jaxdp.random import fast, index_at
-from jaxdp.tsallis import smallest, tsallis_weights
+from jaxdp.random.choice import inline_index_at
+from jaxdp.random.threefry import two_uniforms
+from jaxdp.tsallis import tsallis_weights
 from jaxdp.validation import check_above, check_choice, check_count, check_epsilon
 
 REPORTS = ("rr", "gaussian")
@@ -37,30 +39,18 @@ class Params:
     shift: Scalar
 
 
-class Player(NamedTuple):
-    """What one of the two players knows.
-
-    Attributes:
-        losses: [num_arms] compensated sums of estimated losses.
-        weights: [num_arms] float, the probabilities with which it plays next.
-    """
-
-    losses: compensated.Sum
-    weights: jax.Array
-
-
 class Public(NamedTuple):
-    """What follows from the reports.
+    """What follows from the reports, for both players: first that of the left arm, then that of the right one.
 
     Attributes:
         round: [] integer, rounds played.
-        left: the player of the left arm.
-        right: the player of the right arm.
+        losses: [num_arms, 2] compensated sums of estimated losses.
+        weights: [num_arms, 2] float, the probabilities with which each plays next.
     """
 
     round: jax.Array
-    left: Player
-    right: Player
+    losses: compensated.Sum
+    weights: jax.Array
 
 
 def versatile_sparring(
@@ -132,18 +122,19 @@ def versatile_sparring(
 
     def init(key, params: Params) -> State:
         del key, params
-        none = jnp.zeros(num_arms, jnp.result_type(float))
-        player = Player(compensated.zero(none), none + 1 / num_arms)
-        return State((), Public(jnp.zeros((), jnp.result_type(int)), player, player))
+        none = jnp.zeros((num_arms, 2), jnp.result_type(float))
+        return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(none), none + 1 / num_arms))
 
     def rate(round_: jax.Array, dtype) -> jax.Array:
         """Of a round counted from 0."""
         return rate_factor / jnp.sqrt((round_ + 1).astype(dtype))
 
+    def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
+        return lanes_last(jax.vmap(inline_index_at, (0, 1))(lanes_last(uniforms), lanes_last(weights)))
+
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del params, context
-        uniforms = jax.random.uniform(fast(key), (2,), public.left.weights.dtype)
-        return jnp.stack([index_at(uniforms[0], public.left.weights), index_at(uniforms[1], public.right.weights)])
+        return own_kernel(draw, two_uniforms(key), public.weights)
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -152,25 +143,28 @@ def versatile_sparring(
         stddev = jnp.asarray(params.noise_stddev)
         return action, gaussian(key, jnp.clip(feedback, 0, 1).astype(stddev.dtype), stddev, l2_sensitivity=1.0)
 
-    def learn(player: Player, round_: jax.Array, arm: jax.Array, loss: jax.Array) -> Player:
-        """A player after the reported loss of its arm."""
-        losses, weights = player
-        threshold = jnp.inf if is_importance else rate(round_, loss.dtype) ** 2
-        base, its_weight = jnp.where(weights >= threshold, 0.5, 0).astype(loss.dtype), weights[arm]
-        beyond = (loss - jnp.where(its_weight >= threshold, 0.5, 0).astype(loss.dtype)) / its_weight
-        played = jnp.arange(num_arms, dtype=arm.dtype) == arm
-        losses = compensated.add(losses, base + jnp.where(played, beyond, 0))
-        # Differences first: totals are large, and their excess matters for what is between them.
-        behind = (losses.total - smallest(losses.total)) - losses.excess
-        return Player(losses, tsallis_weights(behind, rate(round_ + 1, loss.dtype)))
+    def added(losses: compensated.Sum, weights, arms, won, threshold) -> compensated.Sum:
+        """The sums after the left player's arm has won so much, in [0, 1], against the right player's."""
+        losses, weights, arms = jax.tree.map(lanes_last, (losses, weights, arms))
+        reported = jnp.where(jnp.arange(2) == 0, 1 - won, won)
+        played = jnp.arange(num_arms, dtype=arms.dtype)[:, None] == arms[None]
+        if is_importance:
+            estimates = jnp.where(played, reported[None] / weights, 0)
+        else:
+            base = jnp.where(weights >= threshold, 0.5, 0).astype(weights.dtype)
+            estimates = base + jnp.where(played, (reported[None] - base) / weights, 0)
+        return jax.tree.map(lanes_last, compensated.add(losses, estimates))
 
     def update(key, params: Params, state: State, report) -> State:
         del key
-        public, (action, said) = state.public, report
-        float_ = public.left.weights.dtype
+        public, (arms, said) = state.public, report
+        float_ = public.weights.dtype
         won = jnp.clip((said.astype(float_) + params.shift) / (1 + 2 * params.shift), 0, 1)
-        left = learn(public.left, public.round, action[0], 1 - won)
-        return State((), Public(public.round + 1, left, learn(public.right, public.round, action[1], won)))
+        now = public.losses, public.weights, arms, won, rate(public.round, float_) ** 2
+        # A kernel gives one array: two kernels that do the same are faster than what both need, stored.
+        losses = compensated.Sum(*(own_kernel(lambda *a, i=i: added(*a)[i], *now) for i in range(2)))
+        weights = tsallis_weights(losses.total, rate(public.round + 1, float_), losses.excess)
+        return State((), Public(public.round + 1, losses, weights))
 
     values = only(params, ("epsilon", "delta", "failure_prob") if is_gaussian else ("epsilon",))
     return Learner(

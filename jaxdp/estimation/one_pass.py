@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jax.custom_batching import custom_vmap
 
 from jaxdp import compensated
 from jaxdp.estimation.constraints import center, project
+from jaxdp.kernels import together
 
 AVERAGES = ("none", "all", "last_half")
 BLOCK = 20  # samples of all lanes that are laid out together; 20 to 100 are alike
@@ -79,32 +79,7 @@ def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation
     if optimizer is not None:
         return plain_pass(data, recipe, optimizer)
 
-    @custom_vmap
-    def single(data: Pass) -> jax.Array:
-        return plain_pass(data, recipe)
-
-    @custom_vmap
-    def many(data: Pass) -> jax.Array:  # every leaf has a leading axis of lanes
-        return lanes_pass(data, recipe)
-
-    @single.def_vmap
-    def _(axis_size: int, in_batched: list[Any], data: Pass) -> tuple[jax.Array, bool]:
-        return many(_batch(axis_size, in_batched[0], data)), True
-
-    @many.def_vmap
-    def _(axis_size: int, in_batched: list[Any], data: Pass) -> tuple[jax.Array, bool]:
-        data = _batch(axis_size, in_batched[0], data)
-        merged = many(jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), data))
-        return merged.reshape(axis_size, -1, *merged.shape[1:]), True
-
-    return single(data)
-
-
-def _batch(axis_size: int, in_batched: Any, data: Pass) -> Pass:
-    def widen(leaf: jax.Array, batched: bool) -> jax.Array:
-        return leaf if batched else jnp.broadcast_to(leaf[None], (axis_size, *leaf.shape))
-
-    return jax.tree.map(widen, data, in_batched)
+    return together(lambda data: plain_pass(data, recipe), lambda data: lanes_pass(data, recipe))(data)
 
 
 def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:

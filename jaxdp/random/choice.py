@@ -1,5 +1,6 @@
 """One index, with given odds."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import jax
@@ -54,20 +55,24 @@ def index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
     Returns:
         [] int32 in [0, n), as for `weighted_index`.
     """
-    return own_kernel(_index_at, uniform, weights)
+    return own_kernel(inline_index_at, uniform, weights)
 
 
-def _index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
+def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]) -> jax.Array:
+    """`index_at` for use within a kernel of its own, where weights need not be stored; at most 16 also one by one."""
     size = len(weights)
-    matrix = jnp.pad(weights, (0, -size % COLUMNS)).reshape(-1, COLUMNS) if size > COLUMNS else weights[None]
-    sums = matrix.sum(0) if len(matrix) > 1 else weights
+    if isinstance(weights, jax.Array) and size > COLUMNS:
+        matrix = jnp.pad(weights, (0, -size % COLUMNS)).reshape(-1, COLUMNS)
+        sums = matrix.sum(0)
+    else:
+        matrix, sums = None, weights
     last = list(sums)
     for index in range(1, len(last)):
         last[index] = last[index - 1] + sums[index]  # written out: a loop of tiny steps would cost more
     threshold = uniform * last[-1]  # below it, as rounding is monotone
     passed = [threshold >= bound for bound in last[:-1]]
     column = sum((bound.astype(jnp.int32) for bound in passed), jnp.int32(0))
-    if len(matrix) == 1:
+    if matrix is None:
         return jnp.asarray(column)
     so_far = sum(jnp.where(bound, value, 0) for bound, value in zip(passed, sums[:-1], strict=True))
     candidates = matrix[:, column]

@@ -1,5 +1,10 @@
 """Gamma and Beta variates with parameters of at least 1: exact, and in few operations that vectorise."""
 
+import functools
+import itertools
+import operator
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -9,6 +14,7 @@ from jaxdp.kernels import folded, own_kernel
 from jaxdp.random.threefry import fast
 
 LARGE = {4: 1e3, 8: 1e6}  # from where on a series is closer than the logarithm, by the bytes of the float type
+WORD = 32  # bits
 
 
 def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
@@ -38,21 +44,25 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
     if shape.ndim != 1 or len(shape) == 0 or not jnp.issubdtype(shape.dtype, jnp.floating):
         raise ValueError(f"shape must be a vector of floats, got {shape.dtype} of shape {shape.shape}")
     key = fast(key)
-    index = jnp.arange(len(shape), dtype=jnp.int32)
+    size = len(shape)
+    index = jnp.arange(size, dtype=jnp.int32)
     key_first, key_more = jax.random.split(key)
-    first = own_kernel(_proposals, _uniforms(key_first, shape.dtype, len(shape)), shape)  # zero where refused
+    first = own_kernel(_proposals, _uniforms(key_first, shape.dtype, size), shape)  # zero where refused
 
-    def more(carry: tuple[jax.Array, ...]) -> jax.Array:
-        return carry[1] < len(shape)
+    def more(carry: tuple[Any, ...]) -> jax.Array:
+        return functools.reduce(operator.or_, carry[1]) != 0
 
-    def again(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        attempt, place, drawn = carry
+    def again(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        attempt, refused, drawn = carry
+        place = own_kernel(_first_place, *refused)
         uniforms = _uniforms(jax.random.fold_in(key_more, attempt), shape.dtype, 1)
         found = own_kernel(_proposals, uniforms, shape[place][None])[0]
-        drawn = jnp.where(index == place, found, drawn)
-        return attempt + 1, own_kernel(_first_refused, drawn), drawn
+        here = [(found != 0) & (place // WORD == each) for each in range(len(refused))]
+        refused = [jnp.where(is_here, word & (word - 1), word) for is_here, word in zip(here, refused, strict=True)]
+        return attempt + 1, refused, jnp.where(index == place, found, drawn)
 
-    return lax.while_loop(more, again, (jnp.uint32(0), own_kernel(_first_refused, first), first))[2]
+    refused = [own_kernel(_refused, first[start : start + WORD]) for start in range(0, size, WORD)]
+    return lax.while_loop(more, again, (jnp.uint32(0), refused, first))[2]
 
 
 def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
@@ -104,8 +114,16 @@ def _proposals(uniforms: jax.Array, shape: jax.Array) -> jax.Array:
     return lax.select(accepted, d * v, jnp.zeros_like(d))
 
 
-def _first_refused(drawn: jax.Array) -> jax.Array:
-    """The place of the first zero; the length, if there is none."""
-    size = len(drawn)
-    place = lax.select(drawn == 0, jnp.arange(size, dtype=jnp.int32), jnp.full(size, size, jnp.int32))
-    return folded(lax.min, place)
+def _refused(drawn: jax.Array) -> jax.Array:
+    """Where zeros are among at most 32 variates: [] uint32, a bit for each."""
+    zeros = (drawn == 0).astype(jnp.uint32)
+    return folded(jnp.bitwise_or, zeros << jnp.arange(len(drawn), dtype=jnp.uint32))
+
+
+def _first_place(*words: jax.Array) -> jax.Array:
+    """The place of the first bit that is set, of those of all words."""
+    place = jnp.int32(0)
+    for start, word in reversed(list(zip(itertools.count(0, WORD), words))):
+        below = lax.population_count((word & (~word + 1)) - 1).astype(jnp.int32)
+        place = jnp.where(word != 0, start + below, place)
+    return jnp.asarray(place)

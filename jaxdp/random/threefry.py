@@ -200,6 +200,20 @@ def fast(key: jax.Array) -> jax.Array:
     return jax.random.wrap_key_data(jax.random.key_data(key), impl=IMPLEMENTATION)
 
 
+def two_uniforms(key: jax.Array) -> jax.Array:
+    """Two independent uniform variates, [2] in [0, 1), of JAX's default float type: in 32 bits from a single hash.
+
+    `jax.random.uniform(key, (2,))` needs two hashes, for it uses one word of each.
+    """
+    key = fast(key)
+    dtype = jnp.result_type(float)
+    if dtype != jnp.float32 or str(jax.random.key_impl(key)) not in (NAME, "threefry2x32"):
+        return jax.random.uniform(key, (2,), dtype)
+    words = jax.random.key_data(jax.random.fold_in(key, 0))  # a hash, both words of it
+    ones = lax.shift_right_logical(words, np.uint32(9)) | np.uint32(0x3F800000)  # 23 random bits: floats in [1, 2)
+    return lax.bitcast_convert_type(ones, jnp.float32) - 1
+
+
 def builtin(key: jax.Array) -> jax.Array:
     """What `fast` made the key from: its words as a key of JAX's built-in Threefry; other keys as they are."""
     if str(jax.random.key_impl(key)) != NAME:

@@ -20,7 +20,9 @@ from jaxdp.simulation.run import Run
 Device = Any  # jax.Device, which type checkers do not take for a type
 Tile = Callable[[np.ndarray, np.ndarray], Any]
 # A tile per core is faster than every small kernel split over the cores, and what is not split cannot depend on them.
-COMPILER_OPTIONS: dict[str, Any] = {"cpu": {"xla_cpu_multi_thread_eigen": False}}
+COMPILER_OPTIONS: dict[str, Any] = {
+    "cpu": {"xla_cpu_multi_thread_eigen": False, "xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
+}
 
 
 def stack_params(points: Sequence[Any]) -> tuple[Any, Any]:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import compensated
-from jaxdp.kernels import lanes_last, own_kernel
+from jaxdp.kernels import across_lanes, own_kernel
 
 UNROLLED = 32  # rounds in a kernel
 Running = dict[str, compensated.Sum | jax.Array]
@@ -44,7 +44,7 @@ def totals(running: Running) -> dict[str, jax.Array]:
     return {name: s.total if isinstance(s, compensated.Sum) else s for name, s in running.items()}
 
 
-@lanes_last
+@across_lanes
 def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array, jax.Array]) -> Running:
     running, outcomes, order, used = block
 

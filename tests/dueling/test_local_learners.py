@@ -12,7 +12,6 @@ import pytest
 import jaxdp
 from jaxdp import compensated
 from jaxdp.dueling import double_thompson, ebs_local, matrix_duels, rucb, switching_duels, versatile_sparring
-from jaxdp.dueling.versatile_sparring import Player
 from jaxdp.preferences import effective_borda_scores, lower_bound_matrix
 
 KEY = jax.random.key(91)
@@ -83,10 +82,15 @@ def test_which_constants():
 
 
 # ---- RUCB ------------------------------------------------------------------------------------------------------------
+def counted(public, wins, round_):
+    wins = jnp.asarray(wins, INTEGER)
+    return public._replace(wins=wins, round=jnp.asarray(round_, INTEGER))
+
+
 def test_rucb_draws_champions():
     """Arms 0 and 2 may beat all others; arm 0 is the hypothesis, or there is none."""
     learner = rucb(num_arms=3)
-    public = start(learner)._replace(wins=jnp.asarray(WINS, INTEGER), round=jnp.asarray(70, INTEGER))
+    public = counted(start(learner), WINS, 70)
     # Against arm 0 arm 2 has the largest bound, 2; against arm 2 both others have it, and arm 2 has not.
     for hypothesis in (-1, 0, 1):
         found = duels_drawn(learner, public._replace(hypothesis=jnp.int32(hypothesis)))
@@ -104,22 +108,21 @@ def test_rucb_keeps_its_hypothesis():
     alone = np.array([[0, 60, 60], [10, 0, 30], [10, 30, 0]])
     report = jnp.array([1, 2], jnp.int32), jnp.int32(1)
     for wins, before, after in ((alone, -1, 0), (alone, 2, 0), (WINS, 0, 0), (WINS, 1, -1), (WINS, -1, -1)):
-        public = start(learner)._replace(wins=jnp.asarray(wins, INTEGER), round=jnp.asarray(99, INTEGER))
-        public = public._replace(hypothesis=jnp.int32(before))
-        assert learner.update(KEY, params, jaxdp.State((), public), report).public.hypothesis == after
+        public = counted(start(learner), wins, 99)._replace(hypothesis=jnp.int32(before))
+        found = learner.update(KEY, params, jaxdp.State((), public), report).public
+        assert found.hypothesis == after
+        np.testing.assert_array_equal(found.wins - public.wins, [[0, 0, 0], [0, 0, 1], [0, 0, 0]])
 
 
 # ---- sparring --------------------------------------------------------------------------------------------------------
 def players(public, left, right):
     """The state with these weights of the two players."""
-    return public._replace(
-        left=public.left._replace(weights=jnp.asarray(left)), right=public.right._replace(weights=jnp.asarray(right))
-    )
+    return public._replace(weights=jnp.stack([jnp.asarray(left), jnp.asarray(right)], 1))
 
 
 def losses_of(public):
     """Estimated losses, [2, num_arms]."""
-    return np.stack([public.left.losses.total, public.right.losses.total])
+    return np.asarray(public.losses.total).T
 
 
 def test_sparring_estimates():
@@ -131,7 +134,7 @@ def test_sparring_estimates():
         report = jnp.array([1, 2], jnp.int32), jnp.int32(said)
         after = learner.update(KEY, params, jaxdp.State((), public), report).public
         np.testing.assert_allclose(losses_of(after), expected, rtol=1e-6)
-        np.testing.assert_allclose([after.left.weights.sum(), after.right.weights.sum()], 1, rtol=1e-6)
+        np.testing.assert_allclose(after.weights.sum(0), 1, rtol=1e-6)
         assert after.round == 1
 
 
@@ -162,9 +165,9 @@ def test_large_losses_do_not_stall():
     """Estimated losses of 2^24 for everyone: another 1 would be lost in float32."""
     learner = versatile_sparring(num_arms=2)
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=math.inf))
-    total = jnp.full(2, 2.0**24)
-    heavy = Player(compensated.Sum(total, jnp.zeros_like(total)), jnp.ones(2))
-    public = start(learner)._replace(left=heavy, right=heavy)
+    total = jnp.full((2, 2), 2.0**24)
+    heavy = compensated.Sum(total, jnp.zeros_like(total))
+    public = players(start(learner)._replace(losses=heavy), jnp.ones(2), jnp.ones(2))
     report = jnp.array([0, 0], jnp.int32), jnp.int32(0)
 
     @jax.jit
@@ -173,10 +176,10 @@ def test_large_losses_do_not_stall():
             public = learner.update(KEY, params, jaxdp.State((), public), report).public
             return players(public, jnp.ones(2), jnp.ones(2))
 
-        return jax.lax.fori_loop(0, 101, again, public).left.losses
+        return jax.lax.fori_loop(0, 101, again, public).losses
 
     found = play(public)
-    assert float((found.total - total)[0] - found.excess[0]) == 101
+    assert float((found.total - total)[0, 0] - found.excess[0, 0]) == 101
 
 
 # ---- double Thompson sampling ----------------------------------------------------------------------------------------
@@ -210,7 +213,21 @@ def test_the_posterior_shrinks_with_privacy():
     assert shares[1] < 0.95
 
 
-# ---- all -------------------------------------------------------------------------------------------------------------
+# ---- all ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("make", [rucb, versatile_sparring])
+def test_many_arms_are_played_as_few(monkeypatch, make):
+    """Arrays of more than 16 arms are not written out: the same plays, when 5 arms are taken for many."""
+
+    def plays():
+        run = jaxdp.simulator(make(num_arms=5), matrix_duels(lower_bound_matrix(5)), 60, checkpoints=[10, 30, 60])
+        return jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, 20), run.params(epsilon=2.0))["pseudo_regret"]
+
+    few = plays()
+    for module in ("kernels", "tsallis"):
+        monkeypatch.setattr(f"jaxdp.{module}.WRITTEN_OUT", 4)
+    np.testing.assert_allclose(plays(), few, rtol=1e-6)
+
+
 LEARNERS = {
     "ebs_local": (ebs_local(num_arms=3, horizon=1500), {"confidence_multiplier": 0.3}),
     "rucb": (rucb(num_arms=3), {}),

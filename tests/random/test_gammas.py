@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxdp.random import beta, gamma
-from jaxdp.random import gammas as gammas_module
+from jaxdp.random import beta, gamma, gammas
 
 LANES = 4000
 SHAPES = np.array([1.0, 1.05, 2.0, 7.5, 300.0, 1e5])
@@ -29,19 +28,35 @@ def agree(drawn, laws):
 
 
 @pytest.fixture(scope="module")
-def gammas():
+def variates():
     return np.asarray(jax.jit(jax.vmap(gamma, (0, None)))(KEYS, float_array(SHAPES)), np.float64)
 
 
-def test_gamma(gammas):
-    assert all(agree(gammas, map(stats.gamma, SHAPES)))
-    assert gammas.min() > 0
+def test_gamma(variates):
+    assert all(agree(variates, map(stats.gamma, SHAPES)))
+    assert variates.min() > 0
 
 
-def test_wrong_gammas_are_seen(gammas):
+def test_wrong_gammas_are_seen(variates):
     """Planted: a scale of 1.2, and a parameter that is a third of a standard deviation too large."""
-    assert not any(agree(gammas * 1.2, map(stats.gamma, SHAPES)))
-    assert not any(agree(gammas, map(stats.gamma, SHAPES + np.sqrt(SHAPES) / 3)))
+    assert not any(agree(variates * 1.2, map(stats.gamma, SHAPES)))
+    assert not any(agree(variates, map(stats.gamma, SHAPES + np.sqrt(SHAPES) / 3)))
+
+
+def test_rejection_matters(monkeypatch):
+    """Planted: every proposal is taken. That differs most for the smallest parameter, where most are refused."""
+    keys, one = jax.random.split(jax.random.key(6), 100_000), float_array([1.0])
+    proposals = gammas._proposals
+
+    def accepted(uniforms, shape):
+        return proposals(uniforms.at[1].set(jnp.finfo(shape.dtype).tiny), shape)
+
+    def drawn():
+        return np.asarray(jax.jit(jax.vmap(lambda key: gamma(key, one)))(keys), np.float64)
+
+    assert all(agree(drawn(), [stats.gamma(1.0)]))
+    monkeypatch.setattr(gammas, "_proposals", accepted)
+    assert not any(agree(drawn(), [stats.gamma(1.0)]))
 
 
 def check_proposals(draws, shape):
@@ -57,8 +72,8 @@ def check_proposals(draws, shape):
 def test_large_parameters(shape):
     """What decides on a proposal is a small difference of large numbers, of which float32 would leave little."""
     size = 200_000
-    draw = jax.jit(lambda uniforms, shapes: gammas_module._proposals(uniforms, shapes))
-    uniforms = gammas_module._uniforms(KEYS[0], jnp.result_type(float), size)
+    draw = jax.jit(lambda uniforms, shapes: gammas._proposals(uniforms, shapes))
+    uniforms = gammas._uniforms(KEYS[0], jnp.result_type(float), size)
     found = np.asarray(draw(uniforms, jnp.full(size, shape)))
     check_proposals(found, shape)
     spread = np.abs(found - shape) > 2.5 * np.sqrt(shape)
@@ -72,8 +87,8 @@ def test_beta():
     assert not any(agree(drawn, map(stats.beta, FIRST + np.sqrt(FIRST) / 2, SECOND)))  # planted
 
 
-def test_variates_of_one_key_are_independent(gammas):
-    ranks = np.argsort(np.argsort(gammas, axis=0), axis=0)
+def test_variates_of_one_key_are_independent(variates):
+    ranks = np.argsort(np.argsort(variates, axis=0), axis=0)
     correlation = np.corrcoef(ranks.T) - np.eye(len(SHAPES))
     assert np.abs(correlation).max() < 5 / np.sqrt(LANES)
 

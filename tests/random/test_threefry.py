@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxdp.random import binomial, fast, key, key_from_data, multinomial, poisson, weighted_index
-from jaxdp.random.threefry import hash_words
+from jaxdp.random.threefry import hash_words, two_uniforms
 
 MILLION = 10**6
 DRAWS = (31,)
@@ -287,3 +287,19 @@ def test_a_key_has_one_name_and_survives_storage():
     assert bool(key_from_data(data, "threefry2x32") == builtin(5))
     with pytest.raises(ValueError, match="unrecognized PRNG implementation"):
         key_from_data(data, "unknown")
+
+
+def test_two_uniforms():
+    """Of both words of one hash; the same for JAX's own key, and of law, too, for keys that have no such words."""
+    keys = jax.random.split(jax.random.key(5), 20_000)
+    draw = jax.jit(jax.vmap(two_uniforms))
+    found = np.asarray(draw(keys), np.float64)
+    np.testing.assert_array_equal(found, draw(fast(keys)))
+    assert found.shape == (20_000, 2)
+    assert 0 <= found.min() < 1e-3 < 1 - 1e-3 < found.max() < 1
+    half_width = 5 / np.sqrt(len(found))
+    np.testing.assert_allclose(found.mean(0), 0.5, atol=half_width / np.sqrt(12))
+    np.testing.assert_allclose(found.var(0), 1 / 12, atol=half_width / np.sqrt(180))
+    assert abs(np.mean((found[:, 0] - 0.5) * (found[:, 1] - 0.5))) < half_width / 12
+    others = np.asarray(two_uniforms(jax.random.key(5, impl="rbg")))
+    np.testing.assert_array_equal(others, jax.random.uniform(jax.random.key(5, impl="rbg"), (2,)))

@@ -1,0 +1,53 @@
+"""What XLA on CPU is told: no kernel is split over cores, which changes no result."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.simulation import lanes
+from jaxdp.simulation.lanes import COMPILER_OPTIONS, Program
+from jaxdp.simulation.run import Run
+
+pytestmark = [pytest.mark.once, pytest.mark.optimised]
+
+TILE, SIZE = 64, 4000  # so much that XLA would split
+SPLIT = '"outer_dimension_partitions"'
+OPTIONS = COMPILER_OPTIONS["cpu"]
+UNSPLIT = {name: value for name, value in OPTIONS.items() if name != "xla_disable_hlo_passes"}
+
+
+def simulate(key, params):
+    values = jnp.exp(jnp.sin(params["scale"] * jax.random.normal(jaxdp.random.fast(key), (SIZE,))))
+    weights = jax.nn.softmax(values)
+    return {"total": values.sum(), "mean": weights @ values, "values": jnp.log1p(values) / weights}
+
+
+def results(monkeypatch, options):
+    """What a tile of lanes gives under these options."""
+    monkeypatch.setitem(lanes.COMPILER_OPTIONS, "cpu", options)
+    run = Run(simulate=simulate, params=dict, guarantee=dict, dims={})
+    program = Program(run, jax.random.key(0), [{"scale": np.float32(0.7)}], TILE, jax.devices("cpu")[:1])
+    tile = program.compile().tiles[0]
+    return jax.device_get(tile(np.zeros(TILE, np.uint32), np.arange(TILE, dtype=np.uint32)))
+
+
+def test_results_do_not_depend_on_whether_kernels_are_split(monkeypatch):
+    """Nor on the name of a pass that there is not, as in another version of XLA."""
+    expected = results(monkeypatch, OPTIONS)
+    for options in (UNSPLIT, {**UNSPLIT, "xla_disable_hlo_passes": "no-such-pass"}):
+        for name, values in results(monkeypatch, options).items():
+            np.testing.assert_array_equal(values, expected[name], err_msg=name)
+
+
+def test_kernels_are_not_split():
+    """If XLA would not split them without the option either, it is superfluous, or has another name by now."""
+    lowered = jax.jit(lambda x: jnp.exp(jnp.sin(x))).lower(jnp.zeros((TILE, SIZE)))
+    assert SPLIT not in str(lowered.compile(OPTIONS).as_text())
+    if lanes.tiles_in_flight(jax.devices("cpu")[:1]) > 1:
+        assert SPLIT in str(lowered.compile(UNSPLIT).as_text())
+
+
+def test_other_platforms_have_no_options():
+    assert set(COMPILER_OPTIONS) == {"cpu"}
