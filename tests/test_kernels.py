@@ -2,12 +2,23 @@
 
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.kernels import WRITTEN_OUT, combined, folded, lanes_last, line_parts, own_kernel, parts, stored
+from jaxdp.kernels import (
+    WRITTEN_OUT,
+    across_lanes,
+    combined,
+    folded,
+    lanes_last,
+    line_parts,
+    own_kernel,
+    parts,
+    stored,
+)
 
 VALUES = jnp.arange(1, 257, dtype=jnp.uint32)
 
@@ -93,3 +104,26 @@ def test_lanes_are_the_fast_axis_of_what_a_loop_carries():
 
     assert "f32[64,5]{0,1}) while(" in text(5)
     assert "f32[64,17]{1,0}) while(" in text(17)  # many: as they are
+
+
+def test_all_lanes_at_once():
+    """Under vmap, also a nested one, with some arguments that all lanes share."""
+    seen = []
+
+    def shares(inputs):  # lanes last
+        values, total = inputs
+        seen.append(values.shape)
+        return values / total[None], total + 1
+
+    one = across_lanes(shares)
+    values, total = jnp.arange(24.0).reshape(2, 3, 4), jnp.asarray(7.0)
+
+    def check(found, expected):
+        chex.assert_trees_all_close(found, (expected / 7, np.full(expected.shape[:-1], 8.0)), rtol=1e-6)
+
+    check(one((values[0, 0], total)), np.asarray(values[0, 0]))
+    check(jax.vmap(lambda v: one((v, total)))(values[0]), np.asarray(values[0]))
+    check(jax.vmap(jax.vmap(lambda v: one((v, total))))(values), np.asarray(values))
+    assert {(4, 1), (4, 3), (4, 6)} <= set(seen)
+    by_both = jax.vmap(jax.vmap(lambda v, t: one((v, t)), (0, None)), (0, 0))(values, jnp.stack([total, total]))
+    check(by_both, np.asarray(values))

@@ -38,7 +38,7 @@ def elimination_blocks(trees: Trees, num_arms: int) -> Blocks:
         del params
 
         def places(now, alone):
-            place = sweeps * now.size + now.rank[None, :]
+            place = sweeps * now.size[None] + now.rank[None, :]
             return jnp.where(alone, natural, jnp.where(now.turns[None, :], place, block).ravel())
 
         return own_kernel(places, schedule(public.active, arms.duels(public), num_sweeps), _alone(public))

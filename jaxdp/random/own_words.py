@@ -1,5 +1,7 @@
 """A uniform variate from a key's own words, without the hash that random bits cost."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,7 @@ from jax import lax
 GOLDEN = np.uint32(0x9E3779B9)  # 2^32 over the golden ratio
 
 
-def key_uniform(key: jax.Array, dtype=float) -> jax.Array:
+def key_uniform(key: jax.Array, dtype: Any = float) -> jax.Array:
     """One uniform variate in [0, 1) from the words of a key that nothing else uses.
 
     The keys of a round, which `fold_in` has made, are pseudo-random words already: drawing from them by

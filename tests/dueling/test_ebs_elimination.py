@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.dueling import ebs_arms, ebs_elimination, switching_duels, utility_duels
+from jaxdp.dueling import ebs_arms, ebs_elimination, utility_duels
 from jaxdp.dueling.ebs_radii import noise_lines, score_radii
 from jaxdp.mechanisms import tree_radius
 from jaxdp.mechanisms.continual_counting import nodes as tree
@@ -159,50 +159,6 @@ def test_a_removal_takes_all_wins_over_the_dropped_arms(monkeypatch):
     monkeypatch.setattr(ebs_arms, "remove", one)
     with pytest.raises(AssertionError):
         check_removals()
-
-
-# ---- blocks ----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("options", "values"),
-    [
-        ({"arity": 3}, {"epsilon": 2.0, "confidence_multiplier": 0.2}),
-        pytest.param({}, {"epsilon": 2.0, "confidence_multiplier": 0.3}, marks=pytest.mark.slow),
-        pytest.param(
-            {"noise": "gaussian"}, {"epsilon": 1.0, "delta": 1e-3, "confidence_multiplier": 0.4}, marks=pytest.mark.slow
-        ),
-        pytest.param({"constants": "paper"}, {"epsilon": 1.0, "confidence_multiplier": 0.005}, marks=pytest.mark.slow),
-    ],
-)
-def test_blocks_are_rounds_bit_for_bit(options, values):
-    learner = ebs_elimination(num_arms=4, horizon=200, **options)
-    duels = utility_duels([1.0, 0.3, 0.0, -1.0])
-    record = {
-        name: (lambda public, _, name=name: getattr(public, name))
-        for name in ("active", "plays", "digits", "estimates")
-    }
-    found = []
-    for engine in ("rounds", "blocks"):
-        run = jaxdp.simulator(learner, duels, 200, checkpoints=[50, 63, 130, 200], record=record, engine=engine)
-        found.append(jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, 100), run.params(**values)))
-    for name, rounds in found[0].items():
-        assert (rounds == found[1][name]).all(), name
-    assert len(np.unique(np.asarray(found[0]["active"]).sum(2))) == 4  # arms were dropped
-
-
-def test_blocks_are_rounds_in_a_world_that_goes_on():
-    """A block has places for the arms in turn; the world's rounds are in their own order."""
-    stages = [[[0.5, 0.9, 0.8], [0.1, 0.5, 0.9], [0.2, 0.1, 0.5]], [[0.5, 0.1, 0.8], [0.9, 0.5, 0.9], [0.2, 0.1, 0.5]]]
-    duels = switching_duels(stages, starts=[0, 41])
-    learner = ebs_elimination(num_arms=3, horizon=90, arity=3)
-    record = {"plays": lambda public, _: public.plays, "action": lambda _, action: action}
-    found = []
-    for engine in ("rounds", "blocks"):
-        run = jaxdp.simulator(learner, duels, 90, checkpoints=[25, 90], record=record, engine=engine)
-        params = run.params(epsilon=5.0, confidence_multiplier=0.2)
-        found.append(jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, 50), params))
-    for name, rounds in found[0].items():
-        assert (rounds == found[1][name]).all(), name
-    assert len(np.unique(np.asarray(found[0]["plays"]).sum((2, 3)))) > 2  # some arms were alone by then
 
 
 # ---- what it promises ------------------------------------------------------------------------------------------------
