@@ -91,7 +91,9 @@ def elimination_blocks(trees: Trees, num_arms: int) -> Blocks:
             found.nodes.estimates,
         )
         wins = private.wins + found.met(found.wins, num_arms).astype(private.wins.dtype)
-        return State(Private(wins, found.nodes.sums), after), jnp.where(alone, plan.length, found.used)
+        return State(Private(wins, found.nodes.sums), after), jnp.where(
+            alone, plan.length, found.used.astype(plan.length.dtype)
+        )
 
     def _upper_noise(keys, params: Params, digits: jax.Array) -> jax.Array:
         """[levels - 1, num_arms] noise of the inner nodes that may end, from the keys of the rounds that end them."""
