@@ -28,6 +28,7 @@ from jaxdp.simulation.lanes import Program
 from jaxdp.simulation.schedule import Lanes, Runner
 
 ARMS, EPSILON, EXPLORATION_RATE = 8, 1.0, 0.51
+BLOCK_TILE, ELIMINATION_EPSILONS = 88, (1.0, 0.02)  # arms are dropped; all arms stay
 LANES, TILE = 2112, 528  # rows that are a power of two apart would share few of a cache's sets
 MATRIX = utility_matrix(np.linspace(2, 0, ARMS))
 REPEATS = 7
@@ -89,14 +90,20 @@ def bench_versatile_sparring() -> None:
         bench_learner(f"versatile_sparring, {losses}", learner, peer, 1000)
 
 
-def bench_ebs_elimination(horizon: int = 100_000, lanes: int = 512, short_horizon: int = 1000) -> None:
+def bench_ebs_elimination() -> None:
     """By blocks, against Numba and against the plain scan, round by round with JAX's own keys."""
+    for epsilon in ELIMINATION_EPSILONS:
+        _bench_ebs_elimination(epsilon)
+
+
+def _bench_ebs_elimination(epsilon: float, horizon: int = 100_000, tiles: int = 6, short_horizon: int = 1000) -> None:
+    lanes = tiles * BLOCK_TILE
     learner = jaxdp.dueling.ebs_elimination(num_arms=ARMS, horizon=horizon)
     duels = jaxdp.dueling.utility_duels(np.linspace(1, 0, ARMS))
     one = ["pseudo_regret"]  # as the peer
     run = jaxdp.simulator(learner, duels, horizon, engine="blocks", outcomes=one)
     short = jaxdp.simulator(learner._replace(horizon=None), duels, short_horizon, engine="rounds", outcomes=one)
-    params = run.params(epsilon=EPSILON)
+    params = run.params(epsilon=epsilon)
     mine, world = params["learner"], params["environment"]
     arity = best_arity(horizon + ARMS)
     regret = np.zeros(lanes)
@@ -108,7 +115,7 @@ def bench_ebs_elimination(horizon: int = 100_000, lanes: int = 512, short_horizo
         *(arity, horizon, regret),
     )
     blocks, reference = "jaxdp by blocks", "Numba, fastmath float32, parallel"
-    call, compile_seconds = lanes_of(run, jax.devices("cpu")[0], lanes)
+    call, compile_seconds = lanes_of(run, jax.devices("cpu")[0], lanes, BLOCK_TILE, epsilon)
     keys = jax.random.split(jax.random.key(0), lanes)
     start = time.perf_counter()
     plain = jax.jit(jax.vmap(short, (0, None))).lower(keys, params).compile()
@@ -122,7 +129,7 @@ def bench_ebs_elimination(horizon: int = 100_000, lanes: int = 512, short_horizo
     seconds["jit(vmap(scan)), jax.random's keys"] = seconds.pop("plain") * horizon / short_horizon
     mean = call()["pseudo_regret"].mean()
     error = regret.std() / np.sqrt(lanes)
-    title = f"ebs_elimination, {ARMS} arms, {lanes} lanes, horizon {horizon}; "
+    title = f"ebs_elimination, {ARMS} arms, {lanes} lanes, horizon {horizon}, epsilon {epsilon}; "
     title += f"regret {mean:.0f}, Numba's {regret.mean():.0f} +- {error:.0f}"
     compiling = {blocks: compile_seconds, "jit(vmap(scan)), jax.random's keys": plain_seconds}
     report(title, seconds, lanes * horizon, compiling, reference)

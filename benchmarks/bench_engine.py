@@ -28,11 +28,11 @@ EXPERT_HORIZON = 1000
 SWEEP_LANES = 4096
 
 
-def lanes_of(run, device, num_lanes=LANES):
+def lanes_of(run, device, num_lanes=LANES, tile=TILE, epsilon=EPSILON):
     """A function that runs all lanes as a sweep does, and seconds to compile it."""
-    params = run.params(epsilon=EPSILON)
+    params = run.params(epsilon=epsilon)
     start = time.perf_counter()
-    compiled = Program(run, jax.random.key(0), [params], TILE, [device]).compile()
+    compiled = Program(run, jax.random.key(0), [params], tile, [device]).compile()
     seconds = time.perf_counter() - start
     everything = chunks((), (num_lanes,), (num_lanes,))
 
