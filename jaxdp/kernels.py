@@ -139,8 +139,8 @@ def together(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callab
     @all_.def_vmap
     def _(axis_size: int, in_batched: list[Any], inputs: Any) -> tuple[Any, Any]:
         inputs = widened(axis_size, in_batched[0], inputs)
-        merged = all_(jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), inputs))
-        outputs = jax.tree.map(lambda leaf: leaf.reshape(axis_size, -1, *leaf.shape[1:]), merged)
+        merged = all_(jax.tree.map(lambda leaf: leaf.reshape(axis_size * leaf.shape[1], *leaf.shape[2:]), inputs))
+        outputs = jax.tree.map(lambda leaf: leaf.reshape(axis_size, len(leaf) // axis_size, *leaf.shape[1:]), merged)
         return outputs, jax.tree.map(lambda _: True, outputs)
 
     return one

@@ -91,9 +91,8 @@ def elimination_blocks(trees: Trees, num_arms: int) -> Blocks:
             found.nodes.estimates,
         )
         wins = private.wins + found.met(found.wins, num_arms).astype(private.wins.dtype)
-        return State(Private(wins, found.nodes.sums), after), jnp.where(
-            alone, plan.length, found.used.astype(plan.length.dtype)
-        )
+        used = jnp.where(alone, plan.length, found.used.astype(plan.length.dtype))
+        return State(Private(wins, found.nodes.sums), after), used
 
     def _upper_noise(keys, params: Params, digits: jax.Array) -> jax.Array:
         """[levels - 1, num_arms] noise of the inner nodes that may end, from the keys of the rounds that end them."""

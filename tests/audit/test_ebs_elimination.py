@@ -24,7 +24,7 @@ def look(learner, values, name, rounds, change=lambda params: params):
         registry.LEARNERS[name].draw_user,
         rounds=rounds,
         answer=by_pair,
-        num_bases=3,
+        num_bases=6,
         num_neighbours=64,
     )
 
