@@ -54,11 +54,17 @@ def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array, jax.Array
             running = jax.tree.map(lambda new, old, i=index: jnp.where(order[i] < used, new, old), added, running)
         return running
 
-    for start in range(0, len(order), UNROLLED):
-        rounds = slice(start, start + UNROLLED)
-        values = {name: values[rounds] for name, values in outcomes.items()}
-        running = own_kernel(some, running, values, order[rounds], used)
-    return running
+    def part(rounds: slice, shape: tuple[int, ...]) -> tuple[dict[str, jax.Array], jax.Array]:
+        return jax.tree.map(lambda leaf: leaf[rounds].reshape(*shape, *leaf.shape[1:]), (outcomes, order))
+
+    whole = len(order) // UNROLLED
+    running, _ = jax.lax.scan(
+        lambda running, chunk: (own_kernel(some, running, *chunk, used), None),
+        running,
+        part(slice(0, whole * UNROLLED), (whole, UNROLLED)),
+    )
+    rest = len(order) - whole * UNROLLED
+    return own_kernel(some, running, *part(slice(whole * UNROLLED, None), (rest,)), used)
 
 
 def _add(running: compensated.Sum | jax.Array, value: jax.Array) -> compensated.Sum | jax.Array:
