@@ -13,7 +13,7 @@ from tests.few import few
 pytestmark = pytest.mark.once
 
 
-def look(learner, values, name, rounds, change=lambda params: params):
+def look(learner, values, name, rounds, change=lambda params: params, bases=3):
     def params(**given):
         return change(learner.params(**given))
 
@@ -24,7 +24,7 @@ def look(learner, values, name, rounds, change=lambda params: params):
         registry.LEARNERS[name].draw_user,
         rounds=rounds,
         answer=by_pair,
-        num_bases=6,
+        num_bases=bases,
         num_neighbours=64,
     )
 
@@ -37,7 +37,7 @@ def test_counters_at_the_whole_budget():
         node = params.noise
         return dataclasses.replace(params, noise=dataclasses.replace(node, epsilon=2 * node.epsilon))
 
-    found = look(entry.make(), entry.values, "ebs_elimination", 10, change)
+    found = look(entry.make(), entry.values, "ebs_elimination", 10, change, bases=6)
     assert found.verdict == "violated"
     assert found.spent == pytest.approx(2.0, rel=1e-4)
 
