@@ -102,13 +102,12 @@ def rucb(*, num_arms: int) -> Learner:
         """
         wins = lanes_last(wins)
         if not is_short:
-            wins = wins.astype(spread.dtype)
-            lead, duels = wins - wins.T, wins + wins.T
+            lead, duels = ((wins + sign * wins.T).astype(spread.dtype) for sign in (-1, 1))
             return jnp.all((lead >= 0) | (lead * lead <= 4 * spread * duels), axis=1)
         champions = [jnp.asarray(True)] * num_arms
         for i, j in itertools.combinations(range(num_arms), 2):
-            won, lost = wins[i, j].astype(spread.dtype), wins[j, i].astype(spread.dtype)
-            lead, duels = won - lost, won + lost
+            # Differences of integers: in float32 large counts would have lost them.
+            lead, duels = ((wins[i, j] + sign * wins[j, i]).astype(spread.dtype) for sign in (-1, 1))
             is_open = lead * lead <= 4 * spread * duels
             champions[i] &= (lead >= 0) | is_open
             champions[j] &= (lead <= 0) | is_open
@@ -149,10 +148,10 @@ def rucb(*, num_arms: int) -> Learner:
         """[] int32: an arm with the largest upper bound against the left one, which itself is only if no other is."""
         wins, bounds = lanes_last(wins), []
         for i, won, lost in zip(every, line_parts(wins, left, 1), line_parts(wins, left, 0), strict=True):
-            won, lost = won.astype(spread.dtype), lost.astype(spread.dtype)
-            share = 1 / jnp.maximum(won + lost, 1)
-            bound = (won - lost) * share / 2 + jnp.sqrt(spread * share)  # of P[i, left] - 1/2, less the common factor
-            bounds.append(jnp.where(i == left, 0, jnp.where(won + lost > 0, bound, far)))
+            lead, duels = ((won + sign * lost).astype(spread.dtype) for sign in (-1, 1))
+            share = 1 / jnp.maximum(duels, 1)
+            bound = lead * share / 2 + jnp.sqrt(spread * share)  # of P[i, left] - 1/2, less the common factor
+            bounds.append(jnp.where(i == left, 0, jnp.where(duels > 0, bound, far)))
         largest = combined(jnp.maximum, bounds)
         tied = [bound == largest for bound in bounds]
         others = [each & (i != left) for i, each in zip(every, tied, strict=True)]

@@ -30,9 +30,14 @@ def key_uniform(key: jax.Array, dtype: Any = float) -> jax.Array:
     Returns:
         [] float, a multiple of 2^-23 in float32 and of 2^-52 in float64.
 
+    Raises:
+        ValueError: if dtype is another one.
+
     Source: the finalizer of MurmurHash3 (Appleby, 2011), a bijection of 32 bits.
     """
     dtype = jax.dtypes.canonicalize_dtype(dtype)
+    if dtype not in (np.float32, np.float64):  # no bits would be left of others
+        raise ValueError(f"dtype must be float32 or float64, got {dtype}")
     words = jax.random.key_data(key)
     # A bijection of either word, given the other; those of larger keys come in by their last two.
     word = words[-1] + lax.shift_left(words[-2], np.uint32(16)) + lax.shift_right_logical(words[-2], np.uint32(16))

@@ -106,3 +106,8 @@ def test_bad_parameters():
         gamma(KEYS[0], jnp.ones(2, jnp.int32))
     with pytest.raises(ValueError, match=r"first and second must have one shape, got \(2,\) and \(3,\)"):
         beta(KEYS[0], jnp.ones(2), jnp.ones(3))
+
+
+def test_short_floats_are_refused():
+    with pytest.raises(ValueError, match=r"shape must be a vector of floats, got float16 of shape \(2,\)"):
+        gamma(KEYS[0], jnp.ones(2, jnp.float16))

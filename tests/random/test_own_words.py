@@ -56,3 +56,9 @@ def test_either_word_matters(implementation):
         other = data.copy()
         other[word] ^= 1
         assert key_uniform(jax.random.wrap_key_data(jnp.asarray(other), impl=implementation)) != start
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_short_floats_are_refused(dtype):
+    with pytest.raises(ValueError, match=r"dtype must be float32 or float64, got b?float16"):
+        key_uniform(jax.random.key(0), dtype)
