@@ -28,7 +28,7 @@ from jaxdp.simulation.lanes import Program
 from jaxdp.simulation.schedule import Lanes, Runner
 
 ARMS, EPSILON, EXPLORATION_RATE = 8, 1.0, 0.51
-BLOCK_TILE, ELIMINATION_EPSILONS = 88, (1.0, 0.02)  # arms are dropped; all arms stay
+BLOCK_TILE, ELIMINATION_EPSILONS = 176, (1.0, 0.02)  # arms are dropped; all arms stay
 LANES, TILE = 2112, 528  # rows that are a power of two apart would share few of a cache's sets
 MATRIX = utility_matrix(np.linspace(2, 0, ARMS))
 REPEATS = 7
@@ -96,7 +96,7 @@ def bench_ebs_elimination() -> None:
         _bench_ebs_elimination(epsilon)
 
 
-def _bench_ebs_elimination(epsilon: float, horizon: int = 100_000, tiles: int = 6, short_horizon: int = 1000) -> None:
+def _bench_ebs_elimination(epsilon: float, horizon: int = 100_000, tiles: int = 4, short_horizon: int = 1000) -> None:
     lanes = tiles * BLOCK_TILE
     learner = jaxdp.dueling.ebs_elimination(num_arms=ARMS, horizon=horizon)
     duels = jaxdp.dueling.utility_duels(np.linspace(1, 0, ARMS))

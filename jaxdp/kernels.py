@@ -146,6 +146,18 @@ def together(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callab
     return one
 
 
+@custom_vmap
+def any_lane(flag: jax.Array) -> jax.Array:
+    """Whether the flag, [] bool, is up in any lane of a batch, also a nested one: for loops that lanes leave as one."""
+    return flag
+
+
+@any_lane.def_vmap
+def _(axis_size: int, in_batched: list[bool], flag: jax.Array) -> tuple[jax.Array, bool]:
+    del axis_size
+    return any_lane(flag.any(axis=0) if in_batched[0] else flag), False
+
+
 def across_lanes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A function over many lanes, as one of a lane that knows `jax.vmap`, which takes all lanes at once.
 

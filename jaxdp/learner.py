@@ -153,6 +153,9 @@ class Blocks(NamedTuple):
         order: (params, public) -> [length] integers, for a learner with places of its own for the rounds: which of the
             next rounds each place of keys, actions and feedback holds, increasing; `length` for an empty place. None is
             0, 1, 2, ...
+        then: other blocks, which may compute less, for the rounds after `over`.
+        over: (params, public) -> [] bool, whether `then` may take over, for good. Lanes of a batch do so as one: until
+            all may, or are done, those that may go on with these blocks.
     """
 
     length: int
@@ -160,6 +163,8 @@ class Blocks(NamedTuple):
     privatize: Callable[..., Any]
     absorb: Callable[..., tuple[State, jax.Array]]
     order: Callable[..., jax.Array] | None = None
+    then: "Blocks | None" = None
+    over: Callable[..., jax.Array] | None = None
 
 
 class Counts(NamedTuple):

@@ -11,6 +11,7 @@ import pytest
 from jaxdp.kernels import (
     WRITTEN_OUT,
     across_lanes,
+    any_lane,
     combined,
     folded,
     lanes_last,
@@ -127,3 +128,16 @@ def test_all_lanes_at_once():
     assert {(4, 1), (4, 3), (4, 6)} <= set(seen)
     by_both = jax.vmap(jax.vmap(lambda v, t: one((v, t)), (0, None)), (0, 0))(values, jnp.stack([total, total]))
     check(by_both, np.asarray(values))
+
+
+def test_lanes_that_leave_a_loop_as_one():
+    """Under vmap, also a nested one: every lane counts to what the slowest needs."""
+
+    def count(needed):
+        return jax.lax.while_loop(lambda n: any_lane(n < needed), lambda n: n + 1, jnp.int32(0))
+
+    needed = jnp.array([[3, 1, 0], [2, 5, 4]])
+    assert count(needed[0, 1]) == 1
+    assert jax.vmap(count)(needed[0]).tolist() == [3, 3, 3]
+    assert jax.jit(jax.vmap(jax.vmap(count)))(needed).tolist() == [[5, 5, 5], [5, 5, 5]]
+    assert jax.vmap(count, axis_size=2, in_axes=None)(needed[1, 2]).tolist() == [4, 4]  # shared by the lanes

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.compensated import rounded
+from jaxdp.kernels import own_kernel
 from jaxdp.learner import Scalar
 from jaxdp.mechanisms import tape
 from jaxdp.mechanisms.continual_counting import nodes as tree
@@ -226,7 +227,8 @@ def _released(
     trees: Trees, key: jax.Array, params: Params, sums: jax.Array, shape: tuple[int, ...], nodes: int
 ) -> tuple[jax.Array, jax.Array]:
     """Exact sums as an auditor has them, and noise of a shape. An entry changes so many nodes by its change each."""
-    noise, scale = draw(trees, key, params, shape), trees.noise.scale(params.noise, None)
+    noise = own_kernel(lambda key, params: draw(trees, key, params, shape), key, params)
+    scale = trees.noise.scale(params.noise, None)
     if trees.name == "laplace":
         entry = tape.Entry("laplace", sums, "l1", key, float(nodes), nodes / scale, noise=noise)
     else:

@@ -3,6 +3,7 @@
 Arrays have the lanes last: vector units work across them, as there are few arms.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -14,6 +15,7 @@ from jaxdp.dueling.ebs_arms import Params, Trees
 from jaxdp.kernels import folded, own_kernel
 from jaxdp.mechanisms.continual_counting import nodes as tree
 
+CHAIN = 4  # sums in a kernel, which computes each of them anew
 PACKED, BITS = 8, 4  # counts of so many opponents share a word, each of fewer than 16 duels
 
 
@@ -79,11 +81,11 @@ class Swept(NamedTuple):
     wins: jax.Array
 
     @staticmethod
-    def met(words: jax.Array, num_arms: int) -> jax.Array:
-        """[num_arms, num_arms] counts by left and right arm."""
-        shifts = np.arange(min(PACKED, num_arms), dtype=np.uint32) * np.uint32(BITS)
+    def met(words: jax.Array, num_opponents: int) -> jax.Array:
+        """[num_arms, num_opponents] counts by left and right arm."""
+        shifts = np.arange(min(PACKED, num_opponents), dtype=np.uint32) * np.uint32(BITS)
         counts = [(word[:, None] >> shifts[None, :]) & np.uint32(2**BITS - 1) for word in words]
-        return jnp.concatenate(counts, axis=1)[:, :num_arms]
+        return jnp.concatenate(counts, axis=1)[:, :num_opponents]
 
 
 class Levels(NamedTuple):
@@ -114,11 +116,12 @@ def schedule(active: jax.Array, played: jax.Array, num_sweeps: int) -> Turns:
     return Turns(turns, jnp.concatenate(rank), size, length[0])
 
 
-def sweep_arms(trees: Trees, block: Block) -> Swept:
+def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
     """A block, up to the first drop.
 
     Args:
         trees: of the counters.
+        num_opponents: how many arms may be on the right; those on the left may be some of them.
         block: arrays with a last axis of lanes.
 
     Returns:
@@ -143,7 +146,7 @@ def sweep_arms(trees: Trees, block: Block) -> Swept:
         return won, jnp.where(there, arms.noisy(params, won, noise), 0)
 
     won, leaf = own_kernel(entries, block.noise.reshape(rows), block.won.reshape(rows), now, length, params)
-    leaves = own_kernel(_leaves, nodes.estimates[0], leaf, last, ends)
+    leaves = _leaves(nodes.estimates[0], leaf, last, ends)
     after = _inner_nodes(trees, params, nodes, block.upper_noise, (won, leaf, leaves), last, ends)
     levels = _levels(trees, params, nodes), _levels(trees, params, after)
     low, high = own_kernel(_intervals, squared, block.active, block.played, nodes, leaves, last, ends, now, levels)
@@ -172,7 +175,8 @@ def sweep_arms(trees: Trees, block: Block) -> Swept:
         level.intercept + level.slope * end.digits[0].astype(level.slope.dtype),
     )
     best = _over_arms(jnp.maximum, jnp.where(block.active, low, -jnp.inf))
-    plays, wins = own_kernel(_by_opponent, block.right.reshape(rows), won, counts)
+    words = functools.partial(_by_opponent, num_opponents)
+    plays, wins = own_kernel(words, block.right.reshape(rows), won, counts)
     return Swept(used[0], block.active & (high < best), end, plays, wins)
 
 
@@ -231,10 +235,17 @@ def _leaves(start: jax.Array, leaf: jax.Array, last: jax.Array, ends: jax.Array)
 
     They are added one by one, as in single rounds: what a drop removes may be so large that order matters.
     """
-    rows = [start]
-    for sweep in range(len(leaf)):
-        rows.append(jnp.where(ends & (last == sweep + 1), 0, rows[-1] + leaf[sweep]))
-    return jnp.stack(rows)
+
+    def some(start: jax.Array, leaf: jax.Array, left: jax.Array, ends: jax.Array) -> jax.Array:
+        rows = [start]
+        for sweep in range(len(leaf)):
+            rows.append(jnp.where(ends & (left == sweep + 1), 0, rows[-1] + leaf[sweep]))
+        return jnp.stack(rows[1:])
+
+    rows = [start[None]]
+    for first in range(0, len(leaf), CHAIN):
+        rows.append(own_kernel(some, rows[-1][-1], leaf[first : first + CHAIN], last - first, ends))
+    return jnp.concatenate(rows)
 
 
 def _inner_nodes(
@@ -277,11 +288,13 @@ def _levels(trees: Trees, params: Params, nodes: tree.Nodes) -> Levels:
     return own_kernel(compute, params, nodes.digits, nodes.estimates)
 
 
-def _by_opponent(right: jax.Array, won: jax.Array, counts: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _by_opponent(
+    num_opponents: int, right: jax.Array, won: jax.Array, counts: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """[words, num_arms, lanes] uint32, how often arms met, and how often the left one won."""
-    num_sweeps, num_arms = won.shape[:2]
+    num_sweeps = len(won)
     plays, wins = [], []
-    for word in range(-(-num_arms // PACKED)):
+    for word in range(-(-num_opponents // PACKED)):
         total = lost = jnp.zeros(won.shape[1:], jnp.uint32)
         for sweep in range(num_sweeps):
             place = right[sweep] - word * PACKED

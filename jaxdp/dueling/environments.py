@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.interface import Interface, Space, pairs
+from jaxdp.kernels import own_kernel
 from jaxdp.learner import Environment, EnvironmentBulk
 from jaxdp.preferences import Link, check_preferences, logistic, utility_matrix
 from jaxdp.random import binomial, key_uniform
@@ -102,9 +103,15 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
 def answer(key: jax.Array, preferences: jax.Array, action: jax.Array) -> jax.Array:
     """A user's answer to a duel, [] int32: 1 if the left arm wins, which the same key decides for all pairs."""
     left, right = action[0], action[1]
-    first, second = jnp.minimum(left, right), jnp.maximum(left, right)
-    first_wins = key_uniform(key, preferences.dtype) < preferences[first, second]
+    first_wins = key_uniform(key, preferences.dtype) < _entry(
+        preferences, jnp.minimum(left, right), jnp.maximum(left, right)
+    )
     return (first_wins == (left <= right)).astype(jnp.int32)
+
+
+def _entry(matrix: jax.Array, left: jax.Array, right: jax.Array) -> jax.Array:
+    """matrix[left, right] of arms, which are in range; by a single index, which is faster."""
+    return matrix.ravel().at[left * len(matrix) + right].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Environment:
@@ -114,11 +121,18 @@ def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Environment:
 
     def feedback(key, params: Params, world, action):
         won = answer(key, jnp.asarray(params.preferences), action)
-        outcome = {name: each[action[0], action[1]] for name, each in params.regrets.items()}
+        return outcomes(params, world, action, won)
+
+    def outcomes(params, world, action, won):
+        outcome = {name: _entry(jnp.asarray(each), action[0], action[1]) for name, each in params.regrets.items()}
         return world, won, {**outcome, "best_duels": outcome["pseudo_regret"] == 0, "left_wins": won}
 
     def block(keys, params: Params, world, actions):
-        return jax.vmap(lambda key, action: feedback(key, params, world, action))(keys, actions)
+        def answers(keys, preferences, actions):
+            return jax.vmap(lambda key, action: answer(key, preferences, action))(keys, actions)
+
+        won = own_kernel(answers, keys, jnp.asarray(params.preferences), actions)
+        return jax.vmap(lambda action, won: outcomes(params, world, action, won))(actions, won)
 
     def tally(key, params: Params, world, counts):
         won = binomial(key, counts, params.preferences.ravel())

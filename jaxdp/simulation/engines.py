@@ -1,18 +1,31 @@
 """How a simulation goes on from one look to the next: round by round, in blocks, or by counts."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.learner import Environment, Learner
+from jaxdp.kernels import any_lane
+from jaxdp.learner import Blocks, Environment, Learner
 from jaxdp.simulation import outcomes
 from jaxdp.simulation.rounds import Events, Keys, Play, interact, round_keys
 from jaxdp.validation import check_choice
 
 ENGINES = ("rounds", "blocks", "counts")
 Advance = Callable[[Keys, Any, Play, jax.Array], Play]  # (roots, params, play, stop): at least a round, to stop at most
+
+
+class Stage(NamedTuple):
+    """A way to go on.
+
+    Attributes:
+        advance: plays on.
+        over: (params of the learner, public) -> [] bool, whether the next stage may take over; None in the last stage.
+    """
+
+    advance: Advance
+    over: Callable[[Any, Any], jax.Array] | None
 
 
 def choose_engine(learner: Learner, environment: Environment, engine: str) -> str:
@@ -68,23 +81,58 @@ def play_round(
     return after, events
 
 
-def by_rounds(learner: Learner, environment: Environment, horizon: int) -> Advance:
+def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
+    """Plays on to a round, or to the learner's end, stage after stage."""
+
+    def more(play: Play) -> jax.Array:
+        return (play.round < stop) if play.stopped is None else (play.round < stop) & ~play.stopped
+
+    def play_stage(stage: Stage, play: Play) -> Play:
+        def advance(play: Play) -> Play:
+            return stage.advance(roots, params, play, stop)
+
+        over = stage.over
+        if over is None:
+            return jax.lax.while_loop(more, advance, play)
+
+        def unfinished(play: Play) -> jax.Array:
+            return any_lane(more(play) & ~over(params["learner"], play.state.public))
+
+        def advance_some(play: Play) -> Play:
+            goes_on = more(play)
+            return jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), advance(play), play)
+
+        return jax.lax.while_loop(unfinished, advance_some, play)
+
+    for stage in stages:
+        play = play_stage(stage, play)
+    return play
+
+
+def by_rounds(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
     """Round by round."""
 
     def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
         del stop
         return play_round(learner, environment, horizon, roots, params, play)[0]
 
-    return advance
+    return [Stage(advance, None)]
 
 
-def by_blocks(learner: Learner, environment: Environment, horizon: int) -> Advance:
+def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
     """A block of rounds at a time, with the keys, and so the results, of the run round by round."""
     assert learner.bulk is not None
-    assert learner.bulk.blocks is not None
+    stages, blocks = [], learner.bulk.blocks
+    while blocks is not None:
+        stages.append(Stage(_by_blocks(blocks, learner, environment, horizon), blocks.over))
+        blocks = blocks.then
+    return stages
+
+
+def _by_blocks(blocks: Blocks, learner: Learner, environment: Environment, horizon: int) -> Advance:
     assert environment.bulk is not None
     assert environment.bulk.block is not None
-    blocks, answer = learner.bulk.blocks, environment.bulk.block
+    answer = environment.bulk.block
 
     def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
         mine, theirs, public = params["learner"], params["environment"], play.state.public
@@ -116,7 +164,7 @@ def by_blocks(learner: Learner, environment: Environment, horizon: int) -> Advan
     return advance
 
 
-def by_counts(learner: Learner, environment: Environment, horizon: int) -> Advance:
+def by_counts(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
     """All rounds that the learner plans at a time, as totals: equal in distribution."""
     assert learner.bulk is not None
     assert learner.bulk.counts is not None
@@ -140,10 +188,10 @@ def by_counts(learner: Learner, environment: Environment, horizon: int) -> Advan
             stopped=None if learner.done is None else learner.done(mine, state.public),
         )
 
-    return advance
+    return [Stage(advance, None)]
 
 
-MAKERS: dict[str, Callable[[Learner, Environment, int], Advance]] = {
+MAKERS: dict[str, Callable[[Learner, Environment, int], list[Stage]]] = {
     "rounds": by_rounds,
     "blocks": by_blocks,
     "counts": by_counts,

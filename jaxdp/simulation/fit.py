@@ -120,6 +120,8 @@ def _check_blocks(
     blocks, block = mine.blocks, theirs.block
     assert blocks is not None
     assert block is not None
+    if (blocks.then is None) != (blocks.over is None):
+        raise ValueError("blocks.then and blocks.over must be given together, got one of them")
     own, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
     lead = (blocks.length,)
     every = _stacked(keys, lead)
@@ -146,6 +148,11 @@ def _check_blocks(
     if used.shape != () or not _whole(used):
         raise ValueError(f"blocks.absorb must return one integer of rounds used, got {used.dtype}{list(used.shape)}")
     _check_stable("the learner's blocks.absorb", "state", state, after)
+    if blocks.over is not None:
+        over = _stage("the learner's blocks.over", blocks.over, own, state.public)
+        if not isinstance(over, jax.ShapeDtypeStruct) or over.shape != () or over.dtype != bool:
+            raise ValueError(f"blocks.over must return one truth value, got {over}")
+        _check_blocks(mine._replace(blocks=blocks.then), theirs, keys, params, state, world, outcome, action)
 
 
 def _check_outcomes(who: str, single: Any, many: Any, lead: tuple[int, ...]) -> None:

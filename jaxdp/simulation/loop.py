@@ -10,7 +10,7 @@ from jaxdp.interface import check_interfaces
 from jaxdp.learner import Environment, Guarantee, Learner
 from jaxdp.simulation import outcomes as sums
 from jaxdp.simulation.checkpoints import LogSpaced, check_horizon, resolve
-from jaxdp.simulation.engines import MAKERS, choose_engine, play_round
+from jaxdp.simulation.engines import MAKERS, choose_engine, play_round, play_until
 from jaxdp.simulation.fit import check_bulk, check_round
 from jaxdp.simulation.rounds import Keys, Play, interact, root_keys, round_keys
 from jaxdp.simulation.run import Run
@@ -72,7 +72,7 @@ def simulator(
     looks = resolve(checkpoints, horizon)
     check_interfaces(learner.interface, environment.interface)
     engine = choose_engine(learner, environment, engine)
-    advance = MAKERS[engine](learner, environment, horizon)
+    stages = MAKERS[engine](learner, environment, horizon)
     recorded = dict(record or {})
     takers = [("the learner", learner.params), ("the environment", environment.params)]
     clash = set(parameters(learner.params)) & set(parameters(environment.params))
@@ -133,15 +133,10 @@ def simulator(
         roots, play = start(key, params)
 
         def until(stop: jax.Array, play: Play) -> Play:
-            def body(play: Play) -> Play:
-                return advance(roots, params, play, stop)
-
-            def more(play: Play) -> jax.Array:
-                return (play.round < stop) if play.stopped is None else (play.round < stop) & ~play.stopped
-
             if engine == "rounds" and learner.done is None:  # as many steps for every lane: no masks
-                return jax.lax.fori_loop(play.round, stop, lambda _, play: body(play), play)
-            return jax.lax.while_loop(more, body, play)
+                step = stages[0].advance
+                return jax.lax.fori_loop(play.round, stop, lambda _, play: step(roots, params, play, stop), play)
+            return play_until(stages, roots, params, play, stop)
 
         def segment(play: Play, stop: jax.Array) -> tuple[Play, dict[str, jax.Array]]:
             play = until(stop, play)

@@ -6,15 +6,27 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.dueling import ebs_elimination, ebs_sweeps, switching_duels, utility_duels
+from jaxdp.dueling import ebs_blocks, ebs_elimination, ebs_sweeps, switching_duels, utility_duels
 
 KEY = jax.random.key(23)
+
+
+def outputs(engine, utilities, options, values):
+    """What a hundred runs record."""
+    learner = ebs_elimination(num_arms=len(utilities), horizon=200, **options)
+    record = {
+        name: (lambda public, _, name=name: getattr(public, name))
+        for name in ("active", "plays", "digits", "estimates")
+    }
+    looks = [50, 63, 130, 200]
+    run = jaxdp.simulator(learner, utility_duels(utilities), 200, checkpoints=looks, record=record, engine=engine)
+    return jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, 100), run.params(**values))
 
 
 @pytest.mark.parametrize(
     ("options", "values"),
     [
-        ({"arity": 3}, {"epsilon": 2.0, "confidence_multiplier": 0.2}),
+        pytest.param({"arity": 3}, {"epsilon": 2.0, "confidence_multiplier": 0.2}, marks=pytest.mark.slow),
         pytest.param({}, {"epsilon": 2.0, "confidence_multiplier": 0.3}, marks=pytest.mark.slow),
         pytest.param(
             {"noise": "gaussian"}, {"epsilon": 1.0, "delta": 1e-3, "confidence_multiplier": 0.4}, marks=pytest.mark.slow
@@ -23,19 +35,28 @@ KEY = jax.random.key(23)
     ],
 )
 def test_blocks_are_rounds_bit_for_bit(options, values):
-    learner = ebs_elimination(num_arms=4, horizon=200, **options)
-    duels = utility_duels([1.0, 0.3, 0.0, -1.0])
-    record = {
-        name: (lambda public, _, name=name: getattr(public, name))
-        for name in ("active", "plays", "digits", "estimates")
-    }
-    found = []
-    for engine in ("rounds", "blocks"):
-        run = jaxdp.simulator(learner, duels, 200, checkpoints=[50, 63, 130, 200], record=record, engine=engine)
-        found.append(jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, 100), run.params(**values)))
-    for name, rounds in found[0].items():
-        assert (rounds == found[1][name]).all(), name
-    assert len(np.unique(np.asarray(found[0]["active"]).sum(2))) == 4  # arms were dropped
+    rounds, blocks = (outputs(engine, [1.0, 0.3, 0.0, -1.0], options, values) for engine in ("rounds", "blocks"))
+    for name, expected in rounds.items():
+        assert (expected == blocks[name]).all(), name
+    assert len(np.unique(np.asarray(rounds["active"]).sum(2))) == 4  # arms were dropped
+
+
+def test_blocks_of_half_of_the_arms(monkeypatch):
+    """Lanes go on with columns for three of six arms, whichever they are, and then with the last arm."""
+    given = [-1.0, 0.5, 1.0, -2.0, 0.7, -2.0], {"arity": 4}, {"epsilon": 4.0, "confidence_multiplier": 0.17}
+    rounds, blocks = (outputs(engine, *given) for engine in ("rounds", "blocks"))
+    for name, expected in rounds.items():
+        assert (expected == blocks[name]).all(), name
+    assert np.unique(np.asarray(rounds["active"][:, -1]).sum(1)).tolist() == [1, 2, 3]  # all lanes came so far
+    right = ebs_blocks._columns
+
+    def to_the_next_arm(active, width):
+        columns = right(active, width)
+        return columns if columns.everyone else columns._replace(column=(columns.column + 1) % width)
+
+    monkeypatch.setattr(ebs_blocks, "_columns", to_the_next_arm)
+    wrong = outputs("blocks", *given)
+    assert not (rounds["plays"] == wrong["plays"]).all()
 
 
 def test_blocks_are_rounds_in_a_world_that_goes_on():

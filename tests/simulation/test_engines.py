@@ -38,6 +38,16 @@ def record(public, action):
     return jnp.concatenate(leaves)
 
 
+def in_stages(num_arms: int) -> Learner:
+    """Other blocks from the third phase on, which lanes come to at other rounds, and stop at others."""
+    learner, shorter = (successive_elimination(num_arms=num_arms, block=block) for block in (20, 7))
+    assert learner.bulk is not None
+    assert learner.bulk.blocks is not None
+    assert shorter.bulk is not None
+    blocks = learner.bulk.blocks._replace(then=shorter.bulk.blocks, over=lambda params, public: public.phase >= 2)
+    return learner._replace(bulk=learner.bulk._replace(blocks=blocks))
+
+
 PAIRS = {
     # exploration ends within a block, and the horizon too
     "binary": (explore_then_commit(num_arms=3, explore_rounds=75), bernoulli_bandit([0.4, 0.5, 0.45]), 131),
@@ -48,6 +58,7 @@ PAIRS = {
     ),
     "stopping": (successive_elimination(num_arms=4, block=20), bernoulli_bandit([0.1, 0.9, 0.2, 0.3]), 500),
     "memory": (stay_or_switch(num_arms=3), rotting_rewards([0.95, 0.8, 0.9]), 131),
+    "stages": (in_stages(4), rotting_rewards([0.1, 0.95, 0.2, 0.5], plays_per_stage=60), 300),
 }
 EPSILONS = [0.3, 3.0, math.inf]
 
@@ -110,6 +121,20 @@ def test_blocks_that_are_not_rounds_are_noticed(mutate):
     run = simulator(mutant, environment, horizon, checkpoints=[1, 40, 74, 75, horizon], record={"seen": record})
     found = jaxdp.sweep(lambda: run, axes={"epsilon": EPSILONS}, num_seeds=32, tile_size=48, key=KEY)
     assert not np.array_equal(found.seen, swept("memory", "rounds").seen)
+
+
+def test_a_wrong_stage_is_noticed():
+    learner, environment, horizon = PAIRS["stages"]
+    assert learner.bulk is not None
+    assert learner.bulk.blocks is not None
+    assert learner.bulk.blocks.then is not None
+    blocks = learner.bulk.blocks._replace(then=other_key(learner.bulk.blocks.then))
+    run = simulator(learner._replace(bulk=learner.bulk._replace(blocks=blocks)), environment, horizon)
+    found = jaxdp.sweep(lambda: run, axes={"epsilon": EPSILONS}, num_seeds=32, tile_size=48, key=KEY)
+    rounds = swept("stages", "rounds")
+    assert not np.array_equal(found.plays.isel(round=-1), rounds.plays.isel(round=-1))
+    assert len(np.unique(rounds.rounds)) > 3
+    assert rounds.censored.any()
 
 
 def test_a_block_that_is_cut_goes_on_from_the_right_world():

@@ -355,6 +355,21 @@ def test_an_order_that_does_not_take_what_it_gets():
     refused("the learner's blocks.order cannot take what it gets", learner, engine="blocks")
 
 
+def test_blocks_that_follow():
+    def few(blocks):
+        return blocks._replace(absorb=lambda *a: blocks.absorb(*a)[0])
+
+    def refuse(message, over, then=lambda blocks: blocks):
+        refused(message, with_blocks(over=lambda blocks: over, then=then), engine="blocks")
+
+    refuse("blocks.absorb must return (State, rounds_used), got State", lambda params, public: jnp.asarray(True), few)
+    refuse("blocks.over must return one truth value, got", lambda params, public: jnp.int32(1))
+    refuse("blocks.over must return one truth value, got", lambda params, public: jnp.ones(2, bool))
+    refuse("the learner's blocks.over cannot take what it gets", lambda public: jnp.asarray(True))
+    refuse("blocks.then and blocks.over must be given together", None)
+    refuse("blocks.then and blocks.over must be given together", lambda params, public: public, lambda blocks: None)
+
+
 def test_plans_that_are_none():
     refused(
         "blocks.plan must return a BlockPlan with one integer length",
