@@ -58,7 +58,7 @@ PAIRS = {
     ),
     "stopping": (successive_elimination(num_arms=4, block=20), bernoulli_bandit([0.1, 0.9, 0.2, 0.3]), 500),
     "memory": (stay_or_switch(num_arms=3), rotting_rewards([0.95, 0.8, 0.9]), 131),
-    "stages": (in_stages(4), rotting_rewards([0.1, 0.95, 0.2, 0.5], plays_per_stage=60), 300),
+    "stages": (in_stages(4), rotting_rewards([0.1, 0.95, 0.2, 0.5], plays_per_stage=200), 600),
 }
 EPSILONS = [0.3, 3.0, math.inf]
 
