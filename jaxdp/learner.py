@@ -154,8 +154,10 @@ class Blocks(NamedTuple):
             next rounds each place of keys, actions and feedback holds, increasing; `length` for an empty place. None is
             0, 1, 2, ...
         then: other blocks, which may compute less, for the rounds after `over`.
-        over: (params, public) -> [] bool, whether `then` may take over, for good. Lanes of a batch do so as one: until
-            all may, or are done, those that may go on with these blocks.
+        over: (params, public) -> [] bool, whether `then` may take over; once true, always true. A batch of lanes goes
+            over as one: until every lane may or has ended, lanes that may keep playing these blocks, which must stay
+            right for them. Lanes that have ended run along in either, with a `limit` of 0, and what comes of it is
+            thrown away.
     """
 
     length: int

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.compensated import rounded
-from jaxdp.kernels import own_kernel
 from jaxdp.learner import Scalar
 from jaxdp.mechanisms import tape
 from jaxdp.mechanisms.continual_counting import nodes as tree
@@ -208,10 +207,10 @@ def opponents(keys: jax.Array, active: jax.Array) -> jax.Array:
     size = jnp.sum(active, dtype=jnp.int32)
     draws = jnp.vectorize(key_uniform, signature="()->()")(keys)
     places = (draws * size.astype(draws.dtype)).astype(jnp.int32)  # less than size, also in float32
-    up_to = jnp.cumsum(active, dtype=jnp.int32)
-    arm = jnp.zeros_like(places)
-    for count in up_to:  # written out: without a gather, which costs more
-        arm = arm + (count <= places).astype(jnp.int32)
+    arm, up_to = jnp.zeros_like(places), jnp.zeros((), jnp.int32)
+    for is_active in active:  # written out: no gather, and no cumulative sum, which cost more
+        up_to = up_to + is_active.astype(jnp.int32)
+        arm = arm + (up_to <= places).astype(jnp.int32)
     return arm
 
 
@@ -227,8 +226,7 @@ def _released(
     trees: Trees, key: jax.Array, params: Params, sums: jax.Array, shape: tuple[int, ...], nodes: int
 ) -> tuple[jax.Array, jax.Array]:
     """Exact sums as an auditor has them, and noise of a shape. An entry changes so many nodes by its change each."""
-    noise = own_kernel(lambda key, params: draw(trees, key, params, shape), key, params)
-    scale = trees.noise.scale(params.noise, None)
+    noise, scale = draw(trees, key, params, shape), trees.noise.scale(params.noise, None)
     if trees.name == "laplace":
         entry = tape.Entry("laplace", sums, "l1", key, float(nodes), nodes / scale, noise=noise)
     else:

@@ -15,7 +15,7 @@ from jaxdp.learner import BlockPlan, Blocks, State
 from jaxdp.mechanisms.continual_counting import nodes as tree
 
 SWEEPS = 15  # counts of fewer than 16 duels share a word, see `ebs_sweeps`
-FEW = 3  # columns that are worth blocks of their own
+FEW = 3  # columns that are worth blocks of their own, which have to be compiled
 LONE = 256  # rounds in a block once one arm is left
 
 
@@ -100,8 +100,8 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int) -> Blocks:
         columns, now = turns(public)
         nodes = _while_any(
             public.dropped.any() & ~alone,
-            lambda place: arms.remove(trees, keys[place], params, public, private),
-            jnp.argmax(now.turns),
+            lambda place, public, private: arms.remove(trees, keys[place], params, public, private),
+            (jnp.argmax(now.turns), public, private),
             tree.Nodes(public.digits, private.sums, public.estimates),
         )
         mine = tree.Nodes(*map(columns.of, nodes))
@@ -182,12 +182,12 @@ def _at_most(size: int, params: Params, public: Public) -> jax.Array:
     return jnp.sum(public.active, dtype=jnp.int32) <= size
 
 
-def _while_any(needed: jax.Array, compute, inputs, otherwise) -> Any:
-    """compute(inputs) if it is needed. A loop, not a branch, which a batch of lanes enters if one of them needs it."""
+def _while_any(needed: jax.Array, compute, inputs: tuple[Any, ...], otherwise) -> Any:
+    """compute(*inputs) if it is needed. A loop, not a branch, which a batch of lanes enters if one of them needs it."""
 
     def body(carry):
         # Bound to the carry: else XLA would move what it computes out of the loop, and so compute it always.
         _, held = jax.lax.optimization_barrier((carry[0], inputs))
-        return jnp.zeros((), bool), compute(held)
+        return jnp.zeros((), bool), compute(*held)
 
     return jax.lax.while_loop(lambda carry: carry[0], body, (needed, otherwise))[1]

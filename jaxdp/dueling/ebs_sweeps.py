@@ -167,17 +167,30 @@ def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
         )
 
     end = own_kernel(finish, won, leaves, since, counts, done, nodes, after)
-    level = Levels(*(jnp.where(done, new, old) for old, new in zip(*levels, strict=True)))
-    low, high = arms.interval(
-        squared,
-        level.upper + end.estimates[0],
-        block.played + counts.astype(block.played.dtype),
-        level.intercept + level.slope * end.digits[0].astype(level.slope.dtype),
-    )
-    best = _over_arms(jnp.maximum, jnp.where(block.active, low, -jnp.inf))
+    played = block.played + counts.astype(block.played.dtype)
+    dropped = own_kernel(_dropped, squared, block.active, played, end, done, levels)
     words = functools.partial(_by_opponent, num_opponents)
     plays, wins = own_kernel(words, block.right.reshape(rows), won, counts)
-    return Swept(used[0], block.active & (high < best), end, plays, wins)
+    return Swept(used[0], dropped, end, plays, wins)
+
+
+def _dropped(
+    squared: jax.Array,
+    active: jax.Array,
+    played: jax.Array,
+    nodes: tree.Nodes,
+    done: jax.Array,
+    levels: tuple[Levels, Levels],
+) -> jax.Array:
+    """[num_arms, lanes] bool, the arms whose scores are below another's by the end."""
+    level = Levels(*(jnp.where(done, after, before) for before, after in zip(*levels, strict=True)))
+    low, high = arms.interval(
+        squared,
+        level.upper + nodes.estimates[0],
+        played,
+        level.intercept + level.slope * nodes.digits[0].astype(level.slope.dtype),
+    )
+    return active & (high < _over_arms(jnp.maximum, jnp.where(active, low, -jnp.inf)))
 
 
 def _intervals(

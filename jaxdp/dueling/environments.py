@@ -110,7 +110,8 @@ def answer(key: jax.Array, preferences: jax.Array, action: jax.Array) -> jax.Arr
 
 
 def _entry(matrix: jax.Array, left: jax.Array, right: jax.Array) -> jax.Array:
-    """matrix[left, right] of arms, which are in range; by a single index, which is faster."""
+    """matrix[left, right], by a single index, which is faster; arms out of range are the nearest ones."""
+    left, right = (jnp.clip(arm, 0, len(matrix) - 1).astype(jnp.int32) for arm in (left, right))
     return matrix.ravel().at[left * len(matrix) + right].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 

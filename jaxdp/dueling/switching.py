@@ -15,7 +15,7 @@ from jaxdp.dueling.environments import answer
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.interface import Interface, Space, pairs
 from jaxdp.learner import Environment, EnvironmentBulk
-from jaxdp.preferences import check_preferences
+from jaxdp.preferences import borda_scores, check_preferences
 from jaxdp.validation import check_count, check_list
 
 
@@ -26,11 +26,13 @@ class Params:
 
     Attributes:
         preferences: [num_stages, num_arms, num_arms] float in [0, 1], one preference matrix a stage.
+        borda_scores: [num_stages, num_arms] float in [0, 1], the arms' in each stage.
         starts: [num_stages] integers, the round, counted from 0, with which each stage begins.
         regrets: by the outcome's name, [num_stages, num_arms, num_arms] float >= 0.
     """
 
     preferences: np.ndarray
+    borda_scores: np.ndarray
     starts: np.ndarray
     regrets: dict[str, np.ndarray]
 
@@ -96,6 +98,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
     regrets = {name: cast(np.stack([stage[name] for stage in stages])) for name in names}
     params = Params(
         preferences=cast(np.stack(matrices)),
+        borda_scores=cast(np.stack([borda_scores(each) for each in matrices])),
         starts=np.asarray(beginnings, integer),
         regrets={"pseudo_regret": regrets["borda_regret"], **regrets},
     )
@@ -112,7 +115,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         left, right = action[0], action[1]
         won = answer(key, preferences, action)
         leads = (preferences[:, left] + preferences[:, right] - 1) / 2
-        scores = (preferences.sum(1) - 0.5) / (num_arms - 1)
+        scores = params.borda_scores[stage]  # ready-made: a quotient before a difference might be rounded with it
         # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
         added = jax.lax.optimization_barrier((leads, scores - (scores[left] + scores[right]) / 2))
         after = World(world.round + 1, *map(compensated.add, (world.leads, world.borda), added))

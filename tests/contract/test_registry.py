@@ -28,6 +28,7 @@ WIDE = ("debiased_rr", "sgd_krr", "objective_perturbation_full", "exponential_we
 
 # These share their functions with others that are always tried.
 ALIKE = (
+    "ebs_elimination_gaussian",
     *("sgd", "sgd_objective_perturbation", "literal_objective_perturbation", "thurstone_rr", "ballot_mle", "mle_rr"),
     *("plackett_luce_mle", "plackett_luce_debiased_krr", "explore_then_commit_bounded", "exponential_weights"),
 )

@@ -129,6 +129,53 @@ def test_blocks_are_rounds(environment):
             assert (one == many).all()
 
 
+@pytest.mark.optimised
+def test_a_world_that_goes_on_rounds_alike():
+    """Lanes by rounds and by blocks: Borda regret of six arms has quotients that no program may round with a sum."""
+    first, second = (np.triu(np.random.default_rng(seed).uniform(size=(6, 6)), 1) for seed in (1, 2))
+    matrices = [upper + np.tril(1 - upper.T, -1) + np.eye(6) / 2 for upper in (first, second)]
+    environment = switching_duels(matrices, [0, 61])
+    assert environment.bulk is not None
+    play_block = environment.bulk.block
+    assert play_block is not None
+    params, world = start(environment)
+    keys = jax.random.split(KEY, 90)
+
+    def by_rounds(actions):
+        return jax.lax.fori_loop(0, 90, lambda t, w: environment.feedback(keys[t], params, w, actions[t])[0], world)
+
+    def by_blocks(actions):
+        def block(index, world):
+            some = (jax.lax.dynamic_slice_in_dim(each, 18 * index, 18) for each in (keys, actions))
+            worlds = play_block(next(some), params, world, next(some))[0]
+            return jax.tree.map(lambda leaf: leaf[-1], worlds)
+
+        return jax.lax.fori_loop(0, 5, block, world._replace(round=world.round + 0 * actions[0, 0]))
+
+    actions = jax.random.randint(jax.random.fold_in(KEY, 1), (16, 90, 2), 0, 6, jnp.int32)
+    rounds, blocks = (jax.jit(jax.vmap(play))(actions) for play in (by_rounds, by_blocks))
+    for one, other in zip(jax.tree.leaves(rounds), jax.tree.leaves(blocks), strict=True):
+        assert (one == other).all()
+    alone = jax.jit(by_rounds)(actions[0])
+    assert (alone.borda.total == rounds.borda.total[0]).all()
+
+
+@pytest.mark.parametrize("dtype", [jnp.int8, jnp.int32])
+def test_arms_of_any_integer_type(dtype):
+    """Of 16 arms, pairs are more than an int8 counts; arms out of range are the nearest."""
+    utilities = np.linspace(3, 0, 16)
+    environment = utility_duels(utilities)
+    assert environment.bulk is not None
+    assert environment.bulk.block is not None
+    params, world = start(environment)
+    for left, right in [(15, 15), (14, 3), (-1, 0), (16, 15)]:
+        action = jnp.array([left, right], dtype)
+        one = environment.feedback(KEY, params, world, action)[2]["pseudo_regret"]
+        many = environment.bulk.block(KEY[None], params, world, action[None])[2]["pseudo_regret"][0]
+        near = np.clip([left, right], 0, 15)
+        np.testing.assert_allclose([one, many], 2 * utilities.max() - utilities[near].sum(), rtol=1e-6)
+
+
 def test_preferences_switch():
     """Arm 0 wins always, then never; the best fixed arm is compared with over all rounds so far."""
     first = np.array([[0.5, 1.0], [0.0, 0.5]])
