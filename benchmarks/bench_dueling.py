@@ -28,7 +28,7 @@ from jaxdp.simulation.lanes import Program
 from jaxdp.simulation.schedule import Lanes, Runner
 
 ARMS, EPSILON, EXPLORATION_RATE = 8, 1.0, 0.51
-BLOCK_TILE, ELIMINATION_EPSILONS = 176, (1.0, 0.02)  # arms are dropped; all arms stay
+BLOCK_TILE, ELIMINATION_EPSILONS = 264, (1.0, 0.02)  # arms are dropped; all arms stay
 LANES, TILE = 2112, 528  # rows that are a power of two apart would share few of a cache's sets
 MATRIX = utility_matrix(np.linspace(2, 0, ARMS))
 REPEATS = 7

@@ -38,6 +38,7 @@ OURS = {
 }
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", OURS)
 def test_equals_the_independent_version(name):
     learner, values, change = OURS[name]

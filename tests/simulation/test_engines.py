@@ -123,6 +123,7 @@ def test_blocks_that_are_not_rounds_are_noticed(mutate):
     assert not np.array_equal(found.seen, swept("memory", "rounds").seen)
 
 
+@pytest.mark.slow
 def test_a_wrong_stage_is_noticed():
     learner, environment, horizon = PAIRS["stages"]
     assert learner.bulk is not None
@@ -231,7 +232,7 @@ def smallest_p_value(name, **values):
     return min(float(p_value(found[output], expected[output])) for output in expected)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", few(CASES, ["stopping"]))
 def test_counts_have_the_distribution_of_rounds(name):
     """Regret, plays of each arm and stopping times, at every checkpoint."""
     assert smallest_p_value(name) > LEVEL

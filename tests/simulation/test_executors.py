@@ -40,12 +40,12 @@ def pool():
         yield pool
 
 
-@pytest.mark.slow
 def test_a_dask_cluster_gives_the_same_bits(client, expected):
     with client.get_executor() as executor:
         assert jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=executor).identical(expected)
 
 
+@pytest.mark.slow
 def test_a_dask_worker_is_killed_and_its_chunks_are_retried(client, expected, tmp_path):
     workers = list(client.run(os.getpid).values())
     killed = threading.Event()
