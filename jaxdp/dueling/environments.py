@@ -111,7 +111,7 @@ def answer(key: jax.Array, preferences: jax.Array, action: jax.Array) -> jax.Arr
 
 def _entry(matrix: jax.Array, left: jax.Array, right: jax.Array) -> jax.Array:
     """matrix[left, right], by a single index, which is faster; arms out of range are the nearest ones."""
-    left, right = (jnp.clip(arm, 0, len(matrix) - 1).astype(jnp.int32) for arm in (left, right))
+    left, right = (jnp.clip(jnp.asarray(arm, jnp.int32), 0, len(matrix) - 1) for arm in (left, right))
     return matrix.ravel().at[left * len(matrix) + right].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
@@ -122,27 +122,27 @@ def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Environment:
 
     def feedback(key, params: Params, world, action):
         won = answer(key, jnp.asarray(params.preferences), action)
-        return outcomes(params, world, action, won)
+        return world, won, outcome(params, action, won)
 
-    def outcomes(params, world, action, won):
-        outcome = {name: _entry(jnp.asarray(each), action[0], action[1]) for name, each in params.regrets.items()}
-        return world, won, {**outcome, "best_duels": outcome["pseudo_regret"] == 0, "left_wins": won}
+    def outcome(params: Params, action, won) -> dict[str, jax.Array]:
+        found = {name: _entry(jnp.asarray(each), action[0], action[1]) for name, each in params.regrets.items()}
+        return {**found, "best_duels": found["pseudo_regret"] == 0, "left_wins": won}
 
     def block(keys, params: Params, world, actions):
         def answers(keys, preferences, actions):
             return jax.vmap(lambda key, action: answer(key, preferences, action))(keys, actions)
 
         won = own_kernel(answers, keys, jnp.asarray(params.preferences), actions)
-        return jax.vmap(lambda action, won: outcomes(params, world, action, won))(actions, won)
+        return world, won, jax.vmap(lambda action, won: outcome(params, action, won))(actions, won)
 
     def tally(key, params: Params, world, counts):
         won = binomial(key, counts, params.preferences.ravel())
-        outcome = {
+        totals = {
             name: jnp.sum(counts.astype(each.dtype) * each.ravel(), dtype=each.dtype)
             for name, each in params.regrets.items()
         }
         best = jnp.sum(jnp.where(params.regrets["pseudo_regret"].ravel() == 0, counts, 0), dtype=counts.dtype)
-        return world, won, {**outcome, "best_duels": best, "left_wins": jnp.sum(won, dtype=won.dtype)}
+        return world, won, {**totals, "best_duels": best, "left_wins": jnp.sum(won, dtype=won.dtype)}
 
     return Environment(
         params=lambda: params,  # one object: held once, however many grid points

@@ -160,10 +160,10 @@ def test_a_world_that_goes_on_rounds_alike():
     assert (alone.borda.total == rounds.borda.total[0]).all()
 
 
-@pytest.mark.parametrize("dtype", [jnp.int8, jnp.int32])
-def test_arms_of_any_integer_type(dtype):
-    """Of 16 arms, pairs are more than an int8 counts; arms out of range are the nearest."""
-    utilities = np.linspace(3, 0, 16)
+@pytest.mark.parametrize(("dtype", "num_arms"), [(jnp.int8, 16), (jnp.int8, 200), (jnp.int32, 16)])
+def test_arms_of_any_integer_type(dtype, num_arms):
+    """Of 16 arms, pairs are more than an int8 counts, and 200 arms are; arms out of range are the nearest."""
+    utilities = np.linspace(3, 0, num_arms)
     environment = utility_duels(utilities)
     assert environment.bulk is not None
     assert environment.bulk.block is not None
@@ -172,7 +172,7 @@ def test_arms_of_any_integer_type(dtype):
         action = jnp.array([left, right], dtype)
         one = environment.feedback(KEY, params, world, action)[2]["pseudo_regret"]
         many = environment.bulk.block(KEY[None], params, world, action[None])[2]["pseudo_regret"][0]
-        near = np.clip([left, right], 0, 15)
+        near = np.clip([left, right], 0, num_arms - 1)
         np.testing.assert_allclose([one, many], 2 * utilities.max() - utilities[near].sum(), rtol=1e-6)
 
 
