@@ -150,7 +150,9 @@ def test_a_world_that_goes_on_rounds_alike():
             worlds = play_block(next(some), params, world, next(some))[0]
             return jax.tree.map(lambda leaf: leaf[-1], worlds)
 
-        return jax.lax.fori_loop(0, 5, block, world._replace(round=world.round + 0 * actions[0, 0]))
+        return jax.lax.fori_loop(
+            0, 5, block, world._replace(round=world.round + 0 * actions[0, 0].astype(world.round.dtype))
+        )
 
     actions = jax.random.randint(jax.random.fold_in(KEY, 1), (16, 90, 2), 0, 6, jnp.int32)
     rounds, blocks = (jax.jit(jax.vmap(play))(actions) for play in (by_rounds, by_blocks))
