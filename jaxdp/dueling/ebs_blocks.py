@@ -173,7 +173,7 @@ def _columns(active: jax.Array, width: int) -> Columns:
     if width == len(active):
         return Columns(every, active, every, True)
     column = jnp.cumsum(active, dtype=jnp.int32) - 1
-    here = active[None, :] & (column[None, :] == jnp.arange(width)[:, None])
+    here = active[None, :] & (column[None, :] == jnp.arange(width, dtype=jnp.int32)[:, None])
     return Columns(jnp.sum(jnp.where(here, every, 0), axis=1, dtype=jnp.int32), here.any(axis=1), column, False)
 
 
