@@ -1,5 +1,6 @@
 """What elimination by effective Borda scores keeps of its arms: counters of wins, and intervals from them."""
 
+import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.compensated import rounded
+from jaxdp.kernels import own_kernel
 from jaxdp.learner import Scalar
 from jaxdp.mechanisms import tape
 from jaxdp.mechanisms.continual_counting import nodes as tree
@@ -140,7 +142,10 @@ def feed(
             lambda: (larger, nothing),
         )
         values = jnp.concatenate([values, noisy(params, sums, noise)])
-    return tree.advance(nodes, done, tree.combined(nodes, values, trees.variances))
+    combined = functools.partial(tree.combined, variances=trees.variances)
+    # Estimates of larger blocks are made of smaller ones': fused, each would draw the noise of all of them anew.
+    estimates = combined(nodes, values) if shared else own_kernel(combined, nodes, values)
+    return tree.advance(nodes, done, estimates)
 
 
 def upper(estimates: jax.Array) -> jax.Array:

@@ -100,9 +100,8 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
     return _duels(preferences, known[name])
 
 
-def answer(key: jax.Array, preferences: jax.Array, action: jax.Array) -> jax.Array:
+def answer(key: jax.Array, preferences: jax.Array, left: jax.Array, right: jax.Array) -> jax.Array:
     """A user's answer to a duel, [] int32: 1 if the left arm wins, which the same key decides for all pairs."""
-    left, right = action[0], action[1]
     first_wins = key_uniform(key, preferences.dtype) < _entry(
         preferences, jnp.minimum(left, right), jnp.maximum(left, right)
     )
@@ -121,7 +120,7 @@ def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Environment:
     params = Params(preferences=cast(preferences), regrets={name: cast(each) for name, each in regrets.items()})
 
     def feedback(key, params: Params, world, action):
-        won = answer(key, jnp.asarray(params.preferences), action)
+        won = answer(key, jnp.asarray(params.preferences), action[0], action[1])
         return world, won, outcome(params, action, won)
 
     def outcome(params: Params, action, won) -> dict[str, jax.Array]:
@@ -129,10 +128,9 @@ def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Environment:
         return {**found, "best_duels": found["pseudo_regret"] == 0, "left_wins": won}
 
     def block(keys, params: Params, world, actions):
-        def answers(keys, preferences, actions):
-            return jax.vmap(lambda key, action: answer(key, preferences, action))(keys, actions)
-
-        won = own_kernel(answers, keys, jnp.asarray(params.preferences), actions)
+        answers = jax.vmap(answer, (0, None, 0, 0))
+        # Arms apart, since pairs in memory would be put together only to be taken apart.
+        won = own_kernel(answers, keys, jnp.asarray(params.preferences), actions[:, 0], actions[:, 1])
         return world, won, jax.vmap(lambda action, won: outcome(params, action, won))(actions, won)
 
     def tally(key, params: Params, world, counts):

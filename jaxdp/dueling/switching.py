@@ -113,7 +113,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         stage = jnp.sum(params.starts <= world.round) - 1
         preferences = params.preferences[stage]
         left, right = action[0], action[1]
-        won = answer(key, preferences, action)
+        won = answer(key, preferences, left, right)
         leads = (preferences[:, left] + preferences[:, right] - 1) / 2
         scores = params.borda_scores[stage]  # ready-made: a quotient before a difference might be rounded with it
         # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
