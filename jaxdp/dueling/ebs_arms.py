@@ -143,7 +143,7 @@ def feed(
         )
         values = jnp.concatenate([values, noisy(params, sums, noise)])
     combined = functools.partial(tree.combined, variances=trees.variances)
-    # Estimates of larger blocks are made of smaller ones': fused, each would draw the noise of all of them anew.
+    # Estimates of larger blocks are made of smaller ones': fused, each would draw all arms' noise of both anew.
     estimates = combined(nodes, values) if shared else own_kernel(combined, nodes, values)
     return tree.advance(nodes, done, estimates)
 
