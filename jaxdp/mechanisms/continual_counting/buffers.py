@@ -15,6 +15,8 @@ import numpy as np
 from scipy.optimize import minimize, root_scalar
 from scipy.special import digamma, expit
 
+from jaxdp.validation import check_count
+
 EXACT = 2**16
 TOLERANCE = 1.01  # of the worst variance, against the square root's
 MOST = 16
@@ -65,19 +67,23 @@ def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
 
     Args:
         horizon: >= 1.
-        num_buffers: >= 1 leaky sums, beside one that does not leak. None takes as few as come within 1% of the square
-            root's worst variance.
+        num_buffers: 1 to 16 leaky sums, beside one that does not leak. None takes as few as come within 1% of the
+            square root's worst variance.
 
     Returns:
         What a local search from evenly spread logarithms found.
 
     Raises:
+        ValueError: if num_buffers is out of its range.
         RuntimeError: if no number of buffers up to 16 comes within 1%.
 
     Source: Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024), for the family and its closed forms.
     """
+    counts = range(1, MOST + 1) if num_buffers is None else [check_count("num_buffers", num_buffers)]
+    if counts[-1] > MOST:
+        raise ValueError(f"num_buffers must be at most {MOST}, got {num_buffers}")
     goal = TOLERANCE * square_root_norm(horizon) ** 2
-    for count in range(1, MOST + 1) if num_buffers is None else [num_buffers]:
+    for count in counts:
         ends = np.linspace(np.log(0.5 / horizon), 2.0, 2 * count)
         start = np.concatenate([ends[:1], np.log(np.diff(ends))])
         found = minimize(_objective, start, args=(horizon,), method="BFGS", options={"maxiter": 500})

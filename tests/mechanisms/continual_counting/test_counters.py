@@ -172,6 +172,8 @@ def test_errors():
         best_arity(3, objective="median")
     with pytest.raises(ValueError, match="num_buffers must be a whole number >= 1"):
         toeplitz_counter(horizon=3, num_buffers=0)
+    with pytest.raises(ValueError, match="num_buffers must be at most 16, got 17"):
+        toeplitz_counter(horizon=3, num_buffers=17)
     pure, gaussian = tree_counter(horizon=3), toeplitz_counter(horizon=3)
     for bad in (0.0, -1.0, math.nan):
         with pytest.raises(ValueError, match=f"epsilon must be > 0, got {bad}"):
