@@ -309,7 +309,10 @@ def _sites(runs: list[list[_Release]]) -> tuple[Measured, ...]:
 
 
 def _repeated(runs: list[list[_Release]]) -> list[str]:
-    """Keys and noise that serve twice. Noise must be equal in every run: in one, two floats may be so by chance."""
+    """Keys and noise that serve twice. Noise must be equal in every run: in one, two floats may be so by chance.
+
+    Keys are too long for that, and may come together in some runs only, such as those that drop an arm in this round.
+    """
     faults, places = [], []
     for releases in runs:
         keys = [((r.round, r.site), np.asarray(r.entry.key)[0].tobytes()) for r in releases if r.entry.key is not None]
@@ -323,7 +326,7 @@ def _repeated(runs: list[list[_Release]]) -> list[str]:
     for where, data in places[0][0].items():
         if all(keys.get(where) == data for keys, _, _ in places[1:]):
             faults.append(f"{where[1]} has the same key in every run")
-    same_key = set.intersection(*(pairs for _, pairs, _ in places))
+    same_key = set.union(*(pairs for _, pairs, _ in places))
     same_noise = set.intersection(*(pairs for _, _, pairs in places))
     for what, pairs in (("key serves", same_key), ("noise is drawn", same_noise)):
         sites = sorted({tuple(sorted((str(first[1]), str(second[1])))) for first, second in pairs})

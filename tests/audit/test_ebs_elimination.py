@@ -3,11 +3,12 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 from jaxdp import registry
 from jaxdp.audit import by_pair, grey_box
-from jaxdp.dueling import ebs_elimination
+from jaxdp.dueling import ebs_arms, ebs_elimination
 from tests.few import few
 
 pytestmark = pytest.mark.once
@@ -55,3 +56,63 @@ def test_noise_for_one_level(wrong):
     found = look(learner, {"epsilon": 1.0}, "ebs_elimination", 10, change)
     assert found.verdict == ("violated" if wrong else "consistent")
     assert found.spent == pytest.approx(1.5 if wrong else 0.3, rel=1e-4)
+
+
+def exact_inner_nodes(patch):
+    """Of removals, where each arm has noise of its own; leaves are noised."""
+    right = ebs_arms._released
+
+    def released(trees, key, params, sums, shape, nodes):
+        value, noise = right(trees, key, params, sums, shape, nodes)
+        is_inner = len(shape) == 2 and shape[1] > 1
+        return (sums, jnp.zeros_like(noise)) if is_inner else (value, noise)
+
+    patch.setattr(ebs_arms, "_released", released)
+
+
+def inner_nodes_key(patch):
+    """A removal's inner nodes have the noise of those that the same round's duel ends."""
+    patch.setattr(ebs_arms, "REMOVED_UPPER", ebs_arms.UPPER)
+
+
+def leaves_key(patch):
+    """A removal's leaves have the key of its inner nodes."""
+    patch.setattr(ebs_arms, "REMOVED_LEAF", ebs_arms.REMOVED_UPPER)
+
+
+def rounds_key(patch):
+    """A removal's leaves have the noise of the round's leaf."""
+    right = ebs_arms.feed
+
+    def feed(trees, keys, params, nodes, entries, fed, *, shared):
+        return right(trees, keys if shared else (rounds[-1], keys[1]), params, nodes, entries, fed, shared=shared)
+
+    rounds, remove = [], ebs_arms.remove
+
+    def removed(trees, key, params, public, private):
+        rounds.append(key)
+        return remove(trees, key, params, public, private)
+
+    patch.setattr(ebs_arms, "feed", feed)
+    patch.setattr(ebs_arms, "remove", removed)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "fault"),
+    [
+        (None, None),
+        (exact_inner_nodes, "a path around the noise"),
+        (inner_nodes_key, "the same key serves twice"),
+        (leaves_key, "the same key serves twice"),
+        (rounds_key, "the same key serves twice"),
+    ],
+)
+@pytest.mark.parametrize("noise", few(["laplace", "gaussian"], ["laplace"]))
+def test_removals_that_end_inner_nodes(monkeypatch, noise, mistake, fault):
+    if mistake:
+        mistake(monkeypatch)
+    learner = ebs_elimination(num_arms=3, horizon=16, arity=2, noise=noise)
+    values = {"epsilon": 1.0, "confidence_multiplier": 0.02} | ({"delta": 1e-3} if noise == "gaussian" else {})
+    found = look(learner, values, "ebs_elimination", 14, bases=6)
+    assert found.verdict == ("violated" if mistake else "consistent")
+    assert not fault or any(fault in each for each in found.faults)

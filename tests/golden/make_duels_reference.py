@@ -38,10 +38,11 @@ PHASED = {"failure_prob": 0.1, "multiplier": 0.02}
 LOCAL = {"failure_prob": 0.1, "multiplier": 0.4}
 GAUSSIAN = {"delta": 1e-2, "failure_prob": 0.05}
 ELIMINATION = {"horizon": 300, "looks": range(15, 301, 15), "failure_prob": 0.1}
-ARITIES = {"tight": 3, "paper": 2}
+ARITIES = {"tight": 3, "paper": 2, "gaussian": 4}
 MULTIPLIERS = {  # such that arms are dropped, some of them wrongly
     "tight": {0.5: 0.3, 2.0: 0.25, math.inf: 0.7},
     "paper": {0.5: 0.004, 2.0: 0.005, math.inf: 0.5},
+    "gaussian": {0.5: 0.4, 2.0: 0.4, math.inf: 0.7},
 }
 LOOKS = {  # rounds after which it is recorded which arms are left
     "ebs_phased": (100, 300, 1000, 2000, 5000),
@@ -49,9 +50,10 @@ LOOKS = {  # rounds after which it is recorded which arms are left
 }
 
 
-def _elimination(generator, epsilon, *, constants, **options) -> Played:
-    multiplier, arity = MULTIPLIERS[constants][epsilon], ARITIES[constants]
-    return ebs_elimination(generator, epsilon, multiplier=multiplier, constants=constants, arity=arity, **options)
+def _elimination(generator, epsilon, *, kind, **options) -> Played:
+    constants = "paper" if kind == "paper" else "tight"
+    options |= {"multiplier": MULTIPLIERS[kind][epsilon], "arity": ARITIES[kind], "constants": constants}
+    return ebs_elimination(generator, epsilon, **options)
 
 
 def _gaussian_sparring(generator, epsilon, *, delta, failure_prob, **options) -> Played:
@@ -62,8 +64,8 @@ def _gaussian_sparring(generator, epsilon, *, delta, failure_prob, **options) ->
 
 # name: (algorithm, lanes, arguments)
 CASES: dict[str, tuple[Callable[..., Played], int, dict[str, Any]]] = {
-    "ebs_elimination": (_elimination, FEW_LANES, {**ELIMINATION, "matrix": FAR_MATRIX, "constants": "tight"}),
-    "ebs_elimination_paper": (_elimination, FEW_LANES, {**ELIMINATION, "matrix": FAR_MATRIX, "constants": "paper"}),
+    "ebs_elimination": (_elimination, FEW_LANES, {**ELIMINATION, "matrix": FAR_MATRIX, "kind": "tight"}),
+    "ebs_elimination_paper": (_elimination, FEW_LANES, {**ELIMINATION, "matrix": FAR_MATRIX, "kind": "paper"}),
     "ebs_phased": (ebs_phased, LANES, {**PHASED, "matrix": MATRIX, "horizon": 5000, "looks": LOOKS["ebs_phased"]}),
     "ebs_local": (ebs_local, LANES, {**LOCAL, "matrix": MATRIX, "horizon": ROUNDS, "looks": LOOKS["ebs_local"]}),
     "rucb": (rucb, LANES, {"matrix": MATRIX, "horizon": ROUNDS, "alpha": 0.51}),
@@ -71,6 +73,11 @@ CASES: dict[str, tuple[Callable[..., Played], int, dict[str, Any]]] = {
     "sparring": (versatile_sparring, LANES, {"matrix": MATRIX, "horizon": ROUNDS, "reduced": False}),
     "sparring_reduced": (versatile_sparring, LANES, {"matrix": MATRIX, "horizon": ROUNDS, "reduced": True}),
     "sparring_gaussian": (_gaussian_sparring, LANES, {**GAUSSIAN, "matrix": MATRIX, "horizon": ROUNDS}),
+    "ebs_elimination_gaussian": (
+        _elimination,
+        FEW_LANES,
+        {**ELIMINATION, "matrix": FAR_MATRIX, "kind": "gaussian", "delta": GAUSSIAN["delta"]},
+    ),
 }
 
 

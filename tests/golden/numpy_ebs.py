@@ -6,17 +6,18 @@ and nodes are combined by the recursion for least squares.
 
 import functools
 import math
+from statistics import NormalDist
 
 import numpy as np
 
-from tests.golden.numpy_duels import Played
+from tests.golden.numpy_duels import Played, gaussian_stddev
 
 
 class NoisyTree:
     """Noise of scale 1 for every node of a tree over a stream; prefixes are sums of whole blocks."""
 
-    def __init__(self, generator, arity, levels, combine):
-        self.generator, self.arity, self.levels, self.combine = generator, arity, levels, combine
+    def __init__(self, draw, arity, levels, combine):
+        self.draw, self.arity, self.levels, self.combine = draw, arity, levels, combine
         self.known = {}
 
     def weight(self, level):
@@ -27,7 +28,7 @@ class NoisyTree:
     def block(self, level, index):
         """The error of the best estimate of a block."""
         if (level, index) not in self.known:
-            error = self.generator.laplace()
+            error = self.draw()
             if level and self.combine:
                 inside = sum(self.block(level - 1, index * self.arity + child) for child in range(self.arity))
                 error = self.weight(level) * error + (1 - self.weight(level)) * inside
@@ -45,21 +46,27 @@ class NoisyTree:
 
 
 @functools.cache
-def radii_of_noise(arity, levels, budget):
+def radii_of_noise(arity, levels, share, is_gaussian):
     """Chernoff's bound for all clocks, at the rate that is best, of a few, when half of the leaves are full."""
     weights = [1.0]
     for _ in range(1, levels):
         weights.append(1 / (1 + 1 / (arity * weights[-1])))
+    typical = [[arity / 2 if level <= top else 0 for level in range(levels)] for top in range(levels)]
+    typical.append([arity - 1] * levels)
 
     def cumulant(level, rates):
         total = -np.log1p(-np.square(rates * weights[level]))
         return total + (arity * cumulant(level - 1, rates * (1 - weights[level])) if level else 0)
 
-    rates = np.linspace(0, 1, 20_001)[1:-1]
-    table = np.stack([cumulant(level, rates) for level in range(levels)])
-    typical = [[arity / 2 if level <= top else 0 for level in range(levels)] for top in range(levels)]
-    chosen = [((budget + np.dot(digits, table)) / rates).argmin() for digits in [*typical, [arity - 1] * levels]]
-    lines = [(budget / rates[place], table[:, place] / rates[place]) for place in chosen]
+    if is_gaussian:  # tangents of the quantile, as a function of the variance; a block's is its weight
+        quantile = NormalDist().inv_cdf(1 - share)
+        deviations = [math.sqrt(np.dot(digits, weights)) for digits in typical]
+        lines = [(quantile * each / 2, quantile * np.asarray(weights) / (2 * each)) for each in deviations]
+    else:
+        budget, rates = -math.log(share), np.linspace(0, 1, 20_001)[1:-1]
+        table = np.stack([cumulant(level, rates) for level in range(levels)])
+        chosen = [((budget + np.dot(digits, table)) / rates).argmin() for digits in typical]
+        lines = [(budget / rates[place], table[:, place] / rates[place]) for place in chosen]
 
     @functools.cache
     def radius(clock):
@@ -69,6 +76,9 @@ def radii_of_noise(arity, levels, budget):
         return base + digits @ slopes
 
     return radius
+
+
+_stddev = functools.cache(gaussian_stddev)
 
 
 @functools.cache
@@ -81,23 +91,28 @@ def score_radius(num_arms, size, horizon, failure_prob):
     return best
 
 
-def ebs_elimination(generator, epsilon, *, matrix, horizon, looks, failure_prob, multiplier, constants, arity, lanes):
-    """Elimination with one tree of noise for each arm, in each lane."""
+def ebs_elimination(
+    generator, epsilon, *, matrix, horizon, looks, failure_prob, multiplier, constants, arity, lanes, delta=None
+):
+    """Elimination with one tree of noise for each arm, in each lane: Gaussian noise, if there is a delta."""
     one = functools.partial(
-        _one_lane, generator, epsilon, matrix, horizon, looks, failure_prob, multiplier, constants, arity
+        _one_lane, generator, epsilon, delta, matrix, horizon, looks, failure_prob, multiplier, constants, arity
     )
     duels, active = zip(*(one() for _ in range(lanes)), strict=True)
     return Played(np.asarray(duels), np.asarray(active))
 
 
-def _one_lane(generator, epsilon, matrix, horizon, looks, failure_prob, multiplier, constants, arity):
+def _one_lane(generator, epsilon, delta, matrix, horizon, looks, failure_prob, multiplier, constants, arity):
     num, entries = len(matrix), horizon + len(matrix)
     levels = 0
     while arity**levels <= entries:
         levels += 1
-    scale = 2 * levels / epsilon
-    trees = [NoisyTree(generator, arity, levels, constants == "tight") for _ in range(num)]
-    radius = radii_of_noise(arity, levels, math.log(2 * num * entries / failure_prob))
+    if delta is None:  # an outcome and its negative, each in a node of every level
+        scale, draw = 2 * levels / epsilon, generator.laplace
+    else:
+        scale, draw = _stddev(epsilon, delta) * math.sqrt(2 * levels), generator.standard_normal
+    trees = [NoisyTree(draw, arity, levels, constants == "tight") for _ in range(num)]
+    radius = radii_of_noise(arity, levels, failure_prob / (2 * num * entries), delta is not None)
     events = math.log(num * horizon / failure_prob)
     streams = [[] for _ in range(num)]
     wins, plays, duels = np.zeros((num, num)), np.zeros((num, num)), np.zeros((num, num), int)

@@ -15,35 +15,36 @@ pytestmark = [pytest.mark.once, pytest.mark.optimised]
 
 REFERENCE = json.loads(golden.PATH.read_text())
 LANES = 3000
-CASES = {"tight": "ebs_elimination", "paper": "ebs_elimination_paper"}
+CASES = {"tight": "ebs_elimination", "paper": "ebs_elimination_paper", "gaussian": "ebs_elimination_gaussian"}
 
 
 @functools.cache
-def compiled(constants):
+def compiled(kind):
     options = golden.ELIMINATION
-    learner = ebs_elimination(
-        num_arms=3, horizon=options["horizon"], constants=constants, arity=golden.ARITIES[constants]
-    )
+    changes = {"paper": {"constants": "paper"}, "gaussian": {"noise": "gaussian"}}.get(kind, {})
+    learner = ebs_elimination(num_arms=3, horizon=options["horizon"], arity=golden.ARITIES[kind], **changes)
     return program(learner, golden.FAR_MATRIX, options["horizon"], engine="blocks", looks=options["looks"])
 
 
-def ours(constants, epsilon, factor=1.0):
-    multiplier = factor * golden.MULTIPLIERS[constants][epsilon]
+def ours(kind, epsilon, factor=1.0):
+    multiplier = factor * golden.MULTIPLIERS[kind][epsilon]
     failure_prob = golden.ELIMINATION["failure_prob"]
     values = {"epsilon": epsilon, "failure_prob": failure_prob, "confidence_multiplier": multiplier}
-    return play(*compiled(constants), 91, LANES, [values])[0]
+    if kind == "gaussian":
+        values["delta"] = golden.GAUSSIAN["delta"]
+    return play(*compiled(kind), 91, LANES, [values])[0]
 
 
-EVERY = [(constants, epsilon) for constants in CASES for epsilon in golden.EPSILONS]
-ALWAYS = [("tight", 0.5), ("tight", math.inf)]
+EVERY = [(kind, epsilon) for kind in CASES for epsilon in golden.EPSILONS]
+ALWAYS = [("tight", 0.5), ("tight", math.inf), ("gaussian", 0.5)]
 
 
-@pytest.mark.parametrize(("constants", "epsilon"), few(EVERY, ALWAYS))
-def test_equals_the_independent_version(constants, epsilon):
-    golden.check(ours(constants, epsilon), REFERENCE[CASES[constants]][str(epsilon)])
+@pytest.mark.parametrize(("kind", "epsilon"), few(EVERY, ALWAYS))
+def test_equals_the_independent_version(kind, epsilon):
+    golden.check(ours(kind, epsilon), REFERENCE[CASES[kind]][str(epsilon)])
 
 
 def test_a_radius_that_is_a_little_too_large_is_told():
-    for constants, epsilon in ALWAYS:
+    for kind, epsilon in ALWAYS:
         with pytest.raises(AssertionError):
-            golden.check(ours(constants, epsilon, 1.15), REFERENCE[CASES[constants]][str(epsilon)])
+            golden.check(ours(kind, epsilon, 1.15), REFERENCE[CASES[kind]][str(epsilon)])
