@@ -13,6 +13,8 @@ from tests.few import few
 
 pytestmark = pytest.mark.once
 
+VALUES = {"laplace": {"epsilon": 1.0}, "gaussian": {"epsilon": 1.0, "delta": 1e-3}}
+
 
 def look(learner, values, name, rounds, change=lambda params: params, bases=3):
     def params(**given):
@@ -43,19 +45,26 @@ def test_counters_at_the_whole_budget():
     assert found.spent == pytest.approx(2.0, rel=1e-4)
 
 
-@pytest.mark.parametrize("wrong", few([False, True], [True]))
-def test_noise_for_one_level(wrong):
-    """Binary trees: four entries of an arm end three levels."""
-    learner = ebs_elimination(num_arms=3, horizon=16, arity=2)
+CASES = [(noise, wrong) for noise in VALUES for wrong in (False, True)]
+
+
+@pytest.mark.parametrize(("noise", "wrong"), few(CASES, [case for case in CASES if case[1]]))
+def test_noise_for_one_level(noise, wrong):
+    """Binary trees: four entries of an arm end three levels of five."""
+    learner = ebs_elimination(num_arms=3, horizon=16, arity=2, noise=noise)
 
     def change(params):
-        node = params.noise
-        moved = node.l1_sensitivity / node.l1_sensitivity.dtype.type(5) if wrong else node.l1_sensitivity
-        return dataclasses.replace(params, noise=dataclasses.replace(node, l1_sensitivity=moved))
+        node, levels = params.noise, 5 if wrong else 1
+        if noise == "laplace":
+            moved = {"l1_sensitivity": node.l1_sensitivity / node.l1_sensitivity.dtype.type(levels)}
+        else:
+            moved = {"noise_stddev": node.noise_stddev / node.noise_stddev.dtype.type(levels**0.5)}
+        return dataclasses.replace(params, noise=dataclasses.replace(node, **moved))
 
-    found = look(learner, {"epsilon": 1.0}, "ebs_elimination", 10, change)
+    found = look(learner, VALUES[noise], "ebs_elimination", 10, change)
     assert found.verdict == ("violated" if wrong else "consistent")
-    assert found.spent == pytest.approx(1.5 if wrong else 0.3, rel=1e-4)
+    if noise == "laplace":
+        assert found.spent == pytest.approx(1.5 if wrong else 0.3, rel=1e-4)
 
 
 def exact_inner_nodes(patch):
@@ -107,12 +116,11 @@ def rounds_key(patch):
         (rounds_key, "the same key serves twice"),
     ],
 )
-@pytest.mark.parametrize("noise", few(["laplace", "gaussian"], ["laplace"]))
+@pytest.mark.parametrize("noise", few(VALUES, ["laplace"]))
 def test_removals_that_end_inner_nodes(monkeypatch, noise, mistake, fault):
     if mistake:
         mistake(monkeypatch)
     learner = ebs_elimination(num_arms=3, horizon=16, arity=2, noise=noise)
-    values = {"epsilon": 1.0, "confidence_multiplier": 0.02} | ({"delta": 1e-3} if noise == "gaussian" else {})
-    found = look(learner, values, "ebs_elimination", 14, bases=6)
+    found = look(learner, {**VALUES[noise], "confidence_multiplier": 0.02}, "ebs_elimination", 14, bases=6)
     assert found.verdict == ("violated" if mistake else "consistent")
     assert not fault or any(fault in each for each in found.faults)

@@ -14,6 +14,7 @@ from jaxdp.dueling.ebs_radii import noise_lines, score_radii
 from jaxdp.mechanisms import tree_radius
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import level_variances
+from jaxdp.mechanisms.continual_counting.noise import node_noise
 
 KEY = jax.random.key(101)
 
@@ -159,6 +160,54 @@ def test_a_removal_takes_all_wins_over_the_dropped_arms(monkeypatch):
     monkeypatch.setattr(ebs_arms, "remove", one)
     with pytest.raises(AssertionError):
         check_removals()
+
+
+def check_noise_of_removals(noise, lanes=20_000):
+    """Binary trees: the entry is a leaf of the first arm, ends two levels of the second, and three of the third."""
+    levels, integer = 3, jnp.result_type(int)
+    trees = ebs_arms.Trees(2, level_variances(2, levels, True), node_noise(noise, levels), noise)
+    learner = ebs_elimination(num_arms=4, horizon=3, arity=2, noise=noise)
+    params = learner.params(epsilon=1.0, **({} if noise == "laplace" else {"delta": 1e-3}))
+    digits = jnp.array([[0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]], jnp.int32)
+    sums, lost = 5 * digits.astype(integer), jnp.array([3, 2, 1, 0])
+    public = ebs_arms.Public(
+        active=jnp.arange(4) < 3,
+        dropped=jnp.arange(4) == 3,
+        plays=jnp.zeros((4, 4), integer),
+        digits=digits,
+        estimates=sums.astype(jnp.result_type(float)),
+    )
+    private = ebs_arms.Private(jnp.zeros((4, 4), integer).at[:, 3].set(lost), sums)
+    remove = jax.jit(lambda keys: jax.vmap(lambda key: ebs_arms.remove(trees, key, params, public, private))(keys))
+    after = remove(jax.random.split(KEY, lanes))
+    np.testing.assert_array_equal(after.digits[0], [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
+    errors = np.asarray(after.estimates, np.float64).sum(1)[:, :3] - np.asarray(sums.sum(0) - lost)[:3]
+    variances = [1.0]  # in units of a node's: children that ended before were exact
+    for own in trees.variances[1:]:
+        variances.append(own**2 + (1 - own) ** 2 * variances[-1])
+    variances = float(trees.noise.variance(params.noise)) * np.asarray(variances)
+    assert (np.abs(errors.mean(0)) <= 5 * np.sqrt(variances / lanes)).all()
+    assert (np.abs(errors.var(0) / variances - 1) <= 5 * math.sqrt(5 / lanes)).all()  # kurtosis at most Laplace's
+    assert (np.abs(np.corrcoef(errors.T) - np.eye(3)) <= 5 / math.sqrt(lanes)).all()
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_every_node_of_a_removal_has_noise_of_its_own(monkeypatch, noise):
+    check_noise_of_removals(noise)
+    right, feed = ebs_arms._released, ebs_arms.feed
+
+    def exact_inner_nodes(trees, key, params, sums, shape, nodes):
+        value, drawn = right(trees, key, params, sums, shape, nodes)
+        return value, jnp.zeros_like(drawn) if len(shape) == 2 else drawn
+
+    def one_noise(*arguments, shared):
+        return feed(*arguments, shared=True)
+
+    for name, wrong in (("_released", exact_inner_nodes), ("feed", one_noise)):
+        with monkeypatch.context() as patch:
+            patch.setattr(ebs_arms, name, wrong)
+            with pytest.raises(AssertionError):
+                check_noise_of_removals(noise)
 
 
 # ---- what it promises ------------------------------------------------------------------------------------------------
