@@ -17,6 +17,7 @@ from jaxdp.mechanisms import (
     tree_variance,
     zcdp_gaussian,
 )
+from tests.few import few
 from tests.mechanisms.continual_counting.streams import check_variance, errors, fed_one_by_one, keys_of
 
 LENGTH = 12
@@ -135,6 +136,36 @@ def test_doubling_epochs():
     long = doubling_counter()
     assert long.variance(long.params(epsilon=1.0), 1) == pytest.approx(2.0)
     assert long.variance(long.params(epsilon=1.0), 10**6) < 3 * tree_variance(10**6, horizon=10**6, arity=2)
+
+
+def mean_squared_errors(counter, params, length, num_streams):
+    """[num_streams] over all times, fed entry by entry."""
+
+    @jax.jit
+    def run(key, params):
+        def step(state, time):
+            state = counter.feed(jax.random.fold_in(key, time), params, state, jnp.ones(num_streams, int))
+            return state, counter.read(params, state) - (time + 1).astype(FLOAT)
+
+        start = counter.init(key, params, (num_streams,), dtype=int)
+        return jax.lax.scan(step, start, jnp.arange(length))[1]
+
+    return np.square(np.asarray(run(jax.random.key(5), params), np.float64)).mean(axis=0)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", ["tree", "best tree", "toeplitz", "doubling"])
+@pytest.mark.parametrize(("length", "num_streams"), few([(2**10 - 1, 2000), (2**20 - 1, 64)], [(2**10 - 1, 2000)]))
+def test_variances_of_long_streams(name, length, num_streams):
+    """Simulated, within 5 standard errors; half as much again is not."""
+    make = tree_counter if name == "best tree" else MAKE[name]
+    counter = make(horizon=length)
+    params = counter.params(**({"rho": 1.0} if name == "toeplitz" else {"epsilon": 1.0}))
+    expected = np.asarray(counter.variance(params, np.arange(1, length + 1))).mean()
+    found = mean_squared_errors(counter, params, length, num_streams)
+    error = found.std(ddof=1) / math.sqrt(num_streams)
+    assert abs(found.mean() - expected) <= 5 * error
+    assert abs(found.mean() - 1.5 * expected) > 5 * error
 
 
 @pytest.mark.once
