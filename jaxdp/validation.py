@@ -61,8 +61,10 @@ def check_finite(name: str, values: object) -> np.ndarray:
     """Returns values as a NumPy array, if all of them are finite numbers.
 
     Raises:
-        ValueError: if one is NaN or infinite, with its index; or if they are not numbers.
+        ValueError: if one is NaN or infinite, with its index; or if they are not numbers, or masked.
     """
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} must have no masked entries, got {values!r}")
     try:
         array = np.asarray(values)
     except ValueError as error:  # rows of different lengths
@@ -114,6 +116,29 @@ def check_count(name: str, value: Any, minimum: int = 1) -> int:
     return int(plain)
 
 
+def check_num_arms(num_arms: Any) -> int:
+    """Returns the number of arms of a dueling bandit as an int, if it is >= 2 and integers can count all pairs.
+
+    Raises:
+        ValueError: if not.
+    """
+    checked, largest = check_count("num_arms", num_arms, 2), np.iinfo(jax.dtypes.canonicalize_dtype(int)).max
+    if checked**2 > largest:
+        raise ValueError(f"num_arms must have at most {largest} pairs, got {num_arms}")
+    return checked
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Returns value, if it is True or False.
+
+    Raises:
+        ValueError: if not.
+    """
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
 def check_list(name: str, values: Any) -> list[Any]:
     """Returns values as a list, if they can be iterated over.
 
@@ -144,3 +169,8 @@ def _number(name: str, value: object) -> float:
         return float(value)  # pyright: ignore[reportArgumentType]
     except TypeError as error:  # None, complex numbers
         raise ValueError(f"{name} must be a number, got {value!r}") from error
+    except OverflowError as error:
+        bits = f" of {value.bit_length()} bits" if isinstance(value, int) else ""
+        raise ValueError(
+            f"{name} must be within the range of float64, got a larger {type(value).__name__}{bits}"
+        ) from (error)

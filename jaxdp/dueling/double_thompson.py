@@ -12,7 +12,7 @@ from jaxdp.interface import Interface, Space, pairs
 from jaxdp.kernels import folded, own_kernel
 from jaxdp.learner import Guarantee, Learner, Scalar, State, scalar_leaf, validated
 from jaxdp.random import beta, fast, gamma, index_at
-from jaxdp.validation import check_above, check_count, check_epsilon, check_number
+from jaxdp.validation import check_above, check_epsilon, check_num_arms, check_number
 
 
 @jax.tree_util.register_dataclass
@@ -59,7 +59,7 @@ def double_thompson(*, num_arms: int) -> Learner:
         wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2.
+        ValueError: if num_arms < 2 or all pairs are more than integers count.
 
     Privacy: epsilon-DP in the local model; unit: one duel's outcome; adjacency: replace one. An outcome leaves the
         user's device once, by randomized response; everything else is post-processing. Private leaves: none. Released:
@@ -69,7 +69,7 @@ def double_thompson(*, num_arms: int) -> Learner:
         proportion to the debiased shares, clipped to [0, 1]. Debiased reports have a variance c^2 times as large, so
         that N of them tell as much as about N / c^2 outcomes; no regret bound is known. The bounds are those of `rucb`.
     """
-    num_arms = check_count("num_arms", num_arms, 2)
+    num_arms = check_num_arms(num_arms)
 
     def params(*, epsilon: float, exploration_rate: float = 0.51) -> Params:
         check_number("exploration_rate", check_above("exploration_rate", exploration_rate, 0.5))

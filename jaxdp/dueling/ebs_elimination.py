@@ -17,7 +17,7 @@ from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.counter import check_horizon
 from jaxdp.mechanisms.continual_counting.noise import node_noise
-from jaxdp.validation import check_above, check_choice, check_count, check_epsilon, check_number
+from jaxdp.validation import check_above, check_choice, check_count, check_epsilon, check_num_arms, check_number
 
 CONSTANTS = ("tight", "paper")
 NOISES = ("laplace", "gaussian")
@@ -87,7 +87,7 @@ def ebs_elimination(
     >>> outputs["best_duels"].item() > 10_000
     True
     """
-    num_arms, horizon = check_count("num_arms", num_arms, 2), check_horizon("horizon", horizon)
+    num_arms, horizon = check_num_arms(num_arms), check_horizon("horizon", horizon)
     entries = check_horizon("horizon + num_arms", horizon + num_arms)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
     is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"

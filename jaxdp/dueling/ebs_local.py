@@ -11,9 +11,9 @@ from jaxdp.dueling.reports import local_claim, randomized_outcome
 from jaxdp.interface import Interface, Space, pairs
 from jaxdp.learner import Guarantee, Learner, Scalar, State, scalar_leaf, validated
 from jaxdp.random import weighted_index
-from jaxdp.validation import check_above, check_choice, check_count, check_epsilon, check_number
+from jaxdp.validation import check_above, check_choice, check_count, check_epsilon, check_num_arms, check_number
 
-CONSTANTS = ("hoeffding", "paper")
+CONSTANTS = ("tight", "paper")
 
 
 @jax.tree_util.register_dataclass
@@ -44,7 +44,7 @@ class Public(NamedTuple):
     wins: jax.Array
 
 
-def ebs_local(*, num_arms: int, horizon: int, constants: str = "hoeffding") -> Learner:
+def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learner:
     """Duels of the least played active arm with a random one; arms whose interval lies below another's are dropped.
 
     With S the active arms, n_i the duels of arm i as the left one with arms in S, and p_i the share of them that it
@@ -57,15 +57,16 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "hoeffding") -> L
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
-        constants: "hoeffding", r^2 = ln(2 K T / failure_prob) / 2; or "paper", r^2 = ln(K T / failure_prob), which is
-            never smaller.
+        constants: "tight", Hoeffding's r^2 = ln(2 K T / failure_prob) / 2; or "paper", r^2 = ln(K T / failure_prob),
+            which is never smaller.
 
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
         wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2, horizon < 1 or constants has another name.
+        ValueError: if num_arms < 2 or all pairs are more than integers count, horizon < 1, or constants has another
+            name.
 
     Privacy: epsilon-DP in the local model; unit: one duel's outcome; adjacency: replace one. An outcome leaves the
         user's device once, by randomized response; everything else is post-processing. Private leaves: none. Released:
@@ -77,7 +78,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "hoeffding") -> L
         every round, and dropped together. As in the paper, whose analysis takes the active set and n_i for fixed
         though they depend on the outcomes, failure_prob is proved for a fixed set only; privacy does not hang on it.
     """
-    num_arms, horizon = check_count("num_arms", num_arms, 2), check_count("horizon", horizon)
+    num_arms, horizon = check_num_arms(num_arms), check_count("horizon", horizon)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
 
     def params(*, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0) -> Params:

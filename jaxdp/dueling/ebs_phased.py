@@ -23,7 +23,7 @@ from jaxdp.learner import (
     validated,
 )
 from jaxdp.mechanisms import laplace, tape
-from jaxdp.validation import check_above, check_count, check_epsilon, check_number
+from jaxdp.validation import check_above, check_epsilon, check_num_arms, check_number
 
 BLOCK_PER_ARM = 16
 
@@ -112,16 +112,13 @@ def ebs_phased(*, num_arms: int) -> Learner:
     >>> outputs["best_duels"].item() > 990_000
     True
     """
-    num_arms = check_count("num_arms", num_arms, 2)
-    integer = jnp.result_type(int)
+    num_arms, integer = check_num_arms(num_arms), jnp.result_type(int)
     largest = int(jnp.iinfo(integer).max)
-    if num_arms**2 > largest:
-        raise ValueError(f"num_arms must have at most {largest} pairs, got {num_arms}")
     num_phases = integer.itemsize * 4  # the last one would be too long to end: 32 x 4^e duels
 
     def passes(epsilon: float, failure_prob: float, confidence_multiplier: float) -> np.ndarray:
         table = np.full((num_phases, num_arms + 1), largest, integer)
-        for index, gap in enumerate(2.0 ** -np.arange(1, num_phases + 1)):
+        for index, gap in enumerate((2.0 ** -np.arange(1, num_phases + 1)).tolist()):
             for size in range(1, num_arms + 1):
                 x = math.log(8 * size * (index + 1) ** 2 / failure_prob)
                 duels = confidence_multiplier * max(32 * x / gap**2, 8 * x / gap / epsilon)

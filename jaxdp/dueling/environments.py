@@ -110,7 +110,9 @@ def answer(key: jax.Array, preferences: jax.Array, left: jax.Array, right: jax.A
 
 def _entry(matrix: jax.Array, left: jax.Array, right: jax.Array) -> jax.Array:
     """matrix[left, right], by a single index, which is faster; arms out of range are the nearest ones."""
-    left, right = (jnp.clip(jnp.asarray(arm, jnp.int32), 0, len(matrix) - 1) for arm in (left, right))
+    # Clipped before wider types, and after shorter ones, become int32: either may not hold the other's values.
+    wide = (arm if arm.dtype.itemsize >= 4 else arm.astype(jnp.int32) for arm in map(jnp.asarray, (left, right)))
+    left, right = (jnp.clip(arm, 0, len(matrix) - 1).astype(jnp.int32) for arm in wide)
     return matrix.ravel().at[left * len(matrix) + right].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 

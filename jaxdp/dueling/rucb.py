@@ -13,7 +13,7 @@ from jaxdp.kernels import combined, lanes_last, line_parts, own_kernel, parts
 from jaxdp.learner import Guarantee, Learner, Scalar, State, scalar_leaf, validated
 from jaxdp.random.choice import inline_index_at
 from jaxdp.random.threefry import two_uniforms
-from jaxdp.validation import check_above, check_count, check_epsilon, check_number
+from jaxdp.validation import check_above, check_epsilon, check_num_arms, check_number
 
 
 @jax.tree_util.register_dataclass
@@ -63,7 +63,7 @@ def rucb(*, num_arms: int) -> Learner:
         wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2.
+        ValueError: if num_arms < 2 or all pairs are more than integers count.
 
     Privacy: epsilon-DP in the local model; unit: one duel's outcome; adjacency: replace one. An outcome leaves the
         user's device once, by randomized response; everything else is post-processing. Private leaves: none. Released:
@@ -72,7 +72,7 @@ def rucb(*, num_arms: int) -> Learner:
         responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025).
     Deviations: the common factor c is divided out of all bounds less 1/2, which changes no decision.
     """
-    num_arms = check_count("num_arms", num_arms, 2)
+    num_arms = check_num_arms(num_arms)
     every = parts(jnp.arange(num_arms, dtype=jnp.int32))
     is_short = len(every) > 1
 

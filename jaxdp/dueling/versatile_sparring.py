@@ -16,7 +16,7 @@ from jaxdp.mechanisms import analytic_gaussian, gaussian, round_up
 from jaxdp.random.choice import inline_index_at
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.tsallis import tsallis_weights
-from jaxdp.validation import check_above, check_choice, check_count, check_epsilon
+from jaxdp.validation import check_above, check_choice, check_count, check_epsilon, check_num_arms
 
 REPORTS = ("rr", "gaussian")
 LOSS_ESTIMATES = ("importance", "reduced_variance")
@@ -91,7 +91,7 @@ def versatile_sparring(
         that regret is larger by the inverse of that; Gaussian reports cost a factor of 1 + 2 m.
     Deviations: estimated losses are compensated sums, and weights in float32 are right to about 1e-6.
     """
-    num_arms = check_count("num_arms", num_arms, 2)
+    num_arms = check_num_arms(num_arms)
     is_gaussian = check_choice("report", report, REPORTS) == "gaussian"
     is_importance = check_choice("losses", losses, LOSS_ESTIMATES) == "importance"
     if is_gaussian != (horizon is not None):

@@ -88,6 +88,7 @@ def _above_threshold(key, epsilon, data, *, split):
 # Made when they are used: counters have the float type of that time.
 _tree = partial(mechanisms.tree_counter, horizon=3, arity=2)
 _toeplitz = partial(mechanisms.toeplitz_counter, horizon=3)
+_doubling = partial(mechanisms.doubling_counter, horizon=3)
 
 
 def _tree_params(*, epsilon: float) -> Any:
@@ -96,6 +97,10 @@ def _tree_params(*, epsilon: float) -> Any:
 
 def _toeplitz_params(*, epsilon: float, delta: float) -> Any:
     return _toeplitz().params(epsilon=epsilon, delta=delta)
+
+
+def _doubling_params(*, epsilon: float) -> Any:
+    return _doubling().params(epsilon=epsilon)
 
 
 def _prefixes(key, params, data, *, make):
@@ -113,6 +118,7 @@ _SCORES = (np.asarray([1.0, 0.0, 0.0], np.float32), np.asarray([0.0, 1.0, 1.0], 
 # the first run up to the last query suggests a high threshold, which the last must then reach against the change
 _QUERIES = (np.asarray([0.0] * 8 + [1.0], np.float32), np.asarray([1.0] * 8 + [0.0], np.float32))
 _STREAMS = (np.asarray([0, 1, 0], np.int32), np.asarray([1, 1, 0], np.int32))
+_EPOCHS = (np.asarray([1, 0, 0], np.int32), np.asarray([1, 1, 0], np.int32))  # differ in the second, of two levels
 _UNIT, _ENTRY = "one record", "one entry of a stream"
 
 MECHANISMS: dict[str, MechanismEntry] = {
@@ -217,6 +223,15 @@ MECHANISMS: dict[str, MechanismEntry] = {
         guarantee=_claim("central", _ENTRY, "analytic Gaussian mechanism on C x, of which estimates are a function"),
         release=partial(_prefixes, make=_toeplitz),
         neighbours=_STREAMS,
+        exact=_total,
+    ),
+    "doubling_counter": MechanismEntry(
+        summary="estimates all prefix sums of a stream of any length from ever larger trees of noisy blocks",
+        values={"epsilon": 1.0},
+        params=_doubling_params,
+        guarantee=_claim("central", _ENTRY, "Laplace mechanism on blocks; an entry is in one tree, once in each level"),
+        release=partial(_prefixes, make=_doubling),
+        neighbours=_EPOCHS,
         exact=_total,
     ),
 }

@@ -23,7 +23,7 @@ from jaxdp.simulation.run import Run
 from jaxdp.simulation.shares import which_share
 from jaxdp.simulation.source import Source
 from jaxdp.simulation.store import COMPUTED, Store, check_storable, open_dataset, open_or_create
-from jaxdp.validation import check_count
+from jaxdp.validation import check_count, check_flag
 
 
 def sweep(
@@ -111,8 +111,7 @@ def sweep(
     axes, static_axes = check_axes(axes, static_axes or {})
     if chunk_size is not None:
         chunk_size = check_count("chunk_size", chunk_size)
-    if not isinstance(overwrite, bool):
-        raise ValueError(f"overwrite must be True or False, got {overwrite!r}")
+    check_flag("overwrite", overwrite)
     if not (isinstance(progress, bool) or callable(progress)):
         raise ValueError(f"progress must be True, False or a function, got {progress!r}")
     index, count = which_share(process_index, num_processes)

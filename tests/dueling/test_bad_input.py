@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from jaxdp import dueling
@@ -38,6 +39,8 @@ def test_sizes(name):
     for bad in (1, 0, -2, 2.5, math.nan, math.inf, True, "2", None, [2]):
         with pytest.raises(ValueError, match=r"num_arms must be a whole number >= 2, got "):
             FACTORIES[name](num_arms=bad)
+    with pytest.raises(ValueError, match=r"num_arms must have at most [0-9]* pairs, got 1000000000000"):
+        FACTORIES[name](num_arms=10**12)
     if name in ("ebs_elimination", "ebs_local", "sparring_gaussian"):
         for bad in (0, -1, 2.5, math.nan, math.inf, True, "9", [9]):
             with pytest.raises(ValueError, match=r"horizon must be a whole number >= 1, got "):
@@ -52,6 +55,8 @@ def test_values(name):
         for bad in (0.0, -1.0, math.nan, -math.inf):
             with pytest.raises(ValueError, match=rf"epsilon must be > 0, got {bad}"):
                 function(**{**good, "epsilon": bad})
+        with pytest.raises(ValueError, match=r"epsilon must be within the range of float64, got a larger int of 1329"):
+            function(**{**good, "epsilon": 10**400})
         for value in VALUES[name]:
             for bad in (0.0, -1.0, math.nan, math.inf):
                 with pytest.raises(ValueError, match=rf"{value} must be .*, got {bad}"):
@@ -75,6 +80,7 @@ def test_values(name):
         ([[0.5, None], [0.5, 0.5]], r"must be numbers, got dtype object"),
         ([[True, False], [True, True]], r"must be numbers, got dtype bool"),
         ([[0.5, 0.5], [0.5]], r"must be an array of numbers, got"),
+        (np.ma.masked_greater([[0.5, 0.7], [0.3, 0.5]], 0.6), r"must have no masked entries, got masked_array"),
     ],
 )
 def test_matrices(matrix, message):
@@ -94,6 +100,7 @@ def test_matrices(matrix, message):
         ([True, False], r"utilities must be numbers, got dtype bool"),
         ([[0.0, 1.0], [1.0, 0.0]], r"utilities must be a vector of at least two arms, got shape \(2, 2\)"),
         ([1e308, -1e308], r"utilities must have finite differences, got"),
+        (np.ma.masked_greater([0.0, 1.0], 0.5), r"utilities must have no masked entries, got masked_array"),
     ],
 )
 def test_utilities(utilities, message):

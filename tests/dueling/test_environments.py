@@ -162,7 +162,7 @@ def test_a_world_that_goes_on_rounds_alike():
     assert (alone.borda.total == rounds.borda.total[0]).all()
 
 
-@pytest.mark.parametrize(("dtype", "num_arms"), [(jnp.int8, 16), (jnp.int8, 200), (jnp.int32, 16)])
+@pytest.mark.parametrize(("dtype", "num_arms"), [(jnp.int8, 16), (jnp.int8, 200), (jnp.int32, 16), (jnp.uint32, 16)])
 def test_arms_of_any_integer_type(dtype, num_arms):
     """Of 16 arms, pairs are more than an int8 counts, and 200 arms are; arms out of range are the nearest."""
     utilities = np.linspace(3, 0, num_arms)
@@ -170,7 +170,7 @@ def test_arms_of_any_integer_type(dtype, num_arms):
     assert environment.bulk is not None
     assert environment.bulk.block is not None
     params, world = start(environment)
-    for left, right in [(15, 15), (14, 3), (-1, 0), (16, 15)]:
+    for left, right in [(15, 15), (14, 3), (-1, 0), (16, 15)] if dtype != jnp.uint32 else [(2, 3), (2**31 + 5, 1)]:
         action = jnp.array([left, right], dtype)
         one = environment.feedback(KEY, params, world, action)[2]["pseudo_regret"]
         many = environment.bulk.block(KEY[None], params, world, action[None])[2]["pseudo_regret"][0]

@@ -74,7 +74,7 @@ def test_which_constants():
     for num_arms, horizon in ((2, 1), (10, 10**6)):
         radii = [
             float(ebs_local(num_arms=num_arms, horizon=horizon, constants=name).params(epsilon=1.0).squared_radius)
-            for name in ("hoeffding", "paper")
+            for name in ("tight", "paper")
         ]
         events = num_arms * horizon / 0.05
         assert radii == pytest.approx([math.log(2 * events) / 2, math.log(events)], rel=1e-6)
@@ -276,7 +276,7 @@ def test_sparring_follows_a_switch():
     [
         (lambda: ebs_local(num_arms=1, horizon=5), "num_arms must be a whole number >= 2, got 1"),
         (lambda: ebs_local(num_arms=2, horizon=0), "horizon must be a whole number >= 1, got 0"),
-        (lambda: ebs_local(num_arms=2, horizon=5, constants="mine"), "constants must be one of hoeffding, paper"),
+        (lambda: ebs_local(num_arms=2, horizon=5, constants="mine"), "constants must be one of tight, paper"),
         (lambda: rucb(num_arms=1), "num_arms must be a whole number >= 2, got 1"),
         (lambda: double_thompson(num_arms=1), "num_arms must be a whole number >= 2, got 1"),
         (lambda: versatile_sparring(num_arms=1), "num_arms must be a whole number >= 2, got 1"),

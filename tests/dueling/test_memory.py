@@ -1,5 +1,7 @@
 """What a run of duels holds does not grow with its horizon."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -34,7 +36,8 @@ def bytes_held(name, horizon):
     lowered = jax.jit(jax.vmap(run, (0, None))).lower(
         jax.random.split(jax.random.key(0), LANES), run.params(epsilon=1.0)
     )
-    return lowered.compile().memory_analysis().temp_size_in_bytes / LANES
+    analysis: Any = lowered.compile().memory_analysis()
+    return analysis.temp_size_in_bytes / LANES
 
 
 @pytest.mark.once

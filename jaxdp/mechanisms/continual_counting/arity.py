@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp.mechanisms.continual_counting.counter import check_horizon, check_times
 from jaxdp.mechanisms.continual_counting.noise import NOISES
-from jaxdp.validation import check_choice
+from jaxdp.validation import check_choice, check_flag
 
 OBJECTIVES = ("mean", "max")
 LARGEST = 1000  # (arity - 1) / 2 blocks a level: beyond this, more than any tree of few levels needs
@@ -26,7 +26,7 @@ def level_variances(arity: int, levels: int, combine: bool) -> np.ndarray:
         variances, which are 1 and arity times that of a child's estimate.
     """
     variances = np.ones(levels)
-    for h in range(1, levels if combine else 0):
+    for h in range(1, levels if check_flag("combine", combine) else 0):
         children = arity * variances[h - 1]
         variances[h] = children / (1 + children)
     return variances

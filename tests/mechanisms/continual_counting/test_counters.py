@@ -199,6 +199,10 @@ def test_errors():
             doubling_counter(horizon=3, arity=bad)
     with pytest.raises(ValueError, match="noise must be one of laplace, gaussian, got 'cauchy'"):
         tree_counter(horizon=3, noise="cauchy")
+    make: Any
+    for make in (tree_counter, doubling_counter):
+        with pytest.raises(ValueError, match="combine must be True or False, got 'yes'"):
+            make(horizon=3, combine="yes")
     with pytest.raises(ValueError, match="objective must be one of mean, max"):
         best_arity(3, objective="median")
     with pytest.raises(ValueError, match="num_buffers must be a whole number >= 1"):
