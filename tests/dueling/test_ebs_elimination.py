@@ -243,6 +243,25 @@ def test_the_best_arm_stays_in_many_runs():
     check_kept(10_000, num_arms=4, horizon=20_000, epsilon=4.0)
 
 
+def last_drop(constants, lanes=16, horizon=10**7):
+    """Median round by which one of eight arms is left; infinite if it is not by the horizon."""
+    learner = ebs_elimination(num_arms=8, horizon=horizon, constants=constants, arity=16)
+    looks = np.unique(np.geomspace(1000, horizon, 200).astype(int)).tolist()
+    left = {"left": lambda public, _: public.active.sum()}
+    duels = utility_duels(np.linspace(1, 0, 8))
+    run = jaxdp.simulator(learner, duels, horizon, checkpoints=looks, record=left, engine="blocks")
+    outputs = jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, lanes), run.params(epsilon=1.0))
+    sizes = np.asarray(outputs["left"])
+    return np.median(np.asarray([*looks, np.inf])[(sizes > 1).sum(1)])
+
+
+@pytest.mark.slow
+def test_drops_come_twenty_times_as_early_as_with_the_papers_constants():
+    """By the horizon none of them drops the last arm but one."""
+    assert 20 * last_drop("tight") <= 10**7
+    assert last_drop("paper") == np.inf
+
+
 # ---- errors ----------------------------------------------------------------------------------------------------------
 @pytest.mark.once
 @pytest.mark.parametrize(
