@@ -91,16 +91,12 @@ _toeplitz = partial(mechanisms.toeplitz_counter, horizon=3)
 _doubling = partial(mechanisms.doubling_counter, horizon=3)
 
 
-def _tree_params(*, epsilon: float) -> Any:
-    return _tree().params(epsilon=epsilon)
+def _pure_params(*, epsilon: float, make) -> Any:
+    return make().params(epsilon=epsilon)
 
 
 def _toeplitz_params(*, epsilon: float, delta: float) -> Any:
     return _toeplitz().params(epsilon=epsilon, delta=delta)
-
-
-def _doubling_params(*, epsilon: float) -> Any:
-    return _doubling().params(epsilon=epsilon)
 
 
 def _prefixes(key, params, data, *, make):
@@ -210,7 +206,7 @@ MECHANISMS: dict[str, MechanismEntry] = {
     "tree_counter": MechanismEntry(
         summary="estimates all prefix sums of a stream from a tree of noisy blocks",
         values={"epsilon": 1.0},
-        params=_tree_params,
+        params=partial(_pure_params, make=_tree),
         guarantee=_claim("central", _ENTRY, "Laplace mechanism on blocks, of which an entry is in one of each level"),
         release=partial(_prefixes, make=_tree),
         neighbours=_STREAMS,
@@ -228,7 +224,7 @@ MECHANISMS: dict[str, MechanismEntry] = {
     "doubling_counter": MechanismEntry(
         summary="estimates all prefix sums of a stream of any length from ever larger trees of noisy blocks",
         values={"epsilon": 1.0},
-        params=_doubling_params,
+        params=partial(_pure_params, make=_doubling),
         guarantee=_claim("central", _ENTRY, "Laplace mechanism on blocks; an entry is in one tree, once in each level"),
         release=partial(_prefixes, make=_doubling),
         neighbours=_EPOCHS,
