@@ -1,5 +1,7 @@
 """Exponents of power laws, fitted to means over seeds, with confidence intervals."""
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from scipy.special import stdtrit
@@ -34,7 +36,7 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed") -> xr.Dataset:
     if at.size < 2 or not bool(((at > 0) & np.isfinite(at)).all()):
         raise ValueError(f"{x} must have at least two values, positive and finite, got {at.values.tolist()}")
     centred = np.log(at) - np.log(at).mean()
-    weights = centred / (centred**2).sum()
+    weights: Any = centred / (centred**2).sum()  # NumPy's stubs take functions of a DataArray for arrays
     mean = values.mean(over, skipna=False)
     mean = mean.where(mean > 0)
     exponent = (weights * np.log(mean)).sum(x, skipna=False)

@@ -84,10 +84,10 @@ def test_counters_with_clocks_of_their_own(name):
     params = counter.params(**values_of(name, math.inf))
     feed = jax.jit(counter.feed)
     state = counter.init(jax.random.key(0), params, (3, 2), clocks=(3,))
-    played = np.asarray([0, 1, 1, 0, 2, 1, 1, 0, 1])
+    played = [0, 1, 1, 0, 2, 1, 1, 0, 1]
     after = np.zeros((3, 2))
     for t, arm in enumerate(played):
-        before, fed = after, jnp.arange(3) == int(arm)
+        before, fed = after, jnp.arange(3) == arm
         state = feed(jax.random.key(t), params, state, jnp.full((3, 2), t, int), fed)
         after = np.asarray(counter.read(params, state))
         np.testing.assert_array_equal(np.delete(after, arm, axis=0), np.delete(before, arm, axis=0))
