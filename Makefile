@@ -15,8 +15,11 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # Most of the tests' time is compiling. What does not hang on how lanes are vectorised is compiled without optimisation,
 # by the older and quicker emitters, one module a program.
-QUICKLY := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1
-PLAINLY := XLA_FLAGS="$(XLA_FLAGS) $(QUICKLY)"
+QUICKLY := --xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1
+OLDER := --xla_cpu_use_fusion_emitters=false
+# XLA stops at a flag that it does not know, as newer versions do at this one: it is tried first.
+IF_KNOWN = $$(XLA_FLAGS=$(OLDER) $(BIN)/python -c 'import jax; jax.devices()' 2>/dev/null && echo $(OLDER))
+PLAINLY = XLA_FLAGS="$(XLA_FLAGS) $(QUICKLY) $(IF_KNOWN)"
 
 # In 64 bits: what draws, noises and calibrates, every kind of algorithm's contract, and every estimator's golden version.
 WIDE := tests/contract tests/golden tests/mechanisms tests/random
