@@ -66,7 +66,9 @@ def test_a_plain_sum_is_not_good_enough(monkeypatch):
         return compensated.Sum((running.total + value).astype(jnp.float32).astype(value.dtype), running.excess)
 
     monkeypatch.setattr(compensated, "add", naive)
+    jax.clear_caches()  # newer versions of JAX would take what they have traced with the right sum
     found, exact = simulate(SHORT, "blocks")
+    jax.clear_caches()
     assert found["best_arm_plays"] == exact["best_arm_plays"]
     with pytest.raises(AssertionError):
         check(found, exact)
