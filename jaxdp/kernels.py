@@ -17,8 +17,8 @@ def stored(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as a kernel of its own on CPU, so that its values are computed once.
 
     XLA on CPU would fuse what is cheap by its count (a hash, a drawn index) into each consumer of the values, and each
-    would compute it again; lax.optimization_barrier does not keep it from that, for it is gone before fusion. A call
-    not to be inlined does.
+    would compute it again; in JAX 0.10 lax.optimization_barrier does not keep it from that, for it is gone before
+    fusion. A call not to be inlined does.
     """
 
     @functools.wraps(function)

@@ -55,9 +55,10 @@ def test_values_are_computed_once():
         return compiled.count(" shift-left(")
 
     assert shifts(partial(own_kernel, scrambled)) == 1
-    # Not so as it is, nor behind a barrier: what the module is for. If this fails, it may be superfluous.
+    # Not so as it is, nor, in older versions, behind a barrier: what the module is for.
     assert shifts(scrambled) == 2
-    assert shifts(lambda words: jax.lax.optimization_barrier(scrambled(words))) == 2
+    if jax.__version_info__ < (0, 11):
+        assert shifts(lambda words: jax.lax.optimization_barrier(scrambled(words))) == 2
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, WRITTEN_OUT, WRITTEN_OUT + 1, 37, 64, 100])

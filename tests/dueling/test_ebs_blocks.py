@@ -156,5 +156,7 @@ def test_large_removals(monkeypatch):
         return start[None] + planted(jnp.zeros_like(start), leaf, last, ends)
 
     monkeypatch.setattr(ebs_sweeps, "_leaves", all_at_once)
+    jax.clear_caches()  # newer versions of JAX would take what they have traced before
     block, rounds = after_a_large_removal(learner, 10**6)
+    jax.clear_caches()
     assert (block != rounds).any()
