@@ -22,7 +22,7 @@ from jaxdp.learner import (
     scalar_leaf,
     validated,
 )
-from jaxdp.mechanisms import laplace, tape
+from jaxdp.mechanisms import noisy_leads
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_number
 
 REWARDS = ("binary", "bounded")
@@ -92,8 +92,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         once, with Laplace((high - low) / epsilon) noise for each arm. Private leaves: `totals`. Released: `best_arm`,
         which is post-processing of the noisy totals.
     Source: standard; the Laplace mechanism is Dwork & Roth (2014), Theorem 3.6.
-    Deviations: totals are noised less the largest of them, which leaves the arg max as it is and float32 exact where
-        it matters; floating-point noise, as in `laplace`.
+    Deviations: noisy totals are compared by their leads (`noisy_leads`), which floats hold; floating-point noise, as in
+        `laplace`.
 
     >>> import jax, jaxdp
     >>> learner = explore_then_commit(num_arms=2, explore_rounds=100)
@@ -155,16 +155,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         return compensated.add(totals, jnp.where(mine, clipped - params.low, 0))
 
     def release(key, params: Params, totals: Any) -> jax.Array:
-        # Differences from the largest: the same arg max, but one reward would be lost in a large float32 total.
-        exact = totals if binary else totals.total
         sensitivity = 1.0 if binary else params.high - params.low
-        exact = tape.record(tape.Entry("laplace", exact, "l1", key, sensitivity, params.epsilon))
-        ahead = (exact - exact.max()).astype(jnp.result_type(float))
-        if not binary:
-            ahead = ahead - totals.excess
-        with tape.recording():  # the sensitivity is that of the totals, written above
-            noisy = laplace(key, ahead, params.epsilon, l1_sensitivity=sensitivity)
-        return jnp.argmax(noisy).astype(jnp.int32)
+        return jnp.argmax(noisy_leads(key, totals, params.epsilon, l1_sensitivity=sensitivity)).astype(jnp.int32)
 
     def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
         """Goes on by some rounds, and commits if exploration ends with the last of them."""

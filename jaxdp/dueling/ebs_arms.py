@@ -14,6 +14,7 @@ from jaxdp.learner import Scalar
 from jaxdp.mechanisms import tape
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.noise import Noise
+from jaxdp.mechanisms.noisy_sums import add_noise
 from jaxdp.random import key_uniform
 
 # What keys derived from a round's are for. Its leaf's noise comes from the key itself, whose bits are hashes of 0.
@@ -104,8 +105,9 @@ def noisy(params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
     """Noisy sums of nodes on a lattice: post-processing.
 
     So sums of leaves do not depend on the order, and noise that programs round otherwise in its last bits is the same.
+    Floats are outcomes, 0 or 1, which need no care; integers may be large.
     """
-    return jnp.round((exact.astype(noise.dtype) + rounded(noise)) / params.quantum) * params.quantum
+    return jnp.round(add_noise(exact, rounded(noise)) / params.quantum) * params.quantum
 
 
 def feed(

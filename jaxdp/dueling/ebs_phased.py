@@ -22,7 +22,7 @@ from jaxdp.learner import (
     scalar_leaf,
     validated,
 )
-from jaxdp.mechanisms import laplace, tape
+from jaxdp.mechanisms import noisy_leads
 from jaxdp.validation import check_above, check_epsilon, check_num_arms, check_number
 
 BLOCK_PER_ARM = 16
@@ -103,7 +103,8 @@ def ebs_phased(*, num_arms: int) -> Learner:
         D / 8 of its mean but for probability 2 exp(-x), and noise within n D / 8 but for exp(-x): 3/8 of failure_prob
         / e^2 over all arms of a phase, and less than failure_prob over all phases.
     Deviations: opponents come in turn, not at random, which leaves the mean of a share exact and its spread smaller.
-        Counts are noised less the largest of them, as in `explore_then_commit`; floating-point noise, as in `laplace`.
+        Noisy counts are compared by their leads (`noisy_leads`), which floats hold; floating-point noise, as in
+        `laplace`.
 
     >>> import jax, jaxdp
     >>> duels = jaxdp.dueling.utility_duels([2.0, 0.0, -1.0])
@@ -175,17 +176,11 @@ def ebs_phased(*, num_arms: int) -> Learner:
         return jnp.where(state.public.played == 0, 0, state.private.wins)
 
     def release(key, params: Params, public: Public, wins: jax.Array) -> Public:
-        # Differences from the largest: the same decisions, but one win would be lost in a large float32 count.
-        exact = tape.record(tape.Entry("laplace", wins, "l1", key, 1.0, params.epsilon))
-        lead = jnp.max(jnp.where(public.active, exact, 0))
-        behind = jnp.where(public.active, exact - lead, 0).astype(jnp.result_type(float))
-        with tape.recording():  # the sensitivity is that of the counts, written above
-            noisy = laplace(key, behind, params.epsilon, l1_sensitivity=1.0)
+        leads = noisy_leads(key, wins, params.epsilon, l1_sensitivity=1.0, among=public.active)
         size = size_of(public)
-        each = (length(params, public) // size).astype(noisy.dtype)  # duels of each arm as the left one
-        best = jnp.max(jnp.where(public.active, noisy, -jnp.inf))
-        margin = each * jnp.exp2(-(public.phase + 2).astype(noisy.dtype))  # n D / 2
-        return Public(public.active & (best - noisy <= margin), public.phase + 1, jnp.zeros_like(public.played))
+        each = (length(params, public) // size).astype(leads.dtype)  # duels of each arm as the left one
+        margin = each * jnp.exp2(-(public.phase + 2).astype(leads.dtype))  # n D / 2
+        return Public(public.active & (-leads <= margin), public.phase + 1, jnp.zeros_like(public.played))
 
     def advance(key, params: Params, public: Public, wins: jax.Array, rounds: jax.Array) -> State:
         """Goes on by some rounds of the phase, and drops arms if it ends with the last of them."""

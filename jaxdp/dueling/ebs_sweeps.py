@@ -143,7 +143,7 @@ def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
         there = now.turns[None] & (place < length[None])
         won = jnp.where(there, jnp.clip(won, 0, 1), 0).astype(nodes.sums.dtype)
         params = jax.tree.map(lambda leaf: leaf[None], params)
-        return won, jnp.where(there, arms.noisy(params, won, noise), 0)
+        return won, jnp.where(there, arms.noisy(params, won.astype(noise.dtype), noise), 0)
 
     won, leaf = own_kernel(entries, block.noise.reshape(rows), block.won.reshape(rows), now, length, params)
     leaves = _leaves(nodes.estimates[0], leaf, last, ends)

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from jaxdp import compensated
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, full_batch_estimator
-from jaxdp.estimation.objectives import Objective, label_loss, statistic_objective, sum_over_samples
+from jaxdp.estimation.objectives import Objective, label_loss, statistic_objective
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
 from jaxdp.estimation.sgd import unconfirmed
 from jaxdp.estimation.solver import Estimate
@@ -122,10 +123,18 @@ def statistic_guarantee(*, epsilon: float, delta: float, **_: Any) -> Guarantee:
     )
 
 
+def exact_statistic(terms: jax.Array) -> compensated.Sum:
+    """The sum over samples of terms [num_samples, dim], which noise is added to: off by far less than one of them.
+
+    A float32 sum of many terms is rounded by more than a single label moves it, and would be hidden less than claimed.
+    """
+    return compensated.fold(compensated.zero(terms)._replace(total=terms), 0)
+
+
 def _report_statistic(constants: str, zero_sum: bool):
     def privatize(key, params: Params, features, labels):
         features = center(features) if zero_sum else features
-        statistic = sum_over_samples(features.T, labels.astype(features.dtype))
+        statistic = exact_statistic(features * labels.astype(features.dtype)[:, None])
         return gaussian(key, statistic, noise_stddev(params, features, constants))
 
     return privatize

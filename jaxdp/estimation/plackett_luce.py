@@ -28,6 +28,7 @@ from jaxdp.estimation.maximum_likelihood import (
 from jaxdp.estimation.maximum_likelihood import Params as LikelihoodParams
 from jaxdp.estimation.objective_perturbation import (
     Params,
+    exact_statistic,
     noise_stddev,
     perturbation_params,
     statistic_guarantee,
@@ -175,7 +176,8 @@ def plackett_luce_objective_perturbation(
     def privatize(key, params: Params, features, labels):
         features = relative(center(features) if zero_sum else features)
         targets = jax.nn.one_hot(labels, features.shape[1], dtype=features.dtype)
-        return gaussian(key, chosen_sum(features, targets), _choice_noise_stddev(params, features, constants))
+        chosen = jnp.einsum("nk,nkd->nd", targets, features, precision="highest")
+        return gaussian(key, exact_statistic(chosen), _choice_noise_stddev(params, features, constants))
 
     def objective(params: Params, features, report, scale) -> Objective:
         ridge = jnp.asarray(params.regularization, features.dtype) / scale**2

@@ -21,6 +21,7 @@ from jaxdp.mechanisms.continual_counting import (
     tree_radius,
     tree_variance,
 )
+from jaxdp.mechanisms.noisy_leads import noisy_leads
 from jaxdp.mechanisms.noisy_max import noisy_max, noisy_min
 from jaxdp.mechanisms.randomized_response import (
     debias_labels,
@@ -54,6 +55,7 @@ __all__ = [
     "gaussian_epsilon",
     "laplace",
     "laplace_sum_radius",
+    "noisy_leads",
     "noisy_max",
     "noisy_min",
     "randomize_scalar",

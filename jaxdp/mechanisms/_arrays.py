@@ -36,7 +36,10 @@ def float_array(name: str, values: ArrayLike) -> jax.Array:
     """
     array = jnp.asarray(values)
     if not jnp.issubdtype(array.dtype, jnp.floating):
-        raise ValueError(f"{name} must be floats, got dtype {array.dtype}: convert it, e.g. by astype(jnp.float32)")
+        raise ValueError(
+            f"{name} must be floats, got dtype {array.dtype}: convert it, e.g. by astype(jnp.float32), and counts "
+            "beyond 2^24 less a public number, as float32 would round them"
+        )
     return array
 
 

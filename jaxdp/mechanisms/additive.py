@@ -4,12 +4,14 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
+from jaxdp.compensated import Sum
+from jaxdp.mechanisms._arrays import Scalar, positive_scalar
 from jaxdp.mechanisms.calibration import round_up
-from jaxdp.mechanisms.tape import Entry, record
+from jaxdp.mechanisms.noisy_sums import add_noise, exact_sums, float_type, record_exact, recorded
+from jaxdp.mechanisms.tape import Entry
 
 
-def laplace(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, l1_sensitivity: Scalar) -> jax.Array:
+def laplace(key: jax.Array, values: ArrayLike | Sum, epsilon: Scalar, *, l1_sensitivity: Scalar) -> jax.Array:
     """Adds independent Laplace(l1_sensitivity / epsilon) noise to each value.
 
     >>> counts = jnp.array([10.0, 20.0], jnp.float32)
@@ -18,17 +20,20 @@ def laplace(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, l1_sensitivit
 
     Args:
         key: a PRNG key.
-        values: [...] float, the exact values.
+        values: [...] float or integer, the exact values. Counts are best left integers: a count beyond 2^24 that is
+            cast to float32 is rounded before it meets the noise, which then hides a user less than claimed. Sums of
+            floats may be a `jaxdp.compensated.Sum`.
         epsilon: [] float > 0, may be traced; infinity adds nothing. A traced NaN gives NaN, zero gives infinite or NaN
             values, and a negative one the noise of its absolute value.
         l1_sensitivity: [] float > 0, may be traced: largest change of the whole of `values` in L1 norm.
 
     Returns:
-        [...] the noisy values, in the dtype of `values`.
+        [...] the noisy values, in the dtype of `values`; for integers, in JAX's default float type, rounded after the
+        noise is added.
 
     Raises:
-        ValueError: if values are not floats, or epsilon or l1_sensitivity is not a scalar, or is a Python or NumPy
-            number that is not > 0.
+        ValueError: if values are neither floats nor integers, or epsilon or l1_sensitivity is not a scalar, or is a
+            Python or NumPy number that is not > 0.
 
     Privacy: epsilon-DP in the central model for one release of `values`, for the unit and adjacency that the
         sensitivity refers to. The density at any output changes by a factor of at most exp(|change|_1 / scale).
@@ -37,22 +42,23 @@ def laplace(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, l1_sensitivit
         (Mironov 2012), and in float32 noise ends at about 16 scales. It measures what privacy costs; it does not
         protect a release.
     """
-    values = float_array("values", values)
-    sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, values.dtype)
-    epsilon = positive_scalar("epsilon", epsilon, values.dtype)
-    noise = jax.random.laplace(key, values.shape, values.dtype)
-    values = record(Entry("laplace", values, "l1", key, sensitivity, epsilon, noise=noise))
-    return values + sensitivity / epsilon * noise
+    exact = exact_sums("values", values)
+    dtype = float_type(exact)
+    sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, dtype)
+    epsilon = positive_scalar("epsilon", epsilon, dtype)
+    noise = jax.random.laplace(key, jnp.shape(recorded(exact)), dtype)
+    entry = Entry("laplace", recorded(exact), "l1", key, sensitivity, epsilon, noise=noise)
+    return add_noise(record_exact(exact, entry), sensitivity / epsilon * noise)
 
 
 def gaussian(
-    key: jax.Array, values: ArrayLike, noise_stddev: Scalar, *, l2_sensitivity: Scalar | None = None
+    key: jax.Array, values: ArrayLike | Sum, noise_stddev: Scalar, *, l2_sensitivity: Scalar | None = None
 ) -> jax.Array:
     """Adds independent N(0, noise_stddev^2) noise to each value.
 
     Args:
         key: a PRNG key.
-        values: [...] float, the exact values.
+        values: as for `laplace`.
         noise_stddev: [] float >= 0, may be traced: from `analytic_gaussian` or `zcdp_gaussian`, through `round_up` if
             cast (a Python or NumPy number is rounded up here). Zero adds nothing. A traced NaN or infinity gives NaN
             or infinite values, a negative one the noise of its absolute value.
@@ -60,11 +66,12 @@ def gaussian(
             an auditor compares the values' changes with.
 
     Returns:
-        [...] the noisy values, in the dtype of `values`.
+        [...] the noisy values, in the dtype of `values`; for integers, in JAX's default float type, rounded after the
+        noise is added.
 
     Raises:
-        ValueError: if values are not floats, or noise_stddev or l2_sensitivity is not a scalar, or is a Python or NumPy
-            number that is not >= 0, or not > 0.
+        ValueError: if values are neither floats nor integers, or noise_stddev or l2_sensitivity is not a scalar, or is
+            a Python or NumPy number that is not >= 0, or not > 0.
 
     Privacy: for one release of `values` in the central model, with unit and adjacency those of the L2 sensitivity D:
         (epsilon, delta)-DP with delta = gaussian_delta(epsilon, noise_stddev, D), and zCDP with
@@ -72,14 +79,15 @@ def gaussian(
     Source: Dwork & Roth (2014), Appendix A; Balle & Wang (2018), Theorem 8; Bun & Steinke (2016), Proposition 1.6.
     Deviations: floating-point noise, as in `laplace`; in float32 it ends at about 5.4 standard deviations.
     """
-    values = float_array("values", values)
+    exact = exact_sums("values", values)
+    dtype = float_type(exact)
     if jnp.ndim(noise_stddev) != 0:
         raise ValueError(f"noise_stddev must be a scalar, got shape {jnp.shape(noise_stddev)}")
     if isinstance(noise_stddev, jax.Array):
-        scale = noise_stddev.astype(values.dtype)
+        scale = noise_stddev.astype(dtype)
     else:
-        scale = jnp.asarray(round_up(float(noise_stddev), values.dtype))
-    sensitivity = None if l2_sensitivity is None else positive_scalar("l2_sensitivity", l2_sensitivity, values.dtype)
-    noise = jax.random.normal(key, values.shape, values.dtype)
-    values = record(Entry("gaussian", values, "l2", key, sensitivity, noise_stddev=scale, noise=noise))
-    return values + scale * noise
+        scale = jnp.asarray(round_up(float(noise_stddev), dtype))
+    sensitivity = None if l2_sensitivity is None else positive_scalar("l2_sensitivity", l2_sensitivity, dtype)
+    noise = jax.random.normal(key, jnp.shape(recorded(exact)), dtype)
+    entry = Entry("gaussian", recorded(exact), "l2", key, sensitivity, noise_stddev=scale, noise=noise)
+    return add_noise(record_exact(exact, entry), scale * noise)

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
+from jaxdp.mechanisms._arrays import Scalar, positive_scalar
+from jaxdp.mechanisms.noisy_sums import exact_sums, float_type, leads
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.validation import check_choice
 
@@ -34,7 +35,8 @@ def noisy_max(
 
     Args:
         key: a PRNG key.
-        scores: [..., K] float.
+        scores: [..., K] float or integer. Counts are best left integers: one beyond 2^24 that is cast to float32 is
+            rounded before it meets the noise, which then hides a user less than claimed.
         epsilon: [] float > 0, may be traced; infinity is the exact argmax. Zero or NaN traced gives meaningless
             indices, and a negative one turns the noise around, which is not private.
         sensitivity: [] float > 0, may be traced: the largest change of any one score, where the scores may move in
@@ -46,8 +48,8 @@ def noisy_max(
         [...] int32 in [0, K): of equal noisy scores the first.
 
     Raises:
-        ValueError: if scores are not floats or have no axis, noise has another name, or epsilon or sensitivity is not a
-            scalar, or is a Python or NumPy number that is not > 0.
+        ValueError: if scores are neither floats nor integers or have no axis, noise has another name, or epsilon or
+            sensitivity is not a scalar, or is a Python or NumPy number that is not > 0.
 
     Privacy: epsilon-DP in the central model for one index (one per vector of scores: budgets of the leading axes add
         up unless their data are disjoint), for the unit and adjacency that the sensitivity refers to. Given the
@@ -59,16 +61,18 @@ def noisy_max(
         permute-and-flip as exponential noise; Cesar & Rogers (2021) for zCDP.
     Deviations: floating-point noise: in float32 an index of probability below about 1e-7 is never drawn.
     """
-    scores = float_array("scores", scores)
+    scores = _scores(scores)
     if scores.ndim == 0 or scores.shape[-1] == 0:
         raise ValueError(f"scores must have a last axis of at least one score, got shape {scores.shape}")
     sampler = _SAMPLERS[check_choice("noise", noise, tuple(_SAMPLERS))]
-    sensitivity = positive_scalar("sensitivity", sensitivity, scores.dtype)
-    epsilon = positive_scalar("epsilon", epsilon, scores.dtype)
-    draws = sampler(key, scores.shape, scores.dtype)
+    dtype = float_type(scores)
+    sensitivity = positive_scalar("sensitivity", sensitivity, dtype)
+    epsilon = positive_scalar("epsilon", epsilon, dtype)
+    draws = sampler(key, scores.shape, dtype)
     rho = jnp.square(epsilon) / 8 if noise == "gumbel" else None
     scores = record(Entry("noisy_max", scores, "spread", key, sensitivity, epsilon, rho, noise=draws))
-    noisy_scores = scores + 2 * sensitivity / epsilon * draws
+    draws = 2 * sensitivity / epsilon * draws
+    noisy_scores = scores + draws if jnp.issubdtype(scores.dtype, jnp.floating) else leads(scores, draws)
     return jax.lax.argmax(noisy_scores, scores.ndim - 1, jnp.int32)
 
 
@@ -84,7 +88,7 @@ def noisy_min(
 
     Args:
         key: a PRNG key.
-        scores: [..., K] float, for example losses.
+        scores: [..., K] float or integer, for example losses.
         epsilon: as for `noisy_max`.
         sensitivity: as for `noisy_max`.
         noise: as for `noisy_max`.
@@ -99,4 +103,9 @@ def noisy_min(
     Source: as `noisy_max`.
     Deviations: as `noisy_max`.
     """
-    return noisy_max(key, -float_array("scores", scores), epsilon, sensitivity=sensitivity, noise=noise)
+    return noisy_max(key, -_scores(scores), epsilon, sensitivity=sensitivity, noise=noise)
+
+
+def _scores(scores: ArrayLike) -> jax.Array:
+    """Scores as floats or as integers of the default type."""
+    return jnp.asarray(exact_sums("scores", scores))

@@ -65,6 +65,10 @@ def _laplace(key, epsilon, data):
     return mechanisms.laplace(key, data, epsilon, l1_sensitivity=1.0)
 
 
+def _noisy_leads(key, epsilon, data):
+    return mechanisms.noisy_leads(key, data, epsilon, l1_sensitivity=1.0)
+
+
 def _gaussian(key, noise_stddev, data):
     return mechanisms.gaussian(key, data, noise_stddev)
 
@@ -109,6 +113,7 @@ def _total(data):
 
 _LABELS = (np.asarray(0, np.int32), np.asarray(1, np.int32))
 _COUNTS = (np.asarray([0.0, 0.0], np.float32), np.asarray([0.0, 1.0], np.float32))
+_TOTALS = (np.asarray([2**29 + 32, 2**29 + 32], np.int32), np.asarray([2**29 + 33, 2**29 + 32], np.int32))
 _SCALARS = (np.asarray(-1.0, np.float32), np.asarray(1.0, np.float32))
 _SCORES = (np.asarray([1.0, 0.0, 0.0], np.float32), np.asarray([0.0, 1.0, 1.0], np.float32))
 # the first run up to the last query suggests a high threshold, which the last must then reach against the change
@@ -126,6 +131,15 @@ MECHANISMS: dict[str, MechanismEntry] = {
         release=_laplace,
         neighbours=_COUNTS,
         exact=lambda data: data,
+    ),
+    "noisy_leads": MechanismEntry(
+        summary="adds Laplace noise to totals, and reports by how much each is behind the largest",
+        values={"epsilon": 1.0},
+        params=_epsilon_params,
+        guarantee=_claim("central", _UNIT, "Laplace mechanism at L1 sensitivity 1; differences are post-processing"),
+        release=_noisy_leads,
+        neighbours=_TOTALS,
+        exact=lambda data: (data - data.max()).astype(jnp.result_type(float)),
     ),
     "gaussian": MechanismEntry(
         summary="adds Gaussian noise, analytically calibrated to (epsilon, delta)",

@@ -9,7 +9,9 @@ import pytest
 from scipy.optimize import minimize, root_scalar
 from scipy.special import expit, ndtr
 
+from jaxdp import compensated
 from jaxdp.estimation import literal_objective_perturbation, objective_perturbation, sgd_objective_perturbation
+from jaxdp.estimation.objective_perturbation import exact_statistic
 
 DTYPE = jnp.result_type(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
@@ -146,7 +148,8 @@ def test_no_noise_at_infinite_epsilon(data, constants):
     params = estimator.params(epsilon=np.inf, delta=DELTA)
     assert params.noise_multiplier == 0
     report = estimator.privatize(jax.random.key(0), params, features, labels)
-    np.testing.assert_array_equal(report, labels.astype(DTYPE) @ features)
+    exact = np.asarray(labels, np.longdouble) @ np.asarray(features, np.longdouble)
+    np.testing.assert_array_equal(report, exact.astype(DTYPE))
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
@@ -154,3 +157,24 @@ def test_multipliers_are_rounded_up(epsilon):
     """In float32 the noise is never less than was solved for."""
     multiplier = float(objective_perturbation().params(epsilon=epsilon, delta=DELTA).noise_multiplier)
     assert analytic_multiplier(epsilon) * (1 - 1e-9) <= multiplier <= analytic_multiplier(epsilon) * (1 + 3e-7)
+
+
+def moved_by_one_label(statistic):
+    """By how much one label moves the sum of many terms, less its own term, in terms."""
+    generator = np.random.default_rng(4)
+    terms = generator.uniform(size=(2**20, 2)).astype(np.float32)
+    terms[:, 1] *= -1
+    without = terms.copy()
+    without[77_777] = 0
+    moved = [(np.float64(x.total) - np.float64(x.excess)) for x in map(statistic, (terms, without))]
+    return np.abs((moved[0] - moved[1]) / terms[77_777] - 1).max()
+
+
+def test_one_label_moves_a_large_sum_by_its_own_term():
+    assert moved_by_one_label(jax.jit(exact_statistic)) < 1e-6
+
+    def plain(terms):
+        total = jnp.asarray(terms).reshape(-1, 256, 2).sum(1).sum(0)
+        return compensated.zero(total)._replace(total=total)
+
+    assert moved_by_one_label(plain) > 1e-3

@@ -159,8 +159,8 @@ def test_result_is_int32():
 @pytest.mark.parametrize("select", [noisy_max, noisy_min])
 def test_errors(select):
     key, scores = jax.random.key(0), np.zeros(3, np.float32)
-    with pytest.raises(ValueError, match="scores must be floats, got dtype int32"):
-        select(key, np.zeros(3, np.int32), 1.0)
+    with pytest.raises(ValueError, match="scores must be floats or integers, got dtype bool"):
+        select(key, np.zeros(3, bool), 1.0)
     with pytest.raises(ValueError, match="noise must be one of laplace, gumbel, exponential, got 'gaussian'"):
         select(key, scores, 1.0, noise="gaussian")
     for empty in [np.float32(1), np.zeros((2, 0), np.float32)]:

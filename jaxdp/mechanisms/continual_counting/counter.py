@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from jax.typing import ArrayLike, DTypeLike
 
+from jaxdp import compensated
+from jaxdp.mechanisms.noisy_sums import Exact
 from jaxdp.validation import check_count, check_finite, check_list
 
 
@@ -115,19 +117,45 @@ def stream_dtype(dtype: DTypeLike, floating: np.dtype) -> np.dtype:
     raise ValueError(f"dtype must be integers or floats, got {known}")
 
 
-def entry(value: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> jax.Array:
-    """Returns one entry of a stream in the dtype of its sums.
+def nothing(shape: tuple[int, ...], dtype: DTypeLike) -> Exact:
+    """Sums of a stream before its first entry: integers, or compensated floats, which large sums do not round."""
+    zeros = jnp.zeros(shape, dtype)
+    return zeros if jnp.issubdtype(zeros.dtype, jnp.integer) else compensated.zero(zeros)
+
+
+def joined(left: Exact, right: Exact) -> Exact:
+    """The sum of two sums of a stream."""
+    if isinstance(left, compensated.Sum) or isinstance(right, compensated.Sum):
+        return compensated.plus(compensated.Sum(*left), compensated.Sum(*right))
+    return left + right
+
+
+def summed(values: Exact, axis: int) -> Exact:
+    """The sum of entries of a stream, or of sums of it, along an axis."""
+    if isinstance(values, compensated.Sum):
+        return compensated.fold(values, axis)
+    return values.sum(axis=axis, dtype=values.dtype)
+
+
+def entry(value: ArrayLike, shape: tuple[int, ...], sums: Exact) -> Exact:
+    """Returns one entry of a stream as a sum of its own.
+
+    Args:
+        value: the entry.
+        shape: which it must have.
+        sums: of the stream, for their kind.
 
     Raises:
         ValueError: if it has another shape, is a float in a stream of integers, or not of real numbers.
     """
-    array = _array("value", value)
+    array, dtype = _array("value", value), (sums.total if isinstance(sums, compensated.Sum) else sums).dtype
     if array.shape != shape:
         raise ValueError(f"value must have shape {shape}, got {array.shape}")
     if jnp.issubdtype(array.dtype, jnp.floating) and jnp.issubdtype(dtype, jnp.integer):
         raise ValueError(f"value must be integers (init the counter with dtype=float for others), got {array.dtype}")
     stream_dtype(array.dtype, dtype)
-    return array.astype(dtype)
+    array = array.astype(dtype)
+    return compensated.zero(array)._replace(total=array) if isinstance(sums, compensated.Sum) else array
 
 
 def fed_mask(fed: ArrayLike, clocks: tuple[int, ...]) -> jax.Array:

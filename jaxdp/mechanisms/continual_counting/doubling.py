@@ -73,7 +73,8 @@ def doubling_counter(
         separate entries.
     Source: Chan, Shi & Song (2011), the hybrid mechanism.
     Deviations: epochs' sums are not released a second time with a share of the budget; the trees' own estimates of
-        them serve, so that every tree has the whole budget. Any arity. Floating-point noise, as in `laplace`.
+        them serve, so that every tree has the whole budget. Any arity. Sums and floating-point noise as in
+        `tree_counter`.
     """
     horizon, arity = check_horizon("horizon", horizon), check_horizon("arity", arity, 2)
     levels = num_digits(horizon, arity)
@@ -103,20 +104,20 @@ def doubling_counter(
         )
 
     def feed(key: jax.Array, params: Any, state: DoublingState, value: ArrayLike, fed: ArrayLike = True):
-        sums, mask = state.nodes.sums, fed_mask(fed, ())
+        sums, shape, mask = state.nodes.sums, state.nodes.estimates.shape[1:], fed_mask(fed, ())
         clock = jnp.minimum(state.clock + mask.astype(integer), horizon + 1)
         epoch = epoch_of(clock)
         # the first entry of an epoch closes the last one
         opens = mask & (clock == jnp.asarray(starts, integer)[epoch])
         closed = jnp.where(opens, state.closed + state.nodes.estimates.sum(axis=0), state.closed)
         nodes = jax.tree.map(lambda x: jnp.where(opens, jnp.zeros_like(x), x), state.nodes)
-        done = tree.ended(nodes, entry(value, sums.shape[1:], sums.dtype), mask, arity)
+        done = tree.ended(nodes, entry(value, shape, sums), mask, arity)
         if combine:
-            noisy = kind.add(key, params, epoch, done.sums.astype(float_dtype()))
+            noisy = kind.add(key, params, epoch, done.sums)
             estimates = tree.combined(nodes, noisy, variances)
         else:
-            noisy = kind.add(key, params, epoch, tree.largest(done).astype(float_dtype()))
-            estimates = jnp.broadcast_to(noisy, sums.shape)
+            noisy = kind.add(key, params, epoch, tree.largest(done))
+            estimates = jnp.broadcast_to(noisy, (levels, *shape))
         return DoublingState(clock, closed, tree.advance(nodes, done, estimates))
 
     def read(params: Any, state: DoublingState) -> jax.Array:

@@ -1,13 +1,14 @@
 """The arithmetic of trees that counters share: which blocks end with an entry, and what is known of them then."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.compensated import rounded
-from jaxdp.mechanisms.continual_counting.counter import spread
+from jaxdp.mechanisms.continual_counting.counter import joined, nothing, spread, summed
+from jaxdp.mechanisms.noisy_sums import Exact
 
 
 class Nodes(NamedTuple):
@@ -15,12 +16,12 @@ class Nodes(NamedTuple):
 
     Attributes:
         digits: [levels, *clocks] integers, how many blocks of each level.
-        sums: [levels, *shape], what they sum to. Secret.
+        sums: [levels, *shape], what they sum to: integers, or compensated floats. Secret.
         estimates: [levels, *shape] float, the sum of their noisy estimates.
     """
 
     digits: jax.Array
-    sums: jax.Array
+    sums: Any
     estimates: jax.Array
 
 
@@ -35,29 +36,30 @@ class Ended(NamedTuple):
 
     ends: jax.Array
     top: jax.Array
-    sums: jax.Array
+    sums: Any
 
 
 def empty(levels: int, shape: tuple[int, ...], clocks: tuple[int, ...], dtype, floating) -> Nodes:
     """A tree before its first entry."""
     return Nodes(
         digits=jnp.zeros((levels, *clocks), jnp.int32),
-        sums=jnp.zeros((levels, *shape), dtype),
+        sums=nothing((levels, *shape), dtype),
         estimates=jnp.zeros((levels, *shape), floating),
     )
 
 
-def ended(nodes: Nodes, value: jax.Array, fed: jax.Array, arity: int) -> Ended:
-    """What ends with an entry. Every sum is a sum of fewer than `arity` blocks and one: floats do not stall."""
+def ended(nodes: Nodes, value: Exact, fed: jax.Array, arity: int) -> Ended:
+    """What ends with an entry."""
     levels, ends, sums = len(nodes.digits), [fed], [value]
     for h in range(levels - 1):
         ends.append(ends[h] & (nodes.digits[h] == arity - 1))
-        sums.append(sums[h] + nodes.sums[h])
+        sums.append(joined(sums[h], jax.tree.map(lambda x, h=h: x[h], nodes.sums)))
     ends = jnp.stack(ends)
+    mask = _spread(ends, nodes.estimates.shape[1:])
     return Ended(
         ends=ends,
         top=ends & ~jnp.concatenate([ends[1:], jnp.zeros_like(ends[:1])]),
-        sums=jnp.where(_spread(ends, value.shape), jnp.stack(sums), 0),
+        sums=jax.tree.map(lambda *level: jnp.where(mask, jnp.stack(level), 0), *sums),
     )
 
 
@@ -84,9 +86,12 @@ def advance(nodes: Nodes, done: Ended, estimates: jax.Array) -> Nodes:
     """
     inside = done.ends & ~done.top
 
-    def update(old: jax.Array, new: jax.Array) -> jax.Array:
-        rank = old.shape[1:]
-        return jnp.where(_spread(inside, rank), 0, jnp.where(_spread(done.top, rank), old + new, old))
+    def update(old: Any, new: Any) -> Any:
+        def choose(old: jax.Array, both: jax.Array) -> jax.Array:
+            rank = old.shape[1:]
+            return jnp.where(_spread(inside, rank), 0, jnp.where(_spread(done.top, rank), both, old))
+
+        return jax.tree.map(choose, old, joined(old, new))
 
     return Nodes(
         digits=update(nodes.digits, jnp.ones_like(nodes.digits)),
@@ -95,10 +100,10 @@ def advance(nodes: Nodes, done: Ended, estimates: jax.Array) -> Nodes:
     )
 
 
-def largest(done: Ended) -> jax.Array:
+def largest(done: Ended) -> Exact:
     """[*shape] the sum of the largest block that ended; 0 where none did."""
-    kept = jnp.where(_spread(done.top, done.sums.shape[1:]), done.sums, 0)
-    return kept.sum(axis=0, dtype=kept.dtype)
+    kept = jax.tree.map(lambda sums: jnp.where(_spread(done.top, sums.shape[1:]), sums, 0), done.sums)
+    return summed(kept, 0)
 
 
 def _spread(per_level: jax.Array, shape: tuple[int, ...]) -> jax.Array:

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian, round_up, zcdp_gaussian
+from jaxdp.mechanisms.noisy_sums import Exact
 from jaxdp.validation import check_above, check_choice, check_epsilon, check_number
 
 Leaf = np.ndarray | np.floating | jax.Array
@@ -120,7 +121,7 @@ def _gaussian(nodes: int | np.ndarray) -> Noise:
     ) -> GaussianParams:
         return gaussian_params(nodes, epsilon=epsilon, delta=delta, rho=rho, l2_sensitivity=l2_sensitivity)
 
-    def add(key: jax.Array, params: GaussianParams, epoch: jax.Array | None, values: jax.Array) -> jax.Array:
+    def add(key: jax.Array, params: GaussianParams, epoch: jax.Array | None, values: Exact) -> jax.Array:
         stddev, moved = at(params.noise_stddev, epoch), at(params.l2_sensitivity, epoch)
         return gaussian(key, values, stddev, l2_sensitivity=moved)
 
@@ -138,7 +139,7 @@ def _laplace(nodes: int | np.ndarray) -> Noise:
         ]
         return LaplaceParams(epsilon=_round_down(check_epsilon(epsilon)), l1_sensitivity=_leaf(moved, np.shape(nodes)))
 
-    def add(key: jax.Array, params: LaplaceParams, epoch: jax.Array | None, values: jax.Array) -> jax.Array:
+    def add(key: jax.Array, params: LaplaceParams, epoch: jax.Array | None, values: Exact) -> jax.Array:
         epsilon = jnp.asarray(params.epsilon)
         return laplace(key, values, epsilon, l1_sensitivity=at(params.l1_sensitivity, epoch))
 

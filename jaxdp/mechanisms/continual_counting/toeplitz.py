@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
-from jaxdp import compensated
 from jaxdp.mechanisms.continual_counting.buffers import Buffers, find_buffers, row_norms, sensitivity
 from jaxdp.mechanisms.continual_counting.counter import (
     Counter,
@@ -16,13 +15,16 @@ from jaxdp.mechanisms.continual_counting.counter import (
     check_times,
     entry,
     fed_mask,
+    joined,
+    nothing,
     spread,
     stream_dtype,
     whole_stream,
 )
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams, float_dtype, gaussian_params
 from jaxdp.mechanisms.continual_counting.radii import normal_radius
-from jaxdp.mechanisms.tape import Entry, record
+from jaxdp.mechanisms.noisy_sums import Exact, add_noise, record_exact, recorded
+from jaxdp.mechanisms.tape import Entry
 
 
 class ToeplitzState(NamedTuple):
@@ -30,7 +32,7 @@ class ToeplitzState(NamedTuple):
 
     Attributes:
         clock: [*clocks] integers, entries fed; at most horizon + 1.
-        total: [*shape] the exact sum: integers, or compensated floats.
+        total: [*shape] the exact sum: integers, or compensated floats, rounded only with the noise.
         sums: [num_buffers + 1, *shape] float, leaky running sums of the noise drawn.
     """
 
@@ -107,32 +109,32 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     ) -> ToeplitzState:
         del key, params
         shape, clocks = check_shapes(shape, clocks)
-        zeros = jnp.zeros(shape, stream_dtype(dtype, float_dtype()))
-        total = zeros if jnp.issubdtype(zeros.dtype, jnp.integer) else compensated.zero(zeros)
         return ToeplitzState(
-            jnp.zeros(clocks, jnp.result_type(int)), total, jnp.zeros((len(gaps), *shape), float_dtype())
+            jnp.zeros(clocks, jnp.result_type(int)),
+            nothing(shape, stream_dtype(dtype, float_dtype())),
+            jnp.zeros((len(gaps), *shape), float_dtype()),
         )
 
-    def noised(key: jax.Array, params: GaussianParams, value: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def noised(key: jax.Array, params: GaussianParams, value: Exact) -> tuple[Exact, jax.Array]:
         """One entry, and the noise drawn with it. The entry itself is not released, but is noised in effect."""
-        noise = jax.random.normal(key, value.shape, float_dtype())
+        noise = jax.random.normal(key, jnp.shape(recorded(value)), float_dtype())
         stddev, moved = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
-        value = record(Entry("toeplitz", value, "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise))
-        return value, stddev * noise
+        entry = Entry("toeplitz", recorded(value), "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise)
+        return record_exact(value, entry), stddev * noise
 
     def feed(
         key: jax.Array, params: GaussianParams, state: ToeplitzState, value: ArrayLike, fed: ArrayLike = True
     ) -> ToeplitzState:
-        integer = not isinstance(state.total, compensated.Sum)
-        before = state.total if integer else state.total.total
+        shape = state.sums.shape[1:]
         mask = fed_mask(fed, state.clock.shape)
-        wide = spread(mask, before.shape)
-        value, noise = noised(key, params, jnp.where(wide, entry(value, before.shape, before.dtype), 0))
-        total = before + value if integer else compensated.add(state.total, value)
-        leaks = jnp.asarray(gaps).reshape((-1,) + (1,) * before.ndim)
+        wide = spread(mask, shape)
+        entered = jax.tree.map(lambda x: jnp.where(wide, x, 0), entry(value, shape, state.total))
+        entered, noise = noised(key, params, entered)
+        leaks = jnp.asarray(gaps).reshape((-1,) + (1,) * len(shape))
         sums = jnp.where(wide[None], state.sums + (noise[None] - leaks * state.sums), state.sums)
-        return ToeplitzState(jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1), total, sums)
+        clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
+        return ToeplitzState(clock, joined(state.total, entered), sums)
 
     def weighted(sums: jax.Array) -> jax.Array:
         return (jnp.asarray(weights).reshape((-1,) + (1,) * (sums.ndim - 1)) * sums).sum(axis=0)
@@ -140,12 +142,12 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     def read(params: GaussianParams, state: ToeplitzState) -> jax.Array:
         del params
         noise = weighted(state.sums)
-        total = state.total.total if isinstance(state.total, compensated.Sum) else state.total
-        estimate = total.astype(noise.dtype) + noise
+        estimate = add_noise(state.total, noise)
         return jnp.where(spread(state.clock, estimate.shape) <= horizon, estimate, jnp.nan)
 
     def prefixes(keys: jax.Array, params: GaussianParams, values: ArrayLike) -> jax.Array:
-        stream = whole_stream(keys, values, horizon, float_dtype())
+        values = whole_stream(keys, values, horizon, float_dtype())
+        stream = entry(values, values.shape, nothing((), values.dtype))
         stream, noise = jax.vmap(lambda key, value: noised(key, params, value))(keys, stream)
 
         def running(gap: jax.Array) -> jax.Array:
@@ -157,8 +159,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
             return jax.lax.associative_scan(join, (logs, noise))[1]
 
         sums = jnp.stack([running(gap) for gap in jnp.asarray(gaps)])
-        totals = jnp.cumsum(stream, axis=0, dtype=stream.dtype).astype(noise.dtype)
-        return totals + weighted(sums)
+        return add_noise(jax.lax.associative_scan(joined, stream), weighted(sums))
 
     def variance(params: GaussianParams, times: ArrayLike) -> np.ndarray:
         stddev = np.asarray(params.noise_stddev, np.float64)

@@ -16,12 +16,15 @@ from jaxdp.mechanisms.continual_counting.counter import (
     check_times,
     entry,
     fed_mask,
+    nothing,
     spread,
     stream_dtype,
+    summed,
     whole_stream,
 )
 from jaxdp.mechanisms.continual_counting.noise import float_dtype, node_noise
 from jaxdp.mechanisms.continual_counting.radii import HUGE, chernoff, level_cumulants, normal_radius, rate_grid
+from jaxdp.mechanisms.noisy_sums import Exact
 
 
 class TreeState(NamedTuple):
@@ -74,8 +77,9 @@ def tree_counter(
         its absolute changes. Clocks and `fed` must not depend on the data.
     Source: Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); Honaker (2015), from the leaves up, for
         `combine`; Qardaji, Yang & Li (2013) for the arity.
-    Deviations: floating-point noise, as in `laplace`. Sums of integer streams are integers, converted when a block is
-        noised: estimates are rounded, but nothing stalls or drifts.
+    Deviations: floating-point noise, as in `laplace`. Blocks are summed up exactly (streams of integers as integers, of
+        floats with compensation) and rounded only after noise is added, so that large sums are as private as small
+        ones; estimates are rounded, but nothing stalls or drifts.
 
     >>> counter = tree_counter(horizon=2**20 - 1)
     >>> params = counter.params(epsilon=1.0)
@@ -102,15 +106,15 @@ def tree_counter(
         )
 
     def feed(key: jax.Array, params: Any, state: TreeState, value: ArrayLike, fed: ArrayLike = True) -> TreeState:
-        sums = state.nodes.sums
+        sums, shape = state.nodes.sums, state.nodes.estimates.shape[1:]
         mask = fed_mask(fed, state.clock.shape)
-        done = tree.ended(state.nodes, entry(value, sums.shape[1:], sums.dtype), mask, arity)
+        done = tree.ended(state.nodes, entry(value, shape, sums), mask, arity)
         if combine:
-            noisy = kind.add(key, params, None, done.sums.astype(float_dtype()))
+            noisy = kind.add(key, params, None, done.sums)
             estimates = tree.combined(state.nodes, noisy, variances)
         else:
-            noisy = kind.add(key, params, None, tree.largest(done).astype(float_dtype()))
-            estimates = jnp.broadcast_to(noisy, sums.shape)
+            noisy = kind.add(key, params, None, tree.largest(done))
+            estimates = jnp.broadcast_to(noisy, (levels, *shape))
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
         return TreeState(clock, tree.advance(state.nodes, done, estimates))
 
@@ -121,33 +125,38 @@ def tree_counter(
 
     def prefixes(keys: jax.Array, params: Any, values: ArrayLike) -> jax.Array:
         stream = whole_stream(keys, values, horizon, float_dtype())
-        sums = [stream]
+        sums = [entry(stream, stream.shape, nothing((), stream.dtype))]
         for _ in range(num_digits(len(stream), arity) - 1):
-            whole = len(sums[-1]) // arity * arity
-            sums.append(sums[-1][:whole].reshape(-1, arity, *stream.shape[1:]).sum(axis=1, dtype=stream.dtype))
-        noisy = _release(keys, params, stream, sums)
+            sums.append(summed(jax.tree.map(lambda blocks: _groups(blocks, arity), sums[-1]), 1))
+        noisy = _release(keys, params, sums)
         estimates = [noisy[0]]
         for h in range(1, len(sums)):
             own, rest = noisy[h], jnp.asarray(1 - variances[h], float_dtype())
-            children = estimates[-1][: len(own) * arity].reshape(-1, arity, *own.shape[1:]).sum(axis=1)
+            children = _groups(estimates[-1], arity).sum(axis=1)
             estimates.append(own + rest * (children - own))
         return sum(
             (_before(blocks, arity)[jnp.arange(1, len(stream) + 1) // arity**h] for h, blocks in enumerate(estimates)),
             start=jnp.zeros_like(noisy[0]),
         )
 
-    def _release(keys: jax.Array, params: Any, stream: jax.Array, sums: list[jax.Array]) -> list[jax.Array]:
+    def _release(keys: jax.Array, params: Any, sums: list[Exact]) -> list[jax.Array]:
         """Each level's noisy sums, with the noise that `feed` draws."""
         ends = [slice(arity**h - 1, None, arity**h) for h in range(len(sums))]
-        if combine:
-            values = jnp.zeros((len(stream), levels, *stream.shape[1:]), stream.dtype)
+
+        def by_entry(*sums: jax.Array) -> jax.Array:
+            """What ends with each entry of the stream: of each level, or of the largest."""
+            if not combine:
+                values = sums[0]
+                for end, blocks in zip(ends, sums, strict=True):
+                    values = values.at[end].set(blocks)
+                return values
+            values = jnp.zeros((len(keys), levels, *sums[0].shape[1:]), sums[0].dtype)
             for h, blocks in enumerate(sums):
                 values = values.at[ends[h], h].set(blocks)
-        else:
-            values = stream
-            for h, blocks in enumerate(sums):
-                values = values.at[ends[h]].set(blocks)
-        noisy = jax.vmap(lambda key, value: kind.add(key, params, None, value))(keys, values.astype(float_dtype()))
+            return values
+
+        values = jax.tree.map(by_entry, *sums)
+        noisy = jax.vmap(lambda key, value: kind.add(key, params, None, value))(keys, values)
         return [noisy[end, h] if combine else noisy[end] for h, end in enumerate(ends)]
 
     def variance(params: Any, times: ArrayLike) -> np.ndarray:
@@ -163,6 +172,12 @@ def tree_counter(
         return kind.scale(params, None) * chernoff(_dot(digits, cumulants), rates, failure_prob)
 
     return Counter(kind.params, init, feed, read, prefixes, variance, radius, horizon)
+
+
+def _groups(blocks: jax.Array, arity: int) -> jax.Array:
+    """[groups, arity, ...] the blocks by their parents, without those whose parent is not complete."""
+    whole = len(blocks) // arity * arity
+    return blocks[:whole].reshape(-1, arity, *blocks.shape[1:])
 
 
 def _before(blocks: jax.Array, arity: int) -> jax.Array:

@@ -25,7 +25,7 @@ from tests.privacy.mutants.noise import (
     small_laplace,
     wrong_randomized_response,
 )
-from tests.privacy.mutants.selection import argmin_plus_exponential, half_the_sensitivity
+from tests.privacy.mutants.selection import argmin_plus_exponential, half_the_sensitivity, large_counts_as_floats
 from tests.privacy.mutants.sparse_vector import variant_3, variant_4, variant_5, variant_6
 
 ZOO = {
@@ -33,6 +33,7 @@ ZOO = {
     "Laplace at 0.8 of its scale": small_laplace,
     "classical Gaussian at epsilon 8": classical_gaussian,
     "noisy max on scores of sensitivity 2": half_the_sensitivity,
+    "large counts as floats before their noise": large_counts_as_floats,
     "argmin of score plus exponential": argmin_plus_exponential,
     "sparse vector, variant 3": variant_3,
     "sparse vector, variant 4": variant_4,

@@ -1,11 +1,11 @@
-"""Mistakes in private selection."""
+"""Mistakes in private selection, and in counts."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit import Attack
-from jaxdp.mechanisms import noisy_max, noisy_min
+from jaxdp.mechanisms import laplace, noisy_max, noisy_min
 from tests.privacy.mutants.case import Case, claim
 
 
@@ -20,6 +20,21 @@ def least_of(key, epsilon, scores):
 def wrong_sign(key, epsilon, scores):
     """One-sided noise that hides the smallest score by raising it: log ratio up to (N - 1) epsilon."""
     return jnp.argmin(scores + 2 / epsilon * jax.random.exponential(key, scores.shape, scores.dtype))
+
+
+def floats_of_counts(key, epsilon, counts):
+    return laplace(key, counts.astype(jnp.float32), epsilon, l1_sensitivity=1.0)
+
+
+def noisy_counts(key, epsilon, counts):
+    return laplace(key, counts, epsilon, l1_sensitivity=1.0)
+
+
+def large_counts_as_floats() -> Case:
+    """One more of 2^29 + 32 moves a float32 by 64."""
+    counts = (np.int32(2**29 + 32), np.int32(2**29 + 33))
+    right = Attack(noisy_counts, np.float32(1), counts, claim(1.0))
+    return Case(wrong=right._replace(release=floats_of_counts), right=(right,), trials=2_000)
 
 
 def half_the_sensitivity() -> Case:

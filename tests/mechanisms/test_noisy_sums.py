@@ -1,0 +1,151 @@
+"""Noise on exact sums: against exact arithmetic, and that results depend on sum + noise alone."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp import compensated
+from jaxdp.compensated import Sum
+from jaxdp.mechanisms import gaussian, laplace, noisy_leads, noisy_max
+from jaxdp.mechanisms.noisy_sums import add_noise, leads
+
+INTEGER, FLOAT = np.dtype(jnp.result_type(int)), np.dtype(jnp.result_type(float))
+BITS, DIGITS = INTEGER.itemsize * 8, np.finfo(FLOAT).nmant + 1
+LARGEST = 2 ** (BITS - 1) - 1
+SUMS = [0, 100, 2**24, 2**27 + 8, 2**29 + 32, 2**31 - 2, -(2**29) - 32, 2**DIGITS + 1, LARGEST - 1, -LARGEST]
+SCALES = [0.1, 1.0, 1e3, 1e6]
+
+
+def cast_first(values, noise):
+    return values.astype(noise.dtype) + noise
+
+
+def draws(scale, size=2000):
+    return (np.random.default_rng(0).laplace(size=size) * scale).astype(FLOAT)
+
+
+def off(add):
+    """By how many units in the last place noisy integers are off, at worst."""
+    worst = 0.0
+    for total in SUMS:
+        values = np.full(2000, total, INTEGER)
+        cancels = [-FLOAT.type(total) + draws(40.0)] if abs(total) < LARGEST // 2 else []
+        for noise in [*map(draws, SCALES), *cancels]:
+            found = np.asarray(jax.jit(add)(values, noise)).astype(np.longdouble)
+            exact = values.astype(np.longdouble) + noise.astype(np.longdouble)  # 64 bits: exact but for a hair
+            places = np.spacing(np.maximum(np.abs(exact), 1e-30).astype(FLOAT)).astype(np.longdouble)
+            worst = max(worst, float(np.max(np.abs(found - exact) / places)))
+    return worst
+
+
+def test_noisy_integers_are_rounded_once():
+    assert off(add_noise) <= 1
+    # Beyond 2^24 (2^53) the cast is off by half a place of the sum, which are many places once noise cancels the sum.
+    assert off(cast_first) > 1
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_small_integers_are_added_as_floats(scale):
+    noise = draws(scale)
+    values = np.arange(-1000, 1000).astype(INTEGER) * 1000
+    np.testing.assert_array_equal(add_noise(jnp.asarray(values), jnp.asarray(noise)), values.astype(FLOAT) + noise)
+
+
+@pytest.mark.parametrize(("add", "holds"), [(add_noise, True), (cast_first, False)])
+def test_results_depend_on_sum_and_noise_together(add, holds):
+    """One more in the sum and one less in the noise is the same: what the mechanisms' proofs shift."""
+    noise = np.round(draws(40.0) * 8) / 8
+    same = []
+    for total in SUMS:
+        if abs(total) < LARGEST - 1:
+            shifted = [
+                add(jnp.full(noise.shape, total + k, INTEGER), jnp.asarray(noise - FLOAT.type(k))) for k in (0, 1)
+            ]
+            same.append(np.array_equal(*shifted))
+    assert all(same) == holds
+
+
+def test_nothing_wraps_and_nothing_is_lost_in_great_noise():
+    for total in (LARGEST, -LARGEST - 1):
+        for noise in (1e3, -1e3, 2.0 ** (BITS - 3), 1e30, -1e30, np.inf, np.nan):
+            found = add_noise(jnp.asarray(total, INTEGER), jnp.asarray(noise, FLOAT))
+            np.testing.assert_allclose(float(found), float(total) + noise, rtol=1e-6)
+
+
+def test_compensated_sums_are_rounded_once():
+    """A sum that a float cannot hold, of which the excess knows the rest."""
+    for total in (2**DIGITS + 1, 5 * 2**DIGITS + 3, -(2**DIGITS) - 1):
+        held = FLOAT.type(total)
+        values = Sum(jnp.asarray(held), jnp.asarray(FLOAT.type(int(held) - total)))
+        assert int(held) != total
+        for noise in (FLOAT.type(-float(held)), FLOAT.type(0.75), FLOAT.type(-1e3)):
+            exact = np.longdouble(total) + np.longdouble(noise)
+            assert np.abs(np.longdouble(add_noise(values, jnp.asarray(noise))) - exact) <= np.spacing(
+                np.abs(FLOAT.type(exact))
+            )
+        assert float(add_noise(values, jnp.asarray(-held))) == total - int(held)
+
+
+def test_fold_is_as_exact_as_two_floats():
+    terms = np.random.default_rng(1).uniform(size=(3, 100_001)).astype(FLOAT)
+    exact = terms.astype(np.longdouble).sum(axis=1)
+    found = jax.jit(lambda x: compensated.fold(compensated.zero(x)._replace(total=x), 1))(terms)
+    rest = np.abs(np.longdouble(found.total) - np.longdouble(found.excess) - exact)
+    limit = 2.0**-40 if FLOAT.itemsize == 4 else 2.0**-60  # longdouble's own rounding
+    assert np.all(rest <= limit * exact)
+    plain = terms.sum(axis=1, dtype=FLOAT).astype(np.longdouble)
+    assert np.max(np.abs(plain - exact)) > limit * exact.max()
+
+
+def reference_leads(values, noise, among):
+    noisy = (values - values[0]).astype(np.longdouble) + noise.astype(np.longdouble)
+    return noisy - noisy[among].max()
+
+
+def leads_of_floats(values, noise, among):
+    """What the library did: exact leads as floats, then noise."""
+    top = jnp.max(jnp.where(among, values, jnp.iinfo(values.dtype).min))
+    noisy = (values - top).astype(noise.dtype) + noise
+    return noisy - jnp.max(jnp.where(among, noisy, -jnp.inf))
+
+
+def shifted_leads(compute):
+    """Leads where one more in the sum and one less in the noise, of the largest total or of another, make no change."""
+    values = np.asarray([2 ** (BITS - 3) + 5, 2 ** (BITS - 3) - 2 ** (DIGITS + 2) + 1, 7], INTEGER)
+    noise, among = np.asarray([0.5, -1.25, 3.0], FLOAT), jnp.asarray([True, True, False])
+    found = []
+    for arm in (None, 0, 1):
+        step = np.asarray([arm == 0, arm == 1, 0], INTEGER)
+        found.append(compute(jnp.asarray(values + step), jnp.asarray(noise - step.astype(FLOAT)), among)[:2])
+    return found
+
+
+def test_leads():
+    rng = np.random.default_rng(2)
+    for total in (0, 2**24, 2**29 + 32, LARGEST - 10):
+        values = (total + rng.integers(-10, 10, size=5)).astype(INTEGER)
+        for scale in SCALES:
+            noise, among = draws(scale, 5), np.asarray([True, False, True, True, True])
+            found = np.asarray(jax.jit(leads)(values, noise, among))
+            np.testing.assert_allclose(
+                found[among], reference_leads(values, noise, among)[among].astype(FLOAT), rtol=1e-6, atol=1e-5
+            )
+    first, *others = shifted_leads(leads)
+    assert all(np.array_equal(first, other) for other in others)
+    first, *others = shifted_leads(leads_of_floats)
+    assert not all(np.array_equal(first, other) for other in others)
+
+
+def test_mechanisms_take_integers():
+    counts, key = jnp.asarray([2**30, 2**30 + 1], jnp.int32), jax.random.key(0)
+    inf = float("inf")
+    assert noisy_max(key, counts, inf) == 1
+    assert noisy_max(key, counts[::-1].reshape(1, 2), inf).tolist() == [0]
+    assert noisy_leads(key, counts, inf, l1_sensitivity=1.0).tolist() == [-1.0, 0.0]
+    for noisy in (laplace(key, counts, inf, l1_sensitivity=1.0), gaussian(key, counts, 0.0)):
+        np.testing.assert_array_equal(noisy, counts.astype(FLOAT))
+    with pytest.raises(ValueError, match="totals must be integers or a compensated sum, got dtype float"):
+        noisy_leads(key, counts.astype(FLOAT), 1.0, l1_sensitivity=1.0)
+    with pytest.raises(ValueError, match="epsilon must be > 0, got 0"):
+        noisy_leads(key, counts, 0.0, l1_sensitivity=1.0)
