@@ -1,5 +1,6 @@
 """Differentially private mechanisms, and the noise they need."""
 
+from jaxdp.mechanisms._noisy_leads import noisy_leads
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import (
     analytic_gaussian,
@@ -21,7 +22,6 @@ from jaxdp.mechanisms.continual_counting import (
     tree_radius,
     tree_variance,
 )
-from jaxdp.mechanisms.noisy_leads import noisy_leads
 from jaxdp.mechanisms.noisy_max import noisy_max, noisy_min
 from jaxdp.mechanisms.randomized_response import (
     debias_labels,

@@ -72,13 +72,13 @@ def differences(key, params, total):
 
 
 def entries(dtype, total):
-    """A stream of two entries, both of which floats hold: a multiple of 128, and the rest."""
+    """A stream whose second and third entries floats hold: a multiple of 128, and the rest."""
     first = total // 128 * 128
-    return jnp.stack([first, total - first]).astype(dtype)
+    return jnp.stack([total * 0, first, total - first]).astype(dtype)
 
 
 def feeding(make, dtype, key, params, total):
-    counter, keys = make(), jax.random.split(key, 3)
+    counter, keys = make(), jax.random.split(key, 4)
     state = counter.init(keys[0], params, dtype=dtype)
     for key, value in zip(keys[1:], entries(dtype, total), strict=True):
         state = counter.feed(key, params, state, value)
@@ -86,14 +86,14 @@ def feeding(make, dtype, key, params, total):
 
 
 def prefixes(make, dtype, key, params, total):
-    return make().prefixes(jax.random.split(key, 2), params, entries(dtype, total))[1]
+    return make().prefixes(jax.random.split(key, 3), params, entries(dtype, total))[2]
 
 
 COUNTERS = {
-    "tree": (functools.partial(tree_counter, horizon=2, arity=2), PURE),
-    "plain tree": (functools.partial(tree_counter, horizon=2, arity=2, combine=False), PURE),
-    "gaussian tree": (functools.partial(tree_counter, horizon=2, arity=2, noise="gaussian"), APPROXIMATE),
-    "toeplitz": (functools.partial(toeplitz_counter, horizon=2), APPROXIMATE),
+    "tree": (functools.partial(tree_counter, horizon=3, arity=3), PURE),
+    "plain tree": (functools.partial(tree_counter, horizon=3, arity=3, combine=False), PURE),
+    "gaussian tree": (functools.partial(tree_counter, horizon=3, arity=3, noise="gaussian"), APPROXIMATE),
+    "toeplitz": (functools.partial(toeplitz_counter, horizon=3), APPROXIMATE),
     "doubling": (functools.partial(doubling_counter, horizon=3), PURE),
 }
 
@@ -218,7 +218,7 @@ WRONG = [(name, total) for name in CASES for total in ("2^27", "2^29") if name n
 def test_sums_that_are_rounded_first_are_found(monkeypatch, name, total):
     for module in (additive, ebs_arms, toeplitz):
         monkeypatch.setattr(module, "add_noise", cast_first)
-    monkeypatch.setattr("jaxdp.mechanisms.noisy_leads.leads", leads_of_floats)
+    monkeypatch.setattr("jaxdp.mechanisms._noisy_leads.leads", leads_of_floats)
     assert bound(name, SUMS[total]) > 1.0
 
 
