@@ -49,7 +49,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
     def check(values: Mapping[str, Any]) -> None:
         for name, estimator in estimators.items():
-            for field in {*problem.known_from_features} - {*told[name], *values}:
+            for field in sorted({*problem.known_from_features} - {*told[name], *values}):
                 parameter = parameters(estimator.params).get(field)
                 if parameter is not None and parameter.default is parameter.empty:
                     raise ValueError(
@@ -64,8 +64,12 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
     def point(name: str, values: Mapping[str, Any]) -> Any:
         params = estimators[name].params(**filled(name, values))
-        unknown = [field for field in told[name] if field not in values and hasattr(params, field)]
-        return dataclasses.replace(params, **{field: scalar_leaf(field, np.nan) for field in unknown})
+        unknown = {
+            field: scalar_leaf(field, np.nan)
+            for field in sorted(told[name])
+            if field not in values and hasattr(params, field)
+        }
+        return dataclasses.replace(params, **unknown) if unknown else params
 
     def params(**values: Any) -> dict[str, Any]:
         check(values)

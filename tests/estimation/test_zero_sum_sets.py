@@ -1,6 +1,7 @@
 """Confidence sets of rankings, where nothing tells a common shift of all items, and what is made of them."""
 
 import re
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +37,10 @@ POINTS = {
 }
 
 
+def fitted(estimator, features, labels, **values) -> Any:
+    return estimate(with_confidence(estimator), features, labels, key=jax.random.key(1), **values)
+
+
 def by_hand(num_items):
     """Orthonormal columns that sum to zero, found otherwise than in the code."""
     basis = np.linalg.svd(np.ones((1, num_items)))[2][1:].T
@@ -58,7 +63,7 @@ def test_the_set_is_that_of_the_problem_without_the_shift(name, ridge):
     factory, values = POINTS[name]
     features, labels = baseball1987().design()
     values = {**values, "radius": 8.0, "ridge": ridge, "curvature": 0.25}
-    fit = estimate(with_confidence(factory(zero_sum=True)), features, labels, key=jax.random.key(1), **values)
+    fit = fitted(factory(zero_sum=True), features, labels, **values)
     basis = by_hand(7)
     reduced = jnp.asarray(features @ basis, DTYPE)
     plain = with_confidence(factory())
@@ -124,9 +129,8 @@ def test_all_pairwise_intervals_hold_together(name, epsilon):
 
 def test_a_pairwise_interval_is_one_call():
     features, labels = baseball1987().design()
-    estimator = with_confidence(objective_perturbation(zero_sum=True))
     values = {"epsilon": 1.0, "delta": 1e-3, "radius": 8.0, "curvature": 0.25}
-    fit = estimate(estimator, features, labels, key=jax.random.key(1), **values)
+    fit = fitted(objective_perturbation(zero_sum=True), features, labels, **values)
     low, high = fit.confidence.pairwise(4, 0)
     np.testing.assert_allclose((low + high) / 2, fit.theta[4] - fit.theta[0], atol=1e-4)
     shape = by_hand(7).T @ (features.T @ features / len(features)) @ by_hand(7)
@@ -149,13 +153,14 @@ def test_a_singular_matrix_at_ridge_0_is_refused():
     apart = np.concatenate([features, np.zeros_like(features[:, :1])], axis=1)  # an item that was never compared
     values = {"epsilon": 1.0, "delta": 1e-3, "radius": 8.0, "curvature": 0.25}
     for zero_sum, wrong in ((False, features), (True, apart)):
-        estimator = with_confidence(objective_perturbation(zero_sum=zero_sum))
+        plain = objective_perturbation(zero_sum=zero_sum)
         with pytest.raises(ValueError, match="ridge must be > 0 and beyond rounding where features do not span all"):
-            estimate(estimator, wrong, labels, key=jax.random.key(1), **values)
-        fit = estimate(estimator, wrong, labels, key=jax.random.key(1), **values, ridge=1e-3)
+            fitted(plain, wrong, labels, **values)
+        fit = fitted(plain, wrong, labels, **values, ridge=1e-3)
         assert np.isfinite(fit.confidence.width)
         assert np.isfinite(fit.confidence.pairwise(0, 1)).all()
         # Traced, where nothing can be raised, there is no width: the set holds nothing, and no policy looks well.
+        estimator = with_confidence(plain)
         params = estimator.params(**values)
         report = estimator.privatize(jax.random.key(2), params, jnp.asarray(wrong, DTYPE), jnp.asarray(labels))
         confidence = jax.jit(estimator.fit)(jax.random.key(3), params, jnp.asarray(wrong, DTYPE), report).confidence
@@ -166,7 +171,7 @@ def test_a_singular_matrix_at_ridge_0_is_refused():
         assert np.isnan(pessimistic_policy(actions, jnp.full(2, 0.5), confidence).policy).all()
         assert np.isnan(per_state_pessimistic_policy(actions, confidence)).all()
     with pytest.raises(ValueError, match="features must have at least two dimensions under zero_sum"):
-        estimate(with_confidence(mle(zero_sum=True)), np.ones((3, 1)), np.ones(3), key=jax.random.key(0), radius=1.0)
+        fitted(mle(zero_sum=True), np.ones((3, 1)), np.ones(3), radius=1.0)
 
 
 def test_policies_are_those_of_the_problem_without_the_shift():
