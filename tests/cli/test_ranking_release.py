@@ -206,5 +206,5 @@ def test_the_simulation_says_what_it_is(command):
     assert code == 0, err
     assert "Not private: this output, the figure and the data are made from what is to be protected" in out
     assert out.index("Not private") < out.index("Without privacy")
-    assert "their sampling error, is in none of the\nnumbers below" in out
+    assert "their sampling error, is in none\nof the numbers below" in out
     assert "comes first at least 95% of the time, over privacy's noise alone" in out

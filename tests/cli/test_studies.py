@@ -138,7 +138,7 @@ def test_a_winner_that_half_wins_would_not_have_is_told():
     assert np.all(results.survival.isel(estimator=[1, 2]) == 0)
     text = ranking_report.report(votes, results)
     assert "So counted, first is z and not x, even without noise" in text
-    assert "Private: one whole ballot. The central estimator's δ is 0.001: 0.11 / number of ballots." in text
+    assert "protect: one whole ballot. The central estimator's δ is 0.001: 0.11 / number of ballots." in text
 
 
 def without_privacy(abilities):
