@@ -12,8 +12,8 @@ NOT_PRIVATE = (
     " see it.\n--release prints what may be published."
 )
 ONLY_NOISE = (
-    "Only privacy's noise varies over seeds. What the comparisons' (or ballots') own chance adds, their sampling error, is"
-    " in none\nof the numbers below: a winner that survives privacy every time may still be first by luck."
+    "Only privacy's noise varies over seeds. What the comparisons' (or ballots') own chance adds, their sampling error,"
+    " is in none\nof the numbers below: a winner that survives privacy every time may still be first by luck."
 )
 ON_THE_BOUND = 0.999  # of the radius
 ALIKE = 1e-3  # abilities closer than this may be ranked either way by the solver's rounding
