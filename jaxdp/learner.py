@@ -280,9 +280,13 @@ class Estimator(NamedTuple):
         fit: (key, params, features, report) -> estimate. Post-processing of the report and the public features.
         check: (features, labels, *, feature_norm) -> None. On the host: raises ValueError for a data set that it is not
             written for. None takes comparisons of pairs.
-        check_estimate: (estimate) -> None. On the host: raises where nothing was released. None takes every estimate.
-        link: name of the link in whose label loss `fit` replaces labels with unbiased ones, and which it minimises.
-            None where it does something else. Results that hold for such minimisers only are refused to others.
+        check_estimate: (estimate) -> None. On the host: raises where nothing was released, or what was cannot be used.
+            None takes every estimate.
+        features_public: whether the privacy unit leaves features public, so that `fit`, and whoever tells the estimator
+            something, may read them. Estimators that say nothing are told nothing that was read from features.
+        noise: (params, features) -> what stands between the labels and the logistic objective that `fit` minimises
+            (`jaxdp.estimation.LabelNoise`), where it replaces labels by unbiased ones and takes the features to be
+            public. None where it does anything else: confidence sets are not made for it.
     """
 
     params: Callable[..., Any]
@@ -291,7 +295,8 @@ class Estimator(NamedTuple):
     fit: Callable[..., Any]
     check: Callable[..., None] | None = None
     check_estimate: Callable[[Any], None] | None = None
-    link: str | None = None
+    features_public: bool = False
+    noise: Callable[[Any, jax.Array], Any] | None = None
 
 
 class Problem(NamedTuple):
@@ -303,7 +308,8 @@ class Problem(NamedTuple):
         metrics: (params, sample, estimate) -> dict of arrays.
         dims: names of the dimensions of each metric, for labelling.
         coords: values along those dimensions, where they have any.
-        known: names of the `Params` fields that each sample's `known` replaces.
+        known: names of the `Params` fields for which each sample's `known` has a value.
+        known_from_features: names of those for which its `known_from_features` has one.
     """
 
     params: Callable[..., Any]
@@ -312,23 +318,29 @@ class Problem(NamedTuple):
     dims: Mapping[str, tuple[str, ...]]
     coords: Mapping[str, Any]
     known: tuple[str, ...] = ()
+    known_from_features: tuple[str, ...] = ()
 
 
 class Sample(NamedTuple):
-    """One data set.
+    """One data set, and what an analyst knows of it, by the name of the `Params` field for which it stands.
+
+    What is known comes in two groups, since one of them is private where features are.
 
     Attributes:
-        features: [num_samples, ...] float, public.
+        features: [num_samples, ...] float, public or private as the estimator's privacy unit says.
         labels: [num_samples] int, private.
         truth: what the labels were drawn from, or None; metrics alone read it.
-        known: what the analyst knows of the problem beforehand, by the name of the `Params` field that it replaces (the
-            radius that contains the truth, a bound on the features).
+        known: facts of the world, whatever the data: the radius that contains the truth, a bound that was fixed before
+            features were drawn. Every estimator is told them.
+        known_from_features: facts that were read from the features, such as the largest norm. Only estimators whose
+            privacy unit leaves features public are told them.
     """
 
     features: jax.Array
     labels: jax.Array
     truth: Any
     known: Mapping[str, jax.Array]
+    known_from_features: Mapping[str, jax.Array] = {}
 
 
 def scalar_leaf(name: str, value: float) -> np.floating:

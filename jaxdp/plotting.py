@@ -344,7 +344,8 @@ def survival_curves(
     share, low, high = share_and_limits(survival)
     mean, half = mean_and_half_width(agreement)
     caption = (
-        f"Left: share of {seed_count(survival.sizes['seed'])}, bars: its 95% confidence interval (Clopper-Pearson)."
+        f"Left: share of {seed_count(survival.sizes['seed'])}, over privacy's noise alone; bars: its 95% confidence"
+        " interval (Clopper-Pearson)."
         " Right: mean, bars: 95% confidence interval of that mean (Student's\u00a0t)."
         + _missing(np.stack([share.values, mean.values]))
     )

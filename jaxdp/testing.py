@@ -29,7 +29,8 @@ def check_estimator(
 
     Argument names; that `params` and `guarantee` take the same values and refuse a bad epsilon; jit = eager; vmap over
     seeds and epsilons = loop, with one trace for all epsilons; no key used twice; at epsilon = inf the report does not
-    depend on the key. A guarantee that claims something must depend on epsilon.
+    depend on the key. A guarantee that claims something must depend on epsilon. Where features are not declared public,
+    the estimate depends on them through the report alone.
 
     Args:
         estimator: to check.
@@ -59,6 +60,12 @@ def check_estimator(
         clear = estimator.params(**{**values, "epsilon": np.inf})
         first, second = (report(k, clear) for k in jax.random.split(key))
         chex.assert_trees_all_equal(first, second)
+    if not estimator.features_public:
+        key_report, key_fit = jax.random.split(key)
+        params = estimator.params(**values)
+        released = report(key_report, params)
+        first, second = (estimator.fit(key_fit, params, seen, released) for seen in (features, 1 - 2 * features))
+        chex.assert_trees_all_equal(first, second, custom_message="fit must not read features that are not public")
 
 
 def check_learner(

@@ -1,17 +1,9 @@
 """Offline estimation from preferences: non-private, locally private and centrally private."""
 
 from jaxdp.estimation.ballots import ballot_mle, ballot_objective_perturbation, ballot_rr, ballot_sensitivity
-from jaxdp.estimation.confidence import (
-    ConfidenceSet,
-    ConfidentEstimate,
-    LabelNoise,
-    clear_labels,
-    confidence_set,
-    noisy_statistic,
-    randomized_labels,
-    with_confidence,
-)
+from jaxdp.estimation.confidence import ConfidenceSet, ConfidentEstimate, confidence_set, with_confidence
 from jaxdp.estimation.estimate import check_choices, check_data, estimate
+from jaxdp.estimation.label_noise import LabelNoise
 from jaxdp.estimation.maximum_likelihood import debiased_rr, mle, mle_rr
 from jaxdp.estimation.metrics import l2_error, semi_norm_error
 from jaxdp.estimation.objective_perturbation import (
@@ -60,7 +52,6 @@ __all__ = [
     "check_choices",
     "check_data",
     "check_states",
-    "clear_labels",
     "comparison_table",
     "confidence_set",
     "debiased_rr",
@@ -72,7 +63,6 @@ __all__ = [
     "literal_objective_perturbation",
     "mle",
     "mle_rr",
-    "noisy_statistic",
     "objective_perturbation",
     "objective_perturbation_full",
     "offline_bandit",
@@ -83,7 +73,6 @@ __all__ = [
     "plackett_luce_mle",
     "plackett_luce_objective_perturbation",
     "plackett_luce_rewards",
-    "randomized_labels",
     "relative_features",
     "semi_norm_error",
     "sgd",

@@ -2,18 +2,16 @@
 
 import dataclasses
 import inspect
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.estimation.maximum_likelihood import report_clear, report_randomized
-from jaxdp.estimation.objective_perturbation import CONSTANTS, noise_stddev, objective_perturbation
+from jaxdp.estimation.label_noise import LabelNoise
 from jaxdp.estimation.solver import Estimate
 from jaxdp.learner import Estimator, Scalar, scalar_leaf
-from jaxdp.validation import check_at_least, check_choice, check_within
+from jaxdp.validation import check_at_least, check_within
 
 FAILURE_PROB = 0.1
 _TOLD = ("radius", "feature_norm")  # what a problem may make known, and the wrapped estimator reads
@@ -24,85 +22,78 @@ class ConfidenceSet(NamedTuple):
 
     Attributes:
         center: [dim] float, the estimate.
-        shape: [dim, dim] float, positive definite: Sigma_D + ridge I.
-        width: [] float >= 0.
+        shape: [dim, dim] float, positive definite on the span of basis, and zero on what is orthogonal to it:
+            Sigma_D + ridge I within the span.
+        width: [] float >= 0; NaN where shape is singular within the span, to rounding.
+        basis: [dim, rank] float, orthonormal columns that span the differences theta - center; None is all. Under
+            `zero_sum` it is the differences that sum to zero.
     """
 
     center: jax.Array
     shape: jax.Array
     width: jax.Array
+    basis: jax.Array | None = None
 
     def contains(self, theta: jax.Array) -> jax.Array:
-        """Whether theta ([dim] float) lies in the set: [] bool."""
+        """Whether theta ([dim] float) lies in the set, up to what no comparison tells (see basis): [] bool."""
         shift = theta - self.center
         return shift @ jnp.matmul(self.shape, shift, precision="highest") <= self.width**2
 
+    def inner_shape(self) -> jax.Array:
+        """The shape in the coordinates of basis, where it is positive definite: [rank, rank] float."""
+        return self.shape if self.basis is None else _product(self.basis.T, _product(self.shape, self.basis))
 
-class LabelNoise(NamedTuple):
-    """What stands between the labels and the logistic objective that was minimised.
+    def whitened(self, vectors: jax.Array) -> jax.Array:
+        """The vectors in coordinates where the set is a ball of radius width.
 
-    Attributes:
-        spread: [] float >= 1, length of the interval in which each label's unbiased version lies.
-        statistic_stddev: [] float >= 0, of Gaussian noise on sum_i y_i x_i.
-        regularization: [] float >= 0, beta, in the scale of the sum over samples.
-    """
+        Args:
+            vectors: [..., dim] float; parts that are orthogonal to basis are dropped.
 
-    spread: jax.Array
-    statistic_stddev: jax.Array
-    regularization: jax.Array
+        Returns:
+            [..., rank] float; v.(theta - center) is at most width times its norm, and reaches it.
+        """
+        flat = vectors.reshape(-1, vectors.shape[-1])
+        flat = flat if self.basis is None else _product(flat, self.basis)
+        factor = jnp.linalg.cholesky(self.inner_shape())
+        solved = jax.scipy.linalg.solve_triangular(factor, flat.T, lower=True).T
+        return solved.reshape(*vectors.shape[:-1], solved.shape[-1])
 
+    def interval(self, direction: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The least and the largest direction.theta over the set.
 
-NoiseFn = Callable[[Any, jax.Array], LabelNoise]  # (the estimator's params, features) -> LabelNoise
+        All intervals hold together whenever the truth lies in the set, in however many directions: none has to be made
+        wider because there are others.
 
+        Args:
+            direction: [..., dim] float; under `zero_sum` it stands for itself less its mean.
 
-def clear_labels(params: Any, features: jax.Array) -> LabelNoise:
-    """The noise of `mle`: none but the labels' own."""
-    del params
-    zero = jnp.zeros((), features.dtype)
-    return LabelNoise(zero + 1, zero, zero)
+        Returns:
+            Low and high, [...] float each; NaN where width is.
+        """
+        middle = _product(direction, self.center)
+        reach = self.width * jnp.linalg.norm(self.whitened(direction), axis=-1)
+        return middle - reach, middle + reach
 
+    def pairwise(self, first: int, second: int) -> tuple[jax.Array, jax.Array]:
+        """The interval of theta[first] - theta[second]: of items, the log odds that first beats second.
 
-def randomized_labels(params: Any, features: jax.Array) -> LabelNoise:
-    """The noise of `debiased_rr`: unbiased labels lie 1 / tanh(epsilon / 2) apart."""
-    zero = jnp.zeros((), features.dtype)
-    return LabelNoise(1 / jnp.tanh(jnp.asarray(params.epsilon, features.dtype) / 2), zero, zero)
+        Args:
+            first: index of a coordinate.
+            second: of another.
 
+        Returns:
+            Low and high, [] float each, as `interval`.
 
-@dataclasses.dataclass(frozen=True)
-class _NoisyStatistic:
-    constants: str
-
-    def __call__(self, params: Any, features: jax.Array) -> LabelNoise:
-        beta = jnp.asarray(params.regularization, features.dtype)
-        stddev = noise_stddev(params, features, self.constants)
-        return LabelNoise(jnp.ones((), features.dtype), stddev, beta)
-
-
-def noisy_statistic(constants: str = "analytic") -> NoiseFn:
-    """The noise of `objective_perturbation` with these constants.
-
-    Raises:
-        ValueError: if constants is unknown.
-    """
-    return _NoisyStatistic(check_choice("constants", constants, CONSTANTS))
-
-
-def _check_noise(estimator: Estimator, noise: NoiseFn) -> None:
-    """Raises ValueError where a noise of this file is not the estimator's; a noise of the user's own is taken."""
-    logistic = estimator.link == "logistic"
-    if noise is clear_labels:
-        fits, name, owner = logistic and estimator.privatize is report_clear, "clear_labels", "mle()"
-    elif noise is randomized_labels:
-        fits, name, owner = logistic and estimator.privatize is report_randomized, "randomized_labels", "debiased_rr()"
-    elif isinstance(noise, _NoisyStatistic):
-        right, point = objective_perturbation(constants=noise.constants), {"epsilon": 0.5, "delta": 1e-3}
-        alike = inspect.signature(estimator.params) == inspect.signature(right.params)
-        fits = alike and estimator.params(**point) == right.params(**point)  # they calibrate alike
-        name, owner = f"noisy_statistic({noise.constants!r})", f"objective_perturbation(constants={noise.constants!r})"
-    else:
-        return
-    if not fits:
-        raise ValueError(f"noise must be the estimator's own, got {name}, which is that of {owner}")
+        Raises:
+            ValueError: if an index is no coordinate's, or both are the same.
+        """
+        dim = self.center.shape[0]
+        for name, index in (("first", first), ("second", second)):
+            if not 0 <= index < dim:
+                raise ValueError(f"{name} must be in [0, {dim}), got {index}")
+        if first == second:
+            raise ValueError(f"second must differ from first, got {second}")
+        return self.interval(jnp.zeros_like(self.center).at[first].set(1).at[second].set(-1))
 
 
 def confidence_set(
@@ -129,6 +120,9 @@ def confidence_set(
     (Hsu, Kakade & Zhang, 2012, Theorem 2.1) bounds |g|_(1/A) by G. For one label noise this is DP-Reward's eq. (7)
     with C = sqrt(3) / 2 and C' = 2.
 
+    Where the parameters that were searched span less than the space (`zero_sum`), all of this happens within the span:
+    what comparisons cannot tell, and so neither estimate nor truth can err in, is part of neither shape nor noise.
+
     Privacy: post-processing of the estimate; everything else is public (features, and the noise's law).
     Source: DP-Reward, Theorem 4.2 and its proof.
     Deviations: constants are explicit; the trace of A^-1 Sigma_D stands in place of its bound d; Gaussian noise on the
@@ -138,7 +132,7 @@ def confidence_set(
         theta: [dim] float, the minimiser.
         features: [num_samples, dim] float.
         noise: of the labels.
-        ridge: [] float >= 0, lambda; 0 needs features that span all directions.
+        ridge: [] float >= 0, lambda; 0 needs features that span all directions that were searched.
         radius: [] float > 0, of the ball that was minimised over; it must contain the truth. Infinity needs ridge = 0
             and curvature > 0, and a noise without regularization.
         failure_prob: [] float in (0, 1).
@@ -148,13 +142,22 @@ def confidence_set(
 
     Returns:
         The set. Each of its truths holds with probability >= 1 - failure_prob if curvature is at most gamma, up to how
-        exactly the objective was minimised. Features that are not finite give NaN.
+        exactly the objective was minimised. Features that are not finite give NaN, and a shape that is singular to
+        rounding gives a width of NaN, with which the set holds nothing, intervals are NaN, and so are policies.
+
+    Raises:
+        ValueError: if nothing was searched, as under `zero_sum` in one dimension.
     """
     dtype, num_samples = features.dtype, features.shape[0]
-    covariance = jnp.matmul(features.T, features, precision="highest") / num_samples
+    basis = noise.basis
+    within = features if basis is None else _product(features, basis)
+    rank = within.shape[1]
+    if rank < 1:
+        raise ValueError(f"features must have at least two dimensions under zero_sum, got shape {features.shape}")
+    covariance = _product(within.T, within) / num_samples
     spectrum = jnp.maximum(jnp.linalg.eigvalsh(covariance), 0)
     scaled = spectrum + ridge
-    longest = jnp.max(jnp.linalg.norm(features, axis=1))
+    longest = jnp.max(jnp.linalg.norm(within, axis=1))
     gamma = jnp.maximum(jax.nn.sigmoid(radius * longest) * jax.nn.sigmoid(-radius * longest), curvature)
     shares = (noise.spread**2 * spectrum / (4 * num_samples) + (noise.statistic_stddev / num_samples) ** 2) / scaled
     tail = -jnp.log(failure_prob)
@@ -163,7 +166,16 @@ def confidence_set(
     ) + _times(noise.regularization / num_samples, radius / jnp.sqrt(jnp.min(scaled)))
     bias = 4 * _times(gamma * jnp.sqrt(ridge), radius)
     width = (gradient + jnp.sqrt(gradient**2 + bias**2)) / (2 * gamma)
-    return ConfidenceSet(theta, covariance + ridge * jnp.eye(features.shape[1], dtype=dtype), width)
+    # What rounding leaves of an eigenvalue that is 0 tells nothing of its direction.
+    regular = jnp.min(scaled) > rank * jnp.finfo(dtype).eps * jnp.max(scaled)
+    shape = covariance + ridge * jnp.eye(rank, dtype=dtype)
+    if basis is not None:
+        shape = _product(basis, _product(shape, basis.T))
+    return ConfidenceSet(theta, shape, jnp.where(regular, width, jnp.nan), basis)
+
+
+def _product(left: jax.Array, right: jax.Array) -> jax.Array:
+    return jnp.matmul(left, right, precision="highest")
 
 
 def _times(factor: jax.Array, other: jax.Array) -> jax.Array:
@@ -211,27 +223,33 @@ class Params:
     curvature: Scalar
 
 
-def with_confidence(estimator: Estimator, noise: NoiseFn) -> Estimator:
+def with_confidence(estimator: Estimator) -> Estimator:
     """The same estimator, whose estimate comes with the confidence set of `confidence_set`.
 
-    Privacy: as the estimator; the set is post-processing of its estimate.
+    Privacy: as the estimator; the set is post-processing of its estimate and of public features.
     Source: as `confidence_set`.  Deviations: none beyond those.
 
     Args:
-        estimator: `mle`, `debiased_rr` or `objective_perturbation`, with the logistic link.
-        noise: of that estimator: `clear_labels`, `randomized_labels` or `noisy_statistic(constants)`. A function of
-            your own is not checked: one that tells too little noise makes sets that miss the truth.
+        estimator: one that carries its own label noise (`Estimator.noise`) and whose privacy unit leaves features
+            public: `mle`, `debiased_rr` or `objective_perturbation`, with the logistic link.
 
     Returns:
         An estimator whose `fit` gives a `ConfidentEstimate`. Its `params` take ridge (default 0), failure_prob (0.1)
         and curvature (0: what can be proved) beside what the estimator's take.
 
     Raises:
-        ValueError: if noise is one of the three and not the estimator's; from `params`, if ridge < 0, failure_prob is
-            outside (0, 1), curvature is outside [0, 1/4], or radius is infinite with ridge > 0, curvature = 0 or
-            regularization > 0, where the set would hold everything.
+        ValueError: if the estimator has no label noise of its own or keeps features private; from `params`, if
+            ridge < 0, failure_prob is outside (0, 1), curvature is outside [0, 1/4], or radius is infinite with
+            ridge > 0, curvature = 0 or regularization > 0, where the set would hold everything; from `estimate`, if
+            ridge is too small for features that do not span all directions.
     """
-    _check_noise(estimator, noise)
+    noise = estimator.noise
+    if noise is None or not estimator.features_public:
+        raise ValueError(
+            "estimator must carry its own label noise and leave features public, as mle, debiased_rr and "
+            f"objective_perturbation with the logistic link do, got noise {noise} and features_public "
+            f"{estimator.features_public}"
+        )
     own = {"ridge": 0.0, "failure_prob": FAILURE_PROB, "curvature": 0.0}
 
     def params(**values: Any) -> Params:
@@ -272,8 +290,20 @@ def with_confidence(estimator: Estimator, noise: NoiseFn) -> Estimator:
             *estimate, confidence=confidence_set(estimate.theta, features, noise(inner, features), **leaves)
         )
 
+    def check_estimate(estimate: ConfidentEstimate) -> None:
+        if estimator.check_estimate is not None:
+            estimator.check_estimate(estimate)
+        if np.isfinite(estimate.theta).all() and np.isnan(estimate.confidence.width):
+            eigenvalues = np.linalg.eigvalsh(np.nan_to_num(estimate.confidence.inner_shape()))
+            raise ValueError(
+                "ridge must be > 0 and beyond rounding where features do not span all directions, got "
+                f"eigenvalues from {eigenvalues[0]:.2g} to {eigenvalues[-1]:.2g} of their second moment with it"
+            )
+
     theirs = inspect.signature(estimator.params).parameters.values()
     extra = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value) for name, value in own.items()]
     signature = inspect.Signature([*theirs, *extra])
     params.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
-    return Estimator(params, guarantee, privatize, fit)
+    return Estimator(
+        params, guarantee, privatize, fit, estimator.check, check_estimate, features_public=estimator.features_public
+    )

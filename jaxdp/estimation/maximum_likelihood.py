@@ -10,6 +10,7 @@ import numpy as np
 import optax
 
 from jaxdp.estimation.constraints import center
+from jaxdp.estimation.label_noise import NoiseFn, clear_labels, randomized_labels
 from jaxdp.estimation.objectives import (
     Objective,
     label_loss,
@@ -117,9 +118,9 @@ def full_batch_estimator(
     zero_sum: bool,
     optimizer: optax.GradientTransformation | None,
     max_steps: int,
-    link: str | None = None,
+    noise: NoiseFn | None = None,
 ) -> Estimator:
-    """An estimator that minimises an objective over the ball of `params.radius`.
+    """An estimator from public features that minimises an objective over the ball of `params.radius`.
 
     The minimisation runs on features that are scaled to a root mean square in [1, 2), so that the tolerance means the
     same for features of any unit, and the estimate is scaled back. Powers of two scale without rounding. A user's
@@ -133,7 +134,7 @@ def full_batch_estimator(
         zero_sum: constrain sum(theta) = 0.
         optimizer: see `mle`.
         max_steps: see `mle`.
-        link: see `Estimator`.
+        noise: see `Estimator`.
     """
     check_count("max_steps", max_steps)
 
@@ -152,7 +153,7 @@ def full_batch_estimator(
         )
         return estimate._replace(theta=estimate.theta / scale)
 
-    return Estimator(params, validated(params, guarantee), privatize, fit, link=link)
+    return Estimator(params, validated(params, guarantee), privatize, fit, features_public=True, noise=noise)
 
 
 def mle(
@@ -201,7 +202,7 @@ def mle(
         zero_sum=zero_sum,
         optimizer=optimizer,
         max_steps=max_steps,
-        link=link.name,
+        noise=clear_labels(zero_sum) if link.name == "logistic" else None,
     )
 
 
@@ -248,7 +249,7 @@ def debiased_rr(
         zero_sum=zero_sum,
         optimizer=optimizer,
         max_steps=max_steps,
-        link=link.name,
+        noise=randomized_labels(zero_sum) if link.name == "logistic" else None,
     )
 
 

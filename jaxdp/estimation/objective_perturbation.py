@@ -11,6 +11,7 @@ import optax
 
 from jaxdp import compensated
 from jaxdp.estimation.constraints import center
+from jaxdp.estimation.label_noise import LabelNoise, searched
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, full_batch_estimator
 from jaxdp.estimation.objectives import Objective, label_loss, statistic_objective
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
@@ -181,6 +182,11 @@ def objective_perturbation(
         ridge = jnp.asarray(params.regularization, features.dtype) / scale**2
         return statistic_objective(features, report / scale, ridge)
 
+    def noise(params: Params, features) -> LabelNoise:
+        beta = jnp.asarray(params.regularization, features.dtype)
+        stddev = noise_stddev(params, center(features) if zero_sum else features, constants)
+        return LabelNoise(jnp.ones((), features.dtype), stddev, beta, searched(features, zero_sum=zero_sum))
+
     return full_batch_estimator(
         perturbation_params(constants, "tolerance"),
         statistic_guarantee,
@@ -189,6 +195,7 @@ def objective_perturbation(
         zero_sum=zero_sum,
         optimizer=optimizer,
         max_steps=max_steps,
+        noise=noise,
     )
 
 
@@ -229,7 +236,8 @@ def sgd_objective_perturbation(
         return _one_pass(params, features, unlabelled, -report, zero_sum, optimizer, average)
 
     params = perturbation_params(constants, "learning_rate")
-    return Estimator(params, validated(params, statistic_guarantee), _report_statistic(constants, zero_sum), fit)
+    report = _report_statistic(constants, zero_sum)
+    return Estimator(params, validated(params, statistic_guarantee), report, fit, features_public=True)
 
 
 def literal_objective_perturbation(
@@ -274,7 +282,7 @@ def literal_objective_perturbation(
         return _one_pass(params, features, labels.astype(features.dtype), w, False, optimizer, average)
 
     params = perturbation_params("paper", "learning_rate")
-    return Estimator(params, validated(params, guarantee), privatize, fit)
+    return Estimator(params, validated(params, guarantee), privatize, fit, features_public=True)
 
 
 def _one_pass(params: Params, features, targets, linear, zero_sum: bool, optimizer, average: str) -> Estimate:

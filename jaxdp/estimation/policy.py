@@ -217,7 +217,7 @@ def pessimistic_policy(
     """
     check_count("max_steps", max_steps)
     scores, penalties = _scores_and_penalties(action_features, confidence)
-    width, dim = confidence.width, confidence.center.shape[0]
+    width, rank = confidence.width, penalties.shape[-1]
     root = jnp.sqrt(state_weights)[:, None, None] * penalties
     gram = jnp.einsum("sad,sae->de", root, root, precision="highest")
     norm = jnp.sqrt(jnp.maximum(jnp.max(jnp.linalg.eigvalsh(gram)), jnp.finfo(scores.dtype).tiny))
@@ -271,7 +271,7 @@ def pessimistic_policy(
         steps = search.best.steps + min(STEPS_A_LOOK, max_steps)
         return look(jax.lax.scan(step, search, None, length=min(STEPS_A_LOOK, max_steps))[0], steps)
 
-    start, origin = _largest(scores), jnp.zeros(dim, scores.dtype)
+    start, origin = _largest(scores), jnp.zeros(rank, scores.dtype)
     value, bound = _value(start, state_weights, scores, penalties, width), state_weights @ jnp.max(scores, axis=-1)
     # A set that is not finite: its value is made NaN, and so is the first gap, with which the search does not begin.
     value = jnp.where(jnp.isfinite(value), value, jnp.nan)
@@ -310,10 +310,7 @@ def _value(policy, state_weights, scores, penalties, width) -> jax.Array:
 def _scores_and_penalties(action_features: jax.Array, confidence: ConfidenceSet) -> tuple[jax.Array, jax.Array]:
     """phi.center, and the whitened features shape^(-1/2) phi, whose norm is |phi|_(1/shape)."""
     _check_shape(action_features)
-    factor = jnp.linalg.cholesky(confidence.shape)
-    flat = action_features.reshape(-1, action_features.shape[-1])
-    whitened = jax.scipy.linalg.solve_triangular(factor, flat.T, lower=True).T
-    return _scores(action_features, confidence.center), whitened.reshape(action_features.shape)
+    return _scores(action_features, confidence.center), confidence.whitened(action_features)
 
 
 def _scores(action_features: jax.Array, theta: jax.Array) -> jax.Array:

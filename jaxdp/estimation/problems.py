@@ -22,7 +22,7 @@ from jaxdp.preferences import (
     gaussian_comparisons,
     logistic,
 )
-from jaxdp.validation import check_at_least, check_choice, check_count
+from jaxdp.validation import check_above, check_at_least, check_choice, check_count
 
 KNOWLEDGE = ("radius", "feature_norm")
 
@@ -56,7 +56,9 @@ def gaussian_rewards(
         feature_norm: L, features of actions are shrunk to this norm; None leaves them unbounded, and L is the largest.
         parameter_norm: B, the parameter is shrunk to this norm; None leaves it.
         zero_sum: centre the parameter.
-        known: what the analyst is told: "radius" (the parameter's norm) and "feature_norm" (L).
+        known: what the analyst is told: "radius" (the parameter's norm) and "feature_norm" (L). A feature_norm that
+            is given here is a fact of the world; None reads L from the features, so that an estimator that keeps
+            features private is not told and takes a value of its own; infinity is no bound, and nobody is told.
 
     Returns:
         A problem with metrics `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each [].
@@ -75,7 +77,7 @@ def gaussian_rewards(
         parameter_norm=parameter_norm,
         zero_sum=zero_sum,
     )
-    return _reward_problem(draw, lambda features: features, known)
+    return _reward_problem(draw, lambda features: features, known, feature_norm)
 
 
 def plackett_luce_rewards(
@@ -101,7 +103,7 @@ def plackett_luce_rewards(
         feature_norm: L, features of actions are shrunk to this norm; None leaves them unbounded, and L is the largest.
         parameter_norm: B, the parameter is shrunk to this norm; None leaves it.
         zero_sum: centre the parameter.
-        known: what the analyst is told: "radius" (the parameter's norm) and "feature_norm" (L).
+        known: what the analyst is told; see `gaussian_rewards`.
 
     Returns:
         A problem with the metrics of `gaussian_rewards`; the semi-norm is that of the mean of x_jk x_jk^T over samples
@@ -128,17 +130,22 @@ def plackett_luce_rewards(
         scale = np.sqrt(2 * num_actions / (num_actions - 1)).astype(features.dtype)
         return (scale * relative(features)).reshape(-1, dim)
 
-    return _reward_problem(draw, differential, known)
+    return _reward_problem(draw, differential, known, feature_norm)
 
 
 def _reward_problem(
     draw: Callable[[jax.Array], RewardData | ChoiceData],
     differential: Callable[[jax.Array], jax.Array],
     known: tuple[str, ...],
+    feature_norm: float | None,
 ) -> Problem:
     """Data sets of rewards; `differential` makes features [num_samples, dim] of the data's for the semi-norm."""
     for name in known:
         check_choice("known", name, KNOWLEDGE)
+    if feature_norm is not None and np.isinf(check_above("feature_norm", feature_norm, 0.0)):
+        known = tuple(name for name in known if name != "feature_norm")
+    read = tuple(name for name in known if name == "feature_norm" and feature_norm is None)
+    of_the_world = tuple(name for name in known if name not in read)
 
     def params(*, ridge: float = 0.0) -> GaussianParams:
         return GaussianParams(ridge=scalar_leaf("ridge", check_at_least("ridge", ridge, 0.0)))
@@ -147,7 +154,8 @@ def _reward_problem(
         del params
         data = draw(key)
         knowledge = {"radius": jnp.linalg.norm(data.parameter), "feature_norm": data.feature_norm}
-        return Sample(data.features, data.labels, data.parameter, {name: knowledge[name] for name in known})
+        world, features = ({name: knowledge[name] for name in names} for names in (of_the_world, read))
+        return Sample(data.features, data.labels, data.parameter, world, features)
 
     def metrics(params: GaussianParams, sample: Sample, estimate: Estimate):
         ridge = jnp.asarray(params.ridge, sample.features.dtype)
@@ -160,7 +168,7 @@ def _reward_problem(
         }
 
     names = ("l2_error", "semi_norm_error", "certificate", "steps", "converged")
-    return Problem(params, sample, metrics, dict.fromkeys(names, ()), {}, tuple(known))
+    return Problem(params, sample, metrics, dict.fromkeys(names, ()), {}, of_the_world, read)
 
 
 @jax.tree_util.register_dataclass

@@ -146,7 +146,7 @@ def one_pass_estimator(
         )
         return unconfirmed(one_pass(data, recipe, optimizer), features.shape[0])
 
-    return Estimator(taken, validated(taken, guarantee), privatize, fit)
+    return Estimator(taken, validated(taken, guarantee), privatize, fit, features_public=True)
 
 
 def randomized_params(

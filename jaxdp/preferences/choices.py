@@ -51,7 +51,7 @@ def gaussian_choices(
         dim: number of features, >= 1.
         rankings: whether labels rank all K actions, in place of naming the best.
         feature_norm: L > 0, to which longer φ are shrunk. None: none is, and L is the largest norm drawn, which may be
-            used like a bound known beforehand as only the labels are private.
+            used like a bound known beforehand where only the labels are private.
         parameter_norm: B > 0, to which θ* is shrunk if it is longer; None: not shrunk.
         zero_sum: whether to subtract θ*'s mean before it is shrunk.
 

@@ -51,7 +51,7 @@ def gaussian_comparisons(
         dim: number of features, >= 1.
         link: P(first preferred) as a function of the margin x·θ*.
         feature_norm: L > 0, to which longer φ are shrunk (`inf`: none is, and L is `inf`). None: none is, and L is the
-            largest norm drawn, which may be used like a bound known beforehand as only the labels are private.
+            largest norm drawn, which may be used like a bound known beforehand where only the labels are private.
         parameter_norm: B > 0, to which θ* is shrunk if it is longer; None: not shrunk.
         zero_sum: whether to subtract θ*'s mean before it is shrunk, so that <1, θ*> = 0.
 

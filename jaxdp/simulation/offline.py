@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.learner import Estimator, Guarantee, Problem, scalar_leaf
+from jaxdp.learner import Estimator, Guarantee, Problem, Sample, scalar_leaf
 from jaxdp.simulation.run import Run
-from jaxdp.simulation.values import check_taken, taken
+from jaxdp.simulation.values import check_taken, parameters, taken
 
 
 def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run:
@@ -21,40 +21,71 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
     same data for the same seed. An estimator's key depends on its name only, so that adding or reordering estimators
     leaves the others' results as they are.
 
+    What a problem knows stands for the values of that name that are not given. An estimator is told facts of the world,
+    and facts that were read from the features only where its privacy unit leaves features public: a bound that moves
+    with a private record would tell of it, whatever noise is added.
+
     Args:
         estimators: by name.
-        problem: draws the data and measures the estimates. What it declares `known` replaces the field of that name in
-            the `Params` of every estimator that has one; until then the field is NaN.
+        problem: draws the data and measures the estimates.
 
     Returns:
-        A run. Its `params` take the names of all `params` (estimators' and problem's), and hand each what it takes; its
-        outputs are the problem's metrics with a leading dimension `estimator`.
+        A run. Its `params` take the names of all `params` (estimators' and problem's), and hand each what it takes; a
+        value that is given wins over what the problem knows, for every estimator. A field that the problem will fill
+        in is NaN. Its outputs are the problem's metrics with a leading dimension `estimator`.
 
     Raises:
-        ValueError: if there is no estimator; from `params`, if a name is taken by none, a required one is missing,
-            or one is given that the problem makes known.
+        ValueError: if there is no estimator; from `params`, if a name is taken by none, or a required one is missing,
+            which an estimator of private features needs also where the problem reads it from the features.
     """
     if not estimators:
         raise ValueError("estimators must name at least one, got none")
     estimators = dict(estimators)
     everyone = [*((name, estimator.params) for name, estimator in estimators.items()), ("the problem", problem.params)]
+    told = {
+        name: {*problem.known, *(problem.known_from_features if estimator.features_public else ())}
+        for name, estimator in estimators.items()
+    }
 
-    placeholders = dict.fromkeys(problem.known, 1.0)  # pass every check; each sample replaces them
+    def check(values: Mapping[str, Any]) -> None:
+        for name, estimator in estimators.items():
+            for field in sorted({*problem.known_from_features} - {*told[name], *values}):
+                parameter = parameters(estimator.params).get(field)
+                if parameter is not None and parameter.default is parameter.empty:
+                    raise ValueError(
+                        f"values must have {field}, fixed without the data: the problem reads it from the features, "
+                        f"and {name} keeps features private, got {', '.join(values) or 'none'}"
+                    )
+        check_taken(values, everyone, told)
 
-    def point(estimator: Estimator, values: Mapping[str, Any]) -> Any:
-        params = estimator.params(**taken(estimator.params, {**values, **placeholders}))
-        unknown = {name: scalar_leaf(name, np.nan) for name in problem.known if hasattr(params, name)}
+    def filled(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values for this estimator; 1, which passes every check, where the problem will fill in its own."""
+        return taken(estimators[name].params, {**dict.fromkeys(told[name], 1.0), **values})
+
+    def point(name: str, values: Mapping[str, Any]) -> Any:
+        params = estimators[name].params(**filled(name, values))
+        unknown = {
+            field: scalar_leaf(field, np.nan)
+            for field in sorted(told[name])
+            if field not in values and hasattr(params, field)
+        }
         return dataclasses.replace(params, **unknown) if unknown else params
 
     def params(**values: Any) -> dict[str, Any]:
-        check_taken(values, everyone, problem.known)
-        mine = {name: point(estimator, values) for name, estimator in estimators.items()}
+        check(values)
+        mine = {name: point(name, values) for name in estimators}
         return {"problem": problem.params(**taken(problem.params, values)), "estimators": mine}
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
-        check_taken(values, everyone, problem.known)
-        everything = {**values, **placeholders}
-        return {name: e.guarantee(**taken(e.params, everything)) for name, e in estimators.items()}
+        check(values)
+        return {name: estimator.guarantee(**filled(name, values)) for name, estimator in estimators.items()}
+
+    def informed(name: str, params: Any, sample: Sample) -> Any:
+        """The params, NaN in which is replaced by what the sample tells this estimator."""
+        facts = {**sample.known, **(sample.known_from_features if estimators[name].features_public else {})}
+        fields = {field: (getattr(params, field), fact) for field, fact in facts.items() if hasattr(params, field)}
+        known = {field: jnp.where(jnp.isnan(value), fact, value) for field, (value, fact) in fields.items()}
+        return dataclasses.replace(params, **known) if known else params
 
     def simulate(key: jax.Array, params: dict[str, Any]) -> dict[str, jax.Array]:
         key_data, key_estimators = jax.random.split(key)
@@ -62,9 +93,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         outputs = []
         for name, estimator in estimators.items():
             key_privatize, key_fit = jax.random.split(_fold_in_name(key_estimators, name))
-            mine = params["estimators"][name]
-            known = {field: value for field, value in sample.known.items() if hasattr(mine, field)}
-            mine = dataclasses.replace(mine, **known) if known else mine
+            mine = informed(name, params["estimators"][name], sample)
             report = estimator.privatize(key_privatize, mine, sample.features, sample.labels)
             estimate = estimator.fit(key_fit, mine, sample.features, report)
             outputs.append(problem.metrics(params["problem"], sample, estimate))

@@ -2,8 +2,10 @@
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+_NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
 Taker = tuple[str, Callable[..., Any]]  # who it is, for errors, and the function
 
 
@@ -17,24 +19,24 @@ def taken(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, 
     return {name: values[name] for name in parameters(function) if name in values}
 
 
-def check_taken(values: Mapping[str, Any], takers: Sequence[Taker], known: Collection[str] = ()) -> None:
+def check_taken(
+    values: Mapping[str, Any], takers: Sequence[Taker], told: Mapping[str, Collection[str]] = _NOTHING
+) -> None:
     """Checks that every value is taken by someone, and every required one is there.
 
     Args:
         values: by name.
         takers: who takes values.
-        known: names that come from elsewhere, and may not be given.
+        told: by taker, names that come from elsewhere and need not be given.
 
     Raises:
         ValueError: if not.
     """
     names = {name for _, function in takers for name in parameters(function)}
     for name in values:
-        if name in known:
-            raise ValueError(f"values must not have {name}, which the problem makes known, got {values[name]}")
         if name not in names:
-            raise ValueError(f"values must be among {', '.join(sorted(names.difference(known)))}, got {name}")
+            raise ValueError(f"values must be among {', '.join(sorted(names))}, got {name}")
     for who, function in takers:
         for name, parameter in parameters(function).items():
-            if parameter.default is parameter.empty and name not in {*values, *known}:
+            if parameter.default is parameter.empty and name not in {*values, *told.get(who, ())}:
                 raise ValueError(f"values must have {name}, which {who} needs, got {', '.join(values) or 'none'}")

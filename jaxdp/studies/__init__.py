@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from jaxdp.studies import dueling_regret, private_policy, private_ranking, reward_estimation
-from jaxdp.studies.command import Study
+from jaxdp.studies.command import Printed, Study
 
-STUDIES: dict[str, Callable[..., Study]] = {
+STUDIES: dict[str, Callable[..., Study | Printed]] = {
     "reward-estimation": reward_estimation.options,
     "private-ranking": private_ranking.options,
     "private-policy": private_policy.options,
@@ -13,7 +13,7 @@ STUDIES: dict[str, Callable[..., Study]] = {
 }
 
 
-def study(name: str) -> Callable[..., Study]:
+def study(name: str) -> Callable[..., Study | Printed]:
     """A study, as a function of its options.
 
     Args:

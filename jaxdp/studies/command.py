@@ -27,6 +27,16 @@ class Study(NamedTuple):
     report: Callable[[xr.Dataset], str]
 
 
+class Printed(NamedTuple):
+    """A study of which a text is all that may come: nothing is written, and nothing is simulated.
+
+    Attributes:
+        text: () -> what the command prints.
+    """
+
+    text: Callable[[], str]
+
+
 def root_key(seed: int) -> jax.Array:
     """The root key of a study.
 

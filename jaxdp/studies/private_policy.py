@@ -12,13 +12,10 @@ from matplotlib.figure import Figure
 
 from jaxdp import plotting
 from jaxdp.estimation import (
-    clear_labels,
     debiased_rr,
     mle,
-    noisy_statistic,
     objective_perturbation,
     offline_bandit,
-    randomized_labels,
     with_confidence,
 )
 from jaxdp.estimation.confidence import FAILURE_PROB
@@ -56,9 +53,9 @@ POLICY_LABELS = {
 def estimators() -> dict[str, Estimator]:
     """The estimators that are compared, each with its confidence set."""
     return {
-        "mle": with_confidence(mle(), clear_labels),
-        "objective_perturbation": with_confidence(objective_perturbation(), noisy_statistic()),
-        "debiased_rr": with_confidence(debiased_rr(), randomized_labels),
+        "mle": with_confidence(mle()),
+        "objective_perturbation": with_confidence(objective_perturbation()),
+        "debiased_rr": with_confidence(debiased_rr()),
     }
 
 

@@ -1,6 +1,5 @@
 """Ranking from private comparisons or ballots: how much budget does an order need?"""
 
-import math
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -26,7 +25,8 @@ from jaxdp.learner import Estimator, Problem
 from jaxdp.preferences import Ballots, ComparisonTable, baseball1987, read_ballots, read_comparisons
 from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.simulation import Run, estimation_run, sweep
-from jaxdp.studies.command import Delta, Seed, Study, root_key
+from jaxdp.studies.command import Delta, Printed, Study, root_key
+from jaxdp.studies.ranking_release import default_radius, ranking_release, release_key, release_report
 from jaxdp.studies.ranking_report import report
 from jaxdp.validation import check_choice
 
@@ -34,7 +34,9 @@ EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
 BALLOT_EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, float("inf"))
 UNITS = ("pair", "ballot")
 DELTA = 1e-3
-LARGEST_ABILITY = 3.0  # root mean square over items, in log odds: the bound that is used where none is given
+NUM_SEEDS = 200
+
+NOT_PRIVATE = "a simulation: not private"
 
 LABELS = {
     "mle": "no privacy: mle",
@@ -51,15 +53,19 @@ def private_ranking(
     *,
     unranked: str = "unknown",
     epsilon: Sequence[float] = EPSILONS,
-    num_seeds: int = 200,
+    num_seeds: int = NUM_SEEDS,
     radius: float | None = None,
     delta: float = DELTA,
     key: jax.Array,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Abilities and ranks of items, for every estimator, epsilon and seed.
+    """Abilities and ranks of items, for every estimator, epsilon and seed: a simulation, whose output is not private.
 
-    The data are what they are; the seeds differ in privacy's randomness only. Of a table of comparisons one outcome
+    It holds the abilities without privacy, what is measured against them, and many private estimates of the same data,
+    each of which spends its budget. `ranking_release` makes what may be published.
+
+    The data are what they are; the seeds differ in privacy's randomness only. So nothing here holds the sampling error
+    of the comparisons or ballots: how far they could have come out otherwise. Of a table of comparisons one outcome
     is private: which pairs were compared, and how often, is public. Of ballots one whole ballot is private, with which
     items it ranks, and their number is public. For one comparison as the unit, rank `ballots.comparisons()`.
 
@@ -85,7 +91,7 @@ def private_ranking(
         ValueError: if a value is out of range, or no ballot puts an item above another.
     """
     if radius is None:
-        radius = LARGEST_ABILITY * math.sqrt(len(data.items))
+        radius = default_radius(len(data.items))
     compared, problem = _compared(data, unranked)
 
     def build() -> Run:
@@ -105,6 +111,7 @@ def private_ranking(
     winner = results["rank"].isel(item=int(reference.argmin("item")), drop=True)
     results["survival"] = (winner == 1).astype(float).where(winner.notnull())
     results["agreement"] = kendall_tau(results["rank"], reference)
+    results.attrs["privacy"] = NOT_PRIVATE
     return results.transpose("estimator", "epsilon", "item", "seed")
 
 
@@ -145,7 +152,9 @@ def ability_figure(results: xr.Dataset) -> Figure:
     """Abilities in the order of the non-private ranking, one panel for every epsilon."""
     best_first = results["rank"].isel(estimator=0, epsilon=0, seed=0).argsort()
     return plotting.ability_intervals(
-        results.ability.isel(item=best_first.values), title="What label privacy costs a ranking", labels=LABELS
+        results.ability.isel(item=best_first.values),
+        title=f"What label privacy costs a ranking ({NOT_PRIVATE})",
+        labels=LABELS,
     )
 
 
@@ -156,7 +165,7 @@ def survival_figure(results: xr.Dataset) -> Figure:
         results.survival,
         results.agreement,
         winner=str(winner),
-        title="What privacy costs an election",
+        title=f"What privacy costs an election ({NOT_PRIVATE})",
         labels=LABELS,
     )
 
@@ -189,7 +198,9 @@ def options(
             "0.25 to 64 and inf for ballots."
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Repetitions of privacy's randomness.")] = 200,
+    seeds: Annotated[
+        int | None, typer.Option(help=f"Repetitions of privacy's randomness. Without it: {NUM_SEEDS}.")
+    ] = None,
     radius: Annotated[
         float | None,
         typer.Option(
@@ -198,14 +209,35 @@ def options(
         ),
     ] = None,
     delta: Delta = DELTA,
-    seed: Seed = 0,
-) -> Study:
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Root seed of all randomness, in [0, 2**32). Without it: 0; with --release: fresh entropy, as whoever "
+            "knows the seed takes the noise out."
+        ),
+    ] = None,
+    release: Annotated[
+        bool,
+        typer.Option(
+            "--release",
+            help="Print one private ranking at the one --epsilon given, with pairwise intervals, and nothing else that "
+            "read what is private. For comparisons, and ballots with --unit pair.",
+        ),
+    ] = False,
+) -> Study | Printed:
     """Rank items from comparisons or ballots that are private.
 
     Fits Bradley-Terry abilities without privacy, with central and with local
     privacy, and tells how often the winner survives and how well the rankings
-    agree.
+    agree. That is a simulation for whoever may see the data: its output is not
+    private. --release prints one private ranking in its place.
     """
+    if release:
+        budget = _released_budget(epsilon, seeds)
+        key = release_key(seed)
+        data = _data(comparisons, ballots, unit, unranked, quietly=True)
+        released = partial(ranking_release, data, epsilon=budget, delta=delta, radius=radius, key=key)
+        return Printed(lambda: release_report(released(), fresh=seed is None, of_ballots=ballots is not None))
     data = _data(comparisons, ballots, unit, unranked)
     whole = isinstance(data, Ballots)
     simulate = partial(
@@ -213,25 +245,45 @@ def options(
         data,
         unranked=unranked,
         epsilon=epsilon or (BALLOT_EPSILONS if whole else EPSILONS),
-        num_seeds=seeds,
+        num_seeds=NUM_SEEDS if seeds is None else seeds,
         radius=radius,
         delta=delta,
-        key=root_key(seed),
+        key=root_key(0 if seed is None else seed),
     )
     draw = survival_figure if ballots is not None else ability_figure
     return Study(simulate, draw, partial(report, data, unranked=unranked))
 
 
-def _data(comparisons: Path | None, ballots: Path | None, unit: str | None, unranked: str) -> ComparisonTable | Ballots:
-    """What to rank, by the options."""
+def _released_budget(epsilon: list[float] | None, seeds: int | None) -> float:
+    """The one budget of a release."""
+    if seeds is not None:
+        raise ValueError(f"seeds must be left out with --release, which draws once, got {seeds}")
+    if epsilon is None or len(epsilon) != 1:
+        given = ", ".join(f"{value:g}" for value in epsilon or ()) or "none"
+        raise ValueError(f"epsilon must be given once with --release, got {given}")
+    return epsilon[0]
+
+
+def _data(
+    comparisons: Path | None, ballots: Path | None, unit: str | None, unranked: str, *, quietly: bool = False
+) -> ComparisonTable | Ballots:
+    """What to rank, by the options; `quietly` without a word of what a malformed file holds."""
     check_choice("unranked", unranked, UNRANKED)
     if unit is not None:
         check_choice("unit", unit, UNITS)
     if comparisons is not None and ballots is not None:
         raise ValueError(f"ballots must be given without --comparisons, got {ballots} and {comparisons}")
-    if ballots is None:
-        if unit == "ballot":
-            raise ValueError("unit must be pair without --ballots, got 'ballot'")
-        return baseball1987() if comparisons is None else read_comparisons(comparisons)
-    votes = read_ballots(ballots)
-    return votes.comparisons(unranked=unranked) if unit == "pair" else votes
+    if ballots is None and unit == "ballot":
+        raise ValueError("unit must be pair without --ballots, got 'ballot'")
+    try:
+        if ballots is None:
+            return baseball1987() if comparisons is None else read_comparisons(comparisons)
+        votes = read_ballots(ballots)
+        return votes.comparisons(unranked=unranked) if unit == "pair" else votes
+    except ValueError:
+        if not quietly:
+            raise
+        raise ValueError(
+            f"{ballots or comparisons} must be a file of its kind; run without --release, for whoever may see it, the "
+            "command says where it is not"
+        ) from None

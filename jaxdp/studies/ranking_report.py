@@ -7,6 +7,14 @@ from jaxdp import plotting
 from jaxdp.preferences import Ballots, ComparisonTable, pair_features
 from jaxdp.studies.command import columns, convergence_notes
 
+NOT_PRIVATE = (
+    "Not private: this output, the figure and the data are made from what is to be protected, and are for whoever may"
+    " see it.\n--release prints what may be published."
+)
+ONLY_NOISE = (
+    "Only privacy's noise varies over seeds. What the comparisons' (or ballots') own chance adds, their sampling error,"
+    " is in none\nof the numbers below: a winner that survives privacy every time may still be first by luck."
+)
 ON_THE_BOUND = 0.999  # of the radius
 ALIKE = 1e-3  # abilities closer than this may be ranked either way by the solver's rounding
 SURVIVES = 0.95  # of the seeds
@@ -19,8 +27,11 @@ def report(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: st
     size = f"{len(data.items)} items, {count} {kind}"
     unit = "one whole ballot" if whole else "the outcome of one comparison"
     delta = float(results.delta)
-    claim = f"Private: {unit}. The central estimator's δ is {delta:g}: {delta * count:.2g} / number of {kind}.\n"
-    parts = [size, ranking(results), claim + table(results), survival(results)]
+    claim = (
+        f"What the private estimators protect: {unit}. The central estimator's δ is {delta:g}:"
+        f" {delta * count:.2g} / number of {kind}.\n"
+    )
+    parts = [size, NOT_PRIVATE, ranking(results), ONLY_NOISE, claim + table(results), survival(results)]
     return "\n\n".join([*parts, *notes(data, results, unranked=unranked)])
 
 
@@ -28,7 +39,10 @@ def ranking(results: xr.Dataset) -> str:
     """Abilities without privacy, the best first."""
     clear, order = _without_privacy(results)
     width = max(len(str(name)) for name in results["item"].values)
-    lines = ["Without privacy:", f"{'rank':>4}  {'item':<{width}}  ability (log odds above the last)"]
+    lines = [
+        "Without privacy, read from the data as they are:",
+        f"{'rank':>4}  {'item':<{width}}  ability (log odds above the last)",
+    ]
     names, abilities = clear["item"].values[order], clear.ability.values[order]
     for position, (name, ability) in enumerate(zip(names, abilities, strict=True)):
         lines.append(f"{position + 1:>4}  {name:<{width}}  {ability - abilities[-1]:.3f}")
@@ -40,9 +54,9 @@ def table(results: xr.Dataset) -> str:
     _, order = _without_privacy(results)
     seeds = plotting.seed_count(results.sizes["seed"])
     lines = [
-        f"Over {seeds}, how often {results['item'].values[order[0]]} comes first (95% confidence interval,"
-        " Clopper-Pearson), and\nKendall's tau with the ranking without privacy (1 same, 0 unrelated, -1 reversed;"
-        " +- 95% confidence interval of\nthe mean, Student's t):"
+        f"Over {seeds} of privacy's noise, how often {results['item'].values[order[0]]} comes first (95% confidence"
+        " interval, Clopper-Pearson), and\nKendall's tau with the ranking without privacy (1 same, 0 unrelated, -1"
+        " reversed; +- 95% confidence interval of\nthe mean, Student's t):"
     ]
     private = results.estimator.values[1:]
     share, low, high = plotting.share_and_limits(results.survival)
@@ -65,7 +79,10 @@ def survival(results: xr.Dataset) -> str:
     where the share itself does.
     """
     _, order = _without_privacy(results)
-    lines = [f"{results['item'].values[order[0]]} comes first at least {SURVIVES:.0%} of the time"]
+    lines = [
+        f"{results['item'].values[order[0]]} comes first at least {SURVIVES:.0%} of the time,"
+        " over privacy's noise alone"
+    ]
     limits = [values.sortby("epsilon") for values in plotting.share_and_limits(results.survival)]
     for name in results.estimator.values[1:]:
         share, low, high = (values.sel(estimator=name) for values in limits)

@@ -9,7 +9,7 @@ import typer
 
 from jaxdp.simulation.inspection import describe
 from jaxdp.simulation.store import COMPUTED
-from jaxdp.studies.command import Study
+from jaxdp.studies.command import Printed, Study
 from jaxdp.studies.output import claimed_folder, save
 
 Out = Annotated[
@@ -29,7 +29,7 @@ Count = Annotated[str | None, typer.Option(help="How many processes share the st
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what the store holds.")]
 
 
-def run_command(name: str, options: Callable[..., Study]) -> Callable[..., None]:
+def run_command(name: str, options: Callable[..., Study | Printed]) -> Callable[..., None]:
     """The command that runs a study, and writes its data and figure to a folder.
 
     Args:
@@ -39,6 +39,11 @@ def run_command(name: str, options: Callable[..., Study]) -> Callable[..., None]
 
     def command(out: Out = None, **chosen: Any) -> None:
         study = options(**chosen)
+        if isinstance(study, Printed):
+            if out is not None:
+                raise ValueError(f"out must be left out where a text is all that comes, got {out}")
+            typer.echo(study.text())
+            return
         with claimed_folder(out, name) as folder:
             results = study.simulate(progress=True)
             data, image = save(results, study.figure, folder)
@@ -47,7 +52,7 @@ def run_command(name: str, options: Callable[..., Study]) -> Callable[..., None]
     return _with_options(command, options, "Writes data.zarr and figure.png, and prints a table.")
 
 
-def sweep_command(options: Callable[..., Study]) -> Callable[..., None]:
+def sweep_command(options: Callable[..., Study | Printed]) -> Callable[..., None]:
     """The command that runs a study into a store, or goes on with it.
 
     Args:
@@ -63,6 +68,8 @@ def sweep_command(options: Callable[..., Study]) -> Callable[..., None]:
         **chosen: Any,
     ) -> None:
         study = options(**chosen)
+        if isinstance(study, Printed):
+            raise ValueError(f"store must be left out where a text is all that comes (use run), got {store}")
         try:
             results = study.simulate(
                 progress=True,
@@ -82,7 +89,9 @@ def sweep_command(options: Callable[..., Study]) -> Callable[..., None]:
     )
 
 
-def _with_options(command: Callable[..., None], options: Callable[..., Study], ending: str) -> Callable[..., None]:
+def _with_options(
+    command: Callable[..., None], options: Callable[..., Study | Printed], ending: str
+) -> Callable[..., None]:
     """Gives a command a study's options beside its own, and the study's text."""
     own = [value for value in inspect.signature(command).parameters.values() if value.kind is not value.VAR_KEYWORD]
     theirs = list(inspect.signature(options).parameters.values())

@@ -95,7 +95,7 @@ def survivals(rows, epsilons):
 def test_from_which_epsilon_on_the_winner_survives():
     text = ranking_report.survival(survivals([[94, 96, 99, 100], [99, 94, 99, 90]], [0.5, 1.0, 2.0, np.inf]))
     assert text.splitlines() == [
-        "y comes first at least 95% of the time",
+        "y comes first at least 95% of the time, over privacy's noise alone",
         "  a: at ε = ∞ alone with 95% confidence; by the point estimate from ε = 1 on, where it is 96.0% (90.1% to"
         " 98.9%).",
         "  b: at none of these.",
@@ -124,7 +124,7 @@ def test_ballots():
     np.testing.assert_allclose(clear.sel(estimator="ballot_rr"), clear.isel(estimator=1), atol=1e-3)
     text = ranking_report.report(VOTES, results)
     assert text.startswith("3 items, 100 ballots")
-    assert "Private: one whole ballot." in text
+    assert "What the private estimators protect: one whole ballot." in text
     assert "note: for a pair" not in text
     private_ranking.survival_figure(results)
 
@@ -138,7 +138,7 @@ def test_a_winner_that_half_wins_would_not_have_is_told():
     assert np.all(results.survival.isel(estimator=[1, 2]) == 0)
     text = ranking_report.report(votes, results)
     assert "So counted, first is z and not x, even without noise" in text
-    assert "Private: one whole ballot. The central estimator's δ is 0.001: 0.11 / number of ballots." in text
+    assert "protect: one whole ballot. The central estimator's δ is 0.001: 0.11 / number of ballots." in text
 
 
 def without_privacy(abilities):

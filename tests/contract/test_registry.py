@@ -89,6 +89,7 @@ def _claims_too_little(*, epsilon, radius):
         _broken(privatize=_noisy_at_infinity),
         _broken(privatize=_renamed),
         _broken(guarantee=_claims_too_little),
+        _broken(features_public=False),  # its fit reads them
         _broken(params=lambda *, epsilon, radius: debiased_rr().params(epsilon=abs(epsilon) or 1.0, radius=radius)),
     ],
 )

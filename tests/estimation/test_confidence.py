@@ -1,5 +1,6 @@
 """Confidence sets: the formula against NumPy, how often they hold the truth, and the offline bandit that uses them."""
 
+import inspect
 import re
 
 import jax
@@ -7,30 +8,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxdp import registry
 from jaxdp.estimation import (
     ConfidenceSet,
     ConfidentEstimate,
     LabelNoise,
-    clear_labels,
     confidence_set,
     debiased_rr,
     gaussian_rewards,
     greedy_policy,
-    literal_objective_perturbation,
     mle,
-    mle_rr,
-    noisy_statistic,
     objective_perturbation,
     objective_perturbation_full,
     offline_bandit,
-    plackett_luce_mle,
-    randomized_labels,
-    sgd,
-    sgd_objective_perturbation,
-    sgd_rr,
     suboptimality,
     with_confidence,
 )
+from jaxdp.estimation.label_noise import clear_labels
 from jaxdp.preferences import probit
 from jaxdp.preferences.data import clip_norm
 from jaxdp.preferences.models import sample_comparisons
@@ -39,10 +33,10 @@ from jaxdp.testing import check_estimator
 
 pytestmark = pytest.mark.once
 
-POINTS = {  # estimator, its noise, values
-    "mle": (mle, clear_labels, {}),
-    "debiased_rr": (debiased_rr, randomized_labels, {"epsilon": 0.5}),
-    "objective_perturbation": (objective_perturbation, noisy_statistic(), {"epsilon": 0.5, "delta": 1e-3}),
+POINTS = {  # estimator, values
+    "mle": (mle, {}),
+    "debiased_rr": (debiased_rr, {"epsilon": 0.5}),
+    "objective_perturbation": (objective_perturbation, {"epsilon": 0.5, "delta": 1e-3}),
 }
 
 
@@ -92,8 +86,8 @@ def test_no_bound_on_the_parameter_needs_no_ridge():
     [("debiased_rr", 0.5), pytest.param("objective_perturbation", 0.02, marks=pytest.mark.slow)],
 )
 def test_sets_hold_the_truth(name, epsilon):
-    factory, noise, values = POINTS[name]
-    estimator = with_confidence(factory(), noise)
+    factory, values = POINTS[name]
+    estimator = with_confidence(factory())
     params = estimator.params(**{**values, "epsilon": epsilon}, radius=0.5, failure_prob=0.1)
     parameter = jnp.asarray([0.1, -0.1, 0.05])  # far from the bound, relative to the errors
     leaves = {name: jnp.asarray(getattr(params, name)) for name in ("ridge", "radius", "failure_prob", "curvature")}
@@ -105,7 +99,7 @@ def test_sets_hold_the_truth(name, epsilon):
         report = estimator.privatize(key_privatize, params, features, labels)
         fit = estimator.fit(key_fit, params, features, report)
         # A planted mistake, the noise of privacy forgotten, must fail the same test.
-        forgetful = confidence_set(fit.theta, features, clear_labels(params, features), **leaves)
+        forgetful = confidence_set(fit.theta, features, clear_labels(False)(params, features), **leaves)
         return jnp.stack([fit.confidence.contains(parameter), forgetful.contains(parameter)])
 
     count = 200
@@ -119,8 +113,8 @@ def test_sets_hold_the_truth(name, epsilon):
 @pytest.mark.slow  # the estimators' own contract is always checked
 @pytest.mark.parametrize("name", POINTS)
 def test_contract(name):
-    factory, noise, values = POINTS[name]
-    estimator, point = with_confidence(factory(), noise), {**values, "radius": 2.0, "ridge": 1e-3}
+    factory, values = POINTS[name]
+    estimator, point = with_confidence(factory()), {**values, "radius": 2.0, "ridge": 1e-3}
     features = jnp.asarray(np.random.default_rng(0).normal(size=(60, 3)), float)
     labels = jnp.asarray(np.arange(60) % 3 == 0, jnp.int32)
     check_estimator(estimator, point, features, labels, key=jax.random.key(0), tolerance=1e-3)
@@ -128,8 +122,8 @@ def test_contract(name):
 
 @pytest.mark.parametrize("name", POINTS)
 def test_report_and_claim_are_the_wrapped_estimators(name):
-    factory, noise, values = POINTS[name]
-    estimator, plain = with_confidence(factory(), noise), factory()
+    factory, values = POINTS[name]
+    estimator, plain = with_confidence(factory()), factory()
     assert estimator.guarantee(**values, radius=2.0, ridge=1e-3) == plain.guarantee(**values, radius=2.0)
     data = jnp.ones((4, 2)), jnp.asarray([0, 1, 1, 0], jnp.int32)
     key, params = jax.random.key(1), estimator.params(**values, radius=2.0, ridge=1e-3)
@@ -138,7 +132,7 @@ def test_report_and_claim_are_the_wrapped_estimators(name):
 
 
 def test_what_a_problem_makes_known_reaches_the_wrapped_estimator():
-    names = {"plain": debiased_rr(), "set": with_confidence(debiased_rr(), randomized_labels)}
+    names = {"plain": debiased_rr(), "set": with_confidence(debiased_rr())}
     run = estimation_run(names, gaussian_rewards(num_samples=50, dim=2, parameter_norm=0.3))
     params = run.params(epsilon=1.0)["estimators"]["set"]
     assert np.isnan(params.radius)
@@ -163,7 +157,7 @@ def test_what_a_problem_makes_known_reaches_the_wrapped_estimator():
     ],
 )
 def test_wrong_values(changes, message):
-    estimator = with_confidence(debiased_rr(), randomized_labels)
+    estimator = with_confidence(debiased_rr())
     values = {"epsilon": 1.0, "radius": 1.0}
     estimator.params(**values)
     for function in (estimator.params, estimator.guarantee):
@@ -171,48 +165,51 @@ def test_wrong_values(changes, message):
             function(**{**values, **changes})
     with pytest.raises(TypeError, match="tolerence"):
         estimator.params(**values, tolerence=1e-3)
-    central, values = with_confidence(objective_perturbation(), noisy_statistic()), {"epsilon": 1.0, "delta": 1e-3}
+    central, values = with_confidence(objective_perturbation()), {"epsilon": 1.0, "delta": 1e-3}
     for beta in (0.0, 10.0):  # a bound on the parameter is needed where it enters the width
         central.params(**values, radius=1e6, regularization=beta, curvature=0.25)
     central.params(**values, curvature=0.25)
     with pytest.raises(ValueError, match=r"radius must be finite unless regularization is 0, got inf where it is 10"):
         central.params(**values, regularization=10.0, curvature=0.25)
-    with pytest.raises(ValueError, match="constants must be one of"):
-        noisy_statistic("tight")
 
 
-ESTIMATORS = {
-    **{name: factory() for name, (factory, _, _) in POINTS.items()},
-    "classical": objective_perturbation(constants="classical"),
-    "paper": objective_perturbation(constants="paper"),
+WITHOUT = {
     "probit mle": mle(link=probit),
     "probit debiased_rr": debiased_rr(link=probit),
-    "mle_rr": mle_rr(),
-    "sgd": sgd(),
-    "sgd_rr": sgd_rr(),
-    "sgd_objective_perturbation": sgd_objective_perturbation(),
-    "literal": literal_objective_perturbation(),
     "records": objective_perturbation_full(),
-    "choices": plackett_luce_mle(),
-}
-NOISES = {
-    "mle": clear_labels,
-    "debiased_rr": randomized_labels,
-    "objective_perturbation": noisy_statistic(),
-    "classical": noisy_statistic("classical"),
-    "paper": noisy_statistic("paper"),
+    "records, with a noise": objective_perturbation_full()._replace(noise=mle().noise),
+    "a set": with_confidence(mle()),
+    **{name: entry.make() for name, entry in registry.ESTIMATORS.items() if name not in POINTS},
 }
 
 
-@pytest.mark.parametrize("name", NOISES)
-def test_the_noise_of_another_estimator_is_refused(name):
-    for other, estimator in ESTIMATORS.items():
-        if other == name:
-            with_confidence(estimator, NOISES[name])
-        else:
-            with pytest.raises(ValueError, match=r"noise must be the estimator's own, got .*, which is that of "):
-                with_confidence(estimator, NOISES[name])
-    with_confidence(mle_rr(), lambda params, features: randomized_labels(params, features))  # the user's own
+@pytest.mark.parametrize("name", WITHOUT)
+def test_an_estimator_without_its_own_noise_and_public_features_is_refused(name):
+    with pytest.raises(ValueError, match="estimator must carry its own label noise and leave features public, as mle"):
+        with_confidence(WITHOUT[name])
+
+
+def test_the_noise_is_the_estimators_own():
+    """A user cannot hand over another's: the exact covariance of private features was released so."""
+    assert list(inspect.signature(with_confidence).parameters) == ["estimator"]
+    features = jnp.asarray(np.random.default_rng(0).normal(size=(30, 3)) + 1, float)
+    values = {"epsilon": 0.5, "delta": 1e-3, "radius": 2.0}
+    for constants in ("analytic", "classical", "paper"):
+        for zero_sum in (False, True):
+            estimator = objective_perturbation(constants=constants, zero_sum=zero_sum)
+            params = estimator.params(**values, regularization=3.0)
+            reports = jax.vmap(estimator.privatize, (0, None, None, None))(
+                jax.random.split(jax.random.key(0), 4000), params, features, jnp.ones(30, jnp.int32)
+            )
+            assert estimator.noise is not None
+            noise = estimator.noise(params, features)
+            stddev = reports.std(axis=0).mean() / noise.statistic_stddev
+            assert abs(stddev - 1) < 5 / np.sqrt(2 * 3 * 4000)
+            assert (noise.regularization, noise.spread) == (3.0, 1.0)
+    noise = debiased_rr().noise
+    assert noise is not None
+    spread = noise(debiased_rr().params(epsilon=0.5), features).spread
+    assert spread == pytest.approx(1 / np.tanh(0.25))
 
 
 def test_the_offline_bandit_draws_what_it_says():

@@ -394,12 +394,17 @@ def test_values_that_are_no_scalars_are_labelled_by_name():
     assert results.link.values.tolist() == ["probit", "logistic"]
 
 
-def test_what_the_problem_makes_known_cannot_be_given():
+def test_a_value_that_is_given_wins_over_what_the_problem_knows():
     run = jaxdp.estimation_run({"local": sgd_rr(step_size="inverse_time")}, gaussian_rewards(num_samples=10, dim=2))
-    with pytest.raises(ValueError, match=r"values must not have radius, which the problem makes known, got 0\.5"):
-        run.params(epsilon=1.0, coverage=1.0, radius=0.5)
+    given = run.params(epsilon=1.0, coverage=1.0, radius=0.5)
+    assert given["estimators"]["local"].radius == 0.5
+    assert np.isnan(given["estimators"]["local"].feature_norm)
+    with pytest.raises(ValueError, match=r"radius must be > 0, got -0\.5"):
+        run.params(epsilon=1.0, coverage=1.0, radius=-0.5)
     params = run.params(epsilon=1.0, coverage=1.0)  # radius and feature_norm need not be given
     assert np.isnan(params["estimators"]["local"].radius)
+    key = jax.random.key(0)
+    assert run(key, given)["l2_error"] != run(key, params)["l2_error"]
     assert np.isfinite(run(jax.random.key(0), params)["l2_error"]).all()
 
 

@@ -1,0 +1,225 @@
+"""One private ranking for publication: the only output of the ranking study that private data may leave by."""
+
+import math
+import secrets
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from jaxdp.estimation import (
+    ballot_objective_perturbation,
+    confidence_set,
+    estimate,
+    objective_perturbation,
+    with_confidence,
+)
+from jaxdp.learner import Estimator
+from jaxdp.preferences import Ballots, ComparisonTable, pair_features
+from jaxdp.preferences.ballots import pair_indices
+from jaxdp.studies.command import columns, root_key
+from jaxdp.validation import check_epsilon, check_number
+
+FAILURE_PROB = 0.05
+LARGEST_ABILITY = 3.0  # root mean square over items, in log odds: the bound that is used where none is given
+ON_THE_BOUND = 0.999  # of the radius
+
+
+def default_radius(num_items: int) -> float:
+    """The bound on the norm of the abilities where none is given: a function of the number of items alone."""
+    return LARGEST_ABILITY * math.sqrt(num_items)
+
+
+def release_key(seed: int | None) -> jax.Array:
+    """The key of a release: all 64 bits of it from the operating system's entropy, or that of a seed.
+
+    Args:
+        seed: in [0, 2**32), for a release that can be made again. Whoever knows it, or tries out all of them, takes the
+            noise out: the release is then not private. None for fresh entropy, which nobody keeps.
+
+    Raises:
+        ValueError: if seed is out of range.
+    """
+    if seed is not None:
+        return root_key(seed)
+    words = np.frombuffer(secrets.token_bytes(8), np.uint32)  # a seed of `jax.random.key` has 32 bits
+    return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+
+
+def ranking_release(
+    data: ComparisonTable | Ballots,
+    *,
+    epsilon: float,
+    delta: float,
+    radius: float | None = None,
+    failure_prob: float = FAILURE_PROB,
+    curvature: float | None = None,
+    key: jax.Array,
+) -> xr.Dataset:
+    """One ranking with central privacy, and the interval of every pair of items' difference.
+
+    Private is the outcome of one comparison. What is public is read as it is: the items and their order in the table,
+    which pairs were compared and how often (and so the number of comparisons). The default radius depends on the number
+    of items alone; epsilon, delta, failure_prob and the rest are to be chosen without looking at the outcomes. Where
+    comparisons come from ballots (`ballots.comparisons()`), whom a voter ranked is public in this unit, and a voter who
+    made k comparisons is protected at k epsilon at best.
+
+    A whole ballot as the unit is refused: its estimators count half wins where a ballot says nothing, for which there
+    is no confidence set.
+
+    The intervals cover both privacy's noise and the comparisons' own sampling error, for all pairs at once. They take
+    the logistic curvature to be at least the least one of the compared pairs at the released abilities. That is a
+    plug-in and no proof; it makes intervals that are wide, and very wide where some odds are extreme. A curvature that
+    is assumed without looking, such as 1/4, misses the truth where abilities are far apart.
+
+    Privacy: (epsilon, delta)-DP in the central model; unit: the outcome of one comparison; adjacency: replace one. All
+        that is returned is post-processing of one noisy statistic and of what is public. The claim takes the key to be
+        secret; JAX's generator is no cryptographic one. Every further release of the same data adds its own epsilon.
+    Source: as `objective_perturbation` and `confidence_set`.
+    Deviations: the curvature.
+
+    Args:
+        data: who was compared with whom, and who won.
+        epsilon: privacy budget, in (0, inf).
+        delta: in (0, 1).
+        radius: bound on the norm of the abilities (log odds, mean zero), > 0; None is 3 sqrt(number of items).
+        failure_prob: that some interval misses, in (0, 1).
+        curvature: in [0, 1/4], to assume in place of the plug-in; 0 is what can be proved, and holds nearly everything.
+        key: secret; `release_key` makes one.
+
+    Returns:
+        A dataset with `ability` (item; log odds with mean zero), `rank` (item; 1 is best), `low` and `high` (item,
+        other; of the ability of item minus that of other, 0 on the diagonal), `curvature`, `converged` and
+        `num_comparisons`; epsilon, delta, radius and failure_prob as coordinates.
+
+    Raises:
+        ValueError: if data are whole ballots, epsilon is not finite, another value is out of range, or items fall into
+            groups that were never compared with one another.
+    """
+    check_number("epsilon", check_epsilon(epsilon))
+    name, estimator = _central(data)
+    if estimator.noise is None or isinstance(data, Ballots):
+        raise ValueError(
+            f"data must be comparisons for a release, as {name} has no confidence sets, got whole ballots; --unit pair "
+            "(ballots.comparisons()) protects one comparison, which is less"
+        )
+    radius = default_radius(len(data.items)) if radius is None else check_number("radius", radius)
+    values = {"radius": radius, "failure_prob": failure_prob, "curvature": 0.0 if curvature is None else curvature}
+    params = with_confidence(estimator).params(epsilon=epsilon, delta=delta, **values)
+    edges = coo_array((np.ones(len(data.pairs)), tuple(data.pairs.T)), shape=(len(data.items), len(data.items)))
+    groups, _ = connected_components(edges, directed=False)
+    if groups > 1:
+        raise ValueError(f"data must connect all items by comparisons, got {groups} groups without any between them")
+    features, labels = data.design()
+    fit = estimate(estimator, features, labels, key=key, epsilon=epsilon, delta=delta, radius=radius)
+    del labels  # all that follows is post-processing
+    public = jnp.asarray(features, fit.theta.dtype)
+    if curvature is None:
+        values["curvature"] = float(least_curvature(public, fit.theta))
+    leaves = {leaf: jnp.asarray(value, public.dtype) for leaf, value in {"ridge": 0.0, **values}.items()}
+    found = confidence_set(fit.theta, public, estimator.noise(params.inner, public), **leaves)
+    if np.isnan(found.width) and np.isfinite(fit.theta).all():
+        raise ValueError(
+            f"data must connect items by more than long chains in {public.dtype}, got a second moment that is singular"
+            " to rounding; 64-bit floats (JAX_ENABLE_X64=1) may do"
+        )
+    low, high = (np.asarray(end) for end in found.interval(jnp.asarray(pair_features(len(data.items)), public.dtype)))
+    released = _dataset(data.items, np.asarray(fit.theta), low, high)
+    known = {"curvature": values.pop("curvature"), "converged": bool(fit.converged)}
+    released = released.assign({**known, "num_comparisons": data.num_comparisons})
+    return released.assign_coords({"epsilon": epsilon, "delta": delta, **values})
+
+
+def least_curvature(features: jax.Array, theta: jax.Array) -> jax.Array:
+    """The least curvature of the logistic link at these comparisons and abilities, in [0, 1/4]: [] float.
+
+    Args:
+        features: [num_comparisons, num_items] float.
+        theta: [num_items] float.
+    """
+    margins = jnp.matmul(features, theta, precision="highest")
+    return jnp.min(jax.nn.sigmoid(margins) * jax.nn.sigmoid(-margins))
+
+
+def _central(data: ComparisonTable | Ballots) -> tuple[str, Estimator]:
+    if isinstance(data, Ballots):
+        return "ballot_objective_perturbation", ballot_objective_perturbation()
+    return "objective_perturbation", objective_perturbation(zero_sum=True)
+
+
+def _dataset(items: tuple[str, ...], theta: np.ndarray, low: np.ndarray, high: np.ndarray) -> xr.Dataset:
+    """The ranking by theta, and the intervals of all pairs, both ways round."""
+    least, largest = (np.zeros((len(items), len(items)), theta.dtype) for _ in range(2))
+    first, second = pair_indices(len(items)).T
+    least[first, second], largest[first, second] = low, high
+    least[second, first], largest[second, first] = -high, -low
+    ability = theta - theta.mean()
+    rank = np.empty(len(items), np.int32)
+    rank[np.argsort(-ability, kind="stable")] = np.arange(1, len(items) + 1)
+    variables = {
+        "ability": ("item", ability),
+        "rank": ("item", rank),
+        "low": (("item", "other"), least),
+        "high": (("item", "other"), largest),
+    }
+    return xr.Dataset(variables, {"item": list(items), "other": list(items)})
+
+
+def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool) -> str:
+    """What the command prints: the ranking, its intervals, and what is claimed and assumed.
+
+    Args:
+        released: of `ranking_release`.
+        fresh: whether the key is of fresh entropy, and not of a seed.
+        of_ballots: whether the comparisons are those of ballots.
+    """
+    epsilon, delta, count = float(released.epsilon), float(released.delta), int(released.num_comparisons)
+    order = np.argsort(released["rank"].values)
+    abilities, names = released.ability.values[order], released["item"].values[order]
+
+    def lead(ahead: int, behind: int) -> str:
+        places = {"item": order[ahead], "other": order[behind]}
+        low, high = (float(released[end].isel(places)) for end in ("low", "high"))
+        return f"{abilities[ahead] - abilities[behind]:.2f} ({low:.2f} to {high:.2f})"
+
+    rows = [["rank  item", "ability", "lead over the next", "the first one's lead over it"]]
+    last = len(order) - 1
+    for place, name in enumerate(names):
+        after, before = (lead(place, place + 1) if place < last else ""), (lead(0, place) if place else "")
+        rows.append([f"{place + 1:>4}  {name}", f"{abilities[place] - abilities[-1]:.2f}", after, before])
+    apart = int((released.low > 0).sum())
+    confidence = 1 - float(released.failure_prob)
+    parts = [
+        f"A private ranking of {len(order)} items: ({epsilon:g}, {delta:g})-differential privacy, central model.\n"
+        "Private: the outcome of one comparison. Public, and read as they are: the items, which pairs were compared"
+        f" and how\noften ({count} comparisons). All else comes from one noisy statistic. δ is {delta * count:.2g} /"
+        " number of comparisons."
+        + ("\nA whole ballot makes many comparisons and is not protected, nor is whom it ranks." if of_ballots else ""),
+        "\n".join(columns(rows)),
+        "Abilities: log odds above the last item. Leads: log odds that the one item beats the other.\n"
+        f"Intervals: {confidence:.0%} confidence for all pairs together, over privacy's noise and the comparisons' own"
+        " sampling\nerror. They assume a logistic curvature of at least"
+        f" {float(released.curvature):.2g}, the least at the released abilities: plausible, not proved.\n"
+        f"Told apart, by an interval without 0: {apart} of {last * (last + 1) // 2} pairs.",
+        "Every further release of the same data spends a budget of its own, which adds to this one.\n" + _of_key(fresh),
+    ]
+    if not bool(released.converged):
+        parts.append("note: the minimisation stopped before its tolerance.")
+    if np.linalg.norm(released.ability) >= ON_THE_BOUND * float(released.radius):
+        parts.append(
+            f"note: the abilities lie on their bound (--radius {float(released.radius):.4g}), as noise alone can do:"
+            " little was learned."
+        )
+    return "\n\n".join(parts)
+
+
+def _of_key(fresh: bool) -> str:
+    if fresh:
+        return "The noise came from the operating system's entropy, which nobody kept."
+    return (
+        "WARNING: the noise was drawn from a given --seed. Whoever knows the seed, or tries out all 2^32 of them, takes"
+        " the noise\nout, and privacy is undone: do not publish this. Leave --seed out for a release."
+    )
