@@ -14,7 +14,7 @@ def entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
     Returns:
         [...] float of the table's type.
     """
-    inside = [(index >= 0) & (index < size) for index, size in zip(map(_wide, indices), table.shape, strict=False)]
+    inside = [(index >= 0) & (index < size) for index, size in zip(map(wide, indices), table.shape, strict=False)]
     found = nearest(table, *indices)
     for each in inside:
         found = jnp.where(each, found, jnp.asarray(jnp.nan, found.dtype))
@@ -25,7 +25,7 @@ def nearest(table: jax.Array, *indices: jax.Array) -> jax.Array:
     """As `entry`, but an index outside is taken for the nearest one inside."""
     # Clipped before wider types, and after shorter ones, become int32: either may not hold the other's values.
     clipped = [
-        jnp.clip(_wide(index), 0, size - 1).astype(jnp.int32)
+        jnp.clip(wide(index), 0, size - 1).astype(jnp.int32)
         for index, size in zip(indices, table.shape, strict=False)
     ]
     place = clipped[0]
@@ -35,6 +35,7 @@ def nearest(table: jax.Array, *indices: jax.Array) -> jax.Array:
     return flat.at[place].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-def _wide(index: jax.Array) -> jax.Array:
+def wide(index: jax.Array) -> jax.Array:
+    """Integers of 32 bits at least, with which sizes of tables can be compared."""
     index = jnp.asarray(index)
     return index if index.dtype.itemsize >= 4 else index.astype(jnp.int32)

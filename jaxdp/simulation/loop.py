@@ -1,5 +1,6 @@
 """The one loop over rounds: an online learner against an environment."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -63,6 +64,10 @@ def simulator(
             it; if names of parameters clash; if learner and environment declare other interfaces; if one of them lacks
             the engine. From the run itself, before anything is compiled: if shapes do not fit, outputs clash, or an
             outcome is not the environment's.
+
+    Warns:
+        UserWarning: if the learner declares no interface, where the environment does: its plays are then not known to
+            be among the environment's actions. (Python shows it once for a learner and a line that calls.)
     """
     horizon = check_horizon(horizon)
     if learner.horizon is not None and learner.horizon != horizon:
@@ -71,6 +76,7 @@ def simulator(
         raise ValueError(f"horizon must be <= the environment's {environment.horizon}, got {horizon}")
     looks = resolve(checkpoints, horizon)
     check_interfaces(learner.interface, environment.interface)
+    _warn_of_unchecked(learner, environment)
     engine = choose_engine(learner, environment, engine)
     stages = MAKERS[engine](learner, environment, horizon)
     recorded = dict(record or {})
@@ -182,6 +188,17 @@ def simulator(
         coords={"round": looks},
         by_round=None if engine == "counts" else by_round,
     )
+
+
+def _warn_of_unchecked(learner: Learner, environment: Environment) -> None:
+    if learner.interface is None and environment.interface is not None:
+        name = getattr(learner.act, "__qualname__", type(learner.act).__name__)
+        warnings.warn(
+            f"the learner of {name} is not checked, as it declares no interface: give it one, whose action is "
+            f"{environment.interface.action}, or try it by jaxdp.testing.check_learner",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _summed(found: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
