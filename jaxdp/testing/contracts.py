@@ -12,7 +12,9 @@ import numpy as np
 from jaxdp.learner import Environment, Estimator, Guarantee, Learner
 from jaxdp.simulation import simulator
 from jaxdp.simulation.rounds import interact, root_keys, round_keys
+from jaxdp.testing.laws import check_law_of_counts
 from jaxdp.testing.plays import OUTSIDE, PLAYED, counting, first_outside
+from jaxdp.validation import check_count
 
 NUM_SEEDS = 3
 
@@ -70,6 +72,7 @@ def check_learner(
     horizon: int,
     key: jax.Array,
     tolerance: float = 1e-4,
+    num_lanes: int = 8192,
 ) -> None:
     """Checks a learner's contract on one environment.
 
@@ -77,7 +80,8 @@ def check_learner(
     states are stable; jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons; no key used
     twice; that results do not depend on the checkpoints; that every play is one of the actions that the environment
     declares, in each lane and round, by blocks and by counts too; by blocks = by rounds, bit for bit, where both sides have
-    blocks; by counts as many rounds at every checkpoint. At epsilon = inf neither `privatize` nor `update` depends on
+    blocks; by counts as many rounds at every checkpoint, and the law of rounds: outcomes,
+    metrics and what has been released have the same distributions, at epsilon and at smaller ones. At epsilon = inf neither `privatize` nor `update` depends on
     its key, in any round. A guarantee that claims something must depend on epsilon.
 
     Args:
@@ -87,7 +91,10 @@ def check_learner(
         horizon: rounds to play, >= 2.
         key: of the checks.
         tolerance: between programs that should compute the same, relative and absolute.
+        num_lanes: by how many lanes of each engine the laws are compared, >= 1; 8192 of them find noise of half the
+            scale where it decides about as much as the data does.
     """
+    check_count("num_lanes", num_lanes)
     for function, expected in (
         (learner.init, ("key", "params")),
         (learner.act, ("key", "params", "public", "context")),
@@ -136,6 +143,9 @@ def check_learner(
             looked = simulator(learner, counted, horizon, engine="counts", checkpoints=looks)
             played = jax.jit(looked)(key, rounds.params(**values))[PLAYED]
             assert played.tolist() == looks, f"counts must play {looks} rounds, got {played.tolist()}"
+        check_law_of_counts(
+            learner, environment, values, horizon=horizon, num_lanes=num_lanes, key=key, tolerance=tolerance
+        )
 
 
 def _check_noiseless(learner: Learner, environment: Environment, params: Any, horizon: int, key: jax.Array) -> None:
