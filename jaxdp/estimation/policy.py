@@ -158,6 +158,7 @@ def best_of_policies(
         NaN where the best value is not finite.
     """
     scores, penalties = _scores_and_penalties(action_features, confidence)
+    policies = jnp.asarray(policies)  # NumPy arrays do not take traced indices
     values = jax.vmap(lambda policy: _value(policy, state_weights, scores, penalties, confidence.width))(policies)
     best = jnp.argmax(values)
     failure = jnp.where(jnp.isfinite(values[best]), 0, jnp.nan).astype(values.dtype)  # spreads by addition
