@@ -101,7 +101,7 @@ def _records(learner: Learner, params: Any) -> dict[str, Any]:
     return {
         f"public{jax.tree_util.keystr(path)}": entries(index)
         for index, (path, leaf) in leaves
-        if leaf.size and not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended)
+        if leaf.size and not jnp.issubdtype(leaf.dtype, jax.dtypes.extended)
     }
 
 

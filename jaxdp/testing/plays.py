@@ -61,12 +61,12 @@ class Planned(NamedTuple):
     Attributes:
         world: the environment's own.
         place: [] integer, of the action among all.
-        count: [] integer <= 0.
+        least: [] integer <= 0, how often.
     """
 
     world: Any
     place: jax.Array
-    count: jax.Array
+    least: jax.Array
 
 
 def first_outside(
@@ -110,8 +110,8 @@ def _negative(learner: Learner, environment: Environment, horizon: int, key: jax
     def watched(key: jax.Array, params: Any, world: Planned, counts: jax.Array) -> Any:
         after, totals, outcomes = tally(key, params, world.world, counts)
         place, least = jnp.argmin(counts).astype(integer), counts.min().astype(integer)
-        lower = least < world.count
-        found = Planned(after, jnp.where(lower, place, world.place), jnp.where(lower, least, world.count))
+        lower = least < world.least
+        found = Planned(after, jnp.where(lower, place, world.place), jnp.where(lower, least, world.least))
         return found, totals, outcomes
 
     def feedback(key: jax.Array, params: Any, world: Planned, action: Any) -> Any:
@@ -122,7 +122,7 @@ def _negative(learner: Learner, environment: Environment, horizon: int, key: jax
         init=init,
         feedback=feedback,
         bulk=EnvironmentBulk(tally=watched),
-        summary=lambda params, world: {"jaxdp_place": world.place, "jaxdp_count": world.count},
+        summary=lambda params, world: {"jaxdp_place": world.place, "jaxdp_count": world.least},
     )
     found = jax.jit(simulator(learner, watching, horizon, engine="counts"))(key, params)
     return f"action {int(found['jaxdp_place'][-1])} played {int(found['jaxdp_count'][-1])} times"

@@ -18,9 +18,10 @@ ENVIRONMENT = bernoulli_bandit([0.2, 0.5, 0.8])
 VALUES, HORIZON, KEY = {"epsilon": 1.0}, 30, jax.random.key(7)
 THREE, FIVE = (explore_then_commit(num_arms=n, explore_rounds=15) for n in (3, 5))
 assert THREE.bulk is not None
-BLOCKS, COUNTS = THREE.bulk.blocks, THREE.bulk.counts
-assert BLOCKS is not None
-assert COUNTS is not None
+BULK = THREE.bulk
+assert BULK.blocks is not None
+assert BULK.counts is not None
+BLOCKS, COUNTS = BULK.blocks, BULK.counts
 
 
 def undeclared(learner, **changes):
@@ -52,13 +53,13 @@ def test_plays_outside_are_found_where_the_learner_alone_declares():
 
 
 def test_plays_outside_are_found_by_blocks():
-    bulk = THREE.bulk._replace(blocks=BLOCKS._replace(plan=_plays_late))
+    bulk = BULK._replace(blocks=BLOCKS._replace(plan=_plays_late))
     with pytest.raises(AssertionError, match=r"actions must be integers in \[0, 2\], .*got 7 in round 21 by blocks"):
         check_learner(THREE._replace(bulk=bulk), ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY)
 
 
 def test_plays_outside_are_found_by_counts():
-    bulk = THREE.bulk._replace(blocks=None, counts=COUNTS._replace(plan=_owes_a_round))
+    bulk = BULK._replace(blocks=None, counts=COUNTS._replace(plan=_owes_a_round))
     message = r"actions must be integers in \[0, 2\], .*got action 1 played -\d+ times by counts"
     with pytest.raises(AssertionError, match=message):
         check_learner(THREE._replace(bulk=bulk), ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY)
