@@ -25,8 +25,7 @@ def nearest(table: jax.Array, *indices: jax.Array) -> jax.Array:
     """As `entry`, but an index outside is taken for the nearest one inside."""
     # Clipped before wider types, and after shorter ones, become int32: either may not hold the other's values.
     clipped = [
-        jnp.clip(wide(index), 0, size - 1).astype(jnp.int32)
-        for index, size in zip(indices, table.shape, strict=False)
+        jnp.clip(wide(index), 0, size - 1).astype(jnp.int32) for index, size in zip(indices, table.shape, strict=False)
     ]
     place = clipped[0]
     for index, size in zip(clipped[1:], table.shape[1 : len(indices)], strict=True):

@@ -57,7 +57,9 @@ def check_law_of_counts(
         )
         return jax.device_get(every(jax.random.split(key, num_lanes)))
 
-    rounds, counts = (play(engine, each) for engine, each in zip(("rounds", "counts"), jax.random.split(key), strict=True))
+    rounds, counts = (
+        play(engine, each) for engine, each in zip(("rounds", "counts"), jax.random.split(key), strict=True)
+    )
     pairs = list(_columns(rounds, counts, epsilons, looks))
     # Massart's inequality for two samples of one size (Wei & Dudley, 2012), for any distribution, and a union bound.
     bound = math.sqrt(math.log(2 * len(pairs) / FALSE_ALARM) / num_lanes)

@@ -52,9 +52,9 @@ def every_part(learner, environment, values, horizon):
             seen = environment.summary(params["environment"], world) if environment.summary else {}
             return (state, world), (events, seen)
 
-        by_rounds = jax.lax.scan(
-            step, jax.tree.map(jnp.asarray, (state, world)), jnp.arange(horizon, dtype=jnp.int32)
-        )[1]
+        by_rounds = jax.lax.scan(step, jax.tree.map(jnp.asarray, (state, world)), jnp.arange(horizon, dtype=jnp.int32))[
+            1
+        ]
         played = []
         mine, theirs = learner.bulk or LearnerBulk(), environment.bulk or EnvironmentBulk()
         for engine in ("blocks", "counts"):
