@@ -212,7 +212,8 @@ class Learner(NamedTuple):
         bulk: many rounds at once, or None.
         horizon: the horizon that shapes or constants need, or None; a simulator refuses another.
         interface: the actions, feedback and contexts that it is written for; a simulator refuses an environment with
-            others. None checks nothing but that the functions fit.
+            others, and warns of None, which checks nothing but that the functions fit.
+        min_horizon: the fewest rounds in which it does all that it is made for; a simulator warns of fewer.
     """
 
     params: Callable[..., Any]
@@ -225,6 +226,7 @@ class Learner(NamedTuple):
     bulk: LearnerBulk | None = None
     horizon: int | None = None
     interface: Interface | None = None
+    min_horizon: int = 1
 
 
 class EnvironmentBulk(NamedTuple):
@@ -354,7 +356,9 @@ def scalar_leaf(name: str, value: float) -> np.floating:
 
 
 def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
-    """The same `params`, which takes these names alone: a value that would be ignored is a TypeError.
+    """The same `params`, which takes these names alone, and needs `delta` if that is one of them.
+
+    A value that would be ignored, or is missing, is a TypeError.
 
     Args:
         params: (**values) -> Params.
@@ -364,14 +368,63 @@ def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., An
         A function with the signature that is left.
     """
     signature = inspect.signature(params)
-    kept = signature.replace(parameters=[p for p in signature.parameters.values() if p.name in names])
+    kept = signature.replace(
+        parameters=[
+            # Its default is that of variants which do not take it, and no delta.
+            p.replace(default=p.empty) if p.name == "delta" else p
+            for p in signature.parameters.values()
+            if p.name in names
+        ]
+    )
 
     def restricted(**values: Any) -> Any:
-        kept.bind(**values)
+        try:
+            kept.bind(**values)
+        except TypeError as error:
+            raise TypeError(f"{params.__qualname__}(): {error}") from None
         return params(**values)
 
     restricted.__signature__ = kept  # pyright: ignore[reportFunctionMemberAccess]
     return restricted
+
+
+def check_made(name: str, value: Any, kind: type) -> None:
+    """Checks that an argument is an algorithm, and not the factory that makes it.
+
+    Args:
+        name: of the argument.
+        value: the argument.
+        kind: `Learner`, `Environment`, `Estimator` or `Problem`.
+
+    Raises:
+        ValueError: if not.
+    """
+    if not isinstance(value, kind):
+        if inspect.isroutine(value):
+            got = f"the function {value.__name__}: call it, as {value.__name__}(...)"
+        else:
+            got = f"the class {value.__name__}" if isinstance(value, type) else f"an instance of {type(value).__name__}"
+        raise ValueError(f"{name} must be of type jaxdp.{kind.__name__}, got {got}")
+
+
+def check_leaves(who: str, params: Any) -> Any:
+    """Returns params, if they are a pytree of numbers and arrays.
+
+    Args:
+        who: whose they are, for the error.
+        params: as `params(**values)` returns them.
+
+    Raises:
+        ValueError: if not, as an instance of a class that JAX does not know.
+    """
+    for leaf in jax.tree.leaves(params):
+        if not isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic | jax.Array):
+            found = type(leaf).__name__
+            raise ValueError(
+                f"params of {who} must be a pytree of numbers and arrays, got an instance of {found}: decorate the "
+                f"class {found} by jax.tree_util.register_dataclass, if it is one of yours"
+            )
+    return params
 
 
 def validated(params: Callable[..., Any], guarantee: Callable[..., Guarantee]) -> Callable[..., Guarantee]:

@@ -9,12 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.accounting import Change, change, cost, scalar
-from jaxdp.audit.checks import check_key
 from jaxdp.audit.transcripts import Answer, Past, Transcript, Users, by_action, keys_of, play
 from jaxdp.learner import Guarantee, Learner, State
 from jaxdp.mechanisms import tape
 from jaxdp.simulation.rounds import Keys
-from jaxdp.validation import check_count
+from jaxdp.validation import check_count, check_key
 
 SLACK = 1e-4  # relative, for what float32 adds up
 STAGES = ("act", "privatize", "update")

@@ -6,10 +6,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp.audit.checks import check_alike, check_key
+from jaxdp.audit.checks import check_alike
 from jaxdp.audit.transcripts import Answer, Users, by_action, play
 from jaxdp.learner import Learner
-from jaxdp.validation import check_count
+from jaxdp.validation import check_count, check_key
 
 EPSILON = 1e-6
 RELATIVE = 1e-3  # what data adds to noise of scale 1 / EPSILON, with room for 1000 rounds

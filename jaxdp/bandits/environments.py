@@ -70,8 +70,8 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes as for
-        `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN. It has no tallies: a private learner clips each reward, and totals cannot tell what was
-        clipped.
+        `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN. It has no tallies: a private learner clips each
+        reward, and totals cannot tell what was clipped.
 
     Raises:
         ValueError: if means are not a vector of at least two finite numbers, or stddev is not finite and > 0.

@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.learner import Estimator, Guarantee, Problem, scalar_leaf
+from jaxdp.learner import Estimator, Guarantee, Problem, check_leaves, check_made, scalar_leaf
 from jaxdp.simulation.run import Run
-from jaxdp.simulation.values import check_taken, taken
+from jaxdp.simulation.values import check_point, check_taken, taken
+from jaxdp.validation import check_key
 
 
 def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run:
@@ -31,25 +32,34 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         outputs are the problem's metrics with a leading dimension `estimator`.
 
     Raises:
-        ValueError: if there is no estimator; from `params`, if a name is taken by none, a required one is missing,
-            or one is given that the problem makes known.
+        ValueError: if there is no estimator, or one of them or the problem is none, as a factory that was not called;
+            from `params`, if a name is taken by none, a required one is missing, or one is given that the problem makes
+            known; from the run, if its key is not a typed one, or its parameters are not made by its `params`.
     """
+    if not isinstance(estimators, Mapping):
+        raise ValueError(
+            f'estimators must be a dict, as {{"name": estimator}}, got an instance of {type(estimators).__name__}'
+        )
     if not estimators:
         raise ValueError("estimators must name at least one, got none")
+    for name, estimator in estimators.items():
+        check_made(f"estimators[{name!r}]", estimator, Estimator)
+    check_made("problem", problem, Problem)
     estimators = dict(estimators)
     everyone = [*((name, estimator.params) for name, estimator in estimators.items()), ("the problem", problem.params)]
 
     placeholders = dict.fromkeys(problem.known, 1.0)  # pass every check; each sample replaces them
 
-    def point(estimator: Estimator, values: Mapping[str, Any]) -> Any:
-        params = estimator.params(**taken(estimator.params, {**values, **placeholders}))
+    def point(name: str, estimator: Estimator, values: Mapping[str, Any]) -> Any:
+        params = check_leaves(name, estimator.params(**taken(estimator.params, {**values, **placeholders})))
         unknown = {name: scalar_leaf(name, np.nan) for name in problem.known if hasattr(params, name)}
         return dataclasses.replace(params, **unknown) if unknown else params
 
     def params(**values: Any) -> dict[str, Any]:
         check_taken(values, everyone, problem.known)
-        mine = {name: point(estimator, values) for name, estimator in estimators.items()}
-        return {"problem": problem.params(**taken(problem.params, values)), "estimators": mine}
+        mine = {name: point(name, estimator, values) for name, estimator in estimators.items()}
+        ours = check_leaves("the problem", problem.params(**taken(problem.params, values)))
+        return {"problem": ours, "estimators": mine}
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
         check_taken(values, everyone, problem.known)
@@ -57,7 +67,8 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         return {name: e.guarantee(**taken(e.params, everything)) for name, e in estimators.items()}
 
     def simulate(key: jax.Array, params: dict[str, Any]) -> dict[str, jax.Array]:
-        key_data, key_estimators = jax.random.split(key)
+        check_point(params, ("problem", "estimators"))
+        key_data, key_estimators = jax.random.split(check_key(key))
         sample = problem.sample(key_data, params["problem"])
         outputs = []
         for name, estimator in estimators.items():

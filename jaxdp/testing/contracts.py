@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.learner import Environment, Estimator, Guarantee, Learner
+from jaxdp.learner import Environment, Estimator, Guarantee, Learner, check_made
 from jaxdp.simulation import simulator
 from jaxdp.simulation.rounds import interact, root_keys, round_keys
 from jaxdp.testing.laws import check_law_of_counts
@@ -45,6 +45,7 @@ def check_estimator(
         key: of the checks.
         tolerance: between programs that should compute the same, relative and absolute.
     """
+    check_made("estimator", estimator, Estimator)
     _check_arguments(estimator.privatize, ("key", "params", "features", "labels"))
     _check_arguments(estimator.fit, ("key", "params", "features", "report"))
     claim = estimator.guarantee(**values)
@@ -102,6 +103,8 @@ def check_learner(
         num_lanes: by how many lanes of each engine the laws are compared, >= 1; 8192 of them find noise of half the
             scale where it decides about as much as the data does.
     """
+    check_made("learner", learner, Learner)
+    check_made("environment", environment, Environment)
     check_count("num_lanes", num_lanes)
     for function, expected in (
         (learner.init, ("key", "params")),

@@ -1,12 +1,10 @@
 """What some checks do not see, as their docstrings say; and that the one they point to does."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxdp.audit import Users, grey_box, leaks, whole
-from jaxdp.learner import State
 from jaxdp.mechanisms import laplace
 from jaxdp.registry import LEARNERS
 from jaxdp.testing import check_learner
