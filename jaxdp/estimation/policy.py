@@ -143,7 +143,10 @@ def pessimistic_value(
 
 
 def best_of_policies(
-    policies: jax.Array, action_features: jax.Array, state_weights: jax.Array, confidence: ConfidenceSet
+    policies: jax.Array | np.ndarray,
+    action_features: jax.Array,
+    state_weights: jax.Array,
+    confidence: ConfidenceSet,
 ) -> PessimisticPolicy:
     """The policy with the largest pessimistic value among finitely many: eq. (9), exactly.
 

@@ -7,8 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxdp.checks import check_leaves, check_made
 from jaxdp.interface import check_interfaces
-from jaxdp.learner import Environment, Guarantee, Learner, check_leaves, check_made
+from jaxdp.learner import Environment, Guarantee, Learner
 from jaxdp.simulation import outcomes as sums
 from jaxdp.simulation.checkpoints import LogSpaced, check_horizon, resolve
 from jaxdp.simulation.engines import MAKERS, choose_engine, play_round, play_until

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.learner import Estimator, Guarantee, Problem, check_leaves, check_made, scalar_leaf
+from jaxdp.checks import check_leaves, check_made
+from jaxdp.learner import Estimator, Guarantee, Problem, scalar_leaf
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.values import check_point, check_taken, taken
 from jaxdp.validation import check_key

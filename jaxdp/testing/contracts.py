@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.learner import Environment, Estimator, Guarantee, Learner, check_made
+from jaxdp.checks import check_made
+from jaxdp.learner import Environment, Estimator, Guarantee, Learner
 from jaxdp.simulation import simulator
 from jaxdp.simulation.rounds import interact, root_keys, round_keys
 from jaxdp.testing.laws import check_law_of_counts

@@ -141,5 +141,8 @@ def test_an_arm_outside_has_no_regret(make, dtype):
 def test_a_tally_of_other_arms_is_refused(num_actions):
     environment = bernoulli_bandit([0.1, 0.5, 0.9])
     params = jax.tree.map(jnp.asarray, environment.params())
+    assert environment.bulk is not None
+    tally = environment.bulk.tally
+    assert tally is not None
     with pytest.raises(ValueError, match=r"\(3,\)"):
-        environment.bulk.tally(KEY, params, (), jnp.ones(num_actions, jnp.int32))
+        tally(KEY, params, (), jnp.ones(num_actions, jnp.int32))

@@ -53,7 +53,7 @@ def test_raw_data_added_to_a_noised_number_pass_leaks_and_grey_box_finds_them(ra
         return laplace(key, report[0], params, l1_sensitivity=1.0) + raw * report[0]
 
     learner = small.releases_of(release)
-    users = tuple(Users(np.full((3, 1), value)) for value in (0.0, 1.0))
+    users = Users(np.zeros((3, 1))), Users(np.ones((3, 1)))
     assert leaks(jax.random.key(3), learner, {}, users, answer=whole) == ()
     found = looked(learner, draw_user=small.draw_corners(1), rounds=3)
     assert found.verdict == ("violated" if raw else "consistent")
