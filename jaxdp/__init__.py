@@ -6,9 +6,19 @@
 (0.5, 'local', 'one label')
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from jaxdp import bandits, dueling, estimation, experts, mechanisms, preferences, random, theory
 from jaxdp.learner import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
 from jaxdp.simulation import Run, estimation_run, log_spaced, replay, simulator, sweep
+
+if TYPE_CHECKING:  # imported when they are first used, below: `import jaxdp` stays quick, and needs no matplotlib
+    from jaxdp import audit as audit
+    from jaxdp import plotting as plotting
+    from jaxdp import registry as registry
+    from jaxdp import studies as studies
+    from jaxdp import testing as testing
 
 __all__ = [
     "Environment",
@@ -33,3 +43,15 @@ __all__ = [
     "sweep",
     "theory",
 ]
+
+_WHEN_USED = ("audit", "plotting", "registry", "studies", "testing")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHEN_USED:
+        return importlib.import_module(f"jaxdp.{name}")
+    raise AttributeError(f"module 'jaxdp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHEN_USED})

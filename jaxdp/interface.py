@@ -4,8 +4,10 @@ import math
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.lookup import wide
 from jaxdp.validation import check_count
 
 KINDS = {"integers": np.integer, "numbers": np.floating}
@@ -47,6 +49,23 @@ class Space(NamedTuple):
     def fits(self, array: jax.Array | jax.ShapeDtypeStruct) -> bool:
         """Whether an array has this shape and kind; its entries are not looked at."""
         return array.shape == self.shape and np.issubdtype(array.dtype, KINDS[self.kind])
+
+    def holds(self, array: jax.Array) -> jax.Array:
+        """Whether all entries of an array that fits lie within the bounds, [] bool; NaN does not.
+
+        >>> bool(arms(3).holds(jnp.int32(2))), bool(arms(3).holds(jnp.int32(3)))
+        (True, False)
+        """
+        if self.kind == "numbers":
+            return jnp.all((array >= self.low) & (array <= self.high))
+        array = wide(array)
+        smallest, largest = np.iinfo(array.dtype).min, np.iinfo(array.dtype).max
+        inside = jnp.asarray(self.low <= largest and self.high >= smallest)
+        if self.low > smallest:
+            inside = inside & jnp.all(array >= min(math.ceil(self.low), largest))
+        if self.high < largest:
+            inside = inside & jnp.all(array <= max(math.floor(self.high), smallest))
+        return inside
 
 
 class Interface(NamedTuple):

@@ -212,7 +212,8 @@ class Learner(NamedTuple):
         bulk: many rounds at once, or None.
         horizon: the horizon that shapes or constants need, or None; a simulator refuses another.
         interface: the actions, feedback and contexts that it is written for; a simulator refuses an environment with
-            others. None checks nothing but that the functions fit.
+            others, and warns of None, which checks nothing but that the functions fit.
+        min_horizon: the fewest rounds in which it does all that it is made for; a simulator warns of fewer.
     """
 
     params: Callable[..., Any]
@@ -225,6 +226,7 @@ class Learner(NamedTuple):
     bulk: LearnerBulk | None = None
     horizon: int | None = None
     interface: Interface | None = None
+    min_horizon: int = 1
 
 
 class EnvironmentBulk(NamedTuple):
@@ -366,7 +368,9 @@ def scalar_leaf(name: str, value: float) -> np.floating:
 
 
 def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
-    """The same `params`, which takes these names alone: a value that would be ignored is a TypeError.
+    """The same `params`, which takes these names alone, and needs `delta` if that is one of them.
+
+    A value that would be ignored, or is missing, is a TypeError.
 
     Args:
         params: (**values) -> Params.
@@ -376,10 +380,20 @@ def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., An
         A function with the signature that is left.
     """
     signature = inspect.signature(params)
-    kept = signature.replace(parameters=[p for p in signature.parameters.values() if p.name in names])
+    kept = signature.replace(
+        parameters=[
+            # Its default is that of variants which do not take it, and no delta.
+            p.replace(default=p.empty) if p.name == "delta" else p
+            for p in signature.parameters.values()
+            if p.name in names
+        ]
+    )
 
     def restricted(**values: Any) -> Any:
-        kept.bind(**values)
+        try:
+            kept.bind(**values)
+        except TypeError as error:
+            raise TypeError(f"{params.__qualname__}(): {error}") from None
         return params(**values)
 
     restricted.__signature__ = kept  # pyright: ignore[reportFunctionMemberAccess]

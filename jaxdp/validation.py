@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 
@@ -126,6 +127,17 @@ def check_num_arms(num_arms: Any) -> int:
     if checked**2 > largest:
         raise ValueError(f"num_arms must have at most {largest} pairs, got {num_arms}")
     return checked
+
+
+def check_key(key: Any) -> jax.Array:
+    """Returns key, if it is a single typed PRNG key; it may be traced.
+
+    Raises:
+        ValueError: if not, as an old-style key of `jax.random.PRNGKey`.
+    """
+    if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
+        raise ValueError(f"key must be one typed PRNG key, as jax.random.key(0) makes, got {key!r}")
+    return key
 
 
 def check_flag(name: str, value: Any) -> bool:

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+import jaxdp
+
 pytestmark = pytest.mark.once
 
 SWEEP = """
@@ -21,3 +23,29 @@ print(jaxdp.sweep(lambda: run, axes={"epsilon": [1.0]}, num_seeds=2, key=jax.ran
 def test_a_sweep_in_memory_needs_neither_zarr_nor_matplotlib_nor_dask():
     result = subprocess.run([sys.executable, "-c", SWEEP], capture_output=True, text=True, check=False)
     assert result.stdout == "2\n", result.stderr
+
+
+LATER = """
+import sys, jaxdp
+later = ("audit", "plotting", "registry", "studies", "testing")
+print([name for name in ("matplotlib", "zarr", *(f"jaxdp.{n}" for n in later)) if name in sys.modules])
+print(set(later) <= set(dir(jaxdp)))
+print(jaxdp.testing.check_learner.__module__, "jaxdp.registry" in sys.modules, "matplotlib" in sys.modules)
+print([getattr(jaxdp, name).__name__ for name in later], "matplotlib" in sys.modules)
+"""
+
+
+def test_submodules_are_imported_when_they_are_used():
+    result = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, check=False)
+    assert result.stdout.splitlines() == [
+        "[]",
+        "True",
+        "jaxdp.testing.contracts False False",
+        "['jaxdp.audit', 'jaxdp.plotting', 'jaxdp.registry', 'jaxdp.studies', 'jaxdp.testing'] True",
+    ], result.stderr
+
+
+def test_a_name_that_jaxdp_does_not_have():
+    with pytest.raises(AttributeError, match="module 'jaxdp' has no attribute 'bandit'"):
+        _ = jaxdp.bandit  # pyright: ignore[reportAttributeAccessIssue]
+    assert not hasattr(jaxdp, "__wrapped__")

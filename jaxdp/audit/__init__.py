@@ -5,7 +5,8 @@
   makes a learner's transcript such an output. `scoreboard` is a table of audits.
 * `grey_box`: reads what mechanisms inside a learner are asked to noise, and measures how far one user moves it along a
   forced transcript: sensitivities that are exceeded, budgets overspent, paths around the noise, noise used twice.
-* `leaks`: at a tiny epsilon, what still follows the data never met the noise.
+* `leaks`: at a tiny epsilon, what still follows the data never met the noise. Data that are added to a noised number
+  drown in it too, and are not found; `grey_box` finds them.
 * `exact_delta`, `exact_epsilon`: from a written law of few outputs.
 
 **Passing is no proof.** "consistent" says that this attack, with these inputs and this many trials, found nothing. A

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.checks import check_alike, check_key
+from jaxdp.audit.checks import check_alike
 from jaxdp.audit.events import Event, candidate_thresholds, choose, describe, learn_scores
 from jaxdp.audit.intervals import check_confidence, log_ratio_bound
 from jaxdp.audit.sampling import Outputs, Release, chunk_size, draw, histogram, output_size
 from jaxdp.learner import Guarantee
-from jaxdp.validation import check_count
+from jaxdp.validation import check_count, check_key
 
 SHARE = 10  # one trial in so many shapes the scores, and another chooses the event; the rest evaluate it
 LARGEST_SAMPLE = 2**17  # outputs kept to shape the scores

@@ -3,19 +3,7 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-
-
-def check_key(key: jax.Array) -> jax.Array:
-    """Returns key, if it is a single typed PRNG key.
-
-    Raises:
-        ValueError: if not.
-    """
-    if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
-        raise ValueError(f"key must be a single typed key, as of jax.random.key, got {key!r}")
-    return key
 
 
 def check_alike(name: str, first: Any, second: Any) -> None:

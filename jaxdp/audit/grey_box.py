@@ -9,12 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.accounting import Change, change, cost, scalar
-from jaxdp.audit.checks import check_key
 from jaxdp.audit.transcripts import Answer, Past, Transcript, Users, by_action, keys_of, play
 from jaxdp.learner import Guarantee, Learner, State
 from jaxdp.mechanisms import tape
 from jaxdp.simulation.rounds import Keys
-from jaxdp.validation import check_count
+from jaxdp.validation import check_count, check_key
 
 SLACK = 1e-4  # relative, for what float32 adds up
 STAGES = ("act", "privatize", "update")
@@ -108,7 +107,8 @@ def grey_box(
     randomizer takes; a key used for two releases, or the same in every run; the same noise twice.
 
     Rounds run operation by operation, about a tenth of a second each, so that a release may lie behind a branch on what
-    is public. The bulk functions are not run: that they equal single rounds is for tests.
+    is public. The bulk functions are not run: `jaxdp.testing.check_learner` compares blocks with single rounds, and the
+    law of counts with theirs.
 
     >>> import jaxdp
     >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)

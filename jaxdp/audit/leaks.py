@@ -1,4 +1,4 @@
-"""Leak test: at a tiny epsilon noise drowns everything, so what still follows the data never met the noise."""
+"""Leak test: at a tiny epsilon noise drowns all that it enters, so what still follows the data never met it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp.audit.checks import check_alike, check_key
+from jaxdp.audit.checks import check_alike
 from jaxdp.audit.transcripts import Answer, Users, by_action, play
 from jaxdp.learner import Learner
-from jaxdp.validation import check_count
+from jaxdp.validation import check_count, check_key
 
 EPSILON = 1e-6
 RELATIVE = 1e-3  # what data adds to noise of scale 1 / EPSILON, with room for 1000 rounds
@@ -28,6 +28,10 @@ def leaks(
 
     For learners whose noise is added: then every released number is noise of scale 1e6, the same in both runs, and
     every decision is made by it. Randomized response is not of this kind: its report is the label, turned or not.
+
+    Found is what is released *beside* the noise: a number or a decision that none of it has entered. Not found is what
+    is added *to* a noised number, as a raw reward to a noised estimate: the noise drowns both. Nor is noise that is too
+    small, unless it is a thousand times so. `grey_box` finds these.
 
     >>> import jaxdp
     >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp.interface import Interface, Space, arms
 from jaxdp.learner import Environment, EnvironmentBulk, scalar_leaf
+from jaxdp.lookup import entry
 from jaxdp.random import binomial
 from jaxdp.validation import check_above, check_finite, check_number, check_within
 
@@ -38,7 +39,7 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks and tallies. Outcomes:
         `pseudo_regret`, the largest mean less the mean of the arm played; `best_arm_plays`, plays of an arm whose gap
-        is zero.
+        is zero. An arm outside [0, num_arms) pays 0, and its regret is NaN.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1].
@@ -50,8 +51,9 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
     params = _instance(means, np.nan)
 
     def feedback(key, params: Params, world, action):
-        uniform = jax.random.uniform(key, dtype=params.means.dtype)
-        return world, (uniform < params.means[action]).astype(jnp.int32), _outcome(params, action)
+        mean = entry(jnp.asarray(params.means), action)
+        uniform = jax.random.uniform(key, dtype=mean.dtype)
+        return world, (uniform < mean).astype(jnp.int32), _outcome(params, action)
 
     def tally(key, params: Params, world, counts):
         return world, binomial(key, counts, params.means), _totals(params, counts)
@@ -68,8 +70,8 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes as for
-        `bernoulli_bandit`. It has no tallies: a private learner clips each reward, and totals cannot tell what was
-        clipped.
+        `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN. It has no tallies: a private learner clips each
+        reward, and totals cannot tell what was clipped.
 
     Raises:
         ValueError: if means are not a vector of at least two finite numbers, or stddev is not finite and > 0.
@@ -80,9 +82,10 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
     params = _instance(means, scalar_leaf("stddev", check_number("stddev", check_above("stddev", stddev, 0.0))))
 
     def feedback(key, params: Params, world, action):
-        noise = params.stddev * jax.random.normal(key, dtype=params.means.dtype)
+        mean = entry(jnp.asarray(params.means), action)
+        noise = params.stddev * jax.random.normal(key, dtype=mean.dtype)
         # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
-        return world, params.means[action] + jax.lax.optimization_barrier(noise), _outcome(params, action)
+        return world, mean + jax.lax.optimization_barrier(noise), _outcome(params, action)
 
     return _bandit(feedback, None, params, Space("numbers"))
 
@@ -102,7 +105,7 @@ def _instance(means: np.ndarray, stddev: float | np.floating) -> Params:
 
 
 def _outcome(params: Params, action: jax.Array) -> dict[str, jax.Array]:
-    gap = params.gaps[action]
+    gap = entry(jnp.asarray(params.gaps), action)
     return {"pseudo_regret": gap, "best_arm_plays": gap == 0}
 
 

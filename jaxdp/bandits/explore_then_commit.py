@@ -235,4 +235,5 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         update=update,
         bulk=LearnerBulk(blocks, counts),
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers")),
+        min_horizon=explore_rounds + 1,  # else it never commits
     )

@@ -11,6 +11,7 @@ from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.interface import Interface, Space, pairs
 from jaxdp.kernels import own_kernel
 from jaxdp.learner import Environment, EnvironmentBulk
+from jaxdp.lookup import entry, nearest
 from jaxdp.preferences import Link, check_preferences, logistic, utility_matrix
 from jaxdp.random import binomial, key_uniform
 from jaxdp.validation import check_choice
@@ -79,7 +80,8 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
         one wins, else 0; with blocks and tallies (of ordered pairs, in the order of a flattened matrix). Outcomes:
         `pseudo_regret`; `borda_regret`, the largest Borda score less the mean of both arms'; where there is a Condorcet
         winner, `strong_regret`, the sum of its leads over both arms, and `weak_regret`, the smaller of them (a lead
-        is P[winner, arm] - 1/2); `best_duels`, rounds whose pseudo-regret is zero; `left_wins`.
+        is P[winner, arm] - 1/2); `best_duels`, rounds whose pseudo-regret is zero; `left_wins`. The regrets of an arm
+        outside [0, num_arms) are NaN.
 
     Raises:
         ValueError: if preference_matrix is not one, regret has another name, or it needs a Condorcet winner and there
@@ -101,19 +103,14 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
 
 
 def answer(key: jax.Array, preferences: jax.Array, left: jax.Array, right: jax.Array) -> jax.Array:
-    """A user's answer to a duel, [] int32: 1 if the left arm wins, which the same key decides for all pairs."""
-    first_wins = key_uniform(key, preferences.dtype) < _entry(
+    """A user's answer to a duel, [] int32: 1 if the left arm wins, which the same key decides for all pairs.
+
+    An arm that is not there is answered for as the nearest one, since integers have no NaN.
+    """
+    first_wins = key_uniform(key, preferences.dtype) < nearest(
         preferences, jnp.minimum(left, right), jnp.maximum(left, right)
     )
     return (first_wins == (left <= right)).astype(jnp.int32)
-
-
-def _entry(matrix: jax.Array, left: jax.Array, right: jax.Array) -> jax.Array:
-    """matrix[left, right], by a single index, which is faster; arms out of range are the nearest ones."""
-    # Clipped before wider types, and after shorter ones, become int32: either may not hold the other's values.
-    wide = (arm if arm.dtype.itemsize >= 4 else arm.astype(jnp.int32) for arm in map(jnp.asarray, (left, right)))
-    left, right = (jnp.clip(arm, 0, len(matrix) - 1).astype(jnp.int32) for arm in wide)
-    return matrix.ravel().at[left * len(matrix) + right].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Environment:
@@ -126,7 +123,7 @@ def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Environment:
         return world, won, outcome(params, action, won)
 
     def outcome(params: Params, action, won) -> dict[str, jax.Array]:
-        found = {name: _entry(jnp.asarray(each), action[0], action[1]) for name, each in params.regrets.items()}
+        found = {name: entry(jnp.asarray(each), action[0], action[1]) for name, each in params.regrets.items()}
         return {**found, "best_duels": found["pseudo_regret"] == 0, "left_wins": won}
 
     def block(keys, params: Params, world, actions):

@@ -15,6 +15,7 @@ from jaxdp.dueling.environments import answer
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.interface import Interface, Space, pairs
 from jaxdp.learner import Environment, EnvironmentBulk
+from jaxdp.lookup import entry
 from jaxdp.preferences import borda_scores, check_preferences
 from jaxdp.validation import check_count, check_list
 
@@ -64,7 +65,8 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         `pseudo_regret`, the same as `borda_regret`; `strong_regret` and `weak_regret` where every stage has a Condorcet
         winner; `best_duels`, rounds whose pseudo-regret is zero; `left_wins`. Summaries, which compare with the best
         fixed arm so far: `static_regret`, the largest sum over rounds of (P[i, left] + P[i, right] - 1) / 2;
-        `static_borda_regret`, the largest sum of b[i] - (b[left] + b[right]) / 2.
+        `static_borda_regret`, the largest sum of b[i] - (b[left] + b[right]) / 2. The regrets of an arm outside
+        [0, num_arms) are NaN.
 
     Raises:
         ValueError: if there is no matrix, one is not a preference matrix or has another shape than the first, or starts
@@ -111,15 +113,16 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
 
     def feedback(key, params: Params, world: World, action):
         stage = jnp.sum(params.starts <= world.round) - 1
-        preferences = params.preferences[stage]
+        preferences = jnp.asarray(params.preferences)[stage]
         left, right = action[0], action[1]
         won = answer(key, preferences, left, right)
-        leads = (preferences[:, left] + preferences[:, right] - 1) / 2
-        scores = params.borda_scores[stage]  # ready-made: a quotient before a difference might be rounded with it
+        leads = (entry(preferences.T, left) + entry(preferences.T, right) - 1) / 2
+        # Ready-made: a quotient before a difference might be rounded with it.
+        scores = jnp.asarray(params.borda_scores)[stage]
         # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
-        added = jax.lax.optimization_barrier((leads, scores - (scores[left] + scores[right]) / 2))
+        added = jax.lax.optimization_barrier((leads, scores - (entry(scores, left) + entry(scores, right)) / 2))
         after = World(world.round + 1, *map(compensated.add, (world.leads, world.borda), added))
-        outcome = {name: each[stage, left, right] for name, each in params.regrets.items()}
+        outcome = {name: entry(jnp.asarray(each), stage, left, right) for name, each in params.regrets.items()}
         return after, won, {**outcome, "best_duels": outcome["pseudo_regret"] == 0, "left_wins": won}
 
     def block(keys, params: Params, world: World, actions):

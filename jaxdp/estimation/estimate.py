@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxdp.checks import check_leaves, check_made
 from jaxdp.estimation.solver import Estimate
 from jaxdp.learner import Estimator
-from jaxdp.validation import check_above, check_finite
+from jaxdp.validation import check_above, check_finite, check_key
 
 ROUNDING = 1e-6  # features in float32
 _INT32 = np.iinfo(np.int32).min, np.iinfo(np.int32).max
@@ -39,8 +40,10 @@ def estimate(
         The estimate. What is claimed for it is `estimator.guarantee(**values)`.
 
     Raises:
-        ValueError: if shapes are wrong, a feature is not finite or too long for feature_norm, a label is not what the
-            estimator takes, or a value is out of range.
+        TypeError: if a value that the estimator needs is missing, or one is given that it does not take.
+        ValueError: if estimator is a factory that was not called, key is not a typed one, shapes are wrong, a feature
+            is not finite or too long for feature_norm, a label is not what the estimator takes, or a value is out of
+            range.
         RuntimeError: from an estimator that releases nothing unless its solver converged, if it did not.
 
     >>> import jaxdp
@@ -49,10 +52,17 @@ def estimate(
     >>> result.theta.shape, bool(result.converged)
     ((3,), True)
     """
+    check_made("estimator", estimator, Estimator)
+    check_key(key)
     feature_norm = values.get("feature_norm", np.inf)
-    if "feature_norm" not in inspect.signature(estimator.params).parameters:
+    takes = inspect.signature(estimator.params)
+    if "feature_norm" not in takes.parameters:
         values = {name: value for name, value in values.items() if name != "feature_norm"}  # checked here, used nowhere
-    params = estimator.params(**values)
+    try:
+        takes.bind(**values)
+    except TypeError as error:
+        raise TypeError(f"values must be what the estimator takes, {', '.join(takes.parameters)}: {error}") from None
+    params = check_leaves("the estimator", estimator.params(**values))
     features, labels = _numbers(features), _numbers(labels)
     check = estimator.check or check_data
     check(features, labels, feature_norm=check_above("feature_norm", feature_norm, 0.0))

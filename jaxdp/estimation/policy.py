@@ -143,7 +143,10 @@ def pessimistic_value(
 
 
 def best_of_policies(
-    policies: jax.Array, action_features: jax.Array, state_weights: jax.Array, confidence: ConfidenceSet
+    policies: jax.Array | np.ndarray,
+    action_features: jax.Array,
+    state_weights: jax.Array,
+    confidence: ConfidenceSet,
 ) -> PessimisticPolicy:
     """The policy with the largest pessimistic value among finitely many: eq. (9), exactly.
 
@@ -158,6 +161,7 @@ def best_of_policies(
         NaN where the best value is not finite.
     """
     scores, penalties = _scores_and_penalties(action_features, confidence)
+    policies = jnp.asarray(policies)  # NumPy arrays do not take traced indices
     values = jax.vmap(lambda policy: _value(policy, state_weights, scores, penalties, confidence.width))(policies)
     best = jnp.argmax(values)
     failure = jnp.where(jnp.isfinite(values[best]), 0, jnp.nan).astype(values.dtype)  # spreads by addition

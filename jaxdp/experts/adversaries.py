@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from jaxdp import compensated
 from jaxdp.interface import Interface, Space, arms
 from jaxdp.learner import Environment
+from jaxdp.lookup import entry
 from jaxdp.validation import check_number, check_within
 
 
@@ -78,7 +79,8 @@ def stochastic_losses(means: ArrayLike) -> Environment:
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]). Outcomes: `loss`, of
-        the expert played; `pseudo_regret`, its mean loss less the smallest one.
+        the expert played; `pseudo_regret`, its mean loss less the smallest one. Both are NaN for an expert outside
+        [0, num_experts).
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1].
@@ -92,7 +94,8 @@ def stochastic_losses(means: ArrayLike) -> Environment:
 
     def feedback(key, params: StochasticParams, world, action):
         losses = _draw(key, jnp.asarray(params.means))
-        return world, losses, {"loss": losses[action], "pseudo_regret": params.gaps[action]}
+        gap = entry(jnp.asarray(params.gaps), action)
+        return world, losses, {"loss": entry(losses, action), "pseudo_regret": gap}
 
     return Environment(
         params=lambda: params,
@@ -112,7 +115,8 @@ def loss_sequence(losses: ArrayLike) -> Environment:
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_experts) and losses ([num_experts] float in
         [0, 1]). Outcome: `loss`, of the expert played. Summaries: `regret`, the loss less the one of the best fixed
-        expert so far; `best_loss`, that expert's.
+        expert so far; `best_loss`, that expert's. An expert outside [0, num_experts) has the loss NaN, and so have all
+        experts in rounds beyond the horizon.
 
     Raises:
         ValueError: if losses are not a matrix of at least one round and two experts, with entries in [0, 1].
@@ -126,7 +130,7 @@ def loss_sequence(losses: ArrayLike) -> Environment:
 
     def feedback(key, params: SequenceParams, world: Hindsight, action):
         del key
-        return _shown(world, params.losses[world.round], action)
+        return _shown(world, entry(jnp.asarray(params.losses), world.round), action)
 
     return _with_hindsight(params, feedback, losses.shape[1], horizon=len(losses))
 
@@ -165,7 +169,7 @@ def _draw(key: jax.Array, means: jax.Array) -> jax.Array:
 
 def _shown(world: Hindsight, losses: jax.Array, action: jax.Array) -> tuple[Hindsight, jax.Array, dict[str, jax.Array]]:
     """The world after these losses, the losses, and the outcome."""
-    loss = losses[action]
+    loss = entry(losses, action)
     after = Hindsight(
         world.round + 1,
         action.astype(jnp.int32),

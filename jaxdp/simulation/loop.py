@@ -1,11 +1,13 @@
 """The one loop over rounds: an online learner against an environment."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jaxdp.checks import check_leaves, check_made
 from jaxdp.interface import check_interfaces
 from jaxdp.learner import Environment, Guarantee, Learner
 from jaxdp.simulation import outcomes as sums
@@ -14,7 +16,8 @@ from jaxdp.simulation.engines import MAKERS, choose_engine, play_round, play_unt
 from jaxdp.simulation.fit import check_bulk, check_round
 from jaxdp.simulation.rounds import Keys, Play, interact, root_keys, round_keys
 from jaxdp.simulation.run import Run
-from jaxdp.simulation.values import check_taken, parameters, taken
+from jaxdp.simulation.values import check_point, check_taken, maker, parameters, taken
+from jaxdp.validation import check_key
 
 Record = Callable[[Any, Any], jax.Array]  # (public, action) -> array
 STOPPING = ("rounds", "censored")
@@ -59,11 +62,20 @@ def simulator(
         stop on. `params` and `guarantee` take the learner's and the environment's values together.
 
     Raises:
-        ValueError: if the horizon is out of range or not the learner's own; if checkpoints are not increasing within
+        ValueError: if learner or environment is none, as a factory that was not called; if the horizon is out of range
+            or not the learner's own; if checkpoints are not increasing within
             it; if names of parameters clash; if learner and environment declare other interfaces; if one of them lacks
-            the engine. From the run itself, before anything is compiled: if shapes do not fit, outputs clash, or an
-            outcome is not the environment's.
+            the engine. From the run itself, before anything is compiled: if its key is not a typed one, its
+            parameters are not made by its `params`, shapes do not fit, outputs clash, or an outcome is not the
+            environment's.
+
+    Warns:
+        UserWarning: if the learner declares no interface, where the environment does: its plays are then not known to
+            be among the environment's actions; or if the horizon ends before the learner does all that it is made for.
+            (Python shows each once for a learner and a line that calls.)
     """
+    check_made("learner", learner, Learner)
+    check_made("environment", environment, Environment)
     horizon = check_horizon(horizon)
     if learner.horizon is not None and learner.horizon != horizon:
         raise ValueError(f"horizon must be the learner's own {learner.horizon}, got {horizon}")
@@ -71,10 +83,12 @@ def simulator(
         raise ValueError(f"horizon must be <= the environment's {environment.horizon}, got {horizon}")
     looks = resolve(checkpoints, horizon)
     check_interfaces(learner.interface, environment.interface)
+    _warn(learner, environment, horizon)
     engine = choose_engine(learner, environment, engine)
     stages = MAKERS[engine](learner, environment, horizon)
     recorded = dict(record or {})
-    takers = [("the learner", learner.params), ("the environment", environment.params)]
+    whose = f"the learner {maker(learner.act)}", f"the environment {maker(environment.feedback)}"
+    takers = list(zip(whose, (learner.params, environment.params), strict=True))
     clash = set(parameters(learner.params)) & set(parameters(environment.params))
     if clash:
         raise ValueError(
@@ -84,8 +98,8 @@ def simulator(
     def params(**values: Any) -> dict[str, Any]:
         check_taken(values, takers)
         return {
-            "learner": learner.params(**taken(learner.params, values)),
-            "environment": environment.params(**taken(environment.params, values)),
+            "learner": check_leaves(whose[0], learner.params(**taken(learner.params, values))),
+            "environment": check_leaves(whose[1], environment.params(**taken(environment.params, values))),
         }
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
@@ -93,7 +107,7 @@ def simulator(
         return {"learner": learner.guarantee(**taken(learner.params, values))}
 
     def start(key: jax.Array, params: Any) -> tuple[Keys, Play]:
-        key_init, key_env, key_learner = jax.random.split(key, 3)
+        key_init, key_env, key_learner = jax.random.split(check_key(key), 3)
         key_state, key_world = jax.random.split(key_init)
         state = learner.init(key_state, params["learner"])
         world = environment.init(key_world, params["environment"])
@@ -129,6 +143,7 @@ def simulator(
         return seen
 
     def simulate(key: jax.Array, params: Any) -> dict[str, jax.Array]:
+        check_point(params, ("learner", "environment"))
         params = jax.tree.map(jnp.asarray, params)  # NumPy arrays do not take traced indices
         roots, play = start(key, params)
 
@@ -152,6 +167,7 @@ def simulator(
     def by_round(key: jax.Array, params: Any, num_rounds: int) -> dict[str, Any]:
         if num_rounds > horizon:
             raise ValueError(f"num_rounds must be <= the horizon {horizon}, got {num_rounds}")
+        check_point(params, ("learner", "environment"))
         params = jax.tree.map(jnp.asarray, params)
         roots, play = start(key, params)
 
@@ -182,6 +198,23 @@ def simulator(
         coords={"round": looks},
         by_round=None if engine == "counts" else by_round,
     )
+
+
+def _warn(learner: Learner, environment: Environment, horizon: int) -> None:
+    if learner.interface is None and environment.interface is not None:
+        warnings.warn(
+            f"the learner {maker(learner.act)} is not checked, as it declares no interface: give it one, whose action "
+            f"is {environment.interface.action}, or try it by jaxdp.testing.check_learner",
+            UserWarning,
+            stacklevel=3,
+        )
+    if horizon < learner.min_horizon:
+        warnings.warn(
+            f"the horizon {horizon} ends before the learner {maker(learner.act)} gets to what it is made for: it needs "
+            f"at least {learner.min_horizon} rounds",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _summed(found: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:

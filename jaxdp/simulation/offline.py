@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.checks import check_leaves, check_made
 from jaxdp.learner import Estimator, Guarantee, Problem, Sample, scalar_leaf
 from jaxdp.simulation.run import Run
-from jaxdp.simulation.values import check_taken, parameters, taken
+from jaxdp.simulation.values import check_point, check_taken, parameters, taken
+from jaxdp.validation import check_key
 
 
 def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run:
@@ -35,11 +37,20 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         in is NaN. Its outputs are the problem's metrics with a leading dimension `estimator`.
 
     Raises:
-        ValueError: if there is no estimator; from `params`, if a name is taken by none, or a required one is missing,
-            which an estimator of private features needs also where the problem reads it from the features.
+        ValueError: if there is no estimator, or one of them or the problem is none, as a factory that was not called;
+            from `params`, if a name is taken by none, or a required one is missing, which an estimator of private
+            features needs also where the problem reads it from the features; from the run, if its key is not a typed
+            one, or its parameters are not made by its `params`.
     """
+    if not isinstance(estimators, Mapping):
+        raise ValueError(
+            f'estimators must be a dict, as {{"name": estimator}}, got an instance of {type(estimators).__name__}'
+        )
     if not estimators:
         raise ValueError("estimators must name at least one, got none")
+    for name, estimator in estimators.items():
+        check_made(f"estimators[{name!r}]", estimator, Estimator)
+    check_made("problem", problem, Problem)
     estimators = dict(estimators)
     everyone = [*((name, estimator.params) for name, estimator in estimators.items()), ("the problem", problem.params)]
     told = {
@@ -63,7 +74,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         return taken(estimators[name].params, {**dict.fromkeys(told[name], 1.0), **values})
 
     def point(name: str, values: Mapping[str, Any]) -> Any:
-        params = estimators[name].params(**filled(name, values))
+        params = check_leaves(name, estimators[name].params(**filled(name, values)))
         unknown = {
             field: scalar_leaf(field, np.nan)
             for field in sorted(told[name])
@@ -74,7 +85,8 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
     def params(**values: Any) -> dict[str, Any]:
         check(values)
         mine = {name: point(name, values) for name in estimators}
-        return {"problem": problem.params(**taken(problem.params, values)), "estimators": mine}
+        ours = check_leaves("the problem", problem.params(**taken(problem.params, values)))
+        return {"problem": ours, "estimators": mine}
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
         check(values)
@@ -88,7 +100,8 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         return dataclasses.replace(params, **known) if known else params
 
     def simulate(key: jax.Array, params: dict[str, Any]) -> dict[str, jax.Array]:
-        key_data, key_estimators = jax.random.split(key)
+        check_point(params, ("problem", "estimators"))
+        key_data, key_estimators = jax.random.split(check_key(key))
         sample = problem.sample(key_data, params["problem"])
         outputs = []
         for name, estimator in estimators.items():

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from jaxdp.learner import Guarantee
 from jaxdp.simulation.identity import identity
@@ -14,7 +13,7 @@ from jaxdp.simulation.labels import Axes, check_outputs, coordinate, grid
 from jaxdp.simulation.lanes import Device, Program
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.schedule import Lanes
-from jaxdp.validation import check_count
+from jaxdp.validation import check_count, check_key
 
 
 class Plan:
@@ -58,7 +57,7 @@ class Plan:
         if len({device.platform for device in self.devices}) != 1:
             raise ValueError(f"devices must be at least one, all of one kind, got {self.devices}")
         self.static_points, self.points = grid(static_axes), grid(axes)
-        self.runs = [build(**static) for static in self.static_points]
+        self.runs = [_built(build, static) for static in self.static_points]
         self.params = [[run.params(**point) for point in self.points] for run in self.runs]
         self._programs: dict[int, Program] = {}
         self.lanes = Lanes(self.num_seeds, len(self.points) * self.num_seeds)
@@ -114,10 +113,22 @@ class Plan:
         return None if checkpoints is None else int(checkpoints[-1])
 
 
+def _built(build: Callable[..., Run], static: Mapping[str, Any]) -> Run:
+    if isinstance(build, Run) or not callable(build):
+        raise ValueError(
+            f"build must be a function that returns a run, as lambda: run, got an instance of {type(build).__name__}"
+        )
+    run = build(**static)
+    if not isinstance(run, Run):
+        raise ValueError(
+            "build must return a run, as jaxdp.simulator and jaxdp.estimation_run make, got an instance of "
+            f"{type(run).__name__} from {getattr(build, '__qualname__', build)}"
+        )
+    return run
+
+
 def _checked_key(key: jax.Array) -> jax.Array:
-    if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
-        raise ValueError(f"key must be one typed PRNG key, as jax.random.key(0) makes, got {key!r}")
-    if "rbg" in str(jax.random.key_impl(key)):
+    if "rbg" in str(jax.random.key_impl(check_key(key))):
         raise ValueError(
             f"key must be of a Threefry implementation, got {jax.random.key_impl(key)}, whose numbers for one lane "
             "depend on the lanes beside it"

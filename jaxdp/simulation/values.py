@@ -19,6 +19,27 @@ def taken(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, 
     return {name: values[name] for name in parameters(function) if name in values}
 
 
+def maker(function: Callable[..., Any]) -> str:
+    """The name of the factory that made a function, or of the function."""
+    return getattr(function, "__qualname__", type(function).__name__).split(".<locals>")[0]
+
+
+def check_point(params: Any, names: Collection[str]) -> None:
+    """Checks that a run gets the parameters that its own `params` made.
+
+    Args:
+        params: of the run.
+        names: of the parts that `params` makes.
+
+    Raises:
+        ValueError: if not.
+    """
+    if not (isinstance(params, Mapping) and set(params) == set(names)):
+        known = isinstance(params, Mapping)
+        got = f"dict of {', '.join(map(str, params)) or 'nothing'}" if known else type(params).__name__
+        raise ValueError(f"params must be what run.params(...) returns, as run.params(epsilon=1.0), got a {got}")
+
+
 def check_taken(
     values: Mapping[str, Any], takers: Sequence[Taker], told: Mapping[str, Collection[str]] = _NOTHING
 ) -> None:

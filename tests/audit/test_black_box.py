@@ -118,7 +118,7 @@ def test_counts_are_those_of_the_draws():
 def test_errors():
     attack, key = Attack(keep, np.float32(1), LABELS, claim(1.0)), jax.random.key(0)
     for bad in [jax.random.PRNGKey(0), jax.random.split(key), 0]:
-        with pytest.raises(ValueError, match="key must be a single typed key"):
+        with pytest.raises(ValueError, match="key must be one typed PRNG key"):
             audit(bad, attack)
     with pytest.raises(ValueError, match="trials must be a whole number >= 100, got 99"):
         audit(key, attack, trials=99)

@@ -324,7 +324,7 @@ def test_a_mechanism_of_ones_own():
 
 def test_bad_arguments():
     learner = small.follows_itself(0.0)
-    with pytest.raises(ValueError, match="key must be a single typed key"):
+    with pytest.raises(ValueError, match="key must be one typed PRNG key"):
         grey_box(0, learner, {"epsilon": 1.0}, small.draw_corners(1), rounds=1)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="draw_user must return Users, got"):
         look(learner, draw_user=lambda key: jax.random.bernoulli(key, shape=(1,)))

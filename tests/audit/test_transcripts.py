@@ -179,7 +179,7 @@ def test_bad_arguments_of_leaks():
     learner, users = explore_then_commit(num_arms=2, explore_rounds=2), (bits([0, 0]), bits([0, 0], [0, 0]))
     with pytest.raises(ValueError, match="users must have the same structure, shapes and dtypes"):
         leaks(jax.random.key(0), learner, VALUES, users)
-    with pytest.raises(ValueError, match="key must be a single typed key"):
+    with pytest.raises(ValueError, match="key must be one typed PRNG key"):
         leaks(jax.random.split(jax.random.key(0)), learner, VALUES, (users[0], users[0]))
     with pytest.raises(ValueError, match="num_keys must be a whole number >= 1"):
         leaks(jax.random.key(0), learner, VALUES, (users[0], users[0]), num_keys=0)

@@ -115,3 +115,34 @@ def test_numbers_that_float32_cannot_hold():
     for stddev in (1e39, 1e-50):
         with pytest.raises(ValueError, match="stddev must be within the range of float32"):
             gaussian_bandit([0.1, 0.2], stddev=stddev)
+
+
+@pytest.mark.parametrize("dtype", [jnp.int8, jnp.int32, jnp.uint32])
+@pytest.mark.parametrize("make", [bernoulli_bandit, gaussian_bandit])
+def test_an_arm_outside_has_no_regret(make, dtype):
+    """Of 200 arms an int8 counts fewer; arms 3 and 4 of three arms are not the third one."""
+    environment = make([0.1, 0.5, 0.9])
+    params = jax.tree.map(jnp.asarray, environment.params())
+    outside = [3, 4, 127] + ([2**32 - 1] if dtype == jnp.uint32 else [-1])
+    for arm in outside:
+        action = jnp.asarray(arm, dtype)
+        _, reward, outcome = environment.feedback(KEY, params, (), action)
+        _, _, outcomes = environment.bulk.block(KEY[None], params, (), action[None])
+        assert jnp.isnan(outcome["pseudo_regret"])
+        assert jnp.isnan(outcomes["pseudo_regret"]).all()
+        assert not outcome["best_arm_plays"]
+        assert reward == 0 or jnp.isnan(reward)
+    wide = make(np.linspace(0, 1, 200))
+    regret = wide.feedback(KEY, jax.tree.map(jnp.asarray, wide.params()), (), jnp.asarray(100, dtype))[2]
+    np.testing.assert_allclose(regret["pseudo_regret"], 1 - 100 / 199, rtol=1e-5)
+
+
+@pytest.mark.parametrize("num_actions", [1, 5])
+def test_a_tally_of_other_arms_is_refused(num_actions):
+    environment = bernoulli_bandit([0.1, 0.5, 0.9])
+    params = jax.tree.map(jnp.asarray, environment.params())
+    assert environment.bulk is not None
+    tally = environment.bulk.tally
+    assert tally is not None
+    with pytest.raises(ValueError, match=r"\(3,\)"):
+        tally(KEY, params, (), jnp.ones(num_actions, jnp.int32))

@@ -164,7 +164,7 @@ def test_a_world_that_goes_on_rounds_alike():
 
 @pytest.mark.parametrize(("dtype", "num_arms"), [(jnp.int8, 16), (jnp.int8, 200), (jnp.int32, 16), (jnp.uint32, 16)])
 def test_arms_of_any_integer_type(dtype, num_arms):
-    """Of 16 arms, pairs are more than an int8 counts, and 200 arms are; arms out of range are the nearest."""
+    """Of 16 arms, pairs are more than an int8 counts, and 200 arms are; a duel with an arm outside has no regret."""
     utilities = np.linspace(3, 0, num_arms)
     environment = utility_duels(utilities)
     assert environment.bulk is not None
@@ -174,8 +174,26 @@ def test_arms_of_any_integer_type(dtype, num_arms):
         action = jnp.array([left, right], dtype)
         one = environment.feedback(KEY, params, world, action)[2]["pseudo_regret"]
         many = environment.bulk.block(KEY[None], params, world, action[None])[2]["pseudo_regret"][0]
-        near = np.clip([left, right], 0, num_arms - 1)
-        np.testing.assert_allclose([one, many], 2 * utilities.max() - utilities[near].sum(), rtol=1e-6)
+        inside = 0 <= left < num_arms and 0 <= right < num_arms
+        expected = 2 * utilities.max() - utilities[[left, right]].sum() if inside else math.nan
+        np.testing.assert_allclose([one, many], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("action", [(3, 0), (0, 3), (-1, 0), (0, 2**31 - 1)])
+@pytest.mark.parametrize("make", [lambda: matrix_duels(MATRIX), lambda: switching_duels([MATRIX, MATRIX], [0, 1])])
+def test_an_arm_outside_has_no_regret(make, action):
+    """By rounds and by blocks, and in what is compared in hindsight."""
+    environment = make()
+    params, world = start(environment)
+    action = jnp.asarray(action, jnp.int32)
+    after, _, outcome = environment.feedback(KEY, params, world, action)
+    _, _, outcomes = environment.bulk.block(KEY[None], params, world, action[None])
+    for name in params.regrets:
+        assert jnp.isnan(outcome[name])
+        assert jnp.isnan(outcomes[name]).all()
+    assert not outcome["best_duels"]
+    if environment.summary:
+        assert all(jnp.isnan(value) for value in environment.summary(params, after).values())
 
 
 def test_preferences_switch():

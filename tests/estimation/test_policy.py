@@ -272,3 +272,11 @@ def test_wrong_shapes_are_told_when_traced():
         jax.eval_shape(greedy_policy, jnp.ones((3, 2)), jnp.ones(2))
     with pytest.raises(ValueError, match="max_steps must be a whole number >= 1, got 0"):
         pessimistic_policy(*arrays(*problem(0), 0.1), max_steps=0)
+
+
+def test_policies_in_a_program_of_ones_own():
+    """NumPy arrays that a compiled function closes over, as `every_policy` gives them."""
+    features, weights, confidence = arrays(*problem(3), 0.5)
+    expected = best_of_policies(POLICIES, features, weights, confidence)
+    found = jax.jit(lambda width: best_of_policies(POLICIES, features, weights, confidence._replace(width=width)))(0.5)
+    assert (found.policy == expected.policy).all()

@@ -100,6 +100,26 @@ def test_a_sequence_is_played_in_order():
     np.testing.assert_allclose(outputs["regret"], mine - best, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("action", [3, -1])
+def test_an_expert_outside_has_no_loss(name, action):
+    environment = ENVIRONMENTS[name]
+    params, world = start(environment)
+    after, losses, outcome = environment.feedback(KEY, params, world, jnp.int32(action))
+    assert jnp.isfinite(losses).all()
+    assert all(jnp.isnan(value) for value in outcome.values())
+    if environment.summary:
+        assert jnp.isnan(environment.summary(params, after)["regret"])
+
+
+def test_a_sequence_has_an_end():
+    environment = ENVIRONMENTS["sequence"]
+    params, world = start(environment)
+    for round_, shown in ((29, LOSSES[29]), (30, math.nan)):
+        later = world._replace(round=jnp.asarray(round_, world.round.dtype))
+        np.testing.assert_allclose(environment.feedback(KEY, params, later, jnp.int32(0))[1], shown, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("means", "message"),
     [

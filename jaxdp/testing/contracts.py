@@ -1,4 +1,4 @@
-"""Contract checks: what every mechanism, learner and estimator must do. Each raises AssertionError."""
+"""Contract checks, one for each kind of algorithm."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -9,9 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.checks import check_made
 from jaxdp.learner import Environment, Estimator, Guarantee, Learner
 from jaxdp.simulation import simulator
 from jaxdp.simulation.rounds import interact, root_keys, round_keys
+from jaxdp.testing.laws import check_law_of_counts
+from jaxdp.testing.plays import OUTSIDE, PLAYED, counting, first_outside
+from jaxdp.validation import check_count
 
 NUM_SEEDS = 3
 
@@ -28,9 +32,12 @@ def check_estimator(
     """Checks an estimator's contract on one data set.
 
     Argument names; that `params` and `guarantee` take the same values and refuse a bad epsilon; jit = eager; vmap over
-    seeds and epsilons = loop, with one trace for all epsilons; no key used twice; at epsilon = inf the report does not
-    depend on the key. A guarantee that claims something must depend on epsilon. Where features are not declared public,
-    the estimate depends on them through the report alone.
+    seeds and epsilons = loop, with one trace for all epsilons; that no key which a function gets is used twice there;
+    at epsilon = inf the report does not depend on the key. A guarantee that claims something must depend on epsilon.
+    Where features are not declared public, the estimate depends on them through the report alone.
+
+    It does not see whether noise is fresh, or enough: a key made inside a function, such as `jax.random.key(0)`,
+    passes, and so does noise of any scale. `jaxdp.audit.audit` attacks the claim itself.
 
     Args:
         estimator: to check.
@@ -40,6 +47,7 @@ def check_estimator(
         key: of the checks.
         tolerance: between programs that should compute the same, relative and absolute.
     """
+    check_made("estimator", estimator, Estimator)
     _check_arguments(estimator.privatize, ("key", "params", "features", "labels"))
     _check_arguments(estimator.fit, ("key", "params", "features", "report"))
     claim = estimator.guarantee(**values)
@@ -76,14 +84,22 @@ def check_learner(
     horizon: int,
     key: jax.Array,
     tolerance: float = 1e-4,
+    num_lanes: int = 8192,
 ) -> None:
     """Checks a learner's contract on one environment.
 
     Argument names; that `params` and `guarantee` take the same values and refuse a bad epsilon; that shapes fit and
-    states are stable; jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons; no key used
-    twice; that results do not depend on the checkpoints; by blocks = by rounds, bit for bit, where both sides have
-    blocks; by counts as many rounds at every checkpoint. At epsilon = inf neither `privatize` nor `update` depends on
-    its key, in any round. A guarantee that claims something must depend on epsilon.
+    states are stable; jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons; that no key
+    which a function gets is used twice there; that results do not depend on the checkpoints; that every play is one of
+    the actions that the environment declares, in each lane and round, by blocks and by counts too; by blocks = by
+    rounds, bit for bit, where both sides have blocks; by counts as many rounds at every checkpoint, and the law of
+    rounds: outcomes, metrics and what has been released have the same distributions, at epsilon and at smaller ones. At
+    epsilon = inf neither `privatize` nor `update` depends on its key, in any round. A guarantee that claims something
+    must depend on epsilon.
+
+    It does not see whether noise is fresh, or enough: a key made inside a function, such as `jax.random.key(0)`, passes
+    with the same noise in every round, and so does noise of any scale. `jaxdp.audit.grey_box` finds both. What the law
+    of counts is compared in must have happened within the horizon.
 
     Args:
         learner: to check.
@@ -92,7 +108,12 @@ def check_learner(
         horizon: rounds to play, >= 2.
         key: of the checks.
         tolerance: between programs that should compute the same, relative and absolute.
+        num_lanes: by how many lanes of each engine the laws are compared, >= 1; 8192 of them find noise of half the
+            scale where it decides about as much as the data does.
     """
+    check_made("learner", learner, Learner)
+    check_made("environment", environment, Environment)
+    check_count("num_lanes", num_lanes)
     for function, expected in (
         (learner.init, ("key", "params")),
         (learner.act, ("key", "params", "public", "context")),
@@ -101,48 +122,49 @@ def check_learner(
         *([(learner.done, ("params", "public"))] if learner.done else []),
     ):
         _check_arguments(function, expected)
-    rounds = simulator(learner, environment, horizon, engine="rounds")
+    space = next((side.interface.action for side in (environment, learner) if side.interface), None)
+    learner = learner._replace(interface=learner.interface or environment.interface)  # its plays are checked below
+    counted = counting(environment, space)
+    rounds = simulator(learner, counted, horizon, engine="rounds")
     claim = rounds.guarantee(**values)["learner"]
     assert isinstance(claim, Guarantee), f"guarantee must return a Guarantee, got {claim!r}"
     _check_refusals(rounds.params, values)
     keys, points, expected = _check_programs(rounds, rounds.params, values, key, tolerance)
+
+    def check_plays(engine: str, outputs: Any) -> None:
+        where = np.argwhere(np.asarray(outputs[OUTSIDE])[..., -1] != 0)
+        if space is not None and len(where):
+            point, seed = where[0]
+            lane = keys[seed], jax.tree.map(lambda leaf: leaf[point], points)
+            text = first_outside(learner, environment, space, horizon, engine, *lane)
+            raise AssertionError(f"actions must be {space}, as declared, got {text} by {engine}")
+
+    check_plays("rounds", expected)
     if "epsilon" in values and claim.is_private:
         _check_claim(lambda **point: rounds.guarantee(**point)["learner"], values)
         _check_noiseless(learner, environment, rounds.params(**{**values, "epsilon": np.inf}), horizon, key)
 
-    looks = simulator(learner, environment, horizon, engine="rounds", checkpoints=[1, horizon])
+    looks = simulator(learner, counted, horizon, engine="rounds", checkpoints=[1, horizon])
     looked = _batched(looks)(keys, points)
     last = {name: values_[:, :, -1:] if values_.ndim > 2 else values_ for name, values_ in looked.items()}
     _close(last, expected, 0.0)
     bulk, answers = learner.bulk, environment.bulk
     if bulk and bulk.blocks and answers and answers.block:
-        blocks = simulator(learner, environment, horizon, engine="blocks")
-        chex.assert_trees_all_equal(_batched(blocks)(keys, points), expected)
+        blocks = _batched(simulator(learner, counted, horizon, engine="blocks"))(keys, points)
+        check_plays("blocks", blocks)
+        chex.assert_trees_all_equal(blocks, expected)
     if bulk and bulk.counts and answers and answers.tally:
-        counts = simulator(learner, environment, horizon, engine="counts")
-        chex.assert_trees_all_equal_shapes_and_dtypes(_batched(counts)(keys, points), expected)
+        counts = _batched(simulator(learner, counted, horizon, engine="counts"))(keys, points)
+        check_plays("counts", counts)
+        chex.assert_trees_all_equal_shapes_and_dtypes(counts, expected)
         if learner.done is None:
             looks = sorted({1, horizon // 2, horizon - 1, horizon})
-            counted = simulator(learner, _counting(environment), horizon, engine="counts", checkpoints=looks)
-            played = jax.jit(counted)(key, rounds.params(**values))["rounds_played"]
+            looked = simulator(learner, counted, horizon, engine="counts", checkpoints=looks)
+            played = jax.jit(looked)(key, rounds.params(**values))[PLAYED]
             assert played.tolist() == looks, f"counts must play {looks} rounds, got {played.tolist()}"
-
-
-def _counting(environment: Environment) -> Environment:
-    """The environment with one more outcome, the number of rounds."""
-    assert environment.bulk is not None
-    tally = environment.bulk.tally
-    assert tally is not None
-
-    def counted_feedback(key: jax.Array, params: Any, world: Any, action: Any) -> Any:
-        world, feedback, outcome = environment.feedback(key, params, world, action)
-        return world, feedback, {**outcome, "rounds_played": jnp.ones((), jnp.result_type(int))}
-
-    def counted_tally(key: jax.Array, params: Any, world: Any, counts: jax.Array) -> Any:
-        world, totals, outcome = tally(key, params, world, counts)
-        return world, totals, {**outcome, "rounds_played": counts.sum(dtype=jnp.result_type(int))}
-
-    return environment._replace(feedback=counted_feedback, bulk=environment.bulk._replace(tally=counted_tally))
+        check_law_of_counts(
+            learner, environment, values, horizon=horizon, num_lanes=num_lanes, key=key, tolerance=tolerance
+        )
 
 
 def _check_noiseless(learner: Learner, environment: Environment, params: Any, horizon: int, key: jax.Array) -> None:

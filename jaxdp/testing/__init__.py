@@ -1,0 +1,5 @@
+"""Contract checks: what every mechanism, learner and estimator must do. Each raises AssertionError."""
+
+from jaxdp.testing.contracts import check_estimator, check_learner, check_mechanism
+
+__all__ = ["check_estimator", "check_learner", "check_mechanism"]

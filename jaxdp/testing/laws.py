@@ -1,0 +1,125 @@
+"""Whether a learner's counts have the law of its rounds: two samples, compared by their distribution functions."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.learner import Environment, Learner
+from jaxdp.simulation import simulator
+from jaxdp.simulation.values import taken
+
+FALSE_ALARM = 1e-9  # probability that a right learner is refused, over all comparisons
+PARTS = 4.0 ** -np.arange(3)  # of epsilon: noise must matter in one of them
+LOOKS = 8
+TILE = 256  # lanes that are computed together, which bounds the memory
+ENTRIES = 16  # of a leaf; of a larger one, so many evenly spaced ones and the mean
+
+
+def check_law_of_counts(
+    learner: Learner,
+    environment: Environment,
+    values: Mapping[str, float],
+    *,
+    horizon: int,
+    num_lanes: int,
+    key: jax.Array,
+    tolerance: float,
+) -> None:
+    """Plays many lanes by rounds and many others by counts, and compares all that both of them show.
+
+    Args:
+        learner: with counts.
+        environment: with tallies.
+        values: a grid point; where `epsilon` is among them, infinity, epsilon and smaller ones are tried.
+        horizon: rounds to play.
+        num_lanes: of each engine at each epsilon.
+        key: of the lanes.
+        tolerance: of values that are equal but for rounding, relative and absolute.
+
+    Raises:
+        AssertionError: if an outcome, a metric, the stopping time or a released number differs at a checkpoint.
+    """
+    epsilons = [math.inf, *(values["epsilon"] * PARTS).tolist()] if "epsilon" in values else [None]
+    looks = sorted({max(1, horizon * look // LOOKS) for look in range(1, LOOKS + 1)})
+
+    released = _records(learner, learner.params(**taken(learner.params, values)))
+
+    def play(engine: str, key: jax.Array) -> dict[str, np.ndarray]:
+        run = simulator(learner, environment, horizon, engine=engine, checkpoints=looks, record=released)
+        points = [run.params(**({**values, "epsilon": e} if e is not None else values)) for e in epsilons]
+        stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)
+        every = jax.jit(
+            lambda keys: jax.lax.map(lambda key: jax.vmap(run, (None, 0))(key, stacked), keys, batch_size=TILE)
+        )
+        return jax.device_get(every(jax.random.split(key, num_lanes)))
+
+    rounds, counts = (
+        play(engine, each) for engine, each in zip(("rounds", "counts"), jax.random.split(key), strict=True)
+    )
+    pairs = list(_columns(rounds, counts, epsilons, looks))
+    # Massart's inequality for two samples of one size (Wei & Dudley, 2012), for any distribution, and a union bound.
+    bound = math.sqrt(math.log(2 * len(pairs) / FALSE_ALARM) / num_lanes)
+    for where, first, second in pairs:
+        apart = distance(first, second, tolerance)
+        assert apart <= bound, (
+            f"counts must have the law of rounds, got distribution functions of {where} that are {apart:.3f} apart, of "
+            f"{num_lanes} lanes each, where chance explains {bound:.3f}"
+        )
+
+
+def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
+    """How far two samples' distribution functions are apart, where values within the tolerance count as equal."""
+    first, second = (values.astype(np.float64) for values in (first, second))
+    first, second = (np.sort(np.where(np.isnan(values), np.inf, values)) for values in (first, second))
+
+    def ahead(values: np.ndarray, others: np.ndarray) -> float:
+        slack = tolerance * (1 + np.abs(np.where(np.isfinite(values), values, 0.0)))
+        later = np.searchsorted(others, values + slack, "right")
+        return float(np.max(np.searchsorted(values, values, "right") / len(values) - later / len(others)))
+
+    return max(ahead(first, second), ahead(second, first))
+
+
+def _records(learner: Learner, params: Any) -> dict[str, Any]:
+    """Functions that read the numbers of `public`, leaf by leaf."""
+    shapes = jax.eval_shape(lambda: learner.init(jax.random.key(0), jax.tree.map(jnp.asarray, params)).public)
+
+    def entries(index: int) -> Any:
+        def record(public: Any, action: Any) -> jax.Array:
+            del action
+            leaf = jnp.asarray(jax.tree.leaves(public)[index]).ravel()
+            if leaf.size <= ENTRIES:
+                return leaf
+            some = leaf[np.linspace(0, leaf.size - 1, ENTRIES).astype(np.int32)].astype(jnp.result_type(float))
+            return jnp.append(some, jnp.mean(leaf, dtype=some.dtype))
+
+        return record
+
+    leaves = enumerate(jax.tree_util.tree_leaves_with_path(shapes))
+    return {
+        f"public{jax.tree_util.keystr(path)}": entries(index)
+        for index, (path, leaf) in leaves
+        if leaf.size and not jnp.issubdtype(leaf.dtype, jax.dtypes.extended)
+    }
+
+
+def _columns(
+    rounds: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray], epsilons: list[Any], looks: list[int]
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Where, and the [num_lanes] numbers of both engines there."""
+    for name, mine in rounds.items():
+        for point, epsilon in enumerate(epsilons):
+            at = f" at epsilon = {epsilon:g}" if epsilon is not None else ""
+            one, other = mine[:, point], counts[name][:, point]
+            if one.ndim == 1:  # the stopping time
+                yield f"{name}{at}", one, other
+                continue
+            for look, round_ in enumerate(looks):
+                first, second = (values[:, look].reshape(len(values), -1) for values in (one, other))
+                for place in range(first.shape[1]):
+                    index = f"[{place}]" if first.shape[1] > 1 else ""
+                    yield f"{name}{index} after round {round_}{at}", first[:, place], second[:, place]

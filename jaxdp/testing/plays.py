@@ -1,0 +1,128 @@
+"""Whether what a learner plays is among the actions that an environment declares."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.interface import Space
+from jaxdp.learner import Environment, EnvironmentBulk, Learner
+from jaxdp.simulation import simulator
+
+OUTSIDE, PLAYED = "jaxdp_outside_plays", "jaxdp_rounds_played"
+
+
+def counting(environment: Environment, space: Space | None) -> Environment:
+    """The environment with two more outcomes: rounds played, and plays outside the space (negative counts of a tally).
+
+    Args:
+        environment: any.
+        space: of the actions; None takes all.
+    """
+    integer = jnp.result_type(int)
+
+    def outside(action: Any) -> jax.Array:
+        return jnp.asarray(False) if space is None else ~space.holds(action)
+
+    def feedback(key: jax.Array, params: Any, world: Any, action: Any) -> Any:
+        world, answer, outcome = environment.feedback(key, params, world, action)
+        return world, answer, {**outcome, PLAYED: jnp.ones((), integer), OUTSIDE: outside(action)}
+
+    bulk = environment.bulk
+    if bulk is None:
+        return environment._replace(feedback=feedback)
+
+    def block(keys: jax.Array, params: Any, world: Any, actions: Any) -> Any:
+        assert bulk.block is not None
+        worlds, answers, outcomes = bulk.block(keys, params, world, actions)
+        played = jnp.ones(len(keys), integer)
+        return worlds, answers, {**outcomes, PLAYED: played, OUTSIDE: jax.vmap(outside)(actions)}
+
+    def tally(key: jax.Array, params: Any, world: Any, counts: jax.Array) -> Any:
+        assert bulk.tally is not None
+        if space is not None and space.kind == "integers" and math.isfinite(space.high - space.low):
+            actions = int(space.high - space.low + 1) ** math.prod(space.shape)
+            assert counts.size <= actions, f"counts.plan must count the actions of {space}, got {counts.size} counts"
+        world, totals, outcomes = bulk.tally(key, params, world, counts)
+        played, negative = counts.sum(dtype=integer), jnp.sum(counts < 0, dtype=integer)
+        return world, totals, {**outcomes, PLAYED: played, OUTSIDE: negative}
+
+    return environment._replace(
+        feedback=feedback,
+        bulk=EnvironmentBulk(block if bulk.block else None, tally if bulk.tally else None),
+    )
+
+
+class Planned(NamedTuple):
+    """A world, and which action was planned least often so far: a negative count, or none.
+
+    Attributes:
+        world: the environment's own.
+        place: [] integer, of the action among all.
+        least: [] integer <= 0, how often.
+    """
+
+    world: Any
+    place: jax.Array
+    least: jax.Array
+
+
+def first_outside(
+    learner: Learner, environment: Environment, space: Space, horizon: int, engine: str, key: jax.Array, params: Any
+) -> str:
+    """The first action outside the space that one lane plays, as text.
+
+    Args:
+        learner: who plays.
+        environment: what it plays against.
+        space: of the actions.
+        horizon: rounds.
+        engine: with which it played outside.
+        key: of the lane.
+        params: of the lane.
+    """
+    if engine == "counts":
+        return _negative(learner, environment, horizon, key, params)
+    run = simulator(
+        learner,
+        environment._replace(summary=None),
+        horizon,
+        engine=engine,
+        checkpoints=horizon,
+        record={"jaxdp_action": lambda public, action: action},
+    )
+    actions = jax.jit(run)(key, params)["jaxdp_action"]
+    round_ = int(np.argmin(jax.vmap(space.holds)(actions)))
+    return f"{np.asarray(actions[round_]).tolist()} in round {round_ + 1}"
+
+
+def _negative(learner: Learner, environment: Environment, horizon: int, key: jax.Array, params: Any) -> str:
+    assert environment.bulk is not None
+    tally = environment.bulk.tally
+    assert tally is not None
+    integer = jnp.result_type(int)
+
+    def init(key: jax.Array, params: Any) -> Planned:
+        return Planned(environment.init(key, params), jnp.zeros((), integer), jnp.zeros((), integer))
+
+    def watched(key: jax.Array, params: Any, world: Planned, counts: jax.Array) -> Any:
+        after, totals, outcomes = tally(key, params, world.world, counts)
+        place, least = jnp.argmin(counts).astype(integer), counts.min().astype(integer)
+        lower = least < world.least
+        found = Planned(after, jnp.where(lower, place, world.place), jnp.where(lower, least, world.least))
+        return found, totals, outcomes
+
+    def feedback(key: jax.Array, params: Any, world: Planned, action: Any) -> Any:
+        after, answer, outcome = environment.feedback(key, params, world.world, action)
+        return world._replace(world=after), answer, outcome
+
+    watching = environment._replace(
+        init=init,
+        feedback=feedback,
+        bulk=EnvironmentBulk(tally=watched),
+        summary=lambda params, world: {"jaxdp_place": world.place, "jaxdp_count": world.least},
+    )
+    found = jax.jit(simulator(learner, watching, horizon, engine="counts"))(key, params)
+    return f"action {int(found['jaxdp_place'][-1])} played {int(found['jaxdp_count'][-1])} times"

@@ -1,0 +1,59 @@
+"""What some checks do not see, as their docstrings say; and that the one they point to does."""
+
+import jax
+import numpy as np
+import pytest
+
+from jaxdp.audit import Users, grey_box, leaks, whole
+from jaxdp.mechanisms import laplace
+from jaxdp.registry import LEARNERS
+from jaxdp.testing import check_learner
+from tests.audit import small_learners as small
+
+pytestmark = pytest.mark.once
+ENTRY = LEARNERS["explore_then_commit"]
+COMMIT = ENTRY.make()._replace(bulk=None)
+
+
+def looked(learner, answer=whole, **options):
+    return grey_box(
+        jax.random.key(0), learner, {"epsilon": 1.0}, answer=answer, num_bases=2, num_neighbours=64, **options
+    )
+
+
+def constant_key(key, params, state, report):
+    return COMMIT.update(jax.random.key(0), params, state, report)
+
+
+def test_a_constant_key_passes_check_learner_and_grey_box_finds_it():
+    learner = COMMIT._replace(update=constant_key)
+    check_learner(learner, ENTRY.environment(), ENTRY.values, horizon=ENTRY.horizon, key=jax.random.key(3))
+
+    def found(learner):
+        return grey_box(jax.random.key(0), learner, ENTRY.values, ENTRY.draw_user, rounds=12, num_bases=2).faults
+
+    assert found(COMMIT) == ()
+    assert any("same" in fault and "run" in fault for fault in found(learner))
+
+
+def test_noise_of_any_scale_passes_check_learner_and_grey_box_finds_it():
+    def too_little(key, params, state, report):
+        return COMMIT.update(
+            key, type(params)(epsilon=params.epsilon * 3, low=params.low, high=params.high), state, report
+        )
+
+    learner = COMMIT._replace(update=too_little)
+    check_learner(learner, ENTRY.environment(), ENTRY.values, horizon=ENTRY.horizon, key=jax.random.key(3))
+    assert grey_box(jax.random.key(0), learner, ENTRY.values, ENTRY.draw_user, rounds=12, num_bases=2).spent > 2.9
+
+
+@pytest.mark.parametrize("raw", [0.0, 1.0])
+def test_raw_data_added_to_a_noised_number_pass_leaks_and_grey_box_finds_them(raw):
+    def release(key, params, report):
+        return laplace(key, report[0], params, l1_sensitivity=1.0) + raw * report[0]
+
+    learner = small.releases_of(release)
+    users = Users(np.zeros((3, 1))), Users(np.ones((3, 1)))
+    assert leaks(jax.random.key(3), learner, {}, users, answer=whole) == ()
+    found = looked(learner, draw_user=small.draw_corners(1), rounds=3)
+    assert found.verdict == ("violated" if raw else "consistent")

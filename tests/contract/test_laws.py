@@ -1,0 +1,92 @@
+"""Counts with less noise than rounds, or other data, are found; those of one law are not."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.registry import LEARNERS
+from jaxdp.testing import check_learner
+from jaxdp.testing.laws import check_law_of_counts, distance
+
+pytestmark = pytest.mark.once
+LANES = 8192
+
+
+def quieter(learner, factor):
+    """The learner whose counts are noised as for an epsilon that is so many times as large."""
+    counts = learner.bulk.counts
+
+    def absorb(key, params, state, plan, report):
+        less = dataclasses.replace(params, epsilon=jnp.asarray(params.epsilon) * factor)
+        return counts.absorb(key, less, state, plan, report)
+
+    return learner._replace(bulk=learner.bulk._replace(counts=counts._replace(absorb=absorb)))
+
+
+def generous(learner):
+    """The learner whose counts take one success more than there was."""
+    counts = learner.bulk.counts
+
+    def privatize(key, params, public, plan, totals):
+        plan, totals = counts.privatize(key, params, public, plan, totals)
+        return plan, totals.at[0].add(1)
+
+    return learner._replace(bulk=learner.bulk._replace(counts=counts._replace(privatize=privatize)))
+
+
+def check(name, change):
+    entry = LEARNERS[name]
+    check_law_of_counts(
+        change(entry.make()),
+        entry.environment(),
+        entry.values,
+        horizon=entry.horizon,
+        num_lanes=LANES,
+        key=jax.random.key(5),
+        tolerance=1e-4,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("explore_then_commit", lambda learner: quieter(learner, 2.0)),
+        ("explore_then_commit", generous),
+        ("ebs_phased", lambda learner: quieter(learner, math.inf)),
+        pytest.param("ebs_phased", lambda learner: quieter(learner, 2.0), marks=pytest.mark.slow),
+    ],
+)
+def test_counts_of_another_law_are_found(name, change):
+    with pytest.raises(AssertionError, match=r"counts must have the law of rounds, .* apart"):
+        check(name, change)
+
+
+def test_check_learner_finds_counts_without_noise():
+    entry = LEARNERS["explore_then_commit"]
+    learner = quieter(entry.make(), math.inf)
+    with pytest.raises(AssertionError, match=r"counts must have the law of rounds, .* at epsilon = 0\.\d+ that are"):
+        check_learner(learner, entry.environment(), entry.values, horizon=entry.horizon, key=jax.random.key(3))
+
+
+def test_distance():
+    """By hand; and atoms that rounding has split are one, which does not hide a shift of a continuous law."""
+    assert distance(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]), 0.0) == 0.25
+    assert distance(np.array([1.0, 2.0]), np.array([1.0, 2.0]) + 1e-6, 1e-4) == 0
+    assert distance(np.array([1.0, np.inf]), np.array([1.0, np.nan]), 1e-4) == 0
+    assert distance(np.array([1.0, np.inf]), np.array([1.0, -np.inf]), 1e-4) == 0.5
+    first, second = np.random.default_rng(0).normal(size=(2, 4000))
+    assert distance(first, second, 1e-4) < 0.05 < distance(first, second + 0.2, 1e-4)
+
+
+def test_false_alarms_are_as_rare_as_said():
+    """The bound at a false alarm of 1/10 is exceeded by fewer than a tenth of pairs of samples, atoms or not."""
+    draws = np.random.default_rng(1).normal(size=(400, 2, 1000))
+    bound = math.sqrt(math.log(2 / 0.1) / 1000)
+    for values in (draws, np.round(draws)):
+        alarms = sum(distance(first, second, 1e-9) > bound for first, second in values)
+        assert alarms < 40 + 5 * math.sqrt(400 * 0.1 * 0.9)
+        assert alarms < 400 == sum(distance(first, second + 0.3, 1e-9) > bound for first, second in values)

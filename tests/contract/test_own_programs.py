@@ -1,0 +1,117 @@
+"""Algorithms in a program of one's own: params that a function closes over, as NumPy arrays, take traced indices."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.learner import EnvironmentBulk, LearnerBulk
+from jaxdp.preferences import baseball1987, lower_bound_matrix
+from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
+from jaxdp.simulation.engines import MAKERS
+from jaxdp.simulation.rounds import Play, interact, root_keys, round_keys
+
+pytestmark = pytest.mark.once
+KEY = jax.random.key(0)
+WEIGHTS = jaxdp.experts.exponential_weights(num_experts=3, horizon=6)
+# Environments, and arguments of theirs, beside those that the registry plays.
+OTHERS = {
+    "stochastic_losses": (WEIGHTS, jaxdp.experts.stochastic_losses([0.1, 0.2, 0.3])),
+    "loss_sequence": (WEIGHTS, jaxdp.experts.loss_sequence(np.eye(6, 3))),
+    "matrix_duels": (jaxdp.dueling.ebs_phased(num_arms=3), jaxdp.dueling.matrix_duels(lower_bound_matrix(3))),
+    "gaussian_bandit": (
+        jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4, rewards="bounded"),
+        jaxdp.bandits.gaussian_bandit([0.0, 1.0]),
+    ),
+}
+PAIRS = {name: (entry.make(), entry.environment(), entry.values, entry.horizon) for name, entry in LEARNERS.items()}
+PAIRS |= {name: (*pair, {"epsilon": 1.0}, 6) for name, pair in OTHERS.items()}
+PROBLEMS = {
+    "gaussian_rewards": (jaxdp.estimation.gaussian_rewards(num_samples=9, dim=2), jaxdp.estimation.mle()),
+    "plackett_luce_rewards": (
+        jaxdp.estimation.plackett_luce_rewards(num_samples=9, num_actions=3, dim=2),
+        jaxdp.estimation.plackett_luce_mle(),
+    ),
+    "comparison_table": (jaxdp.estimation.comparison_table(baseball1987()), jaxdp.estimation.mle()),
+}
+
+
+def every_part(learner, environment, values, horizon):
+    """All that the two do in a run, by each engine, with params from outside; traced, not compiled."""
+    params = {"learner": learner.params(**values), "environment": environment.params()}
+
+    def program(key):
+        roots = root_keys(*jax.random.split(key))
+        state = learner.init(key, params["learner"])
+        world = environment.init(key, params["environment"])
+
+        def step(carry, round_):
+            keys = round_keys(roots, round_, horizon)
+            state, world, events = interact(learner, environment, keys, params, *carry)
+            seen = environment.summary(params["environment"], world) if environment.summary else {}
+            return (state, world), (events, seen)
+
+        by_rounds = jax.lax.scan(step, jax.tree.map(jnp.asarray, (state, world)), jnp.arange(horizon, dtype=jnp.int32))[
+            1
+        ]
+        played = []
+        mine, theirs = learner.bulk or LearnerBulk(), environment.bulk or EnvironmentBulk()
+        for engine in ("blocks", "counts"):
+            halves = (mine.blocks, theirs.block) if engine == "blocks" else (mine.counts, theirs.tally)
+            there = all(halves)
+            for stage in MAKERS[engine](learner, environment, horizon) if there else ():
+                play = Play(jnp.zeros((), jnp.result_type(int)), state, world, {}, None, None)
+                after = stage.advance(roots, params, play, jnp.asarray(horizon))
+                played.append((after, stage.over(params["learner"], after.state.public) if stage.over else ()))
+        return by_rounds, played
+
+    return program
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_learner_and_its_environment(name):
+    jax.eval_shape(every_part(*PAIRS[name]), KEY)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimator(name):
+    entry = ESTIMATORS[name]
+    estimator, params = entry.make(), entry.make().params(**entry.values)
+
+    def program(keys):
+        def step(carry, key):
+            features, labels = entry.data(key)
+            report = estimator.privatize(key, params, features, labels)
+            return carry, estimator.fit(key, params, features, report)
+
+        return jax.lax.scan(step, (), keys)[1]
+
+    jax.eval_shape(program, jax.random.split(KEY, 2))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_problem(name):
+    problem, estimator = PROBLEMS[name]
+    params, mine = problem.params(), estimator.params(radius=1.0)
+
+    def program(keys):
+        def step(carry, key):
+            sample = problem.sample(key, params)
+            estimate = estimator.fit(key, mine, sample.features, sample.labels)
+            return carry, problem.metrics(params, sample, estimate)
+
+        return jax.lax.scan(step, (), keys)[1]
+
+    jax.eval_shape(program, jax.random.split(KEY, 2))
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_mechanism(name):
+    entry = MECHANISMS[name]
+    params = entry.params(**entry.values)
+
+    def program(keys, data):
+        return jax.lax.scan(lambda carry, key: (carry, entry.release(key, params, data)), (), keys)[1]
+
+    jax.eval_shape(program, jax.random.split(KEY, 2), jnp.asarray(entry.neighbours[0]))

@@ -1,0 +1,179 @@
+"""What a new user gets wrong is told in one sentence that says what to do, before anything is compiled."""
+
+import warnings
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.bandits import bernoulli_bandit, explore_then_commit
+from jaxdp.estimation import debiased_rr, estimate, gaussian_rewards, mle, objective_perturbation
+from jaxdp.experts import exponential_weights, stochastic_losses
+from jaxdp.testing import check_estimator, check_learner
+
+pytestmark = pytest.mark.once
+
+KEY, OLD = jax.random.key(0), jax.random.PRNGKey(0)
+COMMIT, BANDIT = explore_then_commit(num_arms=2, explore_rounds=4), bernoulli_bandit([0.1, 0.9])
+RUN = jaxdp.simulator(COMMIT, BANDIT, 8)
+PROBLEM = gaussian_rewards(num_samples=20, dim=2)
+OFFLINE = jaxdp.estimation_run({"local": debiased_rr()}, PROBLEM)
+DATA = np.eye(2), [0, 1]
+WEIGHTS = jaxdp.simulator(
+    exponential_weights(num_experts=2, horizon=8, noise="gaussian"), stochastic_losses([0.1, 0.9]), 8
+)
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Params that JAX does not know."""
+
+    epsilon: float
+
+
+OWN = jaxdp.simulator(COMMIT._replace(params=lambda *, epsilon: Unknown(epsilon)), BANDIT, 8)
+OWN_ESTIMATOR = mle()._replace(params=lambda *, radius: Unknown(radius))
+
+
+def swept(build):
+    return jaxdp.sweep(build, axes={"epsilon": [1.0]}, num_seeds=2, key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        *(
+            (lambda run=run: jax.jit(run)(KEY, {"epsilon": 1.0}), ValueError, message)
+            for run in (RUN, OFFLINE)
+            for message in [r"params must be what run.params\(...\) returns, as run.params\(.*got a dict of epsilon"]
+        ),
+        (
+            lambda: RUN(RUN.params(epsilon=1.0), KEY),
+            ValueError,
+            r"params must be what run.params\(...\) returns.* a PRNG",
+        ),  # pyright: ignore[reportArgumentType]
+        (
+            lambda: jaxdp.simulator(explore_then_commit, BANDIT, 8),  # pyright: ignore[reportArgumentType]
+            ValueError,
+            r"learner must be of type jaxdp.Learner, got the function .*: call it, as explore_then_commit\(...\)",
+        ),
+        (
+            lambda: jaxdp.simulator(COMMIT, bernoulli_bandit, 8),  # pyright: ignore[reportArgumentType]
+            ValueError,
+            r"environment must be of type jaxdp.Environment, got the function .* as bernoulli_bandit\(...\)",
+        ),
+        (
+            lambda: jaxdp.estimation_run({"mine": mle}, PROBLEM),  # pyright: ignore[reportArgumentType]
+            ValueError,
+            r"estimators\['mine'\] must be of type jaxdp.Estimator, got the function mle: call it, as mle\(...\)",
+        ),
+        (
+            lambda: jaxdp.estimation_run({"mine": mle()}, gaussian_rewards),  # pyright: ignore[reportArgumentType]
+            ValueError,
+            r"problem must be of type jaxdp.Problem, got the function .* as gaussian_rewards\(...\)",
+        ),
+        (
+            lambda: jaxdp.estimation_run(mle(), PROBLEM),  # pyright: ignore[reportArgumentType]
+            ValueError,
+            r"estimators must be a dict, as \{\"name\": estimator\}, got an instance of Estimator",
+        ),
+        (lambda: estimate(mle, *DATA, key=KEY), ValueError, r"estimator must be .* call it, as mle\(...\)"),  # pyright: ignore[reportArgumentType]
+        (
+            lambda: check_learner(explore_then_commit, BANDIT, {}, horizon=8, key=KEY),  # pyright: ignore[reportArgumentType]
+            ValueError,
+            r"learner must be .* call it, as explore_then_commit\(...\)",
+        ),
+        (
+            lambda: check_estimator(mle, {}, *map(jax.numpy.asarray, DATA), key=KEY),  # pyright: ignore[reportArgumentType]
+            ValueError,
+            r"estimator must be .* call it, as mle\(...\)",
+        ),
+        (
+            lambda: swept(lambda: COMMIT),
+            ValueError,
+            "build must return a run, as jaxdp.simulator .*, got an instance of Learner from",
+        ),
+        (
+            lambda: swept(RUN),
+            ValueError,
+            "build must be a function that returns a run, as lambda: run, got an instance of Run",
+        ),
+        (
+            lambda: swept(None),
+            ValueError,
+            "build must be a function that returns a run, .* got an instance of NoneType",
+        ),
+        *(
+            (
+                call,
+                ValueError,
+                f"params of {who} must be a pytree .* an instance of Unknown: decorate .*register_dataclass",
+            )
+            for who, call in [
+                ("the learner explore_then_commit", lambda: OWN.params(epsilon=1.0)),
+                ("the learner explore_then_commit", lambda: swept(lambda: OWN)),
+                ("mine", lambda: jaxdp.estimation_run({"mine": OWN_ESTIMATOR}, PROBLEM).params()),
+                ("the estimator", lambda: estimate(OWN_ESTIMATOR, *DATA, key=KEY, radius=1.0)),
+            ]
+        ),
+        (
+            lambda: WEIGHTS.params(epsilon=1.0),
+            ValueError,
+            "must have delta, which the learner exponential_weights needs",
+        ),
+        (lambda: swept(lambda: WEIGHTS), ValueError, "must have delta, which the learner exponential_weights needs"),
+        (
+            lambda: exponential_weights(num_experts=2, horizon=8, noise="gaussian").params(epsilon=1.0),
+            TypeError,
+            r"exponential_weights.<locals>.params\(\): missing a required argument: 'delta'",
+        ),
+        (
+            lambda: jaxdp.estimation_run({"mine": objective_perturbation()}, PROBLEM).params(epsilon=1.0),
+            ValueError,
+            "must have delta, which mine needs, got epsilon",
+        ),
+        (
+            lambda: estimate(objective_perturbation(), *DATA, key=KEY, epsilon=1.0),
+            TypeError,
+            "values must be what the estimator takes, epsilon, delta, .* missing a required argument: 'delta'",
+        ),
+        *(
+            (call, ValueError, r"key must be one typed PRNG key, as jax.random.key\(0\) makes, got ")
+            for call in (
+                lambda: RUN(OLD, RUN.params(epsilon=1.0)),
+                lambda: jax.jit(RUN)(OLD, RUN.params(epsilon=1.0)),
+                lambda: OFFLINE(OLD, OFFLINE.params(epsilon=1.0)),
+                lambda: estimate(mle(), *DATA, key=OLD),
+                lambda: jaxdp.sweep(lambda: RUN, axes={"epsilon": [1.0]}, num_seeds=2, key=OLD),
+            )
+        ),
+    ],
+)
+def test_one_sentence(call, error, message):
+    with pytest.raises(error, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_every_learner_with_a_delta_needs_it():
+    """It has no default, which would be no delta."""
+    for name, entry in jaxdp.registry.LEARNERS.items():
+        if "delta" in entry.values:
+            without = {key: value for key, value in entry.values.items() if key != "delta"}
+            run = jaxdp.simulator(entry.make(), entry.environment(), entry.horizon)
+            for call in (run.params, run.guarantee):
+                with pytest.raises(
+                    ValueError, match=f"must have delta, which the learner {name[: -len('_gaussian')]} "
+                ):
+                    call(**without)
+
+
+def test_exploration_beyond_the_horizon():
+    with pytest.warns(UserWarning, match="horizon 4 ends before the learner explore_then_commit .* at least 5 rounds"):
+        jaxdp.simulator(COMMIT, BANDIT, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jaxdp.simulator(COMMIT, BANDIT, 5)
