@@ -96,7 +96,10 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         """The params, NaN in which is replaced by what the sample tells this estimator."""
         facts = {**sample.known, **(sample.known_from_features if estimators[name].features_public else {})}
         fields = {field: (getattr(params, field), fact) for field, fact in facts.items() if hasattr(params, field)}
-        known = {field: jnp.where(jnp.isnan(value), fact, value) for field, (value, fact) in fields.items()}
+        known = {
+            field: jnp.where(jnp.isnan(value), jnp.asarray(fact, jnp.result_type(value)), value)
+            for field, (value, fact) in fields.items()
+        }
         return dataclasses.replace(params, **known) if known else params
 
     def simulate(key: jax.Array, params: dict[str, Any]) -> dict[str, jax.Array]:

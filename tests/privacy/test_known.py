@@ -25,11 +25,12 @@ from jaxdp.simulation import estimation_run
 
 pytestmark = pytest.mark.once
 
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 VALUES = {"epsilon": 1.0, "delta": 1e-3}
 # Neighbours: whole comparisons, of which one is 1000 times as long, or not.
 LABELS = np.asarray([0, 1], np.int32)
-SHORT = (np.asarray([[0.01, 0.0], [0.0, 0.01]], np.float32), LABELS)
-LONG = (np.asarray([[10.0, 0.0], [0.0, 0.01]], np.float32), LABELS)
+SHORT = (np.asarray([[0.01, 0.0], [0.0, 0.01]], DTYPE), LABELS)
+LONG = (np.asarray([[10.0, 0.0], [0.0, 0.01]], DTYPE), LABELS)
 
 
 def told(estimator):
