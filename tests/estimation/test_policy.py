@@ -272,3 +272,21 @@ def test_wrong_shapes_are_told_when_traced():
         jax.eval_shape(greedy_policy, jnp.ones((3, 2)), jnp.ones(2))
     with pytest.raises(ValueError, match="max_steps must be a whole number >= 1, got 0"):
         pessimistic_policy(*arrays(*problem(0), 0.1), max_steps=0)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda actions, weights, known: greedy_policy(actions, known.center),
+        lambda actions, weights, known: suboptimality(jnp.ones((4, 2)) / 2, actions, weights, known.center),
+        lambda actions, weights, known: per_state_pessimistic_policy(actions, known),
+        lambda actions, weights, known: pessimistic_policy(actions, weights, known),
+        lambda actions, weights, known: pessimistic_value(jnp.ones((4, 2)) / 2, actions, weights, known),
+    ],
+)
+def test_actions_and_parameters_of_different_sizes(call):
+    known = ConfidenceSet(jnp.zeros(3), jnp.eye(3), jnp.asarray(1.0))
+    with pytest.raises(
+        ValueError, match=r"action_features .* where the parameter has \[dim\] = \(3,\), got \(4, 2, 5\)"
+    ):
+        call(jnp.ones((4, 2, 5)), jnp.ones(4) / 4, known)
