@@ -40,9 +40,14 @@ def inspect_store(store: Annotated[Path, typer.Argument(help="A store that a swe
 @app.command("list")
 def list_entries(
     kind: Annotated[str | None, typer.Option(help="Only this kind: mechanism, learner or estimator.")] = None,
+    claims: Annotated[
+        bool, typer.Option("--claims", help="Estimators and learners by what they keep private, in Markdown.")
+    ] = False,
 ) -> None:
     """List every mechanism, learner and estimator with what it claims."""
-    typer.echo(registry.listing(kind))
+    if claims and kind is not None:
+        raise ValueError(f"kind must be left out with --claims, got {kind!r}")
+    typer.echo(registry.claims_table() if claims else registry.listing(kind))
 
 
 @app.command("audit")

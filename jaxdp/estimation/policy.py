@@ -93,8 +93,10 @@ def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
 
     Returns:
         [num_states, num_actions] float, a deterministic policy; NaN in states with a score that is not finite.
+
+    Raises:
+        ValueError: if shapes are wrong.
     """
-    _check_shape(action_features)
     return _largest(_scores(action_features, theta))
 
 
@@ -298,7 +300,6 @@ def suboptimality(
     Returns:
         [] float >= 0 (but for rounding of a policy's probabilities), in the units of rewards.
     """
-    _check_shape(action_features)
     rewards = _scores(action_features, parameter)
     losses = jnp.max(rewards, axis=-1, keepdims=True) - rewards
     return state_weights @ jnp.sum(policy * losses, axis=-1)
@@ -313,11 +314,16 @@ def _value(policy, state_weights, scores, penalties, width) -> jax.Array:
 
 def _scores_and_penalties(action_features: jax.Array, confidence: ConfidenceSet) -> tuple[jax.Array, jax.Array]:
     """phi.center, and the whitened features shape^(-1/2) phi, whose norm is |phi|_(1/shape)."""
-    _check_shape(action_features)
     return _scores(action_features, confidence.center), confidence.whitened(action_features)
 
 
 def _scores(action_features: jax.Array, theta: jax.Array) -> jax.Array:
+    _check_shape(action_features)
+    if theta.shape != action_features.shape[-1:]:
+        raise ValueError(
+            "action_features must have shape [num_states, num_actions, dim], where the parameter has [dim] = "
+            f"{theta.shape}, got {action_features.shape}"
+        )
     return jnp.matmul(action_features, theta, precision="highest")
 
 

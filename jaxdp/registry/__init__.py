@@ -8,7 +8,7 @@ from jaxdp.registry.claims import attacks
 from jaxdp.registry.estimators import ESTIMATORS, EstimatorEntry, tiny_choices, tiny_data
 from jaxdp.registry.learners import LEARNERS, LearnerEntry
 from jaxdp.registry.mechanisms import MECHANISMS, MechanismEntry
-from jaxdp.registry.table import KINDS, listing
+from jaxdp.registry.table import KINDS, claims_table, listing
 
 __all__ = [
     "ESTIMATORS",
@@ -19,6 +19,7 @@ __all__ = [
     "LearnerEntry",
     "MechanismEntry",
     "attacks",
+    "claims_table",
     "listing",
     "tiny_choices",
     "tiny_data",

@@ -24,7 +24,8 @@ class LearnerEntry:
         make: () -> Learner.
         environment: () -> Environment that it can play against.
         horizon: rounds of the tiny problem.
-        neighbours: users of two runs who differ in one round, between whom the learner is least private, or nearly so.
+        neighbours: users of two runs who differ in one round, between whom the learner is least private, or nearly so:
+            what the one user says reaches all that it is used for.
         draw_user: key -> Users of one round, which reaches the extremes of what a user may hold.
         answer: how users answer to an action.
         randomizes: whether reports are randomized responses: at any epsilon one is the outcome, turned or not.
@@ -75,6 +76,19 @@ def _one_duel_moves(num_arms: int, rounds: int) -> tuple[Users, Users]:
     once = never.copy()
     once[0, 0] = 1
     return Users(never), Users(once)
+
+
+def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[Users, Users]:
+    """The first user says that the left arm lost, or won. The second arm loses always as the left one, the others win.
+
+    So it is the second arm that is dropped, if any, and where it was the first one's opponent what was won over it is
+    taken back: the user's answer is used again.
+    """
+    lost = np.ones((rounds, num_arms, num_arms), np.int32)
+    lost[:, 1] = lost[0] = 0
+    won = lost.copy()
+    won[0] = 1
+    return Users(lost), Users(won)
 
 
 def _every_duel_moves(num_arms: int) -> tuple[Users, Users]:
@@ -132,23 +146,25 @@ LEARNERS: dict[str, LearnerEntry] = {
         draw_user=_draw_duels(3),
         answer=by_pair,
     ),
+    # Leaves alone, and intervals so narrow that the second duel may drop an arm: an outcome is in two leaves soon.
     "ebs_elimination": LearnerEntry(
         summary="duels, after each of which arms are dropped by private counters of wins",
-        values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.05},
+        values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.01},
         make=lambda: dueling.ebs_elimination(num_arms=3, horizon=24),
         environment=lambda: dueling.utility_duels([1.0, 0.5, -2.0]),
         horizon=24,
-        neighbours=_one_duel_moves(3, 9),
+        neighbours=_the_first_duel_moves(3, 3),
         draw_user=_draw_duels(3),
         answer=by_pair,
     ),
+    # Blocks of four entries above the leaves: the first arm's fourth duel, in round ten, ends the first of them.
     "ebs_elimination_gaussian": LearnerEntry(
         summary="the same with Gaussian noise",
-        values={"epsilon": 1.0, "delta": 1e-3, "failure_prob": 0.1, "confidence_multiplier": 0.05},
-        make=lambda: dueling.ebs_elimination(num_arms=3, horizon=24, noise="gaussian", arity=28),
+        values={"epsilon": 1.0, "delta": 1e-3, "failure_prob": 0.1},
+        make=lambda: dueling.ebs_elimination(num_arms=3, horizon=12, noise="gaussian", arity=4),
         environment=lambda: dueling.utility_duels([1.0, 0.5, -2.0]),
-        horizon=24,
-        neighbours=_one_duel_moves(3, 9),
+        horizon=12,
+        neighbours=_the_first_duel_moves(3, 10),
         draw_user=_draw_duels(3),
         answer=by_pair,
     ),

@@ -37,6 +37,23 @@ def listing(kind: str | None = None) -> str:
     )
 
 
+def claims_table() -> str:
+    """What every registered estimator and learner keeps private, and who claims nothing, as a table in Markdown."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    nothing: list[str] = []
+    for name, entry in (*ESTIMATORS.items(), *LEARNERS.items()):
+        claim = entry.make().guarantee(**entry.values)
+        if claim.is_private:
+            kind = "(ε, δ)-DP" if claim.delta else "ε-DP"
+            rows.setdefault((claim.privacy_unit, f"{claim.trust_model}, {kind}"), []).append(name)
+        else:
+            nothing.append(name)
+    lines = ["| private | how | by |", "|---|---|---|"]
+    for (unit, how), names in (*rows.items(), (("nothing", "no claim"), nothing)):
+        lines.append(f"| {unit} | {how} | {', '.join(f'`{name}`' for name in names)} |")
+    return "\n".join(lines)
+
+
 def _text(claim: Guarantee) -> str:
     if math.isinf(claim.epsilon):
         return "none"

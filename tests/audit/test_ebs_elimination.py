@@ -32,19 +32,6 @@ def look(learner, values, name, rounds, change=lambda params: params, bases=3):
     )
 
 
-def test_counters_at_the_whole_budget():
-    """An outcome and its negative cost the budget each; at half of it (the registered learner) they do not."""
-    entry = registry.LEARNERS["ebs_elimination"]
-
-    def change(params):
-        node = params.noise
-        return dataclasses.replace(params, noise=dataclasses.replace(node, epsilon=2 * node.epsilon))
-
-    found = look(entry.make(), entry.values, "ebs_elimination", 10, change, bases=6)
-    assert found.verdict == "violated"
-    assert found.spent == pytest.approx(2.0, rel=1e-4)
-
-
 CASES = [(noise, wrong) for noise in VALUES for wrong in (False, True)]
 
 

@@ -8,18 +8,21 @@ import numpy as np
 import pytest
 
 from jaxdp import registry
-from jaxdp.audit import Users, grey_box, whole
+from jaxdp.audit import Users, by_pair, grey_box, whole
 from jaxdp.experts import exponential_weights
 from jaxdp.mechanisms import gaussian_epsilon, laplace, noisy_max, randomize_scalar, randomized_response, tape
 from tests.audit import small_learners as small
+from tests.few import few
 
 pytestmark = pytest.mark.once
 
 KEY = jax.random.key(0)
+SPENT = {"ebs_elimination_gaussian": 0.6620}  # an outcome ends a block of four once, and is not taken back
 ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_phased": 10} | {
-    "ebs_elimination": 10,
+    "ebs_elimination": 4,
     "ebs_elimination_gaussian": 10,
 }
+BASES = {"ebs_elimination": 8}  # an outcome is taken back in one run of three
 
 
 def look(learner, draw_user, rounds=3, **options):
@@ -47,6 +50,7 @@ def test_registered_learners_spend_what_they_claim(name):
         entry.draw_user,
         rounds=ROUNDS.get(name, 3),
         answer=entry.answer,
+        num_bases=BASES.get(name, 4),
         num_neighbours=128,
     )
     assert found.verdict == "consistent", found
@@ -56,7 +60,34 @@ def test_registered_learners_spend_what_they_claim(name):
             continue
         assert site.declared is not None
         assert site.measured == pytest.approx(site.declared, rel=1e-4)
-    assert found.spent == pytest.approx(found.claim.epsilon, rel=1e-4)
+    assert found.spent == pytest.approx(SPENT.get(name, found.claim.epsilon), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", few(["ebs_elimination", "ebs_elimination_gaussian"], ["ebs_elimination"]))
+def test_registered_elimination_at_half_its_noise(name):
+    entry = registry.LEARNERS[name]
+    learner = entry.make()
+
+    def params(**values):
+        right = learner.params(**values)
+        node = right.noise
+        if hasattr(node, "epsilon"):
+            return dataclasses.replace(right, noise=dataclasses.replace(node, epsilon=2 * node.epsilon))
+        half = node.noise_stddev * node.noise_stddev.dtype.type(0.5)
+        return dataclasses.replace(right, noise=dataclasses.replace(node, noise_stddev=half))
+
+    found = grey_box(
+        KEY,
+        learner._replace(params=params),
+        entry.values,
+        entry.draw_user,
+        rounds=ROUNDS[name],
+        answer=by_pair,
+        num_bases=BASES.get(name, 4),
+        num_neighbours=128,
+    )
+    assert found.verdict == "violated"
+    assert found.spent == pytest.approx({"ebs_elimination": 2.0}.get(name, 1.5137), rel=1e-4)
 
 
 @pytest.mark.once

@@ -201,6 +201,7 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
         (["run", "reward-estimation", "--seed", "4294967296"], "seed must be in [0, 2**32), got 4294967296"),
         (["run", "private-ranking", "--seed", "9" * 20], f"seed must be in [0, 2**32), got {'9' * 20}"),
         (["list", "--kind", "oracle"], "kind must be one of mechanism, learner, estimator, got 'oracle'"),
+        (["list", "--claims", "--kind", "learner"], "kind must be left out with --claims, got 'learner'"),
         (["--cpu-devices", "0", "list"], "cpu_devices must be a whole number >= 1, got 0"),
     ],
 )

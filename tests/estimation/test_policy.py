@@ -280,3 +280,21 @@ def test_policies_in_a_program_of_ones_own():
     expected = best_of_policies(POLICIES, features, weights, confidence)
     found = jax.jit(lambda width: best_of_policies(POLICIES, features, weights, confidence._replace(width=width)))(0.5)
     assert (found.policy == expected.policy).all()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda actions, weights, known: greedy_policy(actions, known.center),
+        lambda actions, weights, known: suboptimality(jnp.ones((4, 2)) / 2, actions, weights, known.center),
+        lambda actions, weights, known: per_state_pessimistic_policy(actions, known),
+        lambda actions, weights, known: pessimistic_policy(actions, weights, known),
+        lambda actions, weights, known: pessimistic_value(jnp.ones((4, 2)) / 2, actions, weights, known),
+    ],
+)
+def test_actions_and_parameters_of_different_sizes(call):
+    known = ConfidenceSet(jnp.zeros(3), jnp.eye(3), jnp.asarray(1.0))
+    with pytest.raises(
+        ValueError, match=r"action_features .* where the parameter has \[dim\] = \(3,\), got \(4, 2, 5\)"
+    ):
+        call(jnp.ones((4, 2, 5)), jnp.ones(4) / 4, known)

@@ -258,3 +258,10 @@ def test_the_debian_election_of_2003():
         i, j = ballots.items.index(table.items[first]), ballots.items.index(table.items[second])
         assert (won, total) == (wins[i, j], wins[i, j] + wins[j, i])
     assert np.all(pair_features(5).sum(axis=1) == 0)
+    # The file breaks ties; the ballots themselves elected Michlmayr, by 228 to Garbee's 224.
+    garbee, michlmayr = "Bdale Garbee", "Martin Michlmayr"
+    leader = ballots.items.index(garbee)
+    assert (wins[leader] > wins[:, leader]).sum() == 4
+    last = ballots.comparisons(unranked="last")
+    pair = last.pairs.tolist().index([last.items.index(garbee), last.items.index(michlmayr)])
+    assert (last.wins[pair], last.totals[pair] - last.wins[pair]) == (252, 228)

@@ -7,6 +7,7 @@ from tests.privacy.mutants.ballots import (
 )
 from tests.privacy.mutants.counters import counter_at_the_noise_of_one_level, counter_at_twice_epsilon
 from tests.privacy.mutants.dueling import (
+    counters_at_half_their_noise,
     counters_fed_upon_wins,
     node_noise_reused,
     responses_at_twice_epsilon,
@@ -53,6 +54,7 @@ ZOO = {
     "a learner that uses its round's key twice": reused_key,
     "a local report that forgets to clip": unclipped_report,
     "elimination by exact shares of wins": unnoised_elimination,
+    "counters of duels at half their noise": counters_at_half_their_noise,
     "counters of duels fed upon wins only": counters_fed_upon_wins,
     "the noise of a node reused in every node": node_noise_reused,
     "outcomes of duels reported at twice epsilon": responses_at_twice_epsilon,

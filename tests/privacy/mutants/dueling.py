@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp import registry
 from jaxdp.audit import Users, by_pair, learner_attack
 from jaxdp.dueling import ebs_elimination, ebs_local, ebs_phased
 from jaxdp.learner import State
@@ -71,6 +72,14 @@ def counters_fed_upon_wins() -> Case:
         for one in (right._replace(update=update), right)
     )
     return Case(wrong=wrong, right=(twin,), trials=1_000)
+
+
+def counters_at_half_their_noise() -> Case:
+    """An outcome and its negative cost the budget each. Attacked by the registered neighbours, who see both."""
+    (right,) = registry.attacks(["ebs_elimination"]).values()
+    node = right.params.noise
+    wrong = dataclasses.replace(right.params, noise=dataclasses.replace(node, epsilon=2 * node.epsilon))
+    return Case(wrong=right._replace(params=wrong), right=(right,), trials=200_000)
 
 
 def node_noise_reused() -> Case:
