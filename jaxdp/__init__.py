@@ -8,7 +8,7 @@
 
 from jaxdp import bandits, dueling, estimation, experts, mechanisms, preferences, random, theory
 from jaxdp.learner import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
-from jaxdp.simulation import Run, estimation_run, log_spaced, replay, simulator, sweep
+from jaxdp.simulation import Run, estimation_run, log_spaced, open, replay, simulator, sweep
 
 __all__ = [
     "Environment",
@@ -26,6 +26,7 @@ __all__ = [
     "experts",
     "log_spaced",
     "mechanisms",
+    "open",
     "preferences",
     "random",
     "replay",

@@ -201,7 +201,7 @@ def check_code(theirs: dict[str, Any], plan: Plan) -> None:
         RuntimeError: if not.
     """
     mine = plan.identity()
-    alike = all(mine[name] == theirs[name] for name in ("device", "versions", "x64"))
+    alike = all(mine[name] == theirs[name] for name in ("device", "processor", "versions", "x64"))
     programs, others = (
         {
             program: {part: value for part, value in hashes.items() if alike or part == "guarantees"}

@@ -9,6 +9,7 @@ from typing import Any
 from jaxdp.simulation.chunks import Chunk, chunk_shape
 from jaxdp.simulation.memory import free_host_bytes
 from jaxdp.simulation.plan import Plan
+from jaxdp.simulation.processor import processor, settings
 from jaxdp.simulation.progress import Progress, Reporter
 from jaxdp.simulation.remote import check_code, check_executor, first_description, pack, remote_chunks
 from jaxdp.simulation.run import Run
@@ -34,8 +35,10 @@ class Source:
         self._identity: dict[str, Any] | None = None
         self._runners: dict[int, Runner] = {}
         self.devices = [f"{device.platform}: {device.device_kind}" for device in plan.devices]
+        self.machine: dict[str, Any] = {"processor": processor(plan.devices[0]), "settings": settings()}
         if executor is not None:
             self._identity, self.devices = first_description(executor, self._packed)
+            self.machine = {name: self._identity[name] for name in self.machine}
             check_code(self._identity, plan)
 
     def identity(self) -> dict[str, Any]:

@@ -197,6 +197,11 @@ def open_or_create(
             shutil.rmtree(replaced, ignore_errors=True)
     store = Store(path)
     mine, theirs = json.loads(json.dumps(identity)), store.identity
+    if theirs.get("format") != mine["format"]:
+        raise ValueError(
+            f"store must be of this version of jaxdp, or overwrite=True must be given, got {path}, which another "
+            "version wrote that laid results out otherwise or did not record the processor; jaxdp.open reads it"
+        )
     programs = mine.pop("programs"), theirs.pop("programs")
     found = differences(mine, theirs) or differences(*programs, "programs")  # another grid makes other programs
     if found:

@@ -47,11 +47,15 @@ def sweep(
 
     Every value of `axes` shares one compiled program; every combination of `static_axes` has its own. Results are the
     same bit for bit whatever `chunk_size`, however many `devices` of one kind, processes and workers, and however often
-    a sweep with a store was interrupted; they may differ in the last bits between tile sizes and kinds of devices.
+    a sweep with a store was interrupted, on processors of one model under equal XLA flags. They may differ in the last
+    bits between tile sizes, kinds of devices, models of processors, XLA flags, and versions of JAX and SciPy: in
+    `reward-estimation` by less than 0.001 of a standard error (`jaxdp.simulation.processor` has the measurements).
 
     With `store`, results are written as they come. The same call goes on where an interrupted one stopped; what is
-    damaged is named and computed again. `xarray.open_zarr` reads the store while it grows: its variable `computed` is
-    true where a lane's results are there; elsewhere numbers are NaN or zero.
+    damaged is named and computed again. A store never mixes what may differ: it refuses to go on with another program,
+    tile size, kind of device, model of processor, XLA flags, or versions of JAX and SciPy. It goes on with a newer
+    jaxdp that compiles the same programs with the same parameters and claims. `jaxdp.open` reads the store while it
+    grows, with NaN where lanes are missing; its variable `computed` is true where a lane's results are there.
 
     Args:
         build: (**static) -> Run. Called once for every combination of static values, before anything is compiled.
@@ -80,9 +84,9 @@ def sweep(
     Returns:
         A dataset with dimensions (*static_axes, *axes, seed, *the run's own) and coordinates as given; values that are
         neither all numbers nor all text (links, None) are labelled by their name or their text. Its attribute
-        `provenance` is JSON text: versions, devices, key, tile size, and every grid point's parameters and guarantees.
-        With a store, values are read when they are used; while other processes' shares are missing, `computed` is among
-        the variables.
+        `provenance` is JSON text: versions, devices, processor, XLA flags, key, tile size, and every grid point's
+        parameters and guarantees. With a store, values are read when they are used; while other processes' shares are
+        missing, `computed` is among the variables.
 
     Raises:
         ValueError: if an axis is empty, has a repeated value, or is named twice; if a count is < 1; if devices are none
@@ -130,7 +134,15 @@ def sweep(
         check_storable(results)
     source = Source(build, plan, executor)
     record = provenance(
-        key, source.devices, plan.tile_size, plan.num_seeds, plan.static_points, plan.points, plan.params, guarantees
+        key,
+        source.devices,
+        source.machine,
+        plan.tile_size,
+        plan.num_seeds,
+        plan.static_points,
+        plan.points,
+        plan.params,
+        guarantees,
     )
     results.attrs["provenance"] = json.dumps(record, allow_nan=False)
 
