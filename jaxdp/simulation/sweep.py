@@ -23,7 +23,7 @@ from jaxdp.simulation.run import Run
 from jaxdp.simulation.shares import which_share
 from jaxdp.simulation.source import Source
 from jaxdp.simulation.store import COMPUTED, Store, check_storable, open_dataset, open_or_create
-from jaxdp.validation import check_count, check_flag
+from jaxdp.validation import check_above, check_count, check_flag
 
 
 def sweep(
@@ -39,6 +39,7 @@ def sweep(
     store: str | Path | None = None,
     overwrite: bool = False,
     executor: Executor | None = None,
+    timeout: float | None = None,
     process_index: int | str | None = None,
     num_processes: int | str | None = None,
     progress: bool | Callable[[Progress], object] = False,
@@ -74,7 +75,9 @@ def sweep(
             cannot be read then: an OSError says so.
         executor: any `concurrent.futures` executor, whose workers compute the chunks, each on its own devices; for a
             Dask cluster `client.get_executor()`. Workers must be new processes, as forks of one that has used JAX hang:
-            `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`.
+            `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`. After each minute in which it
+            finishes nothing, a line of the logger "jaxdp" (on stderr, if logging is not set up) says what is awaited.
+        timeout: seconds in which the executor must finish some chunk, compiling included, > 0; None is any time.
         process_index: which of several processes this is, in [0, num_processes), each with a part of the same store;
             "auto" is what SLURM (of an array, or srun) or a Kubernetes indexed job says.
         num_processes: how many there are; "auto" is what SLURM says.
@@ -97,6 +100,7 @@ def sweep(
         OSError: if results cannot be written. What was written stays, and the same call goes on.
         MemoryError: if a single tile does not fit.
         RuntimeError: if the executor gives up. What was written stays, and the same call goes on.
+        TimeoutError: if the executor finishes nothing within `timeout`. What was written stays, as above.
 
     Warns:
         RuntimeWarning: if results have NaN, with how many lanes; if a chunk of the store was damaged; if memory ran out
@@ -125,6 +129,10 @@ def sweep(
         raise ValueError(f"overwrite must be False where several processes write, got {count} of them")
     if executor is not None and devices is not None:
         raise ValueError("devices must be None with an executor, whose workers have their own, got both")
+    if timeout is not None:
+        timeout = check_above("timeout", timeout, 0.0)
+        if executor is None:
+            raise ValueError(f"timeout must be None without an executor, got {timeout:g}")
     path = None if store is None else _local(store)
     plan = Plan(build, axes, static_axes, num_seeds=num_seeds, key=key, tile_size=tile_size, devices=devices)
     guarantees = [plan.guarantees(program) for program in range(len(plan.runs))]
@@ -132,7 +140,7 @@ def sweep(
     results = empty_dataset(plan.runs[0], outputs, axes, static_axes, plan.num_seeds, allocate=path is None)
     if path is not None:
         check_storable(results)
-    source = Source(build, plan, executor)
+    source = Source(build, plan, executor, timeout)
     record = provenance(
         key,
         source.devices,
