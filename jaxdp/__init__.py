@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxdp import bandits, dueling, estimation, experts, mechanisms, preferences, random, theory
 from jaxdp.learner import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
-from jaxdp.simulation import Run, estimation_run, log_spaced, replay, simulator, sweep
+from jaxdp.simulation import Run, estimation_run, log_spaced, open, replay, simulator, sweep
 
 if TYPE_CHECKING:  # imported when they are first used, below: `import jaxdp` stays quick, and needs no matplotlib
     from jaxdp import audit as audit
@@ -36,6 +36,7 @@ __all__ = [
     "experts",
     "log_spaced",
     "mechanisms",
+    "open",
     "preferences",
     "random",
     "replay",

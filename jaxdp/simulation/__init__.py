@@ -3,8 +3,9 @@
 from jaxdp.simulation.checkpoints import log_spaced
 from jaxdp.simulation.loop import simulator
 from jaxdp.simulation.offline import estimation_run
+from jaxdp.simulation.opening import open
 from jaxdp.simulation.replay import replay
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.sweep import sweep
 
-__all__ = ["Run", "estimation_run", "log_spaced", "replay", "simulator", "sweep"]
+__all__ = ["Run", "estimation_run", "log_spaced", "open", "replay", "simulator", "sweep"]

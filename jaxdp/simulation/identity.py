@@ -8,9 +8,15 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxdp.simulation.processor import processor, settings
 from jaxdp.simulation.provenance import plain
 
 LONGEST = 160  # characters of a value in a difference's text
+# Raised when equal programs and parameters come to mean other results: how lanes are numbered, seeded, padded to tiles
+# and laid out in arrays. All else that a version of jaxdp can change is in the programs, their parameters or what is
+# claimed, so the version itself tells nothing, and a release that leaves those alone goes on with older stores.
+FORMAT = 2
+LIBRARIES = ("jax", "jaxlib", "scipy")  # SciPy's OpenBLAS is what JAX factorizes matrices with on a CPU
 
 
 def program_hash(traced: Any, lowered: Any) -> str:
@@ -42,19 +48,21 @@ def identity(
     *,
     key: jax.Array,
     device: Any,
+    compiler_options: Mapping[str, Any],
     tile_size: int,
     num_seeds: int,
     axes: Mapping[str, Sequence[Any]],
     static_axes: Mapping[str, Sequence[Any]],
     coords: Mapping[str, Any],
     outputs: Mapping[str, Any],
-    programs: Mapping[str, Mapping[str, str]],
+    programs: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """A JSON-ready record of all that results depend on.
 
     Args:
         key: root key.
         device: where tiles run; results may differ in the last bits between kinds of devices.
+        compiler_options: that programs are compiled with.
         tile_size: lanes in a tile.
         num_seeds: seeds for every grid point.
         axes: labels of the grid's values.
@@ -65,6 +73,7 @@ def identity(
     """
     kind = "" if device.platform == "cpu" else f": {device.device_kind}"
     return {
+        "format": FORMAT,
         "order": [*static_axes, *axes],
         "axes": {name: plain(list(labels)) for name, labels in axes.items()},
         "static_axes": {name: plain(list(labels)) for name, labels in static_axes.items()},
@@ -74,8 +83,11 @@ def identity(
         "coords": {name: plain(np.asarray(values).tolist()) for name, values in coords.items()},
         "outputs": {name: [list(out.dims), list(out.shape), str(out.dtype)] for name, out in outputs.items()},
         "device": f"{device.platform}{kind}",
+        "processor": processor(device),
+        "settings": settings(),
+        "compiler_options": plain(dict(compiler_options)),
         "x64": bool(jax.config.read("jax_enable_x64")),
-        "versions": {name: importlib.metadata.version(name) for name in ("jax", "jaxlib")},
+        "versions": {name: importlib.metadata.version(name) for name in LIBRARIES},
         "programs": {name: dict(hashes) for name, hashes in programs.items()},
     }
 
@@ -94,10 +106,23 @@ def differences(mine: Any, other: Any, name: str = "") -> list[str]:
         ]
     if mine == other:
         return []
+    if name == "processor" and isinstance(mine, str) and isinstance(other, str):
+        there, here = (
+            " ".join(word for word in one.split() if word not in two.split()) or "without more"
+            for one, two in ((other, mine), (mine, other))
+        )
+        return [
+            f"processor is {there} there, {here} here (another kind may give other last bits: go on with one of that "
+            "kind, as by SLURM's --constraint)"
+        ]
+    if name.startswith("settings."):
+        return [f"{name} is {other} there, {mine} here (may give other last bits: set it as it was there)"]
     if name.endswith(".program"):
         return [f"{name} differs (what `build` returns: its code, its settings or an array that it closes over)"]
     if name.endswith(".params"):
         return [f"{name} differ (the parameters that the grid's values became)"]
+    if name.endswith(".blas_threads"):
+        return [f"{name} is {other} there, {mine} here (large matrices: OPENBLAS_NUM_THREADS fixes it)"]
     if name.endswith(".guarantees"):
         return [f"{name} differ (what is claimed)"]
     return [f"{name} is {_short(other)} there, {_short(mine)} here"]

@@ -46,6 +46,7 @@ def describe(path: str | Path) -> str:
     lines += [f"  {name} {version}" for name, version in record["versions"].items()]
     lines += [
         f"  devices: {', '.join(record['devices'])}; {'64' if record['x64'] else '32'} bits",
+        f"  processor: {record.get('processor', 'not recorded')}",
         f"  key: {record['key']['data']} ({record['key']['impl']}); {record['num_seeds']} seeds, "
         f"tiles of {record['tile_size']} lanes",
         "",

@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxdp.random import fast
 from jaxdp.simulation.identity import program_hash, tree_hash
+from jaxdp.simulation.processor import blas_threads
 from jaxdp.simulation.run import Run
 
 Device = Any  # jax.Device, which type checkers do not take for a type
@@ -98,9 +99,14 @@ class Program:
 
         self._tile = jax.jit(jax.vmap(lane, in_axes=(None, None, None, 0, 0)))
 
-    def hashes(self) -> dict[str, str]:
-        """What tells this program from others: hashes of the program and of its stacked parameters."""
-        return {"program": program_hash(*self._lowered[:2]), "params": tree_hash(self._params)}
+    def hashes(self) -> dict[str, Any]:
+        """What tells this program from others: hashes of the program and of its stacked parameters.
+
+        For a program that factorizes large matrices on a CPU also `blas_threads`, which its results depend on.
+        """
+        threads = blas_threads(self._lowered[1].as_text())
+        found = {"program": program_hash(*self._lowered[:2]), "params": tree_hash(self._params)}
+        return found if threads is None else {**found, "blas_threads": threads}
 
     def compile(self) -> Compiled:
         """Compiles, once for each device.

@@ -10,7 +10,7 @@ import jax
 from jaxdp.learner import Guarantee
 from jaxdp.simulation.identity import identity
 from jaxdp.simulation.labels import Axes, check_outputs, coordinate, grid
-from jaxdp.simulation.lanes import Device, Program
+from jaxdp.simulation.lanes import COMPILER_OPTIONS, Device, Program
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.schedule import Lanes
 from jaxdp.validation import check_count, check_key
@@ -87,6 +87,7 @@ class Plan:
         return identity(
             key=self.key,
             device=self.devices[0],
+            compiler_options=COMPILER_OPTIONS.get(self.devices[0].platform, {}),
             tile_size=self.tile_size,
             num_seeds=self.num_seeds,
             axes={name: coordinate(values) for name, values in self.axes.items()},

@@ -13,12 +13,15 @@ PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy", "optax")
 LARGEST_LISTED = 64  # numbers; larger arrays are recorded by shape and hash
 
 
-def provenance(key, devices, tile_size, num_seeds, static_points, points, params, guarantees) -> dict[str, Any]:
+def provenance(
+    key, devices, machine, tile_size, num_seeds, static_points, points, params, guarantees
+) -> dict[str, Any]:
     """A JSON-ready record of a sweep.
 
     Args:
         key: root key.
         devices: where tiles ran, as text.
+        machine: its `processor` and `settings`, which results' last bits depend on.
         tile_size: lanes in a tile.
         num_seeds: seeds for every grid point.
         static_points: one dict of static values for every program.
@@ -32,6 +35,7 @@ def provenance(key, devices, tile_size, num_seeds, static_points, points, params
     return {
         "versions": {name: _version(name) for name in PACKAGES} | {"python": platform.python_version()},
         "devices": list(devices),
+        **machine,
         "x64": bool(jax.config.read("jax_enable_x64")),
         "key": {"impl": str(jax.random.key_impl(key)), "data": np.asarray(jax.random.key_data(key)).tolist()},
         "tile_size": tile_size,

@@ -5,11 +5,12 @@ system. What they compile must be the same program everywhere, which is checked 
 """
 
 import hashlib
+import math
 import pickle
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from typing import Any
 
 import jax
@@ -18,7 +19,9 @@ import numpy as np
 from jaxdp.random.threefry import key_from_data
 from jaxdp.simulation.chunks import Chunk
 from jaxdp.simulation.identity import differences
+from jaxdp.simulation.labels import Output
 from jaxdp.simulation.memory import free_host_bytes
+from jaxdp.simulation.patience import Patience
 from jaxdp.simulation.plan import Plan
 from jaxdp.simulation.schedule import Arrays, Chunks, Runner
 
@@ -111,7 +114,12 @@ def compute(packed: bytes, chunk: Chunk, identity: dict[str, Any]) -> Arrays:
 
 
 def remote_chunks(
-    executor: Executor, packed: bytes, wanted: Sequence[Chunk], identity: dict[str, Any], lane_bytes: int
+    executor: Executor,
+    packed: bytes,
+    wanted: Sequence[Chunk],
+    identity: dict[str, Any],
+    outputs: Mapping[str, Output],
+    patience: Patience,
 ) -> Chunks:
     """Has an executor compute chunks, and hands them over as they come.
 
@@ -120,16 +128,19 @@ def remote_chunks(
         packed: from `pack`.
         wanted: chunks.
         identity: from `describe`.
-        lane_bytes: of a lane's results.
+        outputs: of a lane.
+        patience: how long to wait for them.
 
     Yields:
         The chunk, and its outputs, each with a leading axis of lanes.
 
     Raises:
-        RuntimeError: if the executor gives a chunk up.
+        RuntimeError: if the executor gives a chunk up, or returns something else.
+        TimeoutError: if it finishes no chunk for too long.
     """
     coming = iter(wanted)
     running: dict[Future[Arrays], Chunk] = {}
+    lane_bytes = sum(math.prod(output.shape) * output.dtype.itemsize for output in outputs.values())
     largest = lane_bytes * max((chunk.stop - chunk.start for chunk in wanted), default=1)
     fitting = (free_host_bytes() or 0) // (PART_OF_MEMORY * max(largest, 1))
     most = min(max(fitting, FEWEST_QUEUED), MOST_QUEUED)
@@ -141,16 +152,19 @@ def remote_chunks(
     failed: Exception | None = None
     try:
         fill()
+        patience.answered()
         while running:
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
+            what = f"{len(running)} chunks" + ("" if failed is None else f", after {_reason(failed)}")
+            for future in patience.wait(running, what):
                 chunk = running.pop(future)
                 try:
                     arrays = future.result()
+                    _check_arrays(arrays, chunk, outputs)
                 except Exception as error:  # the others' results are handed over before this is told
                     failed = failed or error
                     continue
                 yield chunk, arrays
+                patience.answered()  # what the caller did with it took its own time
             if failed is not None and not any(future.running() for future in running):
                 break
             if failed is None:
@@ -161,21 +175,30 @@ def remote_chunks(
     if failed is not None:
         if isinstance(failed, ValueError | MemoryError):  # the worker is well, what it was given is not
             raise failed
-        raise RuntimeError(f"the executor gave up: {type(failed).__name__}: {failed}") from failed
+        raise RuntimeError(f"the executor gave up: {_reason(failed)}") from failed
 
 
-def first_description(executor: Executor, packed: bytes) -> tuple[dict[str, Any], list[str]]:
+def first_description(executor: Executor, packed: bytes, patience: Patience) -> tuple[dict[str, Any], list[str]]:
     """What `describe` says on the first worker that answers.
 
     Raises:
         RuntimeError: if none does.
+        TimeoutError: if none does for too long.
     """
+    asked = _submitted(executor, describe, packed)
     try:
-        return _submitted(executor, describe, packed).result()
+        patience.wait([asked], "a first worker")
+    finally:
+        asked.cancel()
+    try:
+        found = asked.result()
     except ValueError:
         raise
     except Exception as error:
-        raise RuntimeError(f"the executor gave up: {type(error).__name__}: {error}") from error
+        raise RuntimeError(f"the executor gave up: {_reason(error)}") from error
+    if not (isinstance(found, tuple | list) and len(found) == 2 and isinstance(found[0], dict)):
+        raise RuntimeError(f"the executor must hand back what workers return, got {type(found).__name__}")
+    return found[0], list(found[1])
 
 
 def check_executor(executor: Any) -> None:
@@ -186,6 +209,12 @@ def check_executor(executor: Any) -> None:
     """
     if not hasattr(executor, "submit"):
         raise ValueError(f"executor must have submit, as those of concurrent.futures, got {executor!r}")
+    tasks = getattr(executor, "_max_tasks_per_child", None)
+    if tasks is not None:  # it takes the ended processes for idle ones (CPython's gh-115634), with no jaxdp at all
+        raise ValueError(
+            "executor must be without max_tasks_per_child, since Python's pools wait for ever once all processes have "
+            f"done their tasks, and every new process would compile again, got max_tasks_per_child={tasks}"
+        )
     context = getattr(executor, "_mp_context", None)
     if context is not None and context.get_start_method() == "fork":
         raise ValueError(
@@ -201,7 +230,7 @@ def check_code(theirs: dict[str, Any], plan: Plan) -> None:
         RuntimeError: if not.
     """
     mine = plan.identity()
-    alike = all(mine[name] == theirs[name] for name in ("device", "versions", "x64"))
+    alike = all(mine[name] == theirs[name] for name in ("device", "processor", "versions", "x64"))
     programs, others = (
         {
             program: {part: value for part, value in hashes.items() if alike or part == "guarantees"}
@@ -212,6 +241,28 @@ def check_code(theirs: dict[str, Any], plan: Plan) -> None:
     found = differences(programs, others, "programs")
     if found:
         raise RuntimeError(f"workers must have the code of this process; restart those where {'; '.join(found[:5])}")
+
+
+def _check_arrays(arrays: Any, chunk: Chunk, outputs: Mapping[str, Output]) -> None:
+    """Checks that a worker's results came over as they were.
+
+    Raises:
+        RuntimeError: if not.
+    """
+    lanes = chunk.stop - chunk.start
+    wanted = {name: f"{output.dtype} {(lanes, *output.shape)}" for name, output in outputs.items()}
+    found = type(arrays).__name__
+    if isinstance(arrays, Mapping):
+        found = {
+            name: f"{values.dtype} {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
+            for name, values in arrays.items()
+        }
+    if found != wanted:
+        raise RuntimeError(f"it must hand back what workers return, arrays {wanted}, got {found}")
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error) or 'what it had not begun was cancelled, as when it is shut down'}"
 
 
 def _submitted(executor: Executor, function: Callable[..., Any], *arguments: Any) -> Future[Any]:

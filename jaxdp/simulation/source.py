@@ -1,14 +1,15 @@
 """Where a sweep's chunks come from: this process's devices, or an executor's workers."""
 
 import contextlib
-import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
 from jaxdp.simulation.chunks import Chunk, chunk_shape
 from jaxdp.simulation.memory import free_host_bytes
+from jaxdp.simulation.patience import Patience
 from jaxdp.simulation.plan import Plan
+from jaxdp.simulation.processor import processor, settings
 from jaxdp.simulation.progress import Progress, Reporter
 from jaxdp.simulation.remote import check_code, check_executor, first_description, pack, remote_chunks
 from jaxdp.simulation.run import Run
@@ -26,16 +27,19 @@ FEWEST_TILES_TO_TIME = 32
 class Source:
     """Where chunks come from: this process's devices, or an executor."""
 
-    def __init__(self, build: Callable[..., Run], plan: Plan, executor: Executor | None) -> None:
+    def __init__(self, build: Callable[..., Run], plan: Plan, executor: Executor | None, timeout: float | None) -> None:
         self._plan, self._executor = plan, executor
         if executor is not None:
             check_executor(executor)
+        self._patience = Patience(timeout)
         self._packed = b"" if executor is None else pack(build, plan)
         self._identity: dict[str, Any] | None = None
         self._runners: dict[int, Runner] = {}
         self.devices = [f"{device.platform}: {device.device_kind}" for device in plan.devices]
+        self.machine: dict[str, Any] = {"processor": processor(plan.devices[0]), "settings": settings()}
         if executor is not None:
-            self._identity, self.devices = first_description(executor, self._packed)
+            self._identity, self.devices = first_description(executor, self._packed, self._patience)
+            self.machine = {name: self._identity[name] for name in self.machine}
             check_code(self._identity, plan)
 
     def identity(self) -> dict[str, Any]:
@@ -76,8 +80,9 @@ class Source:
     def chunks(self, wanted: Sequence[Chunk], report: Reporter) -> Chunks:
         """Computes chunks."""
         if self._executor is not None:
-            lane_bytes = sum(math.prod(o.shape) * o.dtype.itemsize for o in self._plan.outputs().values())
-            for chunk, arrays in remote_chunks(self._executor, self._packed, wanted, self.identity(), lane_bytes):
+            outputs = self._plan.outputs()
+            found = remote_chunks(self._executor, self._packed, wanted, self.identity(), outputs, self._patience)
+            for chunk, arrays in found:
                 report.advance(chunk.stop - chunk.start)
                 yield chunk, arrays
             return

@@ -42,8 +42,16 @@ class Store:
             ValueError: if there is none.
         """
         zarr = _zarr()
+        from jaxdp.simulation.lasting import LastingStore  # it needs Zarr
+
+        if not (path / "zarr.json").exists() and any(path.glob("*/c")):
+            raise ValueError(
+                f"store must be whole, got {path}, which has results and nothing that says what they are, as is left "
+                "where a store was moved away while it was written; go on where it is now, and remove this folder"
+            )
         try:
-            self._group = zarr.open_group(path, mode="r+", use_consolidated=False)
+            self._files = LastingStore(path)
+            self._group = zarr.open_group(self._files, mode="r+", use_consolidated=False)
             self._notes = self._group[COMPUTED].attrs  # not with the dataset: copies of results are no stores
             self.layout = json.loads(str(self._notes[LAYOUT]))
         except (OSError, KeyError, ValueError) as error:
@@ -127,7 +135,12 @@ class Store:
         self._arrays[COMPUTED][chunk.region] = np.ones(chunk.sizes, bool)
 
     def lanes_computed(self) -> int:
-        """Number of lanes that are marked as computed; those of marks that cannot be read are not."""
+        """Number of lanes that are marked as computed; those of marks that cannot be read are not.
+
+        Raises:
+            OSError: if the store is no longer there.
+        """
+        self._files.check_same()
         with contextlib.suppress(OSError, ValueError):
             return int(np.asarray(self._arrays[COMPUTED][...]).sum())
         return int(sum(self._marks(chunk) for chunk in self.chunks))
@@ -197,6 +210,11 @@ def open_or_create(
             shutil.rmtree(replaced, ignore_errors=True)
     store = Store(path)
     mine, theirs = json.loads(json.dumps(identity)), store.identity
+    if theirs.get("format") != mine["format"]:
+        raise ValueError(
+            f"store must be of this version of jaxdp, or overwrite=True must be given, got {path}, which another "
+            "version wrote that laid results out otherwise or did not record the processor; jaxdp.open reads it"
+        )
     programs = mine.pop("programs"), theirs.pop("programs")
     found = differences(mine, theirs) or differences(*programs, "programs")  # another grid makes other programs
     if found:
