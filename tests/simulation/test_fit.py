@@ -266,7 +266,9 @@ def test_unknown_and_missing_values(of):
     function = getattr(simulator(LEARNER, BANDIT, 10), of)
     with pytest.raises(ValueError, match="values must be among epsilon, got delta"):
         function(epsilon=1.0, delta=0.1)
-    with pytest.raises(ValueError, match="values must have epsilon, which the learner explore_then_commit needs, got none"):
+    with pytest.raises(
+        ValueError, match="values must have epsilon, which the learner explore_then_commit needs, got none"
+    ):
         function()
     for epsilon in (0.0, -1.0, math.nan):
         with pytest.raises(ValueError, match=f"epsilon must be > 0, got {epsilon}"):
@@ -276,7 +278,9 @@ def test_unknown_and_missing_values(of):
 def test_values_of_the_environment():
     environment = BANDIT._replace(params=lambda *, gap: BANDIT.params())
     run = simulator(LEARNER, environment, 10)
-    with pytest.raises(ValueError, match="values must have gap, which the environment bernoulli_bandit needs, got epsilon"):
+    with pytest.raises(
+        ValueError, match="values must have gap, which the environment bernoulli_bandit needs, got epsilon"
+    ):
         run.params(epsilon=1.0)
     assert set(run.params(epsilon=1.0, gap=0.1)) == {"learner", "environment"}
 
