@@ -29,18 +29,18 @@ def noisy_leads(
 
     Args:
         key: a PRNG key.
-        totals: [num_totals] integer, or a `jaxdp.compensated.Sum` of floats.
+        totals: [..., num_totals] integer, or a `jaxdp.compensated.Sum` of floats.
         epsilon: [] float > 0, may be traced; infinity adds nothing. Bad traced values as for `laplace`.
         l1_sensitivity: [] float > 0, may be traced: largest change of the whole of `totals` in L1 norm.
-        among: [num_totals] bool, which totals take part; it must be public. None is all.
+        among: [..., num_totals] bool, which totals take part; it must be public. None is all.
 
     Returns:
-        [num_totals] float <= 0 but for rounding: each noisy total less the largest of those that take part. Values of
-        others mean nothing.
+        [..., num_totals] float <= 0 but for rounding: each noisy total less the largest of those that take part.
+        Values of others mean nothing.
 
     Raises:
-        ValueError: if totals are of another kind, or epsilon or l1_sensitivity is not a scalar, or is a Python or NumPy
-            number that is not > 0.
+        ValueError: if totals are of another kind or none, or epsilon or l1_sensitivity is not a scalar, or is a Python
+            or NumPy number that is not > 0.
 
     Privacy:
         * epsilon-DP in the central model for one release, for the unit and adjacency of the sensitivity.
@@ -50,10 +50,11 @@ def noisy_leads(
         Dwork & Roth (2014), Theorem 3.6.
 
     Deviations:
-        Floating-point noise, as in `laplace`. Totals more than a quarter of the integers' range apart count as a
-        quarter apart.
+        Floating-point noise, as in `laplace`.
     """
     exact = exact_sums("totals", totals)
+    if jnp.ndim(recorded(exact)) == 0 or recorded(exact).shape[-1] == 0:
+        raise ValueError(f"totals must have a last axis of at least one total, got shape {recorded(exact).shape}")
     if not isinstance(exact, Sum) and jnp.issubdtype(exact.dtype, jnp.floating):
         raise ValueError(f"totals must be integers or a compensated sum, got dtype {exact.dtype}")
     dtype = float_type(exact)

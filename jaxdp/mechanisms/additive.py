@@ -23,8 +23,8 @@ def laplace(key: jax.Array, values: ArrayLike | Sum, epsilon: Scalar, *, l1_sens
         values: [...] float or integer, the exact values. Counts are best left integers: a count beyond 2^24 that is
             cast to float32 is rounded before it meets the noise, which then hides a user less than claimed. Sums of
             floats may be a `jaxdp.compensated.Sum`.
-        epsilon: [] float > 0, may be traced; infinity adds nothing. A traced NaN gives NaN, zero gives infinite or NaN
-            values, and a negative one the noise of its absolute value.
+        epsilon: [] float > 0, may be traced; infinity adds nothing. A traced NaN gives NaN, zero gives infinite, NaN or
+            the largest values, and a negative one the noise of its absolute value.
         l1_sensitivity: [] float > 0, may be traced: largest change of the whole of `values` in L1 norm.
 
     Returns:

@@ -103,7 +103,10 @@ def noisy_min(
     Source: as `noisy_max`.
     Deviations: as `noisy_max`.
     """
-    return noisy_max(key, -_scores(scores), epsilon, sensitivity=sensitivity, noise=noise)
+    scores = _scores(scores)
+    # Of integers all that is one more, and does not overflow: only differences count.
+    turned = ~scores if jnp.issubdtype(scores.dtype, jnp.integer) else -scores
+    return noisy_max(key, turned, epsilon, sensitivity=sensitivity, noise=noise)
 
 
 def _scores(scores: ArrayLike) -> jax.Array:

@@ -29,17 +29,24 @@ def exact_sums(name: str, values: ArrayLike | Sum) -> Exact:
         Floats and sums as they are, shorter integers as the default ones.
 
     Raises:
-        ValueError: if values are something else, or unsigned integers that the default type may not hold.
+        ValueError: if values are something else, or of a type of integers that the default one may not hold, as
+            NumPy's int64 without 64-bit mode.
     """
     if isinstance(values, Sum):
         return values
-    array, integer = jnp.asarray(values), jnp.result_type(int)
+    integer = jnp.result_type(int)
+    given = getattr(values, "dtype", None)
+    if given is not None and jnp.issubdtype(given, jnp.integer) and jnp.iinfo(given).max > jnp.iinfo(integer).max:
+        # Of NumPy's integers JAX would drop the upper bits.
+        raise ValueError(f"{name} must have a dtype that {integer} holds, got {given}")
+    try:
+        array = jnp.asarray(values)
+    except OverflowError as error:
+        raise ValueError(f"{name} must be within the range of {integer}, got larger integers") from error
     if jnp.issubdtype(array.dtype, jnp.floating):
         return array
     if not jnp.issubdtype(array.dtype, jnp.integer):
         raise ValueError(f"{name} must be floats or integers, got dtype {array.dtype}")
-    if jnp.iinfo(array.dtype).max > jnp.iinfo(integer).max:
-        raise ValueError(f"{name} must have a dtype that {integer} holds, got {array.dtype}")
     return array.astype(integer)
 
 
@@ -89,8 +96,8 @@ def add_noise(values: Exact, noise: jax.Array) -> jax.Array:
 def leads(values: Exact, noise: jax.Array, among: jax.Array | None = None) -> jax.Array:
     """By how much each noisy value leads the largest noisy one: at most 0, but for rounding.
 
-    Leads are differences of noisy values: they are small where it matters, however large the values are, and depend on
-    the values through the noisy ones alone.
+    Leads are differences of noisy values, and are made of these alone: they are small where it matters, however large
+    the values are, and no exact value has a part in them by itself.
 
     Args:
         values: [..., num_values] integers of the default type, or a compensated sum.
@@ -98,31 +105,34 @@ def leads(values: Exact, noise: jax.Array, among: jax.Array | None = None) -> ja
         among: [..., num_values] bool, which values count; None for all. Leads of others mean nothing.
 
     Returns:
-        [..., num_values] float. An integer more than a quarter of the integers' range behind the largest counts as a
-        quarter behind.
+        [..., num_values] float.
     """
+    dtype, last = noise.dtype, noise.ndim - 1
     among = jnp.ones(noise.shape, bool) if among is None else among
-
-    def largest(numbers: jax.Array, lowest: float | int) -> jax.Array:
-        return jnp.max(jnp.where(among, numbers, lowest), axis=-1, keepdims=True)
-
+    # Of each noisy value digits, with their weights, of which differences are exact as floats.
     if isinstance(values, Sum):
-        noisy = add_noise(Sum(values.total - largest(values.total, -jnp.inf), values.excess), noise)
-        return noisy - largest(noisy, -jnp.inf)
-    limit = _limit(values)
-    top = largest(values, jnp.iinfo(values.dtype).min)
-    behind = jnp.minimum(values, top) - top
-    behind = jnp.where(behind > 0, -limit, jnp.maximum(behind, -limit))  # positive where the difference wraps
-    whole, part = _split(noise, limit // 2)
-    whole = behind + whole
-    near = whole.astype(noise.dtype) + part
-    first = jax.lax.argmax(jnp.where(among, near, -jnp.inf), near.ndim - 1, jnp.int32)[..., None]
-    is_first = jax.lax.broadcasted_iota(jnp.int32, near.shape, near.ndim - 1) == first
+        noisy = compensated.plus(values, Sum(rounded(noise), jnp.zeros_like(noise)))
+        digits = [(noisy.total, 1), (-noisy.excess, 1)]
+    else:
+        whole, part = _split(noise, _limit(values))
+        places = jnp.iinfo(values.dtype).bits // 2
+        low = (values & (2**places - 1)) + (whole & (2**places - 1))
+        high = (values >> places) + (whole >> places) + (low >> places)
+        digits = [(high, 2**places), (low & (2**places - 1), 1), (part, 1)]
 
-    def its(numbers: jax.Array) -> jax.Array:
-        return jnp.sum(jnp.where(is_first, numbers, 0), axis=-1, keepdims=True, dtype=numbers.dtype)
+    def behind(first: jax.Array) -> jax.Array:
+        is_first = jax.lax.broadcasted_iota(jnp.int32, noise.shape, last) == first
+        total = jnp.zeros_like(noise)
+        for digit, weight in digits:
+            its = jnp.sum(jnp.where(is_first, digit, 0), axis=-1, keepdims=True, dtype=digit.dtype)
+            total = total + (digit - its).astype(dtype) * weight
+        return total
 
-    return (whole - its(whole)).astype(noise.dtype) + (part - its(part))
+    def largest(numbers: jax.Array) -> jax.Array:
+        return jax.lax.argmax(jnp.where(among, numbers, -jnp.inf), last, jnp.int32)[..., None]
+
+    near = sum((digit.astype(dtype) * weight for digit, weight in digits), start=jnp.zeros_like(noise))
+    return behind(largest(behind(largest(near))))  # large numbers are near the largest first, then one is the largest
 
 
 class _Split(NamedTuple):

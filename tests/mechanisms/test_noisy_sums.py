@@ -7,7 +7,7 @@ import pytest
 
 from jaxdp import compensated
 from jaxdp.compensated import Sum
-from jaxdp.mechanisms import gaussian, laplace, noisy_leads, noisy_max
+from jaxdp.mechanisms import gaussian, laplace, noisy_leads, noisy_max, noisy_min
 from jaxdp.mechanisms.noisy_sums import add_noise, leads
 
 INTEGER, FLOAT = np.dtype(jnp.result_type(int)), np.dtype(jnp.result_type(float))
@@ -112,12 +112,13 @@ def leads_of_floats(values, noise, among):
 
 def shifted_leads(compute):
     """Leads where one more in the sum and one less in the noise, of the largest total or of another, make no change."""
-    values = np.asarray([2 ** (BITS - 3) + 5, 2 ** (BITS - 3) - 2 ** (DIGITS + 2) + 1, 7], INTEGER)
-    noise, among = np.asarray([0.5, -1.25, 3.0], FLOAT), jnp.asarray([True, True, False])
+    top = 2 ** (BITS - 2)
+    values = np.asarray([top + 5, top - 2 ** (DIGITS + 2) + 1, -top, 7], INTEGER)
+    noise, among = np.asarray([0.5, -1.25, 8.0, 3.0], FLOAT), jnp.asarray([True, True, True, False])
     found = []
-    for arm in (None, 0, 1):
-        step = np.asarray([arm == 0, arm == 1, 0], INTEGER)
-        found.append(compute(jnp.asarray(values + step), jnp.asarray(noise - step.astype(FLOAT)), among)[:2])
+    for arm in (None, 0, 1, 2):
+        step = np.asarray([arm == place for place in range(4)], INTEGER)
+        found.append(compute(jnp.asarray(values + step), jnp.asarray(noise - step.astype(FLOAT)), among)[:3])
     return found
 
 
@@ -149,3 +150,30 @@ def test_mechanisms_take_integers():
         noisy_leads(key, counts.astype(FLOAT), 1.0, l1_sensitivity=1.0)
     with pytest.raises(ValueError, match="epsilon must be > 0, got 0"):
         noisy_leads(key, counts, 0.0, l1_sensitivity=1.0)
+    for empty in (counts[:0], counts[0]):
+        with pytest.raises(ValueError, match="totals must have a last axis of at least one total"):
+            noisy_leads(key, empty, 1.0, l1_sensitivity=1.0)
+
+
+def test_integers_that_would_lose_their_upper_bits_are_refused():
+    wide = np.asarray([2**33 + 5, 1])
+    if jax.config.read("jax_enable_x64"):
+        assert noisy_leads(jax.random.key(0), wide, float("inf"), l1_sensitivity=1.0)[1] == -(2.0**33) - 4
+        return
+    for release in (
+        lambda values: laplace(jax.random.key(0), values, 1.0, l1_sensitivity=1.0),
+        lambda values: gaussian(jax.random.key(0), values, 1.0),
+        lambda values: noisy_leads(jax.random.key(0), values, 1.0, l1_sensitivity=1.0),
+        lambda values: noisy_max(jax.random.key(0), values, 1.0),
+    ):
+        with pytest.raises(ValueError, match="must have a dtype that int32 holds, got int64"):
+            release(wide)
+        with pytest.raises(ValueError, match="must be within the range of int32"):
+            release([2**33 + 5, 1])
+
+
+def test_the_smallest_integers():
+    info, key = jnp.iinfo(INTEGER), jax.random.key(0)
+    for scores in ([info.min, 0], [0, info.max], [info.min, info.max]):
+        assert noisy_min(key, jnp.asarray(scores, INTEGER), 1.0) == 0
+        assert noisy_max(key, jnp.asarray(scores, INTEGER), 1.0) == 1
