@@ -9,8 +9,8 @@ How much that moves results, on 256 seeds of `reward-estimation`'s estimators (n
 infinity, 32 bits, against an AVX-512 processor): another instruction set (AVX2, AVX, SSE4.2), another vector width, no
 optimisation, fast math, or OpenBLAS's code for another processor changed 5% to 98% of the errors in their last bits.
 No mean moved by more than 0.0001 of its standard error, and no lane by more than 0.001 of the lanes' standard
-deviation, except the solver's `certificate`, which is rounding itself (0.13 standard errors). A decision that depends on
-a last bit (an argmax, an elimination) can still come out otherwise for a lane, and moves that lane by more.
+deviation, except the solver's `certificate`, which is rounding itself (0.13 standard errors). A decision that depends
+on a last bit (an argmax, an elimination) can still come out otherwise for a lane, and moves that lane by more.
 """
 
 import os
