@@ -19,7 +19,7 @@ FORMAT = 2
 LIBRARIES = ("jax", "jaxlib", "scipy")  # SciPy's OpenBLAS is what JAX factorizes matrices with on a CPU
 
 
-def program_hash(traced: Any, lowered: Any) -> str:
+def program_hash(traced: Any, text: str) -> str:
     """A hash of a program: its StableHLO text, and the arrays that it closes over.
 
     Source text or a jaxpr's text cannot tell two closures apart. Neither can StableHLO where JAX hoists constants out
@@ -27,9 +27,9 @@ def program_hash(traced: Any, lowered: Any) -> str:
 
     Args:
         traced: of `jax.jit(...).trace(...)`.
-        lowered: of `traced.lower()`.
+        text: of `traced.lower()`.
     """
-    digest = hashlib.sha256(lowered.as_text().encode())
+    digest = hashlib.sha256(text.encode())
     for constant in _constants(traced.jaxpr):
         _add(digest, constant)
     return digest.hexdigest()

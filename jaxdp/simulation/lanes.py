@@ -5,7 +5,6 @@ grid points are paired, and every estimator and every epsilon meets the same dat
 """
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ import numpy as np
 
 from jaxdp.random import fast
 from jaxdp.simulation.identity import program_hash, tree_hash
-from jaxdp.simulation.processor import blas_threads
+from jaxdp.simulation.processor import blas_threads, cores
 from jaxdp.simulation.run import Run
 
 Device = Any  # jax.Device, which type checkers do not take for a type
@@ -104,8 +103,10 @@ class Program:
 
         For a program that factorizes large matrices on a CPU also `blas_threads`, which its results depend on.
         """
-        threads = blas_threads(self._lowered[1].as_text())
-        found = {"program": program_hash(*self._lowered[:2]), "params": tree_hash(self._params)}
+        traced, lowered, _ = self._lowered
+        text = lowered.as_text()
+        found = {"program": program_hash(traced, text), "params": tree_hash(self._params)}
+        threads = blas_threads(text)
         return found if threads is None else {**found, "blas_threads": threads}
 
     def compile(self) -> Compiled:
@@ -146,5 +147,4 @@ def tiles_in_flight(devices: Sequence[Device]) -> int:
     """
     if devices[0].platform != "cpu":
         return 2
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // len(devices))  # of those that this process may use
+    return max(1, cores() // len(devices))

@@ -9,8 +9,8 @@ How much that moves results, on 256 seeds of `reward-estimation`'s estimators (n
 infinity, 32 bits, against an AVX-512 processor): another instruction set (AVX2, AVX, SSE4.2), another vector width, no
 optimisation, fast math, or OpenBLAS's code for another processor changed 5% to 98% of the errors in their last bits.
 No mean moved by more than 0.0001 of its standard error, and no lane by more than 0.001 of the lanes' standard
-deviation, except the solver's `certificate`, which is rounding itself (0.1 standard errors). A decision that depends on
-a last bit (an argmax, an elimination) can still come out otherwise for a lane, and moves that lane by more.
+deviation, except the solver's `certificate`, which is rounding itself (0.13 standard errors). A decision that depends
+on a last bit (an argmax, an elimination) can still come out otherwise for a lane, and moves that lane by more.
 """
 
 import os
@@ -85,18 +85,17 @@ def blas_threads(text: str) -> int | None:
     Returns:
         The number of OpenBLAS's threads; None if the program factorizes no matrix of more than `SMALL` rows.
     """
-    calls = re.findall(r"@lapack_.*", text)
-    sizes = [
-        int(size)
-        for call in calls
-        for sizes in re.findall(r"tensor<((?:\d+x){2,})", call)
-        for size in sizes.split("x")[-3:-1]
-    ]
+    first = re.findall(r"@lapack_.*?: \(tensor<((?:\d+x)+)", text)  # operands: the matrices, along axes of lanes
+    sizes = [int(size) for shape in first for size in shape.split("x")[:-1][-2:]]
     if max(sizes, default=0) <= SMALL:
         return None
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     given = (os.environ.get(name, "") for name in THREADS)
-    return min(next((int(value) for value in given if value.isdigit() and int(value)), cores), cores)
+    return min(next((int(value) for value in given if value.isdigit() and int(value)), cores()), cores())
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _xla_flags() -> dict[str, str]:

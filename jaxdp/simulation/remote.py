@@ -233,7 +233,9 @@ def check_code(theirs: dict[str, Any], plan: Plan) -> None:
     alike = all(mine[name] == theirs[name] for name in ("device", "processor", "versions", "x64"))
     programs, others = (
         {
-            program: {part: value for part, value in hashes.items() if alike or part == "guarantees"}
+            program: {
+                part: hashes[part] for part in (("program", "params", "guarantees") if alike else ("guarantees",))
+            }
             for program, hashes in record["programs"].items()
         }
         for record in (mine, theirs)

@@ -49,8 +49,9 @@ def sweep(
     Every value of `axes` shares one compiled program; every combination of `static_axes` has its own. Results are the
     same bit for bit whatever `chunk_size`, however many `devices` of one kind, processes and workers, and however often
     a sweep with a store was interrupted, on processors of one model under equal XLA flags. They may differ in the last
-    bits between tile sizes, kinds of devices, models of processors, XLA flags, and versions of JAX and SciPy: in
-    `reward-estimation` by less than 0.001 of a standard error (`jaxdp.simulation.processor` has the measurements).
+    bits between tile sizes, kinds of devices, models of processors, XLA flags, and versions of JAX and SciPy. Another
+    instruction set or other flags moved the mean errors of `reward-estimation` by less than 0.001 of their standard
+    error (`jaxdp.simulation.processor` has the measurements).
 
     With `store`, results are written as they come. The same call goes on where an interrupted one stopped; what is
     damaged is named and computed again. A store never mixes what may differ: it refuses to go on with another program,

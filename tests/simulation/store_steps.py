@@ -1,9 +1,9 @@
 """Run as a process of its own: a damaged chunk is computed again, by writers that are killed at every step.
 
-Usage: python -m tests.simulation.store_steps STORE FOLDER [careless]. For each step (a file opened for writing,
-renamed, removed, or a folder made) a child process begins with a copy of the store in FOLDER, and is killed just before that
-step. Prints, as JSON, the number of steps and what is wrong with the stores that the killed writers leave. A careless
-writer leaves a damaged chunk's mark as it is.
+Usage: python -m tests.simulation.store_steps FOLDER STORE... For each store and each step (a file opened for writing,
+renamed, removed, or a folder made) a child process begins with a copy of the store in FOLDER, and is killed just before
+that step. Prints, as JSON, by the stores' names the number of steps, how many lanes are marked at the end, and what is
+wrong with the stores that the killed writers leave. The writer of a store named careless leaves a damaged chunk's mark.
 """
 
 import json
@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import zarr.codecs  # noqa: F401  (before the forks, each of which would import it again)
 
+from jaxdp.simulation import lasting  # noqa: F401
 from jaxdp.simulation.nans import NanCount
 from jaxdp.simulation.store import COMPUTED, Store
 
@@ -87,19 +89,29 @@ def until_killed(step: int, path: Path, careless: bool) -> None:
     repair(path, careless)
 
 
-def main(store: str, folder: str, careless: str = "") -> None:
-    step, found, path = 0, [], Path(folder) / "s.zarr"
-    while True:
+def marked(path: Path) -> str:
+    """How many lanes of a store are marked."""
+    return str(Store(path).lanes_computed())
+
+
+def killed_at_every_step(store: Path, path: Path) -> dict[str, Any]:
+    """Repairs copies of a store, until a writer is through."""
+    step, found, status = 0, [], -1
+    while status:
         step += 1
         shutil.rmtree(path, ignore_errors=True)
         shutil.copytree(store, path)
-        status, _ = in_a_child(until_killed, step, path, bool(careless))
-        code, text = in_a_child(wrong, path, Path(store))
+        status, _ = in_a_child(until_killed, step, path, store.name == "careless")
+        assert status == 0 or os.WTERMSIG(status) == signal.SIGKILL, status
+        code, text = in_a_child(wrong, path, store)
         if code or text:
             found.append(f"step {step}: {text or code}")
-        if not os.WIFSIGNALED(status):
-            break
-    print(json.dumps({"steps": step - 1, "status": status, "wrong": found}))
+    return {"steps": step - 1, "marked": int(in_a_child(marked, path)[1]), "wrong": found}
+
+
+def main(folder: str, *stores: str) -> None:
+    found = {Path(store).name: killed_at_every_step(Path(store), Path(folder) / "copy") for store in stores}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

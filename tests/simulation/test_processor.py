@@ -140,16 +140,45 @@ def test_workers_of_several_kinds_are_refused():
         )
 
 
+FACTORIZED = {
+    "cholesky": lambda matrix: jnp.linalg.cholesky(matrix)[0, 0],
+    "eigh": lambda matrix: jnp.linalg.eigh(matrix)[0][0],
+    "solve": lambda matrix: jnp.linalg.solve(matrix, matrix[0])[0],
+    "qr": lambda matrix: jnp.linalg.qr(matrix)[1][0, 0],
+    "svd": lambda matrix: jnp.linalg.svd(matrix, compute_uv=False)[0],
+}
+
+
 @pytest.mark.parametrize(("rows", "threads"), [(5, None), (64, None), (65, 1)])
-def test_threads_count_where_large_matrices_are_factorized(monkeypatch, rows, threads):
+@pytest.mark.parametrize("name", FACTORIZED)
+def test_threads_count_where_large_matrices_are_factorized(monkeypatch, name, rows, threads):
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
 
     def simulate(key, a):
-        return {"x": jnp.linalg.cholesky(a * jnp.eye(rows, dtype=jnp.float32))[0, 0]}
+        return {"x": FACTORIZED[name](jax.random.normal(key, (rows, rows), jnp.float32) + a)}
 
     made = Run(simulate=simulate, params=run().params, guarantee=run().guarantee, dims={"x": ()})
-    program = Program(made, jax.random.key(0), [np.float32(1)], 2, jax.devices())
+    program = Program(made, jax.random.key(0), [np.float32(1)], 128, jax.devices())  # more lanes than rows
     assert program.hashes().get("blas_threads") == threads
+
+
+def test_another_number_of_threads_is_refused_for_large_matrices(tmp_path, monkeypatch):
+    def build(rows):
+        def simulate(key, a):
+            return {"x": jnp.linalg.cholesky(a * jnp.eye(rows, dtype=jnp.float32))[0, 0]}
+
+        return Run(simulate=simulate, params=run().params, guarantee=run().guarantee, dims={"x": ()})
+
+    for rows in (5, 80):
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+        sweep(build, **SWEEP, static_axes={"rows": [rows]}, store=tmp_path / f"{rows}.zarr")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    monkeypatch.setattr(processor, "cores", lambda: 4)
+    sweep(build, **SWEEP, static_axes={"rows": [5]}, store=tmp_path / "5.zarr")
+    with pytest.raises(
+        ValueError, match=r"programs\.rows=80\.blas_threads is 1 there, 2 here \(large matrices: OPENBLAS"
+    ):
+        sweep(build, **SWEEP, static_axes={"rows": [80]}, store=tmp_path / "80.zarr")
 
 
 MEASURE = """
