@@ -1,5 +1,6 @@
 """Checks of what is handed over on the host: an algorithm and not its factory, params that JAX can take."""
 
+import functools
 import inspect
 from typing import Any
 
@@ -19,6 +20,7 @@ def check_made(name: str, value: Any, kind: type) -> None:
         ValueError: if not.
     """
     if not isinstance(value, kind):
+        value = value.func if isinstance(value, functools.partial) else value
         if inspect.isroutine(value):
             got = f"the function {value.__name__}: call it, as {value.__name__}(...)"
         else:

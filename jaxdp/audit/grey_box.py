@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxdp.audit.accounting import Change, change, cost, scalar
 from jaxdp.audit.transcripts import Answer, Past, Transcript, Users, by_action, keys_of, play
+from jaxdp.checks import check_made
 from jaxdp.learner import Guarantee, Learner, State
 from jaxdp.mechanisms import tape
 from jaxdp.simulation.rounds import Keys
@@ -142,6 +143,7 @@ def grey_box(
     Source: measuring what is noised along a fixed transcript is the usual proof of adaptive composition, run.
     """
     check_key(key)
+    check_made("learner", learner, Learner)
     check_count("rounds", rounds)
     check_count("num_bases", num_bases, 2)
     check_count("num_neighbours", num_neighbours)

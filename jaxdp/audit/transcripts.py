@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.checks import check_alike
+from jaxdp.checks import check_made
 from jaxdp.learner import Environment, Learner, State
 from jaxdp.simulation.rounds import Keys, interact, root_keys, round_keys
 
@@ -158,6 +159,7 @@ def learner_attack(
         ValueError: if neighbours do not have the same shapes and dtypes, or do not differ in exactly one round; or if
             the claim is in the shuffle model, whose transcripts are not known here.
     """
+    check_made("learner", learner, Learner)
     claim, params = learner.guarantee(**values), learner.params(**values)
     if claim.trust_model == "shuffle":
         raise ValueError("trust_model must be central, local or joint for this attack, got 'shuffle'")

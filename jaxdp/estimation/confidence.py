@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.checks import check_made
 from jaxdp.estimation.label_noise import LabelNoise
 from jaxdp.estimation.solver import Estimate
 from jaxdp.learner import Estimator, Scalar, scalar_leaf
@@ -243,6 +244,7 @@ def with_confidence(estimator: Estimator) -> Estimator:
             ridge > 0, curvature = 0 or regularization > 0, where the set would hold everything; from `estimate`, if
             ridge is too small for features that do not span all directions.
     """
+    check_made("estimator", estimator, Estimator)
     noise = estimator.noise
     if noise is None or not estimator.features_public:
         raise ValueError(

@@ -82,8 +82,8 @@ def noise_stddev(params: Params, features: jax.Array, constants: str) -> jax.Arr
     return jnp.asarray(params.noise_multiplier, features.dtype) * norm
 
 
-def perturbation_params(constants: str, reads: str) -> Callable[..., Params]:
-    """The `params` of an estimator from a noisy statistic, which reads the value of this name as well."""
+def perturbation_params(owner: str, constants: str, reads: str) -> Callable[..., Params]:
+    """The `params` of an estimator of this name from a noisy statistic, which reads the value `reads` as well."""
 
     def params(
         *,
@@ -106,6 +106,7 @@ def perturbation_params(constants: str, reads: str) -> Callable[..., Params]:
             tolerance=scalar_leaf("tolerance", check_above("tolerance", tolerance, 0.0)),
         )
 
+    params.__qualname__ = f"{owner}.params"  # whose values they are, for errors
     read = {"epsilon", "delta", "regularization", "radius", reads}  # a value that would not be read is refused
     return only(params, read | ({"feature_norm"} if constants == "paper" else set()))
 
@@ -188,7 +189,7 @@ def objective_perturbation(
         return LabelNoise(jnp.ones((), features.dtype), stddev, beta, searched(features, zero_sum=zero_sum))
 
     return full_batch_estimator(
-        perturbation_params(constants, "tolerance"),
+        perturbation_params("objective_perturbation", constants, "tolerance"),
         statistic_guarantee,
         _report_statistic(constants, zero_sum),
         objective,
@@ -235,7 +236,7 @@ def sgd_objective_perturbation(
         unlabelled = jnp.zeros(features.shape[0], features.dtype)  # slope at y = 0 is sigmoid(z)
         return _one_pass(params, features, unlabelled, -report, zero_sum, optimizer, average)
 
-    params = perturbation_params(constants, "learning_rate")
+    params = perturbation_params("sgd_objective_perturbation", constants, "learning_rate")
     report = _report_statistic(constants, zero_sum)
     return Estimator(params, validated(params, statistic_guarantee), report, fit, features_public=True)
 
@@ -281,7 +282,7 @@ def literal_objective_perturbation(
         labels, w = report
         return _one_pass(params, features, labels.astype(features.dtype), w, False, optimizer, average)
 
-    params = perturbation_params("paper", "learning_rate")
+    params = perturbation_params("literal_objective_perturbation", "paper", "learning_rate")
     return Estimator(params, validated(params, guarantee), privatize, fit, features_public=True)
 
 

@@ -184,7 +184,7 @@ def plackett_luce_objective_perturbation(
         return choice_objective(features, report / scale, ridge)
 
     return _choice_estimator(
-        perturbation_params(constants, "tolerance"),
+        perturbation_params("plackett_luce_objective_perturbation", constants, "tolerance"),
         statistic_guarantee,
         privatize,
         objective,

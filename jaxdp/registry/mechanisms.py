@@ -132,15 +132,6 @@ MECHANISMS: dict[str, MechanismEntry] = {
         neighbours=_COUNTS,
         exact=lambda data: data,
     ),
-    "noisy_leads": MechanismEntry(
-        summary="adds Laplace noise to totals, and reports by how much each is behind the largest",
-        values={"epsilon": 1.0},
-        params=_epsilon_params,
-        guarantee=_claim("central", _UNIT, "Laplace mechanism at L1 sensitivity 1; differences are post-processing"),
-        release=_noisy_leads,
-        neighbours=_TOTALS,
-        exact=lambda data: (data - data.max()).astype(jnp.result_type(float)),
-    ),
     "gaussian": MechanismEntry(
         summary="adds Gaussian noise, analytically calibrated to (epsilon, delta)",
         values={"epsilon": 1.0, "delta": 1e-3},
@@ -202,6 +193,15 @@ MECHANISMS: dict[str, MechanismEntry] = {
             ("exponential", "one-sided exponential noise (permute-and-flip)"),
         )
     },
+    "noisy_leads": MechanismEntry(
+        summary="adds Laplace noise to totals, and reports by how much each is behind the largest",
+        values={"epsilon": 1.0},
+        params=_epsilon_params,
+        guarantee=_claim("central", _UNIT, "Laplace mechanism at L1 sensitivity 1; differences are post-processing"),
+        release=_noisy_leads,
+        neighbours=_TOTALS,
+        exact=lambda data: (data - data.max()).astype(jnp.result_type(float)),
+    ),
     **{
         name: MechanismEntry(
             summary=f"finds the first of many queries above a threshold, {text}",

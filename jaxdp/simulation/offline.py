@@ -69,18 +69,34 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
                     )
         check_taken(values, everyone, told)
 
-    def filled(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values for this estimator; 1, which passes every check, where the problem will fill in its own."""
-        return taken(estimators[name].params, {**dict.fromkeys(told[name], 1.0), **values})
+    def filled(name: str, values: Mapping[str, Any], **others: float) -> dict[str, Any]:
+        """The values for this estimator; 1 or another placeholder where the problem will fill in its own."""
+        return taken(estimators[name].params, {**dict.fromkeys(told[name], 1.0), **others, **values})
 
-    def point(name: str, values: Mapping[str, Any]) -> Any:
-        params = check_leaves(name, estimators[name].params(**filled(name, values)))
+    def blank(name: str, values: Mapping[str, Any], **others: float) -> Any:
+        """The params without what the problem will fill in."""
+        params = check_leaves(name, estimators[name].params(**filled(name, values, **others)))
         unknown = {
             field: scalar_leaf(field, np.nan)
             for field in sorted(told[name])
             if field not in values and hasattr(params, field)
         }
         return dataclasses.replace(params, **unknown) if unknown else params
+
+    def point(name: str, values: Mapping[str, Any]) -> Any:
+        params = blank(name, values)
+        for field in sorted(told[name] & (parameters(estimators[name].params).keys() - values.keys())):
+            try:  # what is made from a value on the host cannot follow a fact that the sample tells later
+                other = blank(name, values, **{field: 2.0})
+                alike = all(map(_same, *map(jax.tree.leaves, (params, other))))
+            except ValueError:
+                alike = False
+            if not alike:
+                raise ValueError(
+                    f"values must have {field}, since other values of {name} are scaled by it before there are data, "
+                    f"got {', '.join(values) or 'none'}"
+                )
+        return params
 
     def params(**values: Any) -> dict[str, Any]:
         check(values)
@@ -104,6 +120,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
     def simulate(key: jax.Array, params: dict[str, Any]) -> dict[str, jax.Array]:
         check_point(params, ("problem", "estimators"))
+        check_point(params["estimators"], tuple(estimators))
         key_data, key_estimators = jax.random.split(check_key(key))
         sample = problem.sample(key_data, params["problem"])
         outputs = []
@@ -126,3 +143,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
 def _fold_in_name(key: jax.Array, name: str) -> jax.Array:
     return jax.random.fold_in(key, np.uint32(zlib.crc32(name.encode())))
+
+
+def _same(leaf: Any, other: Any) -> bool:
+    return leaf is other or bool(np.array_equal(np.asarray(leaf), np.asarray(other), equal_nan=True))

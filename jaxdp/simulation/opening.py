@@ -26,7 +26,7 @@ def open(store: str | Path) -> xr.Dataset:
         every variable has its own dtype. What a sweep writes later shows in what is read later.
 
     Raises:
-        ValueError: if there is no store of a sweep.
+        ValueError: if there is no store of a sweep, or it has lost a file of what was computed.
 
     >>> import tempfile, jax, jaxdp
     >>> def build():
@@ -47,6 +47,7 @@ def open(store: str | Path) -> xr.Dataset:
         what = "something else is" if path.exists() else "nothing is"
         raise ValueError(f"store must be that of a sweep, got {path}, where {what}")
     opened = Store(path)
+    opened.check_files()  # Zarr would read zeros for integers there
     results = open_dataset(path)
     if opened.lanes_computed() == np.prod(results[COMPUTED].shape):
         return results.drop_vars(COMPUTED)

@@ -72,8 +72,16 @@ def settings() -> dict[str, str]:
     """
     found = {name: value for name, value in _xla_flags().items() if not HARMLESS.match(name)}
     found |= {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
-    options = {name: getattr(jax.config, name, None) for name in OPTIONS}
+    options = {name: _option(name) for name in OPTIONS}
     return dict(sorted(found.items())) | {name: str(value) for name, value in options.items() if value is not None}
+
+
+def _option(name: str) -> Any:
+    """A setting of JAX's; None where this version has none of the name."""
+    try:
+        return jax.config.read(name)  # some of them are no attributes
+    except (AttributeError, KeyError):
+        return None
 
 
 def blas_threads(text: str) -> int | None:

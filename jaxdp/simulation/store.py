@@ -134,6 +134,22 @@ class Store:
             self._arrays[name][chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
         self._arrays[COMPUTED][chunk.region] = np.ones(chunk.sizes, bool)
 
+    def check_files(self) -> None:
+        """Checks that every chunk which is marked as computed has its files; what they hold is not read.
+
+        Raises:
+            ValueError: if not, with a file.
+        """
+        for chunk in self.chunks:
+            if not self._marks(chunk):
+                continue
+            lost = [file for name in self.layout["outputs"] if not (file := self._file(name, chunk)).exists()]
+            if lost and self._arrays[lost[0].relative_to(self.path).parts[0]].size:
+                raise ValueError(
+                    f"store must have the files of all that is marked as computed, got {self.path}, where {lost[0]} is "
+                    "missing: the call that wrote it computes it again"
+                )
+
     def lanes_computed(self) -> int:
         """Number of lanes that are marked as computed; those of marks that cannot be read are not.
 
@@ -157,13 +173,17 @@ class Store:
         except OSError:
             return 0
 
+    def _file(self, name: str, chunk: Chunk) -> Path:
+        array = self._arrays[name]
+        at = tuple(start // size for (start, _), size in zip(chunk.block, array.chunks, strict=False))
+        at += (0,) * (array.ndim - len(at))
+        return self.path / name / array.metadata.encode_chunk_key(at)
+
     def _read(self, name: str, chunk: Chunk) -> np.ndarray:
         array = self._arrays[name]
         if array.size == 0:
             return np.zeros((*chunk.sizes, *array.shape[len(chunk.block) :]), array.dtype)  # it has no files
-        at = tuple(start // size for (start, _), size in zip(chunk.block, array.chunks, strict=False))
-        at += (0,) * (array.ndim - len(at))
-        file = self.path / name / array.metadata.encode_chunk_key(at)
+        file = self._file(name, chunk)
         if not file.exists():
             if name == COMPUTED:
                 return np.zeros(chunk.sizes, bool)

@@ -89,13 +89,13 @@ def check_learner(
     """Checks a learner's contract on one environment.
 
     Argument names; that `params` and `guarantee` take the same values and refuse a bad epsilon; that shapes fit and
-    states are stable; jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons; that no key
-    which a function gets is used twice there; that results do not depend on the checkpoints; that every play is one of
-    the actions that the environment declares, in each lane and round, by blocks and by counts too; by blocks = by
-    rounds, bit for bit, where both sides have blocks; by counts as many rounds at every checkpoint, and the law of
-    rounds: outcomes, metrics and what has been released have the same distributions, at epsilon and at smaller ones. At
-    epsilon = inf neither `privatize` nor `update` depends on its key, in any round. A guarantee that claims something
-    must depend on epsilon.
+    states are stable; jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons; in single
+    rounds, that no key which a function gets is used twice there; that results do not depend on the checkpoints; that
+    every play is one of the actions that the environment declares, in each lane and round, by blocks and by counts too;
+    by blocks = by rounds, bit for bit, where both sides have blocks; by counts as many rounds at every checkpoint, and
+    the law of rounds: outcomes, metrics and what has been released have the same distributions, at epsilon and at
+    smaller ones. At epsilon = inf neither `privatize` nor `update` depends on its key, in any round. A guarantee that
+    claims something must depend on epsilon.
 
     It does not see whether noise is fresh, or enough: a key made inside a function, such as `jax.random.key(0)`, passes
     with the same noise in every round, and so does noise of any scale. `jaxdp.audit.grey_box` finds both. What the law

@@ -1,5 +1,6 @@
 """The release of one private ranking: what it prints and what it must not, its key, its refusals, its intervals."""
 
+import dataclasses
 import re
 import sys
 
@@ -163,7 +164,9 @@ def test_the_dataset():
     assert (np.diag(released.low) == 0).all()
     margins = features @ np.asarray(fit.theta)
     assert float(released.curvature) == pytest.approx(float(1 / (2 + 2 * np.cosh(np.abs(margins).max()))), rel=1e-4)
+    assert not released.proved
     proved = ranking_release(baseball1987(), **values, curvature=0.0, key=jax.random.key(2))
+    assert proved.proved
     assert float((proved.high - proved.low).max()) > 100  # holds nearly everything
     heuristic = ranking_release(baseball1987(), **values, curvature=0.25, key=jax.random.key(2))
     assert float((heuristic.high - heuristic.low).max()) < float((released.high - released.low).max())
@@ -199,6 +202,30 @@ def test_the_released_intervals_hold_where_abilities_are_far_apart():
     least = 0.95 - 5 * np.sqrt(0.05 * 0.95 / count)
     assert right >= least
     assert even < least
+
+
+def test_many_comparisons_prove_their_intervals():
+    """With the curvature along the whole way from the estimate to the border of the set, and so of the truth."""
+    small = baseball1987()
+    table = dataclasses.replace(small, wins=small.wins * 400, totals=small.totals * 400)
+    released = ranking_release(table, epsilon=4.0, delta=1e-3, key=jax.random.key(3))
+    assert released.proved
+    assert "They are proved." in release_report(released, fresh=True, of_ballots=False)
+    assert (released.low > 0).sum() > 10
+    features = jnp.asarray(table.design()[0], DTYPE)
+    theta = jnp.asarray(released.ability.values, DTYPE)
+    least = least_curvature(features, theta)
+    plug_in = ranking_release(table, epsilon=4.0, delta=1e-3, curvature=float(least), key=jax.random.key(3))
+    assert not plug_in.proved
+    wider = (released.high - released.low).max() / (plug_in.high - plug_in.low).max()
+    assert float(wider) == pytest.approx(float(least / released.curvature), rel=1e-3)
+    assert wider > 1
+    # By quadrature of the least curvature over the segment, at the set's border.
+    directions = jnp.asarray(pair_features(7), DTYPE)
+    reach = np.max(np.asarray(released.high.values - released.low.values)) / 2
+    assert np.max(np.abs(directions @ theta)) < 50
+    mean = np.mean(float(least) * np.exp(-np.linspace(0, 1, 10_001) * reach))
+    assert float(released.curvature) == pytest.approx(mean, rel=2e-2)
 
 
 def test_the_simulation_says_what_it_is(command):

@@ -312,5 +312,8 @@ def test_factory_errors(options, message):
 def test_delta_is_for_gaussian_noise():
     with pytest.raises(TypeError, match=r"delta"):
         ebs_elimination(num_arms=2, horizon=10).params(epsilon=1.0, delta=1e-3)
+    gaussian = ebs_elimination(num_arms=2, horizon=10, noise="gaussian")
     with pytest.raises(ValueError, match=r"delta must be in \(0, 1\), got 0.0"):
-        ebs_elimination(num_arms=2, horizon=10, noise="gaussian").params(epsilon=1.0)
+        gaussian.params(epsilon=1.0, delta=0.0)
+    with pytest.raises(TypeError, match=r"ebs_elimination.* missing a required argument: 'delta'"):
+        gaussian.params(epsilon=1.0)

@@ -113,7 +113,7 @@ def leads_of_floats(values, noise, among):
 def shifted_leads(compute):
     """Leads where one more in the sum and one less in the noise, of the largest total or of another, make no change."""
     top = 2 ** (BITS - 2)
-    values = np.asarray([top + 5, top - 2 ** (DIGITS + 2) + 1, -top, 7], INTEGER)
+    values = np.asarray([top + 5, top - 2 ** (DIGITS + 2) + 1, -(top // 2), 7], INTEGER)
     noise, among = np.asarray([0.5, -1.25, 8.0, 3.0], FLOAT), jnp.asarray([True, True, True, False])
     found = []
     for arm in (None, 0, 1, 2):

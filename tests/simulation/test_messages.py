@@ -1,5 +1,6 @@
 """What a new user gets wrong is told in one sentence that says what to do, before anything is compiled."""
 
+import functools
 import warnings
 from dataclasses import dataclass
 
@@ -9,7 +10,15 @@ import pytest
 
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit
-from jaxdp.estimation import debiased_rr, estimate, gaussian_rewards, mle, objective_perturbation
+from jaxdp.estimation import (
+    debiased_rr,
+    estimate,
+    gaussian_rewards,
+    mle,
+    objective_perturbation,
+    objective_perturbation_full,
+    with_confidence,
+)
 from jaxdp.experts import exponential_weights, stochastic_losses
 from jaxdp.testing import check_estimator, check_learner
 
@@ -41,9 +50,50 @@ def swept(build):
     return jaxdp.sweep(build, axes={"epsilon": [1.0]}, num_seeds=2, key=KEY)
 
 
+OTHERS = jaxdp.estimation_run({"clear": mle()}, PROBLEM)
+CENTRAL = jaxdp.estimation_run(
+    {"full": objective_perturbation_full()}, gaussian_rewards(num_samples=20, dim=2, feature_norm=2.0)
+)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
+        (
+            lambda: OFFLINE(KEY, OTHERS.params()),
+            ValueError,
+            r"params must be what run.params\(...\) returns, .*got a dict of clear",
+        ),
+        (
+            lambda: jaxdp.simulator(functools.partial(explore_then_commit, num_arms=2), BANDIT, 8),  # pyright: ignore[reportArgumentType]
+            ValueError,
+            r"learner must be of type jaxdp.Learner, got the function .*: call it, as explore_then_commit\(...\)",
+        ),
+        (
+            lambda: with_confidence(debiased_rr),  # pyright: ignore[reportArgumentType]
+            ValueError,
+            r"estimator must be of type jaxdp.Estimator, got the function .*: call it, as debiased_rr\(...\)",
+        ),
+        (
+            lambda: jaxdp.audit.grey_box(KEY, explore_then_commit, {}, lambda key: None, rounds=2),  # pyright: ignore
+            ValueError,
+            r"learner must be of type jaxdp.Learner, got the function .*: call it",
+        ),
+        (
+            lambda: jaxdp.audit.learner_attack(explore_then_commit, {}, (None, None)),  # pyright: ignore
+            ValueError,
+            r"learner must be of type jaxdp.Learner, got the function .*: call it",
+        ),
+        (
+            lambda: objective_perturbation().params(epsilon=1.0),
+            TypeError,
+            r"objective_perturbation.params\(\): missing a required argument: 'delta'",
+        ),
+        (
+            lambda: CENTRAL.params(epsilon=1.0, delta=1e-3, regularization=100.0),
+            ValueError,
+            "values must have feature_norm, since other values of full are scaled by it before there are data",
+        ),
         *(
             (lambda run=run: jax.jit(run)(KEY, {"epsilon": 1.0}), ValueError, message)
             for run in (RUN, OFFLINE)

@@ -130,3 +130,17 @@ def test_what_is_no_store(tmp_path):
         jaxdp.open(4)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="store must be a path, got ''"):
         jaxdp.open("")
+
+
+def test_a_lost_file_is_not_read_as_zeros(tmp_path):
+    """Neither of a finished store, where Zarr fills in zeros for integers, nor of a half of one."""
+    sweep(build, **SWEEP, store=tmp_path / "whole.zarr")
+    half(tmp_path / "half.zarr")
+    for name in ("whole", "half"):
+        lost = next(path for path in sorted((tmp_path / f"{name}.zarr" / "count" / "c").rglob("*")) if path.is_file())
+        lost.unlink()
+        with pytest.raises(ValueError, match=r"store must have the files of all .*count.* is missing: the call that"):
+            jaxdp.open(tmp_path / f"{name}.zarr")
+    with pytest.warns(RuntimeWarning, match="computed again"):
+        whole = sweep(build, **SWEEP, store=tmp_path / "whole.zarr")
+    assert jaxdp.open(tmp_path / "whole.zarr").equals(whole)

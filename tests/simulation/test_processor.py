@@ -216,3 +216,17 @@ def test_how_much_another_processor_moves_results(tmp_path):
         assert (np.abs(other.mean(axis=2) - first.mean(axis=2)) < 1e-3 * error).all(), name
         if jax.devices()[0].platform == "cpu" and "x86" in os.uname().machine:
             assert (other != first).any(), name
+
+
+def test_jaxs_own_options_are_read():
+    """Some of them are no attributes."""
+    name = "jax_disable_most_optimizations"
+    before = jax.config.read(name)
+    try:
+        found = []
+        for value in (False, True):
+            jax.config.update(name, value)
+            found.append(processor.settings()[name])
+    finally:
+        jax.config.update(name, before)
+    assert found == ["False", "True"]
