@@ -90,6 +90,11 @@ class Trees(NamedTuple):
     name: str
 
     @property
+    def in_floats(self) -> bool:
+        """Whether floats hold all sums exactly: shorter counters are then spared the care that large sums need."""
+        return self.arity**self.levels <= 2 ** (jnp.finfo(jnp.result_type(float)).nmant + 1)
+
+    @property
     def levels(self) -> int:
         """How many sizes of blocks there are, leaves included."""
         return len(self.variances)
@@ -101,12 +106,13 @@ def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -
         return trees.noise.add(key, params.noise, None, jnp.zeros(shape, jnp.result_type(float)))
 
 
-def noisy(params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
+def noisy(trees: Trees, params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
     """Noisy sums of nodes on a lattice: post-processing.
 
     So sums of leaves do not depend on the order, and noise that programs round otherwise in its last bits is the same.
-    Floats are outcomes, 0 or 1, which need no care; integers may be large.
+    Floats are outcomes, 0 or 1; integers may be large.
     """
+    exact = exact.astype(noise.dtype) if trees.in_floats else exact
     return jnp.round(add_noise(exact, rounded(noise)) / params.quantum) * params.quantum
 
 
@@ -134,7 +140,7 @@ def feed(
     done = tree.ended(nodes, entries, fed, trees.arity)
     arms = (1,) if shared else entries.shape
     exact, noise = _released(trees, keys[0], params, done.sums[0], arms, 1)
-    values = noisy(params, exact, noise)[None]
+    values = noisy(trees, params, exact, noise)[None]
     if trees.levels > 1:
         larger, shape = done.sums[1:], (trees.levels - 1, *arms)
         nothing = jnp.zeros(shape, values.dtype)
@@ -143,7 +149,7 @@ def feed(
             lambda: _released(trees, keys[1], params, larger, shape, len(larger)),
             lambda: (larger, nothing),
         )
-        values = jnp.concatenate([values, noisy(params, sums, noise)])
+        values = jnp.concatenate([values, noisy(trees, params, sums, noise)])
     combined = functools.partial(tree.combined, variances=trees.variances)
     # Estimates of larger blocks are made of smaller ones': fused, each would draw all arms' noise of both anew.
     estimates = combined(nodes, values) if shared else own_kernel(combined, nodes, values)

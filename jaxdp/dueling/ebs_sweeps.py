@@ -143,7 +143,7 @@ def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
         there = now.turns[None] & (place < length[None])
         won = jnp.where(there, jnp.clip(won, 0, 1), 0).astype(nodes.sums.dtype)
         params = jax.tree.map(lambda leaf: leaf[None], params)
-        return won, jnp.where(there, arms.noisy(params, won.astype(noise.dtype), noise), 0)
+        return won, jnp.where(there, arms.noisy(trees, params, won.astype(noise.dtype), noise), 0)
 
     won, leaf = own_kernel(entries, block.noise.reshape(rows), block.won.reshape(rows), now, length, params)
     leaves = _leaves(nodes.estimates[0], leaf, last, ends)
@@ -288,7 +288,7 @@ def _inner_nodes(
         values = leaf[None]
         if trees.levels > 1:
             params = jax.tree.map(lambda leaf: leaf[None], params)
-            values = jnp.concatenate([values, arms.noisy(params, done.sums[1:], upper_noise)])
+            values = jnp.concatenate([values, arms.noisy(trees, params, done.sums[1:], upper_noise)])
         return tree.advance(before, done, tree.combined(before, values, trees.variances))
 
     return own_kernel(nodes_after, params, nodes, upper_noise, last, ends, *own_kernel(read, *entries, last))
