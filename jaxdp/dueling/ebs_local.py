@@ -76,7 +76,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
     Deviations: the bias of randomized response scales shares and intervals alike, so that the decisions are those of
         the reports' own shares with the interval r / sqrt(n), which is what is computed. All arms are compared after
         every round, and dropped together. As in the paper, whose analysis takes the active set and n_i for fixed
-        though they depend on the outcomes, failure_prob is proved for a fixed set only; privacy does not hang on it.
+        though they depend on the outcomes, failure_prob is proved for a fixed set only; privacy does not depend on it.
     """
     num_arms, horizon = check_num_arms(num_arms), check_count("horizon", horizon)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"

@@ -35,7 +35,7 @@ def simulator(
 ) -> Run:
     """A run of the learner against the environment, for a sweep or to be called directly.
 
-    Round t (from 0) uses fold_in(key, t) of a key for each purpose. The environment's keys do not hang on the
+    Round t (from 0) uses fold_in(key, t) of a key for each purpose. The environment's keys do not depend on the
     learner's, so every learner and every epsilon meets the same world; and results do not depend on the checkpoints.
     Compile time and memory do not depend on the horizon.
 
