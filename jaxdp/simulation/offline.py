@@ -87,8 +87,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         params = blank(name, values)
         for field in sorted(told[name] & (parameters(estimators[name].params).keys() - values.keys())):
             try:  # what is made from a value on the host cannot follow a fact that the sample tells later
-                other = blank(name, values, **{field: 2.0})
-                alike = all(map(_same, *map(jax.tree.leaves, (params, other))))
+                alike = _same_but_for(field, params, blank(name, values, **{field: 2.0}))
             except ValueError:
                 alike = False
             if not alike:
@@ -145,5 +144,10 @@ def _fold_in_name(key: jax.Array, name: str) -> jax.Array:
     return jax.random.fold_in(key, np.uint32(zlib.crc32(name.encode())))
 
 
-def _same(leaf: Any, other: Any) -> bool:
-    return leaf is other or bool(np.array_equal(np.asarray(leaf), np.asarray(other), equal_nan=True))
+def _same_but_for(field: str, params: Any, other: Any) -> bool:
+    """Whether two points agree in all leaves but those of this name, also of an estimator inside another."""
+    pairs = zip(*map(jax.tree_util.tree_leaves_with_path, (params, other)), strict=True)
+    return all(
+        getattr(path[-1], "name", None) == field or np.array_equal(leaf, another, equal_nan=True)
+        for (path, leaf), (_, another) in pairs
+    )
