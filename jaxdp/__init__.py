@@ -9,9 +9,9 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from jaxdp import bandits, dueling, estimation, experts, mechanisms, preferences, random, theory
-from jaxdp.learner import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
-from jaxdp.simulation import Run, estimation_run, log_spaced, open, replay, simulator, sweep
+from jaxdp import bandits, core, dueling, estimation, experts, mechanisms, preferences, random, theory
+from jaxdp.core import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
+from jaxdp.simulation import Look, Run, estimation_run, log_spaced, open, replay, simulator, sweep
 
 if TYPE_CHECKING:  # imported when they are first used, below: `import jaxdp` stays quick, and needs no matplotlib
     from jaxdp import audit as audit
@@ -25,11 +25,13 @@ __all__ = [
     "Estimator",
     "Guarantee",
     "Learner",
+    "Look",
     "Problem",
     "Run",
     "Sample",
     "State",
     "bandits",
+    "core",
     "dueling",
     "estimation",
     "estimation_run",

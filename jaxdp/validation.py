@@ -104,6 +104,15 @@ def check_number(name: str, value: float) -> float:
     return float(value)
 
 
+def check_positive(name: str, value: float) -> float:
+    """Returns value as a float, if it is one finite number > 0.
+
+    Raises:
+        ValueError: if not.
+    """
+    return check_number(name, check_above(name, value, 0.0))
+
+
 def check_count(name: str, value: Any, minimum: int = 1) -> int:
     """Returns value as an int, if it is a whole number >= minimum.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import jaxdp
 from jaxdp.dueling import matrix_duels
-from jaxdp.learner import Learner
+from jaxdp.core import Learner
 
 SCRIPT = Path(__file__).with_name("duelpy_duels.py")
 LANES = 20  # one after the other, on one core

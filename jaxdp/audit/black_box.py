@@ -12,7 +12,7 @@ from jaxdp.audit.checks import check_alike
 from jaxdp.audit.events import Event, candidate_thresholds, choose, describe, learn_scores
 from jaxdp.audit.intervals import check_confidence, log_ratio_bound
 from jaxdp.audit.sampling import Outputs, Release, chunk_size, draw, histogram, output_size
-from jaxdp.learner import Guarantee
+from jaxdp.core import Guarantee
 from jaxdp.validation import check_count, check_key
 
 SHARE = 10  # one trial in so many shapes the scores, and another chooses the event; the rest evaluate it

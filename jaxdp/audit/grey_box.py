@@ -11,7 +11,7 @@ import numpy as np
 from jaxdp.audit.accounting import Change, change, cost, scalar
 from jaxdp.audit.transcripts import Answer, Past, Transcript, Users, by_action, keys_of, play
 from jaxdp.checks import check_made
-from jaxdp.learner import Guarantee, Learner, State
+from jaxdp.core import Guarantee, Learner, State
 from jaxdp.mechanisms import tape
 from jaxdp.simulation.rounds import Keys
 from jaxdp.validation import check_count, check_key

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxdp.audit.checks import check_alike
 from jaxdp.audit.transcripts import Answer, Users, by_action, play
-from jaxdp.learner import Learner
+from jaxdp.core import Learner
 from jaxdp.validation import check_count, check_key
 
 EPSILON = 1e-6

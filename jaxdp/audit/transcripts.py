@@ -10,7 +10,7 @@ import numpy as np
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.checks import check_alike
 from jaxdp.checks import check_made
-from jaxdp.learner import Environment, Learner, State
+from jaxdp.core import Environment, Learner, State
 from jaxdp.simulation.rounds import Keys, interact, root_keys, round_keys
 
 Answer = Callable[[Any, "Past", Any], Any]

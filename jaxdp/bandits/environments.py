@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.interface import Interface, Space, arms
-from jaxdp.learner import Environment, EnvironmentBulk, scalar_leaf
+from jaxdp.core import Environment, Interface, Space, arms, factory, scalar_leaf
 from jaxdp.lookup import entry
 from jaxdp.random import binomial
 from jaxdp.validation import check_above, check_finite, check_number, check_within
@@ -30,6 +29,7 @@ class Params:
     stddev: np.ndarray
 
 
+@factory
 def bernoulli_bandit(means: ArrayLike) -> Environment:
     """Rewards of 0 or 1. One uniform a round decides what every arm would pay: arm k pays if it is below means[k].
 
@@ -61,6 +61,7 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
     return _bandit(feedback, tally, params, Space("integers", (), 0, 1))
 
 
+@factory
 def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
     """Rewards N(means[k], stddev^2). One normal variate a round is the noise of every arm.
 
@@ -117,7 +118,8 @@ def _totals(params: Params, counts: jax.Array) -> dict[str, jax.Array]:
 def _bandit(feedback, tally, params: Params, rewards: Space) -> Environment:
     """An environment without a memory: its world is empty, and a block is its rounds side by side."""
 
-    def block(keys, params: Params, world, actions):
+    def block(keys, params: Params, world, contexts: None, actions):
+        del contexts
         return jax.vmap(lambda key, action: feedback(key, params, world, action))(keys, actions)
 
     return Environment(
@@ -125,6 +127,7 @@ def _bandit(feedback, tally, params: Params, rewards: Space) -> Environment:
         init=lambda key, params: (),
         context=None,
         feedback=feedback,
-        bulk=EnvironmentBulk(block=block, tally=tally),
+        block=block,
+        tally=tally,
         interface=Interface(arms(len(params.means)), rewards),
     )

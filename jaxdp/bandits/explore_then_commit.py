@@ -7,20 +7,22 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import compensated
-from jaxdp.interface import Interface, Space, arms
-from jaxdp.learner import (
+from jaxdp.core import (
     BlockPlan,
     Blocks,
     CountPlan,
     Counts,
     Guarantee,
+    Interface,
     Learner,
-    LearnerBulk,
     Scalar,
+    Space,
     State,
+    arms,
+    claimed,
+    factory,
     only,
     scalar_leaf,
-    validated,
 )
 from jaxdp.mechanisms import noisy_leads
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_number
@@ -68,6 +70,7 @@ class Public(NamedTuple):
     best_arm: jax.Array
 
 
+@factory
 def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "binary") -> Learner:
     """Plays every arm in turn, then commits to the arm with the largest noisy total of rewards.
 
@@ -117,12 +120,12 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
             raise ValueError(f"low must be < high, as {lowest.dtype}, got {low} and {high}")
         return Params(epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)), low=lowest, high=highest)
 
-    def guarantee(*, epsilon: float, low: float = 0.0, high: float = 1.0) -> Guarantee:
-        return Guarantee(
-            epsilon=epsilon,
+    def claim(epsilon: float) -> Guarantee:
+        return Guarantee.pure(
+            epsilon,
             trust_model="central",
             privacy_unit="one round's reward",
-            argument=f"one release of totals of L1 sensitivity {high - low:g} by the Laplace mechanism",
+            argument="one release of totals, each reward in one of them, by the Laplace mechanism",
         )
 
     def init(key, params: Params) -> State:
@@ -178,8 +181,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     def rounds_ahead(public: Public, limit: jax.Array) -> jax.Array:
         return jnp.where(exploring(public), jnp.minimum(limit, explore_rounds - public.round), limit)
 
-    def plan_block(keys, params: Params, public: Public, limit) -> BlockPlan:
-        del params
+    def plan_block(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
+        del params, contexts
         rounds = public.round + jnp.arange(len(keys), dtype=public.round.dtype)
         return BlockPlan(arm(rounds, public.best_arm), rounds_ahead(public, limit))
 
@@ -200,10 +203,6 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
             totals, _ = jax.lax.scan(step, state.private.totals, (actions, feedback, planned), unroll=16)
         return advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
 
-    def privatize_block(keys, params: Params, public: Public, plan: BlockPlan, feedback):
-        del keys, params, public
-        return plan.actions, feedback
-
     def plan_counts(key, params: Params, public: Public, limit) -> CountPlan:
         del key, params
         ahead = rounds_ahead(public, limit)
@@ -223,17 +222,16 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         totals = state.private.totals + jnp.clip(won, 0, counts).astype(state.private.totals.dtype)
         return advance(key, params, state, totals, counts.sum(dtype=state.public.round.dtype))
 
-    blocks = Blocks(BLOCK_PER_ARM * num_arms, plan_block, privatize_block, absorb_block)
-    counts = Counts(plan_counts, privatize_counts, absorb_counts) if binary else None
     values = only(params, ("epsilon",) if binary else ("epsilon", "low", "high"))
     return Learner(
         params=values,
-        guarantee=validated(values, guarantee),
+        guarantee=claimed(values, claim),
         init=init,
         act=act,
         privatize=privatize,
         update=update,
-        bulk=LearnerBulk(blocks, counts),
+        blocks=(Blocks(BLOCK_PER_ARM * num_arms, plan_block, absorb_block),),
+        counts=Counts(plan_counts, privatize_counts, absorb_counts) if binary else None,
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers")),
         min_horizon=explore_rounds + 1,  # else it never commits
     )

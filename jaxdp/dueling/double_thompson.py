@@ -7,10 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, factory, pairs, scalar_leaf
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
-from jaxdp.interface import Interface, Space, pairs
 from jaxdp.kernels import folded, own_kernel
-from jaxdp.learner import Guarantee, Learner, Scalar, State, scalar_leaf, validated
 from jaxdp.random import beta, fast, gamma, index_at
 from jaxdp.validation import check_above, check_epsilon, check_num_arms, check_number
 
@@ -41,6 +40,7 @@ class Public(NamedTuple):
     wins: jax.Array
 
 
+@factory
 def double_thompson(*, num_arms: int) -> Learner:
     """Two draws from the posterior: which arm beats the most others, and which one beats that arm (D-TS).
 
@@ -77,10 +77,6 @@ def double_thompson(*, num_arms: int) -> Learner:
             epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
             exploration_rate=scalar_leaf("exploration_rate", exploration_rate),
         )
-
-    def guarantee(*, epsilon: float, exploration_rate: float = 0.51) -> Guarantee:
-        del exploration_rate
-        return local_claim(epsilon)
 
     def init(key, params: Params) -> State:
         del key, params
@@ -147,7 +143,7 @@ def double_thompson(*, num_arms: int) -> Learner:
 
     return Learner(
         params=params,
-        guarantee=validated(params, guarantee),
+        guarantee=claimed(params, local_claim),
         init=init,
         act=act,
         privatize=privatize,

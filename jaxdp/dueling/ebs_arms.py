@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.compensated import rounded
+from jaxdp.core import Scalar
 from jaxdp.kernels import own_kernel
-from jaxdp.learner import Scalar
 from jaxdp.mechanisms import tape
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.noise import Noise

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.core import BlockPlan, Blocks, State, UntilFn
 from jaxdp.dueling import ebs_arms as arms
 from jaxdp.dueling.ebs_arms import Params, Private, Public, Trees
 from jaxdp.dueling.ebs_sweeps import Block, Swept, Turns, schedule, sweep_arms
 from jaxdp.kernels import across_lanes, own_kernel
-from jaxdp.learner import BlockPlan, Blocks, State
 from jaxdp.mechanisms.continual_counting import nodes as tree
 
 SWEEPS = 15  # counts of fewer than 16 duels share a word, see `ebs_sweeps`
@@ -43,7 +43,7 @@ class Columns(NamedTuple):
         return values if self.everyone else jnp.where(active, values.at[..., self.column].get(mode="clip"), others)
 
 
-def elimination_blocks(trees: Trees, num_arms: int) -> Blocks:
+def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
     """Blocks with columns for all arms, then for half of them where that is worth it, and then of the last arm alone.
 
     Args:
@@ -52,14 +52,14 @@ def elimination_blocks(trees: Trees, num_arms: int) -> Blocks:
     """
     narrow = -(-num_arms // 2)
     widths = [num_arms, narrow] if narrow >= FEW else [num_arms]
-    blocks = _lone_blocks()
-    for width, below in reversed(list(zip(widths, [*widths[1:], 1], strict=True))):
-        over = functools.partial(_at_most, below)
-        blocks = _swept_blocks(trees, num_arms, width)._replace(then=blocks, over=over)
-    return blocks
+    swept = [
+        _swept_blocks(trees, num_arms, width, until=_at_most(below))
+        for width, below in zip(widths, [*widths[1:], 1], strict=True)
+    ]
+    return (*swept, _lone_blocks())
 
 
-def _swept_blocks(trees: Trees, num_arms: int, width: int) -> Blocks:
+def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) -> Blocks:
     """Blocks of at most as many sweeps over the arms as a counter has entries in its smallest inner node.
 
     Until an arm is dropped, arms take turns on the left. A block has a place for each sweep and column, in this order;
@@ -71,6 +71,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int) -> Blocks:
     every = np.arange(width, dtype=np.int32)
     sweeps = np.arange(num_sweeps, dtype=np.int32)[:, None]
     natural = np.arange(block, dtype=np.int32)
+    last = _at_most(1)
     swept = across_lanes(functools.partial(sweep_arms, trees, num_arms))
 
     def turns(public: Public) -> tuple[Columns, Turns]:
@@ -82,10 +83,11 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int) -> Blocks:
             place = sweeps * now.size[None] + now.rank[None, :]
             return jnp.where(alone, natural, jnp.where(now.turns[None, :], place, block).ravel())
 
-        return own_kernel(places, turns(public)[1], _at_most(1, params, public))
+        return own_kernel(places, turns(public)[1], last(params, public))
 
-    def plan(keys, params: Params, public: Public, limit) -> BlockPlan:
-        alone = _at_most(1, params, public)
+    def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
+        del contexts
+        alone = last(params, public)
         columns, now = turns(public)
         left = jnp.where(alone, jnp.argmax(public.active).astype(jnp.int32), jnp.tile(columns.arm, num_sweeps))
         return BlockPlan(
@@ -96,7 +98,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int) -> Blocks:
     def absorb(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         public, private = state.public, state.private
         actions, feedback = report
-        alone = _at_most(1, params, public)
+        alone = last(params, public)
         columns, now = turns(public)
         nodes = _while_any(
             public.dropped.any() & ~alone,
@@ -145,14 +147,14 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int) -> Blocks:
 
         return jax.vmap(draw, out_axes=1)(keys[row * width + every])
 
-    return Blocks(block, plan, _privatize, absorb, order)
+    return Blocks(block, plan, absorb, until, order)
 
 
 def _lone_blocks() -> Blocks:
     """The last arm's duels with itself, of which nothing is learned."""
 
-    def plan(keys, params: Params, public: Public, limit) -> BlockPlan:
-        del keys, params
+    def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
+        del keys, params, contexts
         arm = jnp.argmax(public.active).astype(jnp.int32)
         return BlockPlan(jnp.full((LONE, 2), arm), limit)
 
@@ -160,12 +162,7 @@ def _lone_blocks() -> Blocks:
         del keys, params, report
         return state, plan.length
 
-    return Blocks(LONE, plan, _privatize, absorb)
-
-
-def _privatize(keys, params: Params, public: Public, plan: BlockPlan, feedback):
-    del keys, params, public
-    return plan.actions, feedback
+    return Blocks(LONE, plan, absorb)
 
 
 def _columns(active: jax.Array, width: int) -> Columns:
@@ -177,9 +174,14 @@ def _columns(active: jax.Array, width: int) -> Columns:
     return Columns(jnp.sum(jnp.where(here, every, 0), axis=1, dtype=jnp.int32), here.any(axis=1), column, False)
 
 
-def _at_most(size: int, params: Params, public: Public) -> jax.Array:
-    del params
-    return jnp.sum(public.active, dtype=jnp.int32) <= size
+def _at_most(size: int) -> UntilFn:
+    """Whether so many arms are left."""
+
+    def until(params: Params, public: Public) -> jax.Array:
+        del params
+        return jnp.sum(public.active, dtype=jnp.int32) <= size
+
+    return until
 
 
 def _while_any(needed: jax.Array, compute, inputs: tuple[Any, ...], otherwise) -> Any:

@@ -6,12 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.core import Guarantee, Interface, Learner, Space, State, claimed, factory, only, pairs, scalar_leaf
 from jaxdp.dueling import ebs_arms as arms
 from jaxdp.dueling.ebs_arms import Params, Private, Public, Trees
 from jaxdp.dueling.ebs_blocks import elimination_blocks
 from jaxdp.dueling.ebs_radii import noise_lines, on_lattice, score_radii
-from jaxdp.interface import Interface, Space, pairs
-from jaxdp.learner import Guarantee, Learner, LearnerBulk, State, only, scalar_leaf, validated
 from jaxdp.mechanisms.continual_counting import best_arity
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits
@@ -24,6 +23,7 @@ NOISES = ("laplace", "gaussian")
 LATTICE_BITS = 12  # a node's noise is a multiple of its scale times 2^-12, about
 
 
+@factory
 def ebs_elimination(
     *, num_arms: int, horizon: int, constants: str = "tight", noise: str = "laplace", arity: int | None = None
 ) -> Learner:
@@ -153,13 +153,10 @@ def ebs_elimination(
             slopes=lines[1],
         )
 
-    def guarantee(
-        *, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05, confidence_multiplier: float = 1.0
-    ) -> Guarantee:
-        del failure_prob, confidence_multiplier
-        return Guarantee(
-            epsilon=epsilon,
-            delta=delta,
+    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+        return Guarantee.approximate(
+            epsilon,
+            delta,
             trust_model="central",
             privacy_unit="one duel's outcome",
             argument="each outcome enters one continual counter at most twice, with opposite signs",
@@ -221,12 +218,12 @@ def ebs_elimination(
     values = only(params, names if is_gaussian else [name for name in names if name != "delta"])
     return Learner(
         params=values,
-        guarantee=validated(values, guarantee),
+        guarantee=claimed(values, claim),
         init=init,
         act=act,
         privatize=privatize,
         update=update,
-        bulk=LearnerBulk(blocks=elimination_blocks(trees, num_arms)),
+        blocks=elimination_blocks(trees, num_arms),
         horizon=horizon,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
     )

@@ -7,11 +7,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, factory, pairs, scalar_leaf
 from jaxdp.dueling.reports import local_claim, randomized_outcome
-from jaxdp.interface import Interface, Space, pairs
-from jaxdp.learner import Guarantee, Learner, Scalar, State, scalar_leaf, validated
 from jaxdp.random import weighted_index
-from jaxdp.validation import check_above, check_choice, check_count, check_epsilon, check_num_arms, check_number
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_num_arms, check_positive, check_probability
 
 CONSTANTS = ("tight", "paper")
 
@@ -44,6 +43,7 @@ class Public(NamedTuple):
     wins: jax.Array
 
 
+@factory
 def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learner:
     """Duels of the least played active arm with a random one; arms whose interval lies below another's are dropped.
 
@@ -82,22 +82,16 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
 
     def params(*, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0) -> Params:
-        check_above("failure_prob", failure_prob, 0.0)
-        if not failure_prob < 1:
-            raise ValueError(f"failure_prob must be < 1, got {failure_prob}")
-        check_number("confidence_multiplier", check_above("confidence_multiplier", confidence_multiplier, 0.0))
+        check_probability("failure_prob", failure_prob)
+        check_positive("confidence_multiplier", confidence_multiplier)
         events = math.log(num_arms) + math.log(horizon) - math.log(failure_prob)
         # A product: a power too large is an error of its own, and a product infinity.
         squared = confidence_multiplier * confidence_multiplier * (events if is_paper else (events + math.log(2)) / 2)
-        check_number("the squared radius", check_above("the squared radius", squared, 0.0))
+        check_positive("the squared radius", squared)
         return Params(
             epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
             squared_radius=scalar_leaf("the squared radius", squared),
         )
-
-    def guarantee(*, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0) -> Guarantee:
-        del failure_prob, confidence_multiplier
-        return local_claim(epsilon)
 
     def init(key, params: Params) -> State:
         del key, params
@@ -134,7 +128,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
 
     return Learner(
         params=params,
-        guarantee=validated(params, guarantee),
+        guarantee=claimed(params, local_claim),
         init=init,
         act=act,
         privatize=privatize,

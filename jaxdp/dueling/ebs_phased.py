@@ -8,22 +8,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.interface import Interface, Space, pairs
-from jaxdp.learner import (
+from jaxdp.core import (
     BlockPlan,
     Blocks,
     CountPlan,
     Counts,
     Guarantee,
+    Interface,
     Learner,
-    LearnerBulk,
     Scalar,
+    Space,
     State,
+    claimed,
+    factory,
+    pairs,
     scalar_leaf,
-    validated,
 )
 from jaxdp.mechanisms import noisy_leads
-from jaxdp.validation import check_above, check_epsilon, check_num_arms, check_number
+from jaxdp.validation import check_epsilon, check_num_arms, check_positive, check_probability
 
 BLOCK_PER_ARM = 16
 
@@ -68,6 +70,7 @@ class Public(NamedTuple):
     played: jax.Array
 
 
+@factory
 def ebs_phased(*, num_arms: int) -> Learner:
     """Duels of all pairs of active arms; after each phase, arms with a low noisy share of wins are dropped.
 
@@ -128,17 +131,14 @@ def ebs_phased(*, num_arms: int) -> Learner:
         return table
 
     def params(*, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0) -> Params:
-        check_above("failure_prob", failure_prob, 0.0)
-        if not failure_prob < 1:
-            raise ValueError(f"failure_prob must be < 1, got {failure_prob}")
-        check_number("confidence_multiplier", check_above("confidence_multiplier", confidence_multiplier, 0.0))
+        check_probability("failure_prob", failure_prob)
+        check_positive("confidence_multiplier", confidence_multiplier)
         leaf = scalar_leaf("epsilon", check_epsilon(epsilon))
         return Params(epsilon=leaf, passes=passes(epsilon, failure_prob, confidence_multiplier))
 
-    def guarantee(*, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0) -> Guarantee:
-        del failure_prob, confidence_multiplier
-        return Guarantee(
-            epsilon=epsilon,
+    def claim(epsilon: float) -> Guarantee:
+        return Guarantee.pure(
+            epsilon,
             trust_model="central",
             privacy_unit="one duel's outcome",
             argument="each outcome enters one count, released once by the Laplace mechanism at L1 sensitivity 1",
@@ -201,13 +201,10 @@ def ebs_phased(*, num_arms: int) -> Learner:
     def rounds_ahead(params: Params, public: Public, limit: jax.Array) -> jax.Array:
         return jnp.minimum(limit, length(params, public) - public.played)
 
-    def plan_block(keys, params: Params, public: Public, limit) -> BlockPlan:
+    def plan_block(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
+        del contexts
         played = public.played + jnp.arange(len(keys), dtype=integer)
         return BlockPlan(duels(public, played), rounds_ahead(params, public, limit))
-
-    def privatize_block(keys, params: Params, public: Public, plan: BlockPlan, feedback):
-        del keys, params, public
-        return plan.actions, feedback
 
     def absorb_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, feedback = report
@@ -237,14 +234,12 @@ def ebs_phased(*, num_arms: int) -> Learner:
 
     return Learner(
         params=params,
-        guarantee=validated(params, guarantee),
+        guarantee=claimed(params, claim),
         init=init,
         act=act,
         privatize=privatize,
         update=update,
-        bulk=LearnerBulk(
-            Blocks(BLOCK_PER_ARM * num_arms, plan_block, privatize_block, absorb_block),
-            Counts(plan_counts, privatize_counts, absorb_counts),
-        ),
+        blocks=(Blocks(BLOCK_PER_ARM * num_arms, plan_block, absorb_block),),
+        counts=Counts(plan_counts, privatize_counts, absorb_counts),
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
     )

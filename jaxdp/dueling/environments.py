@@ -7,10 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxdp.core import Environment, Interface, Space, factory, pairs
 from jaxdp.dueling.regrets import cast, regret_matrices
-from jaxdp.interface import Interface, Space, pairs
 from jaxdp.kernels import own_kernel
-from jaxdp.learner import Environment, EnvironmentBulk
 from jaxdp.lookup import entry, nearest
 from jaxdp.preferences import Link, check_preferences, logistic, utility_matrix
 from jaxdp.random import binomial, key_uniform
@@ -33,6 +32,7 @@ class Params:
     regrets: dict[str, np.ndarray]
 
 
+@factory
 def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Environment:
     """Duels of arms with utilities r: the left arm wins with probability F(r[left] - r[right]).
 
@@ -65,6 +65,7 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
     return _duels(preferences, pseudo_regret)
 
 
+@factory
 def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Environment:
     """Duels by a preference matrix P: the left arm wins with probability P[left, right].
 
@@ -126,7 +127,8 @@ def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Environment:
         found = {name: entry(jnp.asarray(each), action[0], action[1]) for name, each in params.regrets.items()}
         return {**found, "best_duels": found["pseudo_regret"] == 0, "left_wins": won}
 
-    def block(keys, params: Params, world, actions):
+    def block(keys, params: Params, world, contexts: None, actions):
+        del contexts
         answers = jax.vmap(answer, (0, None, 0, 0))
         # Arms apart, since pairs in memory would be put together only to be taken apart.
         won = own_kernel(answers, keys, jnp.asarray(params.preferences), actions[:, 0], actions[:, 1])
@@ -146,6 +148,7 @@ def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Environment:
         init=lambda key, params: (),
         context=None,
         feedback=feedback,
-        bulk=EnvironmentBulk(block=block, tally=tally),
+        block=block,
+        tally=tally,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
     )

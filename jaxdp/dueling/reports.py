@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from jaxdp.core import Guarantee, Scalar
 from jaxdp.kernels import own_kernel
-from jaxdp.learner import Guarantee, Scalar
 from jaxdp.mechanisms import randomized_response
 
 
@@ -27,9 +27,9 @@ def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: 
 
 def local_claim(epsilon: float, delta: float = 0.0, mechanism: str = "randomized response") -> Guarantee:
     """The claim of a learner that sees each outcome through one report."""
-    return Guarantee(
-        epsilon=epsilon,
-        delta=delta,
+    return Guarantee.approximate(
+        epsilon,
+        delta,
         trust_model="local",
         privacy_unit="one duel's outcome",
         argument=f"each report is one release of {mechanism}",

@@ -7,10 +7,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, factory, pairs, scalar_leaf
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
-from jaxdp.interface import Interface, Space, pairs
 from jaxdp.kernels import combined, lanes_last, line_parts, own_kernel, parts
-from jaxdp.learner import Guarantee, Learner, Scalar, State, scalar_leaf, validated
 from jaxdp.random.choice import inline_index_at
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_above, check_epsilon, check_num_arms, check_number
@@ -44,6 +43,7 @@ class Public(NamedTuple):
     hypothesis: jax.Array
 
 
+@factory
 def rucb(*, num_arms: int) -> Learner:
     """An arm that may beat all others, against the one that may beat it most easily (RUCB).
 
@@ -82,10 +82,6 @@ def rucb(*, num_arms: int) -> Learner:
             epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
             exploration_rate=scalar_leaf("exploration_rate", exploration_rate),
         )
-
-    def guarantee(*, epsilon: float, exploration_rate: float = 0.51) -> Guarantee:
-        del exploration_rate
-        return local_claim(epsilon)
 
     def init(key, params: Params) -> State:
         del key, params
@@ -180,7 +176,7 @@ def rucb(*, num_arms: int) -> Learner:
 
     return Learner(
         params=params,
-        guarantee=validated(params, guarantee),
+        guarantee=claimed(params, local_claim),
         init=init,
         act=act,
         privatize=privatize,

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp import compensated
+from jaxdp.core import Environment, Interface, Space, factory, pairs
 from jaxdp.dueling.environments import answer
 from jaxdp.dueling.regrets import cast, regret_matrices
-from jaxdp.interface import Interface, Space, pairs
-from jaxdp.learner import Environment, EnvironmentBulk
 from jaxdp.lookup import entry
 from jaxdp.preferences import borda_scores, check_preferences
 from jaxdp.validation import check_count, check_list
@@ -52,6 +51,7 @@ class World(NamedTuple):
     borda: compensated.Sum
 
 
+@factory
 def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[int]) -> Environment:
     """Duels by a preference matrix that changes at given rounds: an oblivious adversary.
 
@@ -125,7 +125,9 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         outcome = {name: entry(jnp.asarray(each), stage, left, right) for name, each in params.regrets.items()}
         return after, won, {**outcome, "best_duels": outcome["pseudo_regret"] == 0, "left_wins": won}
 
-    def block(keys, params: Params, world: World, actions):
+    def block(keys, params: Params, world: World, contexts: None, actions):
+        del contexts
+
         def step(world: World, round_: tuple[jax.Array, jax.Array]):
             after, won, outcome = feedback(round_[0], params, world, round_[1])
             return after, (after, won, outcome)
@@ -142,6 +144,6 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         context=None,
         feedback=feedback,
         summary=summary,
-        bulk=EnvironmentBulk(block=block),
+        block=block,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
     )

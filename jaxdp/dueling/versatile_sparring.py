@@ -8,15 +8,14 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import compensated
+from jaxdp.core import Guarantee, Interface, Learner, Scalar, Space, State, claimed, factory, only, pairs, scalar_leaf
 from jaxdp.dueling.reports import local_claim, randomized_outcome
-from jaxdp.interface import Interface, Space, pairs
 from jaxdp.kernels import lanes_last, own_kernel
-from jaxdp.learner import Guarantee, Learner, Scalar, State, only, scalar_leaf, validated
 from jaxdp.mechanisms import analytic_gaussian, gaussian, round_up
 from jaxdp.random.choice import inline_index_at
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.tsallis import tsallis_weights
-from jaxdp.validation import check_above, check_choice, check_count, check_epsilon, check_num_arms
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_num_arms, check_probability
 
 REPORTS = ("rr", "gaussian")
 LOSS_ESTIMATES = ("importance", "reduced_variance")
@@ -53,6 +52,7 @@ class Public(NamedTuple):
     weights: jax.Array
 
 
+@factory
 def versatile_sparring(
     *, num_arms: int, report: str = "rr", losses: str = "importance", horizon: int | None = None
 ) -> Learner:
@@ -103,9 +103,7 @@ def versatile_sparring(
         budget = scalar_leaf("epsilon", check_epsilon(epsilon))
         stddev = shift = 0.0
         if is_gaussian:
-            check_above("failure_prob", failure_prob, 0.0)
-            if not failure_prob < 1:
-                raise ValueError(f"failure_prob must be < 1, got {failure_prob}")
+            check_probability("failure_prob", failure_prob)
             stddev = analytic_gaussian(epsilon, delta)
             shift = stddev * math.sqrt(2 * (math.log(2 * rounds) - math.log(failure_prob)))
         return Params(
@@ -114,8 +112,7 @@ def versatile_sparring(
             shift=scalar_leaf("the shift of reports", shift),
         )
 
-    def guarantee(*, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05) -> Guarantee:
-        del failure_prob
+    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
         if is_gaussian:
             return local_claim(epsilon, delta, "the Gaussian mechanism at L2 sensitivity 1")
         return local_claim(epsilon)
@@ -169,7 +166,7 @@ def versatile_sparring(
     values = only(params, ("epsilon", "delta", "failure_prob") if is_gaussian else ("epsilon",))
     return Learner(
         params=values,
-        guarantee=validated(values, guarantee),
+        guarantee=claimed(values, claim),
         init=init,
         act=act,
         privatize=privatize,

@@ -13,16 +13,15 @@ on stated preferences alone; without ties and gaps the two are the same.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from jaxdp.core import Estimator, Guarantee, Scalar, factory
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, Params, full_batch_estimator, make_params
 from jaxdp.estimation.objectives import Objective, statistic_objective
-from jaxdp.learner import Estimator, Guarantee, Scalar
 from jaxdp.mechanisms import analytic_gaussian, gaussian, randomized_response, round_up
 from jaxdp.preferences import pair_features
 from jaxdp.validation import check_count
@@ -134,16 +133,17 @@ def _of_ballots(*arguments, max_steps: int) -> Estimator:
     return plain._replace(check=check_ballots)
 
 
-def _guarantee(trust_model: str, argument: str, *, epsilon: float, delta: float = 0.0, **_: Any) -> Guarantee:
-    return Guarantee(
-        epsilon=epsilon,
-        delta=delta,
+def _claim(trust_model: str, argument: str, epsilon: float, delta: float = 0.0) -> Guarantee:
+    return Guarantee.approximate(
+        epsilon,
+        delta,
         trust_model=trust_model,
         privacy_unit=UNIT,
         argument="none: epsilon is infinite, and ballots are used as they are" if np.isinf(epsilon) else argument,
     )
 
 
+@factory
 def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
     """BTL maximum likelihood from ballots in the clear: the non-private baseline.
 
@@ -169,8 +169,8 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
     def params(*, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
         return make_params(epsilon=np.inf, radius=radius, tolerance=tolerance)
 
-    def guarantee(**_: Any) -> Guarantee:
-        return _guarantee("central", "", epsilon=np.inf)
+    def claim() -> Guarantee:
+        return _claim("central", "", np.inf)
 
     def privatize(key, params: Params, features, labels):
         del key, params
@@ -184,9 +184,10 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
         stated = jnp.mean(wins + losses)
         return _weighted(features, wins / stated, (wins + losses) / stated)
 
-    return _of_ballots(params, guarantee, privatize, objective, max_steps=max_steps)
+    return _of_ballots(params, claim, privatize, objective, max_steps=max_steps)
 
 
+@factory
 def ballot_objective_perturbation(*, max_steps: int = MAX_STEPS) -> Estimator:
     """Central ballot-private BTL: the logistic loss of all pairs with a noisy sufficient statistic of the ballots.
 
@@ -222,12 +223,12 @@ def ballot_objective_perturbation(*, max_steps: int = MAX_STEPS) -> Estimator:
             tolerance=point.tolerance,
         )
 
-    def guarantee(**values: Any) -> Guarantee:
+    def claim(epsilon: float, delta: float) -> Guarantee:
         argument = (
             "ballots enter through the sum of y x over all pairs of items alone, whose L2 sensitivity is "
             "sqrt(m (m^2 - 1) / 3); it is released once with Gaussian noise, and the estimate is post-processing"
         )
-        return _guarantee("central", argument, **values)
+        return _claim("central", argument, epsilon, delta)
 
     def privatize(key, params: CentralParams, features, labels):
         num_ballots, num_items = _check_design(features, labels)
@@ -248,7 +249,7 @@ def ballot_objective_perturbation(*, max_steps: int = MAX_STEPS) -> Estimator:
         del params
         return statistic_objective(features, report / scale, jnp.zeros((), features.dtype))
 
-    return _of_ballots(params, guarantee, privatize, objective, max_steps=max_steps)
+    return _of_ballots(params, claim, privatize, objective, max_steps=max_steps)
 
 
 # k answers at epsilon / k each estimate a ballot's statistic with a noise variance in proportion to u coth(u / 2)^2,
@@ -256,6 +257,7 @@ def ballot_objective_perturbation(*, max_steps: int = MAX_STEPS) -> Estimator:
 BUDGET_PER_ANSWER = 2.1773
 
 
+@factory
 def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
     """Local ballot-private BTL: every voter answers about few pairs of items, drawn at random, by randomized response.
 
@@ -295,13 +297,13 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
             tolerance=point.tolerance,
         )
 
-    def guarantee(**values: Any) -> Guarantee:
+    def claim(epsilon: float) -> Guarantee:
         argument = (
             "each voter is asked about k pairs of items drawn without looking at the ballot, and answers, or tosses a "
             "fair coin where the ballot says nothing, through randomized response at epsilon / k; the rest is "
             "post-processing"
         )
-        return _guarantee("local", argument, **values)
+        return _claim("local", argument, epsilon)
 
     def budgets(params: LocalParams, num_pairs: int) -> tuple[jax.Array, jax.Array]:
         """The number of answers, and the epsilon of each."""
@@ -333,7 +335,7 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
         per_pair = num_ballots * asked.astype(features.dtype) / num_pairs
         return _weighted(features, wins / per_pair, answers / per_pair)
 
-    return _of_ballots(params, guarantee, privatize, objective, max_steps=max_steps)
+    return _of_ballots(params, claim, privatize, objective, max_steps=max_steps)
 
 
 def _weighted(features: jax.Array, wins: jax.Array, weights: jax.Array) -> Objective:

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.checks import check_made
+from jaxdp.core import Estimator, Scalar, factory, scalar_leaf
 from jaxdp.estimation.label_noise import LabelNoise
 from jaxdp.estimation.solver import Estimate
-from jaxdp.learner import Estimator, Scalar, scalar_leaf
 from jaxdp.validation import check_at_least, check_within
 
 FAILURE_PROB = 0.1
@@ -224,6 +224,7 @@ class Params:
     curvature: Scalar
 
 
+@factory
 def with_confidence(estimator: Estimator) -> Estimator:
     """The same estimator, whose estimate comes with the confidence set of `confidence_set`.
 
@@ -305,7 +306,8 @@ def with_confidence(estimator: Estimator) -> Estimator:
     theirs = inspect.signature(estimator.params).parameters.values()
     extra = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value) for name, value in own.items()]
     signature = inspect.Signature([*theirs, *extra])
-    params.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+    for function in (params, guarantee):
+        function.__signature__ = signature
     return Estimator(
         params, guarantee, privatize, fit, estimator.check, check_estimate, features_public=estimator.features_public
     )

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.checks import check_leaves, check_made
+from jaxdp.core import Estimator
 from jaxdp.estimation.solver import Estimate
-from jaxdp.learner import Estimator
 from jaxdp.validation import check_above, check_finite, check_key
 
 ROUNDING = 1e-6  # features in float32

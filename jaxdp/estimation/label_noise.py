@@ -1,10 +1,11 @@
 """What stands between labels and the objective that is minimised: what confidence sets have to know of an estimator."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+
+from jaxdp.core import NoiseFn
 
 
 class LabelNoise(NamedTuple):
@@ -21,9 +22,6 @@ class LabelNoise(NamedTuple):
     statistic_stddev: jax.Array
     regularization: jax.Array
     basis: jax.Array | None = None
-
-
-NoiseFn = Callable[[Any, jax.Array], LabelNoise]  # (the estimator's params, features) -> LabelNoise
 
 
 def searched(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from jaxdp.core import Estimator, Guarantee, NoiseFn, Scalar, claimed, factory, scalar_leaf
 from jaxdp.estimation.constraints import center
-from jaxdp.estimation.label_noise import NoiseFn, clear_labels, randomized_labels
+from jaxdp.estimation.label_noise import clear_labels, randomized_labels
 from jaxdp.estimation.objectives import (
     Objective,
     label_loss,
@@ -20,7 +21,6 @@ from jaxdp.estimation.objectives import (
     sum_over_samples,
 )
 from jaxdp.estimation.solver import Estimate, minimize
-from jaxdp.learner import Estimator, Guarantee, Scalar, scalar_leaf, validated
 from jaxdp.mechanisms import debias_labels, randomized_response
 from jaxdp.preferences import Link, logistic
 from jaxdp.validation import check_above, check_count, check_epsilon
@@ -60,20 +60,19 @@ def randomized_params(*, epsilon: float, radius: float = np.inf, tolerance: floa
     return make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
 
 
-def clear_labels_guarantee(**_: Any) -> Guarantee:
+def clear_labels_claim() -> Guarantee:
     """The claim of an estimator that uses labels in the clear: none."""
-    return Guarantee(
-        epsilon=np.inf,
+    return Guarantee.none(
         trust_model="central",
         privacy_unit="one label",
         argument="none: the labels are used in the clear and the estimate is released without noise",
     )
 
 
-def randomized_labels_guarantee(*, epsilon: float, **_: Any) -> Guarantee:
+def randomized_labels_claim(epsilon: float) -> Guarantee:
     """The claim of every estimator that sees labels through randomized response only."""
-    return Guarantee(
-        epsilon=epsilon,
+    return Guarantee.pure(
+        epsilon,
         trust_model="local",
         privacy_unit="one label",
         argument="none: epsilon is infinite, and labels are reported as they are"
@@ -111,7 +110,7 @@ def _unit(features: jax.Array) -> jax.Array:
 
 def full_batch_estimator(
     params: Callable[..., Any],
-    guarantee: Callable[..., Guarantee],
+    claim: Callable[..., Guarantee],
     privatize: Callable[..., jax.Array],
     objective: Callable[[Any, jax.Array, jax.Array, jax.Array], Objective],
     *,
@@ -128,7 +127,7 @@ def full_batch_estimator(
 
     Args:
         params: of the estimator.
-        guarantee: of the estimator.
+        claim: of the estimator, for some of the values.
         privatize: of the estimator.
         objective: (params, scaled features, report, scale) -> objective of scale * theta.
         zero_sum: constrain sum(theta) = 0.
@@ -153,9 +152,10 @@ def full_batch_estimator(
         )
         return estimate._replace(theta=estimate.theta / scale)
 
-    return Estimator(params, validated(params, guarantee), privatize, fit, features_public=True, noise=noise)
+    return Estimator(params, claimed(params, claim), privatize, fit, features_public=True, noise=noise)
 
 
+@factory
 def mle(
     *,
     link: Link = logistic,
@@ -196,7 +196,7 @@ def mle(
 
     return full_batch_estimator(
         params,
-        clear_labels_guarantee,
+        clear_labels_claim,
         report_clear,
         objective,
         zero_sum=zero_sum,
@@ -206,6 +206,7 @@ def mle(
     )
 
 
+@factory
 def debiased_rr(
     *,
     link: Link = logistic,
@@ -243,7 +244,7 @@ def debiased_rr(
 
     return full_batch_estimator(
         randomized_params,
-        randomized_labels_guarantee,
+        randomized_labels_claim,
         report_randomized,
         objective,
         zero_sum=zero_sum,
@@ -253,6 +254,7 @@ def debiased_rr(
     )
 
 
+@factory
 def mle_rr(
     *,
     link: Link = logistic,
@@ -291,7 +293,7 @@ def mle_rr(
 
     return full_batch_estimator(
         randomized_params,
-        randomized_labels_guarantee,
+        randomized_labels_claim,
         report_randomized,
         objective,
         zero_sum=zero_sum,

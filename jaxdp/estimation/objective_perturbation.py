@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +9,7 @@ import numpy as np
 import optax
 
 from jaxdp import compensated
+from jaxdp.core import Estimator, Guarantee, Scalar, claimed, factory, only, scalar_leaf
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.label_noise import LabelNoise, searched
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, full_batch_estimator
@@ -17,7 +17,6 @@ from jaxdp.estimation.objectives import Objective, label_loss, statistic_objecti
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
 from jaxdp.estimation.sgd import unconfirmed
 from jaxdp.estimation.solver import Estimate
-from jaxdp.learner import Estimator, Guarantee, Scalar, only, scalar_leaf, validated
 from jaxdp.mechanisms import analytic_gaussian, classical_gaussian, gaussian, round_up
 from jaxdp.preferences import logistic
 from jaxdp.validation import check_above, check_at_least, check_choice, check_delta, check_epsilon
@@ -111,11 +110,11 @@ def perturbation_params(owner: str, constants: str, reads: str) -> Callable[...,
     return only(params, read | ({"feature_norm"} if constants == "paper" else set()))
 
 
-def statistic_guarantee(*, epsilon: float, delta: float, **_: Any) -> Guarantee:
+def statistic_claim(epsilon: float, delta: float) -> Guarantee:
     """The claim of every estimator that sees labels through a noisy sufficient statistic only."""
-    return Guarantee(
-        epsilon=epsilon,
-        delta=delta,
+    return Guarantee.approximate(
+        epsilon,
+        delta,
         trust_model="central",
         privacy_unit="one label",
         argument="none: epsilon is infinite, so that no noise is added"
@@ -142,6 +141,7 @@ def _report_statistic(constants: str, zero_sum: bool):
     return privatize
 
 
+@factory
 def objective_perturbation(
     *,
     constants: str = "analytic",
@@ -190,7 +190,7 @@ def objective_perturbation(
 
     return full_batch_estimator(
         perturbation_params("objective_perturbation", constants, "tolerance"),
-        statistic_guarantee,
+        statistic_claim,
         _report_statistic(constants, zero_sum),
         objective,
         zero_sum=zero_sum,
@@ -200,6 +200,7 @@ def objective_perturbation(
     )
 
 
+@factory
 def sgd_objective_perturbation(
     *,
     constants: str = "analytic",
@@ -238,9 +239,10 @@ def sgd_objective_perturbation(
 
     params = perturbation_params("sgd_objective_perturbation", constants, "learning_rate")
     report = _report_statistic(constants, zero_sum)
-    return Estimator(params, validated(params, statistic_guarantee), report, fit, features_public=True)
+    return Estimator(params, claimed(params, statistic_claim), report, fit, features_public=True)
 
 
+@factory
 def literal_objective_perturbation(
     *, average: str = "none", optimizer: optax.GradientTransformation | None = None
 ) -> Estimator:
@@ -265,9 +267,8 @@ def literal_objective_perturbation(
     """
     check_choice("average", average, AVERAGES)
 
-    def guarantee(**_: Any) -> Guarantee:
-        return Guarantee(
-            epsilon=np.inf,
+    def claim() -> Guarantee:
+        return Guarantee.none(
             trust_model="central",
             privacy_unit="one label",
             argument="none: Theorem 5.2 covers the exact minimiser, not SGD iterates on raw labels",
@@ -283,7 +284,7 @@ def literal_objective_perturbation(
         return _one_pass(params, features, labels.astype(features.dtype), w, False, optimizer, average)
 
     params = perturbation_params("literal_objective_perturbation", "paper", "learning_rate")
-    return Estimator(params, validated(params, guarantee), privatize, fit, features_public=True)
+    return Estimator(params, claimed(params, claim), privatize, fit, features_public=True)
 
 
 def _one_pass(params: Params, features, targets, linear, zero_sum: bool, optimizer, average: str) -> Estimate:

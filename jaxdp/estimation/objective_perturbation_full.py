@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,14 +11,22 @@ import numpy as np
 from jax.typing import ArrayLike
 from scipy.special import ndtr
 
+from jaxdp.core import Estimator, Guarantee, Scalar, claimed, factory, scalar_leaf
 from jaxdp.estimation.constraints import center, project
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS
 from jaxdp.estimation.objectives import Evaluation, add_quadratic, label_loss, likelihood_objective
 from jaxdp.estimation.solver import Estimate, minimize
-from jaxdp.learner import Estimator, Guarantee, Scalar, scalar_leaf, validated
 from jaxdp.mechanisms import analytic_gaussian, gaussian, round_up
 from jaxdp.preferences import clip_norm, logistic
-from jaxdp.validation import check_above, check_choice, check_count, check_delta, check_epsilon, check_number
+from jaxdp.validation import (
+    check_above,
+    check_choice,
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_number,
+    check_positive,
+)
 
 CONSTANTS = ("tight", "paper")
 TOLERANCE = 1e-4  # of margins; float32 can certify about 1e-6 times |2 L theta|
@@ -83,6 +91,7 @@ def output_multiplier(epsilon: float, delta: float, regularization: float) -> fl
     return analytic_gaussian(epsilon_left, delta_left)
 
 
+@factory
 def objective_perturbation_full(
     *, constants: str = "tight", zero_sum: bool = False, max_steps: int = MAX_STEPS
 ) -> Estimator:
@@ -149,7 +158,7 @@ def objective_perturbation_full(
         regularization: float | None = None,
         tolerance: float = TOLERANCE,
     ) -> Params:
-        norm = check_number("feature_norm", check_above("feature_norm", feature_norm, 0.0))
+        norm = check_positive("feature_norm", feature_norm)
         least = least_regularization(epsilon, constants)
         beta = least_regularization(epsilon, "paper")
         if regularization is not None:
@@ -166,7 +175,7 @@ def objective_perturbation_full(
             regularization=round_up(check_number("regularization", max(beta, least)), dtype),
             feature_norm=scalar_leaf("feature_norm", norm),
             radius=scalar_leaf("radius", check_above("radius", radius, 0.0)),
-            tolerance=scalar_leaf("tolerance", check_number("tolerance", check_above("tolerance", tolerance, 0.0))),
+            tolerance=scalar_leaf("tolerance", check_positive("tolerance", tolerance)),
         )
 
     def privatize(key, params: Params, features, labels) -> Release:
@@ -188,7 +197,7 @@ def objective_perturbation_full(
         certificate = jnp.where(report.converged, tolerance, jnp.inf)
         return Estimate(report.theta, certificate, jnp.int32(max_steps), report.converged)
 
-    return Estimator(params, validated(params, _guarantee), privatize, fit, check_records, check_released)
+    return Estimator(params, claimed(params, _claim), privatize, fit, check_records, check_released)
 
 
 def perturbed_minimizer(
@@ -316,10 +325,10 @@ def check_released(estimate: Estimate) -> None:
         )
 
 
-def _guarantee(*, epsilon: float, delta: float, **_: Any) -> Guarantee:
-    return Guarantee(
-        epsilon=epsilon,
-        delta=delta,
+def _claim(epsilon: float, delta: float) -> Guarantee:
+    return Guarantee.approximate(
+        epsilon,
+        delta,
         trust_model="central",
         privacy_unit="one comparison, features and label",
         argument="none: epsilon is infinite, so that no noise is added"

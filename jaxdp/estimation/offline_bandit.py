@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxdp.core import Problem, Sample, Scalar, factory, scalar_leaf
 from jaxdp.estimation.confidence import ConfidentEstimate
 from jaxdp.estimation.metrics import l2_error
 from jaxdp.estimation.policy import (
@@ -16,7 +17,6 @@ from jaxdp.estimation.policy import (
     relative_features,
     suboptimality,
 )
-from jaxdp.learner import Problem, Sample, Scalar, scalar_leaf
 from jaxdp.preferences import sample_comparisons
 from jaxdp.preferences.data import clip_norm
 from jaxdp.validation import check_above, check_at_least, check_count, check_number
@@ -55,6 +55,7 @@ class Bandit(NamedTuple):
     reference: jax.Array
 
 
+@factory
 def offline_bandit(
     *, num_samples: int, dim: int, num_states: int = 20, num_actions: int = 10, max_steps: int = MAX_STEPS
 ) -> Problem:

@@ -13,15 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from jaxdp.core import Estimator, Guarantee, factory
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.estimate import check_choices
 from jaxdp.estimation.maximum_likelihood import (
     MAX_STEPS,
     TOLERANCE,
-    clear_labels_guarantee,
+    clear_labels_claim,
     full_batch_estimator,
     make_params,
-    randomized_labels_guarantee,
+    randomized_labels_claim,
     randomized_params,
     report_clear,
 )
@@ -31,16 +32,16 @@ from jaxdp.estimation.objective_perturbation import (
     exact_statistic,
     noise_stddev,
     perturbation_params,
-    statistic_guarantee,
+    statistic_claim,
 )
 from jaxdp.estimation.objectives import Objective, choice_objective
-from jaxdp.learner import Estimator, Guarantee
 from jaxdp.mechanisms import debias_one_hot, gaussian, randomized_response
 from jaxdp.validation import check_choice
 
 CONSTANTS = ("analytic", "classical")
 
 
+@factory
 def plackett_luce_mle(
     *,
     zero_sum: bool = False,
@@ -84,7 +85,7 @@ def plackett_luce_mle(
 
     return _choice_estimator(
         params,
-        clear_labels_guarantee,
+        clear_labels_claim,
         report_clear,
         objective,
         zero_sum=zero_sum,
@@ -93,6 +94,7 @@ def plackett_luce_mle(
     )._replace(check=functools.partial(check_choices, rankings=True))
 
 
+@factory
 def plackett_luce_debiased_krr(
     *,
     zero_sum: bool = False,
@@ -129,7 +131,7 @@ def plackett_luce_debiased_krr(
 
     return _choice_estimator(
         randomized_params,
-        randomized_labels_guarantee,
+        randomized_labels_claim,
         report_randomized_choices,
         objective,
         zero_sum=zero_sum,
@@ -138,6 +140,7 @@ def plackett_luce_debiased_krr(
     )
 
 
+@factory
 def plackett_luce_objective_perturbation(
     *,
     constants: str = "analytic",
@@ -185,7 +188,7 @@ def plackett_luce_objective_perturbation(
 
     return _choice_estimator(
         perturbation_params("plackett_luce_objective_perturbation", constants, "tolerance"),
-        statistic_guarantee,
+        statistic_claim,
         privatize,
         objective,
         zero_sum=zero_sum,
@@ -222,12 +225,12 @@ def _nothing(features: jax.Array) -> jax.Array:
 
 def _choice_estimator(
     params: Callable[..., Any],
-    guarantee: Callable[..., Guarantee],
+    claim: Callable[..., Guarantee],
     privatize: Callable[..., jax.Array],
     objective: Callable[..., Objective],
     **options: Any,
 ) -> Estimator:
-    base = full_batch_estimator(params, guarantee, privatize, objective, **options)
+    base = full_batch_estimator(params, claim, privatize, objective, **options)
 
     def fit(key, params, features, report):
         return base.fit(key, params, relative(features), report)

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.core import Problem, Sample, Scalar, factory, scalar_leaf
 from jaxdp.estimation.metrics import l2_error, semi_norm_error
 from jaxdp.estimation.plackett_luce import relative
 from jaxdp.estimation.solver import Estimate
-from jaxdp.learner import Problem, Sample, Scalar, scalar_leaf
 from jaxdp.preferences import (
     Ballots,
     ChoiceData,
@@ -35,6 +35,7 @@ class GaussianParams:
     ridge: Scalar
 
 
+@factory
 def gaussian_rewards(
     *,
     num_samples: int,
@@ -80,6 +81,7 @@ def gaussian_rewards(
     return _reward_problem(draw, lambda features: features, known, feature_norm)
 
 
+@factory
 def plackett_luce_rewards(
     *,
     num_samples: int,
@@ -180,6 +182,7 @@ class TableParams:
     labels: jax.Array | np.ndarray
 
 
+@factory
 def comparison_table(table: ComparisonTable) -> Problem:
     """A user's own comparisons; only the estimators' randomness varies over seeds.
 
@@ -193,6 +196,7 @@ def comparison_table(table: ComparisonTable) -> Problem:
     return _ranking(*table.design(), table.items)
 
 
+@factory
 def ballot_election(ballots: Ballots, *, unranked: str = "unknown") -> Problem:
     """A user's own ballots, for the estimators of whole ballots; only their randomness varies over seeds.
 

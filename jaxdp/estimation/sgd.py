@@ -10,17 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from jaxdp.core import Estimator, Guarantee, Scalar, claimed, factory, only, scalar_leaf
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.maximum_likelihood import (
-    clear_labels_guarantee,
-    randomized_labels_guarantee,
+    clear_labels_claim,
+    randomized_labels_claim,
     report_clear,
     report_randomized,
 )
 from jaxdp.estimation.objectives import label_loss
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
 from jaxdp.estimation.solver import Estimate
-from jaxdp.learner import Estimator, Guarantee, Scalar, only, scalar_leaf, validated
 from jaxdp.mechanisms import debias_labels
 from jaxdp.preferences import Link, logistic
 from jaxdp.validation import check_above, check_choice, check_epsilon
@@ -105,7 +105,7 @@ def unconfirmed(theta: jax.Array, num_samples: int) -> Estimate:
 
 def one_pass_estimator(
     params: Callable[..., Params],
-    guarantee: Callable[..., Guarantee],
+    claim: Callable[..., Guarantee],
     privatize: Callable[..., jax.Array],
     *,
     model: Model,
@@ -146,7 +146,7 @@ def one_pass_estimator(
         )
         return unconfirmed(one_pass(data, recipe, optimizer), features.shape[0])
 
-    return Estimator(taken, validated(taken, guarantee), privatize, fit, features_public=True)
+    return Estimator(taken, claimed(taken, claim), privatize, fit, features_public=True)
 
 
 def randomized_params(
@@ -176,6 +176,7 @@ def clear_params(
     )
 
 
+@factory
 def sgd(
     *,
     link: Link = logistic,
@@ -208,7 +209,7 @@ def sgd(
     """
     return one_pass_estimator(
         clear_params,
-        clear_labels_guarantee,
+        clear_labels_claim,
         report_clear,
         model=pairwise(link),
         step_size=step_size,
@@ -218,6 +219,7 @@ def sgd(
     )
 
 
+@factory
 def sgd_rr(
     *,
     link: Link = logistic,
@@ -251,7 +253,7 @@ def sgd_rr(
     """
     return one_pass_estimator(
         randomized_params,
-        randomized_labels_guarantee,
+        randomized_labels_claim,
         report_randomized,
         model=pairwise(link),
         step_size=step_size,

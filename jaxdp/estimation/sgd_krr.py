@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxdp.core import Estimator, factory
 from jaxdp.estimation.estimate import check_choices
-from jaxdp.estimation.maximum_likelihood import randomized_labels_guarantee
+from jaxdp.estimation.maximum_likelihood import randomized_labels_claim
 from jaxdp.estimation.plackett_luce import report_randomized_choices
 from jaxdp.estimation.sgd import Model, one_pass_estimator, randomized_params
-from jaxdp.learner import Estimator
 from jaxdp.mechanisms import debias_one_hot
 
 
@@ -26,6 +26,7 @@ CHOICES = Model(
 """The Plackett-Luce model, top-1: -log p_y has the slope p_k - 1[k = y] in the margin of action k."""
 
 
+@factory
 def sgd_krr(
     *,
     step_size: str = "constant",
@@ -64,7 +65,7 @@ def sgd_krr(
     """
     return one_pass_estimator(
         randomized_params,
-        randomized_labels_guarantee,
+        randomized_labels_claim,
         report_randomized_choices,
         model=CHOICES,
         step_size=step_size,

@@ -2,11 +2,12 @@
 
 import optax
 
+from jaxdp.core import Estimator, factory
 from jaxdp.estimation.sgd import sgd_rr
-from jaxdp.learner import Estimator
 from jaxdp.preferences import probit
 
 
+@factory
 def thurstone_rr(
     *,
     step_size: str = "constant",

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp import compensated
-from jaxdp.interface import Interface, Space, arms
-from jaxdp.learner import Environment
+from jaxdp.core import Environment, Interface, Space, arms, factory
 from jaxdp.lookup import entry
 from jaxdp.validation import check_number, check_within
 
@@ -71,6 +70,7 @@ class Hindsight(NamedTuple):
     loss: compensated.Sum
 
 
+@factory
 def stochastic_losses(means: ArrayLike) -> Environment:
     """Losses of 0 or 1, independent over rounds and experts.
 
@@ -106,6 +106,7 @@ def stochastic_losses(means: ArrayLike) -> Environment:
     )
 
 
+@factory
 def loss_sequence(losses: ArrayLike) -> Environment:
     """Losses that are fixed in advance: an oblivious adversary.
 
@@ -135,6 +136,7 @@ def loss_sequence(losses: ArrayLike) -> Environment:
     return _with_hindsight(params, feedback, losses.shape[1], horizon=len(losses))
 
 
+@factory
 def adaptive_losses(means: ArrayLike, *, penalty: float) -> Environment:
     """Losses of 0 or 1 that react to the plays: the expert played in the round before has a larger mean.
 

@@ -7,11 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import compensated
-from jaxdp.interface import Interface, Space, arms
-from jaxdp.learner import Guarantee, Learner, Scalar, State, only, scalar_leaf, validated
+from jaxdp.core import Guarantee, Interface, Learner, Scalar, Space, State, arms, claimed, factory, only, scalar_leaf
 from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up
 from jaxdp.random import weighted_index
-from jaxdp.validation import check_above, check_choice, check_count, check_epsilon, check_number
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_positive
 
 NOISES = ("laplace", "gaussian")
 
@@ -32,6 +31,7 @@ class Params:
     learning_rate: Scalar
 
 
+@factory
 def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace") -> Learner:
     """Plays expert i with probability proportional to exp(-learning_rate * total reported loss of i).
 
@@ -70,18 +70,17 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
             learning_rate = math.sqrt(math.log(num_experts) / horizon) / math.hypot(
                 math.sqrt(1 / 8), spread / math.sqrt(2)
             )
-        check_number("learning_rate", check_above("learning_rate", learning_rate, 0.0))
+        check_positive("learning_rate", learning_rate)
         return Params(
             epsilon=budget,
             noise_stddev=round_up(stddev, jax.dtypes.canonicalize_dtype(float)),
             learning_rate=scalar_leaf("learning_rate", learning_rate),
         )
 
-    def guarantee(*, epsilon: float, delta: float = 0.0, learning_rate: float | None = None) -> Guarantee:
-        del learning_rate
-        return Guarantee(
-            epsilon=epsilon,
-            delta=delta,
+    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+        return Guarantee.approximate(
+            epsilon,
+            delta,
             trust_model="local",
             privacy_unit="one round's loss vector",
             argument=f"each report is one release of the {noise} mechanism",
@@ -112,7 +111,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
     values = only(params, ("epsilon", "delta", "learning_rate") if is_gaussian else ("epsilon", "learning_rate"))
     return Learner(
         params=values,
-        guarantee=validated(values, guarantee),
+        guarantee=claimed(values, claim),
         init=init,
         act=act,
         privatize=privatize,

@@ -5,87 +5,34 @@ budget rho never too large. `round_up` keeps it so when a noise scale is cast.
 """
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from scipy.special import erfcx, ndtr
 
-from jaxdp.validation import check_above, check_at_least, check_delta, check_epsilon, check_finite
+from jaxdp.core.conversions import (
+    MARGIN,
+    check_sensitivity,
+    gaussian_delta,
+    gaussian_epsilon,
+    log_delta_of,
+    root,
+    zcdp_epsilon,
+    zcdp_rho,
+)
+from jaxdp.validation import check_above, check_at_least, check_delta, check_epsilon
 
-_MARGIN = 1e-12  # relative; covers the rounding of the formulas below and the tolerance of the root finder
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
-
-
-def gaussian_delta(epsilon: float, noise_stddev: float, l2_sensitivity: float = 1.0) -> float:
-    """The privacy profile of the Gaussian mechanism: the smallest delta at which it is (epsilon, delta)-DP.
-
-    The value is exact up to float64 rounding (about 1e-12 relative), in both directions.
-
-    >>> f"{gaussian_delta(8.0, math.sqrt(2 * math.log(1250)) / 8):.6f}"  # the classical noise for (8, 1e-3)
-    '0.001313'
-
-    Args:
-        epsilon: >= 0; infinity gives 0. At 0 the value is the total variation distance.
-        noise_stddev: standard deviation of the noise, >= 0; without noise the value is 1 at any finite epsilon.
-        l2_sensitivity: largest change of the released vector in Euclidean norm, > 0 and finite.
-
-    Returns:
-        delta in [0, 1]; 0 where it underflows.
-
-    Raises:
-        ValueError: if an argument is outside its range or NaN.
-
-    Privacy: computes a guarantee, releases nothing.
-    Source: Balle & Wang (2018), Theorem 8.
-    Deviations: none in value; written without the cancelling difference of Theorem 8 (see `_log_delta`).
-    """
-    epsilon = check_at_least("epsilon", epsilon, 0.0)
-    ratio = check_at_least("noise_stddev", noise_stddev, 0.0) / _check_sensitivity(l2_sensitivity)
-    if epsilon == math.inf or ratio == math.inf:
-        return 0.0
-    return 1.0 if ratio == 0 else math.exp(_log_delta(epsilon, ratio))
-
-
-def gaussian_epsilon(delta: float, noise_stddev: float, l2_sensitivity: float = 1.0) -> float:
-    """The smallest epsilon at which the Gaussian mechanism is (epsilon, delta)-DP: the inverse of `gaussian_delta`.
-
-    >>> f"{gaussian_epsilon(1e-5, noise_stddev=1.0):.4f}"
-    '4.3772'
-
-    Args:
-        delta: in (0, 1).
-        noise_stddev: standard deviation of the noise, >= 0; without noise epsilon is infinite.
-        l2_sensitivity: largest change of the released vector in Euclidean norm, > 0 and finite.
-
-    Returns:
-        epsilon in [0, inf], rounded up by less than 1e-11 (epsilon + r + r^2), r = l2_sensitivity / noise_stddev; 0 if
-        the total variation distance is at most delta.
-
-    Raises:
-        ValueError: if an argument is outside its range or NaN.
-
-    Privacy: computes a guarantee, releases nothing.
-    Source: Balle & Wang (2018), Theorem 8.
-    Deviations: none.
-    """
-    delta = check_delta(delta)
-    ratio = check_at_least("noise_stddev", noise_stddev, 0.0) / _check_sensitivity(l2_sensitivity)
-    if ratio == 0:
-        return math.inf
-    log_delta, spread = math.log(delta), 1 / ratio + 1 / ratio / ratio
-    if ratio == math.inf or _log_delta(0.0, ratio) <= log_delta:
-        return 0.0
-    if spread == math.inf:
-        return math.inf
-
-    def excess(log_epsilon: float) -> float:
-        return _log_delta(math.exp(log_epsilon), ratio) - log_delta
-
-    epsilon = math.exp(_root(excess, math.log(spread)))
-    return epsilon + _MARGIN * (epsilon + spread)
+__all__ = [
+    "analytic_gaussian",
+    "classical_gaussian",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "round_up",
+    "zcdp_epsilon",
+    "zcdp_gaussian",
+    "zcdp_rho",
+]
 
 
 def analytic_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0) -> float:
@@ -111,13 +58,13 @@ def analytic_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0)
     Deviations: Algorithm 1's two searches are one root search on log delta.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    l2_sensitivity = _check_sensitivity(l2_sensitivity)
+    l2_sensitivity = check_sensitivity(l2_sensitivity)
     if epsilon == math.inf:
         return 0.0
     log_delta = math.log(delta)
     # At ratio 1 / sqrt(2 epsilon) the mean privacy loss is epsilon, so delta is of order 1 there.
-    log_ratio = _root(lambda x: _log_delta(epsilon, math.exp(x)) - log_delta, -math.log(2 * epsilon) / 2)
-    return l2_sensitivity * math.exp(log_ratio) * (1 + _MARGIN)
+    log_ratio = root(lambda x: log_delta_of(epsilon, math.exp(x)) - log_delta, -math.log(2 * epsilon) / 2)
+    return l2_sensitivity * math.exp(log_ratio) * (1 + MARGIN)
 
 
 def classical_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0) -> float:
@@ -142,81 +89,13 @@ def classical_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0
     Deviations: none.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    l2_sensitivity = _check_sensitivity(l2_sensitivity)
+    l2_sensitivity = check_sensitivity(l2_sensitivity)
     if 1 <= epsilon < math.inf:
         raise ValueError(
             f"epsilon must be < 1 (or inf) for the classical formula, got {epsilon}: it is proved only below 1, and at "
             "epsilon=8, delta=1e-3 its noise spends delta=1.31e-3; use analytic_gaussian"
         )
     return l2_sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-
-
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """The epsilon at which rho-zCDP implies (epsilon, delta)-DP.
-
-    Args:
-        rho: zCDP budget, > 0; infinity gives infinity.
-        delta: in (0, 1).
-
-    Returns:
-        epsilon in [0, inf]: the infimum over Rényi orders, rounded up by 1e-12 of the terms it is the difference of.
-
-    Raises:
-        ValueError: if an argument is outside its range or NaN.
-
-    Privacy: computes a guarantee, releases nothing. Holds for every rho-zCDP mechanism; for the Gaussian mechanism
-        alone `gaussian_delta` is exact, and smaller.
-    Source: Canonne, Kamath & Steinke (2020), Corollary 13.
-    Deviations: none. With b = order - 1 the objective's derivative is rho - (ln(1/delta) - ln(1+b)) / b^2, which
-        changes sign once; any b gives a valid epsilon, so an inexact b costs accuracy, never privacy.
-    """
-    rho, delta = check_above("rho", rho, 0.0), check_delta(delta)
-    if rho == math.inf:
-        return math.inf
-    log_inverse = -math.log(delta)
-
-    def slope(log_b: float) -> float:
-        b = math.exp(log_b)
-        return log_inverse - math.log1p(b) - rho * b * b
-
-    b = math.exp(_root(slope, math.log(log_inverse / rho) / 2))
-    cost, tail, gain = (1 + b) * rho, (log_inverse - math.log1p(b)) / b, math.log1p(1 / b)
-    return max(0.0, cost + tail - gain + _MARGIN * (cost + tail))
-
-
-def zcdp_rho(epsilon: float, delta: float) -> float:
-    """The largest rho for which `zcdp_epsilon` promises (epsilon, delta)-DP.
-
-    >>> f"{zcdp_rho(1.0, 1e-6):.4f}"
-    '0.0244'
-
-    Args:
-        epsilon: > 0; infinity gives infinity.
-        delta: in (0, 1).
-
-    Returns:
-        rho in (0, inf], rounded down by about 1e-12 of itself.
-
-    Raises:
-        ValueError: if an argument is outside its range or NaN.
-
-    Privacy: computes a guarantee, releases nothing.
-    Source: Canonne, Kamath & Steinke (2020), Corollary 13.
-    Deviations: none. On the optimal order (see `zcdp_epsilon`) both rho and epsilon are decreasing functions of b,
-        so one root search in b inverts them.
-    """
-    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    if epsilon == math.inf:
-        return math.inf
-    log_inverse = -math.log(delta)
-
-    def excess(log_b: float) -> float:
-        b = math.exp(log_b)
-        return (log_inverse - math.log1p(b)) / b * (2 + 1 / b) - math.log1p(1 / b) - epsilon
-
-    b = math.exp(_root(excess, math.log(log_inverse) - math.log1p(epsilon) / 2))
-    rho = (epsilon - (log_inverse - math.log1p(b)) / b + math.log1p(1 / b)) / (1 + b)
-    return rho * (1 - _MARGIN)
 
 
 def zcdp_gaussian(rho: float, l2_sensitivity: float = 1.0) -> float:
@@ -240,7 +119,7 @@ def zcdp_gaussian(rho: float, l2_sensitivity: float = 1.0) -> float:
     Source: Bun & Steinke (2016), Proposition 1.6.
     Deviations: none.
     """
-    rho, l2_sensitivity = check_above("rho", rho, 0.0), _check_sensitivity(l2_sensitivity)
+    rho, l2_sensitivity = check_above("rho", rho, 0.0), check_sensitivity(l2_sensitivity)
     if rho == math.inf:
         return 0.0
     noise_stddev = l2_sensitivity / math.sqrt(2 * rho)
@@ -273,42 +152,3 @@ def round_up(value: float, dtype: DTypeLike = np.float32) -> np.floating:
     if float(cast) < value:
         cast = np.nextafter(cast, limits.dtype.type(math.inf))
     return limits.smallest_normal if 0 < value < float(limits.smallest_normal) else cast
-
-
-def _check_sensitivity(l2_sensitivity: float) -> float:
-    return check_above("l2_sensitivity", float(check_finite("l2_sensitivity", l2_sensitivity)), 0.0)
-
-
-def _log_delta(epsilon: float, ratio: float) -> float:
-    """Log of the Gaussian mechanism's delta at epsilon >= 0 and 0 < ratio = noise_stddev / l2_sensitivity < inf.
-
-    Theorem 8 says delta = Phi(-u) - e^epsilon Phi(-v), with u, v below. Since v^2 - u^2 = 2 epsilon, it is also
-    phi(u) (R(u) - R(v)), R(x) = Phi(-x) / phi(x) the Mills ratio: nothing overflows. R' = x R - 1.
-    """
-    u, v = epsilon * ratio - 1 / (2 * ratio), epsilon * ratio + 1 / (2 * ratio)
-    if ratio >= 1:  # v - u = 1 / ratio is small and R(u) - R(v) would cancel: integrate -R' over [u, v] instead
-        x = u + (_NODES + 1) / (2 * ratio)
-        difference = float(_WEIGHTS @ (1 - x * _mills(x))) / (2 * ratio)
-    elif u >= 0:
-        difference = _mills(u) - _mills(v)
-    else:  # delta may be near 1: what is missing is accurate
-        return math.log1p(-(float(ndtr(u)) + math.exp(-u * u / 2) / math.sqrt(2 * math.pi) * _mills(v)))
-    return -u * u / 2 - math.log(2 * math.pi) / 2 + math.log(difference) if difference > 0 else -math.inf
-
-
-def _mills(x):
-    return math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2))
-
-
-def _root(decreasing: Callable[[float], float], start: float) -> float:
-    """The root of a decreasing function, bracketed from start by doubling steps."""
-    low = high = start
-    step = 1.0
-    while decreasing(low) < 0 and low > -700:  # its exponential stays finite
-        low, step = max(low - step, -700.0), 2 * step
-    step = 1.0
-    while decreasing(high) > 0 and high < 700:
-        high, step = min(high + step, 700.0), 2 * step
-    from scipy.optimize import root_scalar  # to import jaxdp with it takes a tenth longer
-
-    return root_scalar(decreasing, bracket=(low, high), xtol=1e-14, rtol=4 * np.finfo(float).eps).root

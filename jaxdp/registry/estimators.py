@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import estimation
-from jaxdp.learner import Estimator
+from jaxdp.core import Estimator
 from jaxdp.preferences import gaussian_choices, gaussian_comparisons, pair_features
 
 Data = tuple[np.ndarray, np.ndarray]

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxdp import bandits, dueling, experts
 from jaxdp.audit import Users, by_action, by_pair, whole
-from jaxdp.learner import Environment, Learner
+from jaxdp.core import Environment, Learner
 from jaxdp.preferences import cyclic_matrix, lower_bound_matrix
 
 

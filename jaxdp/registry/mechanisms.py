@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import mechanisms
-from jaxdp.learner import Guarantee
+from jaxdp.core import Guarantee
 from jaxdp.validation import check_delta, check_epsilon
 
 
@@ -50,9 +50,9 @@ def _noise_params(calibrate: Callable[[float, float], float]) -> Callable[..., A
 
 def _claim(trust_model: str, unit: str, argument: str) -> Callable[..., Guarantee]:
     def guarantee(*, epsilon: float, delta: float | None = None) -> Guarantee:
-        return Guarantee(
-            epsilon=check_epsilon(epsilon),
-            delta=0.0 if delta is None else check_delta(delta),
+        return Guarantee.approximate(
+            epsilon,
+            0.0 if delta is None else check_delta(delta),
             trust_model=trust_model,
             privacy_unit=unit,
             argument=argument,

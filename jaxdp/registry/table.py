@@ -2,7 +2,7 @@
 
 import math
 
-from jaxdp.learner import Guarantee
+from jaxdp.core import Guarantee
 from jaxdp.registry.estimators import ESTIMATORS
 from jaxdp.registry.learners import LEARNERS
 from jaxdp.registry.mechanisms import MECHANISMS

@@ -1,6 +1,7 @@
 """Simulation: one lane as a run, many lanes as a sweep. It knows no algorithm."""
 
 from jaxdp.simulation.checkpoints import log_spaced
+from jaxdp.simulation.look import Look
 from jaxdp.simulation.loop import simulator
 from jaxdp.simulation.offline import estimation_run
 from jaxdp.simulation.opening import open
@@ -8,4 +9,4 @@ from jaxdp.simulation.replay import replay
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.sweep import sweep
 
-__all__ = ["Run", "estimation_run", "log_spaced", "open", "replay", "simulator", "sweep"]
+__all__ = ["Look", "Run", "estimation_run", "log_spaced", "open", "replay", "simulator", "sweep"]

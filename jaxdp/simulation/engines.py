@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxdp.core import Blocks, Environment, Learner, UntilFn
 from jaxdp.kernels import any_lane
-from jaxdp.learner import Blocks, Environment, Learner
 from jaxdp.simulation import outcomes
 from jaxdp.simulation.rounds import Events, Keys, Play, interact, round_keys
 from jaxdp.validation import check_choice
@@ -21,11 +21,11 @@ class Stage(NamedTuple):
 
     Attributes:
         advance: plays on.
-        over: (params of the learner, public) -> [] bool, whether the next stage may take over; None in the last stage.
+        until: whether the next stage may take over; None in the last stage.
     """
 
     advance: Advance
-    over: Callable[[Any, Any], jax.Array] | None
+    until: UntilFn | None
 
 
 def choose_engine(learner: Learner, environment: Environment, engine: str) -> str:
@@ -41,17 +41,16 @@ def choose_engine(learner: Learner, environment: Environment, engine: str) -> st
         ValueError: if the engine is unknown, or the learner or the environment lacks it.
     """
     check_choice("engine", engine, (*ENGINES, "auto"))
-    mine, theirs = learner.bulk, environment.bulk
     missing = {
         "rounds": [],
         "blocks": [
-            *([] if mine and mine.blocks else ["the learner's bulk.blocks"]),
-            *([] if theirs and theirs.block else ["the environment's bulk.block"]),
+            *([] if learner.blocks else ["the learner's blocks"]),
+            *([] if environment.block else ["the environment's block"]),
             *(["a problem without contexts"] if environment.context else []),
         ],
         "counts": [
-            *([] if mine and mine.counts else ["the learner's bulk.counts"]),
-            *([] if theirs and theirs.tally else ["the environment's bulk.tally"]),
+            *([] if learner.counts else ["the learner's counts"]),
+            *([] if environment.tally else ["the environment's tally"]),
             *(["a problem without contexts"] if environment.context else []),
         ],
     }
@@ -91,12 +90,12 @@ def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, st
         def advance(play: Play) -> Play:
             return stage.advance(roots, params, play, stop)
 
-        over = stage.over
-        if over is None:
+        until = stage.until
+        if until is None:
             return jax.lax.while_loop(more, advance, play)
 
         def unfinished(play: Play) -> jax.Array:
-            return any_lane(more(play) & ~over(params["learner"], play.state.public))
+            return any_lane(more(play) & ~until(params["learner"], play.state.public))
 
         def advance_some(play: Play) -> Play:
             goes_on = more(play)
@@ -121,18 +120,21 @@ def by_rounds(learner: Learner, environment: Environment, horizon: int) -> list[
 
 def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
     """A block of rounds at a time, with the keys, and so the results, of the run round by round."""
-    assert learner.bulk is not None
-    stages, blocks = [], learner.bulk.blocks
-    while blocks is not None:
-        stages.append(Stage(_by_blocks(blocks, learner, environment, horizon), blocks.over))
-        blocks = blocks.then
-    return stages
+    return [Stage(_by_blocks(blocks, learner, environment, horizon), blocks.until) for blocks in learner.blocks]
+
+
+def privatized(learner: Learner, keys: jax.Array, params: Any, public: Any, actions: Any, feedback: Any) -> Any:
+    """The reports of many rounds, each of which sees `public` as at the start."""
+
+    def one(key: jax.Array, action: Any, answer: Any) -> Any:
+        return learner.privatize(key, params, public, None, action, answer)
+
+    return jax.vmap(one)(keys, actions, feedback)
 
 
 def _by_blocks(blocks: Blocks, learner: Learner, environment: Environment, horizon: int) -> Advance:
-    assert environment.bulk is not None
-    assert environment.bulk.block is not None
-    answer = environment.bulk.block
+    answer = environment.block
+    assert answer is not None
 
     def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
         mine, theirs, public = params["learner"], params["environment"], play.state.public
@@ -140,15 +142,15 @@ def _by_blocks(blocks: Blocks, learner: Learner, environment: Environment, horiz
         order = blocks.order(mine, public).astype(natural.dtype) if blocks.order else natural
         keys = jax.vmap(lambda round_: round_keys(roots, round_, horizon))(play.round + order)
         limit = jnp.minimum(stop - play.round, blocks.length)
-        plan = blocks.plan(keys.act, mine, public, limit)
+        plan = blocks.plan(keys.act, mine, public, None, limit)  # of problems without contexts
         if blocks.order and jax.tree.leaves(play.world):  # a world goes on from round to round
             place = jnp.zeros_like(natural).at[order].set(natural, mode="drop")
             actions = jax.tree.map(lambda leaf: leaf[place], plan.actions)
-            worlds, *answers = answer(keys.feedback[place], theirs, play.world, actions)
+            worlds, *answers = answer(keys.feedback[place], theirs, play.world, None, actions)
             feedback, outcome = jax.tree.map(lambda leaf: leaf[jnp.minimum(order, blocks.length - 1)], answers)
         else:
-            worlds, feedback, outcome = answer(keys.feedback, theirs, play.world, plan.actions)
-        report = blocks.privatize(keys.user, mine, public, plan, feedback)
+            worlds, feedback, outcome = answer(keys.feedback, theirs, play.world, None, plan.actions)
+        report = privatized(learner, keys.user, mine, public, plan.actions, feedback)
         state, used = blocks.absorb(keys.update, mine, play.state, plan, report)
         used = used.astype(play.round.dtype)
         last = jnp.argmax(order == used - 1) if blocks.order else used - 1
@@ -166,11 +168,9 @@ def _by_blocks(blocks: Blocks, learner: Learner, environment: Environment, horiz
 
 def by_counts(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
     """All rounds that the learner plans at a time, as totals: equal in distribution."""
-    assert learner.bulk is not None
-    assert learner.bulk.counts is not None
-    assert environment.bulk is not None
-    assert environment.bulk.tally is not None
-    counts, tally = learner.bulk.counts, environment.bulk.tally
+    counts, tally = learner.counts, environment.tally
+    assert counts is not None
+    assert tally is not None
 
     def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
         mine, theirs, public = params["learner"], params["environment"], play.state.public

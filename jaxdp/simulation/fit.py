@@ -1,13 +1,15 @@
 """Checks that a learner and an environment fit: from shapes alone, before anything is compiled."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.interface import Interface, Space
-from jaxdp.learner import BlockPlan, CountPlan, Environment, EnvironmentBulk, Learner, LearnerBulk, State
+from jaxdp.core import BlockPlan, Blocks, CountPlan, Environment, Interface, Learner, State
+from jaxdp.core.interface import fits, text
+from jaxdp.simulation.engines import privatized
 from jaxdp.simulation.rounds import Keys
 
 
@@ -48,10 +50,22 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
     next_state = _stage("the learner's update", learner.update, keys.update, mine, state, report)
     _check_stable("the learner's update", "state", state, next_state)
     _check_stable("the environment's feedback", "world", world, next_world)
+    _check_answer(learner, environment, params, state, world)
     if learner.done is not None:
         done = _stage("the learner's done", learner.done, mine, state.public)
         if done.shape != () or done.dtype != bool:
             raise ValueError(f"done must return one truth value, got {done.dtype} of shape {done.shape}")
+
+
+def _check_answer(learner: Learner, environment: Environment, params: Any, state: State, world: Any) -> None:
+    if learner.answer is None:
+        return
+    answer = _stage("the learner's answer", learner.answer, params["learner"], state.public)
+    for who, interface in (("the learner", learner.interface), ("the environment", environment.interface)):
+        if interface is not None:
+            _check_fits("answer", interface.answer, who, answer)
+    if environment.judge is not None:
+        _stage("the environment's judge", environment.judge, params["environment"], world, answer)
 
 
 def check_bulk(
@@ -72,21 +86,24 @@ def check_bulk(
         ValueError: if a function does not take what another one gives; if a plan is not one; if states, worlds or
             outcomes are not those of single rounds.
     """
-    assert learner.bulk is not None
-    assert environment.bulk is not None
     mine, theirs = params["learner"], params["environment"]
     action = jax.eval_shape(learner.act, keys.act, mine, state.public, None)
     _, _, outcome = jax.eval_shape(environment.feedback, keys.feedback, theirs, world, action)
     if engine == "counts":
-        _check_counts(learner.bulk, environment.bulk, keys, params, state, world, outcome)
-    else:
-        _check_blocks(learner.bulk, environment.bulk, keys, params, state, world, outcome, action)
+        _check_counts(learner, environment, keys, params, state, world, outcome)
+        return
+    for index, blocks in enumerate(learner.blocks):
+        last = index == len(learner.blocks) - 1
+        if (blocks.until is None) != last:
+            rule = "must be None for the last blocks" if last else "must be given for all blocks but the last"
+            raise ValueError(f"until {rule}, got {blocks.until} for blocks {index + 1} of {len(learner.blocks)}")
+        _check_blocks(blocks, learner, environment, keys, params, state, world, outcome, action)
 
 
 def _check_counts(
-    mine: LearnerBulk, theirs: EnvironmentBulk, keys: Keys, params: Any, state: State, world: Any, outcome: Any
+    learner: Learner, environment: Environment, keys: Keys, params: Any, state: State, world: Any, outcome: Any
 ) -> None:
-    counts, tally = mine.counts, theirs.tally
+    counts, tally = learner.counts, environment.tally
     assert counts is not None
     assert tally is not None
     own, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
@@ -108,8 +125,9 @@ def _check_counts(
 
 
 def _check_blocks(
-    mine: LearnerBulk,
-    theirs: EnvironmentBulk,
+    blocks: Blocks,
+    learner: Learner,
+    environment: Environment,
     keys: Keys,
     params: Any,
     state: State,
@@ -117,11 +135,8 @@ def _check_blocks(
     outcome: Any,
     action: Any,
 ) -> None:
-    blocks, block = mine.blocks, theirs.block
-    assert blocks is not None
+    block = environment.block
     assert block is not None
-    if (blocks.then is None) != (blocks.over is None):
-        raise ValueError("blocks.then and blocks.over must be given together, got one of them")
     own, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
     lead = (blocks.length,)
     every = _stacked(keys, lead)
@@ -131,16 +146,18 @@ def _check_blocks(
             raise ValueError(f"blocks.order must return integers of shape {lead}, got {type(order).__name__}")
         if order.shape != lead or not _whole(order):
             raise ValueError(f"blocks.order must return integers of shape {lead}, got {order.dtype}{list(order.shape)}")
-    plan = _stage("the learner's blocks.plan", blocks.plan, every.act, own, state.public, limit)
+    plan = _stage("the learner's blocks.plan", blocks.plan, every.act, own, state.public, None, limit)
     if not (isinstance(plan, BlockPlan) and plan.length.shape == () and _whole(plan.length)):
         raise ValueError(f"blocks.plan must return a BlockPlan with one integer length, got {plan}")
     _check_stable("the learner's blocks.plan", "actions", _stacked(action, lead), plan.actions)
     worlds, feedback, sums = _stage(
-        "the environment's block", block, every.feedback, params["environment"], world, plan.actions
+        "the environment's block", block, every.feedback, params["environment"], world, None, plan.actions
     )
     _check_stable("the environment's block", "worlds", _stacked(world, lead), worlds)
     _check_outcomes("the environment's block", outcome, sums, lead)
-    report = _stage("the learner's blocks.privatize", blocks.privatize, every.user, own, state.public, plan, feedback)
+    report = _stage(
+        "the learner's privatize", partial(privatized, learner), every.user, own, state.public, plan.actions, feedback
+    )
     absorbed = _stage("the learner's blocks.absorb", blocks.absorb, every.update, own, state, plan, report)
     if isinstance(absorbed, State) or not isinstance(absorbed, tuple) or len(absorbed) != 2:
         raise ValueError(f"blocks.absorb must return (State, rounds_used), got {type(absorbed).__name__}")
@@ -148,11 +165,10 @@ def _check_blocks(
     if used.shape != () or not _whole(used):
         raise ValueError(f"blocks.absorb must return one integer of rounds used, got {used.dtype}{list(used.shape)}")
     _check_stable("the learner's blocks.absorb", "state", state, after)
-    if blocks.over is not None:
-        over = _stage("the learner's blocks.over", blocks.over, own, state.public)
-        if not isinstance(over, jax.ShapeDtypeStruct) or over.shape != () or over.dtype != bool:
-            raise ValueError(f"blocks.over must return one truth value, got {over}")
-        _check_blocks(mine._replace(blocks=blocks.then), theirs, keys, params, state, world, outcome, action)
+    if blocks.until is not None:
+        until = _stage("the learner's blocks.until", blocks.until, own, state.public)
+        if not isinstance(until, jax.ShapeDtypeStruct) or until.shape != () or until.dtype != bool:
+            raise ValueError(f"blocks.until must return one truth value, got {until}")
 
 
 def _check_outcomes(who: str, single: Any, many: Any, lead: tuple[int, ...]) -> None:
@@ -194,13 +210,13 @@ def _check_interface(who: str, interface: Interface | None, context: Any, action
         ("feedback", interface.feedback, feedback),
         ("context", interface.context, context),
     ):
-        if space is not None and not _fits(space, value):
-            found = jax.tree.map(lambda leaf: f"{leaf.dtype} of shape {leaf.shape}", value)
-            raise ValueError(f"{name} must be {space}, as {who} declares, got {found}")
+        _check_fits(name, space, who, value)
 
 
-def _fits(space: Space, value: Any) -> bool:
-    return isinstance(value, jax.ShapeDtypeStruct) and space.fits(value)
+def _check_fits(name: str, space: Any, who: str, value: Any) -> None:
+    if space is not None and not fits(space, value):
+        found = jax.tree.map(lambda leaf: f"{leaf.dtype} of shape {leaf.shape}", value)
+        raise ValueError(f"{name} must be {text(space)}, as {who} declares, got {found}")
 
 
 def _check_stable(who: str, what: str, before: Any, after: Any) -> None:

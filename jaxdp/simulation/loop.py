@@ -1,26 +1,24 @@
 """The one loop over rounds: an online learner against an environment."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.checks import check_leaves, check_made
-from jaxdp.interface import check_interfaces
-from jaxdp.learner import Environment, Guarantee, Learner
+from jaxdp.core import Environment, Guarantee, Learner, check_interfaces
+from jaxdp.core.interface import text
 from jaxdp.simulation import outcomes as sums
 from jaxdp.simulation.checkpoints import LogSpaced, check_horizon, resolve
 from jaxdp.simulation.engines import MAKERS, choose_engine, play_round, play_until
 from jaxdp.simulation.fit import check_bulk, check_round
+from jaxdp.simulation.look import AT_STOP, STOPPING, RecordFn, at_stop, merged, seen
 from jaxdp.simulation.rounds import Keys, Play, interact, root_keys, round_keys
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.values import check_point, check_taken, maker, parameters, taken
 from jaxdp.validation import check_key
-
-Record = Callable[[Any, Any], jax.Array]  # (public, action) -> array
-STOPPING = ("rounds", "censored")
 
 
 def simulator(
@@ -29,7 +27,7 @@ def simulator(
     horizon: int,
     *,
     checkpoints: int | Sequence[int] | LogSpaced | None = None,
-    record: Mapping[str, Record] | None = None,
+    record: Mapping[str, RecordFn] | None = None,
     engine: str = "auto",
     outcomes: Sequence[str] | None = None,
 ) -> Run:
@@ -50,16 +48,17 @@ def simulator(
         horizon: rounds, in [1, 2^31 - 1], or beyond under x64.
         checkpoints: after which rounds to look: how many, evenly spaced; or increasing round numbers; or
             `log_spaced(n)`; None is the horizon alone.
-        record: functions (public, action) -> array that are read at the checkpoints, by name. By counts the action is
-            None.
+        record: functions of one `Look` (params, public, world, action, round) -> array, read at the checkpoints, by
+            name. By counts the action is None.
         engine: "rounds", "blocks", "counts" or "auto".
         outcomes: which of the environment's outcomes to sum; None is all. Those left out cost nothing.
 
     Returns:
         A run whose outputs have the dimension `round` (the checkpoints): every outcome summed over rounds, every metric
-        of the environment's `summary`, every record. For a learner with a stopping time also `rounds` ([] integer), the
-        rounds played, and `censored` ([] bool), that it did not stop within the horizon; sums stay as they are from the
-        stop on. `params` and `guarantee` take the learner's and the environment's values together.
+        of the environment's `summary`, what its `judge` says of the learner's `answer`, every record. For a learner
+        with a stopping time also `rounds` ([] integer), the rounds played, and `censored` ([] bool), that it did not
+        stop within the horizon; sums stay as they are from the stop on, and `NAME_at_stop` is what `judge` says there.
+        `params` and `guarantee` take the learner's and the environment's values together.
 
     Raises:
         ValueError: if learner or environment is none, as a factory that was not called; if the horizon is out of range
@@ -130,17 +129,7 @@ def simulator(
         )
 
     def look(params: Any, play: Play) -> dict[str, jax.Array]:
-        hindsight = environment.summary(params["environment"], play.world) if environment.summary else {}
-        records = {name: function(play.state.public, play.action) for name, function in recorded.items()}
-        seen: dict[str, jax.Array] = {}
-        for group in (sums.totals(play.outcomes), hindsight, records):
-            twice = set(group) & {*seen, *STOPPING}
-            if twice:
-                raise ValueError(
-                    f"names of outcomes, summaries and records must differ, got {', '.join(sorted(twice))} twice"
-                )
-            seen |= group
-        return seen
+        return seen(learner, environment, recorded, params, play)
 
     def simulate(key: jax.Array, params: Any) -> dict[str, jax.Array]:
         check_point(params, ("learner", "environment"))
@@ -157,12 +146,10 @@ def simulator(
             play = until(stop, play)
             return play, look(params, play)
 
-        play, seen = jax.lax.scan(segment, play, jnp.asarray(looks, play.round.dtype))
+        play, outputs = jax.lax.scan(segment, play, jnp.asarray(looks, play.round.dtype))
         if looks[-1] < horizon and learner.done is not None:
             play = until(jnp.asarray(horizon, play.round.dtype), play)
-        if play.stopped is not None:
-            seen |= dict(zip(STOPPING, (play.round, ~play.stopped), strict=True))
-        return seen
+        return outputs if play.stopped is None else merged(outputs, at_stop(learner, environment, params, play))
 
     def by_round(key: jax.Array, params: Any, num_rounds: int) -> dict[str, Any]:
         if num_rounds > horizon:
@@ -186,9 +173,15 @@ def simulator(
         def own(name: str, size: int) -> tuple[str, ...]:
             return environment.dims.get(name) or tuple(f"{name}_{axis}" for axis in range(size))
 
-        return {
-            name: () if name in STOPPING else ("round", *own(name, leaf.ndim - 1)) for name, leaf in outputs.items()
-        }
+        def named(name: str, leaf: jax.ShapeDtypeStruct) -> tuple[str, ...]:
+            judged = name.removesuffix(AT_STOP)
+            if name in STOPPING:
+                return ()
+            if judged in outputs and judged != name:
+                return own(judged, leaf.ndim)
+            return ("round", *own(name, leaf.ndim - 1))
+
+        return {name: named(name, leaf) for name, leaf in outputs.items()}
 
     return Run(
         simulate=simulate,
@@ -204,7 +197,7 @@ def _warn(learner: Learner, environment: Environment, horizon: int) -> None:
     if learner.interface is None and environment.interface is not None:
         warnings.warn(
             f"the learner {maker(learner.act)} is not checked, as it declares no interface: give it one, whose action "
-            f"is {environment.interface.action}, or try it by jaxdp.testing.check_learner",
+            f"is {text(environment.interface.action)}, or try it by jaxdp.testing.check_learner",
             UserWarning,
             stacklevel=3,
         )

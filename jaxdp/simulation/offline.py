@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.checks import check_leaves, check_made
-from jaxdp.learner import Estimator, Guarantee, Problem, Sample, scalar_leaf
+from jaxdp.core import Estimator, Guarantee, Problem, Sample, scalar_leaf
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.values import check_point, check_taken, parameters, taken
 from jaxdp.validation import check_key

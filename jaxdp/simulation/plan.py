@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from jaxdp.learner import Guarantee
+from jaxdp.core import Guarantee
 from jaxdp.simulation.identity import identity
 from jaxdp.simulation.labels import Axes, check_outputs, coordinate, grid
 from jaxdp.simulation.lanes import COMPILER_OPTIONS, Device, Program

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.learner import Environment, Learner, State
+from jaxdp.core import Environment, Learner, State
 from jaxdp.simulation import outcomes
 
 LARGEST_WORD = 2**32

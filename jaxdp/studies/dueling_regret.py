@@ -12,8 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import dueling, plotting
-from jaxdp.interface import pairs
-from jaxdp.learner import Learner
+from jaxdp.core import Learner, pairs
 from jaxdp.preferences import preference_gaps, utility_matrix
 from jaxdp.registry import LEARNERS
 from jaxdp.simulation import Run, simulator, sweep
@@ -113,7 +112,7 @@ def dueling_regret(
 
     def build(learner: str) -> Run:
         made = known[learner](num_arms, horizon)
-        engine = "counts" if made.bulk and made.bulk.counts else "auto"
+        engine = "counts" if made.counts else "auto"
         run = simulator(made, duels, horizon, checkpoints=looks, engine=engine)
         fixed = taken(made.params, {"delta": delta})
         return dataclasses.replace(run, params=partial(run.params, **fixed), guarantee=partial(run.guarantee, **fixed))

@@ -11,6 +11,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import plotting
+from jaxdp.core import Estimator
 from jaxdp.estimation import (
     debiased_rr,
     mle,
@@ -19,7 +20,6 @@ from jaxdp.estimation import (
     with_confidence,
 )
 from jaxdp.estimation.confidence import FAILURE_PROB
-from jaxdp.learner import Estimator
 from jaxdp.simulation import Run, estimation_run, sweep
 from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, root_key
 from jaxdp.studies.orders import sample_orders

@@ -11,6 +11,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import plotting
+from jaxdp.core import Estimator, Problem
 from jaxdp.estimation import (
     ballot_election,
     ballot_mle,
@@ -21,7 +22,6 @@ from jaxdp.estimation import (
     mle,
     objective_perturbation,
 )
-from jaxdp.learner import Estimator, Problem
 from jaxdp.preferences import Ballots, ComparisonTable, baseball1987, read_ballots, read_comparisons
 from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.simulation import Run, estimation_run, sweep

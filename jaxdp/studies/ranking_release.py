@@ -10,6 +10,7 @@ import xarray as xr
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from jaxdp.core import Estimator
 from jaxdp.estimation import (
     ConfidenceSet,
     ballot_objective_perturbation,
@@ -18,7 +19,6 @@ from jaxdp.estimation import (
     objective_perturbation,
     with_confidence,
 )
-from jaxdp.learner import Estimator
 from jaxdp.preferences import Ballots, ComparisonTable, pair_features
 from jaxdp.preferences.ballots import pair_indices
 from jaxdp.studies.command import columns, root_key

@@ -10,6 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import plotting
+from jaxdp.core import Estimator
 from jaxdp.estimation import (
     debiased_rr,
     gaussian_rewards,
@@ -21,7 +22,6 @@ from jaxdp.estimation import (
     sgd_objective_perturbation,
     sgd_rr,
 )
-from jaxdp.learner import Estimator
 from jaxdp.simulation import Run, estimation_run, sweep
 from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, root_key
 from jaxdp.studies.orders import LABEL as ORDER_LABEL

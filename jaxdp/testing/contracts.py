@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.checks import check_made
-from jaxdp.learner import Environment, Estimator, Guarantee, Learner
+from jaxdp.core import Environment, Estimator, Guarantee, Learner
+from jaxdp.core.interface import text as described
 from jaxdp.simulation import simulator
 from jaxdp.simulation.rounds import interact, root_keys, round_keys
 from jaxdp.testing.laws import check_law_of_counts
@@ -137,7 +138,7 @@ def check_learner(
             point, seed = where[0]
             lane = keys[seed], jax.tree.map(lambda leaf: leaf[point], points)
             text = first_outside(learner, environment, space, horizon, engine, *lane)
-            raise AssertionError(f"actions must be {space}, as declared, got {text} by {engine}")
+            raise AssertionError(f"actions must be {described(space)}, as declared, got {text} by {engine}")
 
     check_plays("rounds", expected)
     if "epsilon" in values and claim.is_private:
@@ -148,12 +149,11 @@ def check_learner(
     looked = _batched(looks)(keys, points)
     last = {name: values_[:, :, -1:] if values_.ndim > 2 else values_ for name, values_ in looked.items()}
     _close(last, expected, 0.0)
-    bulk, answers = learner.bulk, environment.bulk
-    if bulk and bulk.blocks and answers and answers.block:
+    if learner.blocks and environment.block:
         blocks = _batched(simulator(learner, counted, horizon, engine="blocks"))(keys, points)
         check_plays("blocks", blocks)
         chex.assert_trees_all_equal(blocks, expected)
-    if bulk and bulk.counts and answers and answers.tally:
+    if learner.counts and environment.tally:
         counts = _batched(simulator(learner, counted, horizon, engine="counts"))(keys, points)
         check_plays("counts", counts)
         chex.assert_trees_all_equal_shapes_and_dtypes(counts, expected)

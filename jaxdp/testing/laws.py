@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.learner import Environment, Learner
-from jaxdp.simulation import simulator
+from jaxdp.core import Environment, Learner
+from jaxdp.simulation import Look, simulator
+from jaxdp.simulation.look import RecordFn
 from jaxdp.simulation.values import taken
 
 FALSE_ALARM = 1e-9  # probability that a right learner is refused, over all comparisons
@@ -84,14 +85,13 @@ def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
     return max(ahead(first, second), ahead(second, first))
 
 
-def _records(learner: Learner, params: Any) -> dict[str, Any]:
+def _records(learner: Learner, params: Any) -> dict[str, RecordFn]:
     """Functions that read the numbers of `public`, leaf by leaf."""
     shapes = jax.eval_shape(lambda: learner.init(jax.random.key(0), jax.tree.map(jnp.asarray, params)).public)
 
-    def entries(index: int) -> Any:
-        def record(public: Any, action: Any) -> jax.Array:
-            del action
-            leaf = jnp.asarray(jax.tree.leaves(public)[index]).ravel()
+    def entries(index: int) -> RecordFn:
+        def record(look: Look) -> jax.Array:
+            leaf = jnp.asarray(jax.tree.leaves(look.public)[index]).ravel()
             if leaf.size <= ENTRIES:
                 return leaf
             some = leaf[np.linspace(0, leaf.size - 1, ENTRIES).astype(np.int32)].astype(jnp.result_type(float))

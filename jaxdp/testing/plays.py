@@ -1,57 +1,55 @@
 """Whether what a learner plays is among the actions that an environment declares."""
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.interface import Space
-from jaxdp.learner import Environment, EnvironmentBulk, Learner
-from jaxdp.simulation import simulator
+from jaxdp.core import Environment, Learner, Space
+from jaxdp.core.interface import holds, is_space
+from jaxdp.simulation import Look, simulator
 
 OUTSIDE, PLAYED = "jaxdp_outside_plays", "jaxdp_rounds_played"
 
 
-def counting(environment: Environment, space: Space | None) -> Environment:
+def counting(environment: Environment, space: Any) -> Environment:
     """The environment with two more outcomes: rounds played, and plays outside the space (negative counts of a tally).
 
     Args:
         environment: any.
-        space: of the actions; None takes all.
+        space: pytree of spaces, of the actions; None takes all.
     """
     integer = jnp.result_type(int)
 
     def outside(action: Any) -> jax.Array:
-        return jnp.asarray(False) if space is None else ~space.holds(action)
+        return jnp.asarray(False) if space is None else ~holds(space, action)
 
     def feedback(key: jax.Array, params: Any, world: Any, action: Any) -> Any:
         world, answer, outcome = environment.feedback(key, params, world, action)
         return world, answer, {**outcome, PLAYED: jnp.ones((), integer), OUTSIDE: outside(action)}
 
-    bulk = environment.bulk
-    if bulk is None:
-        return environment._replace(feedback=feedback)
-
-    def block(keys: jax.Array, params: Any, world: Any, actions: Any) -> Any:
-        assert bulk.block is not None
-        worlds, answers, outcomes = bulk.block(keys, params, world, actions)
+    def block(keys: jax.Array, params: Any, world: Any, contexts: Any, actions: Any) -> Any:
+        assert environment.block is not None
+        worlds, answers, outcomes = environment.block(keys, params, world, contexts, actions)
         played = jnp.ones(len(keys), integer)
         return worlds, answers, {**outcomes, PLAYED: played, OUTSIDE: jax.vmap(outside)(actions)}
 
     def tally(key: jax.Array, params: Any, world: Any, counts: jax.Array) -> Any:
-        assert bulk.tally is not None
-        if space is not None and space.kind == "integers" and math.isfinite(space.high - space.low):
+        assert environment.tally is not None
+        if isinstance(space, Space) and space.kind == "integers" and math.isfinite(space.high - space.low):
             actions = int(space.high - space.low + 1) ** math.prod(space.shape)
             assert counts.size <= actions, f"counts.plan must count the actions of {space}, got {counts.size} counts"
-        world, totals, outcomes = bulk.tally(key, params, world, counts)
+        world, totals, outcomes = environment.tally(key, params, world, counts)
         played, negative = counts.sum(dtype=integer), jnp.sum(counts < 0, dtype=integer)
         return world, totals, {**outcomes, PLAYED: played, OUTSIDE: negative}
 
     return environment._replace(
         feedback=feedback,
-        bulk=EnvironmentBulk(block if bulk.block else None, tally if bulk.tally else None),
+        block=block if environment.block else None,
+        tally=tally if environment.tally else None,
     )
 
 
@@ -70,7 +68,7 @@ class Planned(NamedTuple):
 
 
 def first_outside(
-    learner: Learner, environment: Environment, space: Space, horizon: int, engine: str, key: jax.Array, params: Any
+    learner: Learner, environment: Environment, space: Any, horizon: int, engine: str, key: jax.Array, params: Any
 ) -> str:
     """The first action outside the space that one lane plays, as text.
 
@@ -85,22 +83,28 @@ def first_outside(
     """
     if engine == "counts":
         return _negative(learner, environment, horizon, key, params)
+    spaces = jax.tree.leaves(space, is_leaf=is_space)
     run = simulator(
         learner,
         environment._replace(summary=None),
         horizon,
         engine=engine,
         checkpoints=horizon,
-        record={"jaxdp_action": lambda public, action: action},
+        record={f"jaxdp_action_{index}": partial(_leaf, index) for index in range(len(spaces))},
     )
-    actions = jax.jit(run)(key, params)["jaxdp_action"]
-    round_ = int(np.argmin(jax.vmap(space.holds)(actions)))
-    return f"{np.asarray(actions[round_]).tolist()} in round {round_ + 1}"
+    outputs = jax.jit(run)(key, params)
+    leaves = [outputs[f"jaxdp_action_{index}"] for index in range(len(spaces))]
+    actions = jax.tree.unflatten(jax.tree.structure(space, is_leaf=is_space), leaves)
+    round_ = int(np.argmin(jax.vmap(partial(holds, space))(actions)))
+    return f"{jax.tree.map(lambda leaf: np.asarray(leaf[round_]).tolist(), actions)} in round {round_ + 1}"
+
+
+def _leaf(index: int, look: Look) -> jax.Array:
+    return jax.tree.leaves(look.action)[index]
 
 
 def _negative(learner: Learner, environment: Environment, horizon: int, key: jax.Array, params: Any) -> str:
-    assert environment.bulk is not None
-    tally = environment.bulk.tally
+    tally = environment.tally
     assert tally is not None
     integer = jnp.result_type(int)
 
@@ -121,7 +125,7 @@ def _negative(learner: Learner, environment: Environment, horizon: int, key: jax
     watching = environment._replace(
         init=init,
         feedback=feedback,
-        bulk=EnvironmentBulk(tally=watched),
+        tally=watched,
         summary=lambda params, world: {"jaxdp_place": world.place, "jaxdp_count": world.least},
     )
     found = jax.jit(simulator(learner, watching, horizon, engine="counts"))(key, params)

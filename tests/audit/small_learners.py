@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit import Users
-from jaxdp.learner import Guarantee, Learner, State
+from jaxdp.core import Guarantee, Learner, State
 from jaxdp.mechanisms import above_threshold_init, above_threshold_step, gaussian, laplace
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from jaxdp.audit import Attack, audit
 from jaxdp.audit.sampling import Score, draw, histogram
-from jaxdp.learner import Guarantee
+from jaxdp.core import Guarantee
 from jaxdp.mechanisms import gaussian, laplace, randomized_response
 
 pytestmark = pytest.mark.once

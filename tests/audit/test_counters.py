@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxdp.audit import Users, grey_box, whole
-from jaxdp.learner import Guarantee, Learner, State
+from jaxdp.core import Guarantee, Learner, State
 from jaxdp.mechanisms import doubling_counter, toeplitz_counter, tree_counter
 
 pytestmark = pytest.mark.once

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxdp.audit import Users, grey_box, whole
-from jaxdp.learner import State
+from jaxdp.core import State
 from jaxdp.mechanisms import (
     above_threshold_init,
     above_threshold_step,

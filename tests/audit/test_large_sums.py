@@ -12,9 +12,9 @@ import pytest
 from jaxdp.audit import Attack, audit
 from jaxdp.bandits import explore_then_commit
 from jaxdp.compensated import Sum
+from jaxdp.core import Guarantee, State
 from jaxdp.dueling import ebs_arms, ebs_elimination, ebs_phased
 from jaxdp.estimation import objective_perturbation
-from jaxdp.learner import Guarantee, State
 from jaxdp.mechanisms import (
     additive,
     analytic_gaussian,

@@ -10,7 +10,7 @@ import pytest
 from jaxdp.audit import Attack, audit
 from jaxdp.audit.events import Extra, _column, candidate_thresholds
 from jaxdp.audit.sampling import Outputs, Score, draw, histogram, output_size
-from jaxdp.learner import Guarantee
+from jaxdp.core import Guarantee
 from jaxdp.mechanisms import laplace, randomized_response
 from tests.few import few
 

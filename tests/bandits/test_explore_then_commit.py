@@ -13,7 +13,7 @@ import pytest
 import jaxdp
 from jaxdp import compensated
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
-from jaxdp.learner import State
+from jaxdp.core import State
 from tests.golden.make_bandit_reference import COMMIT, EPSILONS, LANES, PATH, make
 
 KEY = jax.random.key(21)

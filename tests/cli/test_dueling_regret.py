@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from jaxdp import plotting
-from jaxdp.interface import pairs
+from jaxdp.core import pairs
 from jaxdp.registry import LEARNERS
 from jaxdp.studies import dueling_regret as study
 from jaxdp.theory import dueling as theory

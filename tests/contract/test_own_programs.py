@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.learner import EnvironmentBulk, LearnerBulk
+from jaxdp.core import EnvironmentBulk, LearnerBulk
 from jaxdp.preferences import baseball1987, lower_bound_matrix
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
 from jaxdp.simulation.engines import MAKERS

@@ -9,7 +9,7 @@ import pytest
 
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit
-from jaxdp.interface import Space, arms
+from jaxdp.core import Space, arms
 from jaxdp.testing import check_learner
 
 pytestmark = pytest.mark.once

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import jaxdp
+from jaxdp.core import State
 from jaxdp.dueling import ebs_phased, matrix_duels, utility_duels
-from jaxdp.learner import State
 
 KEY = jax.random.key(81)
 DRAWS = 20_000

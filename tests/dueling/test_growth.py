@@ -11,9 +11,8 @@ import pytest
 import xarray as xr
 
 import jaxdp
+from jaxdp.core import Interface, Learner, Space, State, pairs
 from jaxdp.dueling import double_thompson, ebs_elimination, ebs_phased, rucb, utility_duels, versatile_sparring
-from jaxdp.interface import Interface, Space, pairs
-from jaxdp.learner import Learner, State
 from jaxdp.studies.power_laws import power_law
 from tests.few import few
 

@@ -9,6 +9,7 @@ import optax
 import pytest
 
 from jaxdp import compensated
+from jaxdp.core import Guarantee, scalar_leaf
 from jaxdp.estimation import (
     debiased_rr,
     estimate,
@@ -23,7 +24,6 @@ from jaxdp.estimation import (
 )
 from jaxdp.estimation.objectives import sum_over_samples
 from jaxdp.estimation.one_pass import Pass, Recipe, one_pass, plain_pass
-from jaxdp.learner import Guarantee, scalar_leaf
 from jaxdp.preferences import gaussian_comparisons
 
 pytestmark = pytest.mark.once

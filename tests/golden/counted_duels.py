@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import jaxdp
+from jaxdp.core import Environment, EnvironmentBulk, Learner
 from jaxdp.dueling import matrix_duels
-from jaxdp.learner import Environment, EnvironmentBulk, Learner
 from tests.golden.make_duels_reference import statistics
 
 

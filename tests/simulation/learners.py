@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.interface import Interface, Space, arms
-from jaxdp.learner import (
+from jaxdp.core import (
     BlockPlan,
     Blocks,
     CountPlan,
@@ -17,10 +16,13 @@ from jaxdp.learner import (
     Environment,
     EnvironmentBulk,
     Guarantee,
+    Interface,
     Learner,
     LearnerBulk,
     Scalar,
+    Space,
     State,
+    arms,
     scalar_leaf,
     validated,
 )

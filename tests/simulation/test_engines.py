@@ -11,7 +11,7 @@ import scipy.stats
 
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
-from jaxdp.learner import Blocks, CountPlan, Counts, Learner, LearnerBulk
+from jaxdp.core import Blocks, CountPlan, Counts, Learner, LearnerBulk
 from jaxdp.simulation import simulator
 from jaxdp.simulation.engines import choose_engine
 from tests.few import few

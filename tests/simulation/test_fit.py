@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
+from jaxdp.core import State
 from jaxdp.experts import exponential_weights, loss_sequence, stochastic_losses
-from jaxdp.learner import State
 from jaxdp.simulation import log_spaced, simulator
 from tests.simulation.learners import linear_bandit, linear_rewards, paid, stay_or_switch, successive_elimination
 

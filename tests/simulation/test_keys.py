@@ -4,8 +4,8 @@ import jax
 import numpy as np
 
 import jaxdp
+from jaxdp.core import Problem, Sample, scalar_leaf
 from jaxdp.estimation import mle
-from jaxdp.learner import Problem, Sample, scalar_leaf
 
 
 def key_recorder():

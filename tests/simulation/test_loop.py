@@ -11,8 +11,8 @@ import pytest
 import jaxdp
 from jaxdp import compensated
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
+from jaxdp.core import CountPlan
 from jaxdp.experts import adaptive_losses, exponential_weights, loss_sequence
-from jaxdp.learner import CountPlan
 from jaxdp.simulation import log_spaced, simulator
 from jaxdp.simulation.checkpoints import check_horizon, resolve
 from jaxdp.simulation.rounds import root_keys, round_keys

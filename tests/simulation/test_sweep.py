@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 
 import jaxdp
+from jaxdp.core import scalar_leaf
 from jaxdp.estimation import (
     Estimate,
     gaussian_rewards,
@@ -20,7 +21,6 @@ from jaxdp.estimation import (
     sgd_objective_perturbation,
     sgd_rr,
 )
-from jaxdp.learner import scalar_leaf
 from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.lanes import stack_params
 from jaxdp.validation import check_epsilon

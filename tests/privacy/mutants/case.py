@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from jaxdp.audit import Attack
-from jaxdp.learner import Guarantee
+from jaxdp.core import Guarantee
 
 
 class Case(NamedTuple):

@@ -8,8 +8,8 @@ import numpy as np
 
 from jaxdp import registry
 from jaxdp.audit import Users, by_pair, learner_attack
+from jaxdp.core import State
 from jaxdp.dueling import ebs_elimination, ebs_local, ebs_phased
-from jaxdp.learner import State
 from tests.privacy.mutants.case import Case
 
 

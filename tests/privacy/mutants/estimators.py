@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit import Attack
+from jaxdp.core import Estimator
 from jaxdp.estimation import (
     objective_perturbation_full,
     plackett_luce_debiased_krr,
@@ -13,7 +14,6 @@ from jaxdp.estimation import (
     sgd_krr,
     thurstone_rr,
 )
-from jaxdp.learner import Estimator
 from jaxdp.mechanisms import randomized_response
 from tests.privacy.mutants.case import Case, claim
 

@@ -1,0 +1,116 @@
+"""The vocabulary: what a learner, an environment, an offline estimator and a privacy claim are.
+
+An algorithm is a NamedTuple of pure functions, made by a factory whose arguments fix shapes and loop bounds. What a
+sweep may vary (epsilon, a learning rate) is a leaf of the algorithm's frozen `Params` dataclass, registered as a
+pytree, so that one compiled program serves every value. The type of each function states its duty. Conventions,
+everywhere:
+
+* **Keys come first and are never defaulted, stored or reused.** A function that needs no key takes it and ignores it.
+* **The trust boundary is in the types.** `act` sees `State.public` only; `update` sees what `privatize` returned only.
+* **`epsilon=inf` is the non-private algorithm**, in the same compiled program.
+* **`params(**values)` runs on the host**: it takes one grid point of plain numbers, validates it, and calibrates noise
+  in float64. Nothing solves for a noise scale inside a compiled loop.
+"""
+
+from jaxdp.core.environment import (
+    BlockFn,
+    ContextFn,
+    Environment,
+    FeedbackFn,
+    JudgeFn,
+    Outcome,
+    SummaryFn,
+    TallyFn,
+    WorldFn,
+)
+from jaxdp.core.estimator import (
+    CheckDataFn,
+    Estimator,
+    FitFn,
+    LabelsPrivatizeFn,
+    MetricsFn,
+    NoiseFn,
+    Problem,
+    Sample,
+    SampleFn,
+)
+from jaxdp.core.guarantee import Guarantee
+from jaxdp.core.interface import Interface, Probe, Space, arms, ball, check_interfaces, pairs
+from jaxdp.core.learner import (
+    ActFn,
+    AnswerFn,
+    BlockAbsorbFn,
+    BlockOrderFn,
+    BlockPlan,
+    BlockPlanFn,
+    Blocks,
+    CountAbsorbFn,
+    CountPlan,
+    CountPlanFn,
+    CountPrivatizeFn,
+    Counts,
+    DoneFn,
+    InitFn,
+    Learner,
+    PrivatizeFn,
+    State,
+    UntilFn,
+    UpdateFn,
+)
+from jaxdp.core.made_by import MadeBy, factory
+from jaxdp.core.params import Scalar, claimed, default_float, only, scalar_leaf
+
+__all__ = [
+    "ActFn",
+    "AnswerFn",
+    "BlockAbsorbFn",
+    "BlockFn",
+    "BlockOrderFn",
+    "BlockPlan",
+    "BlockPlanFn",
+    "Blocks",
+    "CheckDataFn",
+    "ContextFn",
+    "CountAbsorbFn",
+    "CountPlan",
+    "CountPlanFn",
+    "CountPrivatizeFn",
+    "Counts",
+    "DoneFn",
+    "Environment",
+    "Estimator",
+    "FeedbackFn",
+    "FitFn",
+    "Guarantee",
+    "InitFn",
+    "Interface",
+    "JudgeFn",
+    "LabelsPrivatizeFn",
+    "Learner",
+    "MadeBy",
+    "MetricsFn",
+    "NoiseFn",
+    "Outcome",
+    "PrivatizeFn",
+    "Probe",
+    "Problem",
+    "Sample",
+    "SampleFn",
+    "Scalar",
+    "Space",
+    "State",
+    "SummaryFn",
+    "TallyFn",
+    "UntilFn",
+    "UpdateFn",
+    "WorldFn",
+    "arms",
+    "ball",
+    "check_interfaces",
+    "claimed",
+    "default_float",
+    "factory",
+    "only",
+    "pairs",
+    "scalar_leaf",
+]

@@ -1,0 +1,263 @@
+"""Privacy claims as data: what was proved, in the currency in which it was proved."""
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from jaxdp.core.conversions import gaussian_epsilon, zcdp_epsilon
+from jaxdp.validation import check_above, check_at_least, check_choice, check_count, check_delta, check_epsilon
+
+TRUST_MODELS = ("central", "local", "shuffle", "joint")
+KINDS = ("pure", "approximate", "zcdp", "gaussian", "none")
+SEEN = ("report", "action", "public")
+_SEES = {  # by trust model, unless the claim says otherwise: a curator's reports are private, a user's are not
+    "central": ("action", "public"),
+    "local": SEEN,
+    "shuffle": ("action", "public"),
+    "joint": ("action", "public"),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """What is claimed for one privacy unit, and why. Made by `pure`, `approximate`, `zcdp`, `gaussian` or `none`.
+
+    Attributes:
+        kind: "pure" (epsilon-DP), "approximate" ((epsilon, delta)-DP), "zcdp" (rho-zCDP), "gaussian" (mu-GDP) or
+            "none".
+        epsilon: privacy budget of a pure or approximate claim, in (0, inf); infinity for all others.
+        delta: failure mass of an approximate claim, in [0, 1); 0 for all others.
+        rho: zero-concentrated budget of a zCDP claim, > 0; else None.
+        mu: budget of a Gaussian claim, > 0: no easier to tell apart than N(0, 1) from N(mu, 1); else None.
+        trust_model: "central" (a curator sees the data), "local" (only the user does), "shuffle" or "joint".
+        privacy_unit: whose data one unit of budget protects, for example "one label".
+        adjacency: how neighbouring inputs differ.
+        argument: one sentence, why the claim holds.
+        sees: what of each round the world may log under this claim, out of "report", "action" and "public". By default
+            all of it in the local model, and all but reports in the others. A contextual learner whose action depends
+            on a private context leaves out "action".
+        unit_leaves: names of the leaves of a user's data that may differ between neighbours; None is all of them.
+        batch: in the shuffle model the users who are shuffled together, >= 1; else None.
+        local_epsilon: in the shuffle model the budget of one user's report before it is shuffled, > 0; else None.
+
+    >>> label = {"privacy_unit": "one label", "argument": "randomized response"}
+    >>> rr = Guarantee.pure(0.5, trust_model="local", **label)
+    >>> print(rr.compose(rr))
+    1-DP, local, one label
+    >>> noised = Guarantee.zcdp(0.02, trust_model="central", **label)
+    >>> print(noised.compose(noised), round(noised.compose(noised).epsilon_at(1e-6), 3), sep="; ")
+    0.04-zCDP, central, one label; 1.277
+    """
+
+    kind: str
+    epsilon: float = math.inf
+    delta: float = 0.0
+    rho: float | None = None
+    mu: float | None = None
+    trust_model: str
+    privacy_unit: str
+    adjacency: str = "replace-one"
+    argument: str
+    sees: frozenset[str] = frozenset()
+    unit_leaves: tuple[str, ...] | None = None
+    batch: int | None = None
+    local_epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, KINDS)
+        check_choice("trust_model", self.trust_model, TRUST_MODELS)
+        for name, kind in (("rho", "zcdp"), ("mu", "gaussian")):
+            value = getattr(self, name)
+            if (self.kind == kind) != (value is not None):
+                raise ValueError(
+                    f"{name} must be given for a {kind} claim, and for no other, got {value} for {self.kind}"
+                )
+        budget = {"zcdp": self.rho, "gaussian": self.mu, "none": 1.0}.get(self.kind, self.epsilon)
+        check_above({"zcdp": "rho", "gaussian": "mu"}.get(self.kind, "epsilon"), budget or 0.0, 0.0)
+        in_epsilon = self.kind in ("pure", "approximate")
+        if (self.epsilon < math.inf) != in_epsilon or budget == math.inf:
+            raise ValueError(
+                f"epsilon must be finite for pure and approximate claims, and infinite for others, got {self.epsilon} "
+                f"for {self.kind}"
+            )
+        if not 0 <= self.delta < 1 or (self.delta > 0 and self.kind not in ("approximate", "none")):
+            raise ValueError(f"delta must be in [0, 1), and 0 for {self.kind} claims, got {self.delta}")
+        for name, check in (("batch", check_count), ("local_epsilon", lambda name, value: check_epsilon(value))):
+            value = getattr(self, name)
+            if value is not None:
+                if self.trust_model != "shuffle":
+                    raise ValueError(f"{name} must be None outside the shuffle model, got {value}")
+                check(name, value)
+        seen = self.sees or _SEES[self.trust_model]
+        for what in seen:
+            check_choice("sees", what, SEEN)
+        object.__setattr__(self, "sees", frozenset(seen))
+        if self.unit_leaves is not None:
+            object.__setattr__(self, "unit_leaves", tuple(self.unit_leaves))
+
+    @classmethod
+    def pure(cls, epsilon: float, **about: Any) -> "Guarantee":
+        """epsilon-DP.
+
+        Args:
+            epsilon: in (0, inf]; infinity claims nothing.
+            **about: trust_model, privacy_unit, argument, and what else is an attribute.
+        """
+        return cls.approximate(epsilon, 0.0, **about)
+
+    @classmethod
+    def approximate(cls, epsilon: float, delta: float, **about: Any) -> "Guarantee":
+        """(epsilon, delta)-DP.
+
+        Args:
+            epsilon: in (0, inf]; infinity claims nothing.
+            delta: in [0, 1); 0 is a pure claim.
+            **about: trust_model, privacy_unit, argument, and what else is an attribute.
+        """
+        kind = "none" if check_epsilon(epsilon) == math.inf else "approximate" if delta else "pure"
+        return cls(kind=kind, epsilon=float(epsilon), delta=delta, **about)
+
+    @classmethod
+    def zcdp(cls, rho: float, **about: Any) -> "Guarantee":
+        """rho-zCDP: every Rényi divergence of order a > 1 is at most rho a (Bun & Steinke, 2016).
+
+        Args:
+            rho: in (0, inf]; infinity claims nothing.
+            **about: trust_model, privacy_unit, argument, and what else is an attribute.
+        """
+        return cls.none(**about) if check_above("rho", rho, 0.0) == math.inf else cls(kind="zcdp", rho=rho, **about)
+
+    @classmethod
+    def gaussian(cls, mu: float, **about: Any) -> "Guarantee":
+        """mu-GDP: no easier to tell apart than N(0, 1) from N(mu, 1) (Dong, Roth & Su, 2022).
+
+        Args:
+            mu: in (0, inf]; infinity claims nothing.
+            **about: trust_model, privacy_unit, argument, and what else is an attribute.
+        """
+        return cls.none(**about) if check_above("mu", mu, 0.0) == math.inf else cls(kind="gaussian", mu=mu, **about)
+
+    @classmethod
+    def none(cls, **about: Any) -> "Guarantee":
+        """No claim: of an algorithm without privacy, or of any at an infinite budget."""
+        return cls(kind="none", **about)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether anything is claimed at all."""
+        return self.kind != "none"
+
+    def __str__(self) -> str:
+        budget = {
+            "pure": f"{self.epsilon:g}-DP",
+            "approximate": f"({self.epsilon:g}, {self.delta:g})-DP",
+            "zcdp": f"{self.rho or 0:g}-zCDP",
+            "gaussian": f"{self.mu or 0:g}-GDP",
+            "none": "no claim",
+        }[self.kind]
+        return f"{budget}, {self.trust_model}, {self.privacy_unit}"
+
+    def epsilon_at(self, delta: float) -> float:
+        """The smallest epsilon for which the claim is known to imply (epsilon, delta)-DP.
+
+        Args:
+            delta: in [0, 1).
+
+        Returns:
+            epsilon in [0, inf]: of a pure claim its own; of an approximate claim its own where delta is at least the
+            claim's; of zCDP the infimum over Rényi orders; of a Gaussian claim the exact value; infinity where nothing
+            follows.
+
+        Raises:
+            ValueError: if delta lies outside [0, 1).
+
+        Source: Canonne, Kamath & Steinke (2020), Corollary 13, for zCDP; Balle & Wang (2018), Theorem 8, for GDP.
+        """
+        if not check_at_least("delta", delta, 0.0) < 1:
+            raise ValueError(f"delta must be < 1, got {delta}")
+        if self.kind in ("pure", "approximate"):
+            return self.epsilon if delta >= self.delta else math.inf
+        if delta == 0 or not self.is_private:
+            return math.inf
+        if self.rho is not None:
+            return zcdp_epsilon(self.rho, delta)
+        assert self.mu is not None
+        return gaussian_epsilon(delta, 1.0, self.mu)
+
+    def compose(self, other: "Guarantee", *, delta: float | None = None) -> "Guarantee":
+        """The guarantee of releasing both results, by adaptive composition.
+
+        Claims of one kind compose in their currency: epsilons, deltas and rhos add, and mus as the sides of a right
+        triangle. A pure claim beside zCDP counts as rho = epsilon^2 / 2, a Gaussian one as rho = mu^2 / 2. Every other
+        pair is composed as (epsilon, delta).
+
+        Args:
+            other: the guarantee of the other release, on the same data.
+            delta: at which a zCDP or Gaussian claim is turned into (epsilon, delta) where that is needed; it adds to
+                the other claim's.
+
+        Returns:
+            The guarantee of the pair. A sum of deltas that reaches 1 claims nothing, and so does any claim beside none.
+
+        Raises:
+            ValueError: if the two differ in trust model, privacy unit, adjacency, unit leaves or batch; or if delta is
+                needed and missing.
+
+        Source: Dwork & Roth (2014), Theorem 3.16; Bun & Steinke (2016), Lemma 1.7 and Proposition 1.4; Dong, Roth & Su
+            (2022), Corollary 3.3.
+        """
+        for name in ("trust_model", "privacy_unit", "adjacency", "unit_leaves", "batch"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                raise ValueError(f"{name} must be the same to compose two guarantees, got {mine!r} and {theirs!r}")
+        about: dict[str, Any] = {
+            "trust_model": self.trust_model,
+            "privacy_unit": self.privacy_unit,
+            "adjacency": self.adjacency,
+            "argument": f"composition of: {self.argument}; {other.argument}",
+            "sees": self.sees | other.sees,
+            "unit_leaves": self.unit_leaves,
+            "batch": self.batch,
+        }
+        if self.local_epsilon is not None and other.local_epsilon is not None:  # a user sends both reports
+            about["local_epsilon"] = self.local_epsilon + other.local_epsilon
+        pair = {self.kind, other.kind}
+        if "none" in pair:
+            return Guarantee.none(**about)
+        if pair <= {"pure", "approximate"}:
+            total = self.delta + other.delta
+            if total >= 1:
+                return Guarantee.none(**about)
+            return Guarantee.approximate(self.epsilon + other.epsilon, total, **about)
+        if pair == {"gaussian"}:
+            return Guarantee.gaussian(math.hypot(self.mu or 0.0, other.mu or 0.0), **about)
+        if "zcdp" in pair and "approximate" not in pair:
+            return Guarantee.zcdp(_rho(self) + _rho(other), **about)
+        if delta is None:
+            raise ValueError(f"delta must be given to compose a {self.kind} claim with a {other.kind} one, got None")
+        check_delta(delta)
+        return self._as_approximate(delta).compose(other._as_approximate(delta))
+
+    def _as_approximate(self, delta: float) -> "Guarantee":
+        if self.kind in ("pure", "approximate"):
+            return self
+        epsilon = max(self.epsilon_at(delta), math.ulp(0.0))  # a claim's is > 0
+        return dataclasses.replace(self, kind="approximate", epsilon=epsilon, delta=delta, rho=None, mu=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The claim as plain values, for provenance; infinity is the string "inf", which every JSON reader takes."""
+        values = {**dataclasses.asdict(self), "sees": _listed(self.sees), "unit_leaves": _listed(self.unit_leaves)}
+        return {
+            name: "inf" if isinstance(value, float) and math.isinf(value) else value for name, value in values.items()
+        }
+
+
+def _rho(claim: Guarantee) -> float:
+    if claim.rho is not None:
+        return claim.rho
+    return (claim.epsilon if claim.mu is None else claim.mu) ** 2 / 2
+
+
+def _listed(names: Iterable[str] | None) -> list[str] | None:
+    return None if names is None else sorted(names)

@@ -1,0 +1,111 @@
+"""Values on the host and leaves in the program: how numbers of one grid point become `Params`, and what is claimed."""
+
+import inspect
+import math
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+if TYPE_CHECKING:
+    from jaxdp.core.guarantee import Guarantee
+
+Scalar = float | np.floating | np.integer | jax.Array  # what a scalar leaf of `Params` may be
+
+
+def default_float() -> np.dtype:
+    """JAX's default float type: float32, or float64 under x64."""
+    return np.dtype(jax.dtypes.canonicalize_dtype(float))
+
+
+def scalar_leaf(name: str, value: float) -> np.floating:
+    """A host number as a `Params` leaf.
+
+    Args:
+        name: of the value, for the error.
+        value: a number; infinity and NaN are kept.
+
+    Returns:
+        A NumPy scalar of JAX's default float type, rounded to nearest.
+
+    Raises:
+        ValueError: if a finite value overflows that type, or one that is not 0 underflows.
+    """
+    dtype = default_float()
+    with np.errstate(over="ignore", under="ignore"):
+        leaf = dtype.type(value)
+    # Subnormal numbers too: compiled programs take them for 0.
+    if (math.isfinite(value) and not np.isfinite(leaf)) or (value != 0 and abs(leaf) < np.finfo(dtype).smallest_normal):
+        raise ValueError(f"{name} must be within the range of {dtype}, got {value}")
+    return leaf
+
+
+def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
+    """The same `params`, which takes these names alone, and needs `delta` if that is one of them.
+
+    A value that would be ignored, or is missing, is a TypeError.
+
+    Args:
+        params: (**values) -> Params.
+        names: of the values that matter.
+
+    Returns:
+        A function with the signature that is left.
+    """
+    signature = inspect.signature(params)
+    kept = signature.replace(
+        parameters=[
+            # Its default is that of variants which do not take it, and no delta.
+            p.replace(default=p.empty) if p.name == "delta" else p
+            for p in signature.parameters.values()
+            if p.name in names
+        ]
+    )
+
+    def restricted(**values: Any) -> Any:
+        try:
+            kept.bind(**values)
+        except TypeError as error:
+            raise TypeError(f"{params.__qualname__}(): {error}") from None
+        return params(**values)
+
+    restricted.__signature__ = kept  # pyright: ignore[reportFunctionMemberAccess]
+    return restricted
+
+
+def claimed(params: Callable[..., Any], claim: Callable[..., "Guarantee"]) -> Callable[..., "Guarantee"]:
+    """The `guarantee` of an algorithm: it takes what `params` takes, and claims only for values that `params` accepts.
+
+    >>> from jaxdp.core import Guarantee
+    >>> def params(*, epsilon: float, learning_rate: float = 0.1): ...
+    >>> def claim(epsilon: float) -> Guarantee:
+    ...     return Guarantee.pure(epsilon, trust_model="local", privacy_unit="one label", argument="noise")
+    >>> print(claimed(params, claim)(epsilon=0.5, learning_rate=0.2))
+    0.5-DP, local, one label
+
+    Args:
+        params: (**values) -> Params.
+        claim: (some of the values, by their names) -> Guarantee. A value with a default here may be none of `params`.
+
+    Returns:
+        A function with the signature of `params`.
+
+    Raises:
+        ValueError: if claim asks for a value that params does not take.
+    """
+    signature, asked = inspect.signature(params), inspect.signature(claim).parameters
+    for name, parameter in asked.items():
+        if name not in signature.parameters and parameter.default is parameter.empty:
+            raise ValueError(
+                f"claim must ask for values that params takes, {', '.join(signature.parameters)}, got {name}"
+            )
+
+    def guarantee(**values: Any) -> "Guarantee":
+        params(**values)
+        bound = signature.bind(**values)
+        bound.apply_defaults()
+        return claim(**{name: value for name, value in bound.arguments.items() if name in asked})
+
+    guarantee.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+    return guarantee
