@@ -18,8 +18,8 @@ from benchmarks.bench_engine import lanes_of, report
 from benchmarks.peers import numba_duels, numba_ebs
 from benchmarks.peers.duelpy_peer import print_duelpy
 from benchmarks.timing import interleaved, machine
-from jaxdp.dueling import double_thompson, matrix_duels, rucb, versatile_sparring
 from jaxdp.core import Learner
+from jaxdp.dueling import double_thompson, matrix_duels, rucb, versatile_sparring
 from jaxdp.mechanisms.continual_counting import best_arity
 from jaxdp.mechanisms.continual_counting.arity import level_variances
 from jaxdp.preferences import utility_matrix

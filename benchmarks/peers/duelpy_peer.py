@@ -9,8 +9,8 @@ import jax
 import numpy as np
 
 import jaxdp
-from jaxdp.dueling import matrix_duels
 from jaxdp.core import Learner
+from jaxdp.dueling import matrix_duels
 
 SCRIPT = Path(__file__).with_name("duelpy_duels.py")
 LANES = 20  # one after the other, on one core

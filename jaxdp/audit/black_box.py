@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.checks import check_alike
+from jaxdp.audit.checks import budget, check_alike
 from jaxdp.audit.events import Event, candidate_thresholds, choose, describe, learn_scores
 from jaxdp.audit.intervals import check_confidence, log_ratio_bound
 from jaxdp.audit.sampling import Outputs, Release, chunk_size, draw, histogram, output_size
@@ -44,15 +44,19 @@ class AuditResult:
 
     Attributes:
         claim: that was attacked.
-        lower_bound: on epsilon at the claimed delta, >= 0; true with probability at least `confidence`.
+        epsilon: that the claim allows at `delta`.
+        delta: claimed; 0.01 for zCDP and Gaussian claims.
+        lower_bound: on epsilon at that delta, >= 0; true with probability at least `confidence`.
         confidence: of the bound.
         trials: outputs drawn under each input.
-        verdict: "violated" if the lower bound exceeds the claimed epsilon, else "consistent", which is no proof.
+        verdict: "violated" if the lower bound exceeds `epsilon`, else "consistent", which is no proof.
         event: that tells the inputs apart, and how often it happened in the trials that evaluate it.
         seconds: taken, compilation included.
     """
 
     claim: Guarantee
+    epsilon: float
+    delta: float
     lower_bound: float
     confidence: float
     trials: int
@@ -71,7 +75,7 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
     else needs correcting for.
 
     >>> from jaxdp.mechanisms import randomized_response
-    >>> claim = Guarantee(epsilon=1.0, trust_model="local", privacy_unit="one label", argument="half the noise")
+    >>> claim = Guarantee.pure(1.0, trust_model="local", privacy_unit="one label", argument="half the noise")
     >>> def too_truthful(key, epsilon, label):
     ...     return randomized_response(key, label, 2 * epsilon)
     >>> labels = (np.int32(0), np.int32(1))
@@ -86,7 +90,8 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
         confidence: that the lower bound holds, in (0, 1).
 
     Returns:
-        The result. A claim of infinite epsilon cannot be violated.
+        The result. No claim cannot be violated. A zCDP or Gaussian claim is held to the epsilon that it implies at
+        delta = 0.01.
 
     Raises:
         ValueError: if key is not a single typed key, the inputs differ in structure, shape or dtype, the output is
@@ -95,7 +100,7 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
     start = time.perf_counter()
     trials, confidence = check_count("trials", trials, FEWEST_TRIALS), check_confidence(confidence)
     inputs = _check_inputs(key, attack)
-    release, params, delta = attack.release, attack.params, attack.claim.delta
+    release, params, (claimed, delta) = attack.release, attack.params, budget(attack.claim)
     size = output_size(release, params, inputs[0])
     if size == 0:
         raise ValueError("release must return at least one number, got an empty output")
@@ -123,10 +128,12 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
     rates = " and ".join(f"{count / evaluating:.3g}" for count in counts)
     return AuditResult(
         claim=attack.claim,
+        epsilon=claimed,
+        delta=delta,
         lower_bound=max(0.0, bound),
         confidence=confidence,
         trials=trials,
-        verdict="violated" if bound > attack.claim.epsilon else "consistent",
+        verdict="violated" if bound > claimed else "consistent",
         event=f"{describe(event, pooled)}, with frequencies {rates}",
         seconds=time.perf_counter() - start,
     )

@@ -1,9 +1,26 @@
 """Checks of what every attack takes."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+
+from jaxdp.core import Guarantee
+
+NATIVE_DELTA = 0.01  # where a zCDP or Gaussian claim is tested; it implies an epsilon at every delta
+
+
+class Budget(NamedTuple):
+    """What an attack holds a claim to."""
+
+    epsilon: float
+    delta: float
+
+
+def budget(claim: Guarantee) -> Budget:
+    """What an attack on a claim must exceed: its own (epsilon, delta), or what its rho or mu implies at one delta."""
+    delta = NATIVE_DELTA if claim.kind in ("zcdp", "gaussian") else claim.delta
+    return Budget(claim.epsilon_at(delta), delta)
 
 
 def check_alike(name: str, first: Any, second: Any) -> None:

@@ -21,8 +21,8 @@ class Row:
 
     Attributes:
         name: what was attacked.
-        epsilon: claimed; infinity claims nothing.
-        delta: claimed.
+        epsilon: claimed, or what the claim implies at that delta; infinity claims nothing.
+        delta: claimed, or 0.01 for zCDP and Gaussian claims.
         lower_bound: on epsilon at that delta.
         ratio: lower_bound / epsilon: near 1 the attack is tight and the claim is spent; above 1 it is violated.
         trials: outputs under each input.
@@ -64,10 +64,10 @@ def scoreboard(
         result = audit(jax.random.fold_in(key, zlib.crc32(name.encode())), attack, trials=trials, confidence=confidence)
         yield Row(
             name=name,
-            epsilon=result.claim.epsilon,
-            delta=result.claim.delta,
+            epsilon=result.epsilon,
+            delta=result.delta,
             lower_bound=result.lower_bound,
-            ratio=result.lower_bound / result.claim.epsilon,
+            ratio=result.lower_bound / result.epsilon,
             trials=result.trials,
             seconds=result.seconds,
             verdict=result.verdict,

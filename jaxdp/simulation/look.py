@@ -1,7 +1,7 @@
 """What is looked at when a simulation is looked at: sums, metrics in hindsight, judged answers, records."""
 
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
 
 import jax
 
@@ -31,10 +31,7 @@ class Look(NamedTuple):
     round: jax.Array
 
 
-class RecordFn(Protocol):
-    """Reads an array from a look; runs inside the compiled program."""
-
-    def __call__(self, look: Look) -> jax.Array: ...
+RecordFn = Callable[[Look], jax.Array]  # reads an array from a look, inside the compiled program
 
 
 def judged(learner: Learner, environment: Environment, params: Any, play: Play) -> dict[str, jax.Array]:

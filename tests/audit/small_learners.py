@@ -14,8 +14,8 @@ from jaxdp.mechanisms import above_threshold_init, above_threshold_step, gaussia
 
 def guarantee(trust_model: str = "central", delta: float = 0.0) -> Callable[..., Guarantee]:
     def claim(*, epsilon: float) -> Guarantee:
-        return Guarantee(
-            epsilon=epsilon, delta=delta, trust_model=trust_model, privacy_unit="one round", argument="for tests"
+        return Guarantee.approximate(
+            epsilon, delta, trust_model=trust_model, privacy_unit="one round", argument="for tests"
         )
 
     return claim

@@ -36,8 +36,8 @@ def counting(name, counter=None, change=lambda params: params, key_of=lambda key
         return change(counter.params(epsilon=epsilon, **({} if is_pure(name) else {"delta": delta})))
 
     def guarantee(*, epsilon):
-        return Guarantee(
-            epsilon=epsilon, delta=delta, trust_model="central", privacy_unit="one entry", argument="for tests"
+        return Guarantee.approximate(
+            epsilon, delta, trust_model="central", privacy_unit="one entry", argument="for tests"
         )
 
     def update(key, params, state, report):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxdp.audit import Users, grey_box, whole
-from jaxdp.core import State
+from jaxdp.core import Guarantee, State
 from jaxdp.mechanisms import (
     above_threshold_init,
     above_threshold_step,
@@ -255,17 +255,19 @@ def test_many_gumbel_selections_as_concentrated_dp():
     assert found.spent == pytest.approx(claimed, rel=0.05)
 
 
-def test_a_claimed_rho():
+def test_a_claimed_rho_or_mu():
     def release(key, params, report):
         return gaussian(key, report[0], 6.0, l2_sensitivity=1.0)
 
-    def claim(rho):
-        return lambda *, epsilon: dataclasses.replace(small.guarantee(delta=1e-3)(epsilon=epsilon), rho=rho)
+    def found(make, budget):
+        claim = make(budget, trust_model="central", privacy_unit="one round", argument="for tests")
+        return look(small.releases_of(release, 0.0, lambda *, epsilon: claim))
 
-    assert look(small.releases_of(release, 0.0, claim(1 / 72))).verdict == "consistent"
-    assert look(small.releases_of(release, 0.0, claim(1e-4))).faults == (
-        "releases cost rho = 0.0138889, claimed is 0.0001",
-    )
+    assert found(Guarantee.zcdp, 1 / 72).verdict == "consistent"
+    assert found(Guarantee.zcdp, 1e-4).faults == ("releases cost rho = 0.0138889, claimed is 0.0001",)
+    assert found(Guarantee.gaussian, 1 / 6).verdict == "consistent"
+    (fault,) = found(Guarantee.gaussian, 0.15).faults
+    assert "at delta = 0.01" in fault
 
 
 # ---- what cannot be read ---------------------------------------------------------------------------------------------

@@ -185,7 +185,7 @@ CASES = {
 
 def bound(name, total):
     release, params, delta = CASES[name]
-    claim = Guarantee(epsilon=1.0, delta=delta, trust_model="central", privacy_unit="one entry", argument="for tests")
+    claim = Guarantee.approximate(1.0, delta, trust_model="central", privacy_unit="one entry", argument="for tests")
     neighbours = jnp.int32(total), jnp.int32(total + 1)
     attack = Attack(lambda key, params, total: release(key, params, total), params(), neighbours, claim)
     return audit(jax.random.key(0), attack, trials=TRIALS).lower_bound

@@ -14,7 +14,7 @@ from jaxdp.core import Guarantee
 from jaxdp.mechanisms import laplace, randomized_response
 from tests.few import few
 
-CLAIM = Guarantee(epsilon=1.0, trust_model="central", privacy_unit="one record", argument="test")
+CLAIM = Guarantee.pure(1.0, trust_model="central", privacy_unit="one record", argument="test")
 LABELS = (np.int32(0), np.int32(1))
 SPECIAL = [np.nan, np.inf, -np.inf]
 

@@ -18,7 +18,7 @@ MEANS = np.array([0.0, 0.3, 0.75, 1.0])
 def play(environment, arm, rounds=ROUNDS):
     params = jax.tree.map(jnp.asarray, environment.params())
     keys = jax.random.split(KEY, rounds)
-    _, rewards, outcomes = environment.bulk.block(keys, params, (), jnp.full(rounds, arm, jnp.int32))
+    _, rewards, outcomes = environment.block(keys, params, (), None, jnp.full(rounds, arm, jnp.int32))
     return np.asarray(rewards), jax.device_get(outcomes)
 
 
@@ -58,9 +58,8 @@ def test_gaussian_rewards(stddev):
 
 def test_tallies_are_sums():
     environment = bernoulli_bandit(MEANS)
-    assert environment.bulk is not None
-    assert environment.bulk.tally is not None
-    tally, params = environment.bulk.tally, jax.tree.map(jnp.asarray, environment.params())
+    assert environment.tally is not None
+    tally, params = environment.tally, jax.tree.map(jnp.asarray, environment.params())
     counts = jnp.asarray([5, 1000, 40, 7])
     draw = jax.jit(jax.vmap(lambda key: tally(key, params, (), counts)[1:]))
     totals, outcomes = jax.device_get(draw(jax.random.split(KEY, 4000)))
@@ -127,7 +126,7 @@ def test_an_arm_outside_has_no_regret(make, dtype):
     for arm in outside:
         action = jnp.asarray(arm, dtype)
         _, reward, outcome = environment.feedback(KEY, params, (), action)
-        _, _, outcomes = environment.bulk.block(KEY[None], params, (), action[None])
+        _, _, outcomes = environment.block(KEY[None], params, (), None, action[None])
         assert jnp.isnan(outcome["pseudo_regret"])
         assert jnp.isnan(outcomes["pseudo_regret"]).all()
         assert not outcome["best_arm_plays"]
@@ -141,8 +140,7 @@ def test_an_arm_outside_has_no_regret(make, dtype):
 def test_a_tally_of_other_arms_is_refused(num_actions):
     environment = bernoulli_bandit([0.1, 0.5, 0.9])
     params = jax.tree.map(jnp.asarray, environment.params())
-    assert environment.bulk is not None
-    tally = environment.bulk.tally
+    tally = environment.tally
     assert tally is not None
     with pytest.raises(ValueError, match=r"\(3,\)"):
         tally(KEY, params, (), jnp.ones(num_actions, jnp.int32))

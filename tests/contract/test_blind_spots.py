@@ -12,7 +12,7 @@ from tests.audit import small_learners as small
 
 pytestmark = pytest.mark.once
 ENTRY = LEARNERS["explore_then_commit"]
-COMMIT = ENTRY.make()._replace(bulk=None)
+COMMIT = ENTRY.make()._replace(blocks=(), counts=None)
 
 
 def looked(learner, answer=whole, **options):

@@ -18,24 +18,24 @@ LANES = 8192
 
 def quieter(learner, factor):
     """The learner whose counts are noised as for an epsilon that is so many times as large."""
-    counts = learner.bulk.counts
+    counts = learner.counts
 
     def absorb(key, params, state, plan, report):
         less = dataclasses.replace(params, epsilon=jnp.asarray(params.epsilon) * factor)
         return counts.absorb(key, less, state, plan, report)
 
-    return learner._replace(bulk=learner.bulk._replace(counts=counts._replace(absorb=absorb)))
+    return learner._replace(counts=counts._replace(absorb=absorb))
 
 
 def generous(learner):
     """The learner whose counts take one success more than there was."""
-    counts = learner.bulk.counts
+    counts = learner.counts
 
     def privatize(key, params, public, plan, totals):
         plan, totals = counts.privatize(key, params, public, plan, totals)
         return plan, totals.at[0].add(1)
 
-    return learner._replace(bulk=learner.bulk._replace(counts=counts._replace(privatize=privatize)))
+    return learner._replace(counts=counts._replace(privatize=privatize))
 
 
 def check(name, change):

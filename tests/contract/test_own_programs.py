@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.core import EnvironmentBulk, LearnerBulk
 from jaxdp.preferences import baseball1987, lower_bound_matrix
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
 from jaxdp.simulation.engines import MAKERS
@@ -56,14 +55,13 @@ def every_part(learner, environment, values, horizon):
             1
         ]
         played = []
-        mine, theirs = learner.bulk or LearnerBulk(), environment.bulk or EnvironmentBulk()
         for engine in ("blocks", "counts"):
-            halves = (mine.blocks, theirs.block) if engine == "blocks" else (mine.counts, theirs.tally)
+            halves = (learner.blocks, environment.block) if engine == "blocks" else (learner.counts, environment.tally)
             there = all(halves)
             for stage in MAKERS[engine](learner, environment, horizon) if there else ():
                 play = Play(jnp.zeros((), jnp.result_type(int)), state, world, {}, None, None)
                 after = stage.advance(roots, params, play, jnp.asarray(horizon))
-                played.append((after, stage.over(params["learner"], after.state.public) if stage.over else ()))
+                played.append((after, stage.until(params["learner"], after.state.public) if stage.until else ()))
         return by_rounds, played
 
     return program

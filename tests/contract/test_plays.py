@@ -17,27 +17,24 @@ pytestmark = pytest.mark.once
 ENVIRONMENT = bernoulli_bandit([0.2, 0.5, 0.8])
 VALUES, HORIZON, KEY = {"epsilon": 1.0}, 30, jax.random.key(7)
 THREE, FIVE = (explore_then_commit(num_arms=n, explore_rounds=15) for n in (3, 5))
-assert THREE.bulk is not None
-BULK = THREE.bulk
-assert BULK.blocks is not None
-assert BULK.counts is not None
-BLOCKS, COUNTS = BULK.blocks, BULK.counts
+assert THREE.counts is not None
+(BLOCKS,), COUNTS = THREE.blocks, THREE.counts
 
 
 def undeclared(learner, **changes):
     return learner._replace(interface=None, **changes)
 
 
-def _plays_late(keys, params, public, limit):
+def _plays_late(keys, params, public, contexts, limit):
     """The last arm is another one from round 20 on."""
-    plan = BLOCKS.plan(keys, params, public, limit)
+    plan = BLOCKS.plan(keys, params, public, contexts, limit)
     rounds = public.round + jnp.arange(len(keys), dtype=public.round.dtype)
     return plan._replace(actions=jnp.where((rounds >= 20) & (plan.actions == 2), 7, plan.actions))
 
 
 def _owes_a_round(key, params, public, limit):
     counts = COUNTS.plan(key, params, public, limit).counts
-    return jaxdp.learner.CountPlan(counts + jnp.array([0, -20, 20], counts.dtype))
+    return jaxdp.core.CountPlan(counts + jnp.array([0, -20, 20], counts.dtype))
 
 
 def test_plays_outside_are_found_by_rounds():
@@ -53,16 +50,16 @@ def test_plays_outside_are_found_where_the_learner_alone_declares():
 
 
 def test_plays_outside_are_found_by_blocks():
-    bulk = BULK._replace(blocks=BLOCKS._replace(plan=_plays_late))
+    late = THREE._replace(blocks=(BLOCKS._replace(plan=_plays_late),))
     with pytest.raises(AssertionError, match=r"actions must be integers in \[0, 2\], .*got 7 in round 21 by blocks"):
-        check_learner(THREE._replace(bulk=bulk), ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY)
+        check_learner(late, ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY)
 
 
 def test_plays_outside_are_found_by_counts():
-    bulk = BULK._replace(blocks=None, counts=COUNTS._replace(plan=_owes_a_round))
+    late = THREE._replace(blocks=(), counts=COUNTS._replace(plan=_owes_a_round))
     message = r"actions must be integers in \[0, 2\], .*got action 1 played -\d+ times by counts"
     with pytest.raises(AssertionError, match=message):
-        check_learner(THREE._replace(bulk=bulk), ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY)
+        check_learner(late, ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY)
 
 
 def test_an_own_learner_that_fits_passes_without_a_warning():

@@ -117,19 +117,13 @@ def _branches(key, params, state, report):
     return WEIGHTS.update(key, params, state, report if params.epsilon > 0 else -report)
 
 
-assert COMMIT.bulk is not None
-BULK = COMMIT.bulk
-assert BULK.blocks is not None
-BLOCKS = BULK.blocks
+assert COMMIT.counts is not None
+(BLOCKS,), COUNTS = COMMIT.blocks, COMMIT.counts
 
 
 def _cuts_late(keys, params, state, plan, report):
     state, used = BLOCKS.absorb(keys, params, state, plan, report)
     return state, jnp.minimum(used + 1, len(keys))
-
-
-assert BULK.counts is not None
-COUNTS = BULK.counts
 
 
 def _plans_too_many(key, params, public, limit):
@@ -149,10 +143,10 @@ def _keeps_noise_at_the_end(key, params, state, report):
     [
         pytest.param(
             "explore_then_commit",
-            COMMIT._replace(update=_keeps_noise_at_the_end, bulk=None),
+            COMMIT._replace(update=_keeps_noise_at_the_end, blocks=(), counts=None),
             marks=pytest.mark.slow,
         ),
-        ("explore_then_commit", COMMIT._replace(bulk=BULK._replace(counts=COUNTS._replace(plan=_plans_too_many)))),
+        ("explore_then_commit", COMMIT._replace(counts=COUNTS._replace(plan=_plans_too_many))),
         ("exponential_weights", WEIGHTS._replace(privatize=_keeps_its_noise)),
         ("exponential_weights", WEIGHTS._replace(privatize=_reuses_the_rounds_key)),
         pytest.param("exponential_weights", WEIGHTS._replace(update=_branches), marks=pytest.mark.slow),
@@ -163,7 +157,7 @@ def _keeps_noise_at_the_end(key, params, state, report):
         ("exponential_weights", WEIGHTS._replace(guarantee=lambda **values: WEIGHTS.guarantee(epsilon=1.0))),
         (
             "explore_then_commit",
-            COMMIT._replace(bulk=BULK._replace(blocks=BLOCKS._replace(absorb=_cuts_late))),
+            COMMIT._replace(blocks=(BLOCKS._replace(absorb=_cuts_late),)),
         ),
     ],
 )

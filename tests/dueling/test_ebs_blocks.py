@@ -16,7 +16,7 @@ def outputs(engine, utilities, options, values):
     """What a hundred runs record."""
     learner = ebs_elimination(num_arms=len(utilities), horizon=200, **options)
     record = {
-        name: (lambda public, _, name=name: getattr(public, name))
+        name: (lambda look, name=name: getattr(look.public, name))
         for name in ("active", "plays", "digits", "estimates")
     }
     looks = [50, 63, 130, 200]
@@ -74,7 +74,7 @@ def test_blocks_are_rounds_in_a_world_that_goes_on(num_arms):
     matrix = utility_matrix(np.linspace(2, -2, num_arms))
     duels = switching_duels([matrix, matrix.T], starts=[0, 41])
     learner = ebs_elimination(num_arms=num_arms, horizon=90, arity=3)
-    record = {"plays": lambda public, _: public.plays, "action": lambda _, action: action}
+    record = {"plays": lambda look: look.public.plays, "action": lambda _, action: action}
     found = []
     for engine in ("rounds", "blocks"):
         run = jaxdp.simulator(learner, duels, 90, checkpoints=[25, 90], record=record, engine=engine)
@@ -90,7 +90,7 @@ def test_blocks_are_rounds_in_a_world_that_goes_on(num_arms):
 def test_blocks_of_many_arms_for_many_budgets(options):
     """Counts of nine opponents need two words; lanes of a nested batch wait for one another."""
     learner, duels = ebs_elimination(num_arms=9, horizon=400, arity=4, **options), utility_duels(np.linspace(3, -3, 9))
-    record = {"estimates": lambda public, _: public.estimates, "plays": lambda public, _: public.plays}
+    record = {"estimates": lambda look: look.public.estimates, "plays": lambda look: look.public.plays}
     more = {"delta": 1e-3} if options else {}
     found = []
     for engine in ("rounds", "blocks"):
@@ -111,7 +111,7 @@ def after_a_large_removal(learner, wins):
     A third arm was just dropped, over which the others had many wins.
     """
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=4.0))
-    state, blocks = learner.init(KEY, params), learner.bulk.blocks
+    state, blocks = learner.init(KEY, params), learner.blocks[0]
     top = len(state.public.estimates) - 1
     public = state.public._replace(
         active=jnp.array([True, True, False]),
@@ -129,7 +129,7 @@ def after_a_large_removal(learner, wins):
     def both(key):
         keys = jax.random.split(key, blocks.length)
         placed = keys[jnp.minimum(order, blocks.length - 1)]
-        plan = blocks.plan(placed, params, public, jnp.asarray(blocks.length))
+        plan = blocks.plan(placed, params, public, None, jnp.asarray(blocks.length))
         answers = jax.random.bernoulli(key, 0.5, (blocks.length,)).astype(jnp.int32)
         block, used = blocks.absorb(placed, params, state, plan, (plan.actions, answers))
 

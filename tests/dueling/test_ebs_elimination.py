@@ -217,7 +217,7 @@ def kept(num_arms, horizon, epsilon, multiplier, lanes):
     utilities = np.concatenate([[1.0], np.zeros(num_arms - 1)])
     learner = ebs_elimination(num_arms=num_arms, horizon=horizon)
     run = jaxdp.simulator(
-        learner, utility_duels(utilities), horizon, record={"active": lambda public, _: public.active}
+        learner, utility_duels(utilities), horizon, record={"active": lambda look: look.public.active}
     )
     params = run.params(epsilon=epsilon, failure_prob=0.1, confidence_multiplier=multiplier)
     active = np.asarray(jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, lanes), params)["active"])[:, -1]
@@ -247,7 +247,7 @@ def last_drop(constants, lanes=16, horizon=10**7):
     """Median round by which one of eight arms is left; infinite if it is not by the horizon."""
     learner = ebs_elimination(num_arms=8, horizon=horizon, constants=constants, arity=16)
     looks = np.unique(np.geomspace(1000, horizon, 200).astype(int)).tolist()
-    left = {"left": lambda public, _: public.active.sum()}
+    left = {"left": lambda look: look.public.active.sum()}
     duels = utility_duels(np.linspace(1, 0, 8))
     run = jaxdp.simulator(learner, duels, horizon, checkpoints=looks, record=left, engine="blocks")
     outputs = jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, lanes), run.params(epsilon=1.0))

@@ -40,10 +40,9 @@ def test_lengths_of_phases():
 def test_counts_are_those_of_the_rounds():
     """Whatever the active set, the place in the phase and the limit; and so are blocks' actions."""
     learner = ebs_phased(num_arms=4)
-    assert learner.bulk is not None
-    assert learner.bulk.counts is not None
+    assert learner.counts is not None
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, confidence_multiplier=0.02))
-    counts = learner.bulk.counts
+    counts = learner.counts
     plan = jax.jit(lambda public, limit: counts.plan(KEY, params, public, limit).counts)
     act = jax.jit(jax.vmap(lambda public: learner.act(KEY, params, public, None)))
     rng = np.random.default_rng(0)
@@ -134,7 +133,7 @@ def test_the_best_arm_stays():
     """With failure_prob = 0.05; and what is more daring does fail."""
     environment = utility_duels([0.6, 0.0, 0.0, -0.5])
     run = jaxdp.simulator(
-        ebs_phased(num_arms=4), environment, 2 * 10**6, engine="counts", record={"a": lambda public, _: public.active}
+        ebs_phased(num_arms=4), environment, 2 * 10**6, engine="counts", record={"a": lambda look: look.public.active}
     )
     go = jax.jit(jax.vmap(run, (0, None)))
     active = {}

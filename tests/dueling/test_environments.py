@@ -31,7 +31,7 @@ def all_duels(environment, rounds=ROUNDS):
     @jax.jit
     def play(action):
         actions = jnp.broadcast_to(action, (rounds, 2))
-        return environment.bulk.block(keys, params, world, actions)[1:]
+        return environment.block(keys, params, world, None, actions)[1:]
 
     played = [jax.device_get(play(jnp.asarray(pair, jnp.int32))) for pair in PAIRS]
     return dict(zip(PAIRS, played, strict=True))
@@ -93,9 +93,8 @@ def test_without_a_condorcet_winner():
 
 def test_tallies_are_sums():
     environment = matrix_duels(MATRIX)
-    assert environment.bulk is not None
-    assert environment.bulk.tally is not None
-    tally, params = environment.bulk.tally, start(environment)[0]
+    assert environment.tally is not None
+    tally, params = environment.tally, start(environment)[0]
     counts = np.array([5, 1000, 40, 7, 0, 300, 11, 2, 90])
     draw = jax.jit(jax.vmap(lambda key: tally(key, params, (), jnp.asarray(counts))[1:]))
     totals, outcomes = jax.device_get(draw(jax.random.split(KEY, 4000)))
@@ -120,7 +119,7 @@ def test_blocks_are_rounds(environment):
     params, world = start(environment)
     keys = jax.random.split(KEY, 32)
     actions = jax.random.randint(jax.random.fold_in(KEY, 1), (32, 2), 0, 3, jnp.int32)
-    worlds, won, outcomes = jax.jit(environment.bulk.block)(keys, params, world, actions)
+    worlds, won, outcomes = jax.jit(environment.block)(keys, params, world, actions)
     single = jax.jit(environment.feedback)
     for t in range(32):
         world, answer, outcome = single(keys[t], params, world, actions[t])
@@ -135,8 +134,7 @@ def test_a_world_that_goes_on_rounds_alike():
     first, second = (np.triu(np.random.default_rng(seed).uniform(size=(6, 6)), 1) for seed in (1, 2))
     matrices = [upper + np.tril(1 - upper.T, -1) + np.eye(6) / 2 for upper in (first, second)]
     environment = switching_duels(matrices, [0, 61])
-    assert environment.bulk is not None
-    play_block = environment.bulk.block
+    play_block = environment.block
     assert play_block is not None
     params, world = start(environment)
     keys = jax.random.split(KEY, 90)
@@ -147,7 +145,7 @@ def test_a_world_that_goes_on_rounds_alike():
     def by_blocks(actions):
         def block(index, world):
             some = (jax.lax.dynamic_slice_in_dim(each, 18 * index, 18) for each in (keys, actions))
-            worlds = play_block(next(some), params, world, next(some))[0]
+            worlds = play_block(next(some), params, world, None, next(some))[0]
             return jax.tree.map(lambda leaf: leaf[-1], worlds)
 
         return jax.lax.fori_loop(
@@ -167,13 +165,12 @@ def test_arms_of_any_integer_type(dtype, num_arms):
     """Of 16 arms, pairs are more than an int8 counts, and 200 arms are; a duel with an arm outside has no regret."""
     utilities = np.linspace(3, 0, num_arms)
     environment = utility_duels(utilities)
-    assert environment.bulk is not None
-    assert environment.bulk.block is not None
+    assert environment.block is not None
     params, world = start(environment)
     for left, right in [(15, 15), (14, 3), (-1, 0), (16, 15)] if dtype != jnp.uint32 else [(2, 3), (2**31 + 5, 1)]:
         action = jnp.array([left, right], dtype)
         one = environment.feedback(KEY, params, world, action)[2]["pseudo_regret"]
-        many = environment.bulk.block(KEY[None], params, world, action[None])[2]["pseudo_regret"][0]
+        many = environment.block(KEY[None], params, world, None, action[None])[2]["pseudo_regret"][0]
         inside = 0 <= left < num_arms and 0 <= right < num_arms
         expected = 2 * utilities.max() - utilities[[left, right]].sum() if inside else math.nan
         np.testing.assert_allclose([one, many], expected, rtol=1e-6)
@@ -187,7 +184,7 @@ def test_an_arm_outside_has_no_regret(make, action):
     params, world = start(environment)
     action = jnp.asarray(action, jnp.int32)
     after, _, outcome = environment.feedback(KEY, params, world, action)
-    _, _, outcomes = environment.bulk.block(KEY[None], params, world, action[None])
+    _, _, outcomes = environment.block(KEY[None], params, world, None, action[None])
     for name in params.regrets:
         assert jnp.isnan(outcome[name])
         assert jnp.isnan(outcomes[name]).all()

@@ -125,7 +125,7 @@ def test_fit_does_not_look_at_the_features():
     estimator, (features, labels) = objective_perturbation_full(max_steps=50), data()
     params = estimator.params(**VALUES)
     report = estimator.privatize(KEY, params, features, labels)
-    result = estimator.fit(KEY, params, None, report)
+    result = estimator.fit(KEY, params, jnp.full_like(features, jnp.nan), report)
     np.testing.assert_array_equal(result.theta, report.theta)
     assert np.all(np.isfinite(result.theta))
     # what the solver needed is private

@@ -9,7 +9,7 @@ import optax
 import pytest
 
 from jaxdp import compensated
-from jaxdp.core import Guarantee, scalar_leaf
+from jaxdp.core import scalar_leaf
 from jaxdp.estimation import (
     debiased_rr,
     estimate,
@@ -177,8 +177,6 @@ def test_a_guarantee_claims_only_what_params_accept():
     with pytest.raises(TypeError):
         debiased_rr().guarantee(epsilon=1.0, nonsense=3)
     assert "none" in objective_perturbation().guarantee(epsilon=np.inf, delta=1e-3).argument
-    with pytest.raises(ValueError, match=r"rho must be > 0, got 0\.0"):
-        Guarantee(epsilon=1.0, rho=0.0, trust_model="central", privacy_unit="one label", argument="")
 
 
 def test_a_feature_norm_below_the_features_does_not_lower_the_noise(data):

@@ -91,7 +91,7 @@ def test_a_sequence_is_played_in_order():
     environment = ENVIRONMENTS["sequence"]
     assert environment.horizon == 30
     learner = exponential_weights(num_experts=3, horizon=30)
-    run = jaxdp.simulator(learner, environment, 30, checkpoints=30, record={"action": lambda public, action: action})
+    run = jaxdp.simulator(learner, environment, 30, checkpoints=30, record={"action": lambda look: look.action})
     outputs = jax.device_get(jax.jit(run)(KEY, run.params(epsilon=math.inf)))
     mine = LOSSES[np.arange(30), outputs["action"]].cumsum()
     best = LOSSES.cumsum(0).min(1)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import jaxdp
-from jaxdp.core import Environment, EnvironmentBulk, Learner
+from jaxdp.core import Environment, Learner
 from jaxdp.dueling import matrix_duels
 from tests.golden.make_duels_reference import statistics
 
@@ -18,8 +18,7 @@ def counted_duels(matrix: ArrayLike) -> Environment:
     """`matrix_duels` with the outcomes left_i and right_i: whether arm i is on that side."""
     num_arms = len(np.asarray(matrix))
     duels = matrix_duels(matrix)
-    assert duels.bulk is not None
-    plain_tally = duels.bulk.tally
+    plain_tally = duels.tally
     assert plain_tally is not None
 
     def feedback(key, params, world, action):
@@ -27,7 +26,8 @@ def counted_duels(matrix: ArrayLike) -> Environment:
         sides = {f"{side}_{i}": action[k] == i for k, side in enumerate(("left", "right")) for i in range(num_arms)}
         return world, won, {**outcome, **sides}
 
-    def block(keys, params, world, actions):
+    def block(keys, params, world, contexts, actions):
+        del contexts
         return jax.vmap(lambda key, action: feedback(key, params, world, action))(keys, actions)
 
     def tally(key, params, world, counts):
@@ -37,7 +37,7 @@ def counted_duels(matrix: ArrayLike) -> Environment:
         sides = {f"{side}_{i}": total[i] for side, total in totals.items() for i in range(num_arms)}
         return world, won, {**outcome, **sides}
 
-    return duels._replace(feedback=feedback, bulk=EnvironmentBulk(block=block, tally=tally))
+    return duels._replace(feedback=feedback, block=block, tally=tally)
 
 
 def program(
@@ -51,7 +51,7 @@ def program(
         counted_duels(matrix),
         horizon,
         checkpoints=None if looks is None else list(looks),
-        record=None if looks is None else {"active": lambda public, _: public.active},
+        record=None if looks is None else {"active": lambda look: look.public.active},
         engine=engine,
         outcomes=["strong_regret", "best_duels", *sides],
     )

@@ -43,7 +43,7 @@ OURS = {
 def test_equals_the_independent_version(name):
     learner, values, change = OURS[name]
     _, _, options = golden.CASES[name]
-    engine, lanes = ("counts", FEW_LANES) if learner.bulk else ("rounds", LANES)
+    engine, lanes = ("counts", FEW_LANES) if learner.counts else ("rounds", LANES)
     run, go = program(learner, options["matrix"], options["horizon"], engine=engine, looks=options.get("looks"))
     points = [{**values, "epsilon": epsilon} for epsilon in golden.EPSILONS]
     *found, wrong = play(run, go, 71, lanes, [*points, {**values, "epsilon": WRONG_AT, **change}])

@@ -14,17 +14,15 @@ from jaxdp.core import (
     CountPlan,
     Counts,
     Environment,
-    EnvironmentBulk,
     Guarantee,
     Interface,
     Learner,
-    LearnerBulk,
     Scalar,
     Space,
     State,
     arms,
+    claimed,
     scalar_leaf,
-    validated,
 )
 from jaxdp.mechanisms import laplace
 from jaxdp.validation import check_epsilon
@@ -66,8 +64,8 @@ def linear_bandit(*, num_arms: int, dim: int) -> Learner:
             shift=scalar_leaf("shift", 4 * scale * math.sqrt(dim)),  # twice the spectral norm of the noise, or so
         )
 
-    def guarantee(*, epsilon: float, width: float = 0.5) -> Guarantee:
-        return Guarantee(epsilon=epsilon, trust_model="local", privacy_unit="one user", argument="noised moments")
+    def claim(epsilon: float) -> Guarantee:
+        return Guarantee.pure(epsilon, trust_model="local", privacy_unit="one user", argument="noised moments")
 
     def init(key, params: LinearParams) -> State:
         del key, params
@@ -98,7 +96,7 @@ def linear_bandit(*, num_arms: int, dim: int) -> Learner:
     context = Space("numbers", (num_arms, dim))
     return Learner(
         params=params,
-        guarantee=validated(params, guarantee),
+        guarantee=claimed(params, claim),
         init=init,
         act=act,
         privatize=privatize,
@@ -169,9 +167,9 @@ def successive_elimination(*, num_arms: int, first_plays: int = 8, block: int = 
             extra_plays=jax.dtypes.canonicalize_dtype(int).type(extra_plays),
         )
 
-    def guarantee(*, epsilon: float, failure_prob: float = 0.1, extra_plays: int = 0) -> Guarantee:
-        return Guarantee(
-            epsilon=epsilon, trust_model="central", privacy_unit="one round's reward", argument="one release a phase"
+    def claim(epsilon: float) -> Guarantee:
+        return Guarantee.pure(
+            epsilon, trust_model="central", privacy_unit="one round's reward", argument="one release a phase"
         )
 
     def init(key, params: EliminationParams) -> State:
@@ -226,15 +224,11 @@ def successive_elimination(*, num_arms: int, first_plays: int = 8, block: int = 
         del params
         return public.active.sum() == 1
 
-    def plan_block(keys, params: EliminationParams, public: Phase, limit) -> BlockPlan:
-        del params
+    def plan_block(keys, params: EliminationParams, public: Phase, contexts, limit) -> BlockPlan:
+        del params, contexts
         positions = public.position + jnp.arange(len(keys), dtype=public.position.dtype)
         actions = jax.vmap(lambda position: arm_at(public, position))(positions)
         return BlockPlan(actions, jnp.minimum(limit, length(public) - public.position))
-
-    def privatize_block(keys, params: EliminationParams, public: Phase, plan: BlockPlan, feedback):
-        del keys, params, public
-        return plan.actions, feedback
 
     def absorb_block(keys, params: EliminationParams, state: State, plan: BlockPlan, report):
         actions, rewards = report
@@ -266,16 +260,14 @@ def successive_elimination(*, num_arms: int, first_plays: int = 8, block: int = 
 
     return Learner(
         params=params,
-        guarantee=validated(params, guarantee),
+        guarantee=claimed(params, claim),
         init=init,
         act=act,
         privatize=privatize,
         update=update,
         done=done,
-        bulk=LearnerBulk(
-            Blocks(block, plan_block, privatize_block, absorb_block),
-            Counts(plan_counts, privatize_counts, absorb_counts),
-        ),
+        blocks=(Blocks(block, plan_block, absorb_block),),
+        counts=Counts(plan_counts, privatize_counts, absorb_counts),
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
     )
 
@@ -298,9 +290,9 @@ def stay_or_switch(*, num_arms: int, block: int = 16) -> Learner:
     def params(*, epsilon: float) -> StayParams:
         return StayParams(flip=scalar_leaf("flip", 1 / (1 + math.exp(check_epsilon(epsilon)))))
 
-    def guarantee(*, epsilon: float) -> Guarantee:
-        return Guarantee(
-            epsilon=epsilon, trust_model="local", privacy_unit="one round's reward", argument="randomized response"
+    def claim(epsilon: float) -> Guarantee:
+        return Guarantee.pure(
+            epsilon, trust_model="local", privacy_unit="one round's reward", argument="randomized response"
         )
 
     def init(key, params: StayParams) -> State:
@@ -321,12 +313,9 @@ def stay_or_switch(*, num_arms: int, block: int = 16) -> Learner:
         step = jax.random.randint(key, (), 1, num_arms, jnp.int32)
         return State((), jnp.where(report > 0, state.public, (state.public + step) % num_arms))
 
-    def plan(keys, params: StayParams, public: jax.Array, limit) -> BlockPlan:
-        del params
+    def plan(keys, params: StayParams, public: jax.Array, contexts, limit) -> BlockPlan:
+        del params, contexts
         return BlockPlan(jnp.broadcast_to(public, (len(keys),)), limit)
-
-    def privatize_block(keys, params: StayParams, public: jax.Array, plan: BlockPlan, feedback) -> jax.Array:
-        return jax.vmap(lambda key, y: privatize(key, params, public, None, None, y))(keys, feedback)
 
     def absorb(keys, params: StayParams, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         failed = (report == 0) & (jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length)
@@ -335,12 +324,12 @@ def stay_or_switch(*, num_arms: int, block: int = 16) -> Learner:
 
     return Learner(
         params=params,
-        guarantee=validated(params, guarantee),
+        guarantee=claimed(params, claim),
         init=init,
         act=act,
         privatize=privatize,
         update=update,
-        bulk=LearnerBulk(Blocks(block, plan, privatize_block, absorb)),
+        blocks=(Blocks(block, plan, absorb),),
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
     )
 
@@ -360,7 +349,9 @@ def rotting_rewards(means, *, plays_per_stage: int = 4, num_stages: int = 6) -> 
         outcome = {"pseudo_regret": mean.max() - mean[action], "reward": reward, "won": reward > 0}
         return world + (np.arange(len(table), dtype=np.int32) == action).astype(world.dtype), reward, outcome
 
-    def block(keys, params, world, actions):
+    def block(keys, params, world, contexts, actions):
+        del contexts
+
         def step(world, entry):
             after, reward, outcome = feedback(entry[0], params, world, entry[1])
             return after, (after, reward, outcome)
@@ -373,7 +364,7 @@ def rotting_rewards(means, *, plays_per_stage: int = 4, num_stages: int = 6) -> 
         context=None,
         feedback=feedback,
         summary=lambda params, world: {"plays": world, "most_played": jnp.argmax(world)},
-        bulk=EnvironmentBulk(block=block),
+        block=block,
         interface=Interface(arms(len(table)), Space("integers", (), 0, 1)),
         dims={"plays": ("arm",)},
     )
@@ -382,7 +373,6 @@ def rotting_rewards(means, *, plays_per_stage: int = 4, num_stages: int = 6) -> 
 # ---- around other environments ---------------------------------------------------------------------------------------
 def with_plays(environment: Environment, num_arms: int) -> Environment:
     """The same environment with one more outcome for each arm: how often it was played."""
-    bulk = environment.bulk or EnvironmentBulk()
 
     def names(action) -> dict[str, jax.Array]:
         return {f"plays_{arm}": action == arm for arm in range(num_arms)}
@@ -391,19 +381,20 @@ def with_plays(environment: Environment, num_arms: int) -> Environment:
         world, reward, outcome = environment.feedback(key, params, world, action)
         return world, reward, {**outcome, **names(action)}
 
-    def block(keys, params, world, actions):
-        assert bulk.block is not None
-        worlds, rewards, outcomes = bulk.block(keys, params, world, actions)
+    def block(keys, params, world, contexts, actions):
+        assert environment.block is not None
+        worlds, rewards, outcomes = environment.block(keys, params, world, contexts, actions)
         return worlds, rewards, {**outcomes, **names(actions)}
 
     def tally(key, params, world, counts):
-        assert bulk.tally is not None
-        world, totals, outcomes = bulk.tally(key, params, world, counts)
+        assert environment.tally is not None
+        world, totals, outcomes = environment.tally(key, params, world, counts)
         return world, totals, {**outcomes, **{f"plays_{arm}": counts[arm] for arm in range(num_arms)}}
 
     return environment._replace(
         feedback=feedback,
-        bulk=EnvironmentBulk(block if bulk.block else None, tally if bulk.tally else None),
+        block=block if environment.block else None,
+        tally=tally if environment.tally else None,
     )
 
 

@@ -11,7 +11,7 @@ import scipy.stats
 
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
-from jaxdp.core import Blocks, CountPlan, Counts, Learner, LearnerBulk
+from jaxdp.core import Blocks, CountPlan, Learner
 from jaxdp.simulation import simulator
 from jaxdp.simulation.engines import choose_engine
 from tests.few import few
@@ -32,20 +32,19 @@ LANES = 3000
 
 
 # ---- blocks ----------------------------------------------------------------------------------------------------------
-def record(public, action):
+def record(look):
     """All that has been released, and the latest action."""
-    leaves = [jnp.atleast_1d(leaf).astype(jnp.result_type(float)) for leaf in jax.tree.leaves((public, action))]
+    leaves = [
+        jnp.atleast_1d(leaf).astype(jnp.result_type(float)) for leaf in jax.tree.leaves((look.public, look.action))
+    ]
     return jnp.concatenate(leaves)
 
 
 def in_stages(num_arms: int) -> Learner:
     """Other blocks from the third phase on, which lanes come to at other rounds, and stop at others."""
     learner, shorter = (successive_elimination(num_arms=num_arms, block=block) for block in (20, 7))
-    assert learner.bulk is not None
-    assert learner.bulk.blocks is not None
-    assert shorter.bulk is not None
-    blocks = learner.bulk.blocks._replace(then=shorter.bulk.blocks, over=lambda params, public: public.phase >= 2)
-    return learner._replace(bulk=learner.bulk._replace(blocks=blocks))
+    first = learner.blocks[0]._replace(until=lambda params, public: public.phase >= 2)
+    return learner._replace(blocks=(first, *shorter.blocks))
 
 
 PAIRS = {
@@ -115,9 +114,7 @@ def other_key(blocks: Blocks) -> Blocks:
 @pytest.mark.parametrize("mutate", [cut_late, other_key])
 def test_blocks_that_are_not_rounds_are_noticed(mutate):
     learner, environment, horizon = PAIRS["memory"]
-    assert learner.bulk is not None
-    assert learner.bulk.blocks is not None
-    mutant = learner._replace(bulk=learner.bulk._replace(blocks=mutate(learner.bulk.blocks)))
+    mutant = learner._replace(blocks=(mutate(learner.blocks[0]),))
     run = simulator(mutant, environment, horizon, checkpoints=[1, 40, 74, 75, horizon], record={"seen": record})
     found = jaxdp.sweep(lambda: run, axes={"epsilon": EPSILONS}, num_seeds=32, tile_size=48, key=KEY)
     assert not np.array_equal(found.seen, swept("memory", "rounds").seen)
@@ -126,11 +123,8 @@ def test_blocks_that_are_not_rounds_are_noticed(mutate):
 @pytest.mark.slow
 def test_a_wrong_stage_is_noticed():
     learner, environment, horizon = PAIRS["stages"]
-    assert learner.bulk is not None
-    assert learner.bulk.blocks is not None
-    assert learner.bulk.blocks.then is not None
-    blocks = learner.bulk.blocks._replace(then=other_key(learner.bulk.blocks.then))
-    run = simulator(learner._replace(bulk=learner.bulk._replace(blocks=blocks)), environment, horizon)
+    first, second = learner.blocks
+    run = simulator(learner._replace(blocks=(first, other_key(second))), environment, horizon)
     found = jaxdp.sweep(lambda: run, axes={"epsilon": EPSILONS}, num_seeds=32, tile_size=48, key=KEY)
     rounds = swept("stages", "rounds")
     assert not np.array_equal(found.plays.isel(round=-1), rounds.plays.isel(round=-1))
@@ -168,9 +162,8 @@ def with_faults(learner: Learner) -> Learner:
     ONE_MORE: one play of arm 0 too many whenever arms are planned in turn, at the cost of arm 1. ROLLED: the curator
     takes one arm's total for the other's.
     """
-    assert learner.bulk is not None
-    assert learner.bulk.counts is not None
-    counts = learner.bulk.counts
+    assert learner.counts is not None
+    counts = learner.counts
 
     def second(function):
         return lambda key, params, *rest: function(key, params[0], *rest)
@@ -191,7 +184,8 @@ def with_faults(learner: Learner) -> Learner:
         act=second(learner.act),
         privatize=second(learner.privatize),
         update=second(learner.update),
-        bulk=LearnerBulk(counts=Counts(plan, privatize, second(counts.absorb))),
+        blocks=(),
+        counts=counts._replace(plan=plan, privatize=privatize, absorb=second(counts.absorb)),
     )
 
 
@@ -274,8 +268,8 @@ def test_the_probability_of_the_best_arm_is_exact(engine):
 def test_auto_is_blocks_where_both_sides_have_them():
     for learner, environment, _ in PAIRS.values():
         assert choose_engine(learner, environment, "auto") == "blocks"
-        assert choose_engine(learner._replace(bulk=None), environment, "auto") == "rounds"
-        assert choose_engine(learner, environment._replace(bulk=None), "auto") == "rounds"
+        assert choose_engine(learner._replace(blocks=(), counts=None), environment, "auto") == "rounds"
+        assert choose_engine(learner, environment._replace(block=None, tally=None), "auto") == "rounds"
     contextual = linear_bandit(num_arms=3, dim=2), linear_rewards([0.5, 0.1], num_arms=3)
     assert choose_engine(*contextual, "auto") == "rounds"
 
@@ -283,9 +277,9 @@ def test_auto_is_blocks_where_both_sides_have_them():
 @pytest.mark.parametrize(
     ("name", "engine", "missing"),
     [
-        ("bounded", "counts", "'counts' without the learner's bulk.counts, the environment's bulk.tally"),
-        ("memory", "counts", "'counts' without the learner's bulk.counts, the environment's bulk.tally"),
-        ("contextual", "blocks", "the learner's bulk.blocks, the environment's bulk.block, a problem without contexts"),
+        ("bounded", "counts", "'counts' without the learner's counts, the environment's tally"),
+        ("memory", "counts", "'counts' without the learner's counts, the environment's tally"),
+        ("contextual", "blocks", "the learner's blocks, the environment's block, a problem without contexts"),
     ],
 )
 def test_an_engine_that_is_missing(name, engine, missing):

@@ -169,7 +169,8 @@ def test_the_world_changes():
     environment = BANDIT._replace(
         init=lambda key, params: jnp.int32(0),
         feedback=lambda key, params, world, action: (world.astype(jnp.int8), jnp.int32(0), {"loss": 1.0}),
-        bulk=None,
+        block=None,
+        tally=None,
     )
     refused(
         "the environment's feedback must keep shapes and dtypes of the world, got int32[] and then int8[]",
@@ -238,25 +239,25 @@ def test_values_of_one_name():
 
 @pytest.mark.parametrize("name", ["pseudo_regret", "best_arm_plays"])
 def test_a_summary_or_a_record_with_the_name_of_an_outcome(name):
-    message = f"names of outcomes, summaries and records must differ, got {name} twice"
-    refused(message, record={name: lambda public, action: public.round})
+    message = f"names of outcomes, summaries, judged answers and records must differ, got {name} twice"
+    refused(message, record={name: lambda look: look.public.round})
     refused(message, environment=BANDIT._replace(summary=lambda params, world: {name: jnp.int32(0)}))
 
 
 def test_a_record_with_the_name_of_a_summary():
     refused(
-        "names of outcomes, summaries and records must differ, got best twice",
+        "names of outcomes, summaries, judged answers and records must differ, got best twice",
         environment=BANDIT._replace(summary=lambda params, world: {"best": jnp.int32(0)}),
-        record={"best": lambda public, action: public.round},
+        record={"best": lambda look: look.public.round},
     )
 
 
 @pytest.mark.parametrize("name", ["rounds", "censored"])
 def test_a_record_with_the_name_of_the_stopping_time(name):
     refused(
-        f"names of outcomes, summaries and records must differ, got {name} twice",
+        f"names of outcomes, summaries, judged answers and records must differ, got {name} twice",
         successive_elimination(num_arms=2),
-        record={name: lambda public, action: public.position},
+        record={name: lambda look: look.public.position},
     )
 
 
@@ -285,18 +286,13 @@ def test_values_of_the_environment():
     assert set(run.params(epsilon=1.0, gap=0.1)) == {"learner", "environment"}
 
 
-# ---- bulk functions --------------------------------------------------------------------------------------------------
-BULK: Any = LEARNER.bulk
-ANSWERS: Any = BANDIT.bulk
+# ---- many rounds at once ---------------------------------------------------------------------------------------------
+BLOCKS = LEARNER.blocks[0]
+COUNTS: Any = LEARNER.counts
 
 
 def with_blocks(**changes):
-    blocks = BULK.blocks._replace(**{name: change(BULK.blocks) for name, change in changes.items()})
-    return LEARNER._replace(bulk=BULK._replace(blocks=blocks))
-
-
-def with_answers(**changes):
-    return BANDIT._replace(bulk=ANSWERS._replace(**{name: change(ANSWERS) for name, change in changes.items()}))
+    return LEARNER._replace(blocks=(BLOCKS._replace(**{name: change(BLOCKS) for name, change in changes.items()}),))
 
 
 def without_an_outcome(function):
@@ -341,37 +337,36 @@ def test_blocks_that_do_not_fit(change, message):
     [
         (jnp.zeros(3, jnp.int32), "got int32[3]"),
         (jnp.int32(0), "got int32[]"),
-        (jnp.zeros((BULK.blocks.length, 2), jnp.int32), f"got int32[{BULK.blocks.length}, 2]"),
-        (jnp.zeros(BULK.blocks.length, jnp.float32), f"got float32[{BULK.blocks.length}]"),
-        (jnp.zeros(BULK.blocks.length, bool), f"got bool[{BULK.blocks.length}]"),
+        (jnp.zeros((BLOCKS.length, 2), jnp.int32), f"got int32[{BLOCKS.length}, 2]"),
+        (jnp.zeros(BLOCKS.length, jnp.float32), f"got float32[{BLOCKS.length}]"),
+        (jnp.zeros(BLOCKS.length, bool), f"got bool[{BLOCKS.length}]"),
         (None, "got NoneType"),
         ((jnp.int32(0), jnp.int32(1)), "got tuple"),
     ],
 )
 def test_orders_that_are_none(order, found):
     learner = with_blocks(order=lambda blocks: lambda params, public: order)
-    message = f"blocks.order must return integers of shape ({BULK.blocks.length},), {found}"
+    message = f"blocks.order must return integers of shape ({BLOCKS.length},), {found}"
     refused(message, learner, engine="blocks")
 
 
 def test_an_order_that_does_not_take_what_it_gets():
-    learner = with_blocks(order=lambda blocks: lambda params: jnp.arange(BULK.blocks.length))
+    learner = with_blocks(order=lambda blocks: lambda params: jnp.arange(BLOCKS.length))
     refused("the learner's blocks.order cannot take what it gets", learner, engine="blocks")
 
 
 def test_blocks_that_follow():
-    def few(blocks):
-        return blocks._replace(absorb=lambda *a: blocks.absorb(*a)[0])
+    few = BLOCKS._replace(absorb=lambda *a: BLOCKS.absorb(*a)[0])
 
-    def refuse(message, over, then=lambda blocks: blocks):
-        refused(message, with_blocks(over=lambda blocks: over, then=then), engine="blocks")
+    def refuse(message, until, then=(BLOCKS,)):
+        refused(message, LEARNER._replace(blocks=(BLOCKS._replace(until=until), *then)), engine="blocks")
 
-    refuse("blocks.absorb must return (State, rounds_used), got State", lambda params, public: jnp.asarray(True), few)
-    refuse("blocks.over must return one truth value, got", lambda params, public: jnp.int32(1))
-    refuse("blocks.over must return one truth value, got", lambda params, public: jnp.ones(2, bool))
-    refuse("the learner's blocks.over cannot take what it gets", lambda public: jnp.asarray(True))
-    refuse("blocks.then and blocks.over must be given together", None)
-    refuse("blocks.then and blocks.over must be given together", lambda params, public: public, lambda blocks: None)
+    refuse("blocks.absorb must return (State, rounds_used), got State", lambda params, public: public.round > 3, (few,))
+    refuse("blocks.until must return one truth value, got", lambda params, public: jnp.int32(1))
+    refuse("blocks.until must return one truth value, got", lambda params, public: jnp.ones(2, bool))
+    refuse("the learner's blocks.until cannot take what it gets", lambda public: jnp.asarray(True))
+    refuse("until must be given for all blocks but the last, got None for blocks 1 of 2", None)
+    refuse("until must be None for the last blocks, got", lambda params, public: public.round > 3, ())
 
 
 def test_plans_that_are_none():
@@ -385,11 +380,10 @@ def test_plans_that_are_none():
         with_blocks(plan=lambda blocks: lambda *a: blocks.plan(*a)._replace(actions=jnp.zeros(3, jnp.int32))),
         engine="blocks",
     )
-    counts = BULK.counts
-    wrong = counts._replace(plan=lambda *a: counts.plan(*a).counts)
+    wrong = COUNTS._replace(plan=lambda *a: COUNTS.plan(*a).counts)
     refused(
         "counts.plan must return a CountPlan of [num_actions] integers",
-        LEARNER._replace(bulk=BULK._replace(counts=wrong)),
+        LEARNER._replace(counts=wrong),
         engine="counts",
     )
 
@@ -397,7 +391,7 @@ def test_plans_that_are_none():
 @pytest.mark.parametrize(("engine", "name"), [("blocks", "block"), ("counts", "tally")])
 def test_outcomes_of_many_rounds_that_are_not_those_of_single_ones(engine, name):
     def answers(change):
-        return with_answers(**{name: lambda bulk: change(getattr(bulk, name))})
+        return BANDIT._replace(**{name: change(getattr(BANDIT, name))})
 
     refused(
         f"the environment's {name} must keep the names of the outcomes, got ['best_arm_plays', 'pseudo_regret'] and "

@@ -70,17 +70,17 @@ def reference(learner, environment, values, key, horizon):
             sums = {name: sums.get(name, 0) + value.item() for name, value in outcome.items()}
             stopped = bool(learner.done(mine, state.public)) if learner.done else False
             last = t + 1
-        seen = {**sums, **summary(theirs, world), "action": action, "sum": public_sum(state.public, action)}
+        seen = {**sums, **summary(theirs, world), "action": action, "sum": total(state.public)}
         rounds.append({name: np.asarray(value) for name, value in seen.items()})
     return rounds, last, not stopped
 
 
-def public_sum(public, action):
+def total(public):
     """A number that depends on all that has been released."""
     return sum(jnp.sum(leaf.astype(jnp.float32)) for leaf in jax.tree.leaves(public))
 
 
-RECORD = {"action": lambda public, action: action, "sum": public_sum}
+RECORD = {"action": lambda look: look.action, "sum": lambda look: total(look.public)}
 
 
 @pytest.mark.once
@@ -210,9 +210,9 @@ def test_by_counts_records_get_no_action():
     learner, environment, _ = PAIRS["binary"]
     seen = []
 
-    def best(public, action):
-        seen.append(action)
-        return public.best_arm
+    def best(look):
+        seen.append(look.action)
+        return look.public.best_arm
 
     run = simulator(learner, environment, HORIZON, checkpoints=[29, 30], record={"best": best}, engine="counts")
     outputs = run(KEY, run.params(epsilon=1.0))
@@ -375,7 +375,7 @@ def test_the_program_does_not_grow_with_the_horizon(name, engine):
 @pytest.mark.once
 def test_a_sweep_labels_what_a_run_gives():
     learner, environment, _ = PAIRS["memory"]
-    record = {"latest": lambda public, action: action}
+    record = {"latest": lambda look: look.action}
     run = simulator(learner, environment, 30, checkpoints=[10, 30], record=record)
     results = jaxdp.sweep(lambda: run, axes={"epsilon": [1.0, math.inf]}, num_seeds=3, tile_size=3, key=KEY)
     assert results.plays.dims == ("epsilon", "seed", "round", "arm")
@@ -397,16 +397,15 @@ def test_a_plan_by_counts_has_the_limit():
     """Looks cut plans: by counts too, the number of rounds at a checkpoint is the checkpoint."""
     learner, environment, _ = PAIRS["binary"]
     limits = []
-    assert learner.bulk is not None
-    assert learner.bulk.counts is not None
-    counts = learner.bulk.counts
+    assert learner.counts is not None
+    counts = learner.counts
 
     def plan(key, params, public, limit) -> CountPlan:
         limits.append(limit)
         return counts.plan(key, params, public, limit)
 
-    watched = learner._replace(bulk=learner.bulk._replace(counts=counts._replace(plan=plan)))
-    record = {"rounds_played": lambda public, action: public.round}
+    watched = learner._replace(counts=counts._replace(plan=plan))
+    record = {"rounds_played": lambda look: look.public.round}
     run = simulator(watched, environment, 100, checkpoints=[1, 13, 30, 31, 77], record=record, engine="counts")
     assert run(KEY, run.params(epsilon=1.0))["rounds_played"].tolist() == [1, 13, 30, 31, 77]
     assert limits

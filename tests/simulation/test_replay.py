@@ -19,7 +19,7 @@ def build(num_arms):
     learner = jaxdp.bandits.explore_then_commit(num_arms=num_arms, explore_rounds=2 * num_arms)
     environment = jaxdp.bandits.bernoulli_bandit(np.linspace(0.2, 0.8, num_arms))
     return jaxdp.simulator(
-        learner, environment, HORIZON, checkpoints=[3, HORIZON], record={"arm": lambda public, action: public.best_arm}
+        learner, environment, HORIZON, checkpoints=[3, HORIZON], record={"arm": lambda look: look.public.best_arm}
     )
 
 
@@ -64,7 +64,7 @@ def test_the_first_rounds_alone(results):
 
 def test_a_stopped_lane_ends_where_it_stopped():
     learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
-    stops = learner._replace(done=lambda params, public: public.best_arm >= 0, bulk=None)
+    stops = learner._replace(done=lambda params, public: public.best_arm >= 0, blocks=(), counts=None)
 
     def stopping():
         return jaxdp.simulator(stops, jaxdp.bandits.bernoulli_bandit([0.2, 0.8]), HORIZON)
@@ -122,7 +122,7 @@ def test_records_with_the_names_of_events():
     def build():
         learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
         bandit = jaxdp.bandits.bernoulli_bandit([0.2, 0.8])
-        record = {"action": lambda public, action: 10 * action, "public": lambda public, action: public.round}
+        record = {"action": lambda look: 10 * look.action, "public": lambda look: look.public.round}
         return jaxdp.simulator(learner, bandit, HORIZON, record=record)
 
     lane = jaxdp.replay(swept(build, static_axes={}), seed=0, epsilon=math.inf)
@@ -139,7 +139,7 @@ def test_another_build_is_told(results):
             learner,
             jaxdp.bandits.bernoulli_bandit([0.9, 0.1]),
             HORIZON,
-            record={"arm": lambda public, action: public.best_arm},
+            record={"arm": lambda look: look.public.best_arm},
         )
 
     with pytest.warns(RuntimeWarning, match="the replay differs from the results in"):

@@ -24,7 +24,7 @@ from tests.simulation.processes import REPOSITORY
 
 pytestmark = pytest.mark.once
 
-CLAIM = jaxdp.Guarantee(epsilon=0.5, trust_model="local", privacy_unit="one label", argument="for a test")
+CLAIM = jaxdp.Guarantee.pure(0.5, trust_model="local", privacy_unit="one label", argument="for a test")
 
 
 def walk(*, steps=5, bad=None, name="walk"):

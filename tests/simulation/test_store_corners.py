@@ -22,7 +22,7 @@ from jaxdp.simulation.locks import lock_folder, share_lock
 
 pytestmark = pytest.mark.once
 
-CLAIM = jaxdp.Guarantee(epsilon=0.5, trust_model="local", privacy_unit="one label", argument="for a test")
+CLAIM = jaxdp.Guarantee.pure(0.5, trust_model="local", privacy_unit="one label", argument="for a test")
 SWEEP: dict = {"axes": {"a": [1.0, 2.0]}, "num_seeds": 6, "tile_size": 4, "key": jax.random.key(0)}
 
 

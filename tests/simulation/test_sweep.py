@@ -28,7 +28,7 @@ from jaxdp.validation import check_epsilon
 pytestmark = pytest.mark.once
 
 DIM = 3
-CLAIM = jaxdp.Guarantee(epsilon=0.5, trust_model="local", privacy_unit="one label", argument="for a test")
+CLAIM = jaxdp.Guarantee.pure(0.5, trust_model="local", privacy_unit="one label", argument="for a test")
 
 
 def filter_run(*, dim=DIM, traces=None, dims=None, coords=None):
@@ -435,7 +435,7 @@ def test_outputs_that_one_array_cannot_hold_are_refused_before_compiling():
 def test_an_output_with_the_name_of_an_axis(name):
     def build():
         learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
-        record = {name: lambda public, action: public.round}
+        record = {name: lambda look: look.public.round}
         return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.2, 0.8]), 6, record=record)
 
     with pytest.raises(ValueError, match=f"outputs must not have the name of an axis or a coordinate, got {name}"):

@@ -22,6 +22,6 @@ class Case(NamedTuple):
 
 def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
     """The nominal claim of a wrong mechanism and of its twin."""
-    return Guarantee(
-        epsilon=epsilon, delta=delta, trust_model="central", privacy_unit="one record", argument="as published"
+    return Guarantee.approximate(
+        epsilon, delta, trust_model="central", privacy_unit="one record", argument="as published"
     )

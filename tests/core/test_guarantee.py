@@ -1,0 +1,248 @@
+"""Privacy claims, and how they add up."""
+
+import json
+import math
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from jaxdp import Guarantee
+from jaxdp.audit import Attack, audit
+from jaxdp.core import claimed
+from jaxdp.mechanisms import gaussian, gaussian_delta, zcdp_epsilon
+from jaxdp.registry import ESTIMATORS, LEARNERS
+
+ABOUT: dict[str, Any] = {"trust_model": "central", "privacy_unit": "one label", "argument": "noise"}
+MAKERS = {
+    "pure": Guarantee.pure(0.5, **ABOUT),
+    "approximate": Guarantee.approximate(0.5, 1e-3, **ABOUT),
+    "zcdp": Guarantee.zcdp(0.1, **ABOUT),
+    "gaussian": Guarantee.gaussian(0.3, **ABOUT),
+    "none": Guarantee.none(**ABOUT),
+}
+
+
+def test_claims_as_text():
+    assert [str(claim) for claim in MAKERS.values()] == [
+        "0.5-DP, central, one label",
+        "(0.5, 0.001)-DP, central, one label",
+        "0.1-zCDP, central, one label",
+        "0.3-GDP, central, one label",
+        "no claim, central, one label",
+    ]
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_kinds(kind):
+    claim = MAKERS[kind]
+    assert claim.kind == kind
+    assert claim.is_private == (kind != "none")
+    assert math.isinf(claim.epsilon) == (kind in ("zcdp", "gaussian", "none"))
+    assert claim.delta == (1e-3 if kind == "approximate" else 0)
+
+
+@pytest.mark.parametrize("make", [Guarantee.pure, Guarantee.zcdp, Guarantee.gaussian])
+def test_an_infinite_budget_claims_nothing(make):
+    claim = make(math.inf, **ABOUT)
+    assert (claim.kind, claim.epsilon, claim.is_private) == ("none", math.inf, False)
+
+
+def test_delta_zero_is_pure():
+    assert Guarantee.approximate(0.5, 0.0, **ABOUT) == MAKERS["pure"]
+
+
+# ---- other currencies ------------------------------------------------------------------------------------------------
+def test_epsilon_at_a_delta():
+    assert MAKERS["pure"].epsilon_at(0.0) == MAKERS["pure"].epsilon_at(0.1) == 0.5
+    assert MAKERS["approximate"].epsilon_at(1e-3) == 0.5
+    assert MAKERS["approximate"].epsilon_at(1e-4) == math.inf
+    assert MAKERS["none"].epsilon_at(0.5) == math.inf
+    for native in ("zcdp", "gaussian"):
+        assert MAKERS[native].epsilon_at(0.0) == math.inf
+    assert MAKERS["zcdp"].epsilon_at(1e-5) == zcdp_epsilon(0.1, 1e-5)
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.3, 5.0])
+def test_a_gaussian_claim_is_the_mechanisms_own(mu):
+    """Against the hockey-stick divergence of N(0, 1) and N(mu, 1), and the Gaussian mechanism's profile."""
+    claim = Guarantee.gaussian(mu, **ABOUT)
+    for delta in (1e-6, 1e-3):
+        epsilon = claim.epsilon_at(delta)
+        assert gaussian_delta(epsilon, 1 / mu) == pytest.approx(delta, rel=1e-6) or epsilon == 0
+        if epsilon > 0:
+            exact = norm.sf(epsilon / mu - mu / 2) - math.exp(epsilon) * norm.sf(epsilon / mu + mu / 2)
+            assert exact == pytest.approx(delta, rel=1e-4)
+
+
+@pytest.mark.parametrize("delta", [-0.1, 1.0, math.nan])
+def test_a_delta_that_is_none(delta):
+    with pytest.raises(ValueError, match=f"delta must be .*{delta}"):
+        MAKERS["pure"].epsilon_at(delta)
+
+
+# ---- composition -----------------------------------------------------------------------------------------------------
+def test_one_kind_composes_in_its_currency():
+    twice = {kind: claim.compose(claim) for kind, claim in MAKERS.items()}
+    assert (twice["pure"].epsilon, twice["pure"].kind) == (1.0, "pure")
+    assert (twice["approximate"].epsilon, twice["approximate"].delta) == (1.0, pytest.approx(2e-3))
+    assert (twice["zcdp"].rho, twice["zcdp"].kind) == (pytest.approx(0.2), "zcdp")
+    assert (twice["gaussian"].mu, twice["gaussian"].kind) == (pytest.approx(0.3 * math.sqrt(2)), "gaussian")
+    assert twice["none"].kind == "none"
+    assert twice["zcdp"].epsilon_at(1e-6) < 2 * MAKERS["zcdp"].epsilon_at(5e-7)
+
+
+def test_a_pure_claim_beside_others():
+    assert MAKERS["pure"].compose(MAKERS["zcdp"]).rho == pytest.approx(0.1 + 0.5**2 / 2)
+    assert MAKERS["gaussian"].compose(MAKERS["zcdp"]).rho == pytest.approx(0.1 + 0.3**2 / 2)
+    pair = MAKERS["pure"].compose(MAKERS["approximate"])
+    assert (pair.epsilon, pair.delta) == (1.0, 1e-3)
+    assert MAKERS["none"].compose(MAKERS["pure"]).kind == MAKERS["pure"].compose(MAKERS["none"]).kind == "none"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("pure", "gaussian"), ("approximate", "zcdp"), ("gaussian", "approximate")]
+)
+def test_what_needs_a_delta(first, second):
+    one, other = MAKERS[first], MAKERS[second]
+    with pytest.raises(ValueError, match="delta must be given to compose"):
+        one.compose(other)
+    pair = one.compose(other, delta=1e-6)
+    deltas = [1e-6 if kind in ("zcdp", "gaussian") else MAKERS[kind].delta for kind in (first, second)]
+    assert pair.delta == pytest.approx(sum(deltas))
+    assert pair.epsilon == sum(claim.epsilon_at(d) for claim, d in zip((one, other), deltas, strict=True))
+
+
+def test_what_is_said_of_a_pair():
+    pair = MAKERS["pure"].compose(Guarantee.pure(0.25, **{**ABOUT, "argument": "other noise"}))
+    assert (pair.trust_model, pair.privacy_unit, pair.adjacency) == ("central", "one label", "replace-one")
+    assert "noise" in pair.argument
+    assert "other noise" in pair.argument
+
+
+def test_deltas_that_reach_one_claim_nothing():
+    half = Guarantee.approximate(0.5, 0.5, **ABOUT)
+    pair = half.compose(half)
+    assert (pair.epsilon, pair.is_private) == (math.inf, False)
+    assert half.compose(Guarantee.approximate(0.5, 0.25, **ABOUT)).delta == 0.75
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"trust_model": "local"},
+        {"privacy_unit": "one user"},
+        {"adjacency": "add-or-remove-one"},
+        {"unit_leaves": ("reward",)},
+    ],
+)
+def test_claims_about_different_things_do_not_compose(other):
+    name, value = next(iter(other.items()))
+    with pytest.raises(ValueError, match=f"{name} must be the same") as error:
+        MAKERS["pure"].compose(Guarantee.pure(0.5, **{**ABOUT, **other}))
+    assert repr(value) in str(error.value)
+
+
+def test_a_shuffled_claim():
+    about = {**ABOUT, "trust_model": "shuffle"}
+    claim = Guarantee.approximate(0.5, 1e-6, batch=100, local_epsilon=2.0, **about)
+    assert (claim.batch, claim.local_epsilon, claim.compose(claim).local_epsilon) == (100, 2.0, 4.0)
+    for name, value in (("batch", 0), ("local_epsilon", -1.0)):
+        with pytest.raises(ValueError, match=f"{'epsilon' if 'epsilon' in name else name} must be .*{value}"):
+            Guarantee.pure(0.5, **{**about, name: value})
+    with pytest.raises(ValueError, match="batch must be None outside the shuffle model, got 3"):
+        Guarantee.pure(0.5, batch=3, **ABOUT)
+
+
+def test_what_may_be_logged():
+    assert MAKERS["pure"].sees == {"action", "public"}
+    assert Guarantee.pure(0.5, **{**ABOUT, "trust_model": "local"}).sees == {"report", "action", "public"}
+    contextual = Guarantee.pure(0.5, **{**ABOUT, "trust_model": "local"}, sees=("report", "public"), unit_leaves=["x"])
+    assert (contextual.sees, contextual.unit_leaves) == ({"report", "public"}, ("x",))
+    with pytest.raises(ValueError, match="sees must be one of report, action, public, got 'context'"):
+        Guarantee.pure(0.5, **ABOUT, sees=("context",))
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("epsilon must be > 0, got 0", lambda: Guarantee.pure(0.0, **ABOUT)),
+        ("epsilon must be > 0, got nan", lambda: Guarantee.pure(math.nan, **ABOUT)),
+        (r"delta must be in \[0, 1\).*1.0", lambda: Guarantee.approximate(0.5, 1.0, **ABOUT)),
+        (r"delta must be in \[0, 1\).*-0.1", lambda: Guarantee.approximate(0.5, -0.1, **ABOUT)),
+        (r"delta must be in \[0, 1\).*nan", lambda: Guarantee.approximate(0.5, math.nan, **ABOUT)),
+        ("rho must be > 0, got -1", lambda: Guarantee.zcdp(-1.0, **ABOUT)),
+        ("mu must be > 0, got nan", lambda: Guarantee.gaussian(math.nan, **ABOUT)),
+        ("trust_model must be .*trusted", lambda: Guarantee.pure(0.5, **{**ABOUT, "trust_model": "trusted"})),
+        ("kind must be .*rdp", lambda: Guarantee(kind="rdp", **ABOUT)),
+        ("rho must be given", lambda: Guarantee(kind="zcdp", **ABOUT)),
+        ("mu must be given", lambda: Guarantee(kind="pure", epsilon=1.0, mu=1.0, **ABOUT)),
+        ("epsilon must be finite", lambda: Guarantee(kind="pure", **ABOUT)),
+        ("epsilon must be finite", lambda: Guarantee(kind="none", epsilon=1.0, **ABOUT)),
+        ("delta must be .* 0 for pure", lambda: Guarantee(kind="pure", epsilon=1.0, delta=0.1, **ABOUT)),
+    ],
+)
+def test_a_wrong_claim(name, make):
+    with pytest.raises(ValueError, match=name):
+        make()
+
+
+def test_a_claim_as_plain_values():
+    values = json.loads(json.dumps(MAKERS["zcdp"].to_dict(), allow_nan=False))
+    assert values == {
+        **ABOUT,
+        "kind": "zcdp",
+        "epsilon": "inf",
+        "delta": 0.0,
+        "rho": 0.1,
+        "mu": None,
+        "adjacency": "replace-one",
+        "sees": ["action", "public"],
+        "unit_leaves": None,
+        "batch": None,
+        "local_epsilon": None,
+    }
+
+
+# ---- where claims are used -------------------------------------------------------------------------------------------
+def test_a_guarantee_takes_what_params_takes():
+    def params(*, epsilon, rate=0.5):
+        if not 0 < rate < 1:
+            raise ValueError(f"rate must be in (0, 1), got {rate}")
+
+    guarantee = claimed(params, lambda epsilon: Guarantee.pure(epsilon, **ABOUT))
+    assert guarantee(epsilon=0.5, rate=0.1) == MAKERS["pure"]
+    with pytest.raises(ValueError, match="rate must be"):
+        guarantee(epsilon=0.5, rate=2.0)
+    with pytest.raises(TypeError):
+        guarantee(epsilon=0.5, pace=2.0)
+    with pytest.raises(ValueError, match="claim must ask for values that params takes, epsilon, rate, got delta"):
+        claimed(params, lambda epsilon, delta: MAKERS["pure"])
+
+
+@pytest.mark.parametrize("name", [*LEARNERS, *ESTIMATORS])
+def test_registered_claims_know_their_kind(name):
+    entry = (LEARNERS | ESTIMATORS)[name]
+    claim = entry.make().guarantee(**entry.values)
+    expected = "none" if "epsilon" not in entry.values else "approximate" if "delta" in entry.values else "pure"
+    assert claim.kind == ("none" if name == "literal_objective_perturbation" else expected)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("native", ["zcdp", "gaussian"])
+def test_a_claim_without_an_epsilon_is_attacked(native):
+    """Noise of standard deviation 1 is 1/2-zCDP and 1-GDP; a tenth of either budget is refuted."""
+
+    make, budget = (Guarantee.zcdp, 0.5) if native == "zcdp" else (Guarantee.gaussian, 1.0)
+
+    def release(key, params, data):
+        return gaussian(key, data, params, l2_sensitivity=1.0)
+
+    def verdict(share):
+        claim = make(share * budget, **ABOUT)
+        attack = Attack(release, np.float32(1), (np.zeros(1, np.float32), np.ones(1, np.float32)), claim)
+        return audit(jax.random.key(5), attack, trials=20_000).verdict
+
+    assert (verdict(1.0), verdict(0.1)) == ("consistent", "violated")
