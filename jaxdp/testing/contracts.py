@@ -14,7 +14,8 @@ from jaxdp.core import Environment, Estimator, Guarantee, Learner
 from jaxdp.core.interface import text as described
 from jaxdp.simulation import simulator
 from jaxdp.simulation.rounds import interact, root_keys, round_keys
-from jaxdp.testing.laws import check_law_of_counts
+from jaxdp.simulation.values import taken
+from jaxdp.testing.laws import check_law_of_counts, released
 from jaxdp.testing.plays import OUTSIDE, PLAYED, counting, first_outside
 from jaxdp.validation import check_count
 
@@ -51,6 +52,7 @@ def check_estimator(
     check_made("estimator", estimator, Estimator)
     _check_arguments(estimator.privatize, ("key", "params", "features", "labels"))
     _check_arguments(estimator.fit, ("key", "params", "features", "report"))
+    _check_values(estimator.params, estimator.guarantee)
     claim = estimator.guarantee(**values)
     assert isinstance(claim, Guarantee), f"guarantee must return a Guarantee, got {claim!r}"
     _check_refusals(estimator.params, values)
@@ -85,7 +87,7 @@ def check_learner(
     horizon: int,
     key: jax.Array,
     tolerance: float = 1e-4,
-    num_lanes: int = 8192,
+    num_lanes: int = 10_000,
 ) -> None:
     """Checks a learner's contract on one environment.
 
@@ -93,9 +95,9 @@ def check_learner(
     states are stable; jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons; in single
     rounds, that no key which a function gets is used twice there; that results do not depend on the checkpoints; that
     every play is one of the actions that the environment declares, in each lane and round, by blocks and by counts too;
-    by blocks = by rounds, bit for bit, where both sides have blocks; by counts as many rounds at every checkpoint, and
-    the law of rounds: outcomes, metrics and what has been released have the same distributions, at epsilon and at
-    smaller ones. At epsilon = inf neither `privatize` nor `update` depends on its key, in any round. A guarantee that
+    by blocks = by rounds, bit for bit, in what is released too, where both sides have blocks; by counts as many rounds
+    at every checkpoint, and the law of rounds: outcomes, metrics and what has been released have the same
+    distributions, at epsilon and at smaller ones. At epsilon = inf neither `privatize` nor `update` depends on its key, in any round. A guarantee that
     claims something must depend on epsilon.
 
     It does not see whether noise is fresh, or enough: a key made inside a function, such as `jax.random.key(0)`, passes
@@ -109,7 +111,7 @@ def check_learner(
         horizon: rounds to play, >= 2.
         key: of the checks.
         tolerance: between programs that should compute the same, relative and absolute.
-        num_lanes: by how many lanes of each engine the laws are compared, >= 1; 8192 of them find noise of half the
+        num_lanes: by how many lanes of each engine the laws are compared, >= 1; 10,000 of them find noise of half the
             scale where it decides about as much as the data does.
     """
     check_made("learner", learner, Learner)
@@ -121,8 +123,10 @@ def check_learner(
         (learner.privatize, ("key", "params", "public", "context", "action", "feedback")),
         (learner.update, ("key", "params", "state", "report")),
         *([(learner.done, ("params", "public"))] if learner.done else []),
+        *([(learner.answer, ("params", "public"))] if learner.answer else []),
     ):
         _check_arguments(function, expected)
+    _check_values(learner.params, learner.guarantee)
     space = next((side.interface.action for side in (environment, learner) if side.interface), None)
     learner = learner._replace(interface=learner.interface or environment.interface)  # its plays are checked below
     counted = counting(environment, space)
@@ -153,6 +157,13 @@ def check_learner(
         blocks = _batched(simulator(learner, counted, horizon, engine="blocks"))(keys, points)
         check_plays("blocks", blocks)
         chex.assert_trees_all_equal(blocks, expected)
+        # What changes inside a block and is read in `privatize` need not move an outcome: the releases tell.
+        record = released(learner, learner.params(**taken(learner.params, values)))
+        first, second = (
+            _batched(simulator(learner, environment, horizon, engine=engine, record=record))(keys, points)
+            for engine in ("blocks", "rounds")
+        )
+        chex.assert_trees_all_equal(first, second)
     if learner.counts and environment.tally:
         counts = _batched(simulator(learner, counted, horizon, engine="counts"))(keys, points)
         check_plays("counts", counts)
@@ -227,6 +238,17 @@ def check_mechanism(
 def _check_arguments(function: Callable[..., Any], expected: tuple[str, ...]) -> None:
     names = tuple(inspect.signature(function).parameters)
     assert names == expected, f"arguments must be {expected}, got {names}"
+
+
+def _check_values(params: Callable[..., Any], guarantee: Callable[..., Guarantee]) -> None:
+    mine, theirs = (
+        {name: one.default for name, one in inspect.signature(function).parameters.items()}
+        for function in (params, guarantee)
+    )
+    assert mine.keys() == theirs.keys(), f"guarantee must take the names that params takes, got {[*theirs]}, {[*mine]}"
+    for name, default in mine.items():
+        same = default is theirs[name] or default == theirs[name]
+        assert same, f"guarantee must have the defaults of params, got {theirs[name]} and {default} for {name}"
 
 
 def _check_refusals(params: Callable[..., Any], values: Mapping[str, float]) -> None:

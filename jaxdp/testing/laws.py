@@ -47,10 +47,10 @@ def check_law_of_counts(
     epsilons = [math.inf, *(values["epsilon"] * PARTS).tolist()] if "epsilon" in values else [None]
     looks = sorted({max(1, horizon * look // LOOKS) for look in range(1, LOOKS + 1)})
 
-    released = _records(learner, learner.params(**taken(learner.params, values)))
+    record = released(learner, learner.params(**taken(learner.params, values)))
 
     def play(engine: str, key: jax.Array) -> dict[str, np.ndarray]:
-        run = simulator(learner, environment, horizon, engine=engine, checkpoints=looks, record=released)
+        run = simulator(learner, environment, horizon, engine=engine, checkpoints=looks, record=record)
         points = [run.params(**({**values, "epsilon": e} if e is not None else values)) for e in epsilons]
         stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)
         every = jax.jit(
@@ -85,8 +85,8 @@ def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
     return max(ahead(first, second), ahead(second, first))
 
 
-def _records(learner: Learner, params: Any) -> dict[str, RecordFn]:
-    """Functions that read the numbers of `public`, leaf by leaf."""
+def released(learner: Learner, params: Any) -> dict[str, RecordFn]:
+    """Functions that record the numbers of `public`, leaf by leaf."""
     shapes = jax.eval_shape(lambda: learner.init(jax.random.key(0), jax.tree.map(jnp.asarray, params)).public)
 
     def entries(index: int) -> RecordFn:

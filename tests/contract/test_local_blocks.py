@@ -1,0 +1,85 @@
+"""A local learner by blocks and counts: what `check_learner` lets pass, and what it refuses."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxdp.bandits import bernoulli_bandit
+from jaxdp.testing import check_learner
+from tests.contract.local_commit import local_commit, totals_of_bits
+
+pytestmark = pytest.mark.once
+KEY = jax.random.key(23)
+BANDIT = bernoulli_bandit([0.3, 0.5, 0.6])
+
+
+def make(total=totals_of_bits):
+    return local_commit(num_arms=3, explore_rounds=30, total=total)
+
+
+def check(learner, **more):
+    check_learner(learner, BANDIT, {"epsilon": 1.0}, horizon=50, key=KEY, **more)
+
+
+def test_a_local_learner_with_blocks_and_counts_keeps_the_contract():
+    check(make())
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        lambda key, epsilon, ones, count: ones,
+        lambda key, epsilon, ones, count: totals_of_bits(key, 2 * epsilon, ones, count),
+        lambda key, epsilon, ones, count: totals_of_bits(key, epsilon, ones, count) + jnp.where(epsilon < 100, 1, 0),
+    ],
+    ids=["no noise", "half the noise", "one more"],
+)
+def test_a_wrong_law_of_counts_is_refused(total):
+    with pytest.raises(AssertionError, match="counts must have the law of rounds"):
+        check(make(total)._replace(blocks=()))
+
+
+def test_a_report_that_reads_what_changes_inside_a_block_is_refused():
+    """It is another report in odd rounds. By blocks the round is that of the block's start."""
+    learner = make()
+
+    def privatize(key, params, public, context, action, feedback):
+        action, won = learner.privatize(key, params, public, context, action, feedback)
+        return action, jnp.where(public.round % 2 == 1, 1 - won, won)
+
+    with pytest.raises(AssertionError, match="not equal"):
+        check(learner._replace(privatize=privatize, counts=None))
+
+
+def test_a_report_that_reads_it_and_moves_no_outcome_is_refused():
+    """Nothing is learned any more in the last rounds: only what is released tells."""
+    learner = make()
+
+    def privatize(key, params, public, context, action, feedback):
+        action, won = learner.privatize(key, params, public, context, action, feedback)
+        return action, jnp.where(public.round == 29, 1, won)
+
+    def act(key, params, public, context):
+        return jnp.where(public.round < 30, learner.act(key, params, public, context), 0)
+
+    def plan(keys, params, public, contexts, limit):
+        planned = learner.blocks[0].plan(keys, params, public, contexts, limit)
+        return planned._replace(actions=jnp.where(public.round < 30, planned.actions, 0))
+
+    blocks = (learner.blocks[0]._replace(plan=plan),)
+    check(learner._replace(act=act, blocks=blocks, counts=None))
+    with pytest.raises(AssertionError, match="not equal"):
+        check(learner._replace(act=act, privatize=privatize, blocks=blocks, counts=None))
+
+
+def test_other_names_for_the_claim_are_refused():
+    learner = make()
+    renamed = learner._replace(guarantee=lambda *, eps: learner.guarantee(epsilon=eps))
+    with pytest.raises(AssertionError, match=r"guarantee must take the names that params takes, got \['eps'\]"):
+        check(renamed)
+
+    def guarantee(*, epsilon: float = 1.0):
+        return learner.guarantee(epsilon=epsilon)
+
+    with pytest.raises(AssertionError, match=r"guarantee must have the defaults of params, got 1\.0"):
+        check(learner._replace(guarantee=guarantee))
