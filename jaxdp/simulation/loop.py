@@ -16,7 +16,7 @@ from jaxdp.simulation.engines import MAKERS, choose_engine, play_round, play_unt
 from jaxdp.simulation.fit import check_bulk, check_round
 from jaxdp.simulation.rounds import Keys, Play, interact, root_keys, round_keys
 from jaxdp.simulation.run import Run
-from jaxdp.simulation.values import check_point, check_taken, maker, parameters, taken
+from jaxdp.simulation.values import check_point, check_taken, maker, once, parameters, taken
 from jaxdp.validation import check_key
 
 Record = Callable[[Any, Any], jax.Array]  # (public, action) -> array
@@ -95,11 +95,13 @@ def simulator(
             f"names of learner's and environment's values must differ, got {', '.join(sorted(clash))} in both"
         )
 
+    made_world = once(environment.params)
+
     def params(**values: Any) -> dict[str, Any]:
         check_taken(values, takers)
         return {
             "learner": check_leaves(whose[0], learner.params(**taken(learner.params, values))),
-            "environment": check_leaves(whose[1], environment.params(**taken(environment.params, values))),
+            "environment": check_leaves(whose[1], made_world(**taken(environment.params, values))),
         }
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
