@@ -59,7 +59,8 @@ def simulator(
         A run whose outputs have the dimension `round` (the checkpoints): every outcome summed over rounds, every metric
         of the environment's `summary`, every record. For a learner with a stopping time also `rounds` ([] integer), the
         rounds played, and `censored` ([] bool), that it did not stop within the horizon; sums stay as they are from the
-        stop on. `params` and `guarantee` take the learner's and the environment's values together.
+        stop on. `params` and `guarantee` take the learner's and the environment's values together; the environment's
+        `params` are called once for each distinct set of its own, so that a sweep holds its arrays once.
 
     Raises:
         ValueError: if learner or environment is none, as a factory that was not called; if the horizon is out of range
