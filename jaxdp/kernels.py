@@ -86,32 +86,6 @@ def folded(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array
     return result
 
 
-def parts(values: jax.Array) -> list[jax.Array]:
-    """The values [n, ...]: each of a few, which XLA on CPU takes in one loop over lanes; or many of them as they are.
-
-    What is computed of parts elementwise is then written once for both.
-    """
-    return list(values) if len(values) <= WRITTEN_OUT else [values]
-
-
-def combined(operation: Callable[[Any, Any], Any], parts: list[jax.Array]) -> jax.Array:
-    """`folded` of values in parts."""
-    return functools.reduce(operation, parts) if len(parts) > 1 else folded(operation, parts[0])
-
-
-def line_parts(matrix: jax.Array, index: jax.Array, axis: int) -> list[jax.Array]:
-    """Parts of a row (axis 0) or column (axis 1) of a square matrix: of a small one by a choice among all."""
-    size = len(matrix)
-    if size > WRITTEN_OUT:
-        return [matrix[index] if axis == 0 else matrix[:, index]]
-    entries = [[matrix[i, j] if axis == 0 else matrix[j, i] for j in range(size)] for i in range(size)]
-    chosen = entries[0]
-    for place in range(1, size):
-        is_here = index == place
-        chosen = [jnp.where(is_here, *pair) for pair in zip(entries[place], chosen, strict=True)]
-    return chosen
-
-
 def together(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A function of one lane that under `jax.vmap`, also a nested one, goes through all lanes at once.
 

@@ -12,12 +12,9 @@ from jaxdp.kernels import (
     WRITTEN_OUT,
     across_lanes,
     any_lane,
-    combined,
     folded,
     lanes_last,
-    line_parts,
     own_kernel,
-    parts,
     stored,
 )
 
@@ -69,17 +66,6 @@ def test_folded(size):
         assert int(folded(operation, everything)) == expected
     columns = jnp.stack([everything, -everything], 1)  # elements may be arrays
     np.testing.assert_array_equal(folded(jnp.maximum, columns), [values.max(), -values.min()])
-
-
-@pytest.mark.parametrize("size", [3, WRITTEN_OUT, WRITTEN_OUT + 1])
-def test_parts(size):
-    """Few values one by one, many as they are; either way the same values."""
-    matrix = jnp.arange(size * size, dtype=jnp.int32).reshape(size, size)
-    assert int(combined(jnp.maximum, parts(matrix[0]))) == size - 1
-    assert len(parts(matrix)) == (size if size <= WRITTEN_OUT else 1)
-    for axis in (0, 1):
-        found = jax.jit(lambda index, axis=axis: line_parts(matrix, index, axis))(jnp.int32(2))
-        np.testing.assert_array_equal(jnp.stack(found).ravel(), np.asarray(matrix).take(2, axis))
 
 
 def carried(values):

@@ -1,5 +1,6 @@
 """Stochastic bandits with finitely many arms."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, Interface, Space, arms, factory, scalar_leaf
+from jaxdp.gaps import instance, unit_instance
 from jaxdp.lookup import entry
 from jaxdp.random import binomial
 from jaxdp.validation import check_above, check_finite, check_number, check_within
@@ -33,6 +35,10 @@ class Params:
 def bernoulli_bandit(means: ArrayLike) -> Environment:
     """Rewards of 0 or 1. One uniform a round decides what every arm would pay: arm k pays if it is below means[k].
 
+    Values: `gap`, > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the
+    largest mean stays; by default that of `means`. `best_mean`, in [0, 1], the largest mean, from which gaps are
+    counted; by default that of `means`.
+
     Args:
         means: [num_arms] in [0, 1].
 
@@ -42,13 +48,16 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
         is zero. An arm outside [0, num_arms) pays 0, and its regret is NaN.
 
     Raises:
-        ValueError: if means are not a vector of at least two numbers in [0, 1].
+        ValueError: if means are not a vector of at least two numbers in [0, 1]; from `params`, if a value is out of
+            range or moves a mean out of [0, 1], or there is no gap to change.
 
     Source: standard.
     Deviations: in float32 the uniform is a multiple of 2^-23, and so are probabilities, but for tallies.
     """
-    means = check_within("means", means, 0.0, 1.0)
-    params = _instance(means, np.nan)
+    given = _vector(check_within("means", means, 0.0, 1.0))
+
+    def params(*, gap: float | None = None, best_mean: float | None = None) -> Params:
+        return _instance(*unit_instance(given, gap, best_mean), np.nan)
 
     def feedback(key, params: Params, world, action):
         mean = entry(jnp.asarray(params.means), action)
@@ -58,16 +67,20 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
     def tally(key, params: Params, world, counts):
         return world, binomial(key, counts, params.means), _totals(params, counts)
 
-    return _bandit(feedback, tally, params, Space("integers", (), 0, 1))
+    return _bandit(len(given), params, feedback, tally, Space("integers", (), 0, 1))
 
 
 @factory
 def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
     """Rewards N(means[k], stddev^2). One normal variate a round is the noise of every arm.
 
+    Values: `stddev`, > 0, of a reward; by default the argument. `gap`, > 0, how far the second-best mean lies below the
+    largest: all gaps change in proportion, and the largest mean stays; by default that of `means`. `best_mean`, the
+    largest mean, from which gaps are counted; by default that of `means`.
+
     Args:
         means: [num_arms] finite.
-        stddev: of a reward, > 0.
+        stddev: of a reward, > 0; the default of the value.
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes as for
@@ -75,12 +88,16 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
         reward, and totals cannot tell what was clipped.
 
     Raises:
-        ValueError: if means are not a vector of at least two finite numbers, or stddev is not finite and > 0.
+        ValueError: if means are not a vector of at least two finite numbers, or stddev is not finite and > 0; from
+            `params`, if a value is out of range, or there is no gap to change.
 
     Source: standard.  Deviations: none.
     """
-    means = check_finite("means", means)
-    params = _instance(means, scalar_leaf("stddev", check_number("stddev", check_above("stddev", stddev, 0.0))))
+    given = _vector(check_finite("means", means))
+
+    def params(*, stddev: float = stddev, gap: float | None = None, best_mean: float | None = None) -> Params:
+        leaf = scalar_leaf("stddev", check_number("stddev", check_above("stddev", stddev, 0.0)))
+        return _instance(*instance(given, gap, best_mean), leaf)
 
     def feedback(key, params: Params, world, action):
         mean = entry(jnp.asarray(params.means), action)
@@ -88,18 +105,19 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
         # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
         return world, mean + jax.lax.optimization_barrier(noise), _outcome(params, action)
 
-    return _bandit(feedback, None, params, Space("numbers"))
+    return _bandit(len(given), params, feedback, None, Space("numbers"))
 
 
-def _instance(means: np.ndarray, stddev: float | np.floating) -> Params:
+def _vector(means: np.ndarray) -> np.ndarray:
     if means.ndim != 1 or len(means) < 2:
         raise ValueError(f"means must be a vector of at least two arms, got shape {means.shape}")
+    return means
+
+
+def _instance(means: np.ndarray, gaps: np.ndarray, stddev: float | np.floating) -> Params:
     dtype = jax.dtypes.canonicalize_dtype(float)
-    exact = means.astype(np.float64)
     with np.errstate(over="ignore", under="ignore"):
-        params = Params(
-            means=exact.astype(dtype), gaps=(exact.max() - exact).astype(dtype), stddev=np.asarray(stddev, dtype)
-        )
+        params = Params(means=means.astype(dtype), gaps=gaps.astype(dtype), stddev=np.asarray(stddev, dtype))
     if not (np.isfinite(params.means).all() and np.isfinite(params.gaps).all()):
         raise ValueError(f"means and their differences must be within the range of {dtype}, got {means.tolist()}")
     return params
@@ -115,19 +133,20 @@ def _totals(params: Params, counts: jax.Array) -> dict[str, jax.Array]:
     return {"pseudo_regret": regret, "best_arm_plays": jnp.sum(jnp.where(params.gaps == 0, counts, 0))}
 
 
-def _bandit(feedback, tally, params: Params, rewards: Space) -> Environment:
+def _bandit(num_arms: int, params: Callable[..., Params], feedback, tally, rewards: Space) -> Environment:
     """An environment without a memory: its world is empty, and a block is its rounds side by side."""
+    params()  # refuses what no value can mend, now
 
     def block(keys, params: Params, world, contexts: None, actions):
         del contexts
         return jax.vmap(lambda key, action: feedback(key, params, world, action))(keys, actions)
 
     return Environment(
-        params=lambda: params,  # one object: held once, however many grid points
+        params=params,
         init=lambda key, params: (),
         context=None,
         feedback=feedback,
         block=block,
         tally=tally,
-        interface=Interface(arms(len(params.means)), rewards),
+        interface=Interface(arms(num_arms), rewards),
     )

@@ -1,5 +1,6 @@
 """Stochastic dueling bandits: a user says which of two arms they prefer."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
@@ -9,11 +10,12 @@ from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, Interface, Space, factory, pairs
 from jaxdp.dueling.regrets import cast, regret_matrices
+from jaxdp.gaps import ROUNDING, with_smallest
 from jaxdp.kernels import own_kernel
 from jaxdp.lookup import entry, nearest
 from jaxdp.preferences import Link, check_preferences, logistic, utility_matrix
 from jaxdp.random import binomial, key_uniform
-from jaxdp.validation import check_choice
+from jaxdp.validation import check_above, check_choice, check_number
 
 REGRETS = ("strong", "weak", "borda")
 
@@ -34,7 +36,9 @@ class Params:
 
 @factory
 def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Environment:
-    """Duels of arms with utilities r: the left arm wins with probability F(r[left] - r[right]).
+    """Duels of arms with utilities r: the left arm wins with probability F(s (r[left] - r[right])), s = `link_scale`.
+
+    Values: `link_scale`, > 0, by default 1: how sure users are of a difference in utility, which is 0 for a fair coin.
 
     Args:
         utilities: [num_arms] finite.
@@ -49,12 +53,13 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
 
     Raises:
         ValueError: if utilities are not a vector of at least two finite numbers, or their differences are beyond the
-            range of JAX's default float type; or there is no such link.
+            range of JAX's default float type; or there is no such link; from `params`, if link_scale is not finite and
+            > 0, or makes differences that float64 does not hold.
 
     Source: DP-Dueling, section 1.2.
     Deviations: as for `matrix_duels`.
     """
-    preferences = utility_matrix(utilities, link)
+    plain = utility_matrix(utilities, link)
     utilities = np.asarray(utilities, np.float64)
     gaps = utilities.max() - utilities
     with np.errstate(over="ignore"):
@@ -62,7 +67,19 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
         if not np.isfinite(cast(pseudo_regret)).all():
             dtype = jax.dtypes.canonicalize_dtype(float)
             raise ValueError(f"utilities must have differences within the range of {dtype}, got {utilities.tolist()}")
-    return _duels(preferences, pseudo_regret)
+    costs = cast(pseudo_regret)  # one object at every link_scale
+
+    def params(*, link_scale: float = 1.0) -> Params:
+        check_number("link_scale", check_above("link_scale", link_scale, 0.0))
+        with np.errstate(over="ignore"):
+            scaled = link_scale * utilities
+            if not np.isfinite(np.subtract.outer(scaled, scaled)).all():
+                raise ValueError(f"link_scale must leave differences of utilities finite, got {link_scale}")
+        preferences = utility_matrix(scaled, link)
+        check_apart("link_scale", link_scale, preferences, plain)
+        return _instance(preferences, costs)
+
+    return _duels(len(utilities), params)
 
 
 @factory
@@ -71,6 +88,9 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
 
     One uniform a round decides every duel that might be played in it, and a user's answer does not depend on which arm
     is on the left.
+
+    Values: `gap`, in (0, 1/2], the smallest distance above zero of a preference from 1/2: all distances change in
+    proportion; by default that of the matrix.
 
     Args:
         preference_matrix: [num_arms, num_arms] in [0, 1], P[i, j] + P[j, i] = 1.
@@ -86,21 +106,60 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
 
     Raises:
         ValueError: if preference_matrix is not one, regret has another name, or it needs a Condorcet winner and there
-            is none.
+            is none; from `params`, if gap moves a preference out of [0, 1] or too close to 1/2 for float64, or there is
+            none to change.
 
     Source: strong regret as in DP-Dueling, appendix B (Yue, Broder, Kleinberg & Joachims, 2012, up to a constant); weak
         regret, Yue, Broder, Kleinberg & Joachims (2012); Borda regret, Saha, Koren & Mansour (2021).
     Deviations: in float32 the uniform is a multiple of 2^-23, and so are probabilities, but for tallies.
     """
-    preferences = check_preferences("preference_matrix", preference_matrix)
+    plain = check_preferences("preference_matrix", preference_matrix)
     name = f"{check_choice('regret', regret, REGRETS)}_regret"
-    known = regret_matrices(preferences)
-    if name not in known:
+    if name not in regret_matrices(plain):
         raise ValueError(
             f"regret must be borda for a preference_matrix without a Condorcet winner, got {regret!r} for "
-            f"{preferences.tolist()}"
+            f"{plain.tolist()}"
         )
-    return _duels(preferences, known[name])
+
+    def params(*, gap: float | None = None) -> Params:
+        preferences = with_gap(plain[None], gap)[0]
+        return _instance(preferences, cast(regret_matrices(preferences)[name]))
+
+    return _duels(len(plain), params)
+
+
+def with_gap(matrices: np.ndarray, gap: float | None) -> np.ndarray:
+    """Preference matrices, [num_matrices, num_arms, num_arms] float64, whose leads over 1/2 are scaled in proportion.
+
+    Args:
+        matrices: as `check_preferences` returns them.
+        gap: the smallest lead above zero in any of them; None leaves them as they are.
+
+    Raises:
+        ValueError: if gap is not > 0, there is no lead, or one becomes larger than 1/2 or too small for float64.
+    """
+    leads = matrices - 0.5
+    scaled = with_smallest(gap, np.abs(leads))
+    if gap is None:
+        return matrices
+    if scaled.max() > 0.5 + ROUNDING:
+        raise ValueError(
+            f"gap must leave all preferences in [0, 1], got {gap}, which makes the largest {0.5 + scaled.max():g}"
+        )
+    moved = 0.5 + np.copysign(scaled.clip(max=0.5), leads)
+    found = np.stack([check_preferences("preferences with another gap", each) for each in moved])
+    check_apart("gap", gap, found, matrices)
+    return found
+
+
+def check_apart(name: str, value: float, preferences: np.ndarray, plain: np.ndarray) -> None:
+    """Checks that a value leaves every arm preferred to the same others.
+
+    Raises:
+        ValueError: if not, since float64 does not hold a preference as close to 1/2 as it should be.
+    """
+    if not np.array_equal(preferences > 0.5, plain > 0.5):
+        raise ValueError(f"{name} must leave the same preferences above 1/2 in float64, got {value}")
 
 
 def answer(key: jax.Array, preferences: jax.Array, left: jax.Array, right: jax.Array) -> jax.Array:
@@ -114,11 +173,12 @@ def answer(key: jax.Array, preferences: jax.Array, left: jax.Array, right: jax.A
     return (first_wins == (left <= right)).astype(jnp.int32)
 
 
-def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Environment:
-    num_arms = len(preferences)
-    regrets = {"pseudo_regret": pseudo_regret, **regret_matrices(preferences)}
-    params = Params(preferences=cast(preferences), regrets={name: cast(each) for name, each in regrets.items()})
+def _instance(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Params:
+    regrets = {name: cast(each) for name, each in regret_matrices(preferences).items()}
+    return Params(preferences=cast(preferences), regrets={"pseudo_regret": pseudo_regret, **regrets})
 
+
+def _duels(num_arms: int, params: Callable[..., Params]) -> Environment:
     def feedback(key, params: Params, world, action):
         won = answer(key, jnp.asarray(params.preferences), action[0], action[1])
         return world, won, outcome(params, action, won)
@@ -144,7 +204,7 @@ def _duels(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Environment:
         return world, won, {**totals, "best_duels": best, "left_wins": jnp.sum(won, dtype=won.dtype)}
 
     return Environment(
-        params=lambda: params,  # one object: held once, however many grid points
+        params=params,
         init=lambda key, params: (),
         context=None,
         feedback=feedback,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp import compensated
 from jaxdp.core import Environment, Interface, Space, factory, pairs
-from jaxdp.dueling.environments import answer
+from jaxdp.dueling.environments import answer, with_gap
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.lookup import entry
 from jaxdp.preferences import borda_scores, check_preferences
@@ -55,6 +55,9 @@ class World(NamedTuple):
 def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[int]) -> Environment:
     """Duels by a preference matrix that changes at given rounds: an oblivious adversary.
 
+    Values: `gap`, in (0, 1/2], the smallest distance above zero of a preference from 1/2 in any stage: all distances
+    change in proportion; by default that of the matrices.
+
     Args:
         preference_matrices: one [num_arms, num_arms] matrix a stage, as for `matrix_duels`.
         starts: the round, counted from 0, with which each stage begins: 0 first, then increasing.
@@ -70,7 +73,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
 
     Raises:
         ValueError: if there is no matrix, one is not a preference matrix or has another shape than the first, or starts
-            are not as many increasing whole numbers, the first of them 0.
+            are not as many increasing whole numbers, the first of them 0; from `params`, as for `matrix_duels`.
 
     Source: Saha & Gaillard (2022), section 2, for `static_regret`; Saha, Koren & Mansour (2021) for the Borda forms.
     Deviations: as for `matrix_duels`.
@@ -95,16 +98,20 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         )
     if beginnings[-1] > np.iinfo(integer).max:
         raise ValueError(f"starts must be within the range of {integer}, got {beginnings[-1]}")
-    stages = [regret_matrices(each) for each in matrices]
-    names = [name for name in stages[0] if all(name in stage for stage in stages)]
-    regrets = {name: cast(np.stack([stage[name] for stage in stages])) for name in names}
-    params = Params(
-        preferences=cast(np.stack(matrices)),
-        borda_scores=cast(np.stack([borda_scores(each) for each in matrices])),
-        starts=np.asarray(beginnings, integer),
-        regrets={"pseudo_regret": regrets["borda_regret"], **regrets},
-    )
-    num_arms = len(matrices[0])
+    plain, num_arms = np.stack(matrices), len(matrices[0])
+    rounds = np.asarray(beginnings, integer)  # one object at every gap
+
+    def params(*, gap: float | None = None) -> Params:
+        preferences = with_gap(plain, gap)
+        stages = [regret_matrices(each) for each in preferences]
+        names = [name for name in stages[0] if all(name in stage for stage in stages)]
+        regrets = {name: cast(np.stack([stage[name] for stage in stages])) for name in names}
+        return Params(
+            preferences=cast(preferences),
+            borda_scores=cast(np.stack([borda_scores(each) for each in preferences])),
+            starts=rounds,
+            regrets={"pseudo_regret": regrets["borda_regret"], **regrets},
+        )
 
     def init(key, params: Params) -> World:
         del key, params
@@ -139,7 +146,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         return {"static_regret": world.leads.total.max(), "static_borda_regret": world.borda.total.max()}
 
     return Environment(
-        params=lambda: params,
+        params=params,
         init=init,
         context=None,
         feedback=feedback,

@@ -1,5 +1,6 @@
 """Where the losses of experts come from. All give full information: every round shows the losses of all experts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp import compensated
 from jaxdp.core import Environment, Interface, Space, arms, factory
+from jaxdp.gaps import unit_instance
 from jaxdp.lookup import entry
 from jaxdp.validation import check_number, check_within
 
@@ -74,6 +76,10 @@ class Hindsight(NamedTuple):
 def stochastic_losses(means: ArrayLike) -> Environment:
     """Losses of 0 or 1, independent over rounds and experts.
 
+    Values: `gap`, > 0, how far the second-best mean lies above the smallest: all gaps change in proportion, and the
+    smallest mean stays; by default that of `means`. `best_mean`, in [0, 1], the smallest mean, from which gaps are
+    counted; by default that of `means`.
+
     Args:
         means: [num_experts] in [0, 1], mean losses.
 
@@ -83,14 +89,17 @@ def stochastic_losses(means: ArrayLike) -> Environment:
         [0, num_experts).
 
     Raises:
-        ValueError: if means are not a vector of at least two numbers in [0, 1].
+        ValueError: if means are not a vector of at least two numbers in [0, 1]; from `params`, if a value is out of
+            range or moves a mean out of [0, 1], or there is no gap to change.
 
     Source: standard.
     Deviations: in float32 a probability is a multiple of 2^-23.
     """
-    means = _vector("means", means)
-    exact = means.astype(np.float64)
-    params = StochasticParams(means=_cast(exact), gaps=_cast(exact - exact.min()))
+    given = _vector("means", means)
+
+    def params(*, gap: float | None = None, best_mean: float | None = None) -> StochasticParams:
+        exact, gaps = unit_instance(given, gap, best_mean, losses=True)
+        return StochasticParams(means=_cast(exact), gaps=_cast(gaps))
 
     def feedback(key, params: StochasticParams, world, action):
         losses = _draw(key, jnp.asarray(params.means))
@@ -98,11 +107,11 @@ def stochastic_losses(means: ArrayLike) -> Environment:
         return world, losses, {"loss": entry(losses, action), "pseudo_regret": gap}
 
     return Environment(
-        params=lambda: params,
+        params=params,
         init=lambda key, params: (),
         context=None,
         feedback=feedback,
-        interface=_interface(len(means)),
+        interface=_interface(len(given)),
     )
 
 
@@ -127,22 +136,25 @@ def loss_sequence(losses: ArrayLike) -> Environment:
     losses = check_within("losses", losses, 0.0, 1.0)
     if losses.ndim != 2 or losses.shape[0] < 1 or losses.shape[1] < 2:
         raise ValueError(f"losses must be [horizon, num_experts] with at least two experts, got shape {losses.shape}")
-    params = SequenceParams(losses=_cast(losses))
+    params = SequenceParams(losses=_cast(losses))  # one object for all runs
 
     def feedback(key, params: SequenceParams, world: Hindsight, action):
         del key
         return _shown(world, entry(jnp.asarray(params.losses), world.round), action)
 
-    return _with_hindsight(params, feedback, losses.shape[1], horizon=len(losses))
+    return _with_hindsight(lambda: params, feedback, losses.shape[1], horizon=len(losses))
 
 
 @factory
 def adaptive_losses(means: ArrayLike, *, penalty: float) -> Environment:
     """Losses of 0 or 1 that react to the plays: the expert played in the round before has a larger mean.
 
+    Values: `penalty`, in [0, 1], is added to the mean loss of the expert played in the round before, up to a mean of 1;
+    by default the argument.
+
     Args:
         means: [num_experts] in [0, 1], mean losses of the others.
-        penalty: in [0, 1], is added to the mean loss of the expert played in the round before, up to a mean of 1.
+        penalty: in [0, 1]; the default of the value.
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]), which depend on plays
@@ -155,8 +167,13 @@ def adaptive_losses(means: ArrayLike, *, penalty: float) -> Environment:
     Deviations: in float32 a probability is a multiple of 2^-23.
     """
     means = _vector("means", means)
-    check_within("penalty", check_number("penalty", penalty), 0.0, 1.0)
-    params = AdaptiveParams(means=_cast(means), penalised=_cast(np.minimum(means + penalty, 1.0)))
+    others = _cast(means)  # one object at every penalty
+
+    def params(*, penalty: float = penalty) -> AdaptiveParams:
+        check_within("penalty", check_number("penalty", penalty), 0.0, 1.0)
+        return AdaptiveParams(means=others, penalised=_cast(np.minimum(means + penalty, 1.0)))
+
+    params()  # refuses a bad default now
 
     def feedback(key, params: AdaptiveParams, world: Hindsight, action):
         played_last = jnp.arange(len(means), dtype=world.last.dtype) == world.last
@@ -189,7 +206,7 @@ def _summary(params: Any, world: Hindsight) -> dict[str, jax.Array]:
     return {"regret": (mine.total - theirs.total) - (mine.excess - theirs.excess), "best_loss": theirs.total}
 
 
-def _with_hindsight(params: Any, feedback, num_experts: int, horizon: int | None = None) -> Environment:
+def _with_hindsight(params: Callable[..., Any], feedback, num_experts: int, horizon: int | None = None) -> Environment:
     def init(key, params) -> Hindsight:
         del key, params
         none = jnp.zeros(num_experts, jax.dtypes.canonicalize_dtype(float))
@@ -198,7 +215,7 @@ def _with_hindsight(params: Any, feedback, num_experts: int, horizon: int | None
         )
 
     return Environment(
-        params=lambda: params,
+        params=params,
         init=init,
         context=None,
         feedback=feedback,

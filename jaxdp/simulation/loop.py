@@ -17,7 +17,7 @@ from jaxdp.simulation.fit import check_bulk, check_round
 from jaxdp.simulation.look import AT_STOP, STOPPING, RecordFn, at_stop, merged, seen
 from jaxdp.simulation.rounds import Keys, Play, interact, root_keys, round_keys
 from jaxdp.simulation.run import Run
-from jaxdp.simulation.values import check_point, check_taken, maker, parameters, taken
+from jaxdp.simulation.values import check_point, check_taken, maker, once, parameters, taken
 from jaxdp.validation import check_key
 
 
@@ -58,7 +58,8 @@ def simulator(
         of the environment's `summary`, what its `judge` says of the learner's `answer`, every record. For a learner
         with a stopping time also `rounds` ([] integer), the rounds played, and `censored` ([] bool), that it did not
         stop within the horizon; sums stay as they are from the stop on, and `NAME_at_stop` is what `judge` says there.
-        `params` and `guarantee` take the learner's and the environment's values together.
+        `params` and `guarantee` take the learner's and the environment's values together; the environment's `params`
+        are called once for each distinct set of its own, so that a sweep holds its arrays once.
 
     Raises:
         ValueError: if learner or environment is none, as a factory that was not called; if the horizon is out of range
@@ -94,11 +95,13 @@ def simulator(
             f"names of learner's and environment's values must differ, got {', '.join(sorted(clash))} in both"
         )
 
+    made_world = once(environment.params)
+
     def params(**values: Any) -> dict[str, Any]:
         check_taken(values, takers)
         return {
             "learner": check_leaves(whose[0], learner.params(**taken(learner.params, values))),
-            "environment": check_leaves(whose[1], environment.params(**taken(environment.params, values))),
+            "environment": check_leaves(whose[1], made_world(**taken(environment.params, values))),
         }
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:

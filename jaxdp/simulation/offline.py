@@ -12,7 +12,7 @@ import numpy as np
 from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Estimator, Guarantee, Problem, Sample, scalar_leaf
 from jaxdp.simulation.run import Run
-from jaxdp.simulation.values import check_point, check_taken, parameters, taken
+from jaxdp.simulation.values import check_point, check_taken, once, parameters, taken
 from jaxdp.validation import check_key
 
 
@@ -58,6 +58,8 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         for name, estimator in estimators.items()
     }
 
+    made_problem = once(problem.params)
+
     def check(values: Mapping[str, Any]) -> None:
         for name, estimator in estimators.items():
             for field in sorted({*problem.known_from_features} - {*told[name], *values}):
@@ -100,7 +102,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
     def params(**values: Any) -> dict[str, Any]:
         check(values)
         mine = {name: point(name, values) for name in estimators}
-        ours = check_leaves("the problem", problem.params(**taken(problem.params, values)))
+        ours = check_leaves("the problem", made_problem(**taken(problem.params, values)))
         return {"problem": ours, "estimators": mine}
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:

@@ -5,6 +5,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import jax
+import numpy as np
+
 _NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
 Taker = tuple[str, Callable[..., Any]]  # who it is, for errors, and the function
 
@@ -17,6 +20,39 @@ def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 def taken(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the values that the function takes."""
     return {name: values[name] for name in parameters(function) if name in values}
+
+
+def once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function of named values, called once for each distinct set of them.
+
+    A sweep then finds one object at all grid points that have the same values, and holds its arrays once. What was
+    returned is kept as long as the function that this makes. Values are the same if they have one type and one content:
+    1, 1.0 and True are three values, and so is an array before and after a change. Of values that nothing can be told
+    of, as they have no hash, the function is called each time.
+    """
+    found: dict[Any, Any] = {}
+
+    def known(**values: Any) -> Any:
+        try:
+            key = jax.dtypes.canonicalize_dtype(float), frozenset((name, _content(v)) for name, v in values.items())
+        except TypeError:  # no hash
+            return function(**values)
+        # Of two threads both may call, and both get what the first one kept.
+        return found[key] if key in found else found.setdefault(key, function(**values))
+
+    return known
+
+
+def _content(value: Any) -> Any:
+    """Something with a hash that is equal for values of one type and content."""
+    if isinstance(value, bool | int | float | complex | np.generic | np.ndarray | jax.Array):
+        array = np.asarray(value)
+        if array.dtype != object:
+            return type(value), array.dtype.str, array.shape, array.tobytes()  # 0.0 and -0.0 are two
+    if isinstance(value, list | tuple):
+        return type(value), tuple(_content(item) for item in value)
+    hash(value)
+    return type(value), value
 
 
 def maker(function: Callable[..., Any]) -> str:

@@ -97,7 +97,8 @@ def check_learner(
     every play is one of the actions that the environment declares, in each lane and round, by blocks and by counts too;
     by blocks = by rounds, bit for bit, in what is released too, where both sides have blocks; by counts as many rounds
     at every checkpoint, and the law of rounds: outcomes, metrics and what has been released have the same
-    distributions, at epsilon and at smaller ones. At epsilon = inf neither `privatize` nor `update` depends on its key, in any round. A guarantee that
+    distributions, at epsilon and at smaller ones. At epsilon = inf neither `privatize` nor `update` depends on its key,
+    in any round. A guarantee that
     claims something must depend on epsilon.
 
     It does not see whether noise is fresh, or enough: a key made inside a function, such as `jax.random.key(0)`, passes

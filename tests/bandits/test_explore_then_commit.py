@@ -164,7 +164,7 @@ def test_value_errors(values, message):
 
 def test_binary_rewards_take_no_bounds():
     run = jaxdp.simulator(explore_then_commit(num_arms=2, explore_rounds=2), bernoulli_bandit([0.1, 0.2]), 4)
-    with pytest.raises(ValueError, match="values must be among epsilon, got low"):
+    with pytest.raises(ValueError, match="values must be among best_mean, epsilon, gap, got low"):
         run.params(epsilon=1.0, low=0.0)
     with pytest.raises(ValueError, match="feedback must be the same"):
         jaxdp.simulator(explore_then_commit(num_arms=2, explore_rounds=2), gaussian_bandit([0.1, 0.2]), 4)

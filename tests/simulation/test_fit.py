@@ -265,7 +265,7 @@ def test_a_record_with_the_name_of_the_stopping_time(name):
 @pytest.mark.parametrize("of", ["params", "guarantee"])
 def test_unknown_and_missing_values(of):
     function = getattr(simulator(LEARNER, BANDIT, 10), of)
-    with pytest.raises(ValueError, match="values must be among epsilon, got delta"):
+    with pytest.raises(ValueError, match="values must be among best_mean, epsilon, gap, got delta"):
         function(epsilon=1.0, delta=0.1)
     with pytest.raises(
         ValueError, match="values must have epsilon, which the learner explore_then_commit needs, got none"

@@ -1,0 +1,183 @@
+"""Relative upper confidence bounds, on reports that each user randomizes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, factory, pairs, scalar_leaf
+from jaxdp.dueling import _rucb_kernels
+from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
+from jaxdp.random.choice import index_at
+from jaxdp.random.threefry import two_uniforms
+from jaxdp.validation import check_above, check_epsilon, check_num_arms, check_number
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
+        exploration_rate: [] float > 1/2, the factor of ln t under the root.
+    """
+
+    epsilon: Scalar
+    exploration_rate: Scalar
+
+
+class Public(NamedTuple):
+    """What has been reported, and what follows from it.
+
+    Attributes:
+        round: [] integer, rounds played.
+        wins: [num_arms, num_arms] integer, how often the row's arm is reported to have won against the column's.
+        hypothesis: [] int32, the arm that is taken for the best; -1 for none.
+    """
+
+    round: jax.Array
+    wins: jax.Array
+    hypothesis: jax.Array
+
+
+def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The champions of this round, [num_arms] bool, and the arm that is taken for the best, or -1.
+
+    Args:
+        wins: `Public.wins`.
+        hypothesis: of the round before.
+        spread: [] float, exploration_rate ln t.
+    """
+    # Differences of integers: in float32 large counts would have lost them.
+    lead, duels = (wins - wins.T).astype(spread.dtype), (wins + wins.T).astype(spread.dtype)
+    # The bound is at least 1/2 where lead / (2 N) >= -sqrt(spread / N).
+    champions = jnp.all((lead >= 0) | (lead * lead <= 4 * spread * duels), axis=1)
+    is_alone = jnp.sum(champions, dtype=jnp.int32) == 1
+    is_kept = (hypothesis >= 0) & champions[hypothesis]
+    return champions, jnp.where(is_alone, jnp.argmax(champions).astype(jnp.int32), jnp.where(is_kept, hypothesis, -1))
+
+
+def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
+    """The arms of this round, [2] int32. All bounds are less 1/2, and less the common factor.
+
+    Args:
+        uniforms: [2] float in [0, 1), for the left arm and the right one.
+        wins: as for `view`.
+        hypothesis: as for `view`.
+        spread: as for `view`.
+        unmet: [] float, the bound of two arms that have not met.
+    """
+    every = jnp.arange(len(wins), dtype=jnp.int32)
+    champions, hypothesis = view(wins, hypothesis, spread)
+    drawn_from = champions | ~jnp.any(champions)
+    others = jnp.sum(drawn_from, dtype=jnp.int32) - 1
+    odds = jnp.where(every == hypothesis, jnp.maximum(others, 1), 1)  # the hypothesis half of the time
+    left = index_at(uniforms[0], jnp.where(drawn_from, odds, 0).astype(spread.dtype))
+
+    won, lost = wins[:, left], wins[left]  # by each arm against the left one
+    lead, duels = (won - lost).astype(spread.dtype), (won + lost).astype(spread.dtype)
+    share = 1 / jnp.maximum(duels, 1)
+    bounds = jnp.where(duels > 0, lead * share / 2 + jnp.sqrt(spread * share), unmet)
+    bounds = jnp.where(every == left, 0, bounds)
+    tied = bounds == jnp.max(bounds)
+    others = tied & (every != left)
+    right = index_at(uniforms[1], jnp.where(jnp.any(others), others, tied).astype(spread.dtype))
+    return jnp.stack([left, right])
+
+
+class Steps(NamedTuple):
+    """What a round computes from reports.
+
+    Attributes:
+        view: (wins, hypothesis, spread) -> (champions in a form of its own, hypothesis).
+        duel: (uniforms, wins, hypothesis, spread, unmet) -> pair of arms.
+        tally: (wins, report) -> wins.
+    """
+
+    view: Callable[..., tuple[jax.Array, jax.Array]]
+    duel: Callable[..., jax.Array]
+    tally: Callable[..., jax.Array]
+
+
+PLAIN = Steps(view, duel, tally_report)
+KERNELS = Steps(_rucb_kernels.view, _rucb_kernels.duel, _rucb_kernels.tally)
+
+
+@factory
+def rucb(*, num_arms: int) -> Learner:
+    """An arm that may beat all others, against the one that may beat it most easily (RUCB).
+
+    In round t, with N duels of i and j so far, the upper bound of P[i, j] is the debiased share of wins plus
+    c sqrt(exploration_rate ln t / N), c = (e^epsilon + 1) / (e^epsilon - 1); it is 2 where there was no duel, and 1/2
+    for i = j. The left arm is drawn among champions, whose bounds are all at least 1/2: the hypothesis, the latest
+    arm that was the only champion and has been one since, half of the time. (All arms, if there is no champion.) The
+    right arm is the one with the largest bound against the left one, another than the left one if there is a tie.
+
+    Values: `epsilon`, the privacy budget, > 0; `exploration_rate`, > 1/2, by default 0.51.
+
+    Args:
+        num_arms: number of arms, >= 2.
+
+    Returns:
+        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
+        wins, clipped to {0, 1}.
+
+    Raises:
+        ValueError: if num_arms < 2 or all pairs are more than integers count.
+
+    Privacy: epsilon-DP in the local model; unit: one duel's outcome; adjacency: replace one. An outcome leaves the
+        user's device once, by randomized response; everything else is post-processing. Private leaves: none. Released:
+        all reports.
+    Source: Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1, to which it is equal at epsilon = inf; on privatized
+        responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025).
+    Deviations: the common factor c is divided out of all bounds less 1/2, which changes no decision.
+    """
+    num_arms = check_num_arms(num_arms)
+    return _learner(num_arms, KERNELS if num_arms <= _rucb_kernels.MOST_ARMS else PLAIN)
+
+
+def _learner(num_arms: int, steps: Steps) -> Learner:
+    """RUCB whose rounds are computed by these steps."""
+
+    def params(*, epsilon: float, exploration_rate: float = 0.51) -> Params:
+        check_number("exploration_rate", check_above("exploration_rate", exploration_rate, 0.5))
+        return Params(
+            epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
+            exploration_rate=scalar_leaf("exploration_rate", exploration_rate),
+        )
+
+    def init(key, params: Params) -> State:
+        del key, params
+        none = jnp.zeros((num_arms, num_arms), jnp.result_type(int))
+        return State((), Public(none[0, 0], none, jnp.int32(-1)))
+
+    def spread(params: Params, public: Public) -> jax.Array:
+        return params.exploration_rate * jnp.log((public.round + 1).astype(jnp.result_type(float)))
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del context
+        unmet = 1.5 * jnp.tanh(params.epsilon / 2)
+        return steps.duel(two_uniforms(key), public.wins, public.hypothesis, spread(params, public), unmet)
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del public, context
+        return randomized_outcome(key, params.epsilon, action, feedback)
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key
+        public = state.public
+        _, hypothesis = steps.view(public.wins, public.hypothesis, spread(params, public))
+        return State((), Public(public.round + 1, steps.tally(public.wins, report), hypothesis))
+
+    return Learner(
+        params=params,
+        guarantee=claimed(params, local_claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
+    )

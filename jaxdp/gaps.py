@@ -1,0 +1,80 @@
+"""Instances by the values of a grid point: all gaps in proportion, with the smallest one as a value."""
+
+import numpy as np
+
+from jaxdp.validation import check_above, check_number, check_within
+
+ROUNDING = 1e-12  # how far a mean may leave its interval
+
+
+def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
+    """The gaps, in proportion, with `gap` as the smallest one above zero; as they are for None.
+
+    >>> with_smallest(0.1, np.array([0.0, 0.25, 0.5])).tolist()
+    [0.0, 0.1, 0.2]
+
+    Args:
+        gap: the smallest one.
+        gaps: float64 >= 0, of any shape.
+
+    Raises:
+        ValueError: if gap is not finite and > 0, all gaps are zero, or gaps of that size are beyond float64.
+    """
+    if gap is None:
+        return gaps
+    check_number("gap", check_above("gap", gap, 0.0))
+    if not gaps.any():
+        raise ValueError(f"gap must be None where all gaps are zero, got {gap}")
+    with np.errstate(over="ignore"):
+        scaled = gap * (gaps / gaps[gaps > 0].min())
+    if not np.isfinite(scaled).all():
+        raise ValueError(f"gap must leave all gaps in the range of float64, got {gap}")
+    return scaled
+
+
+def instance(
+    means: np.ndarray, gap: float | None, best_mean: float | None, *, losses: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """(means, gaps) of arms, both float64, that a grid point's values make of the arms' means.
+
+    >>> [array.tolist() for array in instance(np.array([0.5, 0.75]), 0.5, 1.0)]
+    [[0.5, 1.0], [0.5, 0.0]]
+
+    Args:
+        means: [num_arms] finite.
+        gap: the smallest gap above zero, with all others in proportion; None leaves gaps as they are.
+        best_mean: of the best arms, from which all others are as far as their gaps say; None leaves it as it is.
+        losses: whether the smallest mean is the best, and not the largest.
+
+    Raises:
+        ValueError: as `with_smallest`, or if best_mean is not finite.
+    """
+    exact = means.astype(np.float64)
+    best = exact.min() if losses else exact.max()
+    with np.errstate(over="ignore"):
+        gaps = with_smallest(gap, np.abs(exact - best))
+        if gap is None and best_mean is None:
+            return exact, gaps
+        best = best if best_mean is None else check_number("best_mean", best_mean)
+        return (best + gaps if losses else best - gaps), gaps
+
+
+def unit_instance(
+    means: np.ndarray, gap: float | None, best_mean: float | None, *, losses: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """`instance` of means that have to be in [0, 1].
+
+    Raises:
+        ValueError: if they are not, too.
+    """
+    if best_mean is not None:
+        check_within("best_mean", check_number("best_mean", best_mean), 0.0, 1.0)
+    found, gaps = instance(means, gap, best_mean, losses=losses)
+    if gap is None and best_mean is None:
+        return found, gaps
+    if found.min() < -ROUNDING or found.max() > 1 + ROUNDING:
+        raise ValueError(
+            f"gap and best_mean must leave all means in [0, 1], got {gap} and {best_mean}, which make them "
+            f"{found.tolist()}"
+        )
+    return found.clip(0.0, 1.0), gaps
