@@ -16,7 +16,14 @@ from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.counter import check_horizon
 from jaxdp.mechanisms.continual_counting.noise import node_noise
-from jaxdp.validation import check_above, check_choice, check_count, check_epsilon, check_num_arms, check_number
+from jaxdp.validation import (
+    check_choice,
+    check_count,
+    check_epsilon,
+    check_num_arms,
+    check_positive,
+    check_probability,
+)
 
 CONSTANTS = ("tight", "paper")
 NOISES = ("laplace", "gaussian")
@@ -122,10 +129,8 @@ def ebs_elimination(
         *, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05, confidence_multiplier: float = 1.0
     ) -> Params:
         budget = scalar_leaf("epsilon", check_epsilon(epsilon))
-        check_above("failure_prob", failure_prob, 0.0)
-        if not failure_prob < 1:
-            raise ValueError(f"failure_prob must be < 1, got {failure_prob}")
-        check_number("confidence_multiplier", check_above("confidence_multiplier", confidence_multiplier, 0.0))
+        check_probability("failure_prob", failure_prob)
+        check_positive("confidence_multiplier", confidence_multiplier)
         if is_gaussian:
             node = trees.noise.params(epsilon=epsilon, delta=delta, l2_sensitivity=math.sqrt(2))
             scale = float(node.noise_stddev)

@@ -222,7 +222,7 @@ def test_binary_rewards_are_clipped(engine):
     def feedback(key, params, world, action):
         return world, 1000 * action, {}
 
-    def block(keys, params, world, actions):
+    def block(keys, params, world, contexts, actions):
         return world, 1000 * actions, {}
 
     def tally(key, params, world, counts):

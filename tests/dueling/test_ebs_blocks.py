@@ -74,7 +74,7 @@ def test_blocks_are_rounds_in_a_world_that_goes_on(num_arms):
     matrix = utility_matrix(np.linspace(2, -2, num_arms))
     duels = switching_duels([matrix, matrix.T], starts=[0, 41])
     learner = ebs_elimination(num_arms=num_arms, horizon=90, arity=3)
-    record = {"plays": lambda look: look.public.plays, "action": lambda _, action: action}
+    record = {"plays": lambda look: look.public.plays, "action": lambda look: look.action}
     found = []
     for engine in ("rounds", "blocks"):
         run = jaxdp.simulator(learner, duels, 90, checkpoints=[25, 90], record=record, engine=engine)

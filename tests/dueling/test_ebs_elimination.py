@@ -269,9 +269,9 @@ def test_drops_come_twenty_times_as_early_as_with_the_papers_constants():
     [
         ({"epsilon": 0.0}, r"epsilon must be > 0, got 0.0"),
         ({"epsilon": math.nan}, r"epsilon must be > 0, got nan"),
-        ({"epsilon": 1.0, "failure_prob": 0.0}, r"failure_prob must be > 0, got 0.0"),
-        ({"epsilon": 1.0, "failure_prob": 1.0}, r"failure_prob must be < 1, got 1.0"),
-        ({"epsilon": 1.0, "failure_prob": math.nan}, r"failure_prob must be > 0, got nan"),
+        ({"epsilon": 1.0, "failure_prob": 0.0}, r"failure_prob must be in \(0, 1\), got 0.0"),
+        ({"epsilon": 1.0, "failure_prob": 1.0}, r"failure_prob must be in \(0, 1\), got 1.0"),
+        ({"epsilon": 1.0, "failure_prob": math.nan}, r"failure_prob must be in \(0, 1\), got nan"),
         ({"epsilon": 1.0, "confidence_multiplier": 0.0}, r"confidence_multiplier must be > 0, got 0.0"),
         ({"epsilon": 1.0, "confidence_multiplier": math.inf}, r"confidence_multiplier must be finite, got inf"),
         ({"epsilon": 1.0, "failure_prob": 5e-324}, r"failure_prob must be larger, .*, got 5e-324"),

@@ -176,9 +176,9 @@ def test_a_long_horizon():
     [
         ({"epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
         ({"epsilon": math.nan}, "epsilon must be > 0, got nan"),
-        ({"epsilon": 1.0, "failure_prob": 0.0}, "failure_prob must be > 0, got 0.0"),
-        ({"epsilon": 1.0, "failure_prob": 1.0}, "failure_prob must be < 1, got 1.0"),
-        ({"epsilon": 1.0, "failure_prob": math.nan}, "failure_prob must be > 0, got nan"),
+        ({"epsilon": 1.0, "failure_prob": 0.0}, r"failure_prob must be in \(0, 1\), got 0.0"),
+        ({"epsilon": 1.0, "failure_prob": 1.0}, r"failure_prob must be in \(0, 1\), got 1.0"),
+        ({"epsilon": 1.0, "failure_prob": math.nan}, r"failure_prob must be in \(0, 1\), got nan"),
         ({"epsilon": 1.0, "confidence_multiplier": 0.0}, "confidence_multiplier must be > 0, got 0.0"),
         ({"epsilon": 1.0, "confidence_multiplier": math.inf}, "confidence_multiplier must be finite, got inf"),
     ],

@@ -119,7 +119,7 @@ def test_blocks_are_rounds(environment):
     params, world = start(environment)
     keys = jax.random.split(KEY, 32)
     actions = jax.random.randint(jax.random.fold_in(KEY, 1), (32, 2), 0, 3, jnp.int32)
-    worlds, won, outcomes = jax.jit(environment.block)(keys, params, world, actions)
+    worlds, won, outcomes = jax.jit(environment.block)(keys, params, world, None, actions)
     single = jax.jit(environment.feedback)
     for t in range(32):
         world, answer, outcome = single(keys[t], params, world, actions[t])

@@ -296,7 +296,11 @@ def test_factory_errors(call, message):
     ("learner", "values", "message"),
     [
         (ebs_local(num_arms=2, horizon=5), {"epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
-        (ebs_local(num_arms=2, horizon=5), {"epsilon": 1.0, "failure_prob": 1.0}, "failure_prob must be < 1, got 1.0"),
+        (
+            ebs_local(num_arms=2, horizon=5),
+            {"epsilon": 1.0, "failure_prob": 1.0},
+            r"failure_prob must be in \(0, 1\), got 1.0",
+        ),
         (
             ebs_local(num_arms=2, horizon=5),
             {"epsilon": 1.0, "confidence_multiplier": math.nan},
@@ -324,7 +328,7 @@ def test_factory_errors(call, message):
         (
             versatile_sparring(num_arms=2, report="gaussian", horizon=5),
             {"epsilon": 1.0, "delta": 0.1, "failure_prob": 0.0},
-            "failure_prob must be > 0, got 0.0",
+            r"failure_prob must be in \(0, 1\), got 0.0",
         ),
     ],
 )

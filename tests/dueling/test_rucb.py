@@ -108,6 +108,8 @@ def test_runs_are_equal():
 
 @pytest.mark.once
 def test_which_arms_are_few(monkeypatch):
-    monkeypatch.setattr(_rucb, "_learner", lambda num_arms, steps: steps)
-    assert _rucb.rucb(num_arms=MOST_ARMS) is KERNELS
-    assert _rucb.rucb(num_arms=MOST_ARMS + 1) is PLAIN
+    chosen, learner = [], _rucb._learner
+    monkeypatch.setattr(_rucb, "_learner", lambda num_arms, steps: chosen.append(steps) or learner(num_arms, steps))
+    for num_arms in (MOST_ARMS, MOST_ARMS + 1):
+        _rucb.rucb(num_arms=num_arms)
+    assert chosen == [KERNELS, PLAIN]

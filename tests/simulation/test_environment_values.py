@@ -12,9 +12,9 @@ import pytest
 
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
+from jaxdp.core import check_interfaces
 from jaxdp.dueling import matrix_duels, switching_duels, utility_duels
 from jaxdp.experts import adaptive_losses, exponential_weights, loss_sequence, stochastic_losses
-from jaxdp.core import check_interfaces
 from jaxdp.preferences import cyclic_matrix, lower_bound_matrix, probit, utility_matrix
 from jaxdp.registry import LEARNERS
 from jaxdp.simulation.lanes import Program
