@@ -126,6 +126,30 @@ def check_count(name: str, value: Any, minimum: int = 1) -> int:
     return int(plain)
 
 
+def check_horizon(value: Any, *, name: str = "horizon", minimum: int = 1, spare: int = 0) -> int:
+    """Returns value as an int, if it is a number of rounds that integers (int32, int64 under x64) can count.
+
+    Args:
+        value: a number of rounds.
+        name: of the argument, for the error.
+        minimum: the fewest.
+        spare: how far counts may pass it.
+
+    Raises:
+        ValueError: if it is not a whole number >= minimum, or needs x64, or more than that.
+    """
+    rounds, integer = check_count(name, value, minimum), jax.dtypes.canonicalize_dtype(int)
+    limit = int(np.iinfo(integer).max) - spare
+    if rounds > limit:
+        is_short = integer == np.int32
+        way_out = "; set JAX_ENABLE_X64=1 or jax.config.update('jax_enable_x64', True) before anything else"
+        raise ValueError(
+            f"{name} must be <= {limit}{' without 64-bit integers' if is_short else ''}, got {rounds}"
+            f"{way_out if is_short else ''}"
+        )
+    return rounds
+
+
 def check_num_arms(num_arms: Any) -> int:
     """Returns the number of arms of a dueling bandit as an int, if it is >= 2 and integers can count all pairs.
 

@@ -14,12 +14,12 @@ from jaxdp.dueling.ebs_radii import noise_lines, on_lattice, score_radii
 from jaxdp.mechanisms.continual_counting import best_arity
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits
-from jaxdp.mechanisms.continual_counting.counter import check_horizon
 from jaxdp.mechanisms.continual_counting.noise import node_noise
 from jaxdp.validation import (
     check_choice,
     check_count,
     check_epsilon,
+    check_horizon,
     check_num_arms,
     check_positive,
     check_probability,
@@ -94,8 +94,8 @@ def ebs_elimination(
     >>> outputs["best_duels"].item() > 10_000
     True
     """
-    num_arms, horizon = check_num_arms(num_arms), check_horizon("horizon", horizon)
-    entries = check_horizon("horizon + num_arms", horizon + num_arms)
+    num_arms, horizon = check_num_arms(num_arms), check_horizon(horizon, spare=1)
+    entries = check_horizon(horizon + num_arms, name="horizon + num_arms", spare=1)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
     is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
     if is_paper and is_gaussian:

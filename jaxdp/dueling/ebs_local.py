@@ -10,7 +10,14 @@ import jax.numpy as jnp
 from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, factory, pairs, scalar_leaf
 from jaxdp.dueling.reports import local_claim, randomized_outcome
 from jaxdp.random import weighted_index
-from jaxdp.validation import check_choice, check_count, check_epsilon, check_num_arms, check_positive, check_probability
+from jaxdp.validation import (
+    check_choice,
+    check_epsilon,
+    check_horizon,
+    check_num_arms,
+    check_positive,
+    check_probability,
+)
 
 CONSTANTS = ("tight", "paper")
 
@@ -78,7 +85,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         every round, and dropped together. As in the paper, whose analysis takes the active set and n_i for fixed
         though they depend on the outcomes, failure_prob is proved for a fixed set only; privacy does not depend on it.
     """
-    num_arms, horizon = check_num_arms(num_arms), check_count("horizon", horizon)
+    num_arms, horizon = check_num_arms(num_arms), check_horizon(horizon)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
 
     def params(*, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0) -> Params:

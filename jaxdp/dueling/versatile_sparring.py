@@ -15,7 +15,7 @@ from jaxdp.mechanisms import analytic_gaussian, gaussian, round_up
 from jaxdp.random.choice import inline_index_at
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.tsallis import tsallis_weights
-from jaxdp.validation import check_choice, check_count, check_epsilon, check_num_arms, check_probability
+from jaxdp.validation import check_choice, check_epsilon, check_horizon, check_num_arms, check_probability
 
 REPORTS = ("rr", "gaussian")
 LOSS_ESTIMATES = ("importance", "reduced_variance")
@@ -96,7 +96,7 @@ def versatile_sparring(
     is_importance = check_choice("losses", losses, LOSS_ESTIMATES) == "importance"
     if is_gaussian != (horizon is not None):
         raise ValueError(f"horizon must be given for Gaussian reports, and only for them, got {horizon} for {report!r}")
-    rounds = 0 if horizon is None else check_count("horizon", horizon)
+    rounds = 0 if horizon is None else check_horizon(horizon)
     rate_factor = 2.0 if is_importance else 4.0
 
     def params(*, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05) -> Params:

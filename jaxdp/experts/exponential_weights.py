@@ -10,7 +10,7 @@ from jaxdp import compensated
 from jaxdp.core import Guarantee, Interface, Learner, Scalar, Space, State, arms, claimed, factory, only, scalar_leaf
 from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up
 from jaxdp.random import weighted_index
-from jaxdp.validation import check_choice, check_count, check_epsilon, check_positive
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
 
 NOISES = ("laplace", "gaussian")
 
@@ -59,7 +59,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         that by at most 15% while rate * s <= 0.7, which holds from T = 4.1 ln N on.
     Deviations: reports' totals are compensated sums: plain float32 would stall.
     """
-    num_experts, horizon = check_count("num_experts", num_experts, 2), check_count("horizon", horizon)
+    num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
 
     def params(*, epsilon: float, delta: float = 0.0, learning_rate: float | None = None) -> Params:

@@ -9,8 +9,6 @@ import numpy as np
 
 from jaxdp.validation import check_count
 
-LARGEST_HORIZON = 2**31 - 1  # int32 counts
-
 
 @dataclass(frozen=True)
 class LogSpaced:
@@ -29,21 +27,6 @@ def log_spaced(count: int) -> LogSpaced:
         ValueError: if count < 1.
     """
     return LogSpaced(check_count("count", count))
-
-
-def check_horizon(horizon: int) -> int:
-    """Returns the horizon, if int32 (int64 under x64) can count its rounds.
-
-    Raises:
-        ValueError: if it is not a whole number >= 1, or needs x64.
-    """
-    check_count("horizon", horizon)
-    if horizon > LARGEST_HORIZON and not jax.config.read("jax_enable_x64"):
-        raise ValueError(
-            f"horizon must be <= {LARGEST_HORIZON} without 64-bit integers, got {horizon}; "
-            "set JAX_ENABLE_X64=1 or jax.config.update('jax_enable_x64', True) before anything else"
-        )
-    return int(horizon)
 
 
 def resolve(checkpoints: int | Sequence[int] | LogSpaced | None, horizon: int) -> list[int]:

@@ -11,14 +11,14 @@ from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Environment, Guarantee, Learner, check_interfaces
 from jaxdp.core.interface import text
 from jaxdp.simulation import outcomes as sums
-from jaxdp.simulation.checkpoints import LogSpaced, check_horizon, resolve
+from jaxdp.simulation.checkpoints import LogSpaced, resolve
 from jaxdp.simulation.engines import MAKERS, choose_engine, play_round, play_until
 from jaxdp.simulation.fit import check_bulk, check_round
 from jaxdp.simulation.look import AT_STOP, STOPPING, RecordFn, at_stop, merged, seen
 from jaxdp.simulation.rounds import Keys, Play, interact, root_keys, round_keys
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.values import check_point, check_taken, maker, once, parameters, taken
-from jaxdp.validation import check_key
+from jaxdp.validation import check_horizon, check_key
 
 
 def simulator(

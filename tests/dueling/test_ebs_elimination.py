@@ -296,7 +296,7 @@ def test_value_errors(values, message):
         ({"num_arms": 1}, r"num_arms must be a whole number >= 2, got 1"),
         ({"horizon": 0}, r"horizon must be a whole number >= 1, got 0"),
         ({"horizon": math.nan}, r"horizon must be a whole number >= 1, got nan"),
-        ({"horizon": 2**63 - 1}, r"horizon must be < "),
+        ({"horizon": 2**63 - 1}, r"horizon must be <= "),
         ({"constants": "loose"}, r"constants must be one of tight, paper, got 'loose'"),
         ({"noise": "uniform"}, r"noise must be one of laplace, gaussian, got 'uniform'"),
         ({"arity": 1}, r"arity must be a whole number >= 2, got 1"),

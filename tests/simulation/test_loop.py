@@ -14,8 +14,9 @@ from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
 from jaxdp.core import CountPlan
 from jaxdp.experts import adaptive_losses, exponential_weights, loss_sequence
 from jaxdp.simulation import log_spaced, simulator
-from jaxdp.simulation.checkpoints import check_horizon, resolve
+from jaxdp.simulation.checkpoints import resolve
 from jaxdp.simulation.rounds import root_keys, round_keys
+from jaxdp.validation import check_horizon
 from tests.few import few
 from tests.simulation.learners import (
     key_reader,

@@ -3,12 +3,21 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.mechanisms.continual_counting.counter import check_horizon, check_times
+from jaxdp.mechanisms.continual_counting.counter import check_times
 from jaxdp.mechanisms.continual_counting.noise import NOISES
-from jaxdp.validation import check_choice, check_flag
+from jaxdp.validation import check_choice, check_flag, check_horizon
 
 OBJECTIVES = ("mean", "max")
 LARGEST = 1000  # (arity - 1) / 2 blocks a level: beyond this, more than any tree of few levels needs
+
+
+def check_arity(arity: int) -> int:
+    """Returns the arity as an int, if it is >= 2 and integers can count its digits.
+
+    Raises:
+        ValueError: if not.
+    """
+    return check_horizon(arity, name="arity", minimum=2, spare=1)
 
 
 def num_digits(number: int, arity: int) -> int:
@@ -64,7 +73,7 @@ def tree_variance(
     Source: Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); Honaker (2015).
     Deviations: none.
     """
-    horizon, arity = check_horizon("horizon", horizon), check_horizon("arity", arity, 2)
+    horizon, arity = check_horizon(horizon, spare=1), check_arity(arity)
     levels = num_digits(horizon, arity)
     digits = digits_of(check_times(times, horizon), arity, levels)
     return _node_variance(noise, levels) * (digits @ level_variances(arity, levels, combine))
@@ -91,7 +100,7 @@ def best_arity(horizon: int, *, noise: str = "laplace", combine: bool = True, ob
     Source: Qardaji, Yang & Li (2013) for the asymptotics; each candidate's mean is summed digit by digit.
     Deviations: none.
     """
-    horizon = check_horizon("horizon", horizon)
+    horizon = check_horizon(horizon, spare=1)
     check_choice("objective", objective, OBJECTIVES)
 
     def cost(arity: int) -> float:

@@ -59,18 +59,6 @@ class Counter(NamedTuple):
     horizon: int
 
 
-def check_horizon(name: str, value: int, minimum: int = 1) -> int:
-    """Returns value as an int >= minimum that clocks can pass by one without wrapping.
-
-    Raises:
-        ValueError: if it is not.
-    """
-    value, limit = check_count(name, value, minimum), int(jnp.iinfo(jnp.result_type(int)).max)
-    if value >= limit:
-        raise ValueError(f"{name} must be < {limit}, the largest {jnp.result_type(int)}, got {value}")
-    return value
-
-
 def check_times(times: npt.ArrayLike, horizon: int) -> np.ndarray:
     """Returns times as an array of int64, if all are whole numbers in 1..horizon.
 

@@ -8,10 +8,9 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.mechanisms.continual_counting import nodes as tree
-from jaxdp.mechanisms.continual_counting.arity import digits_of, level_variances, num_digits
+from jaxdp.mechanisms.continual_counting.arity import check_arity, digits_of, level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.counter import (
     Counter,
-    check_horizon,
     check_shapes,
     check_times,
     entry,
@@ -28,6 +27,7 @@ from jaxdp.mechanisms.continual_counting.radii import (
     normal_radius,
     rate_grid,
 )
+from jaxdp.validation import check_horizon
 
 
 class DoublingState(NamedTuple):
@@ -76,7 +76,7 @@ def doubling_counter(
         them serve, so that every tree has the whole budget. Any arity. Sums and floating-point noise as in
         `tree_counter`.
     """
-    horizon, arity = check_horizon("horizon", horizon), check_horizon("arity", arity, 2)
+    horizon, arity = check_horizon(horizon, spare=1), check_arity(arity)
     levels = num_digits(horizon, arity)
     heights = np.arange(1, levels + 1)  # of the trees of epochs 0, 1, ...
     kind = node_noise(noise, heights)

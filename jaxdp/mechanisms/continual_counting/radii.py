@@ -10,9 +10,9 @@ import numpy.typing as npt
 from jax.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
-from jaxdp.mechanisms.continual_counting.arity import best_arity, digits_of, level_variances, num_digits
-from jaxdp.mechanisms.continual_counting.counter import check_horizon, check_times
-from jaxdp.validation import check_above, check_choice, check_finite, check_probability
+from jaxdp.mechanisms.continual_counting.arity import best_arity, check_arity, digits_of, level_variances, num_digits
+from jaxdp.mechanisms.continual_counting.counter import check_times
+from jaxdp.validation import check_above, check_choice, check_finite, check_horizon, check_probability
 
 CONSTANTS = ("tight", "paper")
 POINTS = 48
@@ -87,12 +87,12 @@ def tree_radius(
     Source: Saha & Asi (2024), Lemma 1, for "paper"; after Chan, Shi & Song (2011).
     Deviations: none.
     """
-    horizon, epsilon = check_horizon("horizon", horizon), check_above("epsilon", epsilon, 0.0)
+    horizon, epsilon = check_horizon(horizon, spare=1), check_above("epsilon", epsilon, 0.0)
     times, log_inverse = check_times(times, horizon), _log_inverse(failure_prob)
     if check_choice("constants", constants, CONSTANTS) == "paper":
         bound = 4 * -math.log(failure_prob) * math.log(horizon) ** 2.5 / epsilon
         return np.full(times.shape, bound)
-    arity = best_arity(horizon, combine=combine) if arity is None else check_horizon("arity", arity, 2)
+    arity = best_arity(horizon, combine=combine) if arity is None else check_arity(arity)
     levels = num_digits(horizon, arity)
     variances = level_variances(arity, levels, combine)
     blocks, where = np.unique(digits_of(times, arity, levels).reshape(-1, levels), axis=0, return_inverse=True)

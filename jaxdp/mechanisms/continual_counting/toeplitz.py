@@ -10,7 +10,6 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxdp.mechanisms.continual_counting.buffers import Buffers, find_buffers, row_norms, sensitivity
 from jaxdp.mechanisms.continual_counting.counter import (
     Counter,
-    check_horizon,
     check_shapes,
     check_times,
     entry,
@@ -25,6 +24,7 @@ from jaxdp.mechanisms.continual_counting.noise import GaussianParams, float_dtyp
 from jaxdp.mechanisms.continual_counting.radii import normal_radius
 from jaxdp.mechanisms.noisy_sums import Exact, add_noise, record_exact, recorded
 from jaxdp.mechanisms.tape import Entry
+from jaxdp.validation import check_horizon
 
 
 class ToeplitzState(NamedTuple):
@@ -84,7 +84,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     >>> bool(counter.variance(params, 2**20) < 1.01 * 15.0)
     True
     """
-    horizon = check_horizon("horizon", horizon)
+    horizon = check_horizon(horizon, spare=1)
     exact = find_buffers(horizon, num_buffers)
     weights, gaps = (x.astype(float_dtype()) for x in exact)
     buffers = Buffers(weights, gaps)  # as they are used: rounded

@@ -8,10 +8,9 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.mechanisms.continual_counting import nodes as tree
-from jaxdp.mechanisms.continual_counting.arity import best_arity, digits_of, level_variances, num_digits
+from jaxdp.mechanisms.continual_counting.arity import best_arity, check_arity, digits_of, level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.counter import (
     Counter,
-    check_horizon,
     check_shapes,
     check_times,
     entry,
@@ -25,6 +24,7 @@ from jaxdp.mechanisms.continual_counting.counter import (
 from jaxdp.mechanisms.continual_counting.noise import float_dtype, node_noise
 from jaxdp.mechanisms.continual_counting.radii import HUGE, chernoff, level_cumulants, normal_radius, rate_grid
 from jaxdp.mechanisms.noisy_sums import Exact
+from jaxdp.validation import check_horizon
 
 
 class TreeState(NamedTuple):
@@ -86,9 +86,9 @@ def tree_counter(
     >>> [round(float(v)) for v in counter.variance(params, np.asarray([1, 16, 1000, 2**20 - 1]))]
     [50, 47, 1199, 3565]
     """
-    horizon = check_horizon("horizon", horizon)
+    horizon = check_horizon(horizon, spare=1)
     chosen = best_arity(horizon, noise=noise, combine=combine, objective=objective)
-    arity = chosen if arity is None else check_horizon("arity", arity, 2)
+    arity = chosen if arity is None else check_arity(arity)
     levels = num_digits(horizon, arity)
     kind = node_noise(noise, levels)
     variances = level_variances(arity, levels, combine)
