@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,7 +101,7 @@ def in_process(tmp_path, monkeypatch, capsys):
     (tmp_path / "own_by_import.py").write_text(BY_IMPORT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    tables = (registry.MECHANISMS, registry.LEARNERS, registry.ESTIMATORS)
+    tables: list[dict[str, Any]] = [registry.MECHANISMS, registry.LEARNERS, registry.ESTIMATORS]
     before = [dict(table) for table in tables]
 
     def run(*arguments):

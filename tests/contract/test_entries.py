@@ -1,6 +1,8 @@
 """Entries of the registry are data: they say where they come from, and can be made at other sizes."""
 
 import dataclasses
+import warnings
+from importlib.metadata import EntryPoint
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +12,9 @@ import pytest
 import jaxdp
 from jaxdp import registry
 from jaxdp.audit import Users
-from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, EstimatorEntry, LearnerEntry, MechanismEntry
+from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, EstimatorEntry, LearnerEntry, MechanismEntry, plugins
 from jaxdp.registry.entries import Entry
+from jaxdp.testing import check_registered
 
 pytestmark = pytest.mark.once
 
@@ -25,8 +28,8 @@ OTHER = {"num_arms": 4, "num_experts": 7, "explore_rounds": 8, "horizon": 9, "ar
 
 def resized(entry):
     """The entry at other sizes, each of which it has."""
-    sizes = {name: OTHER[name] for name in entry.sizes}
-    return entry.sized(**sizes, **({"horizon": OTHER["horizon"]} if isinstance(entry, LearnerEntry) else {}))
+    names = {*entry.sizes, *(["horizon"] if isinstance(entry, LearnerEntry) else [])}
+    return entry.sized(**{name: OTHER[name] for name in names})
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -51,7 +54,7 @@ def test_a_learner_of_another_size_plays(name):
     assert learner.interface is not None
     assert learner.interface.action.high == OTHER["num_arms" if "num_arms" in entry.sizes else "num_experts"] - 1
     run = jaxdp.simulator(learner, environment, entry.horizon)
-    assert np.isfinite(np.asarray(jax.jit(run)(KEY, run.params(**entry.values))["pseudo_regret"])).all()
+    assert all(np.isfinite(values).all() for values in jax.jit(run)(KEY, run.params(**entry.values)).values())
     neighbours, user = entry.make_neighbours(), entry.make_user(KEY)
     assert neighbours[0].answers.shape[1:] == user.answers.shape
     attack = jaxdp.audit.learner_attack(learner, entry.values, neighbours, answer=entry.users_answer)
@@ -156,7 +159,11 @@ LEARNER = LearnerEntry(**FIELDS[LearnerEntry])
         ("my learner", LEARNER, "name must be letters, digits and underscores, .*, got 'my learner'"),
         (3, LEARNER, "name must be letters, digits and underscores, .*, got 3"),
         ("mine", jaxdp.dueling.rucb, "entry must be one of MechanismEntry, LearnerEntry, .*, got an instance of "),
-        ("mine", Entry(summary="x", factory=None, neighbours=(0, 1)), "entry must be one of .*, got an instance of "),
+        (
+            "mine",
+            Entry(summary="x", factory=lambda: None, neighbours=(0, 1)),
+            "entry must be one of .*, got an instance of ",
+        ),
         (
             "mine",
             dataclasses.replace(LEARNER, factory=jaxdp.estimation.mle, sizes={}),
@@ -171,6 +178,35 @@ def test_register_refuses(name, entry, message):
     with pytest.raises(ValueError, match=message):
         jaxdp.register(name, entry)
     assert {**MECHANISMS, **LEARNERS, **ESTIMATORS} == ENTRIES
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"draw_user": lambda key, num_arms: Users(jnp.zeros(num_arms, jnp.int32))}, "draw_user must draw a user as"),
+        ({"neighbours": (Users(np.zeros((1, 3, 3))), Users(np.ones((1, 3, 3), np.int32)))}, "neighbours must have the"),
+        ({"neighbours": lambda num_arms: (Users(np.zeros((2, num_arms))),) * 2}, "must differ in exactly one round"),
+    ],
+)
+def test_users_that_do_not_fit_are_told(changes, message, monkeypatch):
+    monkeypatch.setitem(LEARNERS, "mine", dataclasses.replace(LEARNER, **changes))
+    with pytest.raises((AssertionError, ValueError), match=message):
+        check_registered("mine")
+
+
+def test_a_plugin_that_fails_is_a_warning_once(monkeypatch):
+    points = [EntryPoint("bad", "no.such.module", plugins.GROUP), EntryPoint("good", "math:pi", plugins.GROUP)]
+    monkeypatch.setattr(plugins, "_tried", set())
+    monkeypatch.setattr(plugins, "entry_points", lambda group: points)
+    with pytest.warns(
+        UserWarning, match=r"the entry point bad \(no.such.module\) was not loaded: ModuleNotFound"
+    ) as told:
+        registry.attacks(["laplace"])
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        registry.attacks(["laplace"])
 
 
 def test_sources_are_listed():
