@@ -79,7 +79,8 @@ def test_a_mechanism_of_another_size_releases(name):
     first, second = (jnp.asarray(data) for data in entry.make_neighbours())
     assert first.shape == second.shape
     assert not np.array_equal(first, second)
-    assert first.shape in ((), (next(iter(entry.sizes.values()), 0),))
+    if entry.sizes and first.ndim:
+        assert len(first) == next(iter(entry.sizes.values()))
     released = jax.eval_shape(made.release, KEY, params, first)
     if made.exact is not None:
         assert jax.eval_shape(made.exact, first).shape == released.shape
