@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # imported when they are first used, below: `import jaxdp` st
     from jaxdp import registry as registry
     from jaxdp import studies as studies
     from jaxdp import testing as testing
+    from jaxdp.registry import register as register
 
 __all__ = [
     "Environment",
@@ -51,10 +52,12 @@ _WHEN_USED = ("audit", "plotting", "registry", "studies", "testing")
 
 
 def __getattr__(name: str) -> Any:
+    if name == "register":
+        return importlib.import_module("jaxdp.registry").register
     if name in _WHEN_USED:
         return importlib.import_module(f"jaxdp.{name}")
     raise AttributeError(f"module 'jaxdp' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHEN_USED})
+    return sorted({*globals(), *_WHEN_USED, "register"})

@@ -37,17 +37,34 @@ def inspect_store(store: Annotated[Path, typer.Argument(help="A store that a swe
     typer.echo(describe(store))
 
 
+With = Annotated[
+    list[str] | None,
+    typer.Option("--with", help="Module that registers entries of your own by `jaxdp.register`. Repeat for several."),
+]
+
+
+def read_registry(modules: list[str] | None) -> None:
+    """Adds users' entries: of installed distributions, and of modules that are named."""
+    registry.load_plugins(lambda sentence: typer.echo(f"warning: {sentence}", err=True))
+    registry.import_modules(modules or ())
+
+
 @app.command("list")
 def list_entries(
     kind: Annotated[str | None, typer.Option(help="Only this kind: mechanism, learner or estimator.")] = None,
     claims: Annotated[
         bool, typer.Option("--claims", help="Estimators and learners by what they keep private, in Markdown.")
     ] = False,
+    sources: Annotated[bool, typer.Option("--sources", help="Papers, and whether each claim is proved.")] = False,
+    with_: With = None,
 ) -> None:
     """List every mechanism, learner and estimator with what it claims."""
     if claims and kind is not None:
         raise ValueError(f"kind must be left out with --claims, got {kind!r}")
-    typer.echo(registry.claims_table() if claims else registry.listing(kind))
+    if claims and sources:
+        raise ValueError("sources must be left out with --claims")
+    read_registry(with_)
+    typer.echo(registry.claims_table() if claims else registry.listing(kind, sources=sources))
 
 
 @app.command("audit")
@@ -56,6 +73,7 @@ def audit_claims(
     trials: Annotated[int, typer.Option(help="Outputs drawn under each of two neighbouring inputs.")] = 10**6,
     json: Annotated[Path | None, typer.Option(help="Also write the table to this new file, row by row.")] = None,
     seed: Seed = 0,
+    with_: With = None,
 ) -> None:
     """Attack privacy claims: a lower bound on each epsilon. Exit code 1 on a violation.
 
@@ -63,6 +81,7 @@ def audit_claims(
     """
     if json is not None and not json.parent.is_dir():
         raise ValueError(f"json must lie in a folder that exists, got {json}")
+    read_registry(with_)
     attacks, key = registry.attacks(names or None), root_key(seed)
     trials = check_count("trials", trials, FEWEST_TRIALS)
     rows = []

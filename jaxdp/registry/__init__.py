@@ -1,26 +1,38 @@
 """Every mechanism, learner and estimator, named once: tests, audits and the command line loop over these tables.
 
-An entry holds all that is needed to try an algorithm: a factory, one grid point, the claim at that point, and a tiny
-problem. What is added here is tested, audited and listed by being here.
+An entry holds as data all that is needed to try an algorithm: its factory, sizes, one grid point, and a tiny problem,
+whose parts are functions of the sizes. What is added here is tested, audited and listed by being here. `register` adds
+your own.
+
+>>> entry = LEARNERS["ebs_elimination"].sized(num_arms=8, horizon=1000)
+>>> entry.make(), entry.make_environment().interface.action.high
+(ebs_elimination(num_arms=8, horizon=1000), 7)
 """
 
 from jaxdp.registry.claims import attacks
-from jaxdp.registry.estimators import ESTIMATORS, EstimatorEntry, tiny_choices, tiny_data
-from jaxdp.registry.learners import LEARNERS, LearnerEntry
-from jaxdp.registry.mechanisms import MECHANISMS, MechanismEntry
-from jaxdp.registry.table import KINDS, claims_table, listing
+from jaxdp.registry.data import tiny_choices, tiny_data, tiny_election
+from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, Mechanism, MechanismEntry
+from jaxdp.registry.plugins import import_modules, load_plugins
+from jaxdp.registry.registered import ESTIMATORS, KINDS, LEARNERS, MECHANISMS, register
+from jaxdp.registry.table import claims_table, listing
 
 __all__ = [
     "ESTIMATORS",
     "KINDS",
     "LEARNERS",
     "MECHANISMS",
+    "Entry",
     "EstimatorEntry",
     "LearnerEntry",
+    "Mechanism",
     "MechanismEntry",
     "attacks",
     "claims_table",
+    "import_modules",
     "listing",
+    "load_plugins",
+    "register",
     "tiny_choices",
     "tiny_data",
+    "tiny_election",
 ]

@@ -5,20 +5,20 @@ from collections.abc import Iterable
 import jax
 
 from jaxdp.audit import Attack, learner_attack
-from jaxdp.registry.estimators import ESTIMATORS
-from jaxdp.registry.learners import LEARNERS
-from jaxdp.registry.mechanisms import MECHANISMS
+from jaxdp.registry.entries import EstimatorEntry
+from jaxdp.registry.plugins import load_plugins
+from jaxdp.registry.registered import ESTIMATORS, LEARNERS, MECHANISMS
 from jaxdp.validation import check_choice
 
 
 def attacks(names: Iterable[str] | None = None) -> dict[str, Attack]:
-    """The registered claims, each with the attack on it, at the entries' values.
+    """The registered claims, each with the attack on it, at the entries' values and sizes.
 
     A mechanism is attacked through its release on its neighbours; a learner through its transcript, or one user's
     report; an estimator through its report and its estimate together, on two data sets that differ in one unit.
 
     Args:
-        names: of mechanisms, learners and estimators; None is all.
+        names: of mechanisms, learners and estimators; None is all, those of installed plugins included.
 
     Returns:
         Attacks by name, in the order asked for.
@@ -26,6 +26,7 @@ def attacks(names: Iterable[str] | None = None) -> dict[str, Attack]:
     Raises:
         ValueError: if a name is not registered.
     """
+    load_plugins()
     known = (*MECHANISMS, *LEARNERS, *ESTIMATORS)
     chosen = known if names is None else tuple(dict.fromkeys(names))
     for name in chosen:
@@ -36,17 +37,25 @@ def attacks(names: Iterable[str] | None = None) -> dict[str, Attack]:
 def _attack(name: str) -> Attack:
     if name in MECHANISMS:
         entry = MECHANISMS[name]
-        return Attack(entry.release, entry.params(**entry.values), entry.neighbours, entry.guarantee(**entry.values))
+        made = entry.make()
+        return Attack(
+            made.release, made.params(**entry.values), entry.make_neighbours(), made.guarantee(**entry.values)
+        )
     if name in LEARNERS:
         entry = LEARNERS[name]
-        return learner_attack(entry.make(), entry.values, entry.neighbours, answer=entry.answer)
-    entry = ESTIMATORS[name]
+        return learner_attack(entry.make(), entry.values, entry.make_neighbours(), answer=entry.users_answer)
+    return _estimator_attack(ESTIMATORS[name])
+
+
+def _estimator_attack(entry: EstimatorEntry) -> Attack:
     estimator = entry.make()
 
     def release(key, params, data):
         features, labels = data
         key_privatize, key_fit = jax.random.split(key)
         report = estimator.privatize(key_privatize, params, features, labels)
-        return report, estimator.fit(key_fit, params, features, report).theta
+        estimate = estimator.fit(key_fit, params, features, report)
+        return report, getattr(estimate, "theta", estimate)
 
-    return Attack(release, estimator.params(**entry.values), entry.neighbours, estimator.guarantee(**entry.values))
+    claim = estimator.guarantee(**entry.values)
+    return Attack(release, estimator.params(**entry.values), entry.make_neighbours(), claim)

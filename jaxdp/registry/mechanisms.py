@@ -1,8 +1,6 @@
-"""Every mechanism, named once."""
+"""Mechanisms as one release."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,44 +9,16 @@ import numpy as np
 
 from jaxdp import mechanisms
 from jaxdp.core import Guarantee
+from jaxdp.registry.entries import MechanismEntry
 from jaxdp.validation import check_delta, check_epsilon
 
-
-@dataclass(frozen=True, kw_only=True)
-class MechanismEntry:
-    """A mechanism as one release.
-
-    Attributes:
-        summary: one line, what it does.
-        values: the grid point that tests use.
-        params: (**values) -> pytree, on the host.
-        guarantee: (**values) -> Guarantee, on the host.
-        release: (key, params, data) -> output.
-        neighbours: two adjacent inputs between which the mechanism is least private, or nearly so.
-        exact: data -> output without noise, which `release` equals at epsilon = inf; None where it stays random.
-    """
-
-    summary: str
-    values: Mapping[str, float]
-    params: Callable[..., Any]
-    guarantee: Callable[..., Guarantee]
-    release: Callable[[jax.Array, Any, jax.Array], jax.Array]
-    neighbours: tuple[np.ndarray, np.ndarray]
-    exact: Callable[[jax.Array], jax.Array] | None
+Pair = tuple[np.ndarray, np.ndarray]
+UNIT = "one record"
 
 
-def _epsilon_params(*, epsilon: float) -> np.ndarray:
-    return np.asarray(check_epsilon(epsilon), jax.dtypes.canonicalize_dtype(float))
+def claim(trust_model: str, unit: str, argument: str) -> Callable[..., Guarantee]:
+    """A `guarantee`: pure, or approximate where a delta is given."""
 
-
-def _noise_params(calibrate: Callable[[float, float], float]) -> Callable[..., Any]:
-    def params(*, epsilon: float, delta: float) -> Any:
-        return mechanisms.round_up(calibrate(epsilon, delta), jax.dtypes.canonicalize_dtype(float))
-
-    return params
-
-
-def _claim(trust_model: str, unit: str, argument: str) -> Callable[..., Guarantee]:
     def guarantee(*, epsilon: float, delta: float | None = None) -> Guarantee:
         return Guarantee.approximate(
             epsilon,
@@ -59,6 +29,18 @@ def _claim(trust_model: str, unit: str, argument: str) -> Callable[..., Guarante
         )
 
     return guarantee
+
+
+def _budget(*, epsilon: float) -> np.ndarray:
+    return np.asarray(check_epsilon(epsilon), jax.dtypes.canonicalize_dtype(float))
+
+
+def _analytic_stddev(*, epsilon: float, delta: float) -> Any:
+    return mechanisms.round_up(mechanisms.analytic_gaussian(epsilon, delta), jax.dtypes.canonicalize_dtype(float))
+
+
+def _classical_stddev(*, epsilon: float, delta: float) -> Any:
+    return mechanisms.round_up(mechanisms.classical_gaussian(epsilon, delta), jax.dtypes.canonicalize_dtype(float))
 
 
 def _laplace(key, epsilon, data):
@@ -89,159 +71,200 @@ def _above_threshold(key, epsilon, data, *, split):
     return mechanisms.above_threshold(key, data, epsilon, threshold=0.5, split=split)
 
 
-# Made when they are used: counters have the float type of that time.
-_tree = partial(mechanisms.tree_counter, horizon=3, arity=2)
-_toeplitz = partial(mechanisms.toeplitz_counter, horizon=3)
-_doubling = partial(mechanisms.doubling_counter, horizon=3)
+def _itself(data):
+    return data
 
 
-def _pure_params(*, epsilon: float, make) -> Any:
-    return make().params(epsilon=epsilon)
+def _leads(data):
+    return (data - data.max()).astype(jnp.result_type(float))
 
 
-def _toeplitz_params(*, epsilon: float, delta: float) -> Any:
-    return _toeplitz().params(epsilon=epsilon, delta=delta)
+def _largest(data):
+    return jnp.argmax(data, axis=-1).astype(jnp.int32)
 
 
-def _prefixes(key, params, data, *, make):
-    return make().prefixes(jax.random.split(key, len(data)), params, data)
+def _first_above(data):
+    return jnp.where(jnp.any(data >= 0.5), jnp.argmax(data >= 0.5), data.size).astype(jnp.int32)
 
 
-def _total(data):
-    return jnp.cumsum(data).astype(jnp.result_type(float))
+def _one_counted(num_counts: int) -> Pair:
+    """The last count is 0 or 1."""
+    never = np.zeros(num_counts, np.float32)
+    once = never.copy()
+    once[-1] = 1
+    return never, once
+
+
+def _one_more(num_counts: int) -> Pair:
+    """Counts that float32 does not tell apart; the first one is by 1 larger."""
+    totals = np.full(num_counts, 2**29 + 32, np.int32)
+    more = totals.copy()
+    more[0] += 1
+    return totals, more
+
+
+def _all_scores_move(num_scores: int) -> Pair:
+    """The first score goes down and all others up, each by the sensitivity."""
+    first = np.zeros(num_scores, np.float32)
+    first[0] = 1
+    return first, 1 - first
+
+
+def _last_above(num_queries: int) -> Pair:
+    """All but the last suggest a high threshold, which the last must then reach against the change."""
+    last = np.zeros(num_queries, np.float32)
+    last[-1] = 1
+    return last, 1 - last
 
 
 _LABELS = (np.asarray(0, np.int32), np.asarray(1, np.int32))
-_COUNTS = (np.asarray([0.0, 0.0], np.float32), np.asarray([0.0, 1.0], np.float32))
-_TOTALS = (np.asarray([2**29 + 32, 2**29 + 32], np.int32), np.asarray([2**29 + 33, 2**29 + 32], np.int32))
 _SCALARS = (np.asarray(-1.0, np.float32), np.asarray(1.0, np.float32))
-_SCORES = (np.asarray([1.0, 0.0, 0.0], np.float32), np.asarray([0.0, 1.0, 1.0], np.float32))
-# the first run up to the last query suggests a high threshold, which the last must then reach against the change
-_QUERIES = (np.asarray([0.0] * 8 + [1.0], np.float32), np.asarray([1.0] * 8 + [0.0], np.float32))
-_STREAMS = (np.asarray([0, 1, 0], np.int32), np.asarray([1, 1, 0], np.int32))
-_EPOCHS = (np.asarray([1, 0, 0], np.int32), np.asarray([1, 1, 0], np.int32))  # differ in the second, of two levels
-_UNIT, _ENTRY = "one record", "one entry of a stream"
 
-MECHANISMS: dict[str, MechanismEntry] = {
-    "laplace": MechanismEntry(
-        summary="adds Laplace noise of scale l1_sensitivity / epsilon",
+NOISY_MAX = {
+    f"noisy_max_{noise}": MechanismEntry(
+        family="mechanisms",
+        summary=f"selects the largest of scores with {text}",
+        source=source,
+        proof="proved",
+        factory=mechanisms.noisy_max,
+        variant={"noise": noise},
+        sizes={"num_scores": 3},
         values={"epsilon": 1.0},
-        params=_epsilon_params,
-        guarantee=_claim("central", _UNIT, "Laplace mechanism at L1 sensitivity 1"),
+        params=_budget,
+        guarantee=claim("central", UNIT, f"{text} of scale 2 / epsilon on scores of sensitivity 1"),
+        release=_noisy_max,
+        neighbours=_all_scores_move,
+        exact=_largest,
+    )
+    for noise, text, source in (
+        ("laplace", "Laplace noise", "Dwork & Roth (2014), Claim 3.9"),
+        ("gumbel", "Gumbel noise (the exponential mechanism)", "Dwork & Roth (2014), Theorem 3.10"),
+        (
+            "exponential",
+            "one-sided exponential noise (permute-and-flip)",
+            "McKenna & Sheldon (2020), with Ding et al. (2021)",
+        ),
+    )
+}
+ABOVE_THRESHOLD = {
+    name: MechanismEntry(
+        family="mechanisms",
+        summary=f"finds the first of many queries above a threshold, {text}",
+        source="Dwork & Roth (2014), Algorithm 1 and Theorem 3.23; Lyu, Su & Li (2017), section 4.2, for the split",
+        proof="proved",
+        factory=mechanisms.above_threshold,
+        variant={"split": split},
+        sizes={"num_queries": 9},
+        values={"epsilon": 1.0},
+        params=_budget,
+        guarantee=claim("central", UNIT, f"AboveThreshold on queries of sensitivity 1, {text}"),
+        release=_above_threshold,
+        neighbours=_last_above,
+        exact=_first_above,
+    )
+    for name, split, text in (
+        ("above_threshold", "even", "epsilon split evenly"),
+        ("above_threshold_optimal_split", "optimal", "epsilon split 1 : 2^(2/3)"),
+    )
+}
+RELEASES = {
+    "laplace": MechanismEntry(
+        family="mechanisms",
+        summary="adds Laplace noise of scale l1_sensitivity / epsilon",
+        source="Dwork & Roth (2014), Definition 3.3 and Theorem 3.6",
+        proof="proved",
+        factory=mechanisms.laplace,
+        sizes={"num_counts": 2},
+        values={"epsilon": 1.0},
+        params=_budget,
+        guarantee=claim("central", UNIT, "Laplace mechanism at L1 sensitivity 1"),
         release=_laplace,
-        neighbours=_COUNTS,
-        exact=lambda data: data,
+        neighbours=_one_counted,
+        exact=_itself,
     ),
     "gaussian": MechanismEntry(
+        family="mechanisms",
         summary="adds Gaussian noise, analytically calibrated to (epsilon, delta)",
+        source="Balle & Wang (2018), Theorem 8 and Algorithm 1",
+        proof="proved",
+        factory=mechanisms.gaussian,
+        sizes={"num_counts": 2},
         values={"epsilon": 1.0, "delta": 1e-3},
-        params=_noise_params(mechanisms.analytic_gaussian),
-        guarantee=_claim("central", _UNIT, "analytic Gaussian mechanism at L2 sensitivity 1"),
+        params=_analytic_stddev,
+        guarantee=claim("central", UNIT, "analytic Gaussian mechanism at L2 sensitivity 1"),
         release=_gaussian,
-        neighbours=_COUNTS,
-        exact=lambda data: data,
+        neighbours=_one_counted,
+        exact=_itself,
     ),
     "classical_gaussian": MechanismEntry(
+        family="mechanisms",
         summary="adds Gaussian noise by the classical formula, which holds for epsilon < 1",
+        source="Dwork & Roth (2014), Theorem 3.22 (A.1)",
+        proof="proved",
+        factory=mechanisms.gaussian,
+        sizes={"num_counts": 2},
         values={"epsilon": 0.5, "delta": 1e-3},
-        params=_noise_params(mechanisms.classical_gaussian),
-        guarantee=_claim("central", _UNIT, "classical Gaussian mechanism at L2 sensitivity 1 and epsilon < 1"),
+        params=_classical_stddev,
+        guarantee=claim("central", UNIT, "classical Gaussian mechanism at L2 sensitivity 1 and epsilon < 1"),
         release=_gaussian,
-        neighbours=_COUNTS,
-        exact=lambda data: data,
+        neighbours=_one_counted,
+        exact=_itself,
     ),
     "randomized_response": MechanismEntry(
+        family="mechanisms",
         summary="reports a binary label truthfully with probability sigmoid(epsilon)",
+        source="Warner (1965)",
+        proof="proved",
+        factory=mechanisms.randomized_response,
+        variant={"num_labels": 2},
         values={"epsilon": 1.0},
-        params=_epsilon_params,
-        guarantee=_claim("local", "one label", "randomized response"),
-        release=partial(_randomized_response, num_labels=2),
+        params=_budget,
+        guarantee=claim("local", "one label", "randomized response"),
+        release=_randomized_response,
         neighbours=_LABELS,
-        exact=lambda data: data,
+        exact=_itself,
     ),
     "k_ary_randomized_response": MechanismEntry(
+        family="mechanisms",
         summary="reports one of K labels, the true one exp(epsilon) times as likely as any other",
+        source="Kairouz, Bonawitz & Ramage (2016)",
+        proof="proved",
+        factory=mechanisms.randomized_response,
+        sizes={"num_labels": 4},
         values={"epsilon": 1.0},
-        params=_epsilon_params,
-        guarantee=_claim("local", "one label", "K-ary randomized response, K = 4"),
-        release=partial(_randomized_response, num_labels=4),
+        params=_budget,
+        guarantee=claim("local", "one label", "K-ary randomized response"),
+        release=_randomized_response,
         neighbours=_LABELS,
-        exact=lambda data: data,
+        exact=_itself,
     ),
     "randomize_scalar": MechanismEntry(
+        family="mechanisms",
         summary="reports a bounded scalar as one random sign, unbiased after scaling",
+        source="Duchi, Jordan & Wainwright (2018), in one dimension",
+        proof="proved",
+        factory=mechanisms.randomize_scalar,
         values={"epsilon": 1.0},
-        params=_epsilon_params,
-        guarantee=_claim("local", "one scalar in [-1, 1]", "randomized response with a bias linear in the scalar"),
+        params=_budget,
+        guarantee=claim("local", "one scalar in [-1, 1]", "randomized response with a bias linear in the scalar"),
         release=_randomize_scalar,
         neighbours=_SCALARS,
         exact=None,  # a random sign at every epsilon
     ),
-    **{
-        f"noisy_max_{noise}": MechanismEntry(
-            summary=f"selects the largest of scores with {text}",
-            values={"epsilon": 1.0},
-            params=_epsilon_params,
-            guarantee=_claim("central", _UNIT, f"{text} of scale 2 / epsilon on scores of sensitivity 1"),
-            release=partial(_noisy_max, noise=noise),
-            neighbours=_SCORES,
-            exact=lambda data: jnp.argmax(data, axis=-1).astype(jnp.int32),
-        )
-        for noise, text in (
-            ("laplace", "Laplace noise"),
-            ("gumbel", "Gumbel noise (the exponential mechanism)"),
-            ("exponential", "one-sided exponential noise (permute-and-flip)"),
-        )
-    },
+    **NOISY_MAX,
     "noisy_leads": MechanismEntry(
+        family="mechanisms",
         summary="adds Laplace noise to totals, and reports by how much each is behind the largest",
+        source="Dwork & Roth (2014), Theorem 3.6",
+        proof="proved",
+        factory=mechanisms.noisy_leads,
+        sizes={"num_counts": 2},
         values={"epsilon": 1.0},
-        params=_epsilon_params,
-        guarantee=_claim("central", _UNIT, "Laplace mechanism at L1 sensitivity 1; differences are post-processing"),
+        params=_budget,
+        guarantee=claim("central", UNIT, "Laplace mechanism at L1 sensitivity 1; differences are post-processing"),
         release=_noisy_leads,
-        neighbours=_TOTALS,
-        exact=lambda data: (data - data.max()).astype(jnp.result_type(float)),
+        neighbours=_one_more,
+        exact=_leads,
     ),
-    **{
-        name: MechanismEntry(
-            summary=f"finds the first of many queries above a threshold, {text}",
-            values={"epsilon": 1.0},
-            params=_epsilon_params,
-            guarantee=_claim("central", _UNIT, f"AboveThreshold on queries of sensitivity 1, {text}"),
-            release=partial(_above_threshold, split=split),
-            neighbours=_QUERIES,
-            exact=lambda data: jnp.where(jnp.any(data >= 0.5), jnp.argmax(data >= 0.5), data.size).astype(jnp.int32),
-        )
-        for name, split, text in (
-            ("above_threshold", "even", "epsilon split evenly"),
-            ("above_threshold_optimal_split", "optimal", "epsilon split 1 : 2^(2/3)"),
-        )
-    },
-    "tree_counter": MechanismEntry(
-        summary="estimates all prefix sums of a stream from a tree of noisy blocks",
-        values={"epsilon": 1.0},
-        params=partial(_pure_params, make=_tree),
-        guarantee=_claim("central", _ENTRY, "Laplace mechanism on blocks, of which an entry is in one of each level"),
-        release=partial(_prefixes, make=_tree),
-        neighbours=_STREAMS,
-        exact=_total,
-    ),
-    "toeplitz_counter": MechanismEntry(
-        summary="estimates all prefix sums of a stream with correlated Gaussian noise",
-        values={"epsilon": 1.0, "delta": 1e-3},
-        params=_toeplitz_params,
-        guarantee=_claim("central", _ENTRY, "analytic Gaussian mechanism on C x, of which estimates are a function"),
-        release=partial(_prefixes, make=_toeplitz),
-        neighbours=_STREAMS,
-        exact=_total,
-    ),
-    "doubling_counter": MechanismEntry(
-        summary="estimates all prefix sums of a stream of any length from ever larger trees of noisy blocks",
-        values={"epsilon": 1.0},
-        params=partial(_pure_params, make=_doubling),
-        guarantee=_claim("central", _ENTRY, "Laplace mechanism on blocks; an entry is in one tree, once in each level"),
-        release=partial(_prefixes, make=_doubling),
-        neighbours=_EPOCHS,
-        exact=_total,
-    ),
+    **ABOVE_THRESHOLD,
 }

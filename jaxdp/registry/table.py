@@ -1,21 +1,18 @@
 """What is registered, as text."""
 
-import math
-
-from jaxdp.core import Guarantee
-from jaxdp.registry.estimators import ESTIMATORS
-from jaxdp.registry.learners import LEARNERS
-from jaxdp.registry.mechanisms import MECHANISMS
+from jaxdp.registry.plugins import load_plugins
+from jaxdp.registry.registered import ESTIMATORS, KINDS, LEARNERS, TABLES, claim_of
 from jaxdp.validation import check_choice
 
-KINDS = ("mechanism", "learner", "estimator")
+_HOW = {"pure": "ε-DP", "approximate": "(ε, δ)-DP", "zcdp": "ρ-zCDP", "gaussian": "μ-GDP"}  # noqa: RUF001
 
 
-def listing(kind: str | None = None) -> str:
+def listing(kind: str | None = None, *, sources: bool = False) -> str:
     """A table of what is registered, with what each claims at its example values.
 
     Args:
         kind: "mechanism", "learner" or "estimator"; None is all.
+        sources: whether to tell paper and algorithm, and whether the claim is proved, in place of what it does.
 
     Returns:
         Lines of text.
@@ -25,37 +22,31 @@ def listing(kind: str | None = None) -> str:
     """
     if kind is not None:
         check_choice("kind", kind, KINDS)
-    rows = [("KIND", "NAME", "EXAMPLE CLAIM", "WHAT IT DOES")]
-    if kind in (None, "mechanism"):
-        rows += [("mechanism", name, _text(e.guarantee(**e.values)), e.summary) for name, e in MECHANISMS.items()]
-    for made, entries in (("learner", LEARNERS), ("estimator", ESTIMATORS)):
-        if kind in (None, made):
-            rows += [(made, name, _text(e.make().guarantee(**e.values)), e.summary) for name, e in entries.items()]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    load_plugins()
+    rows = [("KIND", "NAME", "EXAMPLE CLAIM", *(("PROOF", "SOURCE") if sources else ("WHAT IT DOES",)))]
+    for made, (_, entries) in TABLES.items():
+        for name, entry in entries.items() if kind in (None, made) else ():
+            claim = claim_of(entry)
+            last = (entry.proof, entry.source) if sources else (entry.summary,)
+            rows.append((made, name, str(claim) if claim.is_private else "none", *last))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
     return "\n".join(
-        "  ".join((*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3])) for row in rows
+        "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1])) for row in rows
     )
 
 
 def claims_table() -> str:
     """What every registered estimator and learner keeps private, and who claims nothing, as a table in Markdown."""
+    load_plugins()
     rows: dict[tuple[str, str], list[str]] = {}
     nothing: list[str] = []
     for name, entry in (*ESTIMATORS.items(), *LEARNERS.items()):
-        claim = entry.make().guarantee(**entry.values)
+        claim = claim_of(entry)
         if claim.is_private:
-            kind = "(ε, δ)-DP" if claim.delta else "ε-DP"
-            rows.setdefault((claim.privacy_unit, f"{claim.trust_model}, {kind}"), []).append(name)
+            rows.setdefault((claim.privacy_unit, f"{claim.trust_model}, {_HOW[claim.kind]}"), []).append(name)
         else:
             nothing.append(name)
     lines = ["| private | how | by |", "|---|---|---|"]
     for (unit, how), names in (*rows.items(), (("nothing", "no claim"), nothing)):
         lines.append(f"| {unit} | {how} | {', '.join(f'`{name}`' for name in names)} |")
     return "\n".join(lines)
-
-
-def _text(claim: Guarantee) -> str:
-    if math.isinf(claim.epsilon):
-        return "none"
-    budget = f"({claim.epsilon:g}, {claim.delta:g})-DP" if claim.delta else f"{claim.epsilon:g}-DP"
-    return f"{budget}, {claim.trust_model}, {claim.privacy_unit}"

@@ -12,11 +12,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import dueling, plotting
-from jaxdp.core import Learner, pairs
 from jaxdp.preferences import preference_gaps, utility_matrix
-from jaxdp.registry import LEARNERS
+from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Run, simulator, sweep
-from jaxdp.simulation.values import taken
 from jaxdp.studies.command import Seed, Study, columns, root_key
 from jaxdp.studies.power_laws import power_law
 from jaxdp.theory import dueling as theory
@@ -31,36 +29,18 @@ DELTA = 1e-6
 TILE_SIZE = 20
 LEAST_HORIZON = 100  # so that there is a decade to fit
 
-# Registered under other names than their factory's.
-VARIANTS: dict[str, Callable[..., Learner]] = {
-    "versatile_sparring_gaussian": partial(dueling.versatile_sparring, report="gaussian", losses="reduced_variance"),
-    "ebs_elimination_gaussian": partial(dueling.ebs_elimination, noise="gaussian"),
-}
-
 UPPER_LABEL = "Thm 1 (upper bound of DP-EBS, central), constants as printed"
 LOWER_LABEL = "order of Thm 2 (lower bound), through the lowest first mark"
 
 
-def duel_learners() -> dict[str, Callable[[int, int], Learner]]:
-    """The registered learners that play pairs of arms: (num_arms, horizon) -> Learner, by name.
-
-    A learner is made by the function of `jaxdp.dueling` that has its name, or as VARIANTS says.
-    """
-    found = {}
-    for name, entry in LEARNERS.items():
-        tiny, factory = entry.make(), VARIANTS.get(name, getattr(dueling, name, None))
-        if factory is not None and tiny.interface is not None and _plays_pairs(tiny):
-            found[name] = partial(_sized, factory, tiny.horizon is not None)
-    return found
+def duel_learners() -> dict[str, LearnerEntry]:
+    """The registered dueling bandits, by name."""
+    return {name: entry for name, entry in LEARNERS.items() if entry.family == "dueling"}
 
 
-def _plays_pairs(learner: Learner) -> bool:
-    action = None if learner.interface is None else learner.interface.action
-    return action is not None and action.kind == "integers" and action == pairs(int(action.high) + 1)
-
-
-def _sized(factory: Callable[..., Learner], has_horizon: bool, num_arms: int, horizon: int) -> Learner:
-    return factory(num_arms=num_arms, **({"horizon": horizon} if has_horizon else {}))
+def sized(entry: LearnerEntry, num_arms: int, horizon: int) -> LearnerEntry:
+    """The entry for so many arms and rounds; other sizes of it are for a tiny problem, and go to their defaults."""
+    return entry.sized(**{**dict.fromkeys(entry.sizes), "num_arms": num_arms, "horizon": horizon})
 
 
 def dueling_regret(
@@ -111,10 +91,11 @@ def dueling_regret(
     looks = np.unique(spaced.round().astype(int)).tolist()
 
     def build(learner: str) -> Run:
-        made = known[learner](num_arms, horizon)
+        entry = sized(known[learner], num_arms, horizon)
+        made = entry.make()
         engine = "counts" if made.counts else "auto"
         run = simulator(made, duels, horizon, checkpoints=looks, engine=engine)
-        fixed = taken(made.params, {"delta": delta})
+        fixed = {"delta": delta} if "delta" in entry.values else {}
         return dataclasses.replace(run, params=partial(run.params, **fixed), guarantee=partial(run.guarantee, **fixed))
 
     results = sweep(
@@ -126,7 +107,7 @@ def dueling_regret(
         tile_size=TILE_SIZE,
         **scheduling,
     )
-    models = [LEARNERS[name].make().guarantee(**LEARNERS[name].values).trust_model for name in names]
+    models = [known[name].make().guarantee(**known[name].values).trust_model for name in names]
     results = results.assign_coords(utility=("arm", utilities.astype(float)), trust_model=("learner", models))
     return results.assign_coords(delta=delta).transpose("learner", "epsilon", "round", "seed", ...)
 

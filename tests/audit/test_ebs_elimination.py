@@ -24,7 +24,7 @@ def look(learner, values, name, rounds, change=lambda params: params, bases=3):
         jax.random.key(0),
         learner._replace(params=params),
         values,
-        registry.LEARNERS[name].draw_user,
+        registry.LEARNERS[name].make_user,
         rounds=rounds,
         answer=by_pair,
         num_bases=bases,

@@ -47,9 +47,9 @@ def test_registered_learners_spend_what_they_claim(name):
         KEY,
         entry.make(),
         entry.values,
-        entry.draw_user,
+        entry.make_user,
         rounds=ROUNDS.get(name, 3),
-        answer=entry.answer,
+        answer=entry.users_answer,
         num_bases=BASES.get(name, 4),
         num_neighbours=128,
     )
@@ -80,7 +80,7 @@ def test_registered_elimination_at_half_its_noise(name):
         KEY,
         learner._replace(params=params),
         entry.values,
-        entry.draw_user,
+        entry.make_user,
         rounds=ROUNDS[name],
         answer=by_pair,
         num_bases=BASES.get(name, 4),
@@ -150,7 +150,7 @@ def test_a_path_around_the_noise():
         return noisy._replace(public=noisy.public._replace(best_arm=best))
 
     found = grey_box(
-        KEY, learner._replace(update=update), entry.values, entry.draw_user, rounds=5, num_bases=2, num_neighbours=64
+        KEY, learner._replace(update=update), entry.values, entry.make_user, rounds=5, num_bases=2, num_neighbours=64
     )
     assert any("a path around the noise" in fault for fault in found.faults)
 
@@ -167,7 +167,7 @@ def test_a_report_that_forgets_to_clip():
         KEY,
         learner._replace(privatize=privatize),
         entry.values,
-        entry.draw_user,
+        entry.make_user,
         rounds=2,
         answer=whole,
         num_bases=2,

@@ -54,8 +54,8 @@ def output(attack, users):
 
 def test_central_shows_all_plays_and_releases():
     entry = registry.LEARNERS["explore_then_commit"]
-    attack = learner_attack(entry.make(), VALUES, entry.neighbours)
-    actions, public = output(attack, entry.neighbours[0])
+    attack = learner_attack(entry.make(), VALUES, entry.make_neighbours())
+    actions, public = output(attack, entry.make_neighbours()[0])
     assert actions.shape == (12,)
     assert public.best_arm.shape == public.round.shape == (12,)
 
@@ -91,8 +91,8 @@ def test_joint_leaves_out_the_users_own_play():
 
 def test_a_look_is_what_is_seen():
     entry = registry.LEARNERS["explore_then_commit"]
-    attack = learner_attack(entry.make(), VALUES, entry.neighbours, look=lambda seen: seen[1].best_arm[-1])
-    assert output(attack, entry.neighbours[0]).shape == ()
+    attack = learner_attack(entry.make(), VALUES, entry.make_neighbours(), look=lambda seen: seen[1].best_arm[-1])
+    assert output(attack, entry.make_neighbours()[0]).shape == ()
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_the_shuffle_model_is_refused():
 def test_registered_learners_leak_nothing(name):
     entry = registry.LEARNERS[name]
     keys = jax.random.split(jax.random.key(1), (2, 14))
-    users = jax.vmap(entry.draw_user)(keys[0]), jax.vmap(entry.draw_user)(keys[1])
+    users = jax.vmap(entry.make_user)(keys[0]), jax.vmap(entry.make_user)(keys[1])
     with jax.debug_key_reuse(True):
-        assert leaks(jax.random.key(2), entry.make(), entry.values, users, answer=entry.answer) == ()
+        assert leaks(jax.random.key(2), entry.make(), entry.values, users, answer=entry.users_answer) == ()
 
 
 def test_an_unnoised_choice_leaks():

@@ -39,19 +39,22 @@ def made_up(num_seeds=4, learners=("ebs_phased", "rucb")):
 
 
 def test_every_registered_dueling_bandit_plays():
-    """One that is registered under another name than its factory's needs a line in VARIANTS."""
+    """All that play pairs, at any number of arms and rounds, and with the defaults of what is tiny in the registry."""
     tiny = {name: entry.make() for name, entry in LEARNERS.items()}
     registered = {name for name, made in tiny.items() if made.interface and made.interface.action.shape == (2,)}
     known = study.duel_learners()
     assert set(known) == registered
     assert {"ebs_phased", "rucb"} <= registered
     assert "explore_then_commit" not in registered
-    for name, make in known.items():
-        made = make(5, 70)
+    for name, entry in known.items():
+        made = study.sized(entry, 5, 70).make()
         assert made.interface is not None
         assert made.interface.action == pairs(5)
         assert made.horizon in (None, 70)
         assert (made.horizon is None) == (tiny[name].horizon is None)
+    assert repr(study.sized(known["ebs_elimination_gaussian"], 5, 70).make()) == (
+        "ebs_elimination(num_arms=5, horizon=70, noise='gaussian')"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -27,10 +27,10 @@ def constant_key(key, params, state, report):
 
 def test_a_constant_key_passes_check_learner_and_grey_box_finds_it():
     learner = COMMIT._replace(update=constant_key)
-    check_learner(learner, ENTRY.environment(), ENTRY.values, horizon=ENTRY.horizon, key=jax.random.key(3))
+    check_learner(learner, ENTRY.make_environment(), ENTRY.values, horizon=ENTRY.horizon, key=jax.random.key(3))
 
     def found(learner):
-        return grey_box(jax.random.key(0), learner, ENTRY.values, ENTRY.draw_user, rounds=12, num_bases=2).faults
+        return grey_box(jax.random.key(0), learner, ENTRY.values, ENTRY.make_user, rounds=12, num_bases=2).faults
 
     assert found(COMMIT) == ()
     assert any("same" in fault and "run" in fault for fault in found(learner))
@@ -43,8 +43,8 @@ def test_noise_of_any_scale_passes_check_learner_and_grey_box_finds_it():
         )
 
     learner = COMMIT._replace(update=too_little)
-    check_learner(learner, ENTRY.environment(), ENTRY.values, horizon=ENTRY.horizon, key=jax.random.key(3))
-    assert grey_box(jax.random.key(0), learner, ENTRY.values, ENTRY.draw_user, rounds=12, num_bases=2).spent > 2.9
+    check_learner(learner, ENTRY.make_environment(), ENTRY.values, horizon=ENTRY.horizon, key=jax.random.key(3))
+    assert grey_box(jax.random.key(0), learner, ENTRY.values, ENTRY.make_user, rounds=12, num_bases=2).spent > 2.9
 
 
 @pytest.mark.parametrize("raw", [0.0, 1.0])

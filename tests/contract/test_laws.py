@@ -42,7 +42,7 @@ def check(name, change):
     entry = LEARNERS[name]
     check_law_of_counts(
         change(entry.make()),
-        entry.environment(),
+        entry.make_environment(),
         entry.values,
         horizon=entry.horizon,
         num_lanes=LANES,
@@ -69,7 +69,7 @@ def test_check_learner_finds_counts_without_noise():
     entry = LEARNERS["explore_then_commit"]
     learner = quieter(entry.make(), math.inf)
     with pytest.raises(AssertionError, match=r"counts must have the law of rounds, .* at epsilon = 0\.\d+ that are"):
-        check_learner(learner, entry.environment(), entry.values, horizon=entry.horizon, key=jax.random.key(3))
+        check_learner(learner, entry.make_environment(), entry.values, horizon=entry.horizon, key=jax.random.key(3))
 
 
 def test_distance():

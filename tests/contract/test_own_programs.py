@@ -24,7 +24,9 @@ OTHERS = {
         jaxdp.bandits.gaussian_bandit([0.0, 1.0]),
     ),
 }
-PAIRS = {name: (entry.make(), entry.environment(), entry.values, entry.horizon) for name, entry in LEARNERS.items()}
+PAIRS = {
+    name: (entry.make(), entry.make_environment(), entry.values, entry.horizon) for name, entry in LEARNERS.items()
+}
 PAIRS |= {name: (*pair, {"epsilon": 1.0}, 6) for name, pair in OTHERS.items()}
 PROBLEMS = {
     "gaussian_rewards": (jaxdp.estimation.gaussian_rewards(num_samples=9, dim=2), jaxdp.estimation.mle()),
@@ -79,7 +81,7 @@ def test_an_estimator(name):
 
     def program(keys):
         def step(carry, key):
-            features, labels = entry.data(key)
+            features, labels = entry.make_data(key)
             report = estimator.privatize(key, params, features, labels)
             return carry, estimator.fit(key, params, features, report)
 
@@ -107,9 +109,10 @@ def test_a_problem(name):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_mechanism(name):
     entry = MECHANISMS[name]
-    params = entry.params(**entry.values)
+    made = entry.make()
+    params = made.params(**entry.values)
 
     def program(keys, data):
-        return jax.lax.scan(lambda carry, key: (carry, entry.release(key, params, data)), (), keys)[1]
+        return jax.lax.scan(lambda carry, key: (carry, made.release(key, params, data)), (), keys)[1]
 
-    jax.eval_shape(program, jax.random.split(KEY, 2), jnp.asarray(entry.neighbours[0]))
+    jax.eval_shape(program, jax.random.split(KEY, 2), jnp.asarray(entry.make_neighbours()[0]))

@@ -7,19 +7,12 @@ import pytest
 from jaxdp import registry
 from jaxdp.estimation import debiased_rr
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
-from jaxdp.testing import check_estimator, check_learner, check_mechanism
+from jaxdp.testing import check_estimator, check_learner, check_registered
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_mechanism(name):
-    entry = MECHANISMS[name]
-    first, second = (jnp.asarray(data) for data in entry.neighbours)
-    assert first.shape == second.shape
-    assert first.dtype == second.dtype
-    for data in (first, second):
-        check_mechanism(
-            entry.params, entry.guarantee, entry.release, entry.values, data, exact=entry.exact, key=jax.random.key(0)
-        )
+    check_registered(name)
 
 
 # One of each way to fit: the golden versions try every estimator in both precisions.
@@ -41,15 +34,12 @@ def precisions(names):
 
 @pytest.mark.parametrize("name", precisions(ESTIMATORS))
 def test_estimator(name):
-    entry = ESTIMATORS[name]
-    features, labels = entry.data(jax.random.key(1))
-    check_estimator(entry.make(), entry.values, features, labels, key=jax.random.key(2))
+    check_registered(name)
 
 
 @pytest.mark.parametrize("name", precisions(LEARNERS))
 def test_learner(name):
-    entry = LEARNERS[name]
-    check_learner(entry.make(), entry.environment(), entry.values, horizon=entry.horizon, key=jax.random.key(3))
+    check_registered(name)
 
 
 def _broken(**changes):
@@ -164,7 +154,7 @@ def _keeps_noise_at_the_end(key, params, state, report):
 def test_a_broken_learner_is_caught(name, broken):
     entry = LEARNERS[name]
     with pytest.raises((AssertionError, jax.errors.KeyReuseError, jax.errors.TracerBoolConversionError)):
-        check_learner(broken, entry.environment(), entry.values, horizon=entry.horizon, key=jax.random.key(3))
+        check_learner(broken, entry.make_environment(), entry.values, horizon=entry.horizon, key=jax.random.key(3))
 
 
 def test_listing_names_everything_once():

@@ -4,7 +4,6 @@ Usage: python same_results_worker.py CHECKOUT OUTPUT PATTERN, with the checkout 
 alone, and nothing beside it, for it has to run in checkouts of before and after a change.
 """
 
-import inspect
 import math
 import pickle
 import re
@@ -27,6 +26,7 @@ ENGINES = ("rounds", "blocks", "counts")
 CLAIMED = ("epsilon", "delta", "trust_model", "privacy_unit")
 SEEDS = 4
 ARMS, HORIZON, CHECKPOINTS, FIRST_ROUNDS = 8, 3000, (1, 7, 12, 1000, 1777, 3000), 12
+MAKERS = {"draw_user": "make_user"}  # of an entry's methods, those not named after what they make
 Outputs = dict[str, np.ndarray]
 Cases = Iterator[tuple[str, Callable[[], Outputs | None]]]  # None: there is no such engine
 
@@ -98,7 +98,8 @@ def cases() -> Cases:
     for name, entry in registry.LEARNERS.items():
         yield f"learner {name}, users", partial(users, entry)
     for name, entry in registry.MECHANISMS.items():
-        yield f"mechanism {name}, claim", partial(claimed, entry.params, entry.guarantee, entry.values)
+        made = mechanism(entry)
+        yield f"mechanism {name}, claim", partial(claimed, made.params, made.guarantee, entry.values)
         yield f"mechanism {name}", partial(released, entry)
     for name, entry in registry.ESTIMATORS.items():
         estimator = entry.make()
@@ -156,9 +157,14 @@ def users(entry) -> Outputs:
 
 def released(entry) -> Outputs:
     """Releases on both neighbours."""
-    neighbours = of_sizes(entry, "neighbours")
-    release = lambda key, params: [entry.release(key, params, jnp.asarray(data)) for data in neighbours]  # noqa: E731
-    return lanes(release, points(entry.params, entry.values)) | flat({"neighbours": neighbours})
+    neighbours, made = of_sizes(entry, "neighbours"), mechanism(entry)
+    release = lambda key, params: [made.release(key, params, jnp.asarray(data)) for data in neighbours]  # noqa: E731
+    return lanes(release, points(made.params, entry.values)) | flat({"neighbours": neighbours})
+
+
+def mechanism(entry) -> Any:
+    """Its functions `params`, `guarantee` and `release`, at the entry's sizes; an older entry has them itself."""
+    return entry.make() if hasattr(entry, "make") else entry
 
 
 def fitted(entry) -> Outputs:
@@ -196,22 +202,9 @@ def kind_of_data(entry) -> str:
 
 
 def of_sizes(entry, field: str, *arguments: Any) -> Any:
-    """A field of a registry's entry; if it is a function, what it gives for these arguments or the entry's sizes.
-
-    Entries hold fields for one size, or functions of the sizes, which may give a function of the arguments.
-    """
-    value = getattr(entry, field)
-    if not callable(value):
-        return value
-    sizes = dict(getattr(entry, "sizes", {}))
-    parameters = inspect.signature(value).parameters.values()
-    names = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD}
-    takes_all = len(names) < len(parameters)
-    taken = {name: size for name, size in (sizes | {"sizes": sizes}).items() if name in names}
-    free = [each.name for each in parameters if each.name in names - {*taken} and each.default is each.empty]
-    taken |= sizes if takes_all and "sizes" not in taken else {}
-    found = value(*arguments[: len(free)], **taken)
-    return found(*arguments) if callable(found) else found
+    """What an entry of a registry has at its sizes: by its method that makes it, or as the field of an older one."""
+    made = getattr(entry, MAKERS.get(field, f"make_{field}"), None) or getattr(entry, field)
+    return made(*arguments) if callable(made) else made
 
 
 def budgets(values: Mapping[str, Any]) -> list[dict[str, Any]]:

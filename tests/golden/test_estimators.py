@@ -27,7 +27,7 @@ def test_every_estimator_has_a_golden_version():
 def problem(name):
     """The estimator, a grid point without a radius, and its tiny problem."""
     entry = ESTIMATORS[name]
-    estimator, (features, labels) = entry.make(), entry.data(jax.random.key(1))
+    estimator, (features, labels) = entry.make(), entry.make_data(jax.random.key(1))
     taken = inspect.signature(estimator.params).parameters
     options = {"learning_rate": RATE, "tolerance": 1e-9 if X64 else 2e-6, "epsilon": 2.0, "delta": 1e-2}
     values = {**entry.values, **{key: value for key, value in options.items() if key in taken}}

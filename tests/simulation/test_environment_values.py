@@ -325,7 +325,7 @@ def test_a_grid_is_refused_before_it_compiles(monkeypatch):
 def fitting():
     """Registered learners, and environments that answer what they play."""
     for (name, entry), (other, its) in itertools.product(LEARNERS.items(), LEARNERS.items()):
-        learner, environment = entry.make(), its.environment()
+        learner, environment = entry.make(), its.make_environment()
         try:
             check_interfaces(learner.interface, environment.interface)
         except ValueError:

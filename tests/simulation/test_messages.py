@@ -213,7 +213,7 @@ def test_every_learner_with_a_delta_needs_it():
     for name, entry in jaxdp.registry.LEARNERS.items():
         if "delta" in entry.values:
             without = {key: value for key, value in entry.values.items() if key != "delta"}
-            run = jaxdp.simulator(entry.make(), entry.environment(), entry.horizon)
+            run = jaxdp.simulator(entry.make(), entry.make_environment(), entry.horizon)
             for call in (run.params, run.guarantee):
                 with pytest.raises(
                     ValueError, match=f"must have delta, which the learner {name[: -len('_gaussian')]} "

@@ -1,0 +1,82 @@
+"""Bandits."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import bandits
+from jaxdp.audit import Users
+from jaxdp.core import Environment
+from jaxdp.registry.draws import either, spread
+from jaxdp.registry.entries import LearnerEntry
+
+# Values beyond what a learner clips to are a user's to hold, too.
+LOW, HIGH = -5.0, 5.0
+
+
+def _bernoulli(num_arms: int) -> Environment:
+    return bandits.bernoulli_bandit(spread(0.2, 0.8, num_arms))
+
+
+def _gaussian(num_arms: int) -> Environment:
+    return bandits.gaussian_bandit(spread(0.2, 0.8, num_arms), stddev=0.5)
+
+
+def _one_reward_moves(low: float, high: float, num_arms: int, rounds: int, dtype: Any) -> tuple[Users, Users]:
+    """All arms in turn: the first arm pays nothing, or once; the others pay always."""
+    never = np.full((rounds, num_arms), high, dtype)
+    never[:, 0] = low
+    once = never.copy()
+    once[0, 0] = high
+    return Users(never), Users(once)
+
+
+def _binary_neighbours(num_arms: int, explore_rounds: int) -> tuple[Users, Users]:
+    return _one_reward_moves(0, 1, num_arms, explore_rounds, np.int32)
+
+
+def _bounded_neighbours(num_arms: int, explore_rounds: int) -> tuple[Users, Users]:
+    return _one_reward_moves(LOW, HIGH, num_arms, explore_rounds, float)
+
+
+def _draw_binary(key: jax.Array, num_arms: int) -> Users:
+    return Users(either(key, 0, 1, num_arms, jnp.int32))
+
+
+def _draw_bounded(key: jax.Array, num_arms: int) -> Users:
+    return Users(either(key, LOW, HIGH, num_arms, float))
+
+
+SOURCE = "standard; noise by Dwork & Roth (2014), Theorem 3.6"
+
+BANDITS = {
+    "explore_then_commit": LearnerEntry(
+        family="bandits",
+        summary="plays binary arms in turn, then the one with the largest Laplace-noised total",
+        source=SOURCE,
+        proof="proved",
+        factory=bandits.explore_then_commit,
+        sizes={"num_arms": 3, "explore_rounds": 12},
+        values={"epsilon": 1.0},
+        environment=_bernoulli,
+        horizon=70,
+        neighbours=_binary_neighbours,
+        draw_user=_draw_binary,
+    ),
+    "explore_then_commit_bounded": LearnerEntry(
+        family="bandits",
+        summary="the same for rewards that are clipped to an interval",
+        source=SOURCE,
+        proof="proved",
+        factory=bandits.explore_then_commit,
+        variant={"rewards": "bounded"},
+        sizes={"num_arms": 3, "explore_rounds": 12},
+        values={"epsilon": 1.0, "low": -1.0, "high": 2.0},
+        environment=_gaussian,
+        horizon=70,
+        neighbours=_bounded_neighbours,
+        draw_user=_draw_bounded,
+    ),
+}

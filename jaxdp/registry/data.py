@@ -1,0 +1,47 @@
+"""Tiny data sets on which estimators are tried, and pairs of data sets on which they are attacked."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.preferences import gaussian_choices, gaussian_comparisons, pair_features
+
+Data = tuple[np.ndarray, np.ndarray]
+
+
+def tiny_data(key: jax.Array, *, num_samples: int = 60, dim: int = 3) -> tuple[jax.Array, jax.Array]:
+    """Comparisons of pairs: features [num_samples, dim] float and labels [num_samples] int32."""
+    data = gaussian_comparisons(key, num_samples=num_samples, dim=dim)
+    return data.features, data.labels
+
+
+def tiny_choices(
+    key: jax.Array, *, num_samples: int = 60, num_actions: int = 4, dim: int = 3
+) -> tuple[jax.Array, jax.Array]:
+    """Choices among K actions: features [num_samples, num_actions, dim] float and labels [num_samples] int32."""
+    data = gaussian_choices(key, num_samples=num_samples, num_actions=num_actions, dim=dim)
+    return data.features, data.labels
+
+
+def tiny_election(key: jax.Array, *, num_voters: int = 40, num_items: int = 4) -> tuple[jax.Array, jax.Array]:
+    """Ballots on all pairs of items: features [num_pairs, num_items] float and labels [num_voters, num_pairs] int8."""
+    features = jnp.asarray(pair_features(num_items), jax.dtypes.canonicalize_dtype(float))
+    return features, jax.random.randint(key, (num_voters, len(features)), 0, 3, jnp.int32).astype(jnp.int8)
+
+
+def _relabelled(features: list, first: list[int], second: list[int]) -> tuple[Data, Data]:
+    one, other = (np.asarray(labels, np.int32) for labels in (first, second))
+    return (np.asarray(features), one), (np.asarray(features), other)
+
+
+# Two records, of which the longer one's label changes: the noise is for the longest, and nothing else hides it.
+COMPARISONS = _relabelled([[1.0, 0.0], [0.3, 0.4]], [0, 1], [1, 1])
+CHOICES = _relabelled([[[1.0, 0.0], [0.2, 0.3], [0.0, 0.0]], [[0.3, 0.4], [0.0, 0.0], [0.1, 0.1]]], [0, 1], [2, 1])
+# One record that turns by a right angle, at the longest that it may be. It has no others to hide among.
+_TURNED = np.zeros(1, np.int32)
+ONE_RECORD = ((np.asarray([[2.0, 0.0]], np.float32), _TURNED), (np.asarray([[0.0, 2.0]], np.float32), _TURNED))
+# One ballot of three items that is turned around; in the central model beside another one.
+_PAIRS, _WINS, _LOSES = pair_features(3), np.full((1, 3), 2, np.int8), np.full((1, 3), 0, np.int8)
+_OTHER = np.asarray([[1, 0, 2]], np.int8)
+ONE_BALLOT = ((_PAIRS, _WINS), (_PAIRS, _LOSES))
+BALLOTS = ((_PAIRS, np.concatenate([_WINS, _OTHER])), (_PAIRS, np.concatenate([_LOSES, _OTHER])))

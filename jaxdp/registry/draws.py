@@ -1,0 +1,21 @@
+"""Numbers of tiny problems, for any number of arms or experts."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def spread(low: float, high: float, count: int) -> list[float]:
+    """Evenly spaced numbers, from low to high.
+
+    >>> spread(0.1, 0.9, 5)
+    [0.1, 0.3, 0.5, 0.7, 0.9]
+    """
+    return np.linspace(low, high, count).round(6).tolist()
+
+
+def either(key: jax.Array, low: float, high: float, size: int, dtype: Any) -> jax.Array:
+    """[size] of dtype, each low or high with equal odds."""
+    return jnp.where(jax.random.bernoulli(key, shape=(size,)), high, low).astype(dtype)

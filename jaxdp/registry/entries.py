@@ -1,0 +1,297 @@
+"""What an entry of the registry is: an algorithm and its tiny problem, as data.
+
+Sizes are named once, in `sizes`. The factory and the functions of an entry (environment, neighbours, ...) take those
+that they have as arguments, so that an entry at other sizes has an environment and users that fit.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+import jax
+
+from jaxdp.audit import Users, by_action
+from jaxdp.checks import check_made
+from jaxdp.core import Environment, Estimator, Guarantee, Learner, MadeBy
+from jaxdp.registry.data import COMPARISONS, Data, tiny_data
+from jaxdp.simulation.values import parameters, taken
+from jaxdp.validation import check_choice, check_count
+
+PROOFS = ("proved", "claimed", "none")
+LONGEST = 199  # characters of a text
+
+
+class Mechanism(NamedTuple):
+    """A mechanism as one release, at the sizes of its entry.
+
+    Attributes:
+        params: (**values) -> pytree, on the host.
+        guarantee: (**values) -> Guarantee, on the host.
+        release: (key, params, data) -> output.
+        exact: data -> output without noise, which `release` equals at epsilon = inf; None where it stays random.
+    """
+
+    params: Callable[..., Any]
+    guarantee: Callable[..., Guarantee]
+    release: Callable[[jax.Array, Any, Any], Any]
+    exact: Callable[[Any], Any] | None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Entry:
+    """What entries of every kind have. "A function of the sizes" may take any of `variant` and `sizes`, by name.
+
+    Attributes:
+        summary: one line, what it does.
+        factory: makes the algorithm; it gets the whole variant, and those of the sizes that it takes.
+        variant: keywords of the factory that choose an algorithm among its own, such as {"noise": "gaussian"}.
+        sizes: what fixes shapes, such as {"num_arms": 3, "horizon": 24}.
+        values: the grid point that tests and audits use.
+        neighbours: two inputs that differ in one privacy unit, between which the algorithm is least private, or nearly
+            so; or a function of the sizes that makes them.
+        family: of algorithms for the same problems; "own" of users' own.
+        source: paper and algorithm.
+        proof: of the privacy claim: "proved", "claimed" (nobody has checked a proof), or "none" where nothing is
+            claimed.
+        paths: for auditors: runs that reach what a draw of users seldom does.
+        law: for auditors: the exact law of outputs, or None.
+        grid: for auditors: values to attack besides `values`.
+        other_sizes: for auditors: sizes to attack besides `sizes`.
+        domain: for auditors: what the data may be, or None.
+        reached: for auditors: the share of epsilon that the attack finds, or None.
+
+    Raises:
+        ValueError: if a field is not what it must be.
+    """
+
+    summary: str
+    factory: Callable[..., Any] | None
+    variant: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
+    neighbours: Any
+    family: str = "own"
+    source: str = ""
+    proof: str = "claimed"
+    paths: tuple[Any, ...] = ()
+    law: Callable[..., Any] | None = None
+    grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    other_sizes: tuple[Mapping[str, Any], ...] = ()
+    domain: Any = None
+    reached: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.summary, str) or not self.summary.strip() or "\n" in self.summary:
+            raise ValueError(f"summary must be one line of text, got {self.summary!r}")
+        check_choice("proof", self.proof, PROOFS)
+        for name in ("variant", "sizes", "values", "grid"):
+            given = getattr(self, name)
+            if not isinstance(given, Mapping) or not all(isinstance(each, str) for each in given):
+                raise ValueError(f"{name} must be a mapping whose keys are names, got {given!r}")
+        for name in self._functions:
+            given = getattr(self, name)
+            if not (callable(given) or (given is None and self._default(name) is None)):
+                raise ValueError(f"{name} must be a function, got {given!r}")
+        if not callable(self.neighbours) and not (isinstance(self.neighbours, tuple) and len(self.neighbours) == 2):
+            raise ValueError(
+                f"neighbours must be a pair of inputs, or a function that makes it, got {self.neighbours!r}"
+            )
+        for keyword in self.variant:
+            if self.factory is not None and keyword not in parameters(self.factory):
+                raise ValueError(f"variant must be keywords of the factory, got {keyword!r}")
+        if both := set(self.variant) & set(self.sizes):
+            raise ValueError(f"variant must name no size, got {', '.join(sorted(both))}")
+        known = self._names()
+        for size in self.sizes:
+            if size not in known:
+                raise ValueError(
+                    f"sizes must be arguments of the factory or of another function of the entry, got {size!r}"
+                )
+
+    def __repr__(self) -> str:
+        """The factory and what it is called with, under 200 characters."""
+        text = f"{type(self).__name__} of {self.made_by}"
+        return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+    @property
+    def made_by(self) -> MadeBy:
+        """The factory's name, and what it is called with."""
+        return MadeBy(getattr(self._maker, "__name__", type(self._maker).__name__), self._arguments())
+
+    def sized(self, **sizes: Any) -> Self:
+        """The entry at other sizes, for a larger problem or a smaller one.
+
+        Args:
+            **sizes: those to change; None leaves one to the default of the function that takes it.
+
+        Returns:
+            An entry of the same algorithm.
+
+        Raises:
+            ValueError: if no function of the entry takes a size of that name.
+        """
+        return dataclasses.replace(self, sizes=self._changed(sizes))
+
+    def make_neighbours(self) -> tuple[Any, Any]:
+        """The two neighbouring inputs, at the entry's sizes."""
+        return self._bound(self.neighbours)() if callable(self.neighbours) else self.neighbours
+
+    @property
+    def _functions(self) -> tuple[str, ...]:
+        """Names of the fields that are functions of the sizes, besides `neighbours`."""
+        return ("factory",)
+
+    @property
+    def _maker(self) -> Callable[..., Any]:
+        """The function for which an entry is known."""
+        assert self.factory is not None
+        return self.factory
+
+    def _default(self, name: str) -> Any:
+        return next(each.default for each in dataclasses.fields(self) if each.name == name)
+
+    def _names(self) -> set[str]:
+        """What the functions of the entry may be told."""
+        functions = [getattr(self, name) for name in (*self._functions, "neighbours")]
+        return {name for function in functions if callable(function) for name in parameters(function)}
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**self.variant, **taken(self._maker, self.sizes)}
+
+    def _told(self) -> dict[str, Any]:
+        return {**self.variant, **self.sizes}
+
+    def _changed(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: size for name, size in {**self.sizes, **sizes}.items() if size is not None}
+
+    def _bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function at the entry's sizes; the same object where it takes none."""
+        sizes = taken(function, self._told())
+        return partial(function, **sizes) if sizes else function
+
+    def _made(self, kind: type) -> Any:
+        made = self._maker(**self._arguments())
+        check_made("the result of factory", made, kind)
+        return made
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LearnerEntry(Entry):
+    """A learner with a tiny problem. What else it has is told by `Entry`.
+
+    Attributes:
+        factory: (**variant, **sizes) -> Learner.
+        environment: function of the sizes: an Environment that the learner can play against.
+        horizon: rounds of the tiny problem, >= 2, by default the size of that name. Functions of the sizes may take it;
+            the factory gets it if it is among the sizes.
+        neighbours: users of two runs who differ in one round, what the one user says reaching all that it is used for.
+        draw_user: (key, **sizes) -> Users of one round, which reaches the extremes of what a user may hold; None if
+            only `neighbours` are known.
+        users_answer: how users answer to an action.
+        randomizes: whether reports are randomized responses: at any epsilon one is the outcome, turned or not.
+    """
+
+    factory: Callable[..., Learner]
+    environment: Callable[..., Environment]
+    horizon: int = 0
+    draw_user: Callable[..., Users] | None = None
+    users_answer: Callable[..., Any] = by_action
+    randomizes: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        horizon = self.sizes.get("horizon", self.horizon)
+        if self.horizon not in (0, horizon):
+            raise ValueError(f"horizon must be the one among sizes, {horizon}, got {self.horizon}")
+        object.__setattr__(self, "horizon", check_count("horizon", horizon, 2))
+
+    def sized(self, **sizes: Any) -> Self:
+        """As `Entry.sized`; a `horizon` is always the problem's, and the factory's where that has one here."""
+        horizon = sizes.get("horizon", self.horizon)
+        if "horizon" not in self.sizes:
+            sizes.pop("horizon", None)
+        return dataclasses.replace(self, sizes=self._changed(sizes), horizon=horizon)
+
+    def make(self) -> Learner:
+        """The learner, at the entry's sizes."""
+        return self._made(Learner)
+
+    def make_environment(self) -> Environment:
+        """The environment of the tiny problem, at the entry's sizes."""
+        return self._bound(self.environment)()
+
+    def make_user(self, key: jax.Array) -> Users:
+        """Draws one user, at the entry's sizes."""
+        if self.draw_user is None:
+            raise ValueError("draw_user must be given in the entry, got None")
+        return self._bound(self.draw_user)(key)
+
+    @property
+    def _functions(self) -> tuple[str, ...]:
+        return ("factory", "environment", "draw_user")
+
+    def _told(self) -> dict[str, Any]:
+        return {**super()._told(), "horizon": self.horizon}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class EstimatorEntry(Entry):
+    """An estimator with a tiny problem. What else it has is told by `Entry`.
+
+    Attributes:
+        factory: (**variant, **sizes) -> Estimator.
+        data: (key, **sizes) -> (features, labels) of the tiny problem.
+        neighbours: two data sets (features, labels) that differ in one privacy unit.
+    """
+
+    factory: Callable[..., Estimator]
+    data: Callable[..., tuple[jax.Array, jax.Array]] = tiny_data
+    neighbours: tuple[Data, Data] | Callable[..., tuple[Data, Data]] = COMPARISONS
+
+    def make(self) -> Estimator:
+        """The estimator, at the entry's sizes."""
+        return self._made(Estimator)
+
+    def make_data(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Draws the tiny problem's (features, labels), at the entry's sizes."""
+        return self._bound(self.data)(key)
+
+    @property
+    def _functions(self) -> tuple[str, ...]:
+        return ("factory", "data")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MechanismEntry(Entry):
+    """A mechanism as one release. What else it has is told by `Entry`.
+
+    Attributes:
+        factory: the function that mechanisms of the library are made by, for people; None for those that have none.
+        params: (**values, **sizes) -> pytree, on the host.
+        guarantee: (**values, **sizes) -> Guarantee, on the host.
+        release: (key, params, data, **sizes) -> output.
+        neighbours: two adjacent inputs.
+        exact: (data, **sizes) -> output without noise, which `release` equals at epsilon = inf; None where it stays
+            random.
+    """
+
+    params: Callable[..., Any]
+    guarantee: Callable[..., Guarantee]
+    release: Callable[..., Any]
+    exact: Callable[..., Any] | None = None
+    factory: Callable[..., Any] | None = None
+
+    @property
+    def _maker(self) -> Callable[..., Any]:
+        return self.factory or self.release
+
+    def make(self) -> Mechanism:
+        """The mechanism, at the entry's sizes."""
+        exact = None if self.exact is None else self._bound(self.exact)
+        return Mechanism(self._bound(self.params), self._bound(self.guarantee), self._bound(self.release), exact)
+
+    @property
+    def _functions(self) -> tuple[str, ...]:
+        return ("factory", "params", "guarantee", "release", "exact")

@@ -1,0 +1,79 @@
+"""All entries, by name, and how users add their own."""
+
+from typing import Any
+
+from jaxdp.core import Guarantee
+from jaxdp.registry.bandits import BANDITS
+from jaxdp.registry.counters import COUNTERS
+from jaxdp.registry.dueling import DUELING
+from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
+from jaxdp.registry.estimation import ESTIMATION
+from jaxdp.registry.experts import EXPERTS
+from jaxdp.registry.mechanisms import RELEASES
+
+MECHANISMS: dict[str, MechanismEntry] = {**RELEASES, **COUNTERS}
+LEARNERS: dict[str, LearnerEntry] = {**BANDITS, **EXPERTS, **DUELING}
+ESTIMATORS: dict[str, EstimatorEntry] = {**ESTIMATION}
+
+TABLES: dict[str, tuple[type[Entry], dict[str, Any]]] = {
+    "mechanism": (MechanismEntry, MECHANISMS),
+    "learner": (LearnerEntry, LEARNERS),
+    "estimator": (EstimatorEntry, ESTIMATORS),
+}
+KINDS = tuple(TABLES)
+
+
+def register(name: str, entry: Entry) -> None:
+    """Adds a learner, an estimator or a mechanism of your own, for this process.
+
+    From then on it is listed by `python -m jaxdp list`, attacked by `python -m jaxdp audit` and checked by
+    `jaxdp.testing.check_registered`. So that the commands find it, call this in a module that is named by
+    `--with MODULE`, or that your distribution declares as an entry point of the group `jaxdp.register`.
+
+    >>> from jaxdp.registry import LEARNERS
+    >>> wider = LEARNERS["rucb"].sized(num_arms=8)
+    >>> register("rucb_of_eight", wider)
+    >>> LEARNERS.pop("rucb_of_eight").make()
+    rucb(num_arms=8)
+
+    Args:
+        name: by which commands know it: letters, digits and underscores, and nobody else's.
+        entry: a `LearnerEntry`, an `EstimatorEntry` or a `MechanismEntry` of `jaxdp.registry`.
+
+    Raises:
+        ValueError: if the name is taken or no identifier, entry is of another type, what its factory makes is not of
+            its kind, or `values` do not fit.
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ValueError(f"name must be letters, digits and underscores, and not start with a digit, got {name!r}")
+    for kind, (_, table) in TABLES.items():
+        if name in table:
+            raise ValueError(f"name must be new, got {name!r}, which is a registered {kind}")
+    own = next((table for made, table in TABLES.values() if isinstance(entry, made)), None)
+    if own is None:
+        kinds = ", ".join(made.__name__ for made, _ in TABLES.values())
+        raise ValueError(f"entry must be one of {kinds}, got an instance of {type(entry).__name__}")
+    claim_of(entry)
+    own[name] = entry
+
+
+def claim_of(entry: Any) -> Guarantee:
+    """What an entry claims at its values.
+
+    Raises:
+        ValueError: if its `params` or its `guarantee` does not take its values, or the latter makes anything else.
+    """
+    made = entry.make()
+    try:
+        made.params(**entry.values)
+        claim = made.guarantee(**entry.values)
+    except TypeError as error:
+        raise ValueError(f"values must be what params and guarantee take, got {dict(entry.values)}: {error}") from error
+    if not isinstance(claim, Guarantee):
+        raise ValueError(f"guarantee must return a Guarantee, got {claim!r}")
+    return claim
+
+
+def entry_of(name: str) -> Any:
+    """The entry of that name; a KeyError if there is none."""
+    return next(table for _, table in TABLES.values() if name in table)[name]

@@ -1,0 +1,68 @@
+"""The contract checks of what is registered, by its name."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.testing.contracts import check_estimator, check_learner, check_mechanism
+
+
+def check_registered(name: str, *, seed: int = 0) -> None:
+    """Checks the contract of a registered mechanism, learner or estimator, on its tiny problem.
+
+    As `check_mechanism` (on both neighbours), `check_learner` or `check_estimator`; and that the attack on its claim
+    can be made: neighbours have equal shapes and dtypes, and a learner's differ in one round and are such users as it
+    draws. Whether noise is enough, `python -m jaxdp audit` tells.
+
+    Your own are found if they are registered: by the module that calls this, or by an entry point of the group
+    `jaxdp.register`.
+
+    >>> check_registered("laplace")
+
+    Args:
+        name: as `python -m jaxdp list` has it.
+        seed: of the checks' keys, in [0, 2**32).
+
+    Raises:
+        AssertionError: if a check fails.
+        ValueError: if the name is not registered, or its neighbours do not fit.
+    """
+    from jaxdp.registry import (
+        ESTIMATORS,
+        LEARNERS,
+        MECHANISMS,
+        attacks,
+    )  # not with `jaxdp.testing`, which is imported for less
+
+    (attack,) = attacks([name]).values()
+    first, second = (jax.tree.map(jnp.asarray, data) for data in attack.neighbours)
+    assert _forms(first) == _forms(second), f"neighbours must have equal shapes and dtypes, got {first} and {second}"
+    root = jax.random.key(seed)
+    for data in (first, second):
+        jax.eval_shape(attack.release, root, attack.params, data)
+    if name in LEARNERS:
+        entry = LEARNERS[name]
+        if entry.draw_user is not None:
+            drawn, one = _forms(jax.eval_shape(entry.make_user, root)), _forms(jax.tree.map(lambda x: x[0], first))
+            assert drawn == one, f"draw_user must draw a user as neighbours have them, {one}, got {drawn}"
+        check_learner(
+            entry.make(),
+            entry.make_environment(),
+            entry.values,
+            horizon=entry.horizon,
+            key=jax.random.fold_in(root, 3),
+        )
+    elif name in ESTIMATORS:
+        entry = ESTIMATORS[name]
+        features, labels = entry.make_data(jax.random.fold_in(root, 1))
+        check_estimator(entry.make(), entry.values, features, labels, key=jax.random.fold_in(root, 2))
+    else:
+        entry = MECHANISMS[name]
+        made = entry.make()
+        for data in (first, second):
+            check_mechanism(made.params, made.guarantee, made.release, entry.values, data, exact=made.exact, key=root)
+
+
+def _forms(tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: (leaf.shape, str(leaf.dtype)), tree)

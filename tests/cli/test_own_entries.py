@@ -1,0 +1,146 @@
+"""A user's own learner, estimator and mechanism, from a package outside: listed, checked and audited."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxdp import registry
+from jaxdp.__main__ import main
+
+pytestmark = pytest.mark.once
+
+REPOSITORY, OWN_MODULE = Path(__file__).parents[2], Path(__file__).with_name("own_algorithms.py")
+OWN = ("follow_the_leader", "share_of_ones", "noisy_count", "quiet_count")
+# One distribution that works, one whose module fails, and one whose name is taken.
+POINTS = {
+    "own-algorithms": "all = own_algorithms:register",
+    "own-broken": "one = own_broken",
+    "own-clash": "one = own_clash:register",
+}
+BY_IMPORT = "import own_algorithms\nown_algorithms.register()\n"
+BROKEN = 'raise RuntimeError("no luck\\ntoday")\n'
+CLASH = """
+import dataclasses, jaxdp
+def register():
+    jaxdp.register("laplace", dataclasses.replace(jaxdp.registry.MECHANISMS["laplace"], summary="mine"))
+"""
+TEST = f"""
+import pytest
+from jaxdp.testing import check_registered
+@pytest.mark.parametrize("name", {OWN})
+def test_mine(name):
+    check_registered(name)
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A folder with installed distributions, as pip makes it."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copy(OWN_MODULE, folder)
+    (folder / "own_broken.py").write_text(BROKEN)
+    (folder / "own_clash.py").write_text(CLASH)
+    (folder / "test_mine.py").write_text(TEST)
+    for name, point in POINTS.items():
+        info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[jaxdp.register]\n{point}\n")
+    return folder
+
+
+def python(site, *arguments):
+    path = os.pathsep.join([str(site), str(REPOSITORY)])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=site,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_they_are_listed_and_what_is_broken_is_told(site):
+    result = python(site, "-m", "jaxdp", "list")
+    assert result.returncode == 0, result.stderr
+    rows = {line.split()[1]: line for line in result.stdout.splitlines()}
+    assert set(OWN) < set(rows)
+    assert {*registry.MECHANISMS, *registry.LEARNERS, *registry.ESTIMATORS} < set(rows)
+    assert "1-DP, local, one label" in rows["follow_the_leader"]
+    assert "mine" not in rows["laplace"]
+    broken, clash = sorted(result.stderr.splitlines())
+    assert broken == (
+        "warning: the entry point one of own-broken (own_broken) was not loaded: RuntimeError: no luck today"
+    )
+    assert clash.startswith("warning: the entry point one of own-clash (own_clash:register) was not loaded: ValueError")
+    assert clash.endswith("name must be new, got 'laplace', which is a registered mechanism")
+
+
+def test_they_are_audited(site):
+    result = python(site, "-m", "jaxdp", "audit", *OWN, "--trials", "20000")
+    assert result.returncode == 1, result.stderr
+    verdicts = {line.split()[0]: line.split()[-1] for line in result.stdout.splitlines()[1:]}
+    assert verdicts == {name: "violated" if name == "quiet_count" else "consistent" for name in OWN}
+
+
+def test_they_are_checked_by_pytest(site):
+    result = python(site, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rA", "test_mine.py")
+    assert f"{len(OWN)} passed" in result.stdout, result.stdout + result.stderr
+
+
+@pytest.fixture
+def in_process(tmp_path, monkeypatch, capsys):
+    """The command line in this process, in a folder with a module; what it registers goes afterwards."""
+    shutil.copy(OWN_MODULE, tmp_path)
+    (tmp_path / "own_by_import.py").write_text(BY_IMPORT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    tables: list[dict[str, Any]] = [registry.MECHANISMS, registry.LEARNERS, registry.ESTIMATORS]
+    before = [dict(table) for table in tables]
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["jaxdp", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        return stopped.value.code, capsys.readouterr()
+
+    yield run
+    for table, entries in zip(tables, before, strict=True):
+        table.clear()
+        table.update(entries)
+    for module in ("own_algorithms", "own_by_import"):
+        sys.modules.pop(module, None)
+
+
+def test_a_module_that_is_named_registers_without_an_entry_point(in_process):
+    code, printed = in_process("list", "--kind", "learner", "--with", "own_by_import")
+    assert code == 0, printed.err
+    assert "follow_the_leader" in printed.out
+    code, printed = in_process("audit", "quiet_count", "--with", "own_by_import", "--trials", "3000")
+    assert code == 1, printed.err
+    assert printed.out.splitlines()[1].split()[-1] == "violated"
+    code, printed = in_process("audit", "quiet_mouse", "--with", "own_by_import")
+    assert (code, "name must be one of laplace, " in printed.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("not_there", "with must name a module that can be imported, got 'not_there': No module named 'not_there'"),
+        ("own_by_import.py", "with must name a module that can be imported, got 'own_by_import.py'"),
+        ("../own_by_import", "with must be the dotted name of a module, got '../own_by_import'"),
+        ("taken", "name must be new, got 'rucb', which is a registered learner"),
+    ],
+)
+def test_a_module_that_cannot_be_used_is_told_in_one_line(module, message, in_process):
+    Path("taken.py").write_text("import jaxdp\njaxdp.register('rucb', jaxdp.registry.LEARNERS['rucb'])\n")
+    code, printed = in_process("list", "--with", module)
+    assert code == 2
+    assert message in printed.err
+    assert printed.err.count("\n") == 1

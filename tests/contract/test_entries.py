@@ -1,0 +1,217 @@
+"""Entries of the registry are data: they say where they come from, and can be made at other sizes."""
+
+import dataclasses
+import warnings
+from importlib.metadata import EntryPoint
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp import registry
+from jaxdp.audit import Users
+from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, EstimatorEntry, LearnerEntry, MechanismEntry, plugins
+from jaxdp.registry.entries import Entry
+from jaxdp.testing import check_registered
+
+pytestmark = pytest.mark.once
+
+KEY = jax.random.key(11)
+ENTRIES = {**MECHANISMS, **LEARNERS, **ESTIMATORS}
+OTHER = {"num_arms": 4, "num_experts": 7, "explore_rounds": 8, "horizon": 9, "arity": 3} | {
+    "num_samples": 20, "dim": 2, "num_actions": 3, "num_voters": 9, "num_items": 5,
+    "num_counts": 3, "num_scores": 5, "num_queries": 4, "num_labels": 3,
+}  # fmt: skip
+
+
+def resized(entry):
+    """The entry at other sizes, each of which it has."""
+    names = {*entry.sizes, *(["horizon"] if isinstance(entry, LearnerEntry) else [])}
+    return entry.sized(**{name: OTHER[name] for name in names})
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_an_entry_says_what_it_is(name):
+    entry = ENTRIES[name]
+    assert entry.source.strip()
+    assert entry.factory is not None
+    made = entry.make()
+    assert (entry.proof == "none") == (not made.guarantee(**entry.values).is_private)
+    told = [entry, *([made] if name not in MECHANISMS else [])]
+    for each in (*told, *([entry.make_environment()] if name in LEARNERS else [])):
+        assert len(repr(each)) < 200
+    for each in told:
+        assert entry.factory.__name__ in repr(each)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_learner_of_another_size_plays(name):
+    entry = resized(LEARNERS[name])
+    learner, environment = entry.make(), entry.make_environment()
+    assert entry.horizon == 9
+    assert learner.interface is not None
+    assert learner.interface.action.high == OTHER["num_arms" if "num_arms" in entry.sizes else "num_experts"] - 1
+    run = jaxdp.simulator(learner, environment, entry.horizon)
+    assert all(np.isfinite(values).all() for values in jax.jit(run)(KEY, run.params(**entry.values)).values())
+    neighbours, user = entry.make_neighbours(), entry.make_user(KEY)
+    assert neighbours[0].answers.shape[1:] == user.answers.shape
+    attack = jaxdp.audit.learner_attack(learner, entry.values, neighbours, answer=entry.users_answer)
+    jax.eval_shape(attack.release, KEY, attack.params, neighbours[0])
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimator_of_another_size_fits(name):
+    entry = resized(ESTIMATORS[name])
+    estimator, params = entry.make(), entry.make().params(**entry.values)
+    features, labels = entry.make_data(KEY)
+    report = jax.eval_shape(estimator.privatize, KEY, params, features, labels)
+    estimate = jax.eval_shape(estimator.fit, KEY, params, features, report)
+    assert estimate.theta.shape == (entry.sizes.get("dim", entry.sizes.get("num_items")),)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_mechanism_of_another_size_releases(name):
+    entry = resized(MECHANISMS[name])
+    made = entry.make()
+    params = made.params(**entry.values)
+    first, second = (jnp.asarray(data) for data in entry.make_neighbours())
+    assert first.shape == second.shape
+    assert not np.array_equal(first, second)
+    if entry.sizes and first.ndim:
+        assert len(first) == next(iter(entry.sizes.values()))
+    released = jax.eval_shape(made.release, KEY, params, first)
+    if made.exact is not None:
+        assert jax.eval_shape(made.exact, first).shape == released.shape
+
+
+def test_sizes_go_where_they_are_taken():
+    entry = LEARNERS["ebs_elimination_gaussian"]
+    assert repr(entry.sized(num_arms=8, horizon=100, arity=None).make()) == (
+        "ebs_elimination(num_arms=8, horizon=100, noise='gaussian')"
+    )
+    assert entry.sizes == {"num_arms": 3, "horizon": 12, "arity": 4}
+    longer = LEARNERS["versatile_sparring"].sized(horizon=20)  # which the learner needs not know
+    assert (longer.horizon, longer.make().horizon) == (20, None)
+
+
+FIELDS = {
+    LearnerEntry: {
+        "summary": "mine",
+        "factory": jaxdp.dueling.rucb,
+        "sizes": {"num_arms": 3},
+        "values": {"epsilon": 1.0},
+        "environment": lambda num_arms: jaxdp.dueling.utility_duels(range(num_arms)),
+        "horizon": 5,
+        "neighbours": (Users(np.zeros((1, 3, 3), np.int32)), Users(np.ones((1, 3, 3), np.int32))),
+    },
+    EstimatorEntry: {"summary": "mine", "factory": jaxdp.estimation.mle},
+    MechanismEntry: {
+        "summary": "mine",
+        "params": lambda: None,
+        "guarantee": lambda: None,
+        "release": lambda key, params, data: data,
+        "neighbours": (np.float32(0), np.float32(1)),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        (LearnerEntry, {"summary": " "}, "summary must be one line of text, got ' '"),
+        (LearnerEntry, {"proof": "surely"}, "proof must be one of proved, claimed, none, got 'surely'"),
+        (LearnerEntry, {"factory": None}, "factory must be a function, got None"),
+        (LearnerEntry, {"environment": 3}, "environment must be a function, got 3"),
+        (LearnerEntry, {"horizon": 1}, "horizon must be a whole number >= 2, got 1"),
+        (LearnerEntry, {"horizon": 0}, "horizon must be a whole number >= 2, got 0"),
+        (LearnerEntry, {"sizes": {"num_arm": 3}}, "sizes must be arguments of the factory or .*, got 'num_arm'"),
+        (LearnerEntry, {"variant": {"noise": "x"}}, "variant must be keywords of the factory, got 'noise'"),
+        (LearnerEntry, {"variant": {"num_arms": 3}}, "variant must name no size, got num_arms"),
+        (LearnerEntry, {"neighbours": 3}, "neighbours must be a pair of inputs, or a function that makes it, got 3"),
+        (LearnerEntry, {"values": [1.0]}, r"values must be a mapping whose keys are names, got \[1.0\]"),
+        (EstimatorEntry, {"data": None}, "data must be a function, got None"),
+        (MechanismEntry, {"release": 0}, "release must be a function, got 0"),
+    ],
+)
+def test_a_bad_field_is_told(kind, changes, message):
+    kind(**FIELDS[kind])
+    with pytest.raises(ValueError, match=message):
+        kind(**{**FIELDS[kind], **changes})
+
+
+def test_a_horizon_among_sizes_is_the_problems():
+    entry = LEARNERS["exponential_weights"]
+    assert (entry.horizon, entry.sized(horizon=9).horizon, entry.sized(horizon=9).make().horizon) == (30, 9, 9)
+    with pytest.raises(ValueError, match="horizon must be the one among sizes, 30, got 4"):
+        dataclasses.replace(entry, horizon=4)
+    with pytest.raises(ValueError, match=r"sizes must be arguments of the factory or .*, got 'num_arms'"):
+        entry.sized(num_arms=3)
+
+
+LEARNER = LearnerEntry(**FIELDS[LearnerEntry])
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "message"),
+    [
+        ("rucb", LEARNER, "name must be new, got 'rucb', which is a registered learner"),
+        ("my learner", LEARNER, "name must be letters, digits and underscores, .*, got 'my learner'"),
+        (3, LEARNER, "name must be letters, digits and underscores, .*, got 3"),
+        ("mine", jaxdp.dueling.rucb, "entry must be one of MechanismEntry, LearnerEntry, .*, got an instance of "),
+        (
+            "mine",
+            Entry(summary="x", factory=lambda: None, neighbours=(0, 1)),
+            "entry must be one of .*, got an instance of ",
+        ),
+        (
+            "mine",
+            dataclasses.replace(LEARNER, factory=jaxdp.estimation.mle, sizes={}),
+            "the result of factory must be of type jaxdp.Learner, got an instance of Estimator",
+        ),
+        ("mine", dataclasses.replace(LEARNER, values={}), r"values must be what params and guarantee take, got \{\}: "),
+        ("mine", dataclasses.replace(LEARNER, values={"epsilon": 0.0}), r"epsilon must be > 0, got 0.0"),
+        ("mine", MechanismEntry(**FIELDS[MechanismEntry]), "guarantee must return a Guarantee, got None"),
+    ],
+)
+def test_register_refuses(name, entry, message):
+    with pytest.raises(ValueError, match=message):
+        jaxdp.register(name, entry)
+    assert {**MECHANISMS, **LEARNERS, **ESTIMATORS} == ENTRIES
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"draw_user": lambda key, num_arms: Users(jnp.zeros(num_arms, jnp.int32))}, "draw_user must draw a user as"),
+        ({"neighbours": (Users(np.zeros((1, 3, 3))), Users(np.ones((1, 3, 3), np.int32)))}, "neighbours must have the"),
+        ({"neighbours": lambda num_arms: (Users(np.zeros((2, num_arms))),) * 2}, "must differ in exactly one round"),
+    ],
+)
+def test_users_that_do_not_fit_are_told(changes, message, monkeypatch):
+    monkeypatch.setitem(LEARNERS, "mine", dataclasses.replace(LEARNER, **changes))
+    with pytest.raises((AssertionError, ValueError), match=message):
+        check_registered("mine")
+
+
+def test_a_plugin_that_fails_is_a_warning_once(monkeypatch):
+    points = [EntryPoint("bad", "no.such.module", plugins.GROUP), EntryPoint("good", "math:pi", plugins.GROUP)]
+    monkeypatch.setattr(plugins, "_tried", set())
+    monkeypatch.setattr(plugins, "entry_points", lambda group: points)
+    with pytest.warns(
+        UserWarning, match=r"the entry point bad \(no.such.module\) was not loaded: ModuleNotFound"
+    ) as told:
+        registry.attacks(["laplace"])
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        registry.attacks(["laplace"])
+
+
+def test_sources_are_listed():
+    lines = registry.listing("learner", sources=True).splitlines()
+    assert lines[0].split()[-2:] == ["PROOF", "SOURCE"]
+    assert any("rucb" in line and "proved" in line and "Zoghi" in line for line in lines)
+    assert all("proved" in line for line in lines[1:])
