@@ -45,7 +45,8 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks and tallies. Outcomes:
         `pseudo_regret`, the largest mean less the mean of the arm played; `best_arm_plays`, plays of an arm whose gap
-        is zero. An arm outside [0, num_arms) pays 0, and its regret is NaN.
+        is zero. An arm outside [0, num_arms) pays 0, and its regret is NaN. Answers are arms: `correct` is whether the
+        arm's gap is zero, `simple_regret` the gap.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1]; from `params`, if a value is out of
@@ -83,9 +84,9 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
         stddev: of a reward, > 0; the default of the value.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes as for
-        `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN. It has no tallies: a private learner clips each
-        reward, and totals cannot tell what was clipped.
+        An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and
+        answers as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN. It has no tallies: a private learner
+        clips each reward, and totals cannot tell what was clipped.
 
     Raises:
         ValueError: if means are not a vector of at least two finite numbers, or stddev is not finite and > 0; from
@@ -128,6 +129,12 @@ def _outcome(params: Params, action: jax.Array) -> dict[str, jax.Array]:
     return {"pseudo_regret": gap, "best_arm_plays": gap == 0}
 
 
+def _judge(params: Params, world, answer: jax.Array) -> dict[str, jax.Array]:
+    del world
+    gap = entry(jnp.asarray(params.gaps), answer)
+    return {"correct": gap == 0, "simple_regret": gap}
+
+
 def _totals(params: Params, counts: jax.Array) -> dict[str, jax.Array]:
     regret = jnp.sum(counts.astype(params.gaps.dtype) * params.gaps)
     return {"pseudo_regret": regret, "best_arm_plays": jnp.sum(jnp.where(params.gaps == 0, counts, 0))}
@@ -146,7 +153,8 @@ def _bandit(num_arms: int, params: Callable[..., Params], feedback, tally, rewar
         init=lambda key, params: (),
         context=None,
         feedback=feedback,
+        judge=_judge,
         block=block,
         tally=tally,
-        interface=Interface(arms(num_arms), rewards),
+        interface=Interface(arms(num_arms), rewards, answer=arms(num_arms)),
     )

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.core import Environment, Interface, Space, factory, pairs
+from jaxdp.core import Environment, Interface, Space, arms, factory, pairs
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.gaps import ROUNDING, with_smallest
 from jaxdp.kernels import own_kernel
@@ -102,7 +102,8 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
         `pseudo_regret`; `borda_regret`, the largest Borda score less the mean of both arms'; where there is a Condorcet
         winner, `strong_regret`, the sum of its leads over both arms, and `weak_regret`, the smaller of them (a lead
         is P[winner, arm] - 1/2); `best_duels`, rounds whose pseudo-regret is zero; `left_wins`. The regrets of an arm
-        outside [0, num_arms) are NaN.
+        outside [0, num_arms) are NaN. Answers are arms: `simple_regret` is the pseudo-regret of a duel of the arm with
+        itself, `correct` whether that is zero.
 
     Raises:
         ValueError: if preference_matrix is not one, regret has another name, or it needs a Condorcet winner and there
@@ -187,6 +188,11 @@ def _duels(num_arms: int, params: Callable[..., Params]) -> Environment:
         found = {name: entry(jnp.asarray(each), action[0], action[1]) for name, each in params.regrets.items()}
         return {**found, "best_duels": found["pseudo_regret"] == 0, "left_wins": won}
 
+    def judge(params: Params, world, answer) -> dict[str, jax.Array]:
+        del world
+        regret = entry(jnp.asarray(params.regrets["pseudo_regret"]), answer, answer)
+        return {"correct": regret == 0, "simple_regret": regret}
+
     def block(keys, params: Params, world, contexts: None, actions):
         del contexts
         answers = jax.vmap(answer, (0, None, 0, 0))
@@ -208,7 +214,8 @@ def _duels(num_arms: int, params: Callable[..., Params]) -> Environment:
         init=lambda key, params: (),
         context=None,
         feedback=feedback,
+        judge=judge,
         block=block,
         tally=tally,
-        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
+        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1), answer=arms(num_arms)),
     )

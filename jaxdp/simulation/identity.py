@@ -13,8 +13,9 @@ from jaxdp.simulation.provenance import plain
 
 LONGEST = 160  # characters of a value in a difference's text
 # Raised when equal programs and parameters come to mean other results: how lanes are numbered, seeded, padded to tiles
-# and laid out in arrays. All else that a version of jaxdp can change is in the programs, their parameters or what is
-# claimed, so the version itself tells nothing, and a release that leaves those alone goes on with older stores.
+# and laid out in arrays; and when claims are written down in other words. All else that a version of jaxdp can change
+# is in the programs, their parameters or what is claimed, so the version itself tells nothing, and a release that
+# leaves those alone goes on with older stores.
 FORMAT = 3
 LIBRARIES = ("jax", "jaxlib", "scipy")  # SciPy's OpenBLAS is what JAX factorizes matrices with on a CPU
 

@@ -233,7 +233,7 @@ def open_or_create(
     if theirs.get("format") != mine["format"]:
         raise ValueError(
             f"store must be of this version of jaxdp, or overwrite=True must be given, got {path}, which another "
-            "version wrote that laid results out otherwise or did not record the processor; jaxdp.open reads it"
+            "version wrote that recorded claims, results or the processor otherwise; jaxdp.open reads it"
         )
     programs = mine.pop("programs"), theirs.pop("programs")
     found = differences(mine, theirs) or differences(*programs, "programs")  # another grid makes other programs

@@ -144,3 +144,13 @@ def test_a_tally_of_other_arms_is_refused(num_actions):
     assert tally is not None
     with pytest.raises(ValueError, match=r"\(3,\)"):
         tally(KEY, params, (), jnp.ones(num_actions, jnp.int32))
+
+
+@pytest.mark.parametrize("make", [bernoulli_bandit, gaussian_bandit])
+def test_an_arm_as_an_answer(make):
+    environment = make([0.25, 0.75, 0.75])
+    params = jax.tree.map(jnp.asarray, environment.params())
+    judged = [environment.judge(params, (), jnp.int32(arm)) for arm in (0, 1, 2, 3)]
+    assert [bool(each["correct"]) for each in judged] == [False, True, True, False]
+    assert [float(each["simple_regret"]) for each in judged[:3]] == [0.5, 0.0, 0.0]
+    assert np.isnan(judged[3]["simple_regret"])

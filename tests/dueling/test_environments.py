@@ -255,3 +255,12 @@ def test_numbers_that_float32_cannot_hold():
 def test_a_bandit_is_no_dueling_bandit():
     with pytest.raises(ValueError, match="action must be the same for learner and environment"):
         jaxdp.simulator(jaxdp.dueling.ebs_phased(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.1, 0.2]), 4)
+
+
+def test_an_arm_as_an_answer():
+    environment = matrix_duels(MATRIX)
+    params, world = start(environment)
+    assert environment.judge is not None
+    judged = [environment.judge(params, world, jnp.int32(arm)) for arm in range(3)]
+    assert [bool(each["correct"]) for each in judged] == [True, False, False]
+    np.testing.assert_allclose([each["simple_regret"] for each in judged], [0, 2 * 0.2, 2 * 0.5], rtol=1e-6)
