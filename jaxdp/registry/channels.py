@@ -74,7 +74,7 @@ CHANNELS: dict[str, MechanismEntry] = {
         for report, text, more in (
             ("rr", "as one of two numbers, without bias", {}),
             ("laplace", "with Laplace noise", {}),
-            ("gaussian", "with Gaussian noise", {"delta": 1e-3}),
+            ("gaussian", "with Gaussian noise", {"delta": 1e-2}),
         )
     },
     **{
@@ -94,13 +94,13 @@ CHANNELS: dict[str, MechanismEntry] = {
         vector_channel((4,), "l2"),
         _L2_VECTORS,
         _l2_edge,
-        delta=1e-3,
+        delta=1e-2,
     ),
     "moment_channel": _entry(
         "reports x x^T and y x of a context x and its reward y with Gaussian noise",
         _moments._replace(report=_report_moments),
         _USERS,
         _clipped_moments,
-        delta=1e-3,
+        delta=1e-2,
     ),
 }
