@@ -46,8 +46,9 @@ def scalar_channel(report: str = "rr", *, binary: bool = False) -> Channel:
 
     With m the interval's centre, B half its width and c = (e^epsilon + 1) / (e^epsilon - 1) a report is
 
-    * "rr": m + B c or m - B c, at random, so that its mean is the value: the default, of the least second moment among
-      the three at every epsilon, and of a size that is bounded always;
+    * "rr": m + B c or m - B c, at random, so that its mean is the value: the default, since its size is bounded and its
+      second moment smaller than with Laplace noise at every epsilon, and than with Gaussian noise unless delta is large
+      for epsilon (as 0.01 for 0.1);
     * "laplace": the value with Laplace noise of scale 2 B / epsilon;
     * "gaussian": the value with Gaussian noise, analytically calibrated to L2 sensitivity 2 B.
 
