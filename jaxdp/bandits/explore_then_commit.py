@@ -21,11 +21,12 @@ from jaxdp.core import (
     arms,
     claimed,
     factory,
+    interval_leaves,
     only,
     scalar_leaf,
 )
 from jaxdp.mechanisms import noisy_leads
-from jaxdp.validation import check_choice, check_count, check_epsilon, check_number
+from jaxdp.validation import check_choice, check_count, check_epsilon
 
 REWARDS = ("binary", "bounded")
 BLOCK_PER_ARM = 16
@@ -113,11 +114,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     binary = check_choice("rewards", rewards, REWARDS) == "binary"
 
     def params(*, epsilon: float, low: float = 0.0, high: float = 1.0) -> Params:
-        lowest = scalar_leaf("low", check_number("low", low))
-        highest = scalar_leaf("high", check_number("high", high))
-        scalar_leaf("high - low", float(highest) - float(lowest))
-        if not lowest < highest:
-            raise ValueError(f"low must be < high, as {lowest.dtype}, got {low} and {high}")
+        lowest, highest = interval_leaves(low, high)
         return Params(epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)), low=lowest, high=highest)
 
     def claim(epsilon: float) -> Guarantee:

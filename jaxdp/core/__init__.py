@@ -1,4 +1,4 @@
-"""The vocabulary: what a learner, an environment, an offline estimator and a privacy claim are.
+"""The vocabulary: what a learner, an environment, an offline estimator, a channel and a privacy claim are.
 
 An algorithm is a NamedTuple of pure functions, made by a factory whose arguments fix shapes and loop bounds. What a
 sweep may vary (epsilon, a learning rate) is a leaf of the algorithm's frozen `Params` dataclass, registered as a
@@ -12,6 +12,7 @@ everywhere:
   in float64. Nothing solves for a noise scale inside a compiled loop.
 """
 
+from jaxdp.core.channel import Channel, EstimateFn, ReportFn, TotalFn
 from jaxdp.core.environment import (
     BlockFn,
     ContextFn,
@@ -58,7 +59,7 @@ from jaxdp.core.learner import (
     UpdateFn,
 )
 from jaxdp.core.made_by import MadeBy, factory
-from jaxdp.core.params import Scalar, claimed, default_float, only, scalar_leaf
+from jaxdp.core.params import Scalar, claimed, default_float, interval_leaves, only, scalar_leaf
 
 __all__ = [
     "ActFn",
@@ -69,6 +70,7 @@ __all__ = [
     "BlockPlan",
     "BlockPlanFn",
     "Blocks",
+    "Channel",
     "CheckDataFn",
     "ContextFn",
     "CountAbsorbFn",
@@ -78,6 +80,7 @@ __all__ = [
     "Counts",
     "DoneFn",
     "Environment",
+    "EstimateFn",
     "Estimator",
     "FeedbackFn",
     "FitFn",
@@ -94,6 +97,7 @@ __all__ = [
     "PrivatizeFn",
     "Probe",
     "Problem",
+    "ReportFn",
     "Sample",
     "SampleFn",
     "Scalar",
@@ -101,6 +105,7 @@ __all__ = [
     "State",
     "SummaryFn",
     "TallyFn",
+    "TotalFn",
     "UntilFn",
     "UpdateFn",
     "WorldFn",
@@ -110,6 +115,7 @@ __all__ = [
     "claimed",
     "default_float",
     "factory",
+    "interval_leaves",
     "only",
     "pairs",
     "scalar_leaf",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from jaxdp.validation import check_number
+
 if TYPE_CHECKING:
     from jaxdp.core.guarantee import Guarantee
 
@@ -39,6 +41,28 @@ def scalar_leaf(name: str, value: float) -> np.floating:
     if (math.isfinite(value) and not np.isfinite(leaf)) or (value != 0 and abs(leaf) < np.finfo(dtype).smallest_normal):
         raise ValueError(f"{name} must be within the range of {dtype}, got {value}")
     return leaf
+
+
+def interval_leaves(low: float, high: float) -> tuple[np.floating, np.floating]:
+    """The ends of an interval as `Params` leaves.
+
+    Args:
+        low: the lower end.
+        high: the upper end.
+
+    Returns:
+        (low, high), rounded to nearest.
+
+    Raises:
+        ValueError: if they are not finite, or not in this order, or they or their distance leave the range of JAX's
+            default float type.
+    """
+    lowest = scalar_leaf("low", check_number("low", low))
+    highest = scalar_leaf("high", check_number("high", high))
+    scalar_leaf("high - low", float(highest) - float(lowest))
+    if not lowest < highest:
+        raise ValueError(f"low must be < high, as {lowest.dtype}, got {low} and {high}")
+    return lowest, highest
 
 
 def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:

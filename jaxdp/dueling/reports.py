@@ -5,7 +5,10 @@ import jax.numpy as jnp
 
 from jaxdp.core import Guarantee, Scalar
 from jaxdp.kernels import own_kernel
-from jaxdp.mechanisms import randomized_response
+from jaxdp.mechanisms import LabelParams, ScalarParams, label_channel, scalar_channel
+
+RESPONSE = label_channel(2)
+NOISY = scalar_channel("gaussian", binary=True)
 
 
 def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: jax.Array) -> tuple[jax.Array, ...]:
@@ -22,7 +25,27 @@ def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: 
 
     Privacy: epsilon-DP in the local model; unit: one duel's outcome.
     """
-    return action, randomized_response(key, jnp.clip(won, 0, 1), epsilon)
+    return action, RESPONSE.report(key, LabelParams(epsilon=epsilon), won)
+
+
+def noisy_outcome(
+    key: jax.Array, epsilon: Scalar, noise_stddev: Scalar, action: jax.Array, won: jax.Array
+) -> tuple[jax.Array, ...]:
+    """The pair of arms, which everyone knows, and the outcome with the user's Gaussian noise.
+
+    Args:
+        key: a PRNG key.
+        epsilon: [] float > 0.
+        noise_stddev: [] float >= 0, calibrated to epsilon and a delta at L2 sensitivity 1; zero at infinity.
+        action: [2] int32, the pair.
+        won: [] int32, 1 if the left arm won; clipped to {0, 1}.
+
+    Returns:
+        (action, report [] float).
+
+    Privacy: (epsilon, delta)-DP in the local model; unit: one duel's outcome.
+    """
+    return action, NOISY.report(key, ScalarParams(epsilon=epsilon, noise_stddev=noise_stddev), won)
 
 
 def local_claim(epsilon: float, delta: float = 0.0, mechanism: str = "randomized response") -> Guarantee:

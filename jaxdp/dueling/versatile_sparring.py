@@ -9,9 +9,9 @@ import jax.numpy as jnp
 
 from jaxdp import compensated
 from jaxdp.core import Guarantee, Interface, Learner, Scalar, Space, State, claimed, factory, only, pairs, scalar_leaf
-from jaxdp.dueling.reports import local_claim, randomized_outcome
+from jaxdp.dueling.reports import local_claim, noisy_outcome, randomized_outcome
 from jaxdp.kernels import lanes_last, own_kernel
-from jaxdp.mechanisms import analytic_gaussian, gaussian, round_up
+from jaxdp.mechanisms import analytic_gaussian, round_up
 from jaxdp.random.choice import inline_index_at
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.tsallis import tsallis_weights
@@ -137,8 +137,7 @@ def versatile_sparring(
         del public, context
         if not is_gaussian:
             return randomized_outcome(key, params.epsilon, action, feedback)
-        stddev = jnp.asarray(params.noise_stddev)
-        return action, gaussian(key, jnp.clip(feedback, 0, 1).astype(stddev.dtype), stddev, l2_sensitivity=1.0)
+        return noisy_outcome(key, params.epsilon, params.noise_stddev, action, feedback)
 
     def added(losses: compensated.Sum, weights, arms, won, threshold) -> compensated.Sum:
         """The sums after the left player's arm has won so much, in [0, 1], against the right player's."""

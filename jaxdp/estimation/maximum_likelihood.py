@@ -21,10 +21,11 @@ from jaxdp.estimation.objectives import (
     sum_over_samples,
 )
 from jaxdp.estimation.solver import Estimate, minimize
-from jaxdp.mechanisms import debias_labels, randomized_response
+from jaxdp.mechanisms import LabelParams, debias_labels, label_channel
 from jaxdp.preferences import Link, logistic
 from jaxdp.validation import check_above, check_count, check_epsilon
 
+LABELS = label_channel(2)
 MAX_STEPS = 200
 TOLERANCE = 1e-5  # float32 resolves a mean gradient to about 1e-7
 
@@ -90,7 +91,7 @@ def report_clear(key: jax.Array, params: Any, features: jax.Array, labels: jax.A
 def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
     """Every user's own randomized label; the `privatize` of the local estimators."""
     del features
-    return randomized_response(key, labels, params.epsilon)
+    return LABELS.report(key, LabelParams(epsilon=params.epsilon), labels)
 
 
 def _label_objective(features: jax.Array, targets: jax.Array, link: Link) -> Objective:

@@ -35,7 +35,7 @@ from jaxdp.estimation.objective_perturbation import (
     statistic_claim,
 )
 from jaxdp.estimation.objectives import Objective, choice_objective
-from jaxdp.mechanisms import debias_one_hot, gaussian, randomized_response
+from jaxdp.mechanisms import LabelParams, debias_one_hot, gaussian, label_channel
 from jaxdp.validation import check_choice
 
 CONSTANTS = ("analytic", "classical")
@@ -199,7 +199,7 @@ def plackett_luce_objective_perturbation(
 
 def report_randomized_choices(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
     """Every user's own randomized choice among K actions; the `privatize` of the local K-wise estimators."""
-    return randomized_response(key, labels, params.epsilon, num_labels=features.shape[1])
+    return label_channel(features.shape[1]).report(key, LabelParams(epsilon=params.epsilon), labels)
 
 
 def relative(features: jax.Array) -> jax.Array:

@@ -1,0 +1,18 @@
+"""Channels: what leaves one user's device in the local model, and what the server makes of it."""
+
+from jaxdp.mechanisms.channel.label import LabelParams, label_channel
+from jaxdp.mechanisms.channel.moment import MomentParams, Moments, moment_channel
+from jaxdp.mechanisms.channel.scalar import ScalarParams, scalar_channel
+from jaxdp.mechanisms.channel.vector import VectorParams, vector_channel
+
+__all__ = [
+    "LabelParams",
+    "MomentParams",
+    "Moments",
+    "ScalarParams",
+    "VectorParams",
+    "label_channel",
+    "moment_channel",
+    "scalar_channel",
+    "vector_channel",
+]

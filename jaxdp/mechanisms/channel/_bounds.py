@@ -1,0 +1,119 @@
+"""How large a channel's estimates get and how far they spread: float64 on the host, never too small."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxdp.core import default_float
+from jaxdp.validation import check_count, check_probability
+
+
+class Additive(NamedTuple):
+    """A coordinate of a bounded value, with noise.
+
+    Attributes:
+        size: largest absolute value of the coordinate.
+        half_width: half the length of the interval in which it lies.
+        noise: "laplace" or "gaussian".
+        scale: of Laplace noise, or standard deviation of Gaussian noise, >= 0.
+        coordinates: number of coordinates of the whole value.
+    """
+
+    size: float
+    half_width: float
+    noise: str
+    scale: float
+    coordinates: int = 1
+
+    def range_bound(self, horizon: int, failure_prob: float) -> float:
+        """From P(|Laplace| > b x) = exp(-x) and P(|Gaussian| > s x) <= 2 exp(-x^2 / 2), over all coordinates."""
+        tail = math.log(self.coordinates) + math.log(horizon) - math.log(failure_prob)
+        return self.size + self.scale * (tail if self.noise == "laplace" else math.sqrt(2 * (tail + math.log(2))))
+
+    def second_moment(self) -> float:
+        """Noise is independent of the value, and of mean zero."""
+        return self.size**2 + (2 if self.noise == "laplace" else 1) * self.scale**2
+
+    def variance_proxy(self) -> float:
+        """Hoeffding's lemma for the value, and the proxies of independent terms add."""
+        noise = math.inf if self.noise == "laplace" and self.scale > 0 else self.scale**2
+        return self.half_width**2 + noise
+
+
+class TwoPoints(NamedTuple):
+    """An estimate that is one of two numbers.
+
+    Attributes:
+        bottom: the smaller one.
+        top: the larger one.
+        least: smallest probability of the larger one.
+        most: largest probability of the larger one, over all values.
+    """
+
+    bottom: float
+    top: float
+    least: float
+    most: float
+
+    def range_bound(self, horizon: int, failure_prob: float) -> float:
+        """Holds always."""
+        del horizon, failure_prob
+        return max(abs(self.bottom), abs(self.top))
+
+    def second_moment(self) -> float:
+        """Linear in the probability, so that an extreme one is worst."""
+        return max(p * self.top**2 + (1 - p) * self.bottom**2 for p in (self.least, self.most))
+
+    def variance_proxy(self) -> float:
+        """The least proxy of a Bernoulli variable, at the probability nearest to 1/2, where it is largest.
+
+        Source: Kearns & Saul (1998); Buldygin & Moskvichova (2013), Theorem 2.1, who show that it is the least.
+        """
+        p = min(max(0.5, self.least), self.most)
+        unit = 0.25 if abs(p - 0.5) < 1e-6 else (1 - 2 * p) / (2 * math.log((1 - p) / p))
+        return (self.top - self.bottom) ** 2 * unit
+
+
+class Bounds(NamedTuple):
+    """The three host functions of a `Channel`.
+
+    Attributes:
+        range_bound: (horizon, failure_prob, **values) -> float.
+        second_moment: (**values) -> float.
+        variance_proxy: (**values) -> float.
+    """
+
+    range_bound: Callable[..., float]
+    second_moment: Callable[..., float]
+    variance_proxy: Callable[..., float]
+
+
+def bounds_of(params: Callable[..., Any], spread: Callable[[Any], Sequence[Additive | TwoPoints]]) -> Bounds:
+    """Bounds over the coordinates of an estimate.
+
+    Args:
+        params: of the channel.
+        spread: (Params of the host) -> each kind of coordinate that may be the worst.
+
+    Returns:
+        The bounds, which refuse what params refuses, a horizon < 1 and a failure_prob outside (0, 1).
+    """
+
+    def range_bound(horizon: int, failure_prob: float, **values: Any) -> float:
+        horizon, failure_prob = check_count("horizon", horizon), check_probability("failure_prob", failure_prob)
+        return _up(max(part.range_bound(horizon, failure_prob) for part in spread(params(**values))))
+
+    def second_moment(**values: Any) -> float:
+        return _up(max(part.second_moment() for part in spread(params(**values))))
+
+    def variance_proxy(**values: Any) -> float:
+        return _up(max(part.variance_proxy() for part in spread(params(**values))))
+
+    return Bounds(range_bound, second_moment, variance_proxy)
+
+
+def _up(bound: float) -> float:
+    """Estimates are computed in the default float type, and are off by a few units in the last place."""
+    return bound * (1 + 32 * float(np.finfo(default_float()).eps))

@@ -1,0 +1,120 @@
+"""How a user reports one label out of K."""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxdp.core import Channel, Scalar, claimed, default_float, factory, scalar_leaf
+from jaxdp.mechanisms._arrays import label_array
+from jaxdp.mechanisms.channel._bounds import TwoPoints, bounds_of
+from jaxdp.mechanisms.channel._host import local_claim
+from jaxdp.mechanisms.randomized_response import debias_labels, debias_one_hot, randomized_response
+from jaxdp.random import binomial, multinomial
+from jaxdp.validation import check_count, check_epsilon
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class LabelParams:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity reports labels as they are.
+    """
+
+    epsilon: Scalar
+
+
+@factory
+def label_channel(num_labels: int = 2) -> Channel:
+    """Reports a label by randomized response: itself, or with equal probabilities one of the others.
+
+    A label is kept with probability e^epsilon / (e^epsilon + K - 1). At epsilon = inf the report is the label itself.
+    Two labels are the numbers 0 and 1, and estimated as a number; more than two are estimated as a one-hot vector,
+    whose average over users is the share of each label.
+
+    Values: `epsilon`, the privacy budget, > 0.
+
+    >>> channel = label_channel(3)
+    >>> params = channel.params(epsilon=1.0)
+    >>> report = channel.report(jax.random.key(0), params, 7)  # private as label 2 is
+    >>> int(report) in (0, 1, 2), channel.estimate(params, report).shape
+    (True, (3,))
+
+    Args:
+        num_labels: K, >= 2.
+
+    Returns:
+        A channel for labels [...] integers, each of them one user's, clipped to [0, K). Reports are [...] integers of
+        the same type in [0, K). Estimates are [...] floats for two labels, else [..., K]. The `total` of reports, of
+        the type of totals, int32 or int64: for two labels [...], how many of the reports are 1, of totals [...], how
+        many of the labels are, and count of the same shape; else [..., K], how many are each label.
+
+    Raises:
+        ValueError: if num_labels < 2; from `params`, if epsilon is not > 0; from `report`, if labels are not integers.
+
+    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one, by any integer.
+    Source: Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
+    Deviations: as `randomized_response`.
+    """
+    num_labels = check_count("num_labels", num_labels, 2)
+
+    def params(*, epsilon: float) -> LabelParams:
+        budget = scalar_leaf("epsilon", check_epsilon(epsilon))
+        scalar_leaf("an estimate at this epsilon", num_labels * (1 + 2 / float(budget)))
+        return LabelParams(epsilon=budget)
+
+    def report(key, params: LabelParams, value: ArrayLike) -> jax.Array:
+        labels = jnp.clip(label_array("value", value, num_labels), 0, num_labels - 1)
+        return randomized_response(key, labels, params.epsilon, num_labels=num_labels)
+
+    def estimate(params: LabelParams, report: ArrayLike) -> jax.Array:
+        if num_labels == 2:
+            return debias_labels(report, params.epsilon)
+        return debias_one_hot(report, params.epsilon, num_labels=num_labels)
+
+    def total(key, params: LabelParams, totals: ArrayLike, count: ArrayLike) -> jax.Array:
+        epsilon, totals = jnp.asarray(params.epsilon, default_float()), jnp.asarray(totals)
+        if num_labels == 2:
+            return noisy_ones(key, epsilon, totals, jnp.asarray(count))
+        del count  # the sum of totals
+        odds = jnp.where(jnp.eye(num_labels, dtype=bool), 1, jnp.exp(-epsilon))
+        moved = multinomial(key, totals, jnp.broadcast_to(odds, (*totals.shape, num_labels)))
+        return moved.sum(axis=-2, dtype=totals.dtype)
+
+    def spread(params: LabelParams):
+        decay = math.exp(-float(params.epsilon))
+        gap = -math.expm1(-float(params.epsilon))
+        keep = 1 / (1 + (num_labels - 1) * decay)
+        # An entry of the one-hot estimate is the larger number if the report is its label. For two labels, entry 1.
+        return (TwoPoints(-decay / gap, (1 + (num_labels - 2) * decay) / gap, decay * keep, keep),)
+
+    return Channel(
+        params,
+        claimed(params, local_claim("one label", "randomized response")),
+        report,
+        estimate,
+        total,
+        *bounds_of(params, spread),
+    )
+
+
+def noisy_ones(key: jax.Array, epsilon: jax.Array, ones: jax.Array, count: jax.Array) -> jax.Array:
+    """How many of `count` binary randomized responses are 1, where `ones` of the labels are.
+
+    Args:
+        key: a PRNG key.
+        epsilon: [] float > 0; infinity gives ones.
+        ones: [...] int32 or int64 in [0, count].
+        count: [...] of the same type.
+
+    Returns:
+        [...] of the same type.
+    """
+    key_ones, key_zeros = jax.random.split(key)
+    # The probability that a label moves keeps its digits where it is small.
+    move = jnp.broadcast_to(jax.nn.sigmoid(-epsilon), ones.shape)
+    return ones - binomial(key_ones, ones, move) + binomial(key_zeros, count - ones, move)

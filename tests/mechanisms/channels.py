@@ -1,0 +1,140 @@
+"""Channels with values to report, and a clipping of values that was written on its own."""
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import Channel
+from jaxdp.mechanisms import label_channel, moment_channel, scalar_channel, vector_channel
+
+
+class Case(NamedTuple):
+    """A channel as it is tested.
+
+    Attributes:
+        channel: the channel.
+        values: a grid point, but for epsilon.
+        data: values to report, the first and the second of which have the worst second moment and spread.
+        outside: values outside the domain, each with the value that it must count as.
+        clipped: (one value, in float64) -> what is estimated of it, as one vector.
+    """
+
+    channel: Channel
+    values: Mapping[str, float]
+    data: list[Any]
+    outside: list[tuple[Any, Any]]
+    clipped: Callable[[Any], np.ndarray]
+
+
+def ball(norm):
+    order = 1 if norm == "l1" else 2
+    return lambda v: (v * min(1, 2 / max(np.linalg.norm(v.ravel(), order), 1e-9))).ravel()
+
+
+def moments(user):
+    x, y = user
+    x, y = x * min(1, 1 / max(np.linalg.norm(x), 1e-9)), np.clip(y, -2, 2)
+    return np.concatenate([np.outer(x, x).ravel(), y * x])
+
+
+def _scalar(report, **more):
+    return Case(
+        scalar_channel(report),
+        {"low": -1.0, "high": 3.0, **more},
+        [3.0, -1.0, 0.3],
+        [(math.nan, -1.0), (math.inf, 3.0), (-math.inf, -1.0), (1e38, 3.0), (-2.0, -1.0)],
+        lambda v: np.clip(v, -1, 3)[None],
+    )
+
+
+def _bits(channel, **more):
+    return Case(channel, more, [1, 0], [(7, 1), (-7, 0)], lambda v: np.asarray([float(v)]))
+
+
+def _vector(norm, **more):
+    edge = np.zeros((2, 2))
+    edge[0, 0] = 2.0
+    huge, full = np.full((2, 2), 1e30), np.full((2, 2), 0.5 if norm == "l1" else 1.0)
+    mixed = np.asarray([[math.nan, 0.5], [-0.25, math.nan]])
+    return Case(
+        vector_channel((2, 2), norm),
+        {"radius": 2.0, **more},
+        [edge, -edge, np.asarray([[3.0, -4.0], [0.0, 1.0]]), np.asarray([[0.2, 0.1], [-0.3, 0.4]])],
+        [
+            (np.where(edge > 0, math.inf, 0), edge),
+            (np.where(edge > 0, -math.inf, math.nan), -edge),
+            (huge, full),
+            (np.float64(3.4e38) * np.sign(full), full),
+            (mixed, np.nan_to_num(mixed)),
+        ],
+        ball(norm),
+    )
+
+
+X, FLAT = np.asarray([1.0, 0.0, 0.0]), np.full(3, math.sqrt(1 / 3))
+CASES: dict[str, Case] = {
+    "rr": _scalar("rr"),
+    "laplace": _scalar("laplace"),
+    "gaussian": _scalar("gaussian", delta=1e-2),
+    "binary_rr": _bits(scalar_channel("rr", binary=True)),
+    "binary_laplace": _bits(scalar_channel("laplace", binary=True)),
+    "binary_gaussian": _bits(scalar_channel("gaussian", binary=True), delta=1e-2),
+    "labels_2": _bits(label_channel(2)),
+    "labels_5": Case(label_channel(5), {}, [3, 0], [(9, 4), (-1, 0), (2**31 - 1, 4)], lambda v: np.eye(5)[int(v)]),
+    "l1": _vector("l1"),
+    "l2": _vector("l2", delta=1e-2),
+    "moments": Case(
+        moment_channel(3),
+        {"delta": 1e-2, "reward_bound": 2.0},
+        [(X, 2.0), (X, -2.0), (np.asarray([2.0, 1.0, -2.0]), 0.7), (np.asarray([0.1, 0.5, 0.2]), -3.0)],
+        [
+            ((1e30 * np.ones(3), math.inf), (FLAT, 2.0)),
+            ((np.asarray([-math.inf, math.nan, 0]), -math.inf), (-X, -2.0)),
+            ((X, math.nan), (X, -2.0)),
+        ],
+        moments,
+    ),
+}
+
+
+def stacked(data):
+    """Values as one pytree of arrays, of the types in which users give them."""
+
+    def leaf(*parts):
+        array = np.stack([np.asarray(part) for part in parts])
+        return jnp.asarray(array, jnp.int32 if array.dtype.kind == "i" else jnp.float32)
+
+    return jax.tree.map(leaf, *data)
+
+
+def flat(estimates):
+    """[...] of any structure as [..., coordinates]: the leading axis, draws, and the second, values, are kept."""
+    return jnp.concatenate([leaf.reshape(*leaf.shape[:2], -1) for leaf in jax.tree.leaves(estimates)], axis=-1)
+
+
+@functools.cache
+def sampler(name, draws):
+    """(key, params, data) -> [draws, values, coordinates] estimates."""
+    channel = CASES[name].channel
+
+    @jax.jit
+    def sample(key, params, data):
+        size = len(jax.tree.leaves(data)[0])
+
+        def one(key, value):
+            return channel.estimate(params, channel.report(key, params, value))
+
+        keys = jax.random.split(key, (draws, size))
+        return flat(jax.vmap(jax.vmap(one), (0, None))(keys, data))
+
+    return sample
+
+
+def params_of(name, epsilon):
+    case = CASES[name]
+    return jax.tree.map(jnp.asarray, case.channel.params(epsilon=epsilon, **case.values))

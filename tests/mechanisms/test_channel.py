@@ -1,0 +1,241 @@
+"""Channels: unbiased, exact at infinity, private whatever the value."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.audit import Attack, audit
+from jaxdp.core import Channel, Guarantee
+from jaxdp.mechanisms import label_channel, laplace, moment_channel, scalar_channel, vector_channel
+from jaxdp.mechanisms.channel import scalar
+from jaxdp.registry import CHANNELS
+from tests.mechanisms.channels import CASES, params_of, sampler, stacked
+
+KEY = jax.random.key(7)
+DRAWS = 20_000
+WIDE = jax.config.read("jax_enable_x64")
+
+
+def check_unbiased(estimates, clipped):
+    error = estimates.std(0) / math.sqrt(len(estimates))
+    assert np.all(np.abs(estimates.mean(0) - clipped) <= 5 * error + 1e-5)
+
+
+def truth(name, data):
+    return np.stack([CASES[name].clipped(jax.tree.map(np.float64, value)) for value in data])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_estimates_are_unbiased_for_the_clipped_value(name):
+    case = CASES[name]
+    clipped = truth(name, case.data)
+    for epsilon in (0.1, 1.0, 8.0):
+        estimates = np.asarray(sampler(name, DRAWS)(KEY, params_of(name, epsilon), stacked(case.data)), float)
+        check_unbiased(estimates, clipped)
+        if epsilon == 1.0:
+            with pytest.raises(AssertionError):  # planted: reports that are clipped again after the noise
+                check_unbiased(np.clip(estimates, clipped.min(), clipped.max()), clipped)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_outside_count_as_the_edge_and_infinity_reports_the_clipped_value(name):
+    """With equal keys the reports are equal: what is outside is as private as the edge."""
+    case = CASES[name]
+    outside, inside = (stacked(part) for part in zip(*case.outside, strict=True))
+    for epsilon in (1.0, math.inf):
+        reports, others = (sampler(name, 20)(KEY, params_of(name, epsilon), part) for part in (outside, inside))
+        assert np.isfinite(reports).all()
+        np.testing.assert_allclose(reports, others, rtol=1e-5, atol=1e-6)
+    exact = sampler(name, 20)(KEY, params_of(name, math.inf), stacked(case.data))
+    assert np.all(exact == exact[:1])
+    np.testing.assert_allclose(exact[0], truth(name, case.data), rtol=1e-6, atol=2e-7)
+
+
+def test_infinity_is_exact_bit_for_bit():
+    values = jnp.asarray([-1.0, 0.1, 1 / 3, 2.7182817, 3.0], jnp.float32)
+    for report, more in (("rr", {}), ("laplace", {}), ("gaussian", {"delta": 0.1})):
+        channel = scalar_channel(report)
+        params = channel.params(epsilon=math.inf, low=-1.0, high=3.0, **more)
+        assert np.array_equal(channel.report(KEY, params, values), np.asarray(values))
+    user = jnp.asarray([0.1, 0.7, 1 / 3], jnp.float32), jnp.float32(-0.3)
+    channel = moment_channel(3)
+    outer, cross = channel.report(KEY, channel.params(epsilon=math.inf, delta=0.1), user)
+    x, y = (part.astype(outer.dtype) for part in user)
+    assert np.array_equal(outer, x[:, None] * x[None, :])
+    assert np.array_equal(cross, y * x)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", CHANNELS)
+def test_an_audit_finds_no_more_than_is_claimed(name):
+    """Its neighbours are NaN, infinite or far outside the domain."""
+    entry = CHANNELS[name]
+    params, claim = entry.params(**entry.values), entry.guarantee(**entry.values)
+    found = audit(KEY, Attack(entry.release, params, entry.neighbours, claim), trials=20_000)
+    assert found.verdict == "consistent", found
+    assert found.lower_bound > 0.1 * claim.epsilon, found
+
+
+def unclipped(key, params, value):
+    """Planted: noise for an interval, on a value outside."""
+    near = jnp.clip(jnp.nan_to_num(value, nan=-9.0), -9, 9)
+    return laplace(key, near, params.epsilon, l1_sensitivity=params.width)
+
+
+def unprojected(key, params, value):
+    """Planted: a norm that overflows, and is taken for 0."""
+    norm = jnp.sqrt(jnp.sum(value * value))
+    shown = jnp.where(jnp.isfinite(norm), value / jnp.maximum(norm, 1), jnp.clip(value, -1, 1))
+    return shown + params.noise_stddev * jax.random.normal(key, value.shape, value.dtype)
+
+
+MUTANTS = {
+    "rr at twice epsilon": ("scalar_channel_rr", lambda entry: entry.release, 2.0),
+    "moments at four times epsilon": ("moment_channel", lambda entry: entry.release, 4.0),
+    "four labels at twice epsilon": ("label_channel_4", lambda entry: entry.release, 2.0),
+    "no clipping": ("scalar_channel_laplace", lambda entry: unclipped, 1.0),
+    "no projection": ("vector_channel_l2", lambda entry: unprojected, 1.0),
+}
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", MUTANTS)
+def test_an_audit_catches_mutants(name):
+    registered, release, factor = MUTANTS[name]
+    entry = CHANNELS[registered]
+    values = {**entry.values, "epsilon": factor * entry.values["epsilon"]}
+    attack = Attack(release(entry), entry.params(**values), entry.neighbours, entry.guarantee(**entry.values))
+    assert audit(KEY, attack, trials=50_000).verdict == "violated"
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_no_vector_leaves_the_ball(norm):
+    """Nor its edge, by more than the sensitivity counts."""
+    size, radius = 200, 0.3
+    channel = vector_channel((size,), norm)
+    delta = {} if norm == "l1" else {"delta": 0.1}
+    params = jax.tree.map(jnp.asarray, channel.params(epsilon=math.inf, radius=radius, **delta))
+    scales = np.float32(10.0) ** np.arange(-44, 39, dtype=np.float32)
+    values = np.asarray(np.random.default_rng(0).normal(size=(len(scales), size)), np.float32) * scales[:, None]
+    shown = np.asarray(jax.jit(jax.vmap(lambda v: channel.report(KEY, params, v)))(values), float)
+    norms = np.linalg.norm(shown, 1 if norm == "l1" else 2, axis=1)
+    assert np.all(2 * norms <= float(params.sensitivity))
+    assert np.all(norms[scales > 1] >= radius * (1 - 1e-5))
+    with np.errstate(invalid="ignore", over="ignore"):
+        inside = np.linalg.norm(values.astype(float), 1 if norm == "l1" else 2, axis=1) < radius
+    normal = inside & (scales > 1e-30)
+    assert np.array_equal(shown[normal], values[normal])
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.1, 0.7), (-1e-3, 1e5), (1e7, 1e7 + 2), (-3e-38, 1.0)])
+def test_randomized_response_of_the_ends_is_private(low, high, monkeypatch):
+    """What `randomize_scalar` is given never leaves its bound, however the interval rounds."""
+    given = {}
+    monkeypatch.setattr(
+        scalar, "randomize_scalar", lambda key, v, e, bound: given.update(v=v, bound=bound) or jnp.ones(v.shape, int)
+    )
+    channel = scalar_channel()
+    params = channel.params(epsilon=1.0, low=low, high=high)
+    values = jnp.asarray(np.concatenate([np.linspace(low, high, 1001), [math.inf, -math.inf]]), params.low.dtype)
+    channel.report(KEY, params, values)
+    assert np.all(np.abs(given["v"]) <= given["bound"])
+
+
+def test_one_program_serves_every_epsilon():
+    traces = []
+    for name in ("rr", "labels_5", "moments", "l1"):
+        case = CASES[name]
+
+        @jax.jit
+        def run(key, params, value, channel=case.channel):
+            traces.append(1)
+            return channel.estimate(params, channel.report(key, params, value))
+
+        value = jax.tree.map(lambda leaf: leaf[0], stacked(case.data))
+        points = [params_of(name, epsilon) for epsilon in (0.5, 1.0, math.inf)]
+        each = [run(KEY, point, value) for point in points]
+        assert len(traces) == 1
+        together = jax.vmap(run, (None, 0, None))(KEY, jax.tree.map(lambda *x: jnp.stack(x), *points), value)
+        for row, one in enumerate(each):
+            for many, single in zip(jax.tree.leaves(together), jax.tree.leaves(one), strict=True):
+                np.testing.assert_allclose(many[row], single, rtol=1e-5)
+        traces.clear()
+
+
+REFUSED = [
+    (lambda: scalar_channel("bits"), "report must be one of rr, laplace, gaussian, got 'bits'"),
+    (lambda: scalar_channel(binary=1), "binary must be True or False, got 1"),  # pyright: ignore[reportArgumentType]
+    (lambda: scalar_channel().params(epsilon=0.0), "epsilon must be > 0, got 0.0"),
+    (lambda: scalar_channel().params(epsilon=1.0, low=2.0), "low must be < high, as float.*, got 2.0 and 1.0"),
+    (lambda: scalar_channel().params(epsilon=1.0, high=math.nan), "high must be finite, got nan"),
+    (lambda: scalar_channel("gaussian").params(epsilon=1.0, delta=1.0), r"delta must be in \(0, 1\), got 1.0"),
+    (lambda: scalar_channel().range_bound(0, 0.1, epsilon=1.0), "horizon must be a whole number >= 1, got 0"),
+    (lambda: scalar_channel().range_bound(9, 1.0, epsilon=1.0), r"failure_prob must be in \(0, 1\), got 1.0"),
+    (lambda: scalar_channel().second_moment(epsilon=-1.0), "epsilon must be > 0, got -1.0"),
+    (lambda: scalar_channel().guarantee(epsilon=math.nan), "epsilon must be > 0, got nan"),
+    (lambda: label_channel(1), "num_labels must be a whole number >= 2, got 1"),
+    (lambda: label_channel(3).params(epsilon=-1.0), "epsilon must be > 0, got -1.0"),
+    (lambda: label_channel(3).report(KEY, label_channel(3).params(epsilon=1.0), 0.5), "value must be integers"),
+    (lambda: vector_channel((3, 0), "l1"), "shape must be a whole number >= 1, got 0"),
+    (lambda: vector_channel(3, "l1"), "shape must be a list, got 3"),  # pyright: ignore[reportArgumentType]
+    (lambda: vector_channel((3,), "linf"), "norm must be one of l1, l2, got 'linf'"),
+    (lambda: vector_channel((3,), "l1").params(epsilon=1.0, radius=0.0), "radius must be > 0, got 0.0"),
+    (
+        lambda: vector_channel((3,), "l1").report(KEY, vector_channel((3,), "l1").params(epsilon=1.0), jnp.ones(4)),
+        r"value must have shape \(3,\), got \(4,\)",
+    ),
+    (lambda: moment_channel(0), "dim must be a whole number >= 1, got 0"),
+    (lambda: moment_channel(2, "l2_ball"), "report must be one of gaussian, got 'l2_ball'"),
+    (lambda: moment_channel(2).params(epsilon=1.0, delta=0.1, reward_bound=math.inf), "reward_bound must be finite"),
+    (
+        lambda: moment_channel(2).report(
+            KEY, moment_channel(2).params(epsilon=1.0, delta=0.1), (jnp.ones(3), jnp.ones(()))
+        ),
+        r"value must be a pair of shapes \(2,\) and \(\), got \(3,\) and \(\)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED)
+def test_bad_values_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.skipif(WIDE, reason="the range of float32")
+def test_values_out_of_range_are_refused():
+    for make in (
+        lambda: scalar_channel().params(epsilon=1e-37, high=1e3),
+        lambda: scalar_channel("laplace").params(epsilon=1e-37, high=1e3),
+        lambda: scalar_channel().params(epsilon=1.0, low=-3e38, high=3e38),
+        lambda: label_channel().params(epsilon=1e-40),
+        lambda: vector_channel((2,), "l2").params(epsilon=1.0, delta=0.1, radius=3e38),
+        lambda: vector_channel((2,), "l1").params(epsilon=1e-30, radius=1e10),
+        lambda: moment_channel(2).params(epsilon=1e-10, delta=1e-9, reward_bound=1e30),
+    ):
+        with pytest.raises(ValueError, match="must be within the range of float32"):
+            make()
+
+
+def test_values_that_do_not_matter_are_refused():
+    with pytest.raises(TypeError, match="delta"):
+        scalar_channel("rr").params(epsilon=1.0, delta=0.1)
+    with pytest.raises(TypeError, match="low"):
+        scalar_channel("rr", binary=True).params(epsilon=1.0, low=0.0)
+    with pytest.raises(TypeError, match="delta"):
+        vector_channel((2,), "l2").params(epsilon=1.0)
+
+
+def test_claims_and_names():
+    claim = moment_channel(2).guarantee(epsilon=0.5, delta=1e-3)
+    assert isinstance(claim, Guarantee)
+    assert str(claim) == "(0.5, 0.001)-DP, local, one user's context and reward"
+    assert claim.sees == {"report", "public"}
+    assert str(scalar_channel("laplace").guarantee(epsilon=2.0)) == "2-DP, local, one value"
+    assert not label_channel(3).guarantee(epsilon=math.inf).is_private
+    assert repr(scalar_channel("laplace", binary=True)) == "scalar_channel(report='laplace', binary=True)"
+    assert repr(vector_channel((3, 2), "l1")) == "vector_channel(shape=(3, 2), norm='l1')"
+    assert isinstance(label_channel(), Channel)

@@ -1,0 +1,157 @@
+"""What a channel says of its estimates' size and spread is never too small, and at most twice what is seen."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.mechanisms import label_channel, moment_channel, scalar_channel, vector_channel
+from tests.mechanisms.channels import CASES, params_of, sampler, stacked
+
+KEY = jax.random.key(13)
+LANES, HORIZON, FAILURE_PROB = 400, 100, 0.05
+DRAWS = LANES * HORIZON
+EPSILONS = (0.1, 1.0, 8.0)
+
+
+def seen(name, epsilon):
+    """[draws, values, coordinates] estimates, of the two worst values."""
+    return np.asarray(sampler(name, DRAWS)(KEY, params_of(name, epsilon), stacked(CASES[name].data[:2])), float)
+
+
+def check_range(bound, estimates):
+    largest = np.abs(estimates).max(-1).reshape(LANES, HORIZON, -1).max(1)  # [lanes, values]
+    error = 5 * math.sqrt(FAILURE_PROB * (1 - FAILURE_PROB) / LANES)
+    assert np.all((largest > bound).mean(0) <= FAILURE_PROB + error)
+    assert bound <= 2 * np.quantile(largest, 1 - FAILURE_PROB, axis=0).max()
+
+
+def check_second_moment(bound, estimates):
+    squares = estimates**2
+    found, error = squares.mean(0), squares.std(0) / math.sqrt(DRAWS)
+    assert np.all(found <= bound + 5 * error)
+    assert bound <= 2 * found.max()
+
+
+def check_proxy(bound, estimates):
+    """2 ln E exp(x (Z - E Z)) / x^2 at several x, where Z estimates a value that is random itself."""
+    # Half of one and half of the other value, and all of one: labels are then 1 half the time, or as rarely as ever.
+    size = min(2 * DRAWS, len(estimates) * 2)
+    mixtures = [estimates.reshape(size, -1), estimates[:, 0], estimates[:, 1]]
+    proxies, errors = [], []
+    for mixed in mixtures:
+        centred = mixed - mixed.mean(0)
+        spread = np.where(centred.std(0) > 1e-9, centred.std(0), 1)
+        for steps in (-2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0):
+            x = steps / spread
+            grown = np.exp(x * centred)
+            proxies.append(2 * np.log(grown.mean(0)) / x**2)
+            errors.append(2 / x**2 * grown.std(0) / grown.mean(0) / math.sqrt(len(mixed)))
+    assert np.all(np.asarray(proxies) <= bound + 5 * np.asarray(errors) + 1e-6)
+    assert bound <= 2 * np.max(proxies)
+
+
+CHECKS = {"second_moment": check_second_moment, "variance_proxy": check_proxy}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bounds_hold_and_are_at_most_twice_what_is_seen(name):
+    case = CASES[name]
+    for epsilon in (*EPSILONS, math.inf):
+        estimates = seen(name, epsilon)
+        values = {**case.values, "epsilon": epsilon}
+        check_range(case.channel.range_bound(HORIZON, FAILURE_PROB, **values), estimates)
+        check_second_moment(case.channel.second_moment(**values), estimates)
+        proxy = case.channel.variance_proxy(**values)
+        if epsilon < math.inf and name in ("laplace", "binary_laplace", "l1"):
+            assert proxy == math.inf
+        else:
+            check_proxy(proxy, estimates)
+        if epsilon == 1.0:  # planted: bounds of a third and of three times the budget
+            for wrong in (3.0, 1 / 3):
+                others = {**values, "epsilon": wrong}
+                with pytest.raises(AssertionError):
+                    check_range(case.channel.range_bound(HORIZON, FAILURE_PROB, **others), estimates)
+                with pytest.raises(AssertionError):
+                    check_second_moment(case.channel.second_moment(**others), estimates)
+                if proxy < math.inf:
+                    with pytest.raises(AssertionError):
+                        check_proxy(case.channel.variance_proxy(**others), estimates)
+
+
+@pytest.mark.parametrize("num_labels", [2, 3, 10, 100])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 8.0])
+def test_the_proxy_of_labels_by_their_exact_law(num_labels, epsilon):
+    """The least number that does for every probability of the larger estimate between its least and its most."""
+    decay = math.exp(-epsilon)
+    keep = 1 / (1 + (num_labels - 1) * decay)
+    gap = 1 / (keep - decay * keep)
+    x = np.concatenate([-np.geomspace(1e-2, 60, 3000), np.geomspace(1e-2, 60, 3000)])
+    least = 0.0
+    for p in np.linspace(decay * keep, keep, 101):
+        least = max(least, np.max(2 * (np.log1p(p * np.expm1(x)) - p * x) / x**2))
+    found = label_channel(num_labels).variance_proxy(epsilon=epsilon) / gap**2
+    assert least * (1 - 1e-6) <= found <= least * (1 + 1e-3)
+
+
+def test_golden():
+    """SPEC's sizes of a report for B = 1 and delta = 1e-5."""
+    for epsilon, rr, laplace, gaussian in ((0.5, 4.08, 5.66, 14.06), (1.0, 2.16, 2.83, 7.46), (4.0, 1.04, 0.71, 2.16)):
+        unit = {"epsilon": epsilon, "low": -1.0}
+        assert math.sqrt(scalar_channel().second_moment(**unit)) == pytest.approx(rr, abs=6e-3)
+        assert scalar_channel().range_bound(10**6, 1e-3, **unit) == pytest.approx(rr, abs=6e-3)
+        for kind, size, more in (("laplace", laplace, {}), ("gaussian", gaussian, {"delta": 1e-5})):
+            moment = scalar_channel(kind).second_moment(**unit, **more)
+            assert math.sqrt(moment - 1) == pytest.approx(size, abs=6e-3)
+    users = {"epsilon": 1.0, "delta": 1e-5, "reward_bound": 2.0}
+    assert moment_channel(5).variance_proxy(**users) == pytest.approx(4 * (1 + 7.914**2), rel=1e-3)
+    entries = 5 * 6 / 2 + 5
+    expected = 2 * (1 + 7.914 * math.sqrt(2 * math.log(2 * entries * 1000 / 0.05)))
+    assert moment_channel(5).range_bound(1000, 0.05, **users) == pytest.approx(expected, rel=1e-3)
+
+
+def test_randomized_response_has_the_least_second_moment():
+    for epsilon in np.geomspace(0.01, 20, 50):
+        rr, laplace = (scalar_channel(kind).second_moment(epsilon=epsilon, low=-1.0) for kind in ("rr", "laplace"))
+        assert rr < laplace
+
+
+def test_moments_move_by_at_most_their_sensitivity():
+    """A search over pairs of users; the bound is reached at an angle of 60 degrees."""
+    channel = moment_channel(3)
+    params = channel.params(epsilon=math.inf, delta=0.1, reward_bound=5.0)
+
+    @jax.jit
+    @jax.vmap
+    def noised(x, y):
+        outer, cross = channel.report(KEY, params, (x, y))
+        return jnp.concatenate([outer.ravel(), cross / 5])
+
+    rng = np.random.default_rng(0)
+    count = 20_000
+    x, z = rng.normal(size=(2, count, 3)) * rng.choice([0.2, 1, 3], size=(2, count, 1))
+    y = rng.choice([-9.0, 9.0, 1.0], size=count)
+    z[0], x[0], y[0] = [1, 0, 0], [0.5, math.sqrt(0.75), 0], 9.0
+    there, here = (np.asarray(noised(*(jnp.asarray(p, jnp.float32) for p in q)), float) for q in ((x, y), (z, -y)))
+    moved = np.linalg.norm(there - here, axis=1)
+    assert moved[0] == pytest.approx(math.sqrt(4.5), rel=1e-5)
+    assert moved.max() <= math.sqrt(4.5) * (1 + 1e-5)
+
+
+def test_the_noise_of_moments_is_isometric():
+    stddev = float(params_of("moments", 1.0).noise_stddev)
+    found = seen("moments", 1.0)[:, 0].std(0)
+    matrix, cross = found[:9].reshape(3, 3), found[9:]
+    expected = np.where(np.eye(3, dtype=bool), stddev, stddev / math.sqrt(2))
+    np.testing.assert_allclose(matrix, expected, rtol=5 / math.sqrt(2 * DRAWS))
+    np.testing.assert_allclose(cross, 2 * stddev, rtol=5 / math.sqrt(2 * DRAWS))
+    draws = seen("moments", 1.0)[:, :, :9].reshape(-1, 3, 3)
+    assert np.array_equal(draws, draws.swapaxes(1, 2))
+
+
+def test_vectors_are_bounded_by_coordinate():
+    assert vector_channel((1,), "l2").second_moment(epsilon=1.0, delta=0.1) == pytest.approx(
+        vector_channel((9, 9), "l2").second_moment(epsilon=1.0, delta=0.1), rel=1e-4
+    )
