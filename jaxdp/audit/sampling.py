@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.core import default_float
 from jaxdp.random import fast
 
 Release = Callable[[jax.Array, Any, Any], Any]
@@ -66,7 +67,7 @@ def output_size(release: Release, params: Any, data: Any) -> int:
 
 def evaluate(function: Callable[[Any, Outputs], jax.Array], weights: Any, outputs: Outputs) -> jax.Array:
     """A score of outputs, [n] finite: NaN lies below all numbers, so that every event means the same everywhere."""
-    scores = function(weights, outputs).astype(jax.dtypes.canonicalize_dtype(float))
+    scores = function(weights, outputs).astype(default_float())
     return jnp.nan_to_num(scores, nan=float(jnp.finfo(scores.dtype).min))
 
 
@@ -133,7 +134,7 @@ def _outputs(release: Release, chunk: int, key: jax.Array, index: Any, params: A
     keys = jax.random.split(jax.random.fold_in(fast(key), index), chunk)
     leaves = [x.reshape(chunk, -1) for x in jax.tree.leaves(jax.vmap(release, (0, None, None))(keys, params, data))]
     leaves = [part for x in leaves for part in ((x.real, x.imag) if jnp.iscomplexobj(x) else (x,))]
-    dtype = jax.dtypes.canonicalize_dtype(float)
+    dtype = default_float()
     numbers = [x.astype(dtype) for x in leaves]
     low = [_low(x, number) for x, number in zip(leaves, numbers, strict=True)] if any(map(_is_wide, leaves)) else []
     words = jnp.concatenate([_words(x) for x in leaves], axis=1)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.core import Environment, Interface, Space, arms, factory, scalar_leaf
+from jaxdp.core import Environment, Interface, Space, arms, default_float, factory, scalar_leaf
 from jaxdp.gaps import instance, unit_instance
 from jaxdp.lookup import entry
 from jaxdp.random import binomial
@@ -116,7 +116,7 @@ def _vector(means: np.ndarray) -> np.ndarray:
 
 
 def _instance(means: np.ndarray, gaps: np.ndarray, stddev: float | np.floating) -> Params:
-    dtype = jax.dtypes.canonicalize_dtype(float)
+    dtype = default_float()
     with np.errstate(over="ignore", under="ignore"):
         params = Params(means=means.astype(dtype), gaps=gaps.astype(dtype), stddev=np.asarray(stddev, dtype))
     if not (np.isfinite(params.means).all() and np.isfinite(params.gaps).all()):

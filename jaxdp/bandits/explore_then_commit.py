@@ -20,6 +20,7 @@ from jaxdp.core import (
     State,
     arms,
     claimed,
+    default_float,
     factory,
     interval_leaves,
     only,
@@ -128,9 +129,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     def init(key, params: Params) -> State:
         del key
         integer = jnp.result_type(int)
-        totals = (
-            jnp.zeros(num_arms, integer) if binary else compensated.zero(jnp.zeros(num_arms, jnp.result_type(float)))
-        )
+        totals = jnp.zeros(num_arms, integer) if binary else compensated.zero(jnp.zeros(num_arms, default_float()))
         return State(Private(totals), Public(jnp.zeros((), integer), jnp.int32(-1)))
 
     def exploring(public: Public) -> jax.Array:

@@ -47,7 +47,7 @@ class Guarantee:
     1-DP, local, one label
     >>> noised = Guarantee.zcdp(0.02, trust_model="central", **label)
     >>> print(noised.compose(noised), round(noised.compose(noised).epsilon_at(1e-6), 3), sep="; ")
-    0.04-zCDP, central, one label; 1.277
+    0.04-zCDP, central, one label; 1.305
     """
 
     kind: str

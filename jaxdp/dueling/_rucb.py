@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, factory, pairs, scalar_leaf
+from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs, scalar_leaf
 from jaxdp.dueling import _rucb_kernels
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
 from jaxdp.random.choice import index_at
@@ -155,7 +155,7 @@ def _learner(num_arms: int, steps: Steps) -> Learner:
         return State((), Public(none[0, 0], none, jnp.int32(-1)))
 
     def spread(params: Params, public: Public) -> jax.Array:
-        return params.exploration_rate * jnp.log((public.round + 1).astype(jnp.result_type(float)))
+        return params.exploration_rate * jnp.log((public.round + 1).astype(default_float()))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context

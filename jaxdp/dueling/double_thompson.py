@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, factory, pairs, scalar_leaf
+from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs, scalar_leaf
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
 from jaxdp.kernels import folded, own_kernel
 from jaxdp.random import beta, fast, gamma, index_at
@@ -102,7 +102,7 @@ def double_thompson(*, num_arms: int) -> Learner:
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
         key_first, key_ties, key_second = jax.random.split(fast(key), 3)
-        float_ = jnp.result_type(float)
+        float_ = default_float()
         every = jnp.arange(num_arms, dtype=jnp.int32)
         spread = params.exploration_rate * jnp.log((public.round + 1).astype(float_))
         may_beat = own_kernel(num_beaten, public.wins.astype(float_), spread)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.compensated import rounded
-from jaxdp.core import Scalar
+from jaxdp.core import Scalar, default_float
 from jaxdp.kernels import own_kernel
 from jaxdp.mechanisms import tape
 from jaxdp.mechanisms.continual_counting import nodes as tree
@@ -92,7 +92,7 @@ class Trees(NamedTuple):
     @property
     def in_floats(self) -> bool:
         """Whether floats hold all sums exactly: shorter counters are then spared the care that large sums need."""
-        return self.arity**self.levels <= 2 ** (jnp.finfo(jnp.result_type(float)).nmant + 1)
+        return self.arity**self.levels <= 2 ** (jnp.finfo(default_float()).nmant + 1)
 
     @property
     def levels(self) -> int:
@@ -103,7 +103,7 @@ class Trees(NamedTuple):
 def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -> jax.Array:
     """Noise of nodes."""
     with tape.recording():  # what is noised is written by `_released`
-        return trees.noise.add(key, params.noise, None, jnp.zeros(shape, jnp.result_type(float)))
+        return trees.noise.add(key, params.noise, None, jnp.zeros(shape, default_float()))
 
 
 def noisy(trees: Trees, params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:

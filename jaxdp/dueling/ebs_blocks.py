@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import BlockPlan, Blocks, State, UntilFn
+from jaxdp.core import BlockPlan, Blocks, State, UntilFn, default_float
 from jaxdp.dueling import ebs_arms as arms
 from jaxdp.dueling.ebs_arms import Params, Private, Public, Trees
 from jaxdp.dueling.ebs_sweeps import Block, Swept, Turns, schedule, sweep_arms
@@ -139,7 +139,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) ->
     def _upper_noise(keys, params: Params, digits: jax.Array) -> jax.Array:
         """[levels - 1, columns] noise of the inner nodes that may end, from the keys of the rounds that end them."""
         if trees.levels == 1:
-            return jnp.zeros((0, width), jnp.result_type(float))
+            return jnp.zeros((0, width), default_float())
         row = jnp.clip(trees.arity - digits - 1, 0, num_sweeps - 1)
 
         def draw(key):

@@ -6,7 +6,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Guarantee, Interface, Learner, Space, State, claimed, factory, only, pairs, scalar_leaf
+from jaxdp.core import (
+    Guarantee,
+    Interface,
+    Learner,
+    Space,
+    State,
+    claimed,
+    default_float,
+    factory,
+    only,
+    pairs,
+    scalar_leaf,
+)
 from jaxdp.dueling import ebs_arms as arms
 from jaxdp.dueling.ebs_arms import Params, Private, Public, Trees
 from jaxdp.dueling.ebs_blocks import elimination_blocks
@@ -171,7 +183,7 @@ def ebs_elimination(
         del key, params
         integer, none = jnp.result_type(int), jnp.zeros(num_arms, bool)
         pairs_, nodes = jnp.zeros((num_arms, num_arms), integer), jnp.zeros((levels, num_arms), integer)
-        public = Public(~none, none, pairs_, nodes.astype(jnp.int32), nodes.astype(jnp.result_type(float)))
+        public = Public(~none, none, pairs_, nodes.astype(jnp.int32), nodes.astype(default_float()))
         return State(Private(pairs_, nodes), public)
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

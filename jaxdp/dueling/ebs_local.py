@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, factory, pairs, scalar_leaf
+from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs, scalar_leaf
 from jaxdp.dueling.reports import local_claim, randomized_outcome
 from jaxdp.random import weighted_index
 from jaxdp.validation import (
@@ -113,7 +113,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         del params, context
         played = duels(public, public.plays)
         left = jnp.argmin(jnp.where(public.active, played, jnp.iinfo(played.dtype).max)).astype(jnp.int32)
-        return jnp.stack([left, weighted_index(key, public.active.astype(jnp.result_type(float)))])
+        return jnp.stack([left, weighted_index(key, public.active.astype(default_float()))])
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -126,7 +126,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
             plays=public.plays.at[action[0], action[1]].add(1),
             wins=public.wins.at[action[0], action[1]].add(response.astype(public.wins.dtype)),
         )
-        float_ = jnp.result_type(float)
+        float_ = default_float()
         played, won = (duels(public, counts).astype(float_) for counts in (public.plays, public.wins))
         share = won / jnp.maximum(played, 1)
         radius = jnp.where(played > 0, jnp.sqrt(params.squared_radius / jnp.maximum(played, 1)), jnp.inf)

@@ -3,11 +3,11 @@
 import math
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtri
 
+from jaxdp.core import default_float
 from jaxdp.mechanisms.continual_counting.arity import level_variances
 from jaxdp.mechanisms.continual_counting.radii import block_cumulant
 
@@ -123,4 +123,4 @@ def on_lattice(values: np.ndarray, scale: float) -> np.ndarray:
     Products with digits and sums of such numbers are exact in float32, in any order, up to 2^16 scale.
     """
     unit = 2.0 ** (math.ceil(math.log2(scale)) - LATTICE_BITS) if scale > 0 else 1.0
-    return (np.ceil(values / unit) * unit).astype(jax.dtypes.canonicalize_dtype(float))
+    return (np.ceil(values / unit) * unit).astype(default_float())

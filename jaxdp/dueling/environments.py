@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.core import Environment, Interface, Space, arms, factory, pairs
+from jaxdp.core import Environment, Interface, Space, arms, default_float, factory, pairs
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.gaps import ROUNDING, with_smallest
 from jaxdp.kernels import own_kernel
@@ -65,7 +65,7 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
     with np.errstate(over="ignore"):
         pseudo_regret = np.add.outer(gaps, gaps)
         if not np.isfinite(cast(pseudo_regret)).all():
-            dtype = jax.dtypes.canonicalize_dtype(float)
+            dtype = default_float()
             raise ValueError(f"utilities must have differences within the range of {dtype}, got {utilities.tolist()}")
     costs = cast(pseudo_regret)  # one object at every link_scale
 

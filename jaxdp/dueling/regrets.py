@@ -1,8 +1,8 @@
 """What a duel costs: the forms of regret, as matrices over the ordered pairs of arms."""
 
-import jax
 import numpy as np
 
+from jaxdp.core import default_float
 from jaxdp.preferences import borda_gaps, condorcet_winner, preference_gaps
 
 
@@ -30,4 +30,4 @@ def regret_matrices(preferences: np.ndarray) -> dict[str, np.ndarray]:
 
 def cast(values: np.ndarray) -> np.ndarray:
     """Host numbers as a leaf of `Params`, in JAX's default float type."""
-    return values.astype(jax.dtypes.canonicalize_dtype(float))
+    return values.astype(default_float())

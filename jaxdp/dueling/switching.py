@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp import compensated
-from jaxdp.core import Environment, Interface, Space, factory, pairs
+from jaxdp.core import Environment, Interface, Space, default_float, factory, pairs
 from jaxdp.dueling.environments import answer, with_gap
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.lookup import entry
@@ -115,7 +115,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
 
     def init(key, params: Params) -> World:
         del key, params
-        none = compensated.zero(jnp.zeros(num_arms, jnp.result_type(float)))
+        none = compensated.zero(jnp.zeros(num_arms, default_float()))
         return World(jnp.zeros((), jnp.result_type(int)), none, none)
 
     def feedback(key, params: Params, world: World, action):

@@ -8,7 +8,20 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import compensated
-from jaxdp.core import Guarantee, Interface, Learner, Scalar, Space, State, claimed, factory, only, pairs, scalar_leaf
+from jaxdp.core import (
+    Guarantee,
+    Interface,
+    Learner,
+    Scalar,
+    Space,
+    State,
+    claimed,
+    default_float,
+    factory,
+    only,
+    pairs,
+    scalar_leaf,
+)
 from jaxdp.dueling.reports import local_claim, noisy_outcome, randomized_outcome
 from jaxdp.kernels import lanes_last, own_kernel
 from jaxdp.mechanisms import analytic_gaussian, round_up
@@ -108,7 +121,7 @@ def versatile_sparring(
             shift = stddev * math.sqrt(2 * (math.log(2 * rounds) - math.log(failure_prob)))
         return Params(
             epsilon=budget,
-            noise_stddev=round_up(stddev, jax.dtypes.canonicalize_dtype(float)),
+            noise_stddev=round_up(stddev, default_float()),
             shift=scalar_leaf("the shift of reports", shift),
         )
 
@@ -119,7 +132,7 @@ def versatile_sparring(
 
     def init(key, params: Params) -> State:
         del key, params
-        none = jnp.zeros((num_arms, 2), jnp.result_type(float))
+        none = jnp.zeros((num_arms, 2), default_float())
         return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(none), none + 1 / num_arms))
 
     def rate(round_: jax.Array, dtype) -> jax.Array:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxdp.core import Estimator, Guarantee, Scalar, factory
+from jaxdp.core import Estimator, Guarantee, Scalar, default_float, factory
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, Params, full_batch_estimator, make_params
 from jaxdp.estimation.objectives import Objective, statistic_objective
 from jaxdp.mechanisms import analytic_gaussian, gaussian, randomized_response, round_up
@@ -218,7 +218,7 @@ def ballot_objective_perturbation(*, max_steps: int = MAX_STEPS) -> Estimator:
         multiplier = analytic_gaussian(epsilon, delta)
         point = make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
         return CentralParams(
-            noise_multiplier=round_up(multiplier, jax.dtypes.canonicalize_dtype(float)),
+            noise_multiplier=round_up(multiplier, default_float()),
             radius=point.radius,
             tolerance=point.tolerance,
         )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.checks import check_leaves, check_made
-from jaxdp.core import Estimator
+from jaxdp.core import Estimator, default_float
 from jaxdp.estimation.solver import Estimate
 from jaxdp.validation import check_above, check_finite, check_key
 
@@ -67,7 +67,7 @@ def estimate(
     check = estimator.check or check_data
     check(features, labels, feature_norm=check_above("feature_norm", feature_norm, 0.0))
     with np.errstate(over="ignore"):
-        features = jnp.asarray(features, jax.dtypes.canonicalize_dtype(float))
+        features = jnp.asarray(features, default_float())
     labels = jnp.asarray(np.clip(np.nan_to_num(labels), *_INT32).astype(np.int32))  # none wraps around to another
     key_privatize, key_fit = jax.random.split(key)
     report = estimator.privatize(key_privatize, params, features, labels)
@@ -162,7 +162,7 @@ def check_choices(
 
 def _check_features(name: str, features: ArrayLike, shape: str) -> np.ndarray:
     values = check_finite(name, features)
-    check_finite(f"{name} as {jnp.result_type(float)}", values.astype(jnp.result_type(float)))
+    check_finite(f"{name} as {default_float()}", values.astype(default_float()))
     if values.ndim != shape.count(",") + 1 or 0 in values.shape:
         raise ValueError(f"{name} must have shape {shape} with all >= 1, got {values.shape}")
     return values

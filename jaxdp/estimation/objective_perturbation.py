@@ -9,7 +9,7 @@ import numpy as np
 import optax
 
 from jaxdp import compensated
-from jaxdp.core import Estimator, Guarantee, Scalar, claimed, factory, only, scalar_leaf
+from jaxdp.core import Estimator, Guarantee, Scalar, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.label_noise import LabelNoise, searched
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, full_batch_estimator
@@ -95,9 +95,7 @@ def perturbation_params(owner: str, constants: str, reads: str) -> Callable[...,
         tolerance: float = TOLERANCE,
     ) -> Params:
         return Params(
-            noise_multiplier=round_up(
-                noise_multiplier(epsilon, delta, constants), jax.dtypes.canonicalize_dtype(float)
-            ),
+            noise_multiplier=round_up(noise_multiplier(epsilon, delta, constants), default_float()),
             feature_norm=scalar_leaf("feature_norm", check_above("feature_norm", feature_norm, 0.0)),
             regularization=scalar_leaf("regularization", check_at_least("regularization", regularization, 0.0)),
             radius=scalar_leaf("radius", check_above("radius", radius, 0.0)),

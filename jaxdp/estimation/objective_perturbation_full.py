@@ -11,7 +11,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from scipy.special import ndtr
 
-from jaxdp.core import Estimator, Guarantee, Scalar, claimed, factory, scalar_leaf
+from jaxdp.core import Estimator, Guarantee, Scalar, claimed, default_float, factory, scalar_leaf
 from jaxdp.estimation.constraints import center, project
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS
 from jaxdp.estimation.objectives import Evaluation, add_quadratic, label_loss, likelihood_objective
@@ -168,7 +168,7 @@ def objective_perturbation_full(
                     f"got {regularization}"
                 )
             beta = regularization / norm**2
-        dtype = jax.dtypes.canonicalize_dtype(float)
+        dtype = default_float()
         return Params(
             noise_multiplier=round_up(noise_multiplier(epsilon, delta), dtype),
             output_multiplier=round_up(output_multiplier(epsilon, delta, max(beta, least)), dtype),

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from jaxdp.core import default_float
 from jaxdp.estimation.confidence import ConfidenceSet
 from jaxdp.validation import check_count, check_finite, check_within
 
@@ -183,7 +184,7 @@ def every_policy(num_states: int, num_actions: int) -> np.ndarray:
             f"num_actions ** num_states must be at most {LARGEST_ENUMERATION}, got {num_actions} ** {num_states}"
         )
     actions = np.asarray(list(itertools.product(range(num_actions), repeat=num_states)))
-    return np.eye(num_actions, dtype=jax.dtypes.canonicalize_dtype(float))[actions]
+    return np.eye(num_actions, dtype=default_float())[actions]
 
 
 def pessimistic_policy(

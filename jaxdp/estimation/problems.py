@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Problem, Sample, Scalar, factory, scalar_leaf
+from jaxdp.core import Problem, Sample, Scalar, default_float, factory, scalar_leaf
 from jaxdp.estimation.metrics import l2_error, semi_norm_error
 from jaxdp.estimation.plackett_luce import relative
 from jaxdp.estimation.solver import Estimate
@@ -218,7 +218,7 @@ def ballot_election(ballots: Ballots, *, unranked: str = "unknown") -> Problem:
 
 def _ranking(features: np.ndarray, labels: np.ndarray, items: tuple[str, ...]) -> Problem:
     """The problem of ranking these items from this data."""
-    data = TableParams(features=features.astype(jax.dtypes.canonicalize_dtype(float)), labels=labels)
+    data = TableParams(features=features.astype(default_float()), labels=labels)
 
     def params() -> TableParams:
         return data  # the same arrays at every grid point, so that a sweep holds them once

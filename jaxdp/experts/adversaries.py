@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp import compensated
-from jaxdp.core import Environment, Interface, Space, arms, factory
+from jaxdp.core import Environment, Interface, Space, arms, default_float, factory
 from jaxdp.gaps import unit_instance
 from jaxdp.lookup import entry
 from jaxdp.validation import check_number, check_within
@@ -209,7 +209,7 @@ def _summary(params: Any, world: Hindsight) -> dict[str, jax.Array]:
 def _with_hindsight(params: Callable[..., Any], feedback, num_experts: int, horizon: int | None = None) -> Environment:
     def init(key, params) -> Hindsight:
         del key, params
-        none = jnp.zeros(num_experts, jax.dtypes.canonicalize_dtype(float))
+        none = jnp.zeros(num_experts, default_float())
         return Hindsight(
             jnp.zeros((), jnp.result_type(int)), jnp.int32(-1), compensated.zero(none), compensated.zero(none[0])
         )
@@ -237,4 +237,4 @@ def _vector(name: str, values: ArrayLike) -> np.ndarray:
 
 
 def _cast(values: np.ndarray) -> np.ndarray:
-    return values.astype(jax.dtypes.canonicalize_dtype(float))
+    return values.astype(default_float())

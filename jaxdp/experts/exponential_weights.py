@@ -7,7 +7,20 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import compensated
-from jaxdp.core import Guarantee, Interface, Learner, Scalar, Space, State, arms, claimed, factory, only, scalar_leaf
+from jaxdp.core import (
+    Guarantee,
+    Interface,
+    Learner,
+    Scalar,
+    Space,
+    State,
+    arms,
+    claimed,
+    default_float,
+    factory,
+    only,
+    scalar_leaf,
+)
 from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
@@ -73,7 +86,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         check_positive("learning_rate", learning_rate)
         return Params(
             epsilon=budget,
-            noise_stddev=round_up(stddev, jax.dtypes.canonicalize_dtype(float)),
+            noise_stddev=round_up(stddev, default_float()),
             learning_rate=scalar_leaf("learning_rate", learning_rate),
         )
 
@@ -88,7 +101,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
 
     def init(key, params: Params) -> State:
         del key
-        return State(private=(), public=compensated.zero(jnp.zeros(num_experts, jnp.result_type(float))))
+        return State(private=(), public=compensated.zero(jnp.zeros(num_experts, default_float())))
 
     def act(key, params: Params, public: compensated.Sum, context: None) -> jax.Array:
         del context

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
+from jaxdp.core import default_float
 from jaxdp.validation import check_above
 
 Scalar = float | np.floating | np.integer | jax.Array
@@ -24,7 +25,7 @@ def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) ->
     if not isinstance(value, jax.Array):
         check_above(name, float(value), 0.0)
     if dtype is None and not jnp.issubdtype(jnp.result_type(value), jnp.floating):
-        dtype = jnp.result_type(float)
+        dtype = default_float()
     return jnp.asarray(value, dtype)
 
 

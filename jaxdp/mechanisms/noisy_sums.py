@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 
 from jaxdp import compensated
 from jaxdp.compensated import Sum, rounded
+from jaxdp.core import default_float
 from jaxdp.mechanisms import tape
 
 Exact = jax.Array | Sum
@@ -54,7 +55,7 @@ def float_type(values: Exact) -> jnp.dtype:
     """The dtype of values with noise: their own, of integers the default float."""
     if isinstance(values, Sum):
         return values.total.dtype
-    return values.dtype if jnp.issubdtype(values.dtype, jnp.floating) else jnp.result_type(float)
+    return values.dtype if jnp.issubdtype(values.dtype, jnp.floating) else default_float()
 
 
 def recorded(values: Exact) -> jax.Array:

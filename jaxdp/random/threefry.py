@@ -21,6 +21,7 @@ from jax import lax
 from jax.extend.random import define_prng_impl, threefry_prng_impl
 from jax.typing import ArrayLike
 
+from jaxdp.core import default_float
 from jaxdp.kernels import stored
 
 NAME = "jaxdp_threefry2x32"
@@ -206,7 +207,7 @@ def two_uniforms(key: jax.Array) -> jax.Array:
     `jax.random.uniform(key, (2,))` needs two hashes, for it uses one word of each.
     """
     key = fast(key)
-    dtype = jnp.result_type(float)
+    dtype = default_float()
     if dtype != jnp.float32 or str(jax.random.key_impl(key)) not in (NAME, "threefry2x32"):
         return jax.random.uniform(key, (2,), dtype)
     words = jax.random.key_data(jax.random.fold_in(key, 0))  # a hash, both words of it

@@ -9,15 +9,12 @@ your own.
 (ebs_elimination(num_arms=8, horizon=1000), 7)
 """
 
-from jaxdp.registry.channels import CHANNELS
 from jaxdp.registry.claims import attacks
 from jaxdp.registry.data import tiny_choices, tiny_data, tiny_election
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, Mechanism, MechanismEntry
 from jaxdp.registry.plugins import import_modules, load_plugins
 from jaxdp.registry.registered import ESTIMATORS, KINDS, LEARNERS, MECHANISMS, register
 from jaxdp.registry.table import claims_table, listing
-
-MECHANISMS.update(CHANNELS)
 
 __all__ = [
     "ESTIMATORS",

@@ -1,106 +1,169 @@
-"""Every channel, named once: as mechanisms whose input is one user's value."""
+"""Channels, as mechanisms whose input is one user's value."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from inspect import Parameter, Signature
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Channel
+from jaxdp.core import Channel, default_float
 from jaxdp.mechanisms import label_channel, moment_channel, scalar_channel, vector_channel
-from jaxdp.registry.mechanisms import MechanismEntry
+from jaxdp.registry.entries import MechanismEntry
 
 HUGE = 2.0**100  # its square overflows
 # Values outside the domain, which count as values at its edge, and these two are as far apart as any, or nearly so.
 _SCALARS = (np.asarray(np.nan, np.float32), np.asarray(HUGE, np.float32))
 _BITS = (np.asarray(-7, np.int32), np.asarray(9, np.int32))
 _L1_VECTORS = (np.asarray([np.inf, np.nan, 0, 0], np.float32), np.asarray([-np.inf, 0, 0, 0], np.float32))
-_L2_VECTORS = (np.full(4, HUGE, np.float32), np.full(4, -HUGE, np.float32))
 _USERS = (  # contexts about 60 degrees apart, and after each the reward
     np.asarray([HUGE, 0, np.inf], np.float32),
     np.asarray([1 / 2, 27 / 32, np.nan], np.float32),
 )
-_moments = moment_channel(2)
 
 
 def _entry(
     summary: str,
-    channel: Channel,
-    neighbours: tuple[np.ndarray, np.ndarray],
-    clipped: Callable[[jax.Array], jax.Array],
-    **values: float,
+    factory: Callable[..., Channel],
+    source: str,
+    neighbours: Any,
+    clipped: Callable[..., jax.Array],
+    *,
+    variant: Mapping[str, Any],
+    sizes: Mapping[str, Any] | None = None,
+    report: Callable[..., Any] | None = None,
+    values: Mapping[str, float] | None = None,
 ) -> MechanismEntry:
+    """An entry whose functions make the channel of the sizes that they are told."""
+    sizes = sizes or {}
+    told = [Parameter(name, Parameter.KEYWORD_ONLY) for name in sizes]
+
+    def of_channel(name: str) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            channel = factory(**variant, **{size: named.pop(size) for size in sizes})
+            function = partial(report, channel) if report and name == "report" else getattr(channel, name)
+            return function(*arguments, **named)
+
+        values_ = Parameter("values", Parameter.VAR_KEYWORD)
+        places = [Parameter(each, Parameter.POSITIONAL_ONLY) for each in ("key", "params", "data")]
+        signature = Signature([*places, *told] if name == "report" else [*told, values_])
+        call.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+        return call
+
     return MechanismEntry(
         summary=summary,
-        values={"epsilon": 0.5, **values},
-        params=channel.params,
-        guarantee=channel.guarantee,
-        release=channel.report,
+        family="channels",
+        source=source,
+        proof="proved",
+        factory=factory,
+        variant=variant,
+        sizes=sizes,
+        values={"epsilon": 0.5, **(values or {})},
+        params=of_channel("params"),
+        guarantee=of_channel("guarantee"),
+        release=of_channel("report"),
         neighbours=neighbours,
         exact=clipped,
     )
 
 
 def _within_one(data: jax.Array) -> jax.Array:
-    return jnp.where(data > -1, jnp.minimum(data, 1), -1).astype(jnp.result_type(float))
+    return jnp.where(data > -1, jnp.minimum(data, 1), -1).astype(default_float())
 
 
 def _l1_edge(data: jax.Array) -> jax.Array:
     """Of a vector with one infinite entry."""
-    return jnp.where(jnp.isinf(data), jnp.sign(data), 0).astype(jnp.result_type(float))
+    return jnp.where(jnp.isinf(data), jnp.sign(data), 0).astype(default_float())
+
+
+def _square(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two corners of a cube, whose norms overflow."""
+    return np.full(size, HUGE, np.float32), np.full(size, -HUGE, np.float32)
 
 
 def _l2_edge(data: jax.Array) -> jax.Array:
-    """Of a vector with four equal entries."""
-    return jnp.sign(data).astype(jnp.result_type(float)) / 2
+    """Of a vector with equal entries."""
+    return jnp.sign(data).astype(default_float()) / jnp.sqrt(jnp.asarray(data.size, default_float()))
+
+
+def _clip_label(data: jax.Array, num_labels: int) -> jax.Array:
+    return jnp.clip(data, 0, num_labels - 1)
 
 
 def _clipped_moments(data: jax.Array) -> jax.Array:
-    x, y = jnp.minimum(data[:2], 1).astype(jnp.result_type(float)), jnp.where(data[2] > 0, 1, -1)
+    x, y = jnp.minimum(data[:2], 1).astype(default_float()), jnp.where(data[2] > 0, 1, -1)
     return jnp.concatenate([(x[:, None] * x[None, :]).ravel(), y.astype(x.dtype) * x])
 
 
-def _report_moments(key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
-    outer, cross = _moments.report(key, params, (data[:2], data[2]))
+def _report_moments(channel: Channel, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
+    outer, cross = channel.report(key, params, (data[:2], data[2]))
     return jnp.concatenate([outer.ravel(), cross])
 
+
+WARNER = "Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels"
+LAPLACE, GAUSSIAN = "Dwork & Roth (2014), Theorem 3.6", "Balle & Wang (2018), Theorem 8"
 
 CHANNELS: dict[str, MechanismEntry] = {
     **{
         f"scalar_channel_{report}": _entry(
-            f"reports a number of an interval {text}", scalar_channel(report), _SCALARS, _within_one, low=-1.0, **more
+            f"reports a number of an interval {text}",
+            scalar_channel,
+            source,
+            _SCALARS,
+            _within_one,
+            variant={"report": report},
+            values={"low": -1.0, **more},
         )
-        for report, text, more in (
-            ("rr", "as one of two numbers, without bias", {}),
-            ("laplace", "with Laplace noise", {}),
-            ("gaussian", "with Gaussian noise", {"delta": 1e-2}),
+        for report, text, source, more in (
+            (
+                "rr",
+                "as one of two numbers, without bias",
+                "Duchi, Jordan & Wainwright (2018), in one dimension",
+                {},
+            ),
+            ("laplace", "with Laplace noise", LAPLACE, {}),
+            ("gaussian", "with Gaussian noise", GAUSSIAN, {"delta": 1e-2}),
         )
     },
     **{
         f"label_channel_{num_labels}": _entry(
             f"reports one of {num_labels} labels by randomized response",
-            label_channel(num_labels),
+            label_channel,
+            WARNER,
             _BITS,
-            lambda data, num_labels=num_labels: jnp.clip(data, 0, num_labels - 1),
+            _clip_label,
+            variant={},
+            sizes={"num_labels": num_labels},
         )
         for num_labels in (2, 4)
     },
     "vector_channel_l1": _entry(
-        "reports a vector of bounded L1 norm with Laplace noise", vector_channel((4,), "l1"), _L1_VECTORS, _l1_edge
+        "reports a vector of bounded L1 norm with Laplace noise",
+        vector_channel,
+        LAPLACE,
+        _L1_VECTORS,
+        _l1_edge,
+        variant={"shape": (4,), "norm": "l1"},
     ),
     "vector_channel_l2": _entry(
         "reports a vector of bounded L2 norm with Gaussian noise",
-        vector_channel((4,), "l2"),
-        _L2_VECTORS,
+        vector_channel,
+        GAUSSIAN,
+        _square(4),
         _l2_edge,
-        delta=1e-2,
+        variant={"shape": (4,), "norm": "l2"},
+        values={"delta": 1e-2},
     ),
     "moment_channel": _entry(
         "reports x x^T and y x of a context x and its reward y with Gaussian noise",
-        _moments._replace(report=_report_moments),
+        moment_channel,
+        f"Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5; {GAUSSIAN}",
         _USERS,
         _clipped_moments,
-        delta=1e-2,
+        variant={"dim": 2},
+        report=_report_moments,
+        values={"delta": 1e-2},
     ),
 }

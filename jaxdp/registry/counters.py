@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.core import default_float
 from jaxdp.mechanisms import Counter, doubling_counter, toeplitz_counter, tree_counter
 from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.mechanisms import Pair, claim
@@ -43,7 +44,7 @@ def _doubling(key, params, data, *, horizon):
 
 
 def _total(data):
-    return jnp.cumsum(data).astype(jnp.result_type(float))
+    return jnp.cumsum(data).astype(default_float())
 
 
 def _the_first_entry_moves(horizon: int) -> Pair:

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.core import default_float
 from jaxdp.preferences import gaussian_choices, gaussian_comparisons, pair_features
 
 Data = tuple[np.ndarray, np.ndarray]
@@ -25,7 +26,7 @@ def tiny_choices(
 
 def tiny_election(key: jax.Array, *, num_voters: int = 40, num_items: int = 4) -> tuple[jax.Array, jax.Array]:
     """Ballots on all pairs of items: features [num_pairs, num_items] float and labels [num_voters, num_pairs] int8."""
-    features = jnp.asarray(pair_features(num_items), jax.dtypes.canonicalize_dtype(float))
+    features = jnp.asarray(pair_features(num_items), default_float())
     return features, jax.random.randint(key, (num_voters, len(features)), 0, 3, jnp.int32).astype(jnp.int8)
 
 

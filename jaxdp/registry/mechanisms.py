@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import mechanisms
-from jaxdp.core import Guarantee
+from jaxdp.core import Guarantee, default_float
 from jaxdp.registry.entries import MechanismEntry
 from jaxdp.validation import check_delta, check_epsilon
 
@@ -32,15 +31,15 @@ def claim(trust_model: str, unit: str, argument: str) -> Callable[..., Guarantee
 
 
 def _budget(*, epsilon: float) -> np.ndarray:
-    return np.asarray(check_epsilon(epsilon), jax.dtypes.canonicalize_dtype(float))
+    return np.asarray(check_epsilon(epsilon), default_float())
 
 
 def _analytic_stddev(*, epsilon: float, delta: float) -> Any:
-    return mechanisms.round_up(mechanisms.analytic_gaussian(epsilon, delta), jax.dtypes.canonicalize_dtype(float))
+    return mechanisms.round_up(mechanisms.analytic_gaussian(epsilon, delta), default_float())
 
 
 def _classical_stddev(*, epsilon: float, delta: float) -> Any:
-    return mechanisms.round_up(mechanisms.classical_gaussian(epsilon, delta), jax.dtypes.canonicalize_dtype(float))
+    return mechanisms.round_up(mechanisms.classical_gaussian(epsilon, delta), default_float())
 
 
 def _laplace(key, epsilon, data):
@@ -76,7 +75,7 @@ def _itself(data):
 
 
 def _leads(data):
-    return (data - data.max()).astype(jnp.result_type(float))
+    return (data - data.max()).astype(default_float())
 
 
 def _largest(data):

@@ -4,6 +4,7 @@ from typing import Any
 
 from jaxdp.core import Guarantee
 from jaxdp.registry.bandits import BANDITS
+from jaxdp.registry.channels import CHANNELS
 from jaxdp.registry.counters import COUNTERS
 from jaxdp.registry.dueling import DUELING
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
@@ -11,7 +12,7 @@ from jaxdp.registry.estimation import ESTIMATION
 from jaxdp.registry.experts import EXPERTS
 from jaxdp.registry.mechanisms import RELEASES
 
-MECHANISMS: dict[str, MechanismEntry] = {**RELEASES, **COUNTERS}
+MECHANISMS: dict[str, MechanismEntry] = {**RELEASES, **CHANNELS, **COUNTERS}
 LEARNERS: dict[str, LearnerEntry] = {**BANDITS, **EXPERTS, **DUELING}
 ESTIMATORS: dict[str, EstimatorEntry] = {**ESTIMATION}
 

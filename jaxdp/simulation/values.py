@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxdp.core import default_float
+
 _NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
 Taker = tuple[str, Callable[..., Any]]  # who it is, for errors, and the function
 
@@ -34,7 +36,7 @@ def once(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def known(**values: Any) -> Any:
         try:
-            key = jax.dtypes.canonicalize_dtype(float), frozenset((name, _content(v)) for name, v in values.items())
+            key = default_float(), frozenset((name, _content(v)) for name, v in values.items())
         except TypeError:  # no hash
             return function(**values)
         # Of two threads both may call, and both get what the first one kept.

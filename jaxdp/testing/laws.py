@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Environment, Learner
+from jaxdp.core import Environment, Learner, default_float
 from jaxdp.simulation import Look, simulator
 from jaxdp.simulation.look import RecordFn
 from jaxdp.simulation.values import taken
@@ -94,7 +94,7 @@ def released(learner: Learner, params: Any) -> dict[str, RecordFn]:
             leaf = jnp.asarray(jax.tree.leaves(look.public)[index]).ravel()
             if leaf.size <= ENTRIES:
                 return leaf
-            some = leaf[np.linspace(0, leaf.size - 1, ENTRIES).astype(np.int32)].astype(jnp.result_type(float))
+            some = leaf[np.linspace(0, leaf.size - 1, ENTRIES).astype(np.int32)].astype(default_float())
             return jnp.append(some, jnp.mean(leaf, dtype=some.dtype))
 
         return record

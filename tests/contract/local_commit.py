@@ -1,17 +1,13 @@
 """Explore-then-commit in the local model, by rounds, blocks and counts: for tests of many reports at once."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, Guarantee, Interface, Learner, Space, State, arms, claimed
-from jaxdp.core.params import scalar_leaf
-from jaxdp.mechanisms import randomized_response
-from jaxdp.random import binomial
-from jaxdp.validation import check_epsilon
+from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, Interface, Learner, Space, State, TotalFn, arms
+from jaxdp.mechanisms import label_channel
 
 BLOCK = 12
 
@@ -24,30 +20,18 @@ class Public(NamedTuple):
     best_arm: jax.Array
 
 
-def totals_of_bits(key: jax.Array, epsilon: Any, ones: jax.Array, count: jax.Array) -> jax.Array:
-    """The law of how many of `count` randomized responses are 1, where `ones` of the bits are."""
-    key_ones, key_zeros = jax.random.split(key)
-    kept = jnp.full(ones.shape, jax.nn.sigmoid(jnp.asarray(epsilon)))
-    return binomial(key_ones, ones, kept) + binomial(key_zeros, count - ones, 1 - kept)
-
-
-def local_commit(*, num_arms: int, explore_rounds: int, total: Callable[..., Any] = totals_of_bits) -> Learner:
+def local_commit(*, num_arms: int, explore_rounds: int, total: TotalFn | None = None) -> Learner:
     """Plays arms in turn, then the one with most reported successes.
 
     Args:
         num_arms: >= 2.
         explore_rounds: a multiple of num_arms.
-        total: the law of a sum of reports, for counts.
+        total: the law of a sum of reports, for counts; None is the channel's.
     """
+    channel = label_channel()
+    total = total or channel.total
+    assert total is not None
     every = np.arange(num_arms, dtype=np.int32)
-
-    def params(*, epsilon: float) -> np.floating:
-        return scalar_leaf("epsilon", check_epsilon(epsilon))
-
-    def claim(epsilon: float) -> Guarantee:
-        return Guarantee.pure(
-            epsilon, trust_model="local", privacy_unit="one round's reward", argument="randomized response"
-        )
 
     def init(key, params) -> State:
         del key, params
@@ -63,7 +47,7 @@ def local_commit(*, num_arms: int, explore_rounds: int, total: Callable[..., Any
 
     def privatize(key, params, public: Public, context, action, feedback):
         del public, context
-        return action, randomized_response(key, jnp.clip(feedback, 0, 1), params)
+        return action, channel.report(key, params, feedback)
 
     def advance(public: Public, wins: jax.Array, played: jax.Array) -> State:
         wins = jnp.where(public.round < explore_rounds, public.wins + wins.astype(public.wins.dtype), public.wins)
@@ -109,8 +93,8 @@ def local_commit(*, num_arms: int, explore_rounds: int, total: Callable[..., Any
         return advance(state.public, won, counts.sum(dtype=state.public.round.dtype))
 
     return Learner(
-        params=params,
-        guarantee=claimed(params, claim),
+        params=channel.params,
+        guarantee=channel.guarantee,
         init=init,
         act=act,
         privatize=privatize,

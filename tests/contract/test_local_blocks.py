@@ -1,19 +1,24 @@
 """A local learner by blocks and counts: what `check_learner` lets pass, and what it refuses."""
 
+from dataclasses import replace
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import pytest
 
 from jaxdp.bandits import bernoulli_bandit
+from jaxdp.mechanisms import label_channel
 from jaxdp.testing import check_learner
-from tests.contract.local_commit import local_commit, totals_of_bits
+from tests.contract.local_commit import local_commit
 
 pytestmark = pytest.mark.once
 KEY = jax.random.key(23)
+TOTAL: Any = label_channel().total
 BANDIT = bernoulli_bandit([0.3, 0.5, 0.6])
 
 
-def make(total=totals_of_bits):
+def make(total=None):
     return local_commit(num_arms=3, explore_rounds=30, total=total)
 
 
@@ -28,9 +33,9 @@ def test_a_local_learner_with_blocks_and_counts_keeps_the_contract():
 @pytest.mark.parametrize(
     "total",
     [
-        lambda key, epsilon, ones, count: ones,
-        lambda key, epsilon, ones, count: totals_of_bits(key, 2 * epsilon, ones, count),
-        lambda key, epsilon, ones, count: totals_of_bits(key, epsilon, ones, count) + jnp.where(epsilon < 100, 1, 0),
+        lambda key, params, totals, count: totals,
+        lambda key, params, totals, count: TOTAL(key, replace(params, epsilon=2 * params.epsilon), totals, count),
+        lambda key, params, totals, count: TOTAL(key, params, totals, count) + jnp.where(params.epsilon < 100, 1, 0),
     ],
     ids=["no noise", "half the noise", "one more"],
 )

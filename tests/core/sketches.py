@@ -1,7 +1,8 @@
 """Learners of kinds that the library does not have yet, as small as they can be: the vocabulary must carry them."""
 
 import math
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,26 +21,10 @@ from jaxdp.core import (
     ball,
     claimed,
     default_float,
-    scalar_leaf,
 )
-from jaxdp.mechanisms import laplace, randomized_response
-from jaxdp.validation import check_epsilon
+from jaxdp.mechanisms import label_channel, moment_channel, scalar_channel, vector_channel
 
 Pair = tuple[Learner, Environment]
-
-
-def epsilon_alone(*, epsilon: float) -> np.floating:
-    """The `params` of all of them but one."""
-    return scalar_leaf("epsilon", check_epsilon(epsilon))
-
-
-def local(unit: str, **more: Any):
-    """The `guarantee` of a local learner whose params are `epsilon_alone`."""
-
-    def claim(epsilon: float) -> Guarantee:
-        return Guarantee.pure(epsilon, trust_model="local", privacy_unit=unit, argument="one noisy report", **more)
-
-    return claimed(epsilon_alone, claim)
 
 
 # ---- two-point feedback ----------------------------------------------------------------------------------------------
@@ -55,6 +40,7 @@ class Point(NamedTuple):
 
 def two_point(dim: int) -> Pair:
     """Gradient descent on a convex loss from noised differences of its values at two points."""
+    channel = scalar_channel("laplace")
     interface = Interface(Probe(ball(dim, 2.0), ball(dim, 2 * OFFSET)), Space("numbers"))
     target = np.full(dim, 0.4 / math.sqrt(dim), default_float())
 
@@ -72,8 +58,7 @@ def two_point(dim: int) -> Pair:
 
     def privatize(key, params, public, context, action: Probe, feedback):
         del public, context
-        slope = jnp.clip(feedback / (2 * OFFSET), -4, 4)
-        return action, laplace(key, jnp.where(jnp.isnan(slope), 0.0, slope), params, l1_sensitivity=8.0)
+        return action, channel.report(key, params, feedback / (2 * OFFSET))
 
     def update(key, params, state: State, report) -> State:
         del key, params
@@ -82,8 +67,8 @@ def two_point(dim: int) -> Pair:
         return State((), Point(step / jnp.maximum(jnp.linalg.norm(step), 1), state.public.round + 1))
 
     learner = Learner(
-        params=epsilon_alone,
-        guarantee=local("one user's loss"),
+        params=partial(channel.params, low=-4.0, high=4.0),
+        guarantee=partial(channel.guarantee, low=-4.0, high=4.0),
         init=init,
         act=act,
         privatize=privatize,
@@ -105,6 +90,7 @@ def two_point(dim: int) -> Pair:
 # ---- full information, as a vector -----------------------------------------------------------------------------------
 def full_information(dim: int) -> Pair:
     """Follows the noised sum of loss vectors to the other side of the ball; the world answers with the whole vector."""
+    channel = vector_channel((dim,), "l1")
     interface = Interface(ball(dim), ball(dim, norm="l1"))
 
     def init(key, params) -> State:
@@ -117,16 +103,15 @@ def full_information(dim: int) -> Pair:
 
     def privatize(key, params, public, context, action, feedback) -> jax.Array:
         del public, context, action
-        safe = jnp.where(jnp.isfinite(feedback), feedback, 0)
-        return laplace(key, safe / jnp.maximum(jnp.sum(jnp.abs(safe)), 1), params, l1_sensitivity=2.0)
+        return channel.report(key, params, feedback)
 
     def update(key, params, state: State, report) -> State:
         del key, params
         return State((), compensated.add(state.public, report))
 
     learner = Learner(
-        params=epsilon_alone,
-        guarantee=local("one round's loss vector"),
+        params=channel.params,
+        guarantee=channel.guarantee,
         init=init,
         act=act,
         privatize=privatize,
@@ -159,6 +144,7 @@ class Moments(NamedTuple):
 
 def contextual(num_arms: int, dim: int) -> Pair:
     """Plays the arm with the largest reward by ridge regression of noised moments; not even the action is reported."""
+    channel = moment_channel(dim)
     interface = Interface(arms(num_arms), Space("numbers", (), -1, 1), Space("numbers", (num_arms, dim)))
 
     def init(key, params) -> State:
@@ -167,28 +153,23 @@ def contextual(num_arms: int, dim: int) -> Pair:
 
     def act(key, params, public: Moments, context) -> jax.Array:
         del key
-        noise = jnp.sqrt(public.reports.astype(public.response.dtype)) * dim / params
+        noise = params.noise_stddev * jnp.sqrt(public.reports.astype(public.response.dtype))
         theta = jnp.linalg.solve(public.square + noise * jnp.eye(dim), public.response)
         return jnp.argmax(context @ theta).astype(jnp.int32)
 
     def privatize(key, params, public, context, action, feedback):
         del public
-        x, y = context[action], jnp.clip(feedback, -1, 1)
-        key_square, key_response = jax.random.split(key)
-        square = laplace(key_square, x[:, None] * x[None, :], params / 2, l1_sensitivity=2.0 * dim)
-        return {
-            "square": (square + square.T) / 2,
-            "response": laplace(key_response, y * x, params / 2, l1_sensitivity=2 * math.sqrt(dim)),
-        }
+        return channel.report(key, params, (context[action], feedback))
 
     def update(key, params, state: State, report) -> State:
-        del key, params
+        del key
         old: Moments = state.public
-        return State((), Moments(old.square + report["square"], old.response + report["response"], old.reports + 1))
+        outer, cross = channel.estimate(params, report)
+        return State((), Moments(old.square + outer, old.response + cross, old.reports + 1))
 
     learner = Learner(
-        params=epsilon_alone,
-        guarantee=local("one user's context and reward", sees=("report", "public"), unit_leaves=("context", "reward")),
+        params=channel.params,
+        guarantee=channel.guarantee,
         init=init,
         act=act,
         privatize=privatize,
@@ -235,6 +216,7 @@ class Shuffler(NamedTuple):
 
 def shuffled(num_arms: int, batch: int) -> Pair:
     """One arm a batch; the server gets a batch's randomized bits in random order, which is to say their number."""
+    channel = label_channel()
 
     def claim(epsilon: float) -> Guarantee:  # what amplification adds is left out: a valid claim, not a tight one
         return Guarantee.pure(
@@ -258,7 +240,7 @@ def shuffled(num_arms: int, batch: int) -> Pair:
 
     def privatize(key, params, public, context, action, feedback) -> jax.Array:
         del public, context, action
-        return randomized_response(key, jnp.clip(feedback, 0, 1), params)
+        return channel.report(key, params, feedback)
 
     def update(key, params, state: State, report) -> State:
         del key, params
@@ -276,8 +258,8 @@ def shuffled(num_arms: int, batch: int) -> Pair:
 
     space = Space("integers", (), 0, 1)
     learner = Learner(
-        params=epsilon_alone,
-        guarantee=claimed(epsilon_alone, claim),
+        params=channel.params,
+        guarantee=claimed(channel.params, claim),
         init=init,
         act=act,
         privatize=privatize,
@@ -291,6 +273,7 @@ def shuffled(num_arms: int, batch: int) -> Pair:
 # ---- a stopping time, and an answer ----------------------------------------------------------------------------------
 def best_arm(num_arms: int, per_arm: int) -> Pair:
     """Plays arms in turn and stops once one is ahead by more than chance and noise explain; answers with it."""
+    channel = label_channel()
 
     def claim(epsilon: float) -> Guarantee:
         return Guarantee.pure(epsilon, trust_model="local", privacy_unit="one reward", argument="randomized response")
@@ -305,7 +288,7 @@ def best_arm(num_arms: int, per_arm: int) -> Pair:
 
     def privatize(key, params, public, context, action, feedback):
         del public, context
-        return action, randomized_response(key, jnp.clip(feedback, 0, 1), params)
+        return action, channel.report(key, params, feedback)
 
     def update(key, params, state: State, report) -> State:
         del key, params
@@ -316,16 +299,16 @@ def best_arm(num_arms: int, per_arm: int) -> Pair:
         wins, played = public
         best, second = jax.lax.top_k(wins, 2)[0]
         each = (played // num_arms).astype(default_float())
-        lead = (best - second).astype(default_float()) / jnp.tanh(params / 2)
-        return (played % num_arms == 0) & (each >= per_arm) & (lead > jnp.sqrt(2 * each) / jnp.tanh(params / 2))
+        lead = (best - second).astype(default_float()) / jnp.tanh(params.epsilon / 2)
+        return (played % num_arms == 0) & (each >= per_arm) & (lead > jnp.sqrt(2 * each) / jnp.tanh(params.epsilon / 2))
 
     def answer(params, public) -> jax.Array:
         del params
         return jnp.argmax(public[0]).astype(jnp.int32)
 
     learner = Learner(
-        params=epsilon_alone,
-        guarantee=claimed(epsilon_alone, claim),
+        params=channel.params,
+        guarantee=claimed(channel.params, claim),
         init=init,
         act=act,
         privatize=privatize,

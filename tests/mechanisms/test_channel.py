@@ -11,7 +11,7 @@ from jaxdp.audit import Attack, audit
 from jaxdp.core import Channel, Guarantee
 from jaxdp.mechanisms import label_channel, laplace, moment_channel, scalar_channel, vector_channel
 from jaxdp.mechanisms.channel import scalar
-from jaxdp.registry import CHANNELS
+from jaxdp.registry.channels import CHANNELS
 from tests.mechanisms.channels import CASES, params_of, sampler, stacked
 
 KEY = jax.random.key(7)
@@ -73,8 +73,9 @@ def test_infinity_is_exact_bit_for_bit():
 def test_an_audit_finds_no_more_than_is_claimed(name):
     """Its neighbours are NaN, infinite or far outside the domain."""
     entry = CHANNELS[name]
-    params, claim = entry.params(**entry.values), entry.guarantee(**entry.values)
-    found = audit(KEY, Attack(entry.release, params, entry.neighbours, claim), trials=20_000)
+    made = entry.make()
+    params, claim = made.params(**entry.values), made.guarantee(**entry.values)
+    found = audit(KEY, Attack(made.release, params, entry.make_neighbours(), claim), trials=20_000)
     assert found.verdict == "consistent", found
     assert found.lower_bound > 0.1 * claim.epsilon, found
 
@@ -106,8 +107,8 @@ MUTANTS = {
 def test_an_audit_catches_mutants(name):
     registered, release, factor = MUTANTS[name]
     entry = CHANNELS[registered]
-    values = {**entry.values, "epsilon": factor * entry.values["epsilon"]}
-    attack = Attack(release(entry), entry.params(**values), entry.neighbours, entry.guarantee(**entry.values))
+    made, values = entry.make(), {**entry.values, "epsilon": factor * entry.values["epsilon"]}
+    attack = Attack(release(made), made.params(**values), entry.make_neighbours(), made.guarantee(**entry.values))
     assert audit(KEY, attack, trials=50_000).verdict == "violated"
 
 

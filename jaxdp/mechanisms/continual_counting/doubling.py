@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
+from jaxdp.core import default_float
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import check_arity, digits_of, level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.counter import (
@@ -18,7 +19,7 @@ from jaxdp.mechanisms.continual_counting.counter import (
     stream_dtype,
     whole_stream,
 )
-from jaxdp.mechanisms.continual_counting.noise import float_dtype, node_noise
+from jaxdp.mechanisms.continual_counting.noise import node_noise
 from jaxdp.mechanisms.continual_counting.radii import (
     HUGE,
     block_cumulant,
@@ -91,11 +92,11 @@ def doubling_counter(
         shape, _ = check_shapes(shape, clocks)
         if clocks:
             raise ValueError(f"clocks must be () for doubling counters, got {clocks}")
-        sums = stream_dtype(dtype, float_dtype())
+        sums = stream_dtype(dtype, default_float())
         return DoublingState(
             clock=jnp.zeros((), integer),
-            closed=jnp.zeros(shape, float_dtype()),
-            nodes=tree.empty(levels, shape, (), sums, float_dtype()),
+            closed=jnp.zeros(shape, default_float()),
+            nodes=tree.empty(levels, shape, (), sums, default_float()),
         )
 
     def epoch_of(times: jax.Array) -> jax.Array:
@@ -125,7 +126,7 @@ def doubling_counter(
         return jnp.where(state.clock <= horizon, state.closed + state.nodes.estimates.sum(axis=0), jnp.nan)
 
     def prefixes(keys: jax.Array, params: Any, values: ArrayLike) -> jax.Array:
-        stream = whole_stream(keys, values, horizon, float_dtype())
+        stream = whole_stream(keys, values, horizon, default_float())
 
         def step(state, now):
             state = feed(now[0], params, state, now[1])
@@ -155,7 +156,7 @@ def doubling_counter(
         epochs = epoch_of(times)
         position = times - jnp.asarray(starts, times.dtype)[epochs] + 1
         powers = [arity**h for h in range(levels)]
-        digits = jnp.stack([position // power % arity for power in powers], axis=-1).astype(float_dtype())
+        digits = jnp.stack([position // power % arity for power in powers], axis=-1).astype(default_float())
         scale = kind.scale(params, epochs)
         if noise == "gaussian":
             stddevs = jnp.asarray(params.noise_stddev)

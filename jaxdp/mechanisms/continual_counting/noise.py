@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.core import default_float
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian, round_up, zcdp_gaussian
 from jaxdp.mechanisms.noisy_sums import Exact
@@ -62,11 +63,6 @@ class Noise(NamedTuple):
     add: Callable[..., jax.Array]
     scale: Callable[..., Any]
     variance: Callable[[Any], np.ndarray]
-
-
-def float_dtype() -> np.dtype:
-    """JAX's default float type."""
-    return jax.dtypes.canonicalize_dtype(float)
 
 
 def node_noise(name: str, nodes: int | np.ndarray) -> Noise:
@@ -163,7 +159,7 @@ def _sensitivity(name: str, value: float) -> float:
 
 
 def _leaf(values: Any, shape: tuple[int, ...]) -> Leaf:
-    rounded = np.asarray([round_up(value, float_dtype()) for value in values])
+    rounded = np.asarray([round_up(value, default_float()) for value in values])
     return rounded.reshape(shape) if shape else rounded[0]
 
 
@@ -173,7 +169,7 @@ def _round_down(epsilon: float) -> np.floating:
     Raises:
         ValueError: if it is finite, and out of the range of the dtype's normal numbers.
     """
-    limits = jnp.finfo(float_dtype())
+    limits = jnp.finfo(default_float())
     if not (float(limits.smallest_normal) <= epsilon <= float(limits.max) or epsilon == math.inf):
         raise ValueError(f"epsilon must be within the range of {limits.dtype}, got {epsilon}")
     cast = limits.dtype.type(epsilon)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
+from jaxdp.core import default_float
 from jaxdp.mechanisms.continual_counting.buffers import Buffers, find_buffers, row_norms, sensitivity
 from jaxdp.mechanisms.continual_counting.counter import (
     Counter,
@@ -20,7 +21,7 @@ from jaxdp.mechanisms.continual_counting.counter import (
     stream_dtype,
     whole_stream,
 )
-from jaxdp.mechanisms.continual_counting.noise import GaussianParams, float_dtype, gaussian_params
+from jaxdp.mechanisms.continual_counting.noise import GaussianParams, gaussian_params
 from jaxdp.mechanisms.continual_counting.radii import normal_radius
 from jaxdp.mechanisms.noisy_sums import Exact, add_noise, record_exact, recorded
 from jaxdp.mechanisms.tape import Entry
@@ -86,7 +87,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     """
     horizon = check_horizon(horizon, spare=1)
     exact = find_buffers(horizon, num_buffers)
-    weights, gaps = (x.astype(float_dtype()) for x in exact)
+    weights, gaps = (x.astype(default_float()) for x in exact)
     buffers = Buffers(weights, gaps)  # as they are used: rounded
     norm = sensitivity(buffers, horizon)
 
@@ -111,13 +112,13 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         shape, clocks = check_shapes(shape, clocks)
         return ToeplitzState(
             jnp.zeros(clocks, jnp.result_type(int)),
-            nothing(shape, stream_dtype(dtype, float_dtype())),
-            jnp.zeros((len(gaps), *shape), float_dtype()),
+            nothing(shape, stream_dtype(dtype, default_float())),
+            jnp.zeros((len(gaps), *shape), default_float()),
         )
 
     def noised(key: jax.Array, params: GaussianParams, value: Exact) -> tuple[Exact, jax.Array]:
         """One entry, and the noise drawn with it. The entry itself is not released, but is noised in effect."""
-        noise = jax.random.normal(key, jnp.shape(recorded(value)), float_dtype())
+        noise = jax.random.normal(key, jnp.shape(recorded(value)), default_float())
         stddev, moved = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
         entry = Entry("toeplitz", recorded(value), "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise)
@@ -146,7 +147,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         return jnp.where(spread(state.clock, estimate.shape) <= horizon, estimate, jnp.nan)
 
     def prefixes(keys: jax.Array, params: GaussianParams, values: ArrayLike) -> jax.Array:
-        values = whole_stream(keys, values, horizon, float_dtype())
+        values = whole_stream(keys, values, horizon, default_float())
         stream = entry(values, values.shape, nothing((), values.dtype))
         stream, noise = jax.vmap(lambda key, value: noised(key, params, value))(keys, stream)
 
@@ -166,7 +167,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         return np.square(stddev) * row_norms(buffers, check_times(times, horizon))
 
     def radius(params: GaussianParams, times: ArrayLike, failure_prob: ArrayLike) -> jax.Array:
-        times = jnp.asarray(times).astype(float_dtype())
+        times = jnp.asarray(times).astype(default_float())
         logs = np.log1p(-np.asarray(gaps, np.float64))
         square = jnp.zeros_like(times)
         for j, (first, log) in enumerate(zip(np.asarray(weights, np.float64), logs, strict=True)):

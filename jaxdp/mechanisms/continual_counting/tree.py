@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
+from jaxdp.core import default_float
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import best_arity, check_arity, digits_of, level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.counter import (
@@ -21,7 +22,7 @@ from jaxdp.mechanisms.continual_counting.counter import (
     summed,
     whole_stream,
 )
-from jaxdp.mechanisms.continual_counting.noise import float_dtype, node_noise
+from jaxdp.mechanisms.continual_counting.noise import node_noise
 from jaxdp.mechanisms.continual_counting.radii import HUGE, chernoff, level_cumulants, normal_radius, rate_grid
 from jaxdp.mechanisms.noisy_sums import Exact
 from jaxdp.validation import check_horizon
@@ -100,9 +101,9 @@ def tree_counter(
     ) -> TreeState:
         del key, params
         shape, clocks = check_shapes(shape, clocks)
-        sums = stream_dtype(dtype, float_dtype())
+        sums = stream_dtype(dtype, default_float())
         return TreeState(
-            jnp.zeros(clocks, jnp.result_type(int)), tree.empty(levels, shape, clocks, sums, float_dtype())
+            jnp.zeros(clocks, jnp.result_type(int)), tree.empty(levels, shape, clocks, sums, default_float())
         )
 
     def feed(key: jax.Array, params: Any, state: TreeState, value: ArrayLike, fed: ArrayLike = True) -> TreeState:
@@ -124,14 +125,14 @@ def tree_counter(
         return jnp.where(spread(state.clock, estimates.shape) <= horizon, estimates, jnp.nan)
 
     def prefixes(keys: jax.Array, params: Any, values: ArrayLike) -> jax.Array:
-        stream = whole_stream(keys, values, horizon, float_dtype())
+        stream = whole_stream(keys, values, horizon, default_float())
         sums = [entry(stream, stream.shape, nothing((), stream.dtype))]
         for _ in range(num_digits(len(stream), arity) - 1):
             sums.append(summed(jax.tree.map(lambda blocks: _groups(blocks, arity), sums[-1]), 1))
         noisy = _release(keys, params, sums)
         estimates = [noisy[0]]
         for h in range(1, len(sums)):
-            own, rest = noisy[h], jnp.asarray(1 - variances[h], float_dtype())
+            own, rest = noisy[h], jnp.asarray(1 - variances[h], default_float())
             children = _groups(estimates[-1], arity).sum(axis=1)
             estimates.append(own + rest * (children - own))
         return sum(
@@ -166,7 +167,7 @@ def tree_counter(
     def radius(params: Any, times: ArrayLike, failure_prob: ArrayLike) -> jax.Array:
         times = jnp.asarray(times)
         powers = [arity**h for h in range(levels)]
-        digits = jnp.stack([times // power % arity for power in powers], axis=-1).astype(float_dtype())
+        digits = jnp.stack([times // power % arity for power in powers], axis=-1).astype(default_float())
         if noise == "gaussian":
             return normal_radius(kind.scale(params, None) * jnp.sqrt(_dot(digits, variances)), failure_prob)
         return kind.scale(params, None) * chernoff(_dot(digits, cumulants), rates, failure_prob)
