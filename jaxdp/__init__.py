@@ -49,12 +49,13 @@ __all__ = [
 ]
 
 _WHEN_USED = ("audit", "plotting", "registry", "studies", "testing")
+_FORMER = ("interface", "learner")  # names of what is in `core` now
 
 
 def __getattr__(name: str) -> Any:
     if name == "register":
         return importlib.import_module("jaxdp.registry").register
-    if name in _WHEN_USED:
+    if name in (*_WHEN_USED, *_FORMER):
         return importlib.import_module(f"jaxdp.{name}")
     raise AttributeError(f"module 'jaxdp' has no attribute {name!r}")
 
