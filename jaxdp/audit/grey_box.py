@@ -110,7 +110,7 @@ def grey_box(
     randomizer takes; a key used for two releases, or the same in every run; the same noise twice.
 
     Rounds run operation by operation, about a tenth of a second each, so that a release may lie behind a branch on what
-    is public. The bulk functions are not run: `jaxdp.testing.check_learner` compares blocks with single rounds, and the
+    is public. Blocks and counts are not run: `jaxdp.testing.check_learner` compares blocks with single rounds, and the
     law of counts with theirs.
 
     >>> import jaxdp

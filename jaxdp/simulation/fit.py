@@ -68,7 +68,7 @@ def _check_answer(learner: Learner, environment: Environment, params: Any, state
         _stage("the environment's judge", environment.judge, params["environment"], world, answer)
 
 
-def check_bulk(
+def check_many(
     learner: Learner, environment: Environment, engine: str, keys: Keys, params: Any, state: State, world: Any
 ) -> None:
     """Traces one block, or one tally, function by function, after `check_round`.

@@ -13,7 +13,7 @@ from jaxdp.core.interface import text
 from jaxdp.simulation import outcomes as sums
 from jaxdp.simulation.checkpoints import LogSpaced, resolve
 from jaxdp.simulation.engines import MAKERS, choose_engine, play_round, play_until
-from jaxdp.simulation.fit import check_bulk, check_round
+from jaxdp.simulation.fit import check_many, check_round
 from jaxdp.simulation.look import AT_STOP, STOPPING, RecordFn, at_stop, merged, seen
 from jaxdp.simulation.rounds import Keys, Play, interact, root_keys, round_keys
 from jaxdp.simulation.run import Run
@@ -117,7 +117,7 @@ def simulator(
         keys = jax.eval_shape(lambda: round_keys(roots, jnp.zeros((), jnp.result_type(int)), horizon))
         check_round(learner, environment, keys, params, state, world)
         if engine != "rounds":
-            check_bulk(learner, environment, engine, keys, params, state, world)
+            check_many(learner, environment, engine, keys, params, state, world)
         _, _, events = jax.eval_shape(
             lambda k, p, s, w: interact(learner, environment, k, p, s, w), keys, params, state, world
         )
