@@ -226,7 +226,8 @@ def test_a_claim_as_plain_values():
 
 
 def test_numbers_of_any_type_are_plain():
-    budget, about = np.float32(0.25), {**ABOUT, "trust_model": "shuffle"}
+    budget: Any = np.float32(0.25)
+    about = {**ABOUT, "trust_model": "shuffle"}
     for claim, plain in (
         (Guarantee.zcdp(budget, **ABOUT), Guarantee.zcdp(0.25, **ABOUT)),
         (Guarantee.gaussian(budget, **ABOUT), Guarantee.gaussian(0.25, **ABOUT)),
