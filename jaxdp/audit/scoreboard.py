@@ -24,7 +24,8 @@ class Row:
         epsilon: claimed, or what the claim implies at that delta; infinity claims nothing.
         delta: claimed, or 0.01 for zCDP and Gaussian claims.
         lower_bound: on epsilon at that delta.
-        ratio: lower_bound / epsilon: near 1 the attack is tight and the claim is spent; above 1 it is violated.
+        ratio: lower_bound / epsilon: near 1 the attack is tight and the claim is spent; above 1 it is violated. Where
+            epsilon is 0 it is infinite if the lower bound is larger, else 0.
         trials: outputs under each input.
         seconds: taken, compilation included.
         verdict: "consistent" or "violated".
@@ -67,7 +68,7 @@ def scoreboard(
             epsilon=result.epsilon,
             delta=result.delta,
             lower_bound=result.lower_bound,
-            ratio=result.lower_bound / result.epsilon,
+            ratio=_ratio(result.lower_bound, result.epsilon),
             trials=result.trials,
             seconds=result.seconds,
             verdict=result.verdict,
@@ -104,6 +105,13 @@ def to_json(rows: Iterable[Row]) -> str:
     return json.dumps(
         [{name: plain(value) for name, value in asdict(row).items()} for row in rows], indent=2, allow_nan=False
     )
+
+
+def _ratio(lower_bound: float, epsilon: float) -> float:
+    """A small rho or mu implies epsilon = 0 at the delta where it is tested."""
+    if epsilon > 0:
+        return lower_bound / epsilon
+    return math.inf if lower_bound > 0 else 0.0
 
 
 def _line(cells: tuple[str, ...], names: Iterable[str]) -> str:

@@ -27,7 +27,7 @@ class Guarantee:
         kind: "pure" (epsilon-DP), "approximate" ((epsilon, delta)-DP), "zcdp" (rho-zCDP), "gaussian" (mu-GDP) or
             "none".
         epsilon: privacy budget of a pure or approximate claim, in (0, inf); infinity for all others.
-        delta: failure mass of an approximate claim, in [0, 1); 0 for all others.
+        delta: failure mass of an approximate claim, in [0, 1), kept at an infinite budget; 0 for all others.
         rho: zero-concentrated budget of a zCDP claim, > 0; else None.
         mu: budget of a Gaussian claim, > 0: no easier to tell apart than N(0, 1) from N(mu, 1); else None.
         trust_model: "central" (a curator sees the data), "local" (only the user does), "shuffle" or "joint".
@@ -94,7 +94,13 @@ class Guarantee:
             check_choice("sees", what, SEEN)
         object.__setattr__(self, "sees", frozenset(seen))
         if self.unit_leaves is not None:
+            if isinstance(self.unit_leaves, str):
+                raise ValueError(f"unit_leaves must be a list of names, got {self.unit_leaves!r}")
             object.__setattr__(self, "unit_leaves", tuple(self.unit_leaves))
+        # Plain numbers: equal claims are written alike, whatever type their budget came in.
+        for name in ("epsilon", "delta", "rho", "mu", "batch", "local_epsilon"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, int(value) if name == "batch" else float(value))
 
     @classmethod
     def pure(cls, epsilon: float, **about: Any) -> "Guarantee":
@@ -198,11 +204,12 @@ class Guarantee:
                 the other claim's.
 
         Returns:
-            The guarantee of the pair. A sum of deltas that reaches 1 claims nothing, and so does any claim beside none.
+            The guarantee of the pair, under which the world may log what both allow. A sum of deltas that reaches 1
+            claims nothing, and so do a budget that overflows and any claim beside none.
 
         Raises:
-            ValueError: if the two differ in trust model, privacy unit, adjacency, unit leaves or batch; or if delta is
-                needed and missing.
+            ValueError: if the two differ in trust model, privacy unit, adjacency, unit leaves or batch, or allow
+                nothing in common to be logged; or if delta is needed and missing.
 
         Source: Dwork & Roth (2014), Theorem 3.16; Bun & Steinke (2016), Lemma 1.7 and Proposition 1.4; Dong, Roth & Su
             (2022), Corollary 3.3.
@@ -211,12 +218,15 @@ class Guarantee:
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
                 raise ValueError(f"{name} must be the same to compose two guarantees, got {mine!r} and {theirs!r}")
+        seen = self.sees & other.sees
+        if not seen:
+            raise ValueError(f"sees must have something in common to compose, got {self.sees} and {other.sees}")
         about: dict[str, Any] = {
             "trust_model": self.trust_model,
             "privacy_unit": self.privacy_unit,
             "adjacency": self.adjacency,
             "argument": f"composition of: {self.argument}; {other.argument}",
-            "sees": self.sees | other.sees,
+            "sees": seen,
             "unit_leaves": self.unit_leaves,
             "batch": self.batch,
         }
@@ -243,6 +253,8 @@ class Guarantee:
         if self.kind in ("pure", "approximate"):
             return self
         epsilon = max(self.epsilon_at(delta), math.ulp(0.0))  # a claim's is > 0
+        if epsilon == math.inf:
+            return dataclasses.replace(self, kind="none", rho=None, mu=None)
         return dataclasses.replace(self, kind="approximate", epsilon=epsilon, delta=delta, rho=None, mu=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -256,7 +268,8 @@ class Guarantee:
 def _rho(claim: Guarantee) -> float:
     if claim.rho is not None:
         return claim.rho
-    return (claim.epsilon if claim.mu is None else claim.mu) ** 2 / 2
+    budget = claim.epsilon if claim.mu is None else claim.mu
+    return budget * budget / 2  # its power would not overflow to infinity
 
 
 def _listed(names: Iterable[str] | None) -> list[str] | None:

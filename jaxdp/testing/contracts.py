@@ -1,6 +1,7 @@
 """Contract checks, one for each kind of algorithm."""
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -218,7 +219,7 @@ def check_mechanism(
         params: (**values) -> pytree.
         guarantee: (**values) -> Guarantee.
         release: (key, params, data) -> output.
-        values: a grid point with `epsilon`.
+        values: a grid point; `epsilon` is varied if it is among them.
         data: the input.
         exact: the mechanism without noise, or None.
         key: of the checks.
@@ -226,13 +227,14 @@ def check_mechanism(
     claim = guarantee(**values)
     assert isinstance(claim, Guarantee), f"guarantee must return a Guarantee, got {claim!r}"
     _check_refusals(params, values)
-    _check_claim(guarantee, values)
+    if "epsilon" in values:
+        _check_claim(guarantee, values)
 
     def run(key: jax.Array, params: Any) -> jax.Array:
         return release(key, params, data)
 
     _check_programs(run, params, values, key, 1e-6)
-    if exact is not None:
+    if exact is not None and "epsilon" in values:
         chex.assert_trees_all_equal(run(key, params(**{**values, "epsilon": np.inf})), exact(data))
 
 
@@ -266,7 +268,14 @@ def _check_refusals(params: Callable[..., Any], values: Mapping[str, float]) -> 
 def _check_claim(guarantee: Callable[..., Guarantee], values: Mapping[str, float]) -> None:
     for epsilon in (values["epsilon"], np.inf):
         claim = guarantee(**{**values, "epsilon": epsilon})
-        assert claim.epsilon == epsilon, f"guarantee must claim epsilon = {epsilon}, got {claim.epsilon}"
+        if claim.kind in ("zcdp", "gaussian"):  # calibrated so that it implies (epsilon, delta), up to rounding
+            assert "delta" in values, f"values must have a delta, at which a claim of {claim} has an epsilon"
+            implied = claim.epsilon_at(values["delta"])
+            assert math.isclose(implied, epsilon, rel_tol=1e-6), (
+                f"guarantee must imply epsilon = {epsilon} at delta = {values['delta']}, got {implied}"
+            )
+        else:
+            assert claim.epsilon == epsilon, f"guarantee must claim epsilon = {epsilon}, got {claim.epsilon}"
 
 
 def _check_programs(run, params, values, key, tolerance) -> tuple[jax.Array, Any, Any]:

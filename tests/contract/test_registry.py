@@ -2,17 +2,50 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from jaxdp import registry
+from jaxdp import Guarantee, registry
 from jaxdp.estimation import debiased_rr
+from jaxdp.mechanisms import analytic_gaussian, gaussian, round_up, zcdp_gaussian, zcdp_rho
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
-from jaxdp.testing import check_estimator, check_learner, check_registered
+from jaxdp.testing import check_estimator, check_learner, check_mechanism, check_registered
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_mechanism(name):
     check_registered(name)
+
+
+@pytest.mark.parametrize("native", ["zcdp", "gaussian"])
+@pytest.mark.parametrize("by_rho", [True, False])
+def test_a_mechanism_that_claims_no_epsilon(native, by_rho):
+    about = {"trust_model": "central", "privacy_unit": "one number", "argument": "Gaussian noise"}
+
+    def stddev(**values):
+        if by_rho:
+            return zcdp_gaussian(**values)
+        return analytic_gaussian(**values) if native == "gaussian" else zcdp_gaussian(zcdp_rho(**values))
+
+    def guarantee(**values):
+        scale = stddev(**values)
+        if native == "gaussian":
+            return Guarantee.gaussian(1 / scale if scale else np.inf, **about)
+        return Guarantee.zcdp(1 / (2 * scale**2) if scale else np.inf, **about)
+
+    def params(**values):
+        return round_up(stddev(**values), jnp.zeros(()).dtype)
+
+    def release(key, params, data):
+        return gaussian(key, data, params, l2_sensitivity=1.0)
+
+    values = {"rho": 0.1} if by_rho else {"epsilon": 0.5, "delta": 1e-6}
+    data, key = jnp.ones(2), jax.random.key(0)
+    check_mechanism(params, guarantee, release, values, data, exact=lambda data: data, key=key)
+    if not by_rho:
+        more = {**values, "epsilon": 1.0}
+        with pytest.raises(AssertionError, match="guarantee must imply epsilon"):
+            check_mechanism(params, lambda **_: guarantee(**more), release, values, data, exact=None, key=key)
 
 
 # One of each way to fit: the golden versions try every estimator in both precisions.

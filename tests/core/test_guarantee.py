@@ -163,6 +163,25 @@ def test_what_may_be_logged():
     assert (contextual.sees, contextual.unit_leaves) == ({"report", "public"}, ("x",))
     with pytest.raises(ValueError, match="sees must be one of report, action, public, got 'context'"):
         Guarantee.pure(0.5, **ABOUT, sees=("context",))
+    with pytest.raises(ValueError, match="unit_leaves must be a list of names, got 'context'"):
+        Guarantee.pure(0.5, **ABOUT, unit_leaves="context")
+
+
+def test_a_pair_may_be_logged_where_both_may():
+    about = {**ABOUT, "trust_model": "local"}
+    everything, contextual = Guarantee.pure(0.5, **about), Guarantee.pure(0.5, **about, sees=("report", "public"))
+    assert everything.compose(contextual).sees == contextual.compose(everything).sees == {"report", "public"}
+    with pytest.raises(ValueError, match="sees must have something in common"):
+        contextual.compose(Guarantee.pure(0.5, **about, sees=("action",)))
+
+
+@pytest.mark.parametrize("budget", ["pure", "zcdp", "gaussian"])
+def test_a_budget_that_overflows_claims_nothing(budget):
+    huge, small = getattr(Guarantee, budget)(1e300, **ABOUT), MAKERS["zcdp"]
+    if budget != "zcdp":
+        assert huge.compose(small).kind == "none"
+    if budget == "gaussian":
+        assert huge.compose(MAKERS["approximate"], delta=1e-6).kind == "none"
 
 
 @pytest.mark.parametrize(
@@ -204,6 +223,21 @@ def test_a_claim_as_plain_values():
         "batch": None,
         "local_epsilon": None,
     }
+
+
+def test_numbers_of_any_type_are_plain():
+    budget: Any = np.float32(0.25)
+    about = {**ABOUT, "trust_model": "shuffle"}
+    for claim, plain in (
+        (Guarantee.zcdp(budget, **ABOUT), Guarantee.zcdp(0.25, **ABOUT)),
+        (Guarantee.gaussian(budget, **ABOUT), Guarantee.gaussian(0.25, **ABOUT)),
+        (Guarantee.approximate(1, budget, **ABOUT), Guarantee.approximate(1.0, 0.25, **ABOUT)),
+        (
+            Guarantee.pure(budget, batch=np.int64(3), local_epsilon=budget, **about),
+            Guarantee.pure(0.25, batch=3, local_epsilon=0.25, **about),
+        ),
+    ):
+        assert json.dumps(claim.to_dict()) == json.dumps(plain.to_dict())
 
 
 # ---- where claims are used -------------------------------------------------------------------------------------------

@@ -54,6 +54,13 @@ def test_values_outside_count_as_the_edge_and_infinity_reports_the_clipped_value
     np.testing.assert_allclose(exact[0], truth(name, case.data), rtol=1e-6, atol=2e-7)
 
 
+def test_integers_of_64_bits_are_clipped_and_not_wrapped():
+    channel = scalar_channel("rr")
+    params = channel.params(epsilon=math.inf, low=-1e10, high=1e10)
+    values = np.asarray([5 * 10**9, 2**62, -(2**63)], np.int64)
+    assert channel.report(KEY, params, values).tolist() == [np.float32(5e9), np.float32(1e10), np.float32(-1e10)]
+
+
 def test_infinity_is_exact_bit_for_bit():
     values = jnp.asarray([-1.0, 0.1, 1 / 3, 2.7182817, 3.0], jnp.float32)
     for report, more in (("rr", {}), ("laplace", {}), ("gaussian", {"delta": 0.1})):

@@ -102,7 +102,7 @@ def scalar_channel(report: str = "rr", *, binary: bool = False) -> Channel:
 
     def report_(key, params: ScalarParams, value: ArrayLike) -> jax.Array:
         dtype = default_float()
-        value = jnp.asarray(value).astype(dtype)
+        value = jnp.asarray(value, dtype)  # at once: of NumPy's 64-bit integers JAX would else drop the upper bits
         low, high, width = (jnp.asarray(leaf, dtype) for leaf in (params.low, params.high, params.width))
         clipped = jnp.where(value > low, jnp.minimum(value, high), low)  # NaN is low, too
         if is_gaussian:
