@@ -13,6 +13,7 @@ from jaxdp.checks import check_made
 from jaxdp.core import Environment, Estimator, Guarantee, Learner
 from jaxdp.core.interface import text as described
 from jaxdp.simulation import simulator
+from jaxdp.simulation.look import is_at_stop
 from jaxdp.simulation.rounds import interact, root_keys, round_keys
 from jaxdp.simulation.values import taken
 from jaxdp.testing.laws import check_law_of_counts, released
@@ -152,7 +153,7 @@ def check_learner(
 
     looks = simulator(learner, counted, horizon, engine="rounds", checkpoints=[1, horizon])
     looked = _batched(looks)(keys, points)
-    last = {name: values_[:, :, -1:] if values_.ndim > 2 else values_ for name, values_ in looked.items()}
+    last = {name: each if is_at_stop(name, looked) else each[:, :, -1:] for name, each in looked.items()}
     _close(last, expected, 0.0)
     if learner.blocks and environment.block:
         blocks = _batched(simulator(learner, counted, horizon, engine="blocks"))(keys, points)
