@@ -109,13 +109,13 @@ def test_a_report_that_reads_it_and_is_forgotten_at_the_horizon_is_refused():
 def test_defaults_may_be_arrays():
     learner = make()._replace(counts=None, blocks=())
 
-    def taking(function):
-        def takes(*, epsilon, weights=np.ones(3)):
+    def taking(function, weights):
+        def takes(*, epsilon, weights=weights):
             return function(epsilon=epsilon)
 
         return takes
 
-    check(learner._replace(params=taking(learner.params), guarantee=taking(learner.guarantee)))
+    check(learner._replace(params=taking(learner.params, np.ones(3)), guarantee=taking(learner.guarantee, np.ones(3))))
 
 
 def test_other_names_for_the_claim_are_refused():
