@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from jaxdp.core import scalar_leaf
 from jaxdp.validation import check_above, check_number, check_within
 
 ROUNDING = 1e-12  # how far a mean may leave its interval
@@ -18,7 +19,8 @@ def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
         gaps: float64 >= 0, of any shape.
 
     Raises:
-        ValueError: if gap is not finite and > 0, all gaps are zero, or gaps of that size are beyond float64.
+        ValueError: if gap is not finite and > 0, all gaps are zero, gaps of that size are beyond float64, or gap is
+            beyond JAX's default float type.
     """
     if gap is None:
         return gaps
@@ -29,6 +31,7 @@ def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
         scaled = gap * (gaps / gaps[gaps > 0].min())
     if not np.isfinite(scaled).all():
         raise ValueError(f"gap must leave all gaps in the range of float64, got {gap}")
+    scalar_leaf("gap", gap)  # one that becomes 0 would make all arms the best
     return scaled
 
 

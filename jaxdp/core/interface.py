@@ -8,11 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.core.params import default_float
 from jaxdp.lookup import wide
 from jaxdp.validation import check_choice, check_count, check_positive
 
 KINDS = {"integers": np.integer, "numbers": np.floating}
 NORMS = ("l1", "l2")
+ROUNDING = 1e-12  # of a norm, relative
 
 
 class Space(NamedTuple):
@@ -42,18 +44,20 @@ class Space(NamedTuple):
     def __str__(self) -> str:
         shape = f" of shape {self.shape}" if self.shape else ""
         ball = f" of {self.norm} norm at most {self.radius:g}" if self.radius < math.inf else ""
-        box = "" if ball and math.isinf(self.high - self.low) else f" in [{self.low:g}, {self.high:g}]"
+        box = "" if ball and self.low == -math.inf and self.high == math.inf else f" in [{self.low:g}, {self.high:g}]"
         return f"{self.kind}{box}{shape}{ball}"
 
     def __contains__(self, other: object) -> bool:
-        """Whether every array of the other space is of this one."""
-        return (
-            isinstance(other, Space)
-            and (self.kind, self.shape) == (other.kind, other.shape)
-            and self.low <= other.low
-            and other.high <= self.high
-            and (self.radius == math.inf or (self.norm == other.norm and other.radius <= self.radius))
-        )
+        """Whether every array of the other space is of this one: by its bounds, or by its ball.
+
+        >>> ball(3, norm="l1") in ball(3), ball(3) in Space("numbers", (3,), -1, 1), ball(3) in ball(3, norm="l1")
+        (True, True, False)
+        """
+        if not (isinstance(other, Space) and (self.kind, self.shape) == (other.kind, other.shape)):
+            return False
+        (low, high), (lowest, highest) = self._ends(), other._ends()
+        largest = other._largest(self.norm)
+        return low <= lowest and highest <= high and largest <= self.radius * (1 + ROUNDING)
 
     def fits(self, array: jax.Array | jax.ShapeDtypeStruct) -> bool:
         """Whether an array has this shape and kind; its entries are not looked at."""
@@ -77,7 +81,21 @@ class Space(NamedTuple):
             inside = inside & jnp.all(array >= min(math.ceil(self.low), largest))
         if self.high < largest:
             inside = inside & jnp.all(array <= max(math.floor(self.high), smallest))
-        return inside
+        return inside if self.radius == math.inf else inside & self._in_ball(array.astype(default_float()))
+
+    def _ends(self) -> tuple[float, float]:
+        """The smallest and the largest entry."""
+        low, high = max(self.low, -self.radius), min(self.high, self.radius)
+        if self.kind == "integers":
+            low = math.ceil(low) if math.isfinite(low) else low
+            high = math.floor(high) if math.isfinite(high) else high
+        return low, high
+
+    def _largest(self, norm: str) -> float:
+        """No array has a larger norm than this."""
+        size = max(math.prod(self.shape), 1)
+        of_box = max(map(abs, self._ends())) * (size if norm == "l1" else math.sqrt(size))
+        return min(of_box, self.radius * (math.sqrt(size) if (norm, self.norm) == ("l1", "l2") else 1.0))
 
     def _in_ball(self, array: jax.Array) -> jax.Array:
         rounding = 1 + 4 * float(jnp.finfo(array.dtype).eps) * math.sqrt(max(array.size, 1))

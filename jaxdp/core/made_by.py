@@ -12,6 +12,7 @@ P = ParamSpec("P")
 Made = TypeVar("Made")
 LONGEST = 200  # characters of a text, less one
 FEW = 8  # values of a list that are written out
+MOST = 1000  # entries of an array that is kept
 
 
 class MadeBy:
@@ -19,14 +20,15 @@ class MadeBy:
 
     Attributes:
         name: of the factory.
-        arguments: by name, as given; those left at their defaults are not among them.
+        arguments: by name, as given; those left at their defaults are not among them. Of arrays with more than 1,000
+            entries, which would take memory as long as the algorithm, shape and dtype.
 
     >>> MadeBy("explore_then_commit", {"num_arms": 4, "explore_rounds": 800})
     explore_then_commit(num_arms=4, explore_rounds=800)
     """
 
     def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
-        self.name, self.arguments = name, dict(arguments)
+        self.name, self.arguments = name, {name: _kept(value) for name, value in arguments.items()}
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={_text(value)}" for name, value in self.arguments.items())
@@ -62,12 +64,19 @@ def described(value: Any, kind: str) -> str:
     return f"<{kind} {getattr(function, '__qualname__', type(function).__name__).split('.<locals>')[0]}>"
 
 
+def _kept(value: Any) -> Any:
+    is_large = isinstance(value, np.ndarray | jax.Array) and value.size > MOST
+    return jax.ShapeDtypeStruct(value.shape, value.dtype) if is_large else value
+
+
 def _text(value: Any) -> str:
-    if isinstance(value, np.ndarray | jax.Array):
+    if isinstance(value, np.ndarray | jax.Array) and value.ndim == 0:
+        return str(value)
+    if isinstance(value, np.ndarray | jax.Array | jax.ShapeDtypeStruct):
         return f"<{'x'.join(map(str, value.shape))} array>"
     if callable(value):
         return getattr(value, "__name__", type(value).__name__)
     if isinstance(value, list | tuple) and len(value) > FEW:
         return f"<{len(value)} values>"
-    text = repr(value)
-    return text if len(text) <= LONGEST // 2 else f"<{type(value).__name__}>"
+    text = " ".join(repr(value).split())  # one line
+    return text if len(text) <= LONGEST // 2 else f"<{getattr(value, 'name', type(value).__name__)}>"

@@ -38,8 +38,11 @@ def choose_engine(learner: Learner, environment: Environment, engine: str) -> st
             rounds, and else rounds.
 
     Raises:
-        ValueError: if the engine is unknown, or the learner or the environment lacks it.
+        ValueError: if the engine is unknown, or the learner or the environment lacks it; or if the learner's blocks are
+            no tuple of them.
     """
+    if isinstance(learner.blocks, Blocks):  # a tuple, but of functions
+        raise ValueError("blocks must be a tuple of Blocks, as (blocks,), got one Blocks")
     check_choice("engine", engine, (*ENGINES, "auto"))
     missing = {
         "rounds": [],

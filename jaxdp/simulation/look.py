@@ -47,13 +47,27 @@ def seen(
 ) -> dict[str, jax.Array]:
     """All that is read at a checkpoint, by name."""
     look = Look(params, play.state.public, play.world, play.action, play.round)
-    return merged(
+    found = merged(
         outcomes.totals(play.outcomes),
         environment.summary(params["environment"], play.world) if environment.summary else {},
         judged(learner, environment, params, play),
         {name: function(look) for name, function in record.items()},
         taken=STOPPING,
     )
+    for name in found:
+        if is_at_stop(name, found):
+            raise ValueError(f"names must not end in {AT_STOP} beside the one without it, got {name}")
+    return found
+
+
+def is_at_stop(name: str, names: Collection[str]) -> bool:
+    """Whether an output is read where the learner stops, and so has no dimension of checkpoints.
+
+    Args:
+        name: of the output.
+        names: of all outputs.
+    """
+    return name in STOPPING or (name.endswith(AT_STOP) and name.removesuffix(AT_STOP) in names)
 
 
 def at_stop(learner: Learner, environment: Environment, params: Any, play: Play) -> dict[str, jax.Array]:

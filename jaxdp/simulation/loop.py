@@ -14,7 +14,7 @@ from jaxdp.simulation import outcomes as sums
 from jaxdp.simulation.checkpoints import LogSpaced, resolve
 from jaxdp.simulation.engines import MAKERS, choose_engine, play_round, play_until
 from jaxdp.simulation.fit import check_many, check_round
-from jaxdp.simulation.look import AT_STOP, STOPPING, RecordFn, at_stop, merged, seen
+from jaxdp.simulation.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merged, seen
 from jaxdp.simulation.rounds import Keys, Play, interact, root_keys, round_keys
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.values import check_point, check_taken, maker, once, parameters, taken
@@ -177,11 +177,10 @@ def simulator(
             return environment.dims.get(name) or tuple(f"{name}_{axis}" for axis in range(size))
 
         def named(name: str, leaf: jax.ShapeDtypeStruct) -> tuple[str, ...]:
-            judged = name.removesuffix(AT_STOP)
             if name in STOPPING:
                 return ()
-            if judged in outputs and judged != name:
-                return own(judged, leaf.ndim)
+            if is_at_stop(name, outputs):
+                return own(name.removesuffix(AT_STOP), leaf.ndim)
             return ("round", *own(name, leaf.ndim - 1))
 
         return {name: named(name, leaf) for name, leaf in outputs.items()}

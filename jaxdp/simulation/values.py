@@ -49,7 +49,7 @@ def _content(value: Any) -> Any:
     """Something with a hash that is equal for values of one type and content."""
     if isinstance(value, bool | int | float | complex | np.generic | np.ndarray | jax.Array):
         array = np.asarray(value)
-        if array.dtype != object:
+        if array.dtype != object and not isinstance(value, np.ma.MaskedArray):  # the mask is no part of the array
             return type(value), array.dtype.str, array.shape, array.tobytes()  # 0.0 and -0.0 are two
     if isinstance(value, list | tuple):
         return type(value), tuple(_content(item) for item in value)

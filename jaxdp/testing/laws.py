@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxdp.core import Environment, Learner, default_float
 from jaxdp.simulation import Look, simulator
-from jaxdp.simulation.look import RecordFn
+from jaxdp.simulation.look import RecordFn, is_at_stop
 from jaxdp.simulation.values import taken
 
 FALSE_ALARM = 1e-9  # probability that a right learner is refused, over all comparisons
@@ -115,11 +115,11 @@ def _columns(
         for point, epsilon in enumerate(epsilons):
             at = f" at epsilon = {epsilon:g}" if epsilon is not None else ""
             one, other = mine[:, point], counts[name][:, point]
-            if one.ndim == 1:  # the stopping time
-                yield f"{name}{at}", one, other
-                continue
-            for look, round_ in enumerate(looks):
+            whens = [f" after round {round_}" for round_ in looks]
+            if is_at_stop(name, rounds):
+                whens, one, other = [""], one[:, None], other[:, None]
+            for look, when in enumerate(whens):
                 first, second = (values[:, look].reshape(len(values), -1) for values in (one, other))
                 for place in range(first.shape[1]):
                     index = f"[{place}]" if first.shape[1] > 1 else ""
-                    yield f"{name}{index} after round {round_}{at}", first[:, place], second[:, place]
+                    yield f"{name}{index}{when}{at}", first[:, place], second[:, place]

@@ -1,6 +1,7 @@
 """Sensitivities measured, and what must be found: each fault once, and none where there is none."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import pytest
 
 from jaxdp import registry
 from jaxdp.audit import Users, by_pair, grey_box, whole
+from jaxdp.core import Interface, arms
 from jaxdp.experts import exponential_weights
 from jaxdp.mechanisms import gaussian_epsilon, laplace, noisy_max, randomize_scalar, randomized_response, tape
 from tests.audit import small_learners as small
@@ -137,6 +139,14 @@ def test_what_follows_released_states_costs_nothing():
     found = look(small.follows_itself(100.0), small.draw_corners(1))
     assert found.verdict == "consistent"
     assert found.sites[0].measured == pytest.approx(1.0, rel=1e-4)
+
+
+@pytest.mark.once
+def test_interfaces_of_dicts_and_lists_of_blocks():
+    blocks: Any = []
+    interface = Interface({"arm": arms(2)}, {"loss": arms(2)})
+    learner = small.follows_itself(100.0)._replace(interface=interface, blocks=blocks)
+    assert look(learner, small.draw_corners(1)).verdict == "consistent"
 
 
 @pytest.mark.once

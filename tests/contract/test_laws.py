@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxdp.bandits import bernoulli_bandit, explore_then_commit
 from jaxdp.registry import LEARNERS
 from jaxdp.testing import check_learner
 from jaxdp.testing.laws import check_law_of_counts, distance
@@ -70,6 +71,16 @@ def test_check_learner_finds_counts_without_noise():
     learner = quieter(entry.make(), math.inf)
     with pytest.raises(AssertionError, match=r"counts must have the law of rounds, .* at epsilon = 0\.\d+ that are"):
         check_learner(learner, entry.make_environment(), entry.values, horizon=entry.horizon, key=jax.random.key(3))
+
+
+def test_vectors_that_are_judged_at_the_stop():
+    learner = explore_then_commit(num_arms=2, explore_rounds=4)._replace(
+        answer=lambda params, public: jnp.int32(1), done=lambda params, public: jnp.asarray(False)
+    )
+    environment = bernoulli_bandit([0.2, 0.9])._replace(
+        judge=lambda params, world, answer: {"vector": params.means[answer] * jnp.arange(3.0)}
+    )
+    check_learner(learner, environment, {"epsilon": 1.0}, horizon=8, key=jax.random.key(2), num_lanes=64)
 
 
 def test_distance():

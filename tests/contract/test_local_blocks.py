@@ -5,9 +5,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from jaxdp.bandits import bernoulli_bandit
+from jaxdp.core import State
 from jaxdp.mechanisms import label_channel
 from jaxdp.testing import check_learner
 from tests.contract.local_commit import local_commit
@@ -75,6 +77,45 @@ def test_a_report_that_reads_it_and_moves_no_outcome_is_refused():
     check(learner._replace(act=act, blocks=blocks, counts=None))
     with pytest.raises(AssertionError, match="not equal"):
         check(learner._replace(act=act, privatize=privatize, blocks=blocks, counts=None))
+
+
+def test_a_report_that_reads_it_and_is_forgotten_at_the_horizon_is_refused():
+    """What was counted is dropped with the last round, which ends a phase."""
+    learner = make()._replace(counts=None)
+    blocks = learner.blocks[0]
+
+    def forgets(state):
+        public: Any = state.public
+        return State((), public._replace(wins=jnp.where(public.round == 24, 0, public.wins)))
+
+    def privatize(key, params, public, context, action, feedback):
+        action, won = learner.privatize(key, params, public, context, action, feedback)
+        return action, jnp.where(public.round % 2 == 1, 1 - won, won)
+
+    def absorb(*arguments):
+        state, used = blocks.absorb(*arguments)
+        return forgets(state), used
+
+    forgetful = learner._replace(
+        update=lambda key, params, state, report: forgets(learner.update(key, params, state, report)),
+        blocks=(blocks._replace(absorb=absorb),),
+    )
+    values = {"epsilon": 1.0}
+    check_learner(forgetful, BANDIT, values, horizon=24, key=KEY)
+    with pytest.raises(AssertionError, match="not equal"):
+        check_learner(forgetful._replace(privatize=privatize), BANDIT, values, horizon=24, key=KEY)
+
+
+def test_defaults_may_be_arrays():
+    learner = make()._replace(counts=None, blocks=())
+
+    def taking(function, weights):
+        def takes(*, epsilon, weights=weights):
+            return function(epsilon=epsilon)
+
+        return takes
+
+    check(learner._replace(params=taking(learner.params, np.ones(3)), guarantee=taking(learner.guarantee, np.ones(3))))
 
 
 def test_other_names_for_the_claim_are_refused():

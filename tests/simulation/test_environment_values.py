@@ -233,6 +233,8 @@ def test_a_changed_array_is_another():
 def test_values_without_a_hash_are_not_mixed_up():
     known = once(made)
     assert known(value={"a": 1}) is not known(value={"a": 1})
+    first, second = (np.ma.array([1.0, 2.0], mask=mask) for mask in ([True, False], [False, True]))
+    assert known(value=first) is not known(value=second)
 
 
 def test_errors_are_not_kept():
@@ -278,6 +280,7 @@ BAD = {
         ({"gap": math.inf}, "gap must be finite, got inf"),
         ({"gap": "wide"}, "gap must be a number, got 'wide'"),
         ({"gap": 0.4}, r"gap and best_mean must leave all means in \[0, 1\], got 0.4 and None"),
+        ({"gap": 1e-320}, "gap must be within the range of float"),
         ({"gap": 1.7e308}, "gap must leave all gaps in the range of float64, got 1.7e"),
         ({"best_mean": 1.5}, r"best_mean must be in \[0, 1\], got 1.5"),
         ({"best_mean": 0.1}, r"gap and best_mean must leave all means in \[0, 1\], got None and 0.1"),
@@ -286,7 +289,10 @@ BAD = {
         ({"stddev": 0.0}, "stddev must be > 0, got 0.0"),
         ({"best_mean": math.inf}, "best_mean must be finite, got inf"),
     ],
-    "stochastic": [({"gap": 0.5}, r"gap and best_mean must leave all means in \[0, 1\], got 0.5 and None")],
+    "stochastic": [
+        ({"gap": 1e-320}, "gap must be within the range of float"),
+        ({"gap": 0.5}, r"gap and best_mean must leave all means in \[0, 1\], got 0.5 and None"),
+    ],
     "adaptive": [({"penalty": 1.5}, r"penalty must be in \[0, 1\], got 1.5")],
     "utility": [
         ({"link_scale": 0.0}, "link_scale must be > 0, got 0.0"),

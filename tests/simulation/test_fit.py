@@ -252,6 +252,19 @@ def test_a_record_with_the_name_of_a_summary():
     )
 
 
+@pytest.mark.parametrize("name", ["pseudo_regret", "mine"])
+def test_a_record_with_the_name_of_what_is_read_at_the_stop(name):
+    refused(
+        f"names must not end in _at_stop beside the one without it, got {name}_at_stop",
+        record={each: lambda look: look.public.round for each in {"mine", f"{name}_at_stop"}},
+    )
+
+
+def test_blocks_are_a_tuple_of_them():
+    with pytest.raises(ValueError, match=r"blocks must be a tuple of Blocks, as \(blocks,\), got one Blocks"):
+        simulator(LEARNER._replace(blocks=BLOCKS), BANDIT, 20)
+
+
 @pytest.mark.parametrize("name", ["rounds", "censored"])
 def test_a_record_with_the_name_of_the_stopping_time(name):
     refused(
