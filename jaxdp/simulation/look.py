@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from jaxdp.core import Environment, Learner
 from jaxdp.simulation import outcomes
@@ -39,7 +40,7 @@ def judged(learner: Learner, environment: Environment, params: Any, play: Play) 
     if learner.answer is None or environment.judge is None:
         return {}
     answer = learner.answer(params["learner"], play.state.public)
-    return dict(environment.judge(params["environment"], play.world, answer))
+    return _checked("judge", environment.judge(params["environment"], play.world, answer))
 
 
 def seen(
@@ -49,15 +50,29 @@ def seen(
     look = Look(params, play.state.public, play.world, play.action, play.round)
     found = merged(
         outcomes.totals(play.outcomes),
-        environment.summary(params["environment"], play.world) if environment.summary else {},
+        _checked("summary", environment.summary(params["environment"], play.world)) if environment.summary else {},
         judged(learner, environment, params, play),
-        {name: function(look) for name, function in record.items()},
+        _checked("record", {name: function(look) for name, function in record.items()}),
         taken=STOPPING,
     )
     for name in found:
         if is_at_stop(name, found):
             raise ValueError(f"names must not end in {AT_STOP} beside the one without it, got {name}")
     return found
+
+
+def _checked(who: str, found: Any) -> dict[str, jax.Array]:
+    """What a function of the user's returned.
+
+    Raises:
+        ValueError: if it is no dict of arrays.
+    """
+    if not isinstance(found, Mapping):
+        raise ValueError(f"{who} must return a dict of arrays, got {type(found).__name__}")
+    for name, value in found.items():
+        if not isinstance(value, jax.Array | np.ndarray | np.generic | int | float):
+            raise ValueError(f"{who} must give an array for {name}, got {type(value).__name__}")
+    return dict(found)
 
 
 def is_at_stop(name: str, names: Collection[str]) -> bool:

@@ -94,6 +94,22 @@ def test_answers_that_do_not_fit():
         run(KEY, run.params(epsilon=1.0))
 
 
+@pytest.mark.parametrize(
+    ("changes", "record", "message"),
+    [
+        ({"judge": lambda params, world, answer: answer}, None, "judge must return a dict of arrays, got"),
+        ({"judge": lambda params, world, answer: {"a": None}}, None, "judge must give an array for a, got NoneType"),
+        ({"summary": lambda params, world: params}, None, "summary must return a dict of arrays, got"),
+        ({}, {"all": lambda look: [look.round]}, "record must give an array for all, got list"),
+    ],
+)
+def test_what_is_read_must_be_arrays(changes, record, message):
+    learner, environment = sketches.best_arm(3, 4)
+    run = jaxdp.simulator(learner, environment._replace(**changes), 30, record=record)
+    with pytest.raises(ValueError, match=message):
+        run(KEY, run.params(epsilon=1.0))
+
+
 # ---- looks and spaces ------------------------------------------------------------------------------------------------
 def test_a_look_has_all_that_a_record_may_read():
     (learner, environment), horizon = PAIRS["two_point"]
