@@ -16,6 +16,8 @@ black-box audit cannot see:
 * *Rare events.* An event of probability q is seen q times the number of trials. A mechanism that gives everything away
   once in 10^9 releases passes 10^6 trials, and an excess of delta below about 1 / trials cannot be told from none. An
   audit of a large epsilon meets this early: what is e^epsilon times rarer under one input must still be counted there.
+* *Most of a zCDP or Gaussian claim.* It is held to the one epsilon that it implies at delta = 0.01: what gives a secret
+  away more seldom than that passes.
 * *Floating-point holes.* The lowest bits of textbook floating-point noise can reveal the exact value (Mironov 2012).
   The events here are thresholds on smooth scores of the output's magnitude, and pass over such bits, except where
   whole outputs repeat.
