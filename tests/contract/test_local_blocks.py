@@ -37,7 +37,12 @@ def test_a_local_learner_with_blocks_and_counts_keeps_the_contract():
     [
         lambda key, params, totals, count: totals,
         lambda key, params, totals, count: TOTAL(key, replace(params, epsilon=2 * params.epsilon), totals, count),
-        lambda key, params, totals, count: TOTAL(key, params, totals, count) + jnp.where(params.epsilon < 100, 1, 0),
+        pytest.param(
+            lambda key, params, totals, count: (
+                TOTAL(key, params, totals, count) + jnp.where(params.epsilon < 100, 1, 0)
+            ),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["no noise", "half the noise", "one more"],
 )
@@ -79,6 +84,7 @@ def test_a_report_that_reads_it_and_moves_no_outcome_is_refused():
         check(learner._replace(act=act, privatize=privatize, blocks=blocks, counts=None))
 
 
+@pytest.mark.slow
 def test_a_report_that_reads_it_and_is_forgotten_at_the_horizon_is_refused():
     """What was counted is dropped with the last round, which ends a phase."""
     learner = make()._replace(counts=None)
