@@ -17,6 +17,7 @@ _SEES = {  # by trust model, unless the claim says otherwise: a curator's report
     "shuffle": ("action", "public"),
     "joint": ("action", "public"),
 }
+_AS_TRUSTED = frozenset({"as the trust model says"})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,9 +35,9 @@ class Guarantee:
         privacy_unit: whose data one unit of budget protects, for example "one label".
         adjacency: how neighbouring inputs differ.
         argument: one sentence, why the claim holds.
-        sees: what of each round the world may log under this claim, out of "report", "action" and "public". By default
-            all of it in the local model, and all but reports in the others. A contextual learner whose action depends
-            on a private context leaves out "action".
+        sees: what of each round of a learner the world may log under this claim, out of "report", "action" and
+            "public". By default all of it in the local model, and all but reports in the others. A contextual learner
+            whose action depends on a private context leaves out "action".
         unit_leaves: names of the leaves of a user's data that may differ between neighbours; None is all of them.
         batch: in the shuffle model the users who are shuffled together, >= 1; else None.
         local_epsilon: in the shuffle model the budget of one user's report before it is shuffled, > 0; else None.
@@ -59,7 +60,7 @@ class Guarantee:
     privacy_unit: str
     adjacency: str = "replace-one"
     argument: str
-    sees: frozenset[str] = frozenset()
+    sees: frozenset[str] = _AS_TRUSTED
     unit_leaves: tuple[str, ...] | None = None
     batch: int | None = None
     local_epsilon: float | None = None
@@ -89,7 +90,9 @@ class Guarantee:
                 if self.trust_model != "shuffle":
                     raise ValueError(f"{name} must be None outside the shuffle model, got {value}")
                 check(name, value)
-        seen = self.sees or _SEES[self.trust_model]
+        seen = _SEES[self.trust_model] if self.sees == _AS_TRUSTED else self.sees
+        if isinstance(seen, str) or not seen:
+            raise ValueError(f"sees must be a list of some of {', '.join(SEEN)}, got {seen!r}")
         for what in seen:
             check_choice("sees", what, SEEN)
         object.__setattr__(self, "sees", frozenset(seen))

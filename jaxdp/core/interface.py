@@ -224,10 +224,10 @@ def check_interfaces(learner: Interface | None, environment: Interface | None) -
         mine, theirs = getattr(learner, name), getattr(environment, name)
         if name == "answer":
             fit = mine is None or theirs is None or _every(theirs, mine, Space.__contains__)
-        elif name == "action" or mine is None or theirs is None:
-            fit = mine == theirs
+        elif mine is None or theirs is None:
+            fit = mine is theirs
         else:
-            fit = _every(mine, theirs, Space.__contains__)
+            fit = _every(mine, theirs, Space.__eq__ if name == "action" else Space.__contains__)
         if not fit:
             raise ValueError(
                 f"{name} must be the same for learner and environment, got {text(mine)} and {text(theirs)}"

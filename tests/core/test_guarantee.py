@@ -163,6 +163,9 @@ def test_what_may_be_logged():
     assert (contextual.sees, contextual.unit_leaves) == ({"report", "public"}, ("x",))
     with pytest.raises(ValueError, match="sees must be one of report, action, public, got 'context'"):
         Guarantee.pure(0.5, **ABOUT, sees=("context",))
+    for sees in ((), "report"):  # nothing at all is not the default
+        with pytest.raises(ValueError, match="sees must be a list of some of report, action, public, got"):
+            Guarantee.pure(0.5, **ABOUT, sees=sees)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="unit_leaves must be a list of names, got 'context'"):
         Guarantee.pure(0.5, **ABOUT, unit_leaves="context")
 

@@ -133,6 +133,9 @@ def test_an_action_of_another_structure_is_refused():
     flat = learner._replace(interface=learner.interface._replace(action=learner.interface.action.centre))
     with pytest.raises(ValueError, match="action must be the same for learner and environment"):
         jaxdp.simulator(flat, environment, 10)
+    plain = learner._replace(interface=learner.interface._replace(action=tuple(learner.interface.action)))
+    with pytest.raises(ValueError, match="action must be the same for learner and environment"):
+        jaxdp.simulator(plain, environment, 10)
     pair = learner._replace(act=lambda key, params, public, context: (public.x, public.x))
     run = jaxdp.simulator(pair, environment, 10)
     with pytest.raises(ValueError, match="learner and environment must fit"):

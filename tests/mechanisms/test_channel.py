@@ -247,3 +247,15 @@ def test_claims_and_names():
     assert repr(scalar_channel("laplace", binary=True)) == "scalar_channel(report='laplace', binary=True)"
     assert repr(vector_channel((3, 2), "l1")) == "vector_channel(shape=(3, 2), norm='l1')"
     assert isinstance(label_channel(), Channel)
+
+
+def test_numpys_wide_integers_keep_their_signs():
+    """Without x64 JAX drops the upper bits of an int64 that becomes an int32: 2^32 would be 0."""
+    vector = np.asarray([2**32, -(2**32)], np.int64)
+    moments, l1 = moment_channel(2), vector_channel((2,), "l1")
+    found = l1.report(KEY, l1.params(epsilon=math.inf), vector)
+    np.testing.assert_allclose(found, [0.5, -0.5], rtol=1e-6)
+    clear = moments.params(epsilon=math.inf, delta=0.1)
+    np.testing.assert_allclose(
+        moments.report(KEY, clear, (vector, np.int64(-(2**33)))).cross, [-(0.5**0.5), 0.5**0.5], rtol=1e-6
+    )

@@ -25,21 +25,22 @@ def rounded_up(name: str, value: float) -> np.floating:
     return round_up(value, default_float())
 
 
-def local_claim(unit: str, argument: str, sees: Iterable[str] = ()) -> Callable[..., Guarantee]:
+def local_claim(unit: str, argument: str, sees: Iterable[str] | None = None) -> Callable[..., Guarantee]:
     """The claim of a channel calibrated to epsilon, or to (epsilon, delta).
 
     Args:
         unit: what one report protects.
         argument: why.
-        sees: as `Guarantee.sees`.
+        sees: as `Guarantee.sees`; None is its default.
 
     Returns:
         (epsilon, delta=0.0) -> Guarantee, in the local model.
     """
+    limits = {} if sees is None else {"sees": frozenset(sees)}
 
     def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
         return Guarantee.approximate(
-            epsilon, delta, trust_model="local", privacy_unit=unit, argument=argument, sees=frozenset(sees)
+            epsilon, delta, trust_model="local", privacy_unit=unit, argument=argument, **limits
         )
 
     return claim

@@ -105,7 +105,7 @@ def moment_channel(dim: int, report: str = "gaussian") -> Channel:
         return MomentParams(epsilon=budget, noise_stddev=stddev, reward_bound=bound)
 
     def report_(key, params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> Moments:
-        x, y = (jnp.asarray(part).astype(default_float()) for part in value)
+        x, y = (jnp.asarray(part, default_float()) for part in value)  # at once, as for a scalar
         if (x.shape, y.shape) != ((dim,), ()):
             raise ValueError(f"value must be a pair of shapes {(dim,)} and (), got {x.shape} and {y.shape}")
         x, bound = into_ball(x, 1.0, "l2"), jnp.asarray(params.reward_bound, x.dtype)

@@ -79,10 +79,10 @@ def vector_channel(shape: tuple[int, ...], norm: str) -> Channel:
         )
 
     def report(key, params: VectorParams, value: ArrayLike) -> jax.Array:
-        value = jnp.asarray(value)
+        value = jnp.asarray(value, default_float())  # at once, as for a scalar
         if value.shape != sizes:
             raise ValueError(f"value must have shape {sizes}, got {value.shape}")
-        clipped = into_ball(value.astype(default_float()), params.radius, norm)
+        clipped = into_ball(value, params.radius, norm)
         if is_gaussian:
             return gaussian(key, clipped, jnp.asarray(params.noise_stddev), l2_sensitivity=params.sensitivity)
         return laplace(key, clipped, params.epsilon, l1_sensitivity=params.sensitivity)
