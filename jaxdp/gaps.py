@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxdp.core import scalar_leaf
-from jaxdp.validation import check_above, check_number, check_within
+from jaxdp.validation import check_number, check_positive, check_within
 
 ROUNDING = 1e-12  # how far a mean may leave its interval
 
@@ -24,7 +24,7 @@ def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
     """
     if gap is None:
         return gaps
-    check_number("gap", check_above("gap", gap, 0.0))
+    check_positive("gap", gap)
     if not gaps.any():
         raise ValueError(f"gap must be None where all gaps are zero, got {gap}")
     with np.errstate(over="ignore"):

@@ -10,10 +10,10 @@ import numpy as np
 
 from jaxdp.audit.checks import budget, check_alike
 from jaxdp.audit.events import Event, candidate_thresholds, choose, describe, learn_scores
-from jaxdp.audit.intervals import check_confidence, log_ratio_bound
+from jaxdp.audit.intervals import log_ratio_bound
 from jaxdp.audit.sampling import Outputs, Release, chunk_size, draw, histogram, output_size
 from jaxdp.core import Guarantee
-from jaxdp.validation import check_count, check_key
+from jaxdp.validation import check_count, check_key, check_probability
 
 SHARE = 10  # one trial in so many shapes the scores, and another chooses the event; the rest evaluate it
 LARGEST_SAMPLE = 2**17  # outputs kept to shape the scores
@@ -98,7 +98,7 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
             empty or not of numbers, or trials or confidence is out of range.
     """
     start = time.perf_counter()
-    trials, confidence = check_count("trials", trials, FEWEST_TRIALS), check_confidence(confidence)
+    trials, confidence = check_count("trials", trials, FEWEST_TRIALS), check_probability("confidence", confidence)
     inputs = _check_inputs(key, attack)
     release, params, (claimed, delta) = attack.release, attack.params, budget(attack.claim)
     size = output_size(release, params, inputs[0])

@@ -7,18 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainccinv, betaincinv
 
+from jaxdp.validation import check_probability
+
 DIRECTIONS = ("first over second", "second over first")
-
-
-def check_confidence(confidence: float) -> float:
-    """Returns confidence as a float in (0, 1).
-
-    Raises:
-        ValueError: if it lies outside (0, 1) or is NaN.
-    """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be in (0, 1), got {confidence}")
-    return float(confidence)
 
 
 def clopper_pearson(counts: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +32,7 @@ def clopper_pearson(counts: ArrayLike, trials: ArrayLike, *, confidence: float =
 
     Source: Clopper & Pearson (1934); the bounds are quantiles of beta distributions.
     """
-    error = (1 - check_confidence(confidence)) / 2
+    error = (1 - check_probability("confidence", confidence)) / 2
     return lower_limit(counts, trials, error), upper_limit(counts, trials, error)
 
 
@@ -135,7 +126,7 @@ def epsilon_lower_bound(
     first, second = np.atleast_1d(counts), np.atleast_1d(other_counts)
     if first.size == 0 or first.shape != second.shape:
         raise ValueError(f"counts must be of the same events, at least one, got shapes {first.shape}, {second.shape}")
-    error = (1 - check_confidence(confidence)) / (4 * first.size)
+    error = (1 - check_probability("confidence", confidence)) / (4 * first.size)
     bounds = np.stack(
         [
             log_ratio_bound(first.ravel(), trials, second.ravel(), other_trials, delta=delta, error=error),

@@ -12,7 +12,7 @@ from jaxdp.core import Environment, Interface, Space, arms, default_float, facto
 from jaxdp.gaps import instance, unit_instance
 from jaxdp.lookup import entry
 from jaxdp.random import binomial
-from jaxdp.validation import check_above, check_finite, check_number, check_within
+from jaxdp.validation import check_finite, check_positive, check_within
 
 
 @jax.tree_util.register_dataclass
@@ -97,7 +97,7 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
     given = _vector(check_finite("means", means))
 
     def params(*, stddev: float = stddev, gap: float | None = None, best_mean: float | None = None) -> Params:
-        leaf = scalar_leaf("stddev", check_number("stddev", check_above("stddev", stddev, 0.0)))
+        leaf = scalar_leaf("stddev", check_positive("stddev", stddev))
         return _instance(*instance(given, gap, best_mean), leaf)
 
     def feedback(key, params: Params, world, action):

@@ -15,7 +15,7 @@ from jaxdp.kernels import own_kernel
 from jaxdp.lookup import entry, nearest
 from jaxdp.preferences import Link, check_preferences, logistic, utility_matrix
 from jaxdp.random import binomial, key_uniform
-from jaxdp.validation import check_above, check_choice, check_number
+from jaxdp.validation import check_choice, check_positive
 
 REGRETS = ("strong", "weak", "borda")
 
@@ -70,7 +70,7 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
     costs = cast(pseudo_regret)  # one object at every link_scale
 
     def params(*, link_scale: float = 1.0) -> Params:
-        check_number("link_scale", check_above("link_scale", link_scale, 0.0))
+        check_positive("link_scale", link_scale)
         with np.errstate(over="ignore"):
             scaled = link_scale * utilities
             if not np.isfinite(np.subtract.outer(scaled, scaled)).all():

@@ -12,7 +12,7 @@ from jaxdp.checks import check_made
 from jaxdp.core import Estimator, Scalar, factory, scalar_leaf
 from jaxdp.estimation.label_noise import LabelNoise
 from jaxdp.estimation.solver import Estimate
-from jaxdp.validation import check_at_least, check_within
+from jaxdp.validation import check_at_least, check_probability, check_within
 
 FAILURE_PROB = 0.1
 _TOLD = ("radius", "feature_norm")  # what a problem may make known, and the wrapped estimator reads
@@ -261,8 +261,7 @@ def with_confidence(estimator: Estimator) -> Estimator:
         mine = {name: bound.arguments[name] for name in own}
         inner = estimator.params(**{name: value for name, value in values.items() if name not in own})
         check_at_least("ridge", mine["ridge"], 0.0)
-        if not 0 < mine["failure_prob"] < 1:
-            raise ValueError(f"failure_prob must be in (0, 1), got {mine['failure_prob']}")
+        check_probability("failure_prob", mine["failure_prob"])
         check_within("curvature", mine["curvature"], 0.0, 0.25)
         if np.isinf(inner.radius) and (mine["ridge"] > 0 or mine["curvature"] == 0):
             raise ValueError(

@@ -100,8 +100,7 @@ def check_learner(
     by blocks = by rounds, bit for bit, in what is released too, where both sides have blocks; by counts as many rounds
     at every checkpoint, and the law of rounds: outcomes, metrics and what has been released have the same
     distributions, at epsilon and at smaller ones. At epsilon = inf neither `privatize` nor `update` depends on its key,
-    in any round. A guarantee that
-    claims something must depend on epsilon.
+    in any round. A guarantee that claims something must depend on epsilon.
 
     It does not see whether noise is fresh, or enough: a key made inside a function, such as `jax.random.key(0)`, passes
     with the same noise in every round, and so does noise of any scale. `jaxdp.audit.grey_box` finds both. What the law

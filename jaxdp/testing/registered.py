@@ -28,12 +28,8 @@ def check_registered(name: str, *, seed: int = 0) -> None:
         AssertionError: if a check fails.
         ValueError: if the name is not registered, or its neighbours do not fit.
     """
-    from jaxdp.registry import (
-        ESTIMATORS,
-        LEARNERS,
-        MECHANISMS,
-        attacks,
-    )  # not with `jaxdp.testing`, which is imported for less
+    # Here, since `jaxdp.testing` is imported for less, too.
+    from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, attacks
 
     (attack,) = attacks([name]).values()
     first, second = (jax.tree.map(jnp.asarray, data) for data in attack.neighbours)
