@@ -1,0 +1,205 @@
+"""A transcript played again under neighbouring users, with a tape open: what was noised, and what changed all the same."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.audit.accounting import Change, change
+from jaxdp.audit.steps import Scene, Step, at, choose, places_of, react, step_keys
+from jaxdp.audit.transcripts import Users
+from jaxdp.core import State
+from jaxdp.mechanisms import tape
+
+LANE = "jaxdp_lane"
+Use = Callable[[jax.Array], jax.Array]
+_traced_apart = jax.make_user_context(None)
+_traces = [object()]  # names the traces made under tapes; a new name forgets them
+_NOT_CONCRETE = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.UnexpectedTracerError,
+)
+
+
+class UnreadableError(ValueError):
+    """A learner's releases lie where no tape can read them."""
+
+
+class Site(NamedTuple):
+    """Where a release is made: the n-th call of a mechanism in one of a learner's functions."""
+
+    stage: str
+    name: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.name} in {self.stage}" + (f", call {self.number + 1}" if self.number else "")
+
+
+class Release(NamedTuple):
+    """One release of a run, under the base's users (index 0) and under neighbours."""
+
+    round: int
+    site: Site
+    entry: tape.Entry
+    change: Change
+
+
+class Changed(NamedTuple):
+    """What an adversary sees of a step, where neighbours changed it.
+
+    Attributes:
+        step: number of the step.
+        what: "the play", "the report" or "the public state".
+        where: for each of its leaves, which entries changed.
+        base: for each leaf, its value under the base's users.
+    """
+
+    step: int
+    what: str
+    where: list[np.ndarray]
+    base: list[np.ndarray]
+
+
+class Run(NamedTuple):
+    """A replay.
+
+    Attributes:
+        releases: in order.
+        changed: what changed though all that was recorded stayed.
+        seen: of each step, what an adversary sees of it under the base's users.
+    """
+
+    releases: list[Release]
+    changed: list[Changed]
+    seen: list[dict[str, list[np.ndarray]]]
+
+
+def bases(value: jax.Array) -> jax.Array:
+    """The base's value in place of each neighbour's."""
+    return jax.lax.all_gather(value, LANE)[0]
+
+
+def replay(
+    scene: Scene, steps: list[Step], key: jax.Array, streams: Users, where: np.ndarray, *, use: Use = bases
+) -> Run:
+    """Plays a transcript again, step by step.
+
+    What the adversary sees of plays and of public states is put in, and the base's value in place of each value that
+    is noised. Blocks and counts end at the first step in which something changes all the same: such steps take seconds.
+
+    Args:
+        scene: of the replay.
+        steps: of the transcript.
+        key: with which it was played.
+        streams: users, [neighbours + 1, rounds, ...]; the first ones are the base's.
+        where: [neighbours + 1] the round whose user is replaced; -1 of the base.
+        use: value -> the value that is noised.
+
+    Returns:
+        What was found.
+
+    Raises:
+        UnreadableError: if a mechanism is called where its value cannot be read.
+    """
+    lanes = len(where)
+    key_init, keys = step_keys(scene, key)
+    start = scene.learner.init(key_init, scene.params)
+    private, public = jax.tree.map(lambda x: jnp.broadcast_to(x, (lanes, *jnp.shape(x))), (start.private, start.public))
+    run = Run([], [], [])
+    for number, step in enumerate(steps):
+        if scene.sees_public:
+            public = at(scene.transcript.before, step.start)
+            axes = jax.tree.map(lambda _: None, public)
+        else:  # what is the same in all lanes may be branched on
+            axes = jax.tree.map(lambda x: None if alike(np.asarray(x)) else 0, public)
+            public = jax.tree.map(lambda x: x[0] if alike(np.asarray(x)) else x, public)
+        made, seen, private, public = _step(scene, step, keys, streams, private, public, axes, use)
+        numbers: dict[tuple[str, int, str], int] = {}
+        for stage, round_, entry in made:
+            count = numbers[stage, round_, entry.name] = numbers.get((stage, round_, entry.name), -1) + 1
+            run.releases.append(Release(round_, Site(stage, entry.name, count), entry, change(entry)))
+        own = (where >= step.start) & (where < step.start + step.length)
+        run.seen.append({what: [leaf[0] for leaf in leaves] for what, leaves in seen.items()})
+        found = []
+        for what, leaves in seen.items():
+            # In the joint model everyone but the replaced user must see the same.
+            others = ~own if scene.claim.trust_model == "joint" and what != "the public state" else slice(None)
+            masks = [_differ(leaf[others], leaf[:1]).any(axis=0) for leaf in leaves]
+            if any(mask.any() for mask in masks):
+                found.append(Changed(number, what, masks, run.seen[-1][what]))
+        run.changed.extend(found)
+        if found and scene.path != "rounds":
+            break
+    return run
+
+
+def alike(batch: np.ndarray) -> bool:
+    """Whether all neighbours have the base's value."""
+    return not _differ(batch, batch[:1]).any()
+
+
+def visible(scene: Scene, play: Any, report: Any, state: State, used: Any) -> dict[str, Any]:
+    """What an adversary sees of a step, by the claim."""
+    claim, seen = scene.claim, {}
+    if scene.sees_public and claim.trust_model != "local":
+        seen["the public state"] = (state.public, used)
+    if "action" in claim.sees:
+        seen["the play"] = play
+    if claim.trust_model == "local" or "report" in claim.sees:
+        seen["the report"] = report
+    return seen
+
+
+def _step(
+    scene: Scene, step: Step, keys: Any, streams: Users, private: Any, public: Any, axes: Any, use: Use
+) -> tuple[list[tuple[str, int, tape.Entry]], dict[str, list[np.ndarray]], Any, Any]:
+    """One step under all users at once: entries of [neighbours + 1, ...], what is seen of it, and the next state."""
+    made: list[tuple[str, int, tape.Entry]] = []
+
+    def one(users: Users, private: Any, public: Any) -> Any:
+        made.clear()
+
+        @contextmanager
+        def opened(stage: str, round_: int) -> Iterator[None]:
+            with tape.recording(use) as entries:
+                yield
+            made.extend((stage, round_, entry) for entry in entries)
+
+        play = choose(scene, step, keys, users, public, opened)
+        plan = at(scene.transcript.actions, step.start) if scene.path == "rounds" and scene.sees_plays else play
+        places = places_of(scene, step, plan, public)
+        report, state, used = react(scene, step, keys, users, State(private, public), plan, places, opened)
+        return [_arrays(entry) for _, _, entry in made], visible(scene, play, report, state, used), state
+
+    # Batches of users, but one public state: branches on what is public are branches, and record what they release.
+    try:
+        # What was traced before, without a tape, would be taken from JAX's cache and write nothing.
+        with jax.disable_jit(), _traced_apart(_traces[0]):
+            arrays, seen, state = jax.vmap(one, in_axes=(0, 0, axes), axis_name=LANE)(streams, private, public)
+    except _NOT_CONCRETE as error:
+        _traces[0] = object()  # the branch's trace is in the cache now, and would write nothing either
+        raise UnreadableError(
+            "releases must be made at the top level of act, privatize and update, or behind branches on public values: "
+            "not behind a branch on private data, whose choice would tell, nor inside a vmap (call the mechanism once, "
+            f"with an array); got {type(error).__name__}"
+        ) from error
+    entries = [
+        (stage, round_, entry._replace(**own)) for (stage, round_, entry), own in zip(made, arrays, strict=True)
+    ]
+    return entries, {what: [np.asarray(leaf) for leaf in jax.tree.leaves(tree)] for what, tree in seen.items()}, *state
+
+
+def _arrays(entry: tape.Entry) -> dict[str, jax.Array]:
+    """The entry's numbers, which a vmap may return."""
+    words = ("name", "norm", "each")
+    return {name: jnp.asarray(x) for name, x in entry._asdict().items() if name not in words and x is not None}
+
+
+def _differ(batch: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return ~((batch == other) | ((batch != batch) & (other != other)))

@@ -1,0 +1,222 @@
+"""One step of a learner, as an auditor plays it again: a round, a block of rounds, or all rounds of a plan as totals."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.audit.transcripts import Answer, Past, Transcript, Users, keys_of
+from jaxdp.core import Blocks, Guarantee, Learner, State, default_float
+from jaxdp.simulation.rounds import Keys
+
+Opened = Callable[[str, Any], AbstractContextManager[Any]]  # (stage, round): where mechanisms write
+
+
+class Scene(NamedTuple):
+    """What is played again.
+
+    Attributes:
+        learner: who plays.
+        answer: (answers, past, action) -> feedback.
+        params: the learner's, as arrays.
+        claim: the learner's.
+        path: "rounds", "blocks" or "counts".
+        transcript: what happened, whose plays and public states are put in.
+    """
+
+    learner: Learner
+    answer: Answer
+    params: Any
+    claim: Guarantee
+    path: str
+    transcript: Transcript
+
+    @property
+    def rounds(self) -> int:
+        """How many were played."""
+        return len(jax.tree.leaves(self.transcript.actions)[0])
+
+    @property
+    def sees_public(self) -> bool:
+        """Whether the adversary sees public states; in the local model they follow from the reports, which it sees."""
+        return "public" in self.claim.sees or self.claim.trust_model == "local"
+
+    @property
+    def sees_plays(self) -> bool:
+        """Whether the adversary sees every play."""
+        return "action" in self.claim.sees and self.claim.trust_model in ("central", "shuffle")
+
+
+class Step(NamedTuple):
+    """Where a step begins.
+
+    Attributes:
+        start: [] integer, the round at which it starts, from 0.
+        length: rounds.
+        block: which of the learner's blocks play it; 0 on other paths.
+    """
+
+    start: Any
+    length: int
+    block: int
+
+
+class Made(NamedTuple):
+    """What came of a step.
+
+    Attributes:
+        report: what the curator saw.
+        state: the learner's, afterwards.
+        used: the number of rounds, where the step decides it; else None.
+    """
+
+    report: Any
+    state: State
+    used: Any
+
+
+def steps_of(scene: Scene) -> list[Step]:
+    """The steps of a transcript."""
+    lengths = np.asarray(scene.transcript.length)
+    steps, block, learner = [], 0, scene.learner
+    for start in np.flatnonzero(lengths).tolist():
+        if scene.path == "blocks":
+            public = at(scene.transcript.before, start)
+            while (until := learner.blocks[block].until) and bool(until(scene.params, public)):
+                block += 1
+        steps.append(Step(start, int(lengths[start]), block))
+    return steps
+
+
+def step_keys(scene: Scene, key: jax.Array) -> tuple[jax.Array, Keys]:
+    """The key of `init`, and those of each round, with some to spare for the places of a block that stay empty."""
+    longest = max((blocks.length for blocks in scene.learner.blocks), default=0) if scene.path == "blocks" else 0
+    return keys_of(key, scene.rounds, scene.rounds + 2 * longest)
+
+
+def at(tree: Any, index: Any) -> Any:
+    """Each array's row."""
+    return jax.tree.map(lambda x: x[index], tree)
+
+
+def choose(scene: Scene, step: Step, keys: Keys, users: Users, public: Any, opened: Opened) -> Any:
+    """What is played next: an action, or a plan of actions or of counts.
+
+    Args:
+        scene: of the replay.
+        step: which.
+        keys: of all rounds.
+        users: of all rounds.
+        public: the public state.
+        opened: around what the learner computes.
+    """
+    learner, params, limit = scene.learner, scene.params, jnp.asarray(scene.rounds - step.start)
+    if scene.path == "rounds":
+        with opened("act", step.start):
+            return learner.act(keys.act[step.start], params, public, at(users.contexts, step.start))
+    with opened("plan", step.start):
+        if scene.path == "counts":
+            assert learner.counts is not None
+            return learner.counts.plan(keys.act[step.start], params, public, limit)
+        blocks = learner.blocks[step.block]
+        places = step.start + _order(blocks, params, public)
+        return blocks.plan(keys.act[places], params, public, None, jnp.minimum(limit, blocks.length))
+
+
+def places_of(scene: Scene, step: Step, plan: Any, public: Any) -> tuple[tuple[int, int], ...]:
+    """Of a block: which place holds which of its rounds, for all places that are planned."""
+    if scene.path != "blocks":
+        return ()
+    order = np.asarray(_order(scene.learner.blocks[step.block], scene.params, public))
+    length = int(plan.length)
+    return tuple((place, round_) for place, round_ in enumerate(order.tolist()) if round_ < length)
+
+
+def react(
+    scene: Scene,
+    step: Step,
+    keys: Keys,
+    users: Users,
+    state: State,
+    plan: Any,
+    places: tuple[tuple[int, int], ...],
+    opened: Opened,
+) -> Made:
+    """What follows from the plan: users answer, reports are made, and the learner takes them in.
+
+    Mechanisms of a block's reports are called one place after the other, so that each can be read.
+
+    Args:
+        scene: of the replay.
+        step: which.
+        keys: of all rounds.
+        users: of all rounds.
+        state: the learner's.
+        plan: what `choose` returned.
+        places: of a block, as `places_of` returns them.
+        opened: around what the learner computes.
+    """
+    learner, params, start, public = scene.learner, scene.params, step.start, state.public
+    if scene.path == "rounds":
+        feedback = _answered(scene, users, start, plan)
+        with opened("privatize", start):
+            context = at(users.contexts, start)
+            report = learner.privatize(keys.user[start], params, public, context, plan, feedback)
+        with opened("update", start):
+            return Made(report, learner.update(keys.update[start], params, state, report), None)
+    if scene.path == "counts":
+        counts = learner.counts
+        assert counts is not None
+        totals = _totals(scene, users, step, plan.counts)
+        with opened("privatize", start):
+            report = counts.privatize(keys.user[start], params, public, plan, totals)
+        with opened("absorb", start):
+            return Made(report, counts.absorb(keys.update[start], params, state, plan, report), None)
+    blocks = learner.blocks[step.block]
+    reports = {}
+    for place, round_ in places:
+        action = at(plan.actions, place)
+        feedback = _answered(scene, users, start + round_, action)
+        with opened("privatize", start + round_):
+            reports[place] = learner.privatize(keys.user[start + round_], params, public, None, action, feedback)
+    empty = jax.tree.map(jnp.zeros_like, next(iter(reports.values())))
+    rows = [reports.get(place, empty) for place in range(blocks.length)]
+    report = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+    every = start + _order(blocks, params, public)
+    with opened("absorb", start):
+        state, used = blocks.absorb(keys.update[every], params, state, plan, report)
+    return Made(report, state, used)
+
+
+def past_of(scene: Scene, round_: Any) -> Past:
+    """What users of a round may react to."""
+    actions = jax.tree.map(
+        lambda x: jnp.where((jnp.arange(len(x)) < round_).reshape(-1, *[1] * (x.ndim - 1)), x, 0).astype(x.dtype),
+        scene.transcript.actions,
+    )
+    return Past(jnp.asarray(round_, jnp.int32), actions)
+
+
+def _answered(scene: Scene, users: Users, round_: Any, action: Any) -> Any:
+    return scene.answer(at(users.answers, round_), past_of(scene, round_), action)
+
+
+def _order(blocks: Blocks, params: Any, public: Any) -> jax.Array:
+    return jnp.arange(blocks.length) if blocks.order is None else blocks.order(params, public)
+
+
+def _totals(scene: Scene, users: Users, step: Step, counts: jax.Array) -> Any:
+    """What the users' answers add up to for each action, the first users being those of the first action."""
+    rounds = step.start + jnp.arange(step.length)
+    index = jnp.repeat(jnp.arange(len(counts)), counts, total_repeat_length=step.length)
+    played = at(scene.transcript.actions, rounds)
+    feedback = jax.vmap(lambda round_, action: _answered(scene, users, round_, action))(rounds, played)
+
+    def total(said: jax.Array) -> jax.Array:
+        dtype = default_float() if jnp.issubdtype(said.dtype, jnp.floating) else jnp.result_type(int)
+        return jnp.zeros((len(counts), *said.shape[1:]), dtype).at[index].add(said.astype(dtype))
+
+    return jax.tree.map(total, feedback)
