@@ -34,13 +34,16 @@ black-box audit cannot see:
 law. A proof remains the author's to give.
 """
 
+from jaxdp.audit.adversary import Past, Users, by_action, by_pair, whole
 from jaxdp.audit.black_box import Attack, AuditResult, audit
 from jaxdp.audit.exact import exact_delta, exact_epsilon, g_test
 from jaxdp.audit.grey_box import GreyBox, Measured, grey_box
 from jaxdp.audit.intervals import EpsilonBound, clopper_pearson, epsilon_lower_bound
 from jaxdp.audit.leaks import leaks
+from jaxdp.audit.play import Transcript
 from jaxdp.audit.scoreboard import Row, heading, line, scoreboard, to_json
-from jaxdp.audit.transcripts import Past, Transcript, Users, by_action, by_pair, learner_attack, whole
+from jaxdp.audit.targets import Target
+from jaxdp.audit.transcripts import learner_attack
 
 __all__ = [
     "Attack",
@@ -50,6 +53,7 @@ __all__ = [
     "Measured",
     "Past",
     "Row",
+    "Target",
     "Transcript",
     "Users",
     "audit",

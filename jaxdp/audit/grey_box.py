@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.accounting import Change, change, cost, scalar
+from jaxdp.audit.adversary import Answer, Past, Users, by_action
 from jaxdp.audit.checks import budget
-from jaxdp.audit.transcripts import Answer, Past, Transcript, Users, by_action, keys_of, play
+from jaxdp.audit.play import Transcript, keys_of, play
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner, State
 from jaxdp.mechanisms import tape

@@ -6,8 +6,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxdp.audit.adversary import Answer, Users, by_action
 from jaxdp.audit.checks import check_alike
-from jaxdp.audit.transcripts import Answer, Users, by_action, play
+from jaxdp.audit.play import play
 from jaxdp.core import Learner
 from jaxdp.validation import check_count, check_key
 

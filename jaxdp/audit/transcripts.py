@@ -1,127 +1,18 @@
-"""What an interactive learner releases to users who answer as an adversary decides, and the attack on it."""
+"""The attack on a learner: what an adversary sees of its transcript, by the trust model of its claim."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.audit.adversary import Answer, Past, Users, by_action, kept, num_rounds
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.checks import check_alike
+from jaxdp.audit.play import DrawUser, Transcript, play
 from jaxdp.checks import check_made
-from jaxdp.core import Environment, Learner, State
-from jaxdp.simulation.rounds import Keys, interact, root_keys, round_keys
-
-Answer = Callable[[Any, "Past", Any], Any]
-
-
-class Users(NamedTuple):
-    """The private data of a run: one user a round, who would answer to any action.
-
-    Attributes:
-        answers: pytree of [rounds, ...] arrays, what each user would answer; an `Answer` reads it.
-        contexts: pytree of [rounds, ...] arrays; None where the problem has no contexts.
-    """
-
-    answers: Any
-    contexts: Any = None
-
-
-class Past(NamedTuple):
-    """What an adversary may react to.
-
-    Attributes:
-        round: [] int32, rounds played.
-        actions: pytree of [rounds, ...] arrays, the plays so far; zeros from `round` on.
-    """
-
-    round: jax.Array
-    actions: Any
-
-
-class Transcript(NamedTuple):
-    """What happened, round after round.
-
-    Attributes:
-        actions: pytree of [rounds, ...] arrays.
-        reports: pytree of [rounds, ...] arrays.
-        before: pytree of [rounds, ...] arrays, `public` before each round.
-        after: the same after each round.
-    """
-
-    actions: Any
-    reports: Any
-    before: Any
-    after: Any
-
-
-def by_action(answers: Any, past: Past, action: jax.Array) -> jax.Array:
-    """One answer for each arm: the user answers to the arm played."""
-    del past
-    return answers[action]
-
-
-def by_pair(answers: Any, past: Past, action: jax.Array) -> jax.Array:
-    """A matrix of answers, one for each ordered pair: the user answers to the duel of the left with the right arm."""
-    del past
-    return answers[action[0], action[1]]
-
-
-def whole(answers: Any, past: Past, action: Any) -> Any:
-    """Full information: the user shows everything, whatever is played."""
-    del past, action
-    return answers
-
-
-def num_rounds(users: Users) -> int:
-    """How many users there are.
-
-    Raises:
-        ValueError: if there is none, or leading axes differ.
-    """
-    lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(users)}
-    if len(lengths) != 1 or lengths in ({()}, {(0,)}):
-        raise ValueError(f"users must have one leading axis of rounds, at least one, got {sorted(lengths)}")
-    return lengths.pop()[0]
-
-
-def play(learner: Learner, answer: Answer, key: jax.Array, params: Any, users: Users) -> Transcript:
-    """Plays a learner against users, with the program of the simulator.
-
-    Args:
-        learner: who plays.
-        answer: (answers, past, action) -> feedback, where answers are one user's. What it does with past and action is
-            the adversary's strategy: a user's would-be answers may depend on earlier plays.
-        key: of everything.
-        params: the learner's.
-        users: one for each round.
-
-    Returns:
-        The transcript.
-    """
-    rounds = num_rounds(users)
-    root, key_init, key_feedback = (jax.random.fold_in(key, word) for word in range(3))
-    roots = root_keys(key_feedback, root)
-    state = jax.tree.map(jnp.asarray, learner.init(key_init, params))
-    users = jax.tree.map(jnp.asarray, users)
-    environment, world = _asked(learner, answer, params, state, users, rounds)
-    both = {"learner": params, "environment": None}
-
-    def step(carry, round_):
-        state, world = carry
-        keys = round_keys(roots, round_, rounds)
-        next_state, world, events = interact(learner, environment, keys, both, state, world)
-        return (next_state, world), Transcript(events.action, events.report, state.public, next_state.public)
-
-    return jax.lax.scan(step, (state, world), jnp.arange(rounds, dtype=jnp.int32))[1]
-
-
-def keys_of(key: jax.Array, rounds: int) -> tuple[jax.Array, Keys]:
-    """The key of `init`, and those of each round [rounds], with which `play` plays."""
-    root, key_init, key_feedback = (jax.random.fold_in(key, word) for word in range(3))
-    roots, every = root_keys(key_feedback, root), jnp.arange(rounds, dtype=jnp.int32)
-    return key_init, jax.vmap(lambda r: round_keys(roots, r, rounds))(every)
+from jaxdp.core import Guarantee, Learner
 
 
 def learner_attack(
@@ -131,12 +22,16 @@ def learner_attack(
     *,
     answer: Answer = by_action,
     look: Callable[[Any], Any] | None = None,
+    path: str = "rounds",
+    draw_user: DrawUser | None = None,
 ) -> Attack:
     """The attack on a learner's claim: neighbouring users, and all that the claim lets an adversary see.
 
-    Who sees what follows from the claim's trust model. *Central*: every play and every `public` state. *Local*: the
-    report of the one user that differs, and `public` before it; `act` and `privatize` together are the randomizer,
-    (context, would-be answers) its input. *Joint*: as central, but the differing user's own play is left out.
+    What is seen follows from the claim's trust model and from its `sees`. *Central*: of every round what `sees` names,
+    by default every play and every `public` state. *Local*: of the one user that differs the report, and `public`
+    before it, and the play if `sees` names it; `act` and `privatize` together are the randomizer, (context, would-be
+    answers) its input. *Joint*: as central, but of the differing user neither play nor report. *Shuffle*: as central;
+    what the server sees of a batch is in `public`.
 
     >>> import jaxdp
     >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=2)
@@ -150,76 +45,134 @@ def learner_attack(
         values: a grid point of its params.
         neighbours: two runs' users, which differ in one round.
         answer: (answers, past, action) -> feedback; see `play`.
-        look: post-processing of what is seen, to make the attack sharper; None is all of it.
+        look: post-processing of what is seen, to make the attack sharper: a dict of "action", "report", "public", and
+            in the local model "before", as far as they are seen, each as in a `Transcript`, or of one round; "length"
+            of blocks and totals. None is all of it.
+        path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
+        draw_user: (key, past) -> the user of a round, in place of those of `neighbours` in all rounds but the one that
+            differs: an adversary who chooses all other data while the learner plays. None keeps those given.
 
     Returns:
         The attack, for `audit`.
 
     Raises:
-        ValueError: if neighbours do not have the same shapes and dtypes, or do not differ in exactly one round; or if
-            the claim is in the shuffle model, whose transcripts are not known here.
+        ValueError: if neighbours do not have the same shapes and dtypes, do not differ in exactly one round, or differ
+            in a leaf that is not of the claim's privacy unit; or if the learner lacks the path.
     """
     check_made("learner", learner, Learner)
     claim, params = learner.guarantee(**values), learner.params(**values)
-    if claim.trust_model == "shuffle":
-        raise ValueError("trust_model must be central, local or joint for this attack, got 'shuffle'")
-    changed = _changed_round(*neighbours)
-    rounds = num_rounds(neighbours[0])
-
-    def seen(transcript: Transcript) -> Any:
-        if claim.trust_model == "local":
-            before = jax.tree.map(lambda x: x[changed], transcript.before) if changed else None
-            return jax.tree.map(lambda x: x[changed], transcript.reports), before
-        others = np.asarray([r for r in range(rounds) if claim.trust_model == "central" or r != changed], np.int32)
-        return jax.tree.map(lambda x: x[others], transcript.actions), transcript.after
+    changed = changed_round(claim, *neighbours)
+    is_local = claim.trust_model == "local"
 
     def release(key: jax.Array, params: Any, users: Users) -> Any:
-        if claim.trust_model == "local":  # what comes later follows from the report and from others' data
+        if is_local:  # what comes later follows from the report and from others' data
             users = jax.tree.map(lambda x: x[: changed + 1], users)
-        output = seen(play(learner, answer, key, params, users))
+        transcript = play(
+            learner,
+            answer,
+            key,
+            params,
+            users,
+            path=path,
+            draw_user=draw_user,
+            fixed=changed,
+            shown=lambda past: shown(claim, changed, past),
+        )
+        output = (_seen_of_one if is_local else _seen_of_all)(claim, changed, path, transcript)
         return output if look is None else look(output)
 
     return Attack(release, params, neighbours, claim)
 
 
-def _asked(
-    learner: Learner, answer: Answer, params: Any, state: State, users: Users, rounds: int
-) -> tuple[Environment, Past]:
-    """An environment that asks one user a round, and its world: what has been played."""
+def shown(claim: Guarantee, changed: int | None, past: Past) -> Past:
+    """What an adversary sees of the past: what the claim lets be logged.
 
-    def context(key, params, world: Past):
-        del key, params
-        return _user(users.contexts, world)
+    In the local and the joint model all other users may be the adversary's, who then knows their plays and reports; so
+    that all is shown but what belongs to the user who differs.
 
-    def feedback(key, params, world: Past, action):
-        del key, params
-        said = answer(_user(users.answers, world), world, action)
-        actions = jax.tree.map(lambda all_, one: all_.at[world.round].set(one), world.actions, action)
-        return Past(world.round + 1, actions), said, {}
+    Args:
+        claim: of the learner.
+        changed: the round of the user who differs; None if there is none.
+        past: all of it.
 
-    first = None if users.contexts is None else jax.tree.map(lambda x: x[0], users.contexts)
-    action = jax.eval_shape(learner.act, jax.random.key(0), params, state.public, first)
-    actions = jax.tree.map(lambda leaf: jnp.zeros((rounds, *leaf.shape), leaf.dtype), action)
-    environment = Environment(
-        params=dict,
-        init=lambda key, params: None,
-        context=None if users.contexts is None else context,
-        feedback=feedback,
+    Returns:
+        The past, with zeros for what is not seen.
+    """
+    leaves = jax.tree.leaves((past.actions, past.public))
+    rounds = len(leaves[0]) if leaves else 0
+    nobody, everybody = jnp.zeros(rounds, bool), jnp.ones(rounds, bool)
+    others = everybody if changed is None else jnp.arange(rounds) != changed
+    colluding = others if claim.trust_model in ("local", "joint") else nobody
+
+    def masked(tree: Any, name: str) -> Any:
+        is_own = name != "public" and claim.trust_model == "joint"
+        where = colluding if is_own or name not in claim.sees else everybody
+        return jax.tree.map(lambda x: kept(where, x), tree)
+
+    return past._replace(
+        actions=masked(past.actions, "action"),
+        public=masked(past.public, "public"),
+        reports=masked(past.reports, "report") if "report" in claim.sees else None,
     )
-    return environment, Past(jnp.int32(0), actions)
 
 
-def _user(data: Any, world: Past) -> Any:
-    return jax.tree.map(lambda x: x[world.round], data)
+def changed_round(claim: Guarantee, first: Users, second: Users) -> int:
+    """The round in which two neighbouring runs' users differ.
 
-
-def _changed_round(first: Users, second: Users) -> int:
+    Raises:
+        ValueError: if shapes or dtypes differ, it is not exactly one round, or a leaf differs that is not of the unit.
+    """
     rounds = num_rounds(first)
     check_alike("neighbours", first, second)
     differs = np.zeros(rounds, bool)
-    for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+    for (path, a), b in zip(jax.tree_util.tree_leaves_with_path(first), jax.tree.leaves(second), strict=True):
         a, b = np.asarray(a), np.asarray(b)
-        differs |= ((a != b) & ((a == a) | (b == b))).reshape(rounds, -1).any(axis=1)  # NaN is NaN
+        here = ((a != b) & ((a == a) | (b == b))).reshape(rounds, -1).any(axis=1)  # NaN is NaN
+        if here.any() and not in_unit(claim, path):
+            unit = ", ".join(claim.unit_leaves or ())
+            raise ValueError(f"neighbours must differ in the privacy unit alone ({unit}), got {leaf_name(path)}")
+        differs |= here
     if differs.sum() != 1:
         raise ValueError(f"neighbours must differ in exactly one round, got {np.flatnonzero(differs).tolist()}")
     return int(np.flatnonzero(differs)[0])
+
+
+def leaf_name(path: Any) -> str:
+    """The dotted name of a leaf of users, such as "contexts.features"."""
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def in_unit(claim: Guarantee, path: Any) -> bool:
+    """Whether a leaf of users may differ between neighbours: it, or what it is part of, is named in `unit_leaves`."""
+    name = leaf_name(path)
+    return claim.unit_leaves is None or any(name == unit or name.startswith(f"{unit}.") for unit in claim.unit_leaves)
+
+
+def _seen_of_one(claim: Guarantee, changed: int, path: str, transcript: Transcript) -> dict[str, Any]:
+    """Of the user who differs, who is the last one. Totals show no single user, but all of them at once."""
+    if path == "counts":
+        return {"report": transcript.reports, "before": transcript.before, "length": transcript.length}
+    seen = {"report": _row(transcript.reports, changed)}
+    if "action" in claim.sees:
+        seen["action"] = _row(transcript.actions, changed)
+    if changed and path == "rounds":  # before the first user it is the same in every trial
+        seen["before"] = _row(transcript.before, changed)
+    if changed and path == "blocks":
+        seen |= {"before": transcript.before, "length": transcript.length}
+    return seen
+
+
+def _seen_of_all(claim: Guarantee, changed: int, path: str, transcript: Transcript) -> dict[str, Any]:
+    rounds = np.arange(len(transcript.length), dtype=np.int32)
+    whose = rounds[rounds != changed] if claim.trust_model == "joint" else rounds
+    seen = {
+        "action": _row(transcript.actions, whose),
+        "report": transcript.reports if path == "counts" else _row(transcript.reports, whose),
+        "public": transcript.after,
+    }
+    seen = {name: tree for name, tree in seen.items() if name in claim.sees}
+    return seen if path == "rounds" else {**seen, "length": transcript.length}
+
+
+def _row(tree: Any, index: Any) -> Any:
+    return jax.tree.map(lambda x: x[index], tree)

@@ -34,21 +34,28 @@ def _entry(
     variant: Mapping[str, Any],
     sizes: Mapping[str, Any] | None = None,
     report: Callable[..., Any] | None = None,
+    total: Callable[..., Any] | None = None,
     values: Mapping[str, float] | None = None,
 ) -> MechanismEntry:
-    """An entry whose functions make the channel of the sizes that they are told."""
+    """An entry whose functions make the channel of the sizes that they are told.
+
+    Where the channel has totals of reports, `total` reports that of one user's.
+    """
     sizes = sizes or {}
     told = [Parameter(name, Parameter.KEYWORD_ONLY) for name in sizes]
+
+    own = {"report": report, "total": total}
 
     def of_channel(name: str) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
             channel = factory(**variant, **{size: named.pop(size) for size in sizes})
-            function = partial(report, channel) if report and name == "report" else getattr(channel, name)
+            instead = own.get(name)
+            function = partial(instead, channel) if instead else getattr(channel, name)
             return function(*arguments, **named)
 
         values_ = Parameter("values", Parameter.VAR_KEYWORD)
         places = [Parameter(each, Parameter.POSITIONAL_ONLY) for each in ("key", "params", "data")]
-        signature = Signature([*places, *told] if name == "report" else [*told, values_])
+        signature = Signature([*places, *told] if name in own else [*told, values_])
         call.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
         return call
 
@@ -64,6 +71,7 @@ def _entry(
         params=of_channel("params"),
         guarantee=of_channel("guarantee"),
         release=of_channel("report"),
+        others={"total": of_channel("total")} if total else {},
         neighbours=neighbours,
         exact=clipped,
     )
@@ -95,6 +103,13 @@ def _clip_label(data: jax.Array, num_labels: int) -> jax.Array:
 def _clipped_moments(data: jax.Array) -> jax.Array:
     x, y = jnp.minimum(data[:2], 1).astype(default_float()), jnp.where(data[2] > 0, 1, -1)
     return jnp.concatenate([(x[:, None] * x[None, :]).ravel(), y.astype(x.dtype) * x])
+
+
+def _total_labels(channel: Channel, key: jax.Array, params: Any, data: jax.Array, num_labels: int) -> jax.Array:
+    label = jnp.clip(data, 0, num_labels - 1)
+    totals = label if num_labels == 2 else (jnp.arange(num_labels) == label).astype(label.dtype)
+    assert channel.total is not None
+    return channel.total(key, params, totals, jnp.ones_like(totals))
 
 
 def _report_moments(channel: Channel, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
@@ -136,6 +151,7 @@ CHANNELS: dict[str, MechanismEntry] = {
             _clip_label,
             variant={},
             sizes={"num_labels": num_labels},
+            total=partial(_total_labels, num_labels=num_labels),
         )
         for num_labels in (2, 4)
     },

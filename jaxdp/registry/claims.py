@@ -1,27 +1,32 @@
-"""The registered claims, each with the attack on it."""
+"""The registered claims, each with all the ways to attack it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
 
 import jax
 
-from jaxdp.audit import Attack, learner_attack
-from jaxdp.registry.entries import EstimatorEntry
+from jaxdp.audit import Attack, Target, learner_attack
+from jaxdp.audit.exact import Law
+from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
 from jaxdp.registry.plugins import load_plugins
-from jaxdp.registry.registered import ESTIMATORS, LEARNERS, MECHANISMS
+from jaxdp.registry.registered import ESTIMATORS, LEARNERS, MECHANISMS, claim_of, entry_of
 from jaxdp.validation import check_choice
 
 
-def attacks(names: Iterable[str] | None = None) -> dict[str, Attack]:
-    """The registered claims, each with the attack on it, at the entries' values and sizes.
+def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
+    """The registered claims, each with all the ways to attack it, at the entries' values and sizes.
 
-    A mechanism is attacked through its release on its neighbours; a learner through its transcript, or one user's
-    report; an estimator through its report and its estimate together, on two data sets that differ in one unit.
+    A mechanism is attacked through its release on its neighbours, by all ways in which it is computed; a learner
+    through its transcript, or one user's report, by all engines that it has, and by a grey box; an estimator through
+    its report and its estimate together, on two data sets that differ in one unit. Where the exact law of outputs is
+    known, it is told as well.
 
     Args:
         names: of mechanisms, learners and estimators; None is all, those of installed plugins included.
 
     Returns:
-        Attacks by name, in the order asked for.
+        Targets by name, in the order asked for. What an entry's fields do not allow is left out, with a note.
 
     Raises:
         ValueError: if a name is not registered.
@@ -31,20 +36,60 @@ def attacks(names: Iterable[str] | None = None) -> dict[str, Attack]:
     chosen = known if names is None else tuple(dict.fromkeys(names))
     for name in chosen:
         check_choice("name", name, known)
-    return {name: _attack(name) for name in chosen}
+    return {name: target(entry_of(name)) for name in chosen}
 
 
-def _attack(name: str) -> Attack:
-    if name in MECHANISMS:
-        entry = MECHANISMS[name]
-        made = entry.make()
-        return Attack(
-            made.release, made.params(**entry.values), entry.make_neighbours(), made.guarantee(**entry.values)
-        )
-    if name in LEARNERS:
-        entry = LEARNERS[name]
-        return learner_attack(entry.make(), entry.values, entry.make_neighbours(), answer=entry.users_answer)
-    return _estimator_attack(ESTIMATORS[name])
+def target(entry: Entry) -> Target:
+    """All the ways to attack an entry's claim."""
+    attacks, notes = {}, []
+    for path, make in paths(entry).items():
+        try:
+            attacks[path] = make()
+        except Exception as error:  # other paths and other entries can be attacked all the same
+            notes.append(f"{path}: {' '.join(str(error).split())}")
+    return Target(claim=claim_of(entry), attacks=attacks, laws=_laws(entry), notes=tuple(notes))
+
+
+def paths(entry: Any) -> dict[str, Callable[[], Attack]]:
+    """Functions that make the attacks on an entry, by path.
+
+    They raise a ValueError where the entry's fields do not fit.
+    """
+    if isinstance(entry, LearnerEntry):
+        learner = entry.make()
+        engines = ["rounds", *(["blocks"] if learner.blocks else []), *(["counts"] if learner.counts else [])]
+        return {path: partial(_learner_attack, entry, path) for path in engines}
+    if isinstance(entry, MechanismEntry):
+        return {path: partial(_attack, entry, release) for path, release in entry.make_releases().items()}
+    return {"fit": partial(_estimator_attack, entry)}
+
+
+def _laws(entry: Any) -> Callable[[], tuple[Law, Law]] | None:
+    law = entry.make_law()
+    if law is None:
+        return None
+
+    def laws() -> tuple[Law, Law]:
+        params, (first, second) = entry.make().params(**entry.values), entry.make_neighbours()
+        return law(params, first), law(params, second)
+
+    return laws
+
+
+def _attack(entry: MechanismEntry, release: Any) -> Attack:
+    made = entry.make()
+    return Attack(release, made.params(**entry.values), entry.make_neighbours(), made.guarantee(**entry.values))
+
+
+def _learner_attack(entry: LearnerEntry, path: str) -> Attack:
+    return learner_attack(
+        entry.make(),
+        entry.values,
+        entry.make_neighbours(),
+        answer=entry.users_answer,
+        path=path,
+        draw_user=entry.make_user if entry.is_adaptive else None,
+    )
 
 
 def _estimator_attack(entry: EstimatorEntry) -> Attack:

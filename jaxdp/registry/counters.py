@@ -19,12 +19,28 @@ def _prefixes(counter: Counter, key: jax.Array, params: Any, data: jax.Array) ->
     return counter.prefixes(jax.random.split(key, len(data)), params, data)
 
 
+def _fed(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
+    """The same, entry by entry."""
+    key_init, key_feed = jax.random.split(key)
+
+    def feed(state: Any, entry: tuple[jax.Array, jax.Array]) -> tuple[Any, jax.Array]:
+        state = counter.feed(entry[0], params, state, entry[1])
+        return state, counter.read(params, state)
+
+    state = counter.init(key_init, params, dtype=data.dtype)
+    return jax.lax.scan(feed, state, (jax.random.split(key_feed, len(data)), data))[1]
+
+
 def _tree_params(*, epsilon: float, horizon: int, arity: int) -> Any:
     return tree_counter(horizon=horizon, arity=arity).params(epsilon=epsilon)
 
 
 def _tree(key, params, data, *, horizon, arity):
     return _prefixes(tree_counter(horizon=horizon, arity=arity), key, params, data)
+
+
+def _fed_tree(key, params, data, *, horizon, arity):
+    return _fed(tree_counter(horizon=horizon, arity=arity), key, params, data)
 
 
 def _toeplitz_params(*, epsilon: float, delta: float, horizon: int) -> Any:
@@ -35,12 +51,20 @@ def _toeplitz(key, params, data, *, horizon):
     return _prefixes(toeplitz_counter(horizon=horizon), key, params, data)
 
 
+def _fed_toeplitz(key, params, data, *, horizon):
+    return _fed(toeplitz_counter(horizon=horizon), key, params, data)
+
+
 def _doubling_params(*, epsilon: float, horizon: int) -> Any:
     return doubling_counter(horizon=horizon).params(epsilon=epsilon)
 
 
 def _doubling(key, params, data, *, horizon):
     return _prefixes(doubling_counter(horizon=horizon), key, params, data)
+
+
+def _fed_doubling(key, params, data, *, horizon):
+    return _fed(doubling_counter(horizon=horizon), key, params, data)
 
 
 def _total(data):
@@ -78,6 +102,7 @@ COUNTERS = {
         params=_tree_params,
         guarantee=claim("central", UNIT, "Laplace mechanism on blocks, of which an entry is in one of each level"),
         release=_tree,
+        others={"feed": _fed_tree},
         neighbours=_the_first_entry_moves,
         exact=_total,
     ),
@@ -92,6 +117,7 @@ COUNTERS = {
         params=_toeplitz_params,
         guarantee=claim("central", UNIT, "analytic Gaussian mechanism on C x, of which estimates are a function"),
         release=_toeplitz,
+        others={"feed": _fed_toeplitz},
         neighbours=_the_first_entry_moves,
         exact=_total,
     ),
@@ -106,6 +132,7 @@ COUNTERS = {
         params=_doubling_params,
         guarantee=claim("central", UNIT, "Laplace mechanism on blocks; an entry is in one tree, once in each level"),
         release=_doubling,
+        others={"feed": _fed_doubling},
         neighbours=_the_second_entry_moves,
         exact=_total,
     ),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import jax
 
-from jaxdp.audit import Users, by_action
+from jaxdp.audit import Past, Users, by_action
 from jaxdp.checks import check_made
 from jaxdp.core import Environment, Estimator, Guarantee, Learner, MadeBy
 from jaxdp.registry.data import COMPARISONS, Data, tiny_data
@@ -56,7 +56,8 @@ class Entry:
         proof: of the privacy claim: "proved", "claimed" (nobody has checked a proof), or "none" where nothing is
             claimed.
         paths: for auditors: runs that reach what a draw of users seldom does.
-        law: for auditors: the exact law of outputs, or None.
+        law: for auditors: (params, data, **sizes) -> the exact law of the output under one of `neighbours`, a mapping
+            from outcomes to probabilities, on the host; or None.
         grid: for auditors: values to attack besides `values`.
         other_sizes: for auditors: sizes to attack besides `sizes`.
         domain: for auditors: what the data may be, or None.
@@ -138,10 +139,14 @@ class Entry:
         """The two neighbouring inputs, at the entry's sizes."""
         return self._bound(self.neighbours)() if callable(self.neighbours) else self.neighbours
 
+    def make_law(self) -> Callable[[Any, Any], Any] | None:
+        """The exact law of the output, (params, data) -> law, at the entry's sizes; None where there is none."""
+        return None if self.law is None else self._bound(self.law)
+
     @property
     def _functions(self) -> tuple[str, ...]:
         """Names of the fields that are functions of the sizes, besides `neighbours`."""
-        return ("factory",)
+        return ("factory", "law")
 
     @property
     def _maker(self) -> Callable[..., Any]:
@@ -188,7 +193,8 @@ class LearnerEntry(Entry):
             the factory gets it if it is among the sizes.
         neighbours: users of two runs who differ in one round, what the one user says reaching all that it is used for.
         draw_user: (key, **sizes) -> Users of one round, which reaches the extremes of what a user may hold; None if
-            only `neighbours` are known.
+            only `neighbours` are known. Where it takes `past` as well, by that name, it is an adversary who chooses
+            users as they come, by a `jaxdp.audit.Past`: then all users are drawn by it but the one who differs.
         users_answer: how users answer to an action.
         randomizes: whether reports are randomized responses: at any epsilon one is the outcome, turned or not.
     """
@@ -222,15 +228,28 @@ class LearnerEntry(Entry):
         """The environment of the tiny problem, at the entry's sizes."""
         return self._bound(self.environment)()
 
-    def make_user(self, key: jax.Array) -> Users:
-        """Draws one user, at the entry's sizes."""
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether users are drawn by what they see of the past."""
+        return self.draw_user is not None and "past" in parameters(self.draw_user)
+
+    def make_user(self, key: jax.Array, past: Past | None = None) -> Users:
+        """Draws one user, at the entry's sizes; an adaptive one for that past.
+
+        Raises:
+            ValueError: if the entry draws no users, or needs a past and gets none.
+        """
         if self.draw_user is None:
             raise ValueError("draw_user must be given in the entry, got None")
-        return self._bound(self.draw_user)(key)
+        if not self.is_adaptive:
+            return self._bound(self.draw_user)(key)
+        if past is None:
+            raise ValueError("past must be given to a draw_user that takes it, got None")
+        return self._bound(self.draw_user)(key, past=past)
 
     @property
     def _functions(self) -> tuple[str, ...]:
-        return ("factory", "environment", "draw_user")
+        return ("factory", "law", "environment", "draw_user")
 
     def _told(self) -> dict[str, Any]:
         return {**super()._told(), "horizon": self.horizon}
@@ -260,7 +279,7 @@ class EstimatorEntry(Entry):
 
     @property
     def _functions(self) -> tuple[str, ...]:
-        return ("factory", "data")
+        return ("factory", "law", "data")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -275,23 +294,36 @@ class MechanismEntry(Entry):
         neighbours: two adjacent inputs.
         exact: (data, **sizes) -> output without noise, which `release` equals at epsilon = inf; None where it stays
             random.
+        others: other ways in which the same is computed, by name, each with the arguments of `release`: what they
+            release is attacked as well, against the same claim.
     """
 
     params: Callable[..., Any]
     guarantee: Callable[..., Guarantee]
     release: Callable[..., Any]
     exact: Callable[..., Any] | None = None
+    others: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     factory: Callable[..., Any] | None = None
 
     @property
     def _maker(self) -> Callable[..., Any]:
         return self.factory or self.release
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        named = isinstance(self.others, Mapping) and all(isinstance(name, str) for name in self.others)
+        if not named or not all(callable(other) for other in self.others.values()) or "release" in self.others:
+            raise ValueError(f"others must be functions by name, none of them called release, got {self.others!r}")
+
     def make(self) -> Mechanism:
         """The mechanism, at the entry's sizes."""
         exact = None if self.exact is None else self._bound(self.exact)
         return Mechanism(self._bound(self.params), self._bound(self.guarantee), self._bound(self.release), exact)
 
+    def make_releases(self) -> dict[str, Callable[[jax.Array, Any, Any], Any]]:
+        """All ways in which it is computed, by name, at the entry's sizes."""
+        return {name: self._bound(each) for name, each in {"release": self.release, **self.others}.items()}
+
     @property
     def _functions(self) -> tuple[str, ...]:
-        return ("factory", "params", "guarantee", "release", "exact")
+        return ("factory", "law", "params", "guarantee", "release", "exact")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Blocks, Environment, Learner, UntilFn
+from jaxdp.core import Blocks, CountPlan, Environment, Learner, UntilFn
 from jaxdp.kernels import any_lane
 from jaxdp.simulation import outcomes
 from jaxdp.simulation.rounds import Events, Keys, Play, interact, round_keys
@@ -26,6 +26,29 @@ class Stage(NamedTuple):
 
     advance: Advance
     until: UntilFn | None
+
+
+class BlockEvents(NamedTuple):
+    """What happened in a block of rounds.
+
+    Attributes:
+        actions: pytree of [block length, ...] arrays, as planned.
+        report: pytree of [block length, ...] arrays.
+        order: [block length] integers, which of the block's rounds each place holds.
+        used: [] integer, how many rounds were played.
+    """
+
+    actions: Any
+    report: Any
+    order: jax.Array
+    used: jax.Array
+
+
+class CountEvents(NamedTuple):
+    """What happened in rounds that were played as totals."""
+
+    plan: CountPlan
+    report: Any
 
 
 def choose_engine(learner: Learner, environment: Environment, engine: str) -> str:
@@ -123,7 +146,14 @@ def by_rounds(learner: Learner, environment: Environment, horizon: int) -> list[
 
 def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
     """A block of rounds at a time, with the keys, and so the results, of the run round by round."""
-    return [Stage(_by_blocks(blocks, learner, environment, horizon), blocks.until) for blocks in learner.blocks]
+
+    def stage(blocks: Blocks) -> Stage:
+        def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
+            return play_block(blocks, learner, environment, horizon, roots, params, play, stop)[0]
+
+        return Stage(advance, blocks.until)
+
+    return [stage(blocks) for blocks in learner.blocks]
 
 
 def privatized(learner: Learner, keys: jax.Array, params: Any, public: Any, actions: Any, feedback: Any) -> Any:
@@ -135,61 +165,76 @@ def privatized(learner: Learner, keys: jax.Array, params: Any, public: Any, acti
     return jax.vmap(one)(keys, actions, feedback)
 
 
-def _by_blocks(blocks: Blocks, learner: Learner, environment: Environment, horizon: int) -> Advance:
+def play_block(
+    blocks: Blocks,
+    learner: Learner,
+    environment: Environment,
+    horizon: int,
+    roots: Keys,
+    params: Any,
+    play: Play,
+    stop: jax.Array,
+) -> tuple[Play, BlockEvents]:
+    """One block, up to the round `stop` at most, and what happened in it."""
     answer = environment.block
     assert answer is not None
+    mine, theirs, public = params["learner"], params["environment"], play.state.public
+    natural = jnp.arange(blocks.length, dtype=play.round.dtype)
+    order = blocks.order(mine, public).astype(natural.dtype) if blocks.order else natural
+    keys = jax.vmap(lambda round_: round_keys(roots, round_, horizon))(play.round + order)
+    limit = jnp.minimum(stop - play.round, blocks.length)
+    plan = blocks.plan(keys.act, mine, public, None, limit)  # of problems without contexts
+    if blocks.order and jax.tree.leaves(play.world):  # a world goes on from round to round
+        place = jnp.zeros_like(natural).at[order].set(natural, mode="drop")
+        actions = jax.tree.map(lambda leaf: leaf[place], plan.actions)
+        worlds, *answers = answer(keys.feedback[place], theirs, play.world, None, actions)
+        feedback, outcome = jax.tree.map(lambda leaf: leaf[jnp.minimum(order, blocks.length - 1)], answers)
+    else:
+        worlds, feedback, outcome = answer(keys.feedback, theirs, play.world, None, plan.actions)
+    report = privatized(learner, keys.user, mine, public, plan.actions, feedback)
+    state, used = blocks.absorb(keys.update, mine, play.state, plan, report)
+    used = used.astype(play.round.dtype)
+    last = jnp.argmax(order == used - 1) if blocks.order else used - 1
+    after = Play(
+        round=play.round + used,
+        state=state,
+        world=jax.tree.map(lambda leaf: leaf[used - 1], worlds),
+        outcomes=outcomes.add_block(play.outcomes, outcome, order, used),
+        action=None if play.action is None else jax.tree.map(lambda leaf: leaf[last], plan.actions),
+        stopped=None if learner.done is None else learner.done(mine, state.public),
+    )
+    return after, BlockEvents(plan.actions, report, order, used)
 
-    def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
-        mine, theirs, public = params["learner"], params["environment"], play.state.public
-        natural = jnp.arange(blocks.length, dtype=play.round.dtype)
-        order = blocks.order(mine, public).astype(natural.dtype) if blocks.order else natural
-        keys = jax.vmap(lambda round_: round_keys(roots, round_, horizon))(play.round + order)
-        limit = jnp.minimum(stop - play.round, blocks.length)
-        plan = blocks.plan(keys.act, mine, public, None, limit)  # of problems without contexts
-        if blocks.order and jax.tree.leaves(play.world):  # a world goes on from round to round
-            place = jnp.zeros_like(natural).at[order].set(natural, mode="drop")
-            actions = jax.tree.map(lambda leaf: leaf[place], plan.actions)
-            worlds, *answers = answer(keys.feedback[place], theirs, play.world, None, actions)
-            feedback, outcome = jax.tree.map(lambda leaf: leaf[jnp.minimum(order, blocks.length - 1)], answers)
-        else:
-            worlds, feedback, outcome = answer(keys.feedback, theirs, play.world, None, plan.actions)
-        report = privatized(learner, keys.user, mine, public, plan.actions, feedback)
-        state, used = blocks.absorb(keys.update, mine, play.state, plan, report)
-        used = used.astype(play.round.dtype)
-        last = jnp.argmax(order == used - 1) if blocks.order else used - 1
-        return Play(
-            round=play.round + used,
-            state=state,
-            world=jax.tree.map(lambda leaf: leaf[used - 1], worlds),
-            outcomes=outcomes.add_block(play.outcomes, outcome, order, used),
-            action=None if play.action is None else jax.tree.map(lambda leaf: leaf[last], plan.actions),
-            stopped=None if learner.done is None else learner.done(mine, state.public),
-        )
 
-    return advance
+def play_counts(
+    learner: Learner, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play, stop: jax.Array
+) -> tuple[Play, CountEvents]:
+    """All rounds that the learner plans, up to the round `stop` at most, as totals, and what happened in them."""
+    counts, tally = learner.counts, environment.tally
+    assert counts is not None
+    assert tally is not None
+    mine, theirs, public = params["learner"], params["environment"], play.state.public
+    keys = round_keys(roots, play.round, horizon)
+    plan = counts.plan(keys.act, mine, public, stop - play.round)
+    world, totals, outcome = tally(keys.feedback, theirs, play.world, plan.counts)
+    report = counts.privatize(keys.user, mine, public, plan, totals)
+    state = counts.absorb(keys.update, mine, play.state, plan, report)
+    after = Play(
+        round=play.round + plan.counts.sum(dtype=play.round.dtype),
+        state=state,
+        world=world,
+        outcomes=outcomes.add(play.outcomes, outcome),
+        action=None,
+        stopped=None if learner.done is None else learner.done(mine, state.public),
+    )
+    return after, CountEvents(plan, report)
 
 
 def by_counts(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
     """All rounds that the learner plans at a time, as totals: equal in distribution."""
-    counts, tally = learner.counts, environment.tally
-    assert counts is not None
-    assert tally is not None
 
     def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
-        mine, theirs, public = params["learner"], params["environment"], play.state.public
-        keys = round_keys(roots, play.round, horizon)
-        plan = counts.plan(keys.act, mine, public, stop - play.round)
-        world, totals, outcome = tally(keys.feedback, theirs, play.world, plan.counts)
-        report = counts.privatize(keys.user, mine, public, plan, totals)
-        state = counts.absorb(keys.update, mine, play.state, plan, report)
-        return Play(
-            round=play.round + plan.counts.sum(dtype=play.round.dtype),
-            state=state,
-            world=world,
-            outcomes=outcomes.add(play.outcomes, outcome),
-            action=None,
-            stopped=None if learner.done is None else learner.done(mine, state.public),
-        )
+        return play_counts(learner, environment, horizon, roots, params, play, stop)[0]
 
     return [Stage(advance, None)]
 

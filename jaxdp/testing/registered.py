@@ -30,17 +30,22 @@ def check_registered(name: str, *, seed: int = 0) -> None:
     """
     # Here, since `jaxdp.testing` is imported for less, too.
     from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, attacks
+    from jaxdp.registry.claims import paths
+    from jaxdp.registry.registered import entry_of
 
-    (attack,) = attacks([name]).values()
-    first, second = (jax.tree.map(jnp.asarray, data) for data in attack.neighbours)
+    attacks([name])  # refuses what is not registered
+    first, second = (jax.tree.map(jnp.asarray, data) for data in entry_of(name).make_neighbours())
     assert _forms(first) == _forms(second), f"neighbours must have equal shapes and dtypes, got {first} and {second}"
     root = jax.random.key(seed)
-    for data in (first, second):
-        jax.eval_shape(attack.release, root, attack.params, data)
+    for make in paths(entry_of(name)).values():
+        attack = make()
+        for data in (first, second):
+            jax.eval_shape(attack.release, root, attack.params, data)
     if name in LEARNERS:
         entry = LEARNERS[name]
         if entry.draw_user is not None:
-            drawn, one = _forms(jax.eval_shape(entry.make_user, root)), _forms(jax.tree.map(lambda x: x[0], first))
+            one = _forms(jax.tree.map(lambda x: x[0], first))
+            drawn = one if entry.is_adaptive else _forms(jax.eval_shape(entry.make_user, root))  # `play` compares them
             assert drawn == one, f"draw_user must draw a user as neighbours have them, {one}, got {drawn}"
         check_learner(
             entry.make(),

@@ -76,7 +76,7 @@ def counters_fed_upon_wins() -> Case:
 
 def counters_at_half_their_noise() -> Case:
     """An outcome and its negative cost the budget each. Attacked by the registered neighbours, who see both."""
-    (right,) = registry.attacks(["ebs_elimination"]).values()
+    right = registry.attacks(["ebs_elimination"])["ebs_elimination"].attacks["rounds"]
     node = right.params.noise
     wrong = dataclasses.replace(right.params, noise=dataclasses.replace(node, epsilon=2 * node.epsilon))
     return Case(wrong=right._replace(params=wrong), right=(right,), trials=200_000)
@@ -106,6 +106,5 @@ def node_noise_reused() -> Case:
 
 def _leaves(seen):
     """By how much the first leaf of each arm differs from its second."""
-    _, public = seen
-    after = public.estimates.sum(1)
+    after = seen["public"].estimates.sum(1)
     return jnp.stack([after[2, 0] - 2 * after[0, 0], after[3, 1] - 2 * after[1, 1]])

@@ -1,0 +1,199 @@
+"""Users who answer as an adversary decides, as an environment for every engine of the simulator."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import Environment, Learner, Space
+
+Answer = Callable[[Any, "Past", Any], Any]
+
+
+class Users(NamedTuple):
+    """The private data of a run: one user a round, who would answer to any action.
+
+    Attributes:
+        answers: pytree of [rounds, ...] arrays, what each user would answer; an `Answer` reads it.
+        contexts: pytree of [rounds, ...] arrays; None where the problem has no contexts.
+    """
+
+    answers: Any
+    contexts: Any = None
+
+
+class Past(NamedTuple):
+    """What an adversary may react to: the transcript so far, as far as the claim lets anybody see it.
+
+    Arrays hold zeros from `round` on. Within a block, and within rounds that are played as one total, only the plays
+    are added: what is released is seen at the end.
+
+    Attributes:
+        round: [] integer, rounds played.
+        actions: pytree of [rounds, ...] arrays, the plays so far.
+        public: pytree of [rounds, ...] arrays, `public` after each round; after each block or total, at the round with
+            which it began.
+        reports: pytree of [rounds, ...] arrays; None where reports are not seen, and of totals.
+    """
+
+    round: jax.Array
+    actions: Any
+    public: Any = None
+    reports: Any = None
+
+
+def by_action(answers: Any, past: Past, action: jax.Array) -> jax.Array:
+    """One answer for each arm: the user answers to the arm played."""
+    del past
+    return answers[action]
+
+
+def by_pair(answers: Any, past: Past, action: jax.Array) -> jax.Array:
+    """A matrix of answers, one for each ordered pair: the user answers to the duel of the left with the right arm."""
+    del past
+    return answers[action[0], action[1]]
+
+
+def whole(answers: Any, past: Past, action: Any) -> Any:
+    """Full information: the user shows everything, whatever is played."""
+    del past, action
+    return answers
+
+
+def num_rounds(users: Users) -> int:
+    """How many users there are.
+
+    Raises:
+        ValueError: if there is none, or leading axes differ.
+    """
+    lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(users)}
+    if len(lengths) != 1 or lengths in ({()}, {(0,)}):
+        raise ValueError(f"users must have one leading axis of rounds, at least one, got {sorted(lengths)}")
+    return lengths.pop()[0]
+
+
+def asked(
+    learner: Learner,
+    answer: Answer,
+    person: Callable[[jax.Array, Past], Users],
+    past_of: Callable[[jax.Array, Any], Past],
+    actions: Any,
+    *,
+    with_contexts: bool,
+) -> Environment:
+    """An environment that asks one user a round. Its world is the number of rounds that were played.
+
+    Args:
+        learner: who asks.
+        answer: (answers, past, action) -> feedback.
+        person: (round, past) -> that round's user.
+        past_of: (round, plays before it) -> what an adversary sees.
+        actions: pytree of [rounds, ...] arrays, the plays so far; zeros after them.
+        with_contexts: whether users have contexts.
+
+    Returns:
+        The environment, with blocks; and with tallies where the learner's actions are numbered.
+    """
+    rounds = len(jax.tree.leaves(actions)[0])
+
+    def context(key, params, world):
+        del key, params
+        return person(world, past_of(world, actions)).contexts
+
+    def said(round_: jax.Array, actions: Any, action: Any) -> Any:
+        past = past_of(round_, actions)
+        return answer(person(round_, past).answers, past, action)
+
+    def feedback(key, params, world, action):
+        del key, params
+        return world + 1, said(world, actions, action), {}
+
+    def all_said(places: jax.Array, planned: Any) -> Any:
+        """What users say to plays of the rounds `places`, who know the plays before their own."""
+        known = jax.tree.map(lambda all_, new: all_.at[places].set(new, mode="drop"), actions, planned)
+
+        def one(round_: jax.Array, action: Any) -> Any:
+            earlier = jnp.arange(rounds, dtype=round_.dtype) < round_
+            return said(round_, jax.tree.map(lambda x: kept(earlier, x), known), action)
+
+        return jax.vmap(one)(places, planned)
+
+    def block(keys, params, world, contexts, actions):
+        del params, contexts
+        places = world + jnp.arange(len(keys), dtype=world.dtype)
+        return places + 1, all_said(places, actions), {}
+
+    def tally(key, params, world, counts):
+        del key, params
+        index, is_played = in_order(counts, rounds)
+        places = jnp.where(is_played, world + jnp.arange(rounds, dtype=world.dtype), rounds)
+        feedback = all_said(places, numbered(learner, index))
+        assert learner.interface is not None
+        added = jax.tree.map(
+            lambda said, space: _totals(index, is_played, counts, said, space), feedback, learner.interface.feedback
+        )
+        return world + counts.sum(dtype=world.dtype), added, {}
+
+    return Environment(
+        params=dict,
+        init=lambda key, params: None,
+        context=context if with_contexts else None,
+        feedback=feedback,
+        block=block,
+        tally=tally,
+    )
+
+
+def in_order(counts: jax.Array, rounds: int) -> tuple[jax.Array, jax.Array]:
+    """Plays as counts, put in the order of actions.
+
+    Args:
+        counts: [num_actions] integers, how often each is played.
+        rounds: at most as many plays as these.
+
+    Returns:
+        [rounds] integers, which action each place plays; and [rounds] bool, whether it is played at all.
+
+    >>> index, is_played = in_order(jnp.array([1, 0, 2]), 4)
+    >>> index.tolist(), is_played.tolist()
+    ([0, 2, 2, 2], [True, True, True, False])
+    """
+    every = jnp.arange(rounds, dtype=counts.dtype)
+    index = jnp.searchsorted(jnp.cumsum(counts), every, side="right")
+    return jnp.minimum(index, len(counts) - 1).astype(jnp.int32), every < counts.sum(dtype=counts.dtype)
+
+
+def numbered(learner: Learner, index: jax.Array) -> jax.Array:
+    """The actions of these numbers, as `Counts` number them: arms, or ordered pairs in the order of a flattened matrix.
+
+    Args:
+        learner: whose actions they are.
+        index: [...] integers.
+
+    Returns:
+        [..., *shape of an action] int32.
+
+    Raises:
+        ValueError: if the learner does not declare that its actions are arms, or tuples of them.
+    """
+    space = None if learner.interface is None else learner.interface.action
+    if not isinstance(space, Space) or space.kind != "integers" or space.low != 0 or len(space.shape) > 1:
+        raise ValueError(f"interface must say that actions are arms or tuples of arms to play counts, got {space}")
+    each = tuple([int(space.high) + 1] * int(np.prod(space.shape)))
+    actions = jnp.unravel_index(index, each)
+    return (jnp.stack(actions, axis=-1) if space.shape else actions[0]).astype(jnp.int32)
+
+
+def kept(where: jax.Array, x: jax.Array) -> jax.Array:
+    """[n, ...] with zeros in all rows but those `where` [n] is true."""
+    return jnp.where(where.reshape(-1, *[1] * (x.ndim - 1)), x, jnp.zeros((), x.dtype))
+
+
+def _totals(index: jax.Array, is_played: jax.Array, counts: jax.Array, said: jax.Array, space: Any) -> jax.Array:
+    """What users said to each action, added up: of integers what so many users can say, as `Counts` are promised."""
+    is_whole = isinstance(space, Space) and space.kind == "integers"
+    if is_whole:
+        said = jnp.clip(said, space.low, space.high).astype(counts.dtype)
+    return jnp.zeros((len(counts), *said.shape[1:]), said.dtype).at[index].add(kept(is_played, said))

@@ -1,0 +1,209 @@
+"""What a learner does with users whom an adversary chooses, by every engine of the simulator."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.audit.adversary import Answer, Past, Users, asked, in_order, num_rounds, numbered
+from jaxdp.core import Environment, Learner, State
+from jaxdp.simulation.engines import BlockEvents, CountEvents, choose_engine, play_block, play_counts, play_round
+from jaxdp.simulation.rounds import Events, Keys, Play, root_keys, round_keys
+
+DrawUser = Callable[[jax.Array, Past], Users]
+
+
+class Transcript(NamedTuple):
+    """What happened, step after step. A step is one round; or a block; or rounds that are played as one total.
+
+    What is told of a step stands at the round with which it began; elsewhere are zeros.
+
+    Attributes:
+        actions: pytree of [rounds, ...] arrays, of every round; of totals in the order of actions.
+        reports: pytree of [rounds, ...] arrays, of every round; of totals one for each step.
+        before: pytree of [rounds, ...] arrays, `public` before each step.
+        after: the same after each step.
+        length: [rounds] integers, how many rounds the step took; 0 where none began.
+    """
+
+    actions: Any
+    reports: Any
+    before: Any
+    after: Any
+    length: jax.Array
+
+
+def keys_of(key: jax.Array, rounds: int) -> tuple[jax.Array, Keys]:
+    """The key of `init`, and those of each round [rounds], with which `play` plays."""
+    key_init, roots = _roots(key)
+    return key_init, jax.vmap(lambda r: round_keys(roots, r, rounds))(jnp.arange(rounds, dtype=jnp.int32))
+
+
+def play(
+    learner: Learner,
+    answer: Answer,
+    key: jax.Array,
+    params: Any,
+    users: Users,
+    *,
+    path: str = "rounds",
+    draw_user: DrawUser | None = None,
+    fixed: int | None = None,
+    shown: Callable[[Past], Past] = lambda past: past,
+) -> Transcript:
+    """Plays a learner against users, with the program of the simulator.
+
+    Args:
+        learner: who plays.
+        answer: (answers, past, action) -> feedback, where answers are one user's. What it does with past and action is
+            the adversary's strategy: a user's would-be answers may depend on what has been seen.
+        key: of everything.
+        params: the learner's.
+        users: one for each round.
+        path: the engine: "rounds"; "blocks" or "counts" where the learner has them. As long as nobody reacts, blocks
+            give the plays and states of single rounds, and counts have their law.
+        draw_user: (key, past) -> the next user, in place of the given one; None keeps those given.
+        fixed: the round whose user is the given one all the same.
+        shown: what of the past `answer` and `draw_user` get to see.
+
+    Returns:
+        The transcript, up to where the learner stops.
+
+    Raises:
+        ValueError: if the learner lacks the path, or draw_user draws users of another kind than those given.
+    """
+    rounds = num_rounds(users)
+    key_init, roots = _roots(key)
+    key_draw = jax.random.fold_in(key, 3)
+    users = jax.tree.map(jnp.asarray, users)
+    state = jax.tree.map(jnp.asarray, learner.init(key_init, params))
+
+    def person(round_: jax.Array, past: Past) -> Users:
+        given = jax.tree.map(lambda x: x[round_], users)
+        if draw_user is None:
+            return given
+        drawn = jax.tree.map(jnp.asarray, draw_user(jax.random.fold_in(key_draw, round_), past))
+        kinds = [jax.tree.map(lambda x: f"{x.dtype}{list(x.shape)}", each) for each in (given, drawn)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(f"draw_user must draw users like those given, {kinds[0]}, got {kinds[1]}")
+        is_fixed = jnp.asarray(False) if fixed is None else round_ == fixed
+        return jax.tree.map(lambda old, new: jnp.where(is_fixed, old, new), given, drawn)
+
+    def world(log: Transcript) -> Environment:
+        def past_of(round_: jax.Array, actions: Any) -> Past:
+            return shown(Past(round_, actions, log.after, None if path == "counts" else log.reports))
+
+        return asked(learner, answer, person, past_of, log.actions, with_contexts=users.contexts is not None)
+
+    log = _blank(learner, answer, params, state, users, shown, path)
+    choose_engine(learner, world(log), path)
+    both, integer = {"learner": params, "environment": None}, jnp.result_type(int)
+    zero, stop = jnp.zeros((), integer), jnp.asarray(rounds, integer)
+    start = Play(zero, state, zero, {}, None, None if learner.done is None else jnp.asarray(False))
+
+    def more(carry: tuple[Play, Transcript]) -> jax.Array:
+        now, _ = carry
+        return (now.round < stop) if now.stopped is None else (now.round < stop) & ~now.stopped
+
+    def step(advance: Callable[[Environment, Play], Any], write: Callable[..., Transcript], carry: Any) -> Any:
+        now, log = carry
+        after, events = advance(world(log), now)
+        log = log._replace(
+            before=_write(log.before, now.round, now.state.public),
+            after=_write(log.after, now.round, after.state.public),
+            length=log.length.at[now.round].set(after.round - now.round),
+        )
+        return after, write(log, now.round, events)
+
+    if path == "rounds":
+        one = partial(step, lambda world, now: play_round(learner, world, rounds, roots, both, now), _write_round)
+        if learner.done is None:  # as many steps in every trial
+            return jax.lax.fori_loop(0, rounds, lambda _, carry: one(carry), (start, log))[1]
+        return jax.lax.while_loop(more, one, (start, log))[1]
+    if path == "counts":
+        total = partial(
+            step,
+            lambda world, now: play_counts(learner, world, rounds, roots, both, now, stop),
+            partial(_write_counts, learner),
+        )
+        return jax.lax.while_loop(more, total, (start, log))[1]
+    carry = start, log
+    for blocks in learner.blocks:
+
+        def unfinished(carry: tuple[Play, Transcript], blocks=blocks) -> jax.Array:
+            until = blocks.until
+            return more(carry) if until is None else more(carry) & ~until(params, carry[0].state.public)
+
+        def many(world: Environment, now: Play, blocks=blocks) -> tuple[Play, BlockEvents]:
+            return play_block(blocks, learner, world, rounds, roots, both, now, stop)
+
+        carry = jax.lax.while_loop(unfinished, partial(step, many, _write_block), carry)
+    return carry[1]
+
+
+def _roots(key: jax.Array) -> tuple[jax.Array, Keys]:
+    root, key_init, key_feedback = (jax.random.fold_in(key, word) for word in range(3))
+    return key_init, root_keys(key_feedback, root)
+
+
+def _blank(
+    learner: Learner,
+    answer: Answer,
+    params: Any,
+    state: State,
+    users: Users,
+    shown: Callable[[Past], Past],
+    path: str,
+) -> Transcript:
+    """A transcript of nothing, with the shapes of what will be written."""
+    rounds, key = num_rounds(users), jax.random.key(0)
+    first = jax.tree.map(lambda x: x[0], users)
+
+    def log_of(like: Any) -> Any:
+        return jax.tree.map(lambda leaf: jnp.zeros((rounds, *jnp.shape(leaf)), jnp.result_type(leaf)), like)
+
+    def report(state: State, user: Users) -> tuple[Any, Any]:
+        action = learner.act(key, params, state.public, user.contexts)
+        past = shown(Past(jnp.zeros((), jnp.result_type(int)), log_of(action), log_of(state.public)))
+        feedback = answer(user.answers, past, action)
+        if path != "counts":
+            return action, learner.privatize(key, params, state.public, user.contexts, action, feedback)
+        counts = learner.counts
+        if counts is None:
+            return action, ()
+        plan = counts.plan(key, params, state.public, jnp.asarray(rounds, jnp.result_type(int)))
+        many = jax.tree.map(lambda x: jnp.zeros((len(plan.counts), *x.shape), x.dtype), feedback)
+        return action, counts.privatize(key, params, state.public, plan, many)
+
+    actions, reports = map(log_of, jax.eval_shape(report, state, first))
+    public = log_of(state.public)
+    return Transcript(actions, reports, public, public, jnp.zeros(rounds, jnp.result_type(int)))
+
+
+def _write(log: Any, index: jax.Array, new: Any) -> Any:
+    return jax.tree.map(lambda all_, x: all_.at[index].set(x, mode="drop"), log, new)
+
+
+def _write_round(log: Transcript, round_: jax.Array, events: Events) -> Transcript:
+    return log._replace(
+        actions=_write(log.actions, round_, events.action), reports=_write(log.reports, round_, events.report)
+    )
+
+
+def _write_block(log: Transcript, round_: jax.Array, events: BlockEvents) -> Transcript:
+    index = jnp.where(events.order < events.used, round_ + events.order, len(log.length))
+    return log._replace(
+        actions=_write(log.actions, index, events.actions), reports=_write(log.reports, index, events.report)
+    )
+
+
+def _write_counts(learner: Learner, log: Transcript, round_: jax.Array, events: CountEvents) -> Transcript:
+    rounds = len(log.length)
+    index, is_played = in_order(events.plan.counts, rounds)
+    places = jnp.where(is_played, round_ + jnp.arange(rounds, dtype=round_.dtype), rounds)
+    return log._replace(
+        actions=_write(log.actions, places, numbered(learner, index)),
+        reports=_write(log.reports, round_, events.report),
+    )
