@@ -37,7 +37,8 @@ law. A proof remains the author's to give.
 from jaxdp.audit.adversary import Past, Users, by_action, by_pair, whole
 from jaxdp.audit.black_box import Attack, AuditResult, audit
 from jaxdp.audit.exact import exact_delta, exact_epsilon, g_test
-from jaxdp.audit.grey_box import GreyBox, Measured, grey_box
+from jaxdp.audit.findings import GreyBox, Measured
+from jaxdp.audit.grey_box import grey_box, grey_box_of_paths
 from jaxdp.audit.intervals import EpsilonBound, clopper_pearson, epsilon_lower_bound
 from jaxdp.audit.leaks import leaks
 from jaxdp.audit.play import Transcript
@@ -65,6 +66,7 @@ __all__ = [
     "exact_epsilon",
     "g_test",
     "grey_box",
+    "grey_box_of_paths",
     "heading",
     "leaks",
     "learner_attack",

@@ -41,6 +41,11 @@ def keys_of(key: jax.Array, rounds: int) -> tuple[jax.Array, Keys]:
     return key_init, jax.vmap(lambda r: round_keys(roots, r, rounds))(jnp.arange(rounds, dtype=jnp.int32))
 
 
+def draw_key(key: jax.Array, round_: Any) -> jax.Array:
+    """The key with which `play` draws a round's user."""
+    return jax.random.fold_in(jax.random.fold_in(key, 3), round_)
+
+
 def play(
     learner: Learner,
     answer: Answer,
@@ -76,7 +81,6 @@ def play(
     """
     rounds = num_rounds(users)
     key_init, roots = _roots(key)
-    key_draw = jax.random.fold_in(key, 3)
     users = jax.tree.map(jnp.asarray, users)
     state = jax.tree.map(jnp.asarray, learner.init(key_init, params))
 
@@ -84,7 +88,7 @@ def play(
         given = jax.tree.map(lambda x: x[round_], users)
         if draw_user is None:
             return given
-        drawn = jax.tree.map(jnp.asarray, draw_user(jax.random.fold_in(key_draw, round_), past))
+        drawn = jax.tree.map(jnp.asarray, draw_user(draw_key(key, round_), past))
         kinds = [jax.tree.map(lambda x: f"{x.dtype}{list(x.shape)}", each) for each in (given, drawn)]
         if kinds[0] != kinds[1]:
             raise ValueError(f"draw_user must draw users like those given, {kinds[0]}, got {kinds[1]}")

@@ -1,4 +1,4 @@
-"""A transcript played again under neighbouring users, with a tape open: what was noised, and what changed all the same."""
+"""A transcript played again under neighbouring users, with a tape open: what is noised, and what changes anyway."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.accounting import Change, change
+from jaxdp.audit.adversary import Users
 from jaxdp.audit.steps import Scene, Step, at, choose, places_of, react, step_keys
-from jaxdp.audit.transcripts import Users
 from jaxdp.core import State
 from jaxdp.mechanisms import tape
 
@@ -130,7 +130,7 @@ def replay(
         for what, leaves in seen.items():
             # In the joint model everyone but the replaced user must see the same.
             others = ~own if scene.claim.trust_model == "joint" and what != "the public state" else slice(None)
-            masks = [_differ(leaf[others], leaf[:1]).any(axis=0) for leaf in leaves]
+            masks = [np.asarray(_differ(leaf[others], leaf[:1]).any(axis=0)) for leaf in leaves]
             if any(mask.any() for mask in masks):
                 found.append(Changed(number, what, masks, run.seen[-1][what]))
         run.changed.extend(found)
@@ -189,9 +189,7 @@ def _step(
             "not behind a branch on private data, whose choice would tell, nor inside a vmap (call the mechanism once, "
             f"with an array); got {type(error).__name__}"
         ) from error
-    entries = [
-        (stage, round_, entry._replace(**own)) for (stage, round_, entry), own in zip(made, arrays, strict=True)
-    ]
+    entries = [(stage, round_, entry._replace(**own)) for (stage, round_, entry), own in zip(made, arrays, strict=True)]
     return entries, {what: [np.asarray(leaf) for leaf in jax.tree.leaves(tree)] for what, tree in seen.items()}, *state
 
 

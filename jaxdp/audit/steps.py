@@ -1,4 +1,4 @@
-"""One step of a learner, as an auditor plays it again: a round, a block of rounds, or all rounds of a plan as totals."""
+"""One step of a learner, as an auditor plays it again: a round, a block of rounds, or rounds as totals."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -8,8 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.transcripts import Answer, Past, Transcript, Users, keys_of
-from jaxdp.core import Blocks, Guarantee, Learner, State, default_float
+from jaxdp.audit.adversary import Answer, Past, Users, asked, kept
+from jaxdp.audit.play import Transcript, keys_of
+from jaxdp.audit.transcripts import shown
+from jaxdp.core import Blocks, Environment, Guarantee, Learner, State
 from jaxdp.simulation.rounds import Keys
 
 Opened = Callable[[str, Any], AbstractContextManager[Any]]  # (stage, round): where mechanisms write
@@ -37,7 +39,7 @@ class Scene(NamedTuple):
     @property
     def rounds(self) -> int:
         """How many were played."""
-        return len(jax.tree.leaves(self.transcript.actions)[0])
+        return len(self.transcript.length)
 
     @property
     def sees_public(self) -> bool:
@@ -94,7 +96,7 @@ def steps_of(scene: Scene) -> list[Step]:
 def step_keys(scene: Scene, key: jax.Array) -> tuple[jax.Array, Keys]:
     """The key of `init`, and those of each round, with some to spare for the places of a block that stay empty."""
     longest = max((blocks.length for blocks in scene.learner.blocks), default=0) if scene.path == "blocks" else 0
-    return keys_of(key, scene.rounds, scene.rounds + 2 * longest)
+    return keys_of(key, scene.rounds + 2 * longest)
 
 
 def at(tree: Any, index: Any) -> Any:
@@ -160,8 +162,9 @@ def react(
         opened: around what the learner computes.
     """
     learner, params, start, public = scene.learner, scene.params, step.start, state.public
+    world = _world(scene, users, start)
     if scene.path == "rounds":
-        feedback = _answered(scene, users, start, plan)
+        feedback = _answered(world, start, plan)
         with opened("privatize", start):
             context = at(users.contexts, start)
             report = learner.privatize(keys.user[start], params, public, context, plan, feedback)
@@ -170,7 +173,8 @@ def react(
     if scene.path == "counts":
         counts = learner.counts
         assert counts is not None
-        totals = _totals(scene, users, step, plan.counts)
+        assert world.tally is not None
+        totals = world.tally(keys.feedback[start], None, jnp.asarray(start), plan.counts)[1]
         with opened("privatize", start):
             report = counts.privatize(keys.user[start], params, public, plan, totals)
         with opened("absorb", start):
@@ -179,7 +183,7 @@ def react(
     reports = {}
     for place, round_ in places:
         action = at(plan.actions, place)
-        feedback = _answered(scene, users, start + round_, action)
+        feedback = _answered(world, start + round_, action)
         with opened("privatize", start + round_):
             reports[place] = learner.privatize(keys.user[start + round_], params, public, None, action, feedback)
     empty = jax.tree.map(jnp.zeros_like, next(iter(reports.values())))
@@ -191,32 +195,41 @@ def react(
     return Made(report, state, used)
 
 
-def past_of(scene: Scene, round_: Any) -> Past:
-    """What users of a round may react to."""
-    actions = jax.tree.map(
-        lambda x: jnp.where((jnp.arange(len(x)) < round_).reshape(-1, *[1] * (x.ndim - 1)), x, 0).astype(x.dtype),
+def past_of(scene: Scene, start: Any, round_: Any) -> Past:
+    """What users of a round may react to, in the step that began at `start`.
+
+    Later users may know what the replaced one did, also in the joint model: the replay puts the same users into all
+    runs, and for any users in these rounds the claim must hold.
+    """
+    return _seen_past(scene, start, round_, scene.transcript.actions)
+
+
+def _seen_past(scene: Scene, start: Any, round_: Any, actions: Any) -> Past:
+    every, log = jnp.arange(scene.rounds), scene.transcript
+
+    def until(end: Any, tree: Any) -> Any:
+        return jax.tree.map(lambda x: kept(every < end, x), tree)
+
+    reports = None if scene.path == "counts" else until(start, log.reports)
+    past = Past(jnp.asarray(round_), until(round_, actions), until(start, log.after), reports)
+    return shown(scene.claim, None, past)
+
+
+def _world(scene: Scene, users: Users, start: Any) -> Environment:
+    """Who answers in a step."""
+    return asked(
+        scene.learner,
+        scene.answer,
+        lambda round_, past: at(users, round_),
+        lambda round_, actions: _seen_past(scene, start, round_, actions),
         scene.transcript.actions,
+        with_contexts=users.contexts is not None,
     )
-    return Past(jnp.asarray(round_, jnp.int32), actions)
 
 
-def _answered(scene: Scene, users: Users, round_: Any, action: Any) -> Any:
-    return scene.answer(at(users.answers, round_), past_of(scene, round_), action)
+def _answered(world: Environment, round_: Any, action: Any) -> Any:
+    return world.feedback(jax.random.key(0), None, jnp.asarray(round_), action)[1]
 
 
 def _order(blocks: Blocks, params: Any, public: Any) -> jax.Array:
     return jnp.arange(blocks.length) if blocks.order is None else blocks.order(params, public)
-
-
-def _totals(scene: Scene, users: Users, step: Step, counts: jax.Array) -> Any:
-    """What the users' answers add up to for each action, the first users being those of the first action."""
-    rounds = step.start + jnp.arange(step.length)
-    index = jnp.repeat(jnp.arange(len(counts)), counts, total_repeat_length=step.length)
-    played = at(scene.transcript.actions, rounds)
-    feedback = jax.vmap(lambda round_, action: _answered(scene, users, round_, action))(rounds, played)
-
-    def total(said: jax.Array) -> jax.Array:
-        dtype = default_float() if jnp.issubdtype(said.dtype, jnp.floating) else jnp.result_type(int)
-        return jnp.zeros((len(counts), *said.shape[1:]), dtype).at[index].add(said.astype(dtype))
-
-    return jax.tree.map(total, feedback)

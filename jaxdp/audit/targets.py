@@ -7,7 +7,7 @@ import jax
 
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.exact import Law
-from jaxdp.audit.grey_box import GreyBox
+from jaxdp.audit.findings import GreyBox
 from jaxdp.core import Guarantee
 
 

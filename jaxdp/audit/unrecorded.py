@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.audit.adversary import Users
 from jaxdp.audit.replay import Changed, Run, bases, replay, visible
 from jaxdp.audit.steps import Scene, Step, at, choose, places_of, react, step_keys
-from jaxdp.audit.transcripts import Users
 from jaxdp.core import State
 
 KEYS = 4096  # tried for each run
@@ -167,7 +167,7 @@ def _some_independent(key: jax.Array, played: Played, changed: list[Changed]) ->
 
 
 def _shifted(key: jax.Array, shift: float) -> Any:
-    """value -> the base's value with each entry moved up or down."""
+    """What puts in the base's value with each entry moved up or down."""
 
     def use(value: jax.Array) -> jax.Array:
         value = bases(value)

@@ -1,0 +1,151 @@
+"""Blocks and counts are read as single rounds are, and so are faults that are in one of them alone."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp import registry
+from jaxdp.audit import grey_box, grey_box_of_paths
+from jaxdp.core import State
+from tests.audit import small_learners as small
+from tests.contract.local_commit import local_commit
+from tests.few import few
+
+pytestmark = pytest.mark.once
+
+KEY = jax.random.key(0)
+COMMIT = registry.LEARNERS["explore_then_commit"]
+ROUNDS = {"ebs_phased": 12, "ebs_elimination": 6, "ebs_elimination_gaussian": 6}
+UNREADABLE = ("ebs_elimination", "ebs_elimination_gaussian")  # whose blocks draw noise inside their kernels
+
+
+def found(learner, path, entry=COMMIT, rounds=13, **options):
+    options = {"num_bases": 2, "num_neighbours": 32, "answer": entry.users_answer, **options}
+    return grey_box(KEY, learner, entry.values, entry.make_user, rounds=rounds, path=path, **options)
+
+
+def scaled(learner, factor):
+    """The learner's functions of many rounds, at a multiple of epsilon."""
+
+    def absorb(of):
+        def scaled_absorb(keys, params, state, plan, report):
+            return of(keys, dataclasses.replace(params, epsilon=params.epsilon * factor), state, plan, report)
+
+        return scaled_absorb
+
+    blocks = tuple(each._replace(absorb=absorb(each.absorb)) for each in learner.blocks)
+    return learner._replace(blocks=blocks, counts=learner.counts._replace(absorb=absorb(learner.counts.absorb)))
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    few(
+        [
+            ("explore_then_commit", "blocks"),
+            ("explore_then_commit", "counts"),
+            ("explore_then_commit_bounded", "blocks"),
+            ("ebs_phased", "blocks"),
+            ("ebs_phased", "counts"),
+        ],
+        [("explore_then_commit", "counts"), ("ebs_phased", "blocks")],
+    ),
+)
+def test_registered_blocks_and_counts_spend_what_they_claim(name, path):
+    entry = registry.LEARNERS[name]
+    result = found(entry.make(), path, entry, ROUNDS.get(name, 13))
+    assert result.verdict == "consistent", result
+    assert result.spent == pytest.approx(entry.values["epsilon"], rel=1e-4)
+    (site,) = result.sites
+    assert site.site == "laplace in absorb"
+    assert site.measured == pytest.approx(site.declared, rel=1e-4)
+
+
+@pytest.mark.parametrize("path", ["blocks", "counts"])
+def test_half_the_noise(path):
+    result = found(scaled(COMMIT.make(), 2.0), path)
+    assert result.faults == ("releases cost epsilon = 2 at delta = 0, claimed is 1",)
+    assert found(scaled(COMMIT.make(), 2.0), "rounds").verdict == "consistent"
+
+
+@pytest.mark.parametrize("path", few(["blocks", "counts"], ["counts"]))
+def test_no_noise_at_all(path):
+    assert found(scaled(COMMIT.make(), jnp.inf), path).spent == np.inf
+
+
+def test_totals_that_no_mechanism_sees():
+    right = COMMIT.make()
+    assert right.counts is not None
+
+    def absorb(key, params, state, plan, report):
+        counts, won = report
+        round_ = state.public.round + counts.sum(dtype=state.public.round.dtype)
+        return State(state.private, state.public._replace(round=round_, best_arm=jnp.argmax(won).astype(jnp.int32)))
+
+    wrong = right._replace(counts=right.counts._replace(absorb=absorb))
+    result = found(wrong, "counts")
+    assert result.faults == ("the public state changes though all that is noised stays: a path around the noise",)
+
+    def own_noise(key, params, state, plan, report):
+        noisy = report[1] + jax.random.laplace(key, report[1].shape) / params.epsilon
+        return absorb(key, params, state, plan, (report[0], noisy))
+
+    result = found(right._replace(counts=right.counts._replace(absorb=own_noise)), "counts")
+    assert (result.verdict, result.faults) == ("cannot tell", ())
+    assert "nothing was recorded" in result.notes[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_noise_inside_kernels_cannot_be_read(name):
+    entry = registry.LEARNERS[name]
+    result = found(entry.make(), "blocks", entry, ROUNDS[name])
+    assert (result.verdict, result.faults) == ("cannot tell", ())
+
+
+@pytest.mark.parametrize(
+    ("path", "verdict"),
+    few(
+        [("rounds", "consistent"), ("blocks", "consistent"), ("counts", "cannot tell")],
+        [("blocks", "consistent"), ("counts", "cannot tell")],
+    ),
+)
+def test_reports_of_local_learners(path, verdict):
+    """In blocks each is a mechanism's; a total of them has their law, and is no release that a tape knows."""
+    result = found(local_commit(num_arms=3, explore_rounds=12), path)
+    assert result.verdict == verdict
+    if path == "blocks":
+        (site,) = result.sites
+        assert (site.site, site.releases, result.spent) == ("randomized_response in privatize", 13, 1.0)
+
+
+def test_all_paths_as_one():
+    options = {"rounds": 13, "num_neighbours": 32}
+    right = grey_box_of_paths(KEY, COMMIT.make(), COMMIT.values, COMMIT.make_user, **options)
+    assert (right.verdict, right.spent) == ("consistent", pytest.approx(1.0))
+    assert [site.site for site in right.sites] == [
+        "laplace in update",
+        "in blocks: laplace in absorb",
+        "in counts: laplace in absorb",
+    ]
+    wrong = grey_box_of_paths(KEY, scaled(COMMIT.make(), 2.0), COMMIT.values, COMMIT.make_user, **options)
+    assert wrong.faults == tuple(
+        f"in {path}: releases cost epsilon = 2 at delta = 0, claimed is 1" for path in ("blocks", "counts")
+    )
+
+
+def test_what_cannot_be_read_is_a_note():
+    learner = small.branches_on_data()
+    options = {"answer": lambda answers, past, action: answers, "rounds": 2}
+    result = grey_box_of_paths(KEY, learner, {"epsilon": 1.0}, small.draw_corners(1), **options)
+    assert (result.verdict, result.faults) == ("cannot tell", ())
+    assert "not behind a branch on private data" in result.notes[0]
+
+
+def test_paths_that_a_learner_lacks():
+    with pytest.raises(ValueError, match="path must be one of the learner's, rounds, got 'counts'"):
+        grey_box(KEY, small.follows_itself(0.0), {"epsilon": 1.0}, small.draw_corners(1), rounds=1, path="counts")
+    with pytest.raises(ValueError, match="path must be one of"):
+        found(COMMIT.make(), "block")
