@@ -23,8 +23,8 @@ from jaxdp.simulation.engines import ENGINES
 from jaxdp.validation import check_choice, check_count, check_key
 
 AS_ROUNDS = (
-    f"noise is drawn where it writes no entry; in {RUNS} random runs blocks gave the plays and states of single rounds, "
-    "whose audit then holds for them"
+    f"noise is drawn where it writes no entry; in {RUNS} random runs blocks gave the plays and states of single "
+    "rounds, whose audit then holds for them"
 )
 
 

@@ -98,10 +98,9 @@ def leaks(
     if randomizes:
         return Leaks(found=(), notes=("reports are randomized responses, which show the data at any epsilon",))
     if not _is_tiny(claim):
-        names = ", ".join(name for name in tiny if name in TINY)
-        return Leaks(
-            found=(), notes=(f"noise cannot be made to drown data: at tiny values of {names} the claim is {claim}",)
-        )
+        names = ", ".join(name for name in tiny if name in TINY) or "no budget"
+        note = f"noise cannot be made to drown data by values: with {names} as small as can be the claim is {claim}"
+        return Leaks(found=(), notes=(note,))
     pair = users[0], map_units(claim, lambda mine, theirs: theirs, *users)
 
     @jax.jit
@@ -111,7 +110,8 @@ def leaks(
 
     differ: dict[str, np.ndarray] = {}
     for one in jax.random.split(key, num_keys):
-        first, second = (jax.tree_util.tree_leaves_with_path(seen(one, run)) for run in pair)
+        same = (jax.random.clone(one), jax.random.clone(one))  # on purpose
+        first, second = (jax.tree_util.tree_leaves_with_path(seen(k, run)) for k, run in zip(same, pair, strict=True))
         for (where, left), (_, right) in zip(first, second, strict=True):
             name = "".join(str(part).strip("[]'") for part in where)
             differ[name] = _differ(np.asarray(left), np.asarray(right)) & differ.get(name, np.True_)

@@ -1,18 +1,15 @@
 """What an adversary sees of a learner, by trust model, and the test that nothing passes by the noise."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxdp import registry
-from jaxdp.audit import Users, audit, by_action, leaks, learner_attack, whole
+from jaxdp.audit import Users, audit, by_action, learner_attack, whole
 from jaxdp.audit.play import play
 from jaxdp.bandits import explore_then_commit
 from jaxdp.experts import exponential_weights
-from jaxdp.mechanisms import laplace
 from tests.audit import small_learners as small
 
 pytestmark = pytest.mark.once
@@ -113,72 +110,3 @@ def test_a_look_is_what_is_seen():
 def test_neighbours_that_are_none(first, second, message):
     with pytest.raises(ValueError, match=message):
         learner_attack(explore_then_commit(num_arms=2, explore_rounds=2), VALUES, (first, second))
-
-
-@pytest.mark.parametrize("name", [name for name, entry in registry.LEARNERS.items() if not entry.randomizes])
-def test_registered_learners_leak_nothing(name):
-    entry = registry.LEARNERS[name]
-    keys = jax.random.split(jax.random.key(1), (2, 14))
-    users = jax.vmap(entry.make_user)(keys[0]), jax.vmap(entry.make_user)(keys[1])
-    with jax.debug_key_reuse(True):
-        assert leaks(jax.random.key(2), entry.make(), entry.values, users, answer=entry.users_answer) == ()
-
-
-def test_an_unnoised_choice_leaks():
-    entry = registry.LEARNERS["explore_then_commit"]
-    learner = entry.make()
-
-    def update(key, params, state, report):
-        return learner.update(key, dataclasses.replace(params, epsilon=jnp.inf), state, report)
-
-    users = bits(*[[0, 0, 1]] * 14), bits(*[[1, 0, 0]] * 14)
-    found = leaks(KEY, learner._replace(update=update), entry.values, users)
-    assert found == ("play of round 13", "public.best_arm of round 12")
-
-
-def test_one_number_beside_the_noise_leaks():
-    learner = exponential_weights(num_experts=3, horizon=5)
-
-    def privatize(key, params, public, context, action, feedback):
-        report = laplace(key, feedback, params.epsilon, l1_sensitivity=3.0)
-        return report.at[1].set(feedback[1])
-
-    users = Users(np.zeros((2, 3))), Users(np.ones((2, 3)))
-    assert leaks(KEY, learner._replace(privatize=privatize), {}, users, answer=whole) == ("report of round 1",)
-
-
-def test_what_leaks_may_be_large_integers_or_no_numbers():
-    users = Users(np.zeros((2, 1))), Users(np.ones((2, 1)))
-
-    def released(release):
-        return leaks(jax.random.key(3), small.releases_of(release), VALUES, users, answer=whole)
-
-    def rounded(key, params, report):
-        return jnp.round(laplace(key, report[0], params, l1_sensitivity=1.0)).astype(jnp.int32)
-
-    assert released(lambda *a: rounded(*a).astype(float)) == ()
-    learner = small.curator(
-        lambda key, params, state, report: small.State((), rounded(key, params, report)),
-        lambda: small.State((), jnp.int32(0)),
-    )
-    assert leaks(jax.random.key(3), learner, VALUES, users, answer=whole) == ()
-    assert released(lambda key, params, report: jnp.log(report[0])) == ("public of round 1",)
-    assert released(lambda key, params, report: jnp.sqrt(report[0] - 0.5)) == ("public of round 1",)
-
-
-def test_plays_of_joint_learners_may_follow_contexts():
-    answers = np.zeros((3, 1), np.int32)
-    users = Users(answers, np.asarray([0, 1, 2], np.int32)), Users(answers, np.asarray([2, 0, 1], np.int32))
-    assert leaks(jax.random.key(3), small.shows_its_context("joint"), VALUES, users, answer=whole) == ()
-    found = leaks(jax.random.key(3), small.shows_its_context("central"), VALUES, users, answer=whole)
-    assert found == ("play of round 1",)
-
-
-def test_bad_arguments_of_leaks():
-    learner, users = explore_then_commit(num_arms=2, explore_rounds=2), (bits([0, 0]), bits([0, 0], [0, 0]))
-    with pytest.raises(ValueError, match="users must have the same structure, shapes and dtypes"):
-        leaks(jax.random.key(0), learner, VALUES, users)
-    with pytest.raises(ValueError, match="key must be one typed PRNG key"):
-        leaks(jax.random.split(jax.random.key(0)), learner, VALUES, (users[0], users[0]))
-    with pytest.raises(ValueError, match="num_keys must be a whole number >= 1"):
-        leaks(jax.random.key(0), learner, VALUES, (users[0], users[0]), num_keys=0)

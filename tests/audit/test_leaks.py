@@ -1,0 +1,217 @@
+"""What is released beside the noise is found, and what the test cannot tell is not called a violation."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp import registry
+from jaxdp.audit import Users, leaks, whole
+from jaxdp.bandits import explore_then_commit
+from jaxdp.core import Guarantee
+from jaxdp.experts import exponential_weights
+from jaxdp.mechanisms import gaussian, laplace
+from tests.audit import small_learners as small
+
+pytestmark = pytest.mark.once
+
+KEY = jax.random.key(0)
+VALUES = {"epsilon": 1.0}
+ABOUT = {"trust_model": "central", "privacy_unit": "one round", "argument": "for tests"}
+
+
+def bits(*rows):
+    return Users(np.asarray(rows, np.int32))
+
+
+@pytest.mark.parametrize("name", [name for name, entry in registry.LEARNERS.items() if not entry.randomizes])
+def test_registered_learners_leak_nothing(name):
+    entry = registry.LEARNERS[name]
+    keys = jax.random.split(jax.random.key(1), (2, 14))
+    users = jax.vmap(entry.make_user)(keys[0]), jax.vmap(entry.make_user)(keys[1])
+    with jax.debug_key_reuse(True):
+        assert (
+            leaks(jax.random.key(2), entry.make(), entry.values, users, answer=entry.users_answer).verdict
+            == "consistent"
+        )
+
+
+def test_an_unnoised_choice_leaks():
+    entry = registry.LEARNERS["explore_then_commit"]
+    learner = entry.make()
+
+    def update(key, params, state, report):
+        return learner.update(key, dataclasses.replace(params, epsilon=jnp.inf), state, report)
+
+    users = bits(*[[0, 0, 1]] * 14), bits(*[[1, 0, 0]] * 14)
+    found = leaks(KEY, learner._replace(update=update), entry.values, users)
+    assert found.found == ("play of round 13", "public.best_arm of round 12")
+
+
+def test_one_number_beside_the_noise_leaks():
+    learner = exponential_weights(num_experts=3, horizon=5)
+
+    def privatize(key, params, public, context, action, feedback):
+        report = laplace(key, feedback, params.epsilon, l1_sensitivity=3.0)
+        return report.at[1].set(feedback[1])
+
+    users = Users(np.zeros((2, 3))), Users(np.ones((2, 3)))
+    assert leaks(KEY, learner._replace(privatize=privatize), {}, users, answer=whole).found == ("report of round 1",)
+
+
+def test_what_leaks_may_be_large_integers_or_no_numbers():
+    users = Users(np.zeros((2, 1))), Users(np.ones((2, 1)))
+
+    def released(release):
+        return leaks(jax.random.key(3), small.releases_of(release), VALUES, users, answer=whole)
+
+    def rounded(key, params, report):
+        return jnp.round(laplace(key, report[0], params, l1_sensitivity=1.0)).astype(jnp.int32)
+
+    assert released(lambda *a: rounded(*a).astype(float)).verdict == "consistent"
+    learner = small.curator(
+        lambda key, params, state, report: small.State((), rounded(key, params, report)),
+        lambda: small.State((), jnp.int32(0)),
+    )
+    assert leaks(jax.random.key(3), learner, VALUES, users, answer=whole).verdict == "consistent"
+    assert released(lambda key, params, report: jnp.log(report[0])).found == ("public of round 1",)
+    assert released(lambda key, params, report: jnp.sqrt(report[0] - 0.5)).found == ("public of round 1",)
+
+
+def test_plays_of_joint_learners_may_follow_contexts():
+    answers = np.zeros((3, 1), np.int32)
+    users = Users(answers, np.asarray([0, 1, 2], np.int32)), Users(answers, np.asarray([2, 0, 1], np.int32))
+    assert (
+        leaks(jax.random.key(3), small.shows_its_context("joint"), VALUES, users, answer=whole).verdict == "consistent"
+    )
+    found = leaks(jax.random.key(3), small.shows_its_context("central"), VALUES, users, answer=whole)
+    assert (found.found, found.verdict) == (("play of round 1",), "violated")
+
+
+def test_bad_arguments_of_leaks():
+    learner, users = explore_then_commit(num_arms=2, explore_rounds=2), (bits([0, 0]), bits([0, 0], [0, 0]))
+    with pytest.raises(ValueError, match="users must have the same structure, shapes and dtypes"):
+        leaks(jax.random.key(0), learner, VALUES, users)
+    with pytest.raises(ValueError, match="key must be one typed PRNG key"):
+        leaks(jax.random.split(jax.random.key(0)), learner, VALUES, (users[0], users[0]))
+    with pytest.raises(ValueError, match="num_keys must be a whole number >= 1"):
+        leaks(jax.random.key(0), learner, VALUES, (users[0], users[0]), num_keys=0)
+
+
+# ---- what cannot be told ---------------------------------------------------------------------------------------------
+def noised_by(calibrate, claim, raw=0.0):
+    """Releases each user's number with Gaussian noise of a standard deviation that params computes."""
+
+    def update(key, params, state, report):
+        return small.State((), gaussian(key, report[0], params, l2_sensitivity=1.0) * (1 - raw) + raw * report[0])
+
+    learner = small.curator(update, lambda: small.State((), jnp.zeros(())), claim)
+    return learner._replace(params=lambda **values: np.asarray(calibrate(**values), float))
+
+
+def by_rho(*, rho):
+    return (2 * rho) ** -0.5
+
+
+def by_mu(*, mu):
+    return 1 / mu
+
+
+def by_sigma(*, noise_stddev):
+    return noise_stddev
+
+
+def test_noise_calibrated_by_rho_mu_or_sigma():
+    users = Users(np.zeros((3, 1))), Users(np.ones((3, 1)))
+
+    def told(learner, values):
+        return leaks(KEY, learner, values, users, answer=whole)
+
+    kinds = [
+        (by_rho, {"rho": 0.1}, lambda *, rho: Guarantee.zcdp(rho, **ABOUT)),
+        (by_mu, {"mu": 0.5}, lambda *, mu: Guarantee.gaussian(mu, **ABOUT)),
+        (by_sigma, {"noise_stddev": 3.0}, lambda *, noise_stddev: Guarantee.zcdp(noise_stddev**-2 / 2, **ABOUT)),
+    ]
+    for calibrate, values, claim in kinds:
+        right, wrong = (told(noised_by(calibrate, claim, raw), values) for raw in (0.0, 1.0))
+        if calibrate is by_sigma:
+            assert right.verdict == wrong.verdict == "cannot tell"
+            assert "with no budget as small as can be the claim is 0.0555556-zCDP" in right.notes[0]
+        else:
+            assert (right.verdict, right.notes) == ("consistent", ())
+            assert (wrong.verdict, wrong.found) == ("violated", ("public of round 1",))
+            bare = noised_by(calibrate, claim)._replace(params=calibrate)
+            assert told(bare, {}).verdict == "consistent"
+
+
+def test_a_budget_that_does_not_reach_the_claim():
+    users = Users(np.zeros((3, 1))), Users(np.ones((3, 1)))
+    claim = Guarantee.zcdp(0.5, **ABOUT)
+    learner = noised_by(lambda *, epsilon: 1.0, lambda *, epsilon: claim)
+    found = leaks(KEY, learner, VALUES, users, answer=whole)
+    assert found.verdict == "cannot tell"
+    assert "with epsilon as small as can be the claim is 0.5-zCDP" in found.notes[0]
+
+
+def test_values_that_are_refused():
+    def params(*, epsilon):
+        raise ValueError(f"epsilon must be >= 0.01, got {epsilon}")
+
+    learner = small.follows_itself(0.0)._replace(params=params)
+    found = leaks(KEY, learner, VALUES, (Users(np.zeros((3, 1))), Users(np.ones((3, 1)))), answer=whole)
+    assert found.notes == ("values of a tiny budget are refused: epsilon must be >= 0.01, got 1e-06",)
+    assert found.verdict == "cannot tell"
+
+
+def test_randomized_responses_cannot_be_told():
+    entry = registry.LEARNERS["rucb"]
+    users = tuple(Users(np.full((6, 3, 3), won, np.int32)) for won in (0, 1))
+
+    def told(randomizes):
+        return leaks(KEY, entry.make(), entry.values, users, answer=entry.users_answer, randomizes=randomizes).verdict
+
+    assert (told(True), told(False)) == ("cannot tell", "violated")
+
+
+# ---- what varies, and what is seen -----------------------------------------------------------------------------------
+def test_only_the_privacy_unit_varies():
+    def claimed(**about):
+        def claim(*, epsilon):
+            return dataclasses.replace(small.guarantee()(epsilon=epsilon), **about)
+
+        learner = small.shows_its_context("central")._replace(guarantee=claim)
+        users = tuple(Users(np.full((2, 1), value), np.full(2, value, np.int32)) for value in (0, 1))
+        return leaks(KEY, learner, VALUES, users, answer=whole)
+
+    assert claimed(unit_leaves=("answers",)).verdict == "consistent"
+    assert claimed(unit_leaves=("contexts",)).found == ("play of round 1",)
+    assert claimed(sees=("public",)).verdict == "consistent"
+    assert claimed(sees=("report",)).found == ("report of round 1",)
+    with pytest.raises(ValueError, match="unit_leaves must name leaves of a user's data, answers, contexts, got 'rew"):
+        claimed(unit_leaves=("rewards",))
+
+
+def test_local_learners_whose_play_is_logged():
+    users = tuple(Users(np.zeros((2, 1)), np.full(2, value, np.int32)) for value in (0, 1))
+    assert leaks(KEY, small.shows_its_context("local"), VALUES, users, answer=whole).found == ("play of round 1",)
+
+
+@pytest.mark.parametrize("path", ["blocks", "counts"])
+def test_other_paths(path):
+    learner = explore_then_commit(num_arms=3, explore_rounds=12)
+    assert learner.counts is not None
+
+    def bare(of):
+        return lambda key, params, *state: of(key, dataclasses.replace(params, epsilon=jnp.inf), *state)
+
+    (blocks,) = learner.blocks
+    wrong = learner._replace(
+        blocks=(blocks._replace(absorb=bare(blocks.absorb)),),
+        counts=learner.counts._replace(absorb=bare(learner.counts.absorb)),
+    )
+    users = bits(*[[0, 0, 1]] * 14), bits(*[[1, 0, 0]] * 14)
+    assert leaks(KEY, learner, VALUES, users, path=path).verdict == "consistent"
+    assert leaks(KEY, wrong, VALUES, users, path=path).found == ("play of round 13", "public.best_arm of round 1")
+    assert leaks(KEY, wrong, VALUES, users).verdict == "consistent"
