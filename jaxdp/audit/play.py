@@ -162,26 +162,26 @@ def _blank(
     path: str,
 ) -> Transcript:
     """A transcript of nothing, with the shapes of what will be written."""
-    rounds, key = num_rounds(users), jax.random.key(0)
+    rounds, keys = num_rounds(users), jax.random.split(jax.random.key(0))
     first = jax.tree.map(lambda x: x[0], users)
 
     def log_of(like: Any) -> Any:
         return jax.tree.map(lambda leaf: jnp.zeros((rounds, *jnp.shape(leaf)), jnp.result_type(leaf)), like)
 
-    def report(state: State, user: Users) -> tuple[Any, Any]:
-        action = learner.act(key, params, state.public, user.contexts)
+    def report(keys: jax.Array, state: State, user: Users) -> tuple[Any, Any]:
+        action = learner.act(keys[0], params, state.public, user.contexts)
         past = shown(Past(jnp.zeros((), jnp.result_type(int)), log_of(action), log_of(state.public)))
         feedback = answer(user.answers, past, action)
         if path != "counts":
-            return action, learner.privatize(key, params, state.public, user.contexts, action, feedback)
+            return action, learner.privatize(keys[1], params, state.public, user.contexts, action, feedback)
         counts = learner.counts
         if counts is None:
             return action, ()
-        plan = counts.plan(key, params, state.public, jnp.asarray(rounds, jnp.result_type(int)))
+        plan = counts.plan(keys[0], params, state.public, jnp.asarray(rounds, jnp.result_type(int)))
         many = jax.tree.map(lambda x: jnp.zeros((len(plan.counts), *x.shape), x.dtype), feedback)
-        return action, counts.privatize(key, params, state.public, plan, many)
+        return action, counts.privatize(keys[1], params, state.public, plan, many)
 
-    actions, reports = map(log_of, jax.eval_shape(report, state, first))
+    actions, reports = map(log_of, jax.eval_shape(report, keys, state, first))
     public = log_of(state.public)
     return Transcript(actions, reports, public, public, jnp.zeros(rounds, jnp.result_type(int)))
 

@@ -1,5 +1,6 @@
 """Learners of a few lines, each with one property that an audit must see or must not."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -138,3 +139,69 @@ def releases_of(release: Callable[..., Any], like: Any = 0.0, claim: Callable[..
         return State((), release(key, params, report))
 
     return curator(update, lambda: State((), jax.tree.map(jnp.asarray, like)), claim)
+
+
+def quieter(learner: Learner, factor: float, where: str) -> Learner:
+    """Noised as for an epsilon that is so many times as large, in blocks or in counts alone."""
+
+    def less(params):
+        return dataclasses.replace(params, epsilon=jnp.asarray(params.epsilon) * factor)
+
+    if where == "counts":
+        counts = learner.counts
+        assert counts is not None
+
+        def absorb_counts(key, params, state, plan, report):
+            return counts.absorb(key, less(params), state, plan, report)
+
+        return learner._replace(counts=counts._replace(absorb=absorb_counts))
+    (blocks,) = learner.blocks
+
+    def absorb(keys, params, state, plan, report):
+        return blocks.absorb(keys, less(params), state, plan, report)
+
+    return learner._replace(blocks=(blocks._replace(absorb=absorb),))
+
+
+def noisy_then_sign(*, reuse_key: bool) -> Learner:
+    """Releases a number with noise, then the sign of the next one with noise; perhaps the same.
+
+    The second release tells little about the first user, unless the second one was chosen by what was released.
+    """
+
+    def init(key, params):
+        return State(jnp.zeros_like(jax.random.key_data(key)), (jnp.int32(0), jnp.zeros(())))
+
+    def update(key, params, state, report):
+        round_, _ = state.public
+        if reuse_key:  # remembered from the first round
+            key = jax.random.wrap_key_data(jnp.where(round_ == 0, jax.random.key_data(key), state.private))
+        noisy = laplace(key, jnp.clip(report[0], -1, 1), params, l1_sensitivity=2.0)
+        released = jnp.where(round_ == 0, noisy, jnp.where(noisy > 0, 1.0, -1.0))
+        return State(jax.random.key_data(key), (round_ + 1, released))
+
+    return curator(update, lambda: State((), ()))._replace(init=init)
+
+
+def follows(key, past):
+    """First says -1 or 1; then what leaves of the sum only what the first user said, if the noise is the same."""
+    first = jnp.where(jax.random.bernoulli(key), 1.0, -1.0)
+    return Users(jnp.where(past.round == 0, first, -past.public[1][0])[None])
+
+
+def claimed(trust_model: str, **about: Any) -> Guarantee:
+    return Guarantee.pure(1.0, trust_model=trust_model, privacy_unit="one round", argument="for tests", **about)
+
+
+def with_claim(learner: Learner, claim: Guarantee) -> Learner:
+    return learner._replace(guarantee=lambda *, epsilon: claim)
+
+
+def randomizes_the_report_alone() -> Learner:
+    """Plays the user's context; the report has noise."""
+    learner = shows_its_context("local")
+
+    def privatize(key, params, public, context, action, feedback):
+        return laplace(key, jnp.clip(feedback[0], 0, 1), params, l1_sensitivity=1.0)
+
+    return learner._replace(privatize=privatize)

@@ -1,6 +1,5 @@
 """Counts with less noise than rounds, or other data, are found; those of one law are not."""
 
-import dataclasses
 import math
 
 import jax
@@ -12,20 +11,10 @@ from jaxdp.bandits import bernoulli_bandit, explore_then_commit
 from jaxdp.registry import LEARNERS
 from jaxdp.testing import check_learner
 from jaxdp.testing.laws import check_law_of_counts, distance
+from tests.audit.small_learners import quieter
 
 pytestmark = pytest.mark.once
 LANES = 8192
-
-
-def quieter(learner, factor):
-    """The learner whose counts are noised as for an epsilon that is so many times as large."""
-    counts = learner.counts
-
-    def absorb(key, params, state, plan, report):
-        less = dataclasses.replace(params, epsilon=jnp.asarray(params.epsilon) * factor)
-        return counts.absorb(key, less, state, plan, report)
-
-    return learner._replace(counts=counts._replace(absorb=absorb))
 
 
 def generous(learner):
@@ -55,10 +44,10 @@ def check(name, change):
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("explore_then_commit", lambda learner: quieter(learner, 2.0)),
+        ("explore_then_commit", lambda learner: quieter(learner, 2.0, "counts")),
         ("explore_then_commit", generous),
-        ("ebs_phased", lambda learner: quieter(learner, math.inf)),
-        pytest.param("ebs_phased", lambda learner: quieter(learner, 2.0), marks=pytest.mark.slow),
+        ("ebs_phased", lambda learner: quieter(learner, math.inf, "counts")),
+        pytest.param("ebs_phased", lambda learner: quieter(learner, 2.0, "counts"), marks=pytest.mark.slow),
     ],
 )
 def test_counts_of_another_law_are_found(name, change):
@@ -68,7 +57,7 @@ def test_counts_of_another_law_are_found(name, change):
 
 def test_check_learner_finds_counts_without_noise():
     entry = LEARNERS["explore_then_commit"]
-    learner = quieter(entry.make(), math.inf)
+    learner = quieter(entry.make(), math.inf, "counts")
     with pytest.raises(AssertionError, match=r"counts must have the law of rounds, .* at epsilon = 0\.\d+ that are"):
         check_learner(learner, entry.make_environment(), entry.values, horizon=entry.horizon, key=jax.random.key(3))
 

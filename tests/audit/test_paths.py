@@ -1,0 +1,286 @@
+"""Transcripts by blocks and by counts, adversaries who react, and what each claim lets them see."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp import registry
+from jaxdp.audit import Past, Users, audit, by_action, learner_attack, whole
+from jaxdp.audit.play import play
+from jaxdp.audit.transcripts import shown
+from jaxdp.bandits import explore_then_commit
+from jaxdp.core import State
+from jaxdp.mechanisms import laplace
+from jaxdp.registry import LEARNERS
+from tests.audit import small_learners as small
+
+pytestmark = pytest.mark.once
+KEY = jax.random.key(0)
+VALUES = {"epsilon": 1.0}
+
+
+def many(entry, path, users, num=2048, **options):
+    """Transcripts of many keys."""
+    learner = entry.make()
+    params = learner.params(**entry.values)
+    keys = jax.random.split(jax.random.key(1), num)
+    return jax.jit(
+        jax.vmap(
+            lambda key: play(learner, entry.users_answer, key, params, users, path=path, **options),
+        )
+    )(keys)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "explore_then_commit",
+        pytest.param("explore_then_commit_bounded", marks=pytest.mark.slow),
+        "ebs_phased",
+        pytest.param("ebs_elimination", marks=pytest.mark.slow),
+    ],
+)
+def test_blocks_are_rounds(name):
+    """Drawn users, two blocks' worth and more, bit for bit: plays, reports, and the states that both see."""
+    entry = LEARNERS[name]
+    rounds = entry.sizes.get("horizon", 60)
+    users = jax.vmap(entry.make_user)(jax.random.split(KEY, rounds))
+    first, second = (many(entry, path, users, 32) for path in ("rounds", "blocks"))
+    for a, b in zip(jax.tree.leaves((first.actions,)), jax.tree.leaves((second.actions,)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(jax.tree.leaves((first.reports,)), jax.tree.leaves((second.reports,)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    length = np.asarray(second.length)
+    np.testing.assert_array_equal(length.sum(axis=1), rounds)
+    assert (length > 1).any()
+    begun = np.argwhere(length > 0)
+    lanes, starts = begun[:, 0], begun[:, 1]
+    ends = starts + length[lanes, starts] - 1
+    for a, b in zip(jax.tree.leaves(first.after), jax.tree.leaves(second.after), strict=True):
+        np.testing.assert_array_equal(np.asarray(a)[lanes, ends], np.asarray(b)[lanes, starts])
+
+
+@pytest.mark.parametrize("name", ["explore_then_commit", "ebs_phased"])
+def test_counts_show_the_totals_of_what_users_say(name):
+    """Without noise the choice after the last round is that of single rounds, where totals are far apart."""
+    entry = LEARNERS[name]
+    learner = entry.make()
+    rounds = {"explore_then_commit": 24, "ebs_phased": 27}[name]
+    said = np.ones((rounds, 3) if name == "explore_then_commit" else (rounds, 3, 3), np.int32)
+    said[:, 0] = 0
+    params = learner.params(**{**entry.values, "epsilon": np.inf})
+    found = play(learner, entry.users_answer, KEY, params, Users(said), path="counts")
+    plain = play(learner, entry.users_answer, KEY, params, Users(said))
+    assert int(found.length.sum()) == rounds
+    counts, wins = (np.asarray(jax.tree.leaves(found.reports)[i])[0] for i in range(2))
+    assert counts.sum() == int(found.length[0])
+    np.testing.assert_array_equal(wins, np.where(np.arange(len(wins)) < len(wins) // 3, 0, counts))
+    last = int(np.flatnonzero(found.length)[-1])
+    for a, b in zip(jax.tree.leaves(found.after), jax.tree.leaves(plain.after), strict=True):
+        np.testing.assert_allclose(np.asarray(a)[last], np.asarray(b)[-1], rtol=1e-5)
+
+
+def test_a_learner_that_has_stopped_releases_nothing():
+    def update(key, params, state, report):
+        return State((), (state.public[0] + 1, laplace(key, report[0], params, l1_sensitivity=1.0)))
+
+    learner = small.curator(update, lambda: State((), (jnp.int32(0), jnp.zeros(()))))
+    learner = learner._replace(done=lambda params, public: public[0] == 2)
+    found = play(learner, whole, KEY, learner.params(epsilon=1.0), Users(np.ones((5, 1))))
+    assert found.length.tolist() == [1, 1, 0, 0, 0]
+    assert (np.asarray(found.after[1]) != 0).tolist() == [True, True, False, False, False]
+
+
+def test_a_path_that_the_learner_lacks():
+    learner = small.releases_of(lambda key, params, report: report[0])
+    for path in ("blocks", "counts"):
+        with pytest.raises(ValueError, match=f"got '{path}' without the learner's {path}"):
+            play(learner, whole, KEY, learner.params(epsilon=1.0), Users(np.ones((5, 1))), path=path)
+
+
+@pytest.mark.parametrize(("where", "factor"), [("blocks", 2.0), ("counts", 2.0), ("counts", 1.0), ("blocks", 1.0)])
+def test_noise_that_is_missing_on_one_path(where, factor):
+    entry = LEARNERS["ebs_phased"]
+    learner = small.quieter(entry.make(), factor, where)
+    for path in (where,) if factor == 1 else ("rounds", where):
+        attack = learner_attack(learner, entry.values, entry.make_neighbours(), answer=entry.users_answer, path=path)
+        wrong = path == where and factor > 1
+        assert audit(KEY, attack, trials=20_000).verdict == ("violated" if wrong else "consistent")
+
+
+# Adversaries
+
+
+@pytest.mark.parametrize("reuse_key", [True, False])
+def test_noise_that_an_adversary_can_predict(reuse_key):
+    """Who speaks before hearing learns little from the second release; who reacts to the first learns the secret."""
+    learner = small.noisy_then_sign(reuse_key=reuse_key)
+    neighbours = Users(np.asarray([[-1.0], [1.0]])), Users(np.asarray([[1.0], [1.0]]))
+    attack = learner_attack(learner, VALUES, neighbours, answer=whole, draw_user=small.follows)
+    assert audit(KEY, attack, trials=20_000).verdict == ("violated" if reuse_key else "consistent")
+
+
+def test_the_one_who_differs_is_not_drawn():
+    learner = small.releases_of(lambda key, params, report: report[0])
+    neighbours = Users(np.asarray([[5.0], [6.0], [7.0]])), Users(np.asarray([[5.0], [9.0], [7.0]]))
+
+    def drawn(key, past):
+        return Users(jnp.asarray(past.round, float)[None])
+
+    attack = learner_attack(learner, VALUES, neighbours, answer=whole, draw_user=drawn)
+    for users, own in zip(neighbours, (6.0, 9.0), strict=True):
+        assert attack.release(KEY, attack.params, users)["public"].tolist() == [0.0, own, 2.0]
+
+    def other(key, past):
+        return Users(jnp.zeros(2))
+
+    attack = learner_attack(learner, VALUES, neighbours, answer=whole, draw_user=other)
+    with pytest.raises(ValueError, match="draw_user must draw users like those given"):
+        attack.release(KEY, attack.params, neighbours[0])
+
+
+@pytest.mark.parametrize(
+    ("trust_model", "sees", "actions", "public", "reports"),
+    [
+        ("central", None, [1, 1, 1], [1, 1, 1], None),
+        ("central", ["public"], [0, 0, 0], [1, 1, 1], None),
+        ("central", ["action", "report"], [1, 1, 1], [0, 0, 0], [1, 1, 1]),
+        ("local", None, [1, 1, 1], [1, 1, 1], [1, 1, 1]),
+        ("local", ["report", "public"], [1, 0, 1], [1, 1, 1], [1, 1, 1]),
+        ("joint", None, [1, 0, 1], [1, 1, 1], None),
+        ("joint", ["public", "report"], [1, 0, 1], [1, 1, 1], [1, 0, 1]),
+        ("shuffle", None, [1, 1, 1], [1, 1, 1], None),
+    ],
+)
+def test_what_an_adversary_sees_of_the_past(trust_model, sees, actions, public, reports):
+    claim = small.claimed(trust_model, **({} if sees is None else {"sees": sees}))
+    past: Any = shown(claim, 1, Past(jnp.int32(3), jnp.ones(3, int), {"a": jnp.ones(3)}, jnp.ones((3, 2))))
+    assert past.actions.tolist() == actions
+    assert past.public["a"].tolist() == public
+    assert (past.reports is None) == (reports is None)
+    if reports is not None:
+        assert past.reports[:, 1].tolist() == reports
+
+
+@pytest.mark.parametrize(
+    ("sees", "verdict"), [(("report", "public"), "consistent"), (("report", "action"), "violated")]
+)
+def test_a_play_that_is_logged_while_the_report_alone_has_noise(sees, verdict):
+    learner = small.with_claim(small.randomizes_the_report_alone(), small.claimed("local", sees=sees))
+    first, second = (Users(np.asarray([[float(x)]]), np.asarray([x], np.int32)) for x in (0, 1))
+    attack = learner_attack(learner, VALUES, (first, second), answer=whole)
+    assert audit(KEY, attack, trials=20_000).verdict == verdict
+
+
+@pytest.mark.parametrize(("sees", "verdict"), [(("public",), "consistent"), (("public", "report"), "violated")])
+def test_reports_that_are_logged_in_the_central_model(sees, verdict):
+    learner = small.with_claim(
+        small.releases_of(lambda key, params, report: laplace(key, report[0], params, l1_sensitivity=1.0)),
+        small.claimed("central", sees=sees),
+    )
+    attack = learner_attack(learner, VALUES, (Users(np.zeros((1, 1))), Users(np.ones((1, 1)))), answer=whole)
+    assert audit(KEY, attack, trials=20_000).verdict == verdict
+
+
+def test_a_coalition_in_the_joint_model():
+    """Others may tell the adversary what they were made to play. Whom their plays must not follow is who differs."""
+
+    def act(key, params, public, context):
+        return context + public.astype(jnp.int32)
+
+    def remembers(noise):
+        def privatize(key, params, public, context, action, feedback):
+            return context
+
+        def update(key, params, state, report):
+            value = report.astype(float)
+            return State((), laplace(key, value, params, l1_sensitivity=1.0) if noise else value)
+
+        learner = small.curator(update, lambda: State((), jnp.zeros(())), small.guarantee("joint"), act=act)
+        return learner._replace(privatize=privatize)
+
+    answers = np.zeros((2, 1), np.int32)
+    neighbours = Users(answers, np.asarray([0, 1], np.int32)), Users(answers, np.asarray([1, 1], np.int32))
+
+    def relays(key, past):
+        """Would tell the first one's own play, if it were seen."""
+        return Users(jnp.zeros(1, jnp.int32), jnp.where(past.round == 0, 0, past.actions[0]).astype(jnp.int32))
+
+    for noise in (True, False):
+        for draw_user in (None, relays):
+            attack = learner_attack(remembers(noise), VALUES, neighbours, answer=whole, draw_user=draw_user)
+            assert audit(KEY, attack, trials=20_000).verdict == ("consistent" if noise else "violated")
+
+
+def test_only_leaves_of_the_unit_may_differ():
+    learner = small.with_claim(small.shows_its_context("central"), small.claimed("central", unit_leaves=["answers"]))
+    answers, contexts = np.zeros((2, 1), np.int32), np.asarray([0, 1], np.int32)
+    same = Users(answers, contexts)
+    learner_attack(learner, VALUES, (same, Users(answers + np.asarray([[0], [1]], np.int32), contexts)), answer=whole)
+    with pytest.raises(ValueError, match=r"neighbours must differ in the privacy unit alone \(answers\), got contexts"):
+        learner_attack(learner, VALUES, (same, Users(answers, contexts[::-1].copy())), answer=whole)
+
+
+def test_a_batch_in_the_shuffle_model():
+    """Neighbours differ in one user of a batch; seen is what the server makes public at its end."""
+
+    def update(key, params, state, report):
+        total, round_ = state.private
+        return State((total + report[0], round_ + 1), jnp.where(round_ == 2, total + report[0], state.public))
+
+    def privatize(key, params, public, context, action, feedback):
+        return jnp.where(jax.random.bernoulli(key, jax.nn.sigmoid(params)), feedback, 1 - feedback)
+
+    claim = small.claimed("shuffle", batch=3, local_epsilon=1.0)
+    learner = small.with_claim(
+        small.curator(update, lambda: State((jnp.zeros(()), jnp.int32(0)), jnp.zeros(()))), claim
+    )
+    learner = learner._replace(privatize=privatize)
+    first, second = (Users(np.asarray([[x], [0.0], [1.0]])) for x in (0.0, 1.0))
+    attack = learner_attack(learner, VALUES, (first, second), answer=whole)
+    assert attack.release(KEY, attack.params, first)["public"].shape == (3,)
+    assert audit(KEY, attack, trials=20_000).verdict == "consistent"
+    shows = learner._replace(guarantee=lambda *, epsilon: small.claimed("shuffle", sees=["report"]))
+    attack = learner_attack(shows, {"epsilon": 4.0}, (first, second), answer=whole)
+    assert audit(KEY, attack, trials=20_000).verdict == "violated"
+
+
+def test_paths_of_what_is_registered():
+    found = {name: [*target.attacks] for name, target in registry.attacks().items()}
+    assert found["explore_then_commit"] == ["rounds", "blocks", "counts"]
+    assert found["ebs_elimination"] == ["rounds", "blocks"]
+    assert found["rucb"] == ["rounds"]
+    assert found["tree_counter"] == ["release", "feed"]
+    assert found["label_channel_2"] == ["release", "total"]
+    assert found["mle"] == ["fit"]
+    assert not any(target.notes for target in registry.attacks().values())
+
+
+def test_an_adaptive_entry():
+    entry = dataclasses.replace(LEARNERS["explore_then_commit"], draw_user=by_the_past)
+    assert entry.is_adaptive
+    with pytest.raises(ValueError, match="past must be given to a draw_user that takes it"):
+        entry.make_user(KEY)
+    made = entry.make_user(KEY, Past(jnp.int32(2), jnp.zeros(12, jnp.int32)))
+    assert np.asarray(made.answers).tolist() == [2, 2, 2]
+    assert not LEARNERS["explore_then_commit"].is_adaptive
+
+
+def by_the_past(key, num_arms, past):
+    return Users(jnp.full(num_arms, past.round, jnp.int32))
+
+
+def test_answers_may_follow_what_was_released():
+    def contrary(answers, past, action):
+        return jnp.where(past.public.best_arm.max() > 0, 7, answers[action])
+
+    learner = explore_then_commit(num_arms=2, explore_rounds=2)
+    users = Users(np.tile(np.asarray([0, 1], np.int32), (4, 1)))
+    found = play(learner, contrary, KEY, learner.params(epsilon=np.inf), users)
+    assert found.reports[1].tolist() == [0, 1, 7, 7]
+    plain = play(learner, by_action, KEY, learner.params(epsilon=np.inf), users)
+    assert plain.reports[1].tolist() == [0, 1, 1, 1]
