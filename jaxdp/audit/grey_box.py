@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from jaxdp.audit.findings import SLACK, GreyBox, measured, repeated, wrong_use
 from jaxdp.audit.forced import Base, replacements, starting
 from jaxdp.audit.replay import Release, UnreadableError, replay
 from jaxdp.audit.same_results import RUNS, as_rounds
-from jaxdp.audit.steps import steps_of
+from jaxdp.audit.steps import at, steps_of
 from jaxdp.audit.units import map_units
 from jaxdp.audit.unrecorded import Played, unexplained
 from jaxdp.checks import check_made
@@ -112,7 +113,8 @@ def grey_box(
         scene, users = start(key_users, key_play)
         where = jax.random.randint(key_where, (num_neighbours,), 0, rounds)
         others = replacements(base, scene, key_others, where)
-        streams = map_units(claim, lambda mine, new, where=where: _replaced(mine, where, new), users, others)
+        others = map_units(claim, lambda mine, new: new, at(users, where), others)
+        streams = jax.tree.map(partial(_replaced, where), users, others)
         steps, of_whom = steps_of(scene), np.concatenate([[-1], np.asarray(where)])
         played.append(Played(scene, steps, key_play, streams, replay(scene, steps, key_play, streams, of_whom)))
         if played[-1].run.changed and path != "rounds":  # which takes seconds, and can only end in the same way
@@ -186,7 +188,7 @@ def paths_of(learner: Learner) -> list[str]:
     return ["rounds", *(["blocks"] if learner.blocks else []), *(["counts"] if learner.counts else [])]
 
 
-def _replaced(base: jax.Array, where: jax.Array, new: jax.Array) -> jax.Array:
+def _replaced(where: jax.Array, base: jax.Array, new: jax.Array) -> jax.Array:
     """[neighbours + 1, rounds, ...]: the base itself, and copies with one round replaced."""
     copies = jnp.broadcast_to(base, (len(where), *base.shape)).at[jnp.arange(len(where)), where].set(new)
     return jnp.concatenate([base[None], copies])

@@ -167,7 +167,7 @@ def test_values_that_are_refused():
 
 def test_randomized_responses_cannot_be_told():
     entry = registry.LEARNERS["rucb"]
-    users = tuple(Users(np.full((6, 3, 3), won, np.int32)) for won in (0, 1))
+    users = Users(np.zeros((6, 3, 3), np.int32)), Users(np.ones((6, 3, 3), np.int32))
 
     def told(randomizes):
         return leaks(KEY, entry.make(), entry.values, users, answer=entry.users_answer, randomizes=randomizes).verdict
@@ -182,7 +182,7 @@ def test_only_the_privacy_unit_varies():
             return dataclasses.replace(small.guarantee()(epsilon=epsilon), **about)
 
         learner = small.shows_its_context("central")._replace(guarantee=claim)
-        users = tuple(Users(np.full((2, 1), value), np.full(2, value, np.int32)) for value in (0, 1))
+        users = Users(np.zeros((2, 1)), np.zeros(2, np.int32)), Users(np.ones((2, 1)), np.ones(2, np.int32))
         return leaks(KEY, learner, VALUES, users, answer=whole)
 
     assert claimed(unit_leaves=("answers",)).verdict == "consistent"
@@ -194,23 +194,14 @@ def test_only_the_privacy_unit_varies():
 
 
 def test_local_learners_whose_play_is_logged():
-    users = tuple(Users(np.zeros((2, 1)), np.full(2, value, np.int32)) for value in (0, 1))
+    users = Users(np.zeros((2, 1)), np.zeros(2, np.int32)), Users(np.zeros((2, 1)), np.ones(2, np.int32))
     assert leaks(KEY, small.shows_its_context("local"), VALUES, users, answer=whole).found == ("play of round 1",)
 
 
 @pytest.mark.parametrize("path", ["blocks", "counts"])
 def test_other_paths(path):
     learner = explore_then_commit(num_arms=3, explore_rounds=12)
-    assert learner.counts is not None
-
-    def bare(of):
-        return lambda key, params, *state: of(key, dataclasses.replace(params, epsilon=jnp.inf), *state)
-
-    (blocks,) = learner.blocks
-    wrong = learner._replace(
-        blocks=(blocks._replace(absorb=bare(blocks.absorb)),),
-        counts=learner.counts._replace(absorb=bare(learner.counts.absorb)),
-    )
+    wrong = small.quieter(learner, jnp.inf, path)
     users = bits(*[[0, 0, 1]] * 14), bits(*[[1, 0, 0]] * 14)
     assert leaks(KEY, learner, VALUES, users, path=path).verdict == "consistent"
     assert leaks(KEY, wrong, VALUES, users, path=path).found == ("play of round 13", "public.best_arm of round 1")

@@ -1,0 +1,266 @@
+"""What a grey box varies and compares follows from the claim; and what it cannot tell, it does not call a fault."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.audit import Users, grey_box, whole
+from jaxdp.core import Guarantee, Interface, Learner, Space, State, arms
+from jaxdp.mechanisms import laplace, noisy_max, randomized_response
+from tests.audit import small_learners as small
+
+pytestmark = pytest.mark.once
+
+AROUND = "changes though all that is noised stays: a path around the noise"
+
+
+draw_bit = small.draw_corners(1)
+
+
+def look(learner, draw_user=draw_bit, rounds=3, **options):
+    options = {"answer": whole, "num_bases": 2, "num_neighbours": 32, **options}
+    return grey_box(jax.random.key(0), learner, {"epsilon": 1.0}, draw_user, rounds=rounds, **options)
+
+
+def claiming(learner: Learner, **about) -> Learner:
+    """The learner with another claim."""
+    right = learner.guarantee
+
+    def claim(*, epsilon):
+        return dataclasses.replace(right(epsilon=epsilon), **about)
+
+    return learner._replace(guarantee=claim)
+
+
+def draw_both(key):
+    """An answer and a context."""
+    return Users(jax.random.bernoulli(key, shape=(1,)).astype(float), jax.random.randint(key, (), 0, 3))
+
+
+# ---- noise that writes nothing ---------------------------------------------------------------------------------------
+def own_noise(key, params, value):
+    return value + jax.random.laplace(key, value.shape) / params
+
+
+def turned(key, params, label):
+    """Randomized response at four times epsilon, which seldom turns a label."""
+    return jnp.where(jax.random.bernoulli(key, jax.nn.sigmoid(-4 * params)), 1 - label, label)
+
+
+def test_noise_that_writes_nothing_cannot_be_told():
+    found = look(small.releases_of(lambda key, params, report: own_noise(key, params, report[0])))
+    assert (found.verdict, found.faults, found.sites) == ("cannot tell", (), ())
+    assert "the public state follows the users and the key, but nothing was recorded" in found.notes[0]
+    rare = small.releases_of(lambda key, params, report: turned(key, params, report[0].astype(jnp.int32)), 0)
+    assert look(rare).verdict == "cannot tell"
+
+    local = small.curator(lambda key, params, state, report: state, lambda: State((), ()), small.guarantee("local"))
+    randomizes = local._replace(
+        privatize=lambda key, params, public, context, action, feedback: own_noise(key, params, feedback)
+    )
+    assert look(randomizes).verdict == "cannot tell"
+
+
+def test_noise_drawn_before_it_is_needed():
+    def init(key, params):
+        return State(jax.random.laplace(key, (3,)), (jnp.zeros((), int), jnp.zeros(())))
+
+    def update(key, params, state, report):
+        round_, _ = state.public
+        return State(state.private, (round_ + 1, report[0] + state.private[round_] / params))
+
+    assert look(small.curator(update, lambda: State((), ()))._replace(init=init)).verdict == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        lambda key, params, report: report[0],
+        lambda key, params, report: jnp.stack([own_noise(key, params, report[0]), report[0]]),
+        lambda key, params, report: jnp.stack([jax.random.laplace(key), (report[0] > 0.5).astype(float)]),
+    ],
+)
+def test_what_no_key_moves_was_never_noised(release):
+    like = np.zeros(jax.eval_shape(lambda: release(jax.random.key(0), 1.0, jnp.zeros(1))).shape)
+    assert look(small.releases_of(release, like)).faults == (f"the public state {AROUND}",)
+
+
+def test_learners_that_record_some_of_their_noise():
+    def both(together, raw):
+        def release(key, params, report):
+            first, second = jax.random.split(key)
+            recorded = laplace(first, report[0], params / 2, l1_sensitivity=1.0) + raw * report[0]
+            return jnp.stack([recorded, own_noise(second, params / 2, report[0])]) if together else recorded
+
+        return look(small.releases_of(release, np.zeros(2) if together else 0.0))
+
+    assert both(False, 0.0).verdict == "consistent"
+    assert both(False, 1.0).faults == (f"the public state {AROUND}",)  # though random, and larger than what is raw
+    found = both(True, 0.0)
+    assert (found.verdict, found.faults) == ("cannot tell", ())
+    assert "by noise that writes no entry" in found.notes[0]
+
+
+def test_a_raw_number_in_a_noisy_choice():
+    def release(key, params, report):
+        return noisy_max(key, jnp.stack([report[0], 0.5]), params, sensitivity=1.0) ^ (report[0] > 0.5).astype(
+            jnp.int32
+        )
+
+    found = look(small.releases_of(release, np.int32(0)))
+    assert found.faults == (f"the public state {AROUND}",)
+
+
+# ---- what is seen ----------------------------------------------------------------------------------------------------
+def test_a_central_claim_names_what_is_seen():
+    learner = small.shows_its_context("central")
+    assert look(learner, draw_both).faults == (f"the play {AROUND}",)
+    assert look(claiming(learner, sees=frozenset({"public"})), draw_both).verdict == "consistent"
+    assert look(claiming(learner, sees=frozenset({"public", "report"})), draw_both).faults == (f"the report {AROUND}",)
+
+
+def test_scores_that_nobody_sees_may_be_raw():
+    """The play is chosen by an unreleased state, at the mechanism's price."""
+
+    def act(key, params, public, context):
+        return noisy_max(key, public[1] * jnp.ones(2), params / 8, sensitivity=1.0)
+
+    def update(key, params, state, report):
+        round_, scores = state.public
+        return State((), (round_ + 1, scores + jnp.stack([report[0], -report[0]])))
+
+    learner = small.curator(update, lambda: State((), (jnp.int32(0), jnp.zeros(2))), act=act)
+    assert look(learner).faults == (f"the public state {AROUND}",)
+    found = look(claiming(learner, sees=frozenset({"action"})), rounds=5)
+    assert found.verdict == "consistent"
+    assert found.spent == pytest.approx(0.5)  # four later plays at an eighth
+    assert look(claiming(learner, sees=frozenset({"action"})), rounds=12).verdict == "violated"
+
+
+def test_the_play_of_a_local_learner():
+    learner = small.randomizes_the_report_alone()
+    assert look(learner, draw_both).faults == (f"the play {AROUND}",)
+    assert look(claiming(learner, sees=frozenset({"report", "public"})), draw_both).verdict == "consistent"
+
+
+def test_joint_learners_show_others_nothing():
+    """All but the replaced user's own play and report."""
+    learner = claiming(small.shows_its_context("joint"), sees=frozenset({"action", "public", "report"}))
+    assert look(learner, draw_both).verdict == "consistent"
+
+    def update(key, params, state, report):
+        return State((), report)
+
+    tells = learner._replace(update=update, init=lambda key, params: State((), jnp.zeros(1)))
+    assert look(tells, draw_both).faults == (f"the public state {AROUND}",)
+
+    # What one user said reaches the next one's play, if the state that carries it is not logged.
+    follows = tells._replace(act=lambda key, params, public, context: (public[0] > 0.5).astype(jnp.int32))
+    hidden = claiming(follows, sees=frozenset({"action"}))
+    assert look(hidden, draw_both).faults == (f"the play {AROUND}",)
+
+
+def test_only_the_privacy_unit_varies():
+    learner = small.shows_its_context("central")
+    assert look(claiming(learner, unit_leaves=("answers",)), draw_both).verdict == "consistent"
+    assert look(claiming(learner, unit_leaves=("contexts",)), draw_both).verdict == "violated"
+    with pytest.raises(
+        ValueError, match="unit_leaves must name leaves of a user's data, answers, contexts, got 'gende"
+    ):
+        look(claiming(learner, unit_leaves=("gender",)), draw_both)
+
+
+def test_no_claim_cannot_be_violated():
+    learner = small.releases_of(lambda key, params, report: report[0])
+    claim = Guarantee.none(trust_model="central", privacy_unit="one round", argument="none")
+    assert look(small.with_claim(learner, claim)).verdict == "consistent"
+
+
+# ---- shuffle ---------------------------------------------------------------------------------------------------------
+def shuffled(randomizer) -> Learner:
+    """Releases sums of three reports."""
+
+    def privatize(key, params, public, context, action, feedback):
+        return randomizer(key, params, feedback[0].astype(jnp.int32))
+
+    def update(key, params, state, report):
+        count, total = state.private
+        count, total = count + 1, total + report
+        is_full = count == 3
+        public = jnp.where(is_full, total, state.public)
+        return State((jnp.where(is_full, 0, count), jnp.where(is_full, 0, total)), public)
+
+    def claim(*, epsilon):
+        return Guarantee.approximate(
+            0.3,
+            1e-3,
+            trust_model="shuffle",
+            privacy_unit="one round",
+            argument="for tests",
+            batch=3,
+            local_epsilon=epsilon,
+        )
+
+    learner = small.curator(update, lambda: State((jnp.int32(0), jnp.int32(0)), jnp.int32(0)), claim)
+    return learner._replace(privatize=privatize)
+
+
+def test_the_reports_of_a_shuffled_learner():
+    found = look(shuffled(lambda key, params, bit: randomized_response(key, bit, params)), rounds=6)
+    assert (found.verdict, found.faults, found.spent) == ("cannot tell", (), 1.0)
+    assert found.notes == ("the amplification by shuffling is not accounted here",)
+    found = look(shuffled(lambda key, params, bit: randomized_response(key, bit, 2 * params)), rounds=6)
+    assert found.faults == ("a user's report costs epsilon = 2, local_epsilon is 1",)
+    assert look(shuffled(lambda key, params, bit: bit), rounds=6).faults == (f"the public state {AROUND}",)
+    assert look(shuffled(turned), rounds=6).faults == ()
+
+
+# ---- adversaries who react -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("reuse_key", [False, True])
+def test_a_key_that_is_used_again_after_a_release(reuse_key):
+    found = look(small.noisy_then_sign(reuse_key=reuse_key), small.follows)
+    assert found.verdict == ("violated" if reuse_key else "consistent")
+    assert any("the same key serves twice: laplace in update" in fault for fault in found.faults) == reuse_key
+
+
+def test_users_react_to_what_the_claim_shows():
+    """A learner forgets to clip what only users who saw a release would say."""
+
+    def draw_user(key, past):
+        bit = jax.random.bernoulli(key, shape=(1,)).astype(float)
+        return Users(jnp.where(jnp.any(past.public != 0), 3.0, 1.0) * bit)
+
+    learner = small.follows_itself(0.0)
+    for sees, faults in (
+        ({"action", "public"}, True),
+        ({"action"}, False),
+        ({"public"}, True),
+    ):
+        found = look(claiming(learner, sees=frozenset(sees)), draw_user)
+        assert any("changes by 3 in l1 norm, declared is 1" in fault for fault in found.faults) == faults
+
+
+def test_users_react_to_reports_where_these_are_seen():
+    def draw_user(key, past):
+        bit = jax.random.bernoulli(key, shape=(1,)).astype(float)
+        return Users(jnp.where(jnp.any(past.reports != 0), 3.0, 1.0) * bit)
+
+    def privatize(key, params, public, context, action, feedback):
+        return laplace(key, feedback, params, l1_sensitivity=1.0)
+
+    learner = small.curator(lambda *_: State((), ()), lambda: State((), ()), small.guarantee("local"))
+    learner = learner._replace(privatize=privatize)
+    with pytest.raises(ValueError, match="interface must be declared by a learner whose users react to reports"):
+        look(learner, draw_user)
+    learner = learner._replace(interface=Interface(arms(2), Space("numbers", (1,))))
+    assert "laplace in privatize changes by 3 in l1 norm, declared is 1" in look(learner, draw_user).faults
+
+
+def test_users_who_may_react_and_need_not():
+    def draw_user(key, past=None):
+        return draw_bit(key)
+
+    assert look(small.follows_itself(0.0), draw_user).verdict == "consistent"
