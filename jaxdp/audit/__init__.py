@@ -5,7 +5,8 @@
   makes a learner's transcript such an output. `scoreboard` is a table of audits.
 * `grey_box`: reads what mechanisms inside a learner are asked to noise, and measures how far one user moves it along a
   forced transcript: sensitivities that are exceeded, budgets overspent, paths around the noise, noise used twice.
-* `leaks`: at a tiny epsilon, what still follows the data never met the noise. Data that are added to a noised number
+  `grey_box_of_paths` does so for rounds, blocks and counts.
+* `leaks`: at a tiny budget, what still follows the data never met the noise. Data that are added to a noised number
   drown in it too, and are not found; `grey_box` finds them.
 * `exact_delta`, `exact_epsilon`: from a written law of few outputs.
 
@@ -40,7 +41,7 @@ from jaxdp.audit.exact import exact_delta, exact_epsilon, g_test
 from jaxdp.audit.findings import GreyBox, Measured
 from jaxdp.audit.grey_box import grey_box, grey_box_of_paths
 from jaxdp.audit.intervals import EpsilonBound, clopper_pearson, epsilon_lower_bound
-from jaxdp.audit.leaks import leaks
+from jaxdp.audit.leaks import Leaks, leaks
 from jaxdp.audit.play import Transcript
 from jaxdp.audit.scoreboard import Row, heading, line, scoreboard, to_json
 from jaxdp.audit.targets import Target
@@ -51,6 +52,7 @@ __all__ = [
     "AuditResult",
     "EpsilonBound",
     "GreyBox",
+    "Leaks",
     "Measured",
     "Past",
     "Row",

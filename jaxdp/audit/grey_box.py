@@ -14,7 +14,7 @@ from jaxdp.audit.checks import budget
 from jaxdp.audit.findings import SLACK, GreyBox, measured, repeated, wrong_use
 from jaxdp.audit.forced import Base, replacements, starting
 from jaxdp.audit.replay import Release, UnreadableError, replay
-from jaxdp.audit.same_results import RUNS, as_rounds
+from jaxdp.audit.same_results import as_rounds
 from jaxdp.audit.steps import at, steps_of
 from jaxdp.audit.units import map_units
 from jaxdp.audit.unrecorded import Played, unexplained
@@ -22,11 +22,6 @@ from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
 from jaxdp.simulation.engines import ENGINES
 from jaxdp.validation import check_choice, check_count, check_key
-
-AS_ROUNDS = (
-    f"noise is drawn where it writes no entry; in {RUNS} random runs blocks gave the plays and states of single "
-    "rounds, whose audit then holds for them"
-)
 
 
 def grey_box(
@@ -58,7 +53,7 @@ def grey_box(
     What changes may have been noised by something that writes nothing on the tape. It has not if it does not depend on
     the key. Else, if nothing at all was written, the verdict is "cannot tell". In a learner that writes some of its
     releases, what changes is a fault if all of it depends on them: data are added to a noised number. Where some of it
-    does not, the verdict is "cannot tell", too, and where blocks give the results of single rounds bit for bit.
+    does not, the verdict is "cannot tell", too.
 
     Steps run operation by operation, a round in about a tenth of a second, a block in up to some seconds, so that a
     release may lie behind a branch on what is public.
@@ -119,10 +114,7 @@ def grey_box(
         played.append(Played(scene, steps, key_play, streams, replay(scene, steps, key_play, streams, of_whom)))
         if played[-1].run.changed and path != "rounds":  # which takes seconds, and can only end in the same way
             break
-    key_runs, key_keys = (jax.random.fold_in(key, word) for word in (1, 2))
-    if path == "blocks" and any(one.run.changed for one in played) and as_rounds(key_runs, base):
-        return _judged(claim, played, [], [AS_ROUNDS])
-    return _judged(claim, played, *unexplained(key_keys, played))
+    return _judged(claim, played, *unexplained(jax.random.fold_in(key, 1), played))
 
 
 def grey_box_of_paths(
@@ -138,6 +130,9 @@ def grey_box_of_paths(
 ) -> GreyBox:
     """A grey-box audit of every path that a learner has, as one.
 
+    Blocks that give the plays and public states of single rounds in some thousand random runs, bit for bit, are not
+    audited again: what rounds are, they are. So learners can be audited whose blocks draw noise inside their kernels.
+
     Args:
         key: a typed PRNG key.
         learner: as for `grey_box`.
@@ -150,15 +145,19 @@ def grey_box_of_paths(
 
     Returns:
         What was found on all paths; what is told of another one than "rounds" begins with its name. A path whose
-        releases cannot be read is a note, but for blocks that give the results of consistent rounds.
+        releases cannot be read is a note.
 
     Raises:
         ValueError: as `grey_box`, but for releases that cannot be read.
     """
+    check_made("learner", learner, Learner)
+    check_count("rounds", rounds)
     claim, sites, spent, faults, notes = learner.guarantee(**values), [], 0.0, [], []
-    rounds_hold = False
+    base = Base(learner, answer, learner.params(**values), claim, "blocks", draw_user, rounds)
     for path in paths_of(learner):
         prefix = "" if path == "rounds" else f"in {path}: "
+        if path == "blocks" and as_rounds(jax.random.fold_in(key, 2), base):
+            continue
         try:
             found = grey_box(
                 key,
@@ -177,9 +176,7 @@ def grey_box_of_paths(
         sites += [dataclasses.replace(one, site=f"{prefix}{one.site}") for one in found.sites]
         spent = max(spent, found.spent)
         faults += [f"{prefix}{fault}" for fault in found.faults]
-        if path == "rounds":
-            rounds_hold = found.verdict == "consistent"
-        notes += [f"{prefix}{note}" for note in found.notes if not (rounds_hold and note == AS_ROUNDS)]
+        notes += [f"{prefix}{note}" for note in found.notes]
     return GreyBox(claim=claim, sites=tuple(sites), spent=spent, faults=tuple(faults), notes=tuple(notes))
 
 

@@ -1,5 +1,6 @@
 """Whether blocks give the results of single rounds, whose audit then holds for them, too."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -9,7 +10,9 @@ import numpy as np
 from jaxdp.audit.forced import Base, drawn_alone
 from jaxdp.audit.play import play
 
-RUNS = 64
+RUNS = 4096  # enough for one percent of noise more or less to change a choice in one of them
+LARGEST = 2**24  # numbers in all their transcripts
+QUICKLY = {"xla_backend_optimization_level": 0}  # compiled for few runs
 
 
 def as_rounds(key: jax.Array, base: Base) -> bool:
@@ -23,14 +26,18 @@ def as_rounds(key: jax.Array, base: Base) -> bool:
     """
     if not drawn_alone(base):
         return False
-    keys = jax.random.split(key, (2, RUNS, base.rounds))
-    users = jax.vmap(jax.vmap(base.draw_user))(keys[0])
+
+    def one(path: str, key: jax.Array, users: Any) -> Any:
+        return play(base.learner, base.answer, key, base.params, users, path=path)
+
+    key_users, key_runs = jax.random.split(key)
+    size = sum(x.size for x in jax.tree.leaves(jax.eval_shape(partial(one, "blocks"), key, _users(base, key))))
+    count = max(1, min(RUNS, LARGEST // max(size, 1)))
+    users = jax.vmap(partial(_users, base))(jax.random.split(key_users, count))
 
     def runs(path: str) -> Any:
-        def one(key: jax.Array, users: Any) -> Any:
-            return play(base.learner, base.answer, key, base.params, users, path=path)
-
-        return jax.jit(jax.vmap(one))(keys[1][:, 0], users)
+        compiled = jax.jit(jax.vmap(partial(one, path)), compiler_options=QUICKLY)
+        return compiled(jax.random.split(key_runs, count), users)
 
     blocks, rounds = runs("blocks"), runs("rounds")
     lengths = np.asarray(blocks.length)
@@ -44,6 +51,11 @@ def as_rounds(key: jax.Array, base: Base) -> bool:
         ),
     ]
     return all(bool(jnp.array_equal(many, one, equal_nan=_is_float(one))) for many, one in pairs)
+
+
+def _users(base: Base, key: jax.Array) -> Any:
+    """One run's."""
+    return jax.vmap(base.draw_user)(jax.random.split(key, base.rounds))
 
 
 def _is_float(x: jax.Array) -> bool:
