@@ -39,8 +39,8 @@ def scalar_law(params: Any, data: Any) -> Law:
     c is (e^epsilon + 1) / (2 (e^epsilon - 1)), so that the likelier end of two numbers at the edges is e^epsilon times
     as likely as the other.
     """
-    low, high, value = float(params.low), float(params.high), float(data)
-    value = min(max(value, low), high) if value == value else low
+    low, high = float(params.low), float(params.high)
+    value = _clipped(float(data), low, high)
     centre, reach = (low + high) / 2, (high - low) / (2 * math.tanh(_epsilon(params) / 2))
     upper = (value - centre + reach) / (2 * reach)
     return {outcome(np.asarray(centre + reach)): upper, outcome(np.asarray(centre - reach)): 1 - upper}
@@ -111,7 +111,7 @@ def explore_then_commit_law(
         if state.public.round + 1 != explore_rounds:
             return None
         arm, reward = report
-        gain = np.where(np.arange(num_arms) == arm, min(max(float(reward), low), high) - low, 0)
+        gain = np.where(np.arange(num_arms) == arm, _clipped(float(reward), low, high) - low, 0)
         sums = state.private.totals
         total = (sums if is_binary else sums.total) + gain
         chances = largest_with_laplace(total * _epsilon(params) / (high - low))
@@ -192,6 +192,10 @@ def _report_law(learner: Learner, params: Any, data: Users, duels: Told) -> Law:
 
 def _epsilon(params: Any) -> float:
     return float(getattr(params, "epsilon", params))
+
+
+def _clipped(value: float, low: float, high: float) -> float:
+    return min(max(value, low), high) if value == value else low  # NaN is low
 
 
 def _laplace_cdf(x: np.ndarray) -> np.ndarray:

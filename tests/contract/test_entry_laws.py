@@ -14,10 +14,10 @@ from jaxdp.audit import exact_epsilon, g_test
 from jaxdp.audit.enumeration import outcomes, seen
 from jaxdp.audit.transcripts import play
 from jaxdp.registry import LEARNERS, MECHANISMS
-from jaxdp.registry.laws import largest_with_laplace, noisy_max_law
+from jaxdp.registry.laws import above_threshold_law, largest_with_laplace, noisy_max_law
 from jaxdp.simulation.values import taken
 
-NUM_DRAWS = 100_000
+NUM_DRAWS = {True: 100_000, False: 30_000}  # of a mechanism; of a learner, which takes longer
 SUSPICIOUS = 1e-6
 # The true epsilon between the entry's neighbours; the claim is 1/2 for channels, else 1.
 TRUE = {
@@ -61,7 +61,7 @@ def draws(name):
             return made.release(key, params, data)
         return seen(play(made, entry.users_answer, key, params, data), claim, len(data.answers) - 1)
 
-    keys = jax.random.split(jax.random.key(5), NUM_DRAWS)
+    keys = jax.random.split(jax.random.key(5), NUM_DRAWS[name in MECHANISMS])
     many = jax.jit(jax.vmap(release, (0, None)))
     return [outcomes(many(keys, data)) for data in entry.make_neighbours()]
 
@@ -121,6 +121,22 @@ def test_noisy_max_by_an_integral_over_the_winners_noise(noise):
         edges = [-40.0, *kinks, *(kinks[-1] + np.array([1, 3, 10, 40]))]
         total = sum(scipy.integrate.quad(wins, *ends, epsabs=1e-13)[0] for ends in itertools.pairwise(edges))
         assert law[j] == pytest.approx(total, abs=1e-10)
+
+
+@pytest.mark.parametrize(("split", "share"), [("even", 0.5), ("optimal", 1 / (1 + 2 ** (2 / 3)))])
+def test_above_threshold_by_an_integral_over_the_thresholds_noise(split, share):
+    epsilon, queries = 3.0, np.array([0.1, -1.0, 2.0])
+    law = above_threshold_law(np.float64(epsilon), queries, split=split)
+    query = scipy.stats.laplace(0, 2 / ((1 - share) * epsilon))
+
+    def first(x, k):
+        last = query.sf(x - queries[k]) if k < len(queries) else 1.0
+        return scipy.stats.laplace.pdf(x, 0.5, 1 / (share * epsilon)) * query.cdf(x - queries[:k]).prod() * last
+
+    edges = sorted([-40.0, -5.0, 0.5, *queries, 5.0, 40.0])
+    for k in range(len(queries) + 1):
+        pieces = [scipy.integrate.quad(first, *ends, (k,), epsabs=1e-13)[0] for ends in itertools.pairwise(edges)]
+        assert law[k] == pytest.approx(sum(pieces), abs=1e-10)
 
 
 def test_two_scores_with_laplace_noise():
