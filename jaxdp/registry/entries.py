@@ -275,6 +275,7 @@ class MechanismEntry(Entry):
         neighbours: two adjacent inputs.
         exact: (data, **sizes) -> output without noise, which `release` equals at epsilon = inf; None where it stays
             random.
+        others: other ways to compute the release, by name, for auditors: same arguments.
     """
 
     params: Callable[..., Any]
@@ -282,6 +283,7 @@ class MechanismEntry(Entry):
     release: Callable[..., Any]
     exact: Callable[..., Any] | None = None
     factory: Callable[..., Any] | None = None
+    others: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     @property
     def _maker(self) -> Callable[..., Any]:
