@@ -32,9 +32,7 @@ def ones_in_parts(key, local_epsilon, data, *, parts):
 def reports_in_parts(key, local_epsilon, data, *, parts):
     """The same, as the reports that the server gets."""
     keys, rows = jax.random.split(key, parts), data.reshape(parts, -1)
-    return jnp.concatenate(
-        [shuffled_reports(part, local_epsilon, row) for part, row in zip(keys, rows, strict=True)]
-    )
+    return jnp.concatenate([shuffled_reports(part, local_epsilon, row) for part, row in zip(keys, rows, strict=True)])
 
 
 def planted(release, **more):
