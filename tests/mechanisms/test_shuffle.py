@@ -24,6 +24,7 @@ from jaxdp.mechanisms import (
     shuffled,
     shuffled_ones,
 )
+from jaxdp.mechanisms._shuffled_bits import LEFT_OUT, MARGIN, delta_measure, law_of_others
 
 INF = math.inf
 SUSPICIOUS = 1e-6
@@ -101,8 +102,6 @@ def test_only_the_two_extreme_laws_would_not_do():
 @pytest.mark.parametrize(("epsilon", "local_epsilon", "batch"), [(0.1, 2.5, 10_000), (0.05, 1.5, 10_000), (1, 8, 3000)])
 def test_delta_of_many_users_to_its_digits(epsilon, local_epsilon, batch):
     """One law, of all others with a 1, in 60 digits."""
-    from jaxdp.mechanisms.shuffle import LEFT_OUT, MARGIN, _delta_measure, _law
-
     with mpmath.workdps(60):
         keep = 1 / (1 + mpmath.exp(-mpmath.mpf(local_epsilon)))
         law = [(1 - keep) ** (batch - 1)]
@@ -111,7 +110,7 @@ def test_delta_of_many_users_to_its_digits(epsilon, local_epsilon, batch):
         times, delta = mpmath.exp(mpmath.mpf(epsilon)), mpmath.mpf(0)
         for below, here in zip([0, *law], [*law, 0], strict=True):
             delta += max(0, (1 - keep) * here + keep * below - times * (keep * here + (1 - keep) * below))
-        computed = _delta_measure(epsilon, local_epsilon)(_law(batch - 1, local_epsilon, batch))
+        computed = delta_measure(epsilon, local_epsilon)(law_of_others(batch - 1, local_epsilon, batch))
         assert 0 < delta < 0.9
         assert abs((computed - LEFT_OUT) / (1 + MARGIN) / delta - 1) < MARGIN / 4
 
