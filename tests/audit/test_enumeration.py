@@ -146,8 +146,7 @@ def test_who_sees_what():
     for trust_model, changed in (("local", None), ("joint", 3)):
         with pytest.raises(ValueError, match=rf"changed must be a round in \[0, 3\) in the {trust_model} model, got"):
             shown(trust_model, changed)
-    with pytest.raises(ValueError, match="trust_model must be one of central, local, joint, got 'shuffle'"):
-        shown("shuffle", 0)
+    assert shown("shuffle", sees=("public",)) == (None, None, None, [30, 31, 32])
 
 
 def test_the_joint_model_leaves_out_the_users_own_play():
