@@ -167,15 +167,16 @@ def test_rho_and_mu_far_apart():
 
 
 def test_the_budget_in_the_currency_of_a_claim():
-    laws, about = response_pair(1.0), {"trust_model": "local", "privacy_unit": "one label", "argument": "test"}
+    first, second = response_pair(1.0)
+    about = {"trust_model": "local", "privacy_unit": "one label", "argument": "test"}
     for claim, expected in [
-        (Guarantee.zcdp(9.0, **about), exact_rho(*laws)),
-        (Guarantee.gaussian(9.0, **about), exact_mu(*laws)),
+        (Guarantee.zcdp(9.0, **about), exact_rho(first, second)),
+        (Guarantee.gaussian(9.0, **about), exact_mu(first, second)),
         (Guarantee.pure(9.0, **about), 1.0),
-        (Guarantee.approximate(9.0, 0.1, **about), exact_epsilon(*laws, delta=0.1)),
+        (Guarantee.approximate(9.0, 0.1, **about), exact_epsilon(first, second, 0.1)),
         (Guarantee.none(**about), 1.0),
     ]:
-        assert exact_budget(*laws, claim) == pytest.approx(expected, rel=1e-12)
+        assert exact_budget(first, second, claim) == pytest.approx(expected, rel=1e-12)
 
 
 def test_errors():
