@@ -67,6 +67,7 @@ class GreyBox:
             claimed delta (0.01 for zCDP and Gaussian claims). Not a lower bound on the true epsilon: several mechanisms
             may cost less than their sum.
         faults: what is wrong, in words.
+        notes: what could not be told, and why.
         verdict: "violated" if there are faults, else "consistent", which is no proof.
     """
 
@@ -74,6 +75,7 @@ class GreyBox:
     sites: tuple[Measured, ...]
     spent: float
     faults: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:

@@ -132,7 +132,7 @@ def test_a_local_learner(changed):
 
 def test_who_sees_what():
     every = {"sees": ("report", "action", "public"), "privacy_unit": "one round", "argument": "for tests"}
-    transcript = Transcript(np.arange(3), np.arange(3) + 10, np.arange(3) + 20, np.arange(3) + 30, np.ones(3, int))
+    transcript = Transcript(np.arange(3), np.arange(3) + 10, np.arange(3) + 20, np.arange(3) + 30, jnp.ones(3, int))
 
     def shown(trust_model, changed=None, **about):
         claim = Guarantee.pure(1.0, trust_model=trust_model, **{**every, **about})

@@ -53,7 +53,7 @@ ATTACKED = [
 @pytest.mark.parametrize(("name", "trials"), ATTACKED)
 def test_a_learner_at_twice_its_epsilon_is_refuted(name, trials):
     """What its neighbours do not reach could have any noise."""
-    entry, (attack,) = registry.LEARNERS[name], registry.attacks([name]).values()
+    entry, attack = registry.LEARNERS[name], registry.attacks([name])[name].attacks["rounds"]
     params = entry.make().params(**{**entry.values, "epsilon": 2 * entry.values["epsilon"]})
     (found,) = scoreboard(jax.random.key(0), {name: attack._replace(params=params)}, trials=trials)
     assert found.verdict == "violated", found
