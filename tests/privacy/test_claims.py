@@ -18,6 +18,7 @@ LOOSE = {
     "plackett_luce_objective_perturbation": 0.8,
     "ebs_elimination": 0.6,  # an outcome counts twice in one run of seven: the opponent is drawn, drops are noisy
     "ebs_elimination_gaussian": 0.4,  # an outcome counts twice in longer runs only
+    "shuffled_randomized_response": 0.7,  # what delta leaves is in the far tail of a count
     "objective_perturbation_full": 0.08,  # the theorem counts a shift twice as long, and its tails twice
 }
 

@@ -1,8 +1,6 @@
 """The attack on a shuffled batch: the right one is spent in full, and planted mistakes are flagged."""
 
 import functools
-import importlib
-import sys
 
 import jax
 import numpy as np
@@ -14,21 +12,9 @@ from jaxdp.testing import check_registered
 
 pytestmark = pytest.mark.once
 
-MODULE = "tests.privacy.planted_shuffle"
 NAME = "shuffled_randomized_response"
 NAMES = ("keeps_the_order", "half_the_batch")
 TRIALS = 20_000
-
-
-@pytest.fixture
-def planted():
-    """The planted entries; later tests find the registry as it was."""
-    before = set(MECHANISMS)
-    importlib.import_module(MODULE)
-    yield {name: entry for name, entry in MECHANISMS.items() if name not in before}
-    for name in set(MECHANISMS) - before:
-        del MECHANISMS[name]
-    del sys.modules[MODULE]
 
 
 def attack(entry, release=None):
