@@ -40,7 +40,7 @@ def keep(key, epsilon, label):
 
 
 def shifted(key, params, data):
-    return data * params + jax.random.normal(key)
+    return data * params + jax.random.normal(key, dtype=np.float32)
 
 
 def broken(key, params, data):
