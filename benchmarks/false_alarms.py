@@ -29,7 +29,8 @@ NAMES = (
 
 if __name__ == "__main__":
     total = 0
-    for name, attack in registry.attacks(NAMES).items():
+    for name, target in registry.attacks(NAMES).items():
+        attack = target.attacks["release"]
         results = [audit(jax.random.key(1000 + key), attack, trials=TRIALS) for key in range(KEYS)]
         alarms = sum(result.verdict == "violated" for result in results)
         total += alarms

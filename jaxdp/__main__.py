@@ -7,10 +7,12 @@ from typing import Annotated
 
 import jax
 import typer
+from tqdm import tqdm
 
 from jaxdp import registry
-from jaxdp.audit import heading, line, scoreboard, to_json
+from jaxdp.audit import heading, line, remarks, scoreboard, to_json
 from jaxdp.audit.black_box import FEWEST_TRIALS
+from jaxdp.audit.scoreboard import Step
 from jaxdp.simulation.inspection import describe
 from jaxdp.studies import STUDIES, study
 from jaxdp.studies.command import Seed, root_key
@@ -75,9 +77,10 @@ def audit_claims(
     seed: Seed = 0,
     with_: With = None,
 ) -> None:
-    """Attack privacy claims: a lower bound on each epsilon. Exit code 1 on a violation.
+    """Attack privacy claims, by outputs and by what is noised. Exit code 1 on a violation.
 
-    The 95% confidence is of each row by itself: of many claims that are all true, up to one in twenty may be flagged.
+    LOWER BOUND is on the claimed number, whatever its currency. The 95% confidence is of each row by itself: of many
+    claims that are all true, up to one in twenty may be flagged.
     """
     if json is not None and not json.parent.is_dir():
         raise ValueError(f"json must lie in a folder that exists, got {json}")
@@ -94,10 +97,16 @@ def audit_claims(
                 raise ValueError(f"json must be a new file, so that no result is overwritten, got {json}") from error
             file.write(to_json(rows) + "\n")
             file.flush()
-        for row in scoreboard(key, attacks, trials=trials):
-            if not rows:
-                typer.echo(heading(attacks))
-            typer.echo(line(row, attacks))
+        bar = stack.enter_context(tqdm(total=len(attacks), unit="claim", leave=False, disable=None))  # None: terminals
+
+        def before(step: Step) -> None:
+            bar.set_description_str(f"{step.name} in {step.currency}, {step.what}")
+
+        for row in scoreboard(key, attacks, trials=trials, before=before):
+            bar.clear()
+            for text in [*([] if rows else [heading(attacks)]), line(row, attacks), *remarks(row)]:
+                typer.echo(text)
+            bar.update()
             rows.append(row)
             if file is not None:  # an interruption leaves what is done; the table only grows, so it covers the old one
                 file.seek(0)

@@ -1,14 +1,16 @@
 """Attacks on privacy claims, by the programs that make them.
 
-* `audit`, black box: draws outputs under two neighbouring inputs and looks for an event that one input makes likelier
-  than the claim allows. What it reports is a lower bound on epsilon, true with a stated confidence. `learner_attack`
-  makes a learner's transcript such an output. `scoreboard` is a table of audits.
+* `audit`, black box: draws outputs under two neighbouring inputs and looks for what one input makes likelier than the
+  claim allows. What it reports is a lower bound in the currency of the claim, true with a stated confidence: on epsilon
+  at the claimed delta and on mu by one event, on rho by a Rényi divergence of cells of outputs. `learner_attack` makes
+  a learner's transcript such an output. `Target` is a claim with all attacks on it, `scoreboard` a table of targets.
 * `grey_box`: reads what mechanisms inside a learner are asked to noise, and measures how far one user moves it along a
   forced transcript: sensitivities that are exceeded, budgets overspent, paths around the noise, noise used twice.
   `grey_box_of_paths` does so for rounds, blocks and counts.
 * `leaks`: at a tiny budget, what still follows the data never met the noise. Data that are added to a noised number
   drown in it too, and are not found; `grey_box` finds them.
-* `exact_delta`, `exact_epsilon`: from a written law of few outputs.
+* `exact_delta`, `exact_epsilon`, `exact_mu`, `exact_rho`: from a written law of few outputs. `exact_budget` is the one
+  in the currency of a claim.
 
 **Passing is no proof.** "consistent" says that this attack, with these inputs and this many trials, found nothing. A
 black-box audit cannot see:
@@ -17,8 +19,9 @@ black-box audit cannot see:
 * *Rare events.* An event of probability q is seen q times the number of trials. A mechanism that gives everything away
   once in 10^9 releases passes 10^6 trials, and an excess of delta below about 1 / trials cannot be told from none. An
   audit of a large epsilon meets this early: what is e^epsilon times rarer under one input must still be counted there.
-* *Most of a zCDP or Gaussian claim.* It is held to the one epsilon that it implies at delta = 0.01: what gives a secret
-  away more seldom than that passes.
+* *The tails of a zCDP or Gaussian claim.* Both bounds come from events as frequent as those that are seen: they reach
+  nearly all of a Gaussian mechanism's rho or mu, less where rho is above 4 or so few outputs tell that chance hides
+  them (10^6 trials: below 0.005 of rho).
 * *Floating-point holes.* The lowest bits of textbook floating-point noise can reveal the exact value (Mironov 2012).
   The events here are thresholds on smooth scores of the output's magnitude, and pass over such bits, except where
   whole outputs repeat.
@@ -31,19 +34,19 @@ black-box audit cannot see:
 * *Middle digits of long integers.* Beyond 2^24 (2^53 under x64) the leading digits are seen and the lowest 16 bits, not
   what lies between random ones.
 
-`exact_delta` and `exact_epsilon` have none of the limits of sampling, where outputs are few enough to write down their
+The exact budgets have none of the limits of sampling, where outputs are few enough to write down their
 law. A proof remains the author's to give.
 """
 
 from jaxdp.audit.adversary import Past, Users, by_action, by_pair, whole
 from jaxdp.audit.black_box import Attack, AuditResult, audit
-from jaxdp.audit.exact import exact_delta, exact_epsilon, g_test
+from jaxdp.audit.exact import exact_budget, exact_delta, exact_epsilon, exact_mu, exact_rho, g_test
 from jaxdp.audit.findings import GreyBox, Measured
 from jaxdp.audit.grey_box import grey_box, grey_box_of_paths
 from jaxdp.audit.intervals import EpsilonBound, clopper_pearson, epsilon_lower_bound
 from jaxdp.audit.leaks import Leaks, leaks
 from jaxdp.audit.play import Transcript
-from jaxdp.audit.scoreboard import Row, heading, line, scoreboard, to_json
+from jaxdp.audit.scoreboard import Row, heading, line, remarks, scoreboard, to_json
 from jaxdp.audit.targets import Target
 from jaxdp.audit.transcripts import learner_attack
 
@@ -64,8 +67,11 @@ __all__ = [
     "by_pair",
     "clopper_pearson",
     "epsilon_lower_bound",
+    "exact_budget",
     "exact_delta",
     "exact_epsilon",
+    "exact_mu",
+    "exact_rho",
     "g_test",
     "grey_box",
     "grey_box_of_paths",
@@ -73,6 +79,7 @@ __all__ = [
     "leaks",
     "learner_attack",
     "line",
+    "remarks",
     "scoreboard",
     "to_json",
     "whole",

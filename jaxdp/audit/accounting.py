@@ -29,10 +29,12 @@ class Cost(NamedTuple):
     Attributes:
         epsilon: [neighbours] float, at the delta asked for.
         rho: [neighbours] float, zero-concentrated.
+        mu: [neighbours] float, as Gaussian DP; infinity where anything but Gaussian noise was paid for.
     """
 
     epsilon: np.ndarray
     rho: np.ndarray
+    mu: np.ndarray
 
 
 def change(entry: tape.Entry) -> Change:
@@ -94,7 +96,7 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
         The cost for each neighbour.
 
     Source: Dwork & Roth (2014), Theorem 3.16 and, for AboveThreshold, 3.23; Bun & Steinke (2016), Lemma 1.7 and
-        Propositions 1.3 and 1.4; Balle & Wang (2018), Theorem 8.
+        Propositions 1.3 and 1.4; Balle & Wang (2018), Theorem 8; Dong, Roth & Su (2022), Corollary 3.3.
     """
     pure, rho, squares = (np.zeros(neighbours) for _ in range(3))
     runs: dict[tuple[float, int], np.ndarray] = {}
@@ -122,7 +124,8 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
     for own in runs.values():
         pure, rho = pure + own, rho + own**2 / 2
     rho = rho + squares / 2
-    return Cost(np.asarray([_epsilon(*one, delta) for one in zip(pure, rho, squares, strict=True)]), rho)
+    epsilon = np.asarray([_epsilon(*one, delta) for one in zip(pure, rho, squares, strict=True)])
+    return Cost(epsilon, rho, np.where(pure > 0, np.inf, np.sqrt(squares)))
 
 
 def ratio(moved: np.ndarray, unit: float) -> np.ndarray:

@@ -1,6 +1,8 @@
 """Black-box audit: how much two neighbouring inputs can be told apart from a mechanism's outputs alone."""
 
+import functools
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -8,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.checks import budget, check_alike
-from jaxdp.audit.events import Event, candidate_thresholds, choose, describe, learn_scores
-from jaxdp.audit.intervals import log_ratio_bound
-from jaxdp.audit.sampling import Outputs, Release, chunk_size, draw, histogram, output_size
+from jaxdp.audit.checks import check_alike, native
+from jaxdp.audit.events import candidate_thresholds, choose, describe, learn_scores
+from jaxdp.audit.intervals import log_ratio_bound, mu_bound
+from jaxdp.audit.renyi import choose_cells, rho_bound
+from jaxdp.audit.sampling import Outputs, Release, Score, chunk_size, draw, histogram, output_size
 from jaxdp.core import Guarantee
 from jaxdp.validation import check_count, check_key, check_probability
 
@@ -19,6 +22,8 @@ SHARE = 10  # one trial in so many shapes the scores, and another chooses the ev
 LARGEST_SAMPLE = 2**17  # outputs kept to shape the scores
 LARGEST_KEPT = 2**24  # numbers kept in all
 FEWEST_TRIALS = 100
+
+Pair = tuple[np.ndarray, np.ndarray]  # under the first input, and under the second
 
 
 class Attack(NamedTuple):
@@ -44,18 +49,21 @@ class AuditResult:
 
     Attributes:
         claim: that was attacked.
-        epsilon: that the claim allows at `delta`.
-        delta: claimed; 0.01 for zCDP and Gaussian claims.
-        lower_bound: on epsilon at that delta, >= 0; true with probability at least `confidence`.
+        currency: of the claim: "epsilon", "rho" or "mu".
+        claimed: the number in that currency; infinity where nothing is claimed.
+        delta: of an approximate claim; 0 of zCDP and Gaussian ones.
+        lower_bound: on the same number, >= 0; true with probability at least `confidence`.
         confidence: of the bound.
         trials: outputs drawn under each input.
-        verdict: "violated" if the lower bound exceeds `epsilon`, else "consistent", which is no proof.
-        event: that tells the inputs apart, and how often it happened in the trials that evaluate it.
+        verdict: "violated" if the lower bound exceeds `claimed`, else "consistent", which is no proof.
+        event: that tells the inputs apart, and how often it happened in the trials that evaluate it; or the cells by
+            which their Rényi divergence was bounded.
         seconds: taken, compilation included.
     """
 
     claim: Guarantee
-    epsilon: float
+    currency: str
+    claimed: float
     delta: float
     lower_bound: float
     confidence: float
@@ -74,6 +82,10 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
     Clopper-Pearson limits at half the error probability for either input: nothing else is tried on them, so nothing
     else needs correcting for.
 
+    The event bounds the epsilon at a claimed delta, or the mu of a Gaussian claim. A zCDP claim is about all orders of
+    Rényi divergence: what is chosen for it is an order, and a function of the output that is constant on cells of a
+    score, from whose two means a bound on rho follows.
+
     >>> from jaxdp.mechanisms import randomized_response
     >>> claim = Guarantee.pure(1.0, trust_model="local", privacy_unit="one label", argument="half the noise")
     >>> def too_truthful(key, epsilon, label):
@@ -90,17 +102,18 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
         confidence: that the lower bound holds, in (0, 1).
 
     Returns:
-        The result. No claim cannot be violated. A zCDP or Gaussian claim is held to the epsilon that it implies at
-        delta = 0.01.
+        The result, in the currency of the claim. No claim cannot be violated.
 
     Raises:
         ValueError: if key is not a single typed key, the inputs differ in structure, shape or dtype, the output is
             empty or not of numbers, or trials or confidence is out of range.
+
+    Source: Dong, Roth & Su (2022) for mu; Birrell et al. (2021) for the variational form of Rényi divergences.
     """
     start = time.perf_counter()
     trials, confidence = check_count("trials", trials, FEWEST_TRIALS), check_probability("confidence", confidence)
     inputs = _check_inputs(key, attack)
-    release, params, (claimed, delta) = attack.release, attack.params, budget(attack.claim)
+    release, params, (currency, claimed, delta) = attack.release, attack.params, native(attack.claim)
     size = output_size(release, params, inputs[0])
     if size == 0:
         raise ValueError("release must return at least one number, got an empty output")
@@ -108,41 +121,116 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
     # The two inputs never share a key: their counts are independent.
     keys = jax.random.split(key, 7)
     samples = max(1, min(trials // SHARE, LARGEST_SAMPLE, LARGEST_KEPT // size))
-    choosing = trials // SHARE
-    evaluating = trials - samples - choosing
 
     kept = [draw(k, release, params, x, trials=samples, chunk=chunk) for k, x in zip(keys[:2], inputs, strict=True)]
     scores = learn_scores(keys[2], *kept)
     pooled = Outputs(*map(np.concatenate, zip(*kept, strict=True)))
     thresholds = np.stack([candidate_thresholds(score, pooled) for score in scores])
-    above, other_above = (
-        histogram(k, release, params, x, scores, thresholds, trials=choosing, chunk=chunk)
-        for k, x in zip(keys[3:5], inputs, strict=True)
+    found = _Search(
+        counter=functools.partial(_above, attack, inputs, chunk=chunk),
+        scores=scores,
+        thresholds=thresholds,
+        choosing=trials // SHARE,
+        evaluating=trials - samples - trials // SHARE,
+        error=(1 - confidence) / 2,
     )
-    event = choose(scores, thresholds, above, other_above, choosing, delta=delta, confidence=confidence)
-    counts = [
-        _count(k, attack, x, event, trials=evaluating, chunk=chunk) for k, x in zip(keys[5:], inputs, strict=True)
-    ]
-    likely, unlikely = counts if event.first else reversed(counts)
-    bound = float(log_ratio_bound(likely, evaluating, unlikely, evaluating, delta=delta, error=(1 - confidence) / 2))
-    rates = " and ".join(f"{count / evaluating:.3g}" for count in counts)
+    if currency == "rho":
+        bound, event = _by_cells(keys[3:5], keys[5:], found)
+    else:
+        of_event = functools.partial(log_ratio_bound, delta=delta) if currency == "epsilon" else mu_bound
+        bound, event = _by_event(keys[3:5], keys[5:], found, of_event, pooled)
     return AuditResult(
         claim=attack.claim,
-        epsilon=claimed,
+        currency=currency,
+        claimed=claimed,
         delta=delta,
         lower_bound=max(0.0, bound),
         confidence=confidence,
         trials=trials,
         verdict="violated" if bound > claimed else "consistent",
-        event=f"{describe(event, pooled)}, with frequencies {rates}",
+        event=event,
         seconds=time.perf_counter() - start,
     )
 
 
-def _count(key: jax.Array, attack: Attack, data: Any, event: Event, *, trials: int, chunk: int) -> int:
-    threshold = np.asarray([[event.threshold]])
-    above = histogram(key, attack.release, attack.params, data, [event.score], threshold, trials=trials, chunk=chunk)
-    return int(above[0, 0]) if event.above else trials - int(above[0, 0])
+class _Search(NamedTuple):
+    """What is known before anything is chosen.
+
+    Attributes:
+        counter: (keys, scores, thresholds, trials) -> under either input, how many fresh outputs score above each.
+        scores: S of them.
+        thresholds: [S, T].
+        choosing: trials that choose.
+        evaluating: trials that evaluate.
+        error: with which the limit on either count, or on either mean, may fail.
+    """
+
+    counter: Callable[..., Pair]
+    scores: list[Score]
+    thresholds: np.ndarray
+    choosing: int
+    evaluating: int
+    error: float
+
+
+def _by_event(
+    choosing: jax.Array, evaluating: jax.Array, found: _Search, bound: Callable[..., np.ndarray], pooled: Outputs
+) -> tuple[float, str]:
+    """A bound from one event, and the event in words."""
+    above, other_above = found.counter(choosing, found.scores, found.thresholds, found.choosing)
+    event = choose(
+        found.scores, found.thresholds, above, other_above, found.choosing, bound=bound, confidence=1 - 2 * found.error
+    )
+    trials = found.evaluating
+    higher = [int(x[0, 0]) for x in found.counter(evaluating, [event.score], np.asarray([[event.threshold]]), trials)]
+    counts = higher if event.above else [trials - count for count in higher]
+    likely, unlikely = counts if event.first else reversed(counts)
+    rates = " and ".join(f"{count / trials:.3g}" for count in counts)
+    lower = float(bound(likely, trials, unlikely, trials, error=found.error))
+    return lower, f"{describe(event, pooled)}, with frequencies {rates}"
+
+
+def _by_cells(choosing: jax.Array, evaluating: jax.Array, found: _Search) -> tuple[float, str]:
+    """A bound on rho from the cells of one score, and what they are."""
+
+    def counted(keys: Iterable[jax.Array], scores: list[Score], thresholds: np.ndarray, trials: int) -> Pair:
+        above, other_above = found.counter(keys, scores, thresholds, trials)
+        return _between(above, trials), _between(other_above, trials)
+
+    half = found.choosing // 2
+    shaping, judging = (
+        counted(keys, found.scores, found.thresholds, trials)
+        for keys, trials in zip(
+            zip(*map(jax.random.split, choosing), strict=True), (half, found.choosing - half), strict=True
+        )
+    )
+    cells = choose_cells(found.scores, found.thresholds, shaping, judging, found.evaluating, error=found.error)
+    (counts,), (other_counts,) = counted(evaluating, [cells.score], cells.thresholds[None], found.evaluating)
+    return rho_bound(cells, counts, other_counts, error=found.error), str(cells)
+
+
+def _above(
+    attack: Attack,
+    inputs: tuple[Any, Any],
+    keys: Iterable[jax.Array],
+    scores: list[Score],
+    thresholds: np.ndarray,
+    trials: int,
+    *,
+    chunk: int,
+) -> Pair:
+    """Under either input, how many fresh outputs score above each threshold: [S, T]."""
+    first, second = (
+        histogram(k, attack.release, attack.params, x, scores, thresholds, trials=trials, chunk=chunk)
+        for k, x in zip(keys, inputs, strict=True)
+    )
+    return first, second
+
+
+def _between(above: np.ndarray, trials: int) -> np.ndarray:
+    """[..., T + 1] outputs between thresholds, from those above each."""
+    ends = [np.full((*above.shape[:-1], 1), count) for count in (trials, 0)]
+    return -np.diff(np.concatenate([ends[0], above, ends[1]], axis=-1))
 
 
 def _check_inputs(key: jax.Array, attack: Attack) -> tuple[Any, Any]:

@@ -1,5 +1,6 @@
-"""Checks of what every attack takes."""
+"""Checks of what every attack takes, and what it holds a claim to."""
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -7,18 +8,41 @@ import numpy as np
 
 from jaxdp.core import Guarantee
 
-NATIVE_DELTA = 0.01  # where a zCDP or Gaussian claim is tested; it implies an epsilon at every delta
+NATIVE_DELTA = 0.01  # where what a zCDP or Gaussian claim implies is told in epsilon
 
 
 class Budget(NamedTuple):
-    """What an attack holds a claim to."""
+    """A claim in epsilon."""
 
     epsilon: float
     delta: float
 
 
+class Native(NamedTuple):
+    """A claim as it was made.
+
+    Attributes:
+        currency: "rho" of a zCDP claim, "mu" of a Gaussian one, else "epsilon".
+        claimed: the number, > 0; infinity where nothing is claimed.
+        delta: of an approximate claim; 0 of zCDP and Gaussian ones.
+    """
+
+    currency: str
+    claimed: float
+    delta: float
+
+
+def native(claim: Guarantee) -> Native:
+    """What a lower bound must exceed to refute a claim."""
+    if claim.rho is not None:
+        return Native("rho", claim.rho, 0.0)
+    if claim.mu is not None:
+        return Native("mu", claim.mu, 0.0)
+    return Native("epsilon", claim.epsilon if claim.is_private else math.inf, claim.delta)
+
+
 def budget(claim: Guarantee) -> Budget:
-    """What an attack on a claim must exceed: its own (epsilon, delta), or what its rho or mu implies at one delta."""
+    """A claim's own (epsilon, delta), or what its rho or mu implies at one delta."""
     delta = NATIVE_DELTA if claim.kind in ("zcdp", "gaussian") else claim.delta
     return Budget(claim.epsilon_at(delta), delta)
 

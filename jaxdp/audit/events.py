@@ -1,5 +1,6 @@
 """Which event tells two inputs apart: scores that order the outputs, and thresholds on them."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -8,7 +9,6 @@ import numpy as np
 from scipy.special import gammainc
 
 from jaxdp.audit.classifier import Weights, logit, train
-from jaxdp.audit.intervals import log_ratio_bound
 from jaxdp.audit.sampling import BUCKETS, LOW_BITS, Outputs, Score, evaluate
 
 FEWEST_SEEN = 32  # times that each outcome must be seen for a histogram to need no other scores beside it
@@ -105,10 +105,10 @@ def choose(
     other_above: np.ndarray,
     trials: int,
     *,
-    delta: float,
+    bound: Callable[..., np.ndarray],
     confidence: float,
 ) -> Event:
-    """The event with the largest lower bound on epsilon, by counts that did not shape the scores.
+    """The event with the largest lower bound on the budget, by counts that did not shape the scores.
 
     Args:
         scores: S of them.
@@ -116,7 +116,7 @@ def choose(
         above: [S, T], how many of `trials` outputs under the first input scored above each threshold.
         other_above: [S, T], under the second input.
         trials: outputs under each input.
-        delta: claimed failure mass.
+        bound: (counts, trials, other counts, other trials, error=...) -> lower bounds, as `log_ratio_bound`.
         confidence: of each bound.
 
     Returns:
@@ -125,7 +125,7 @@ def choose(
     error = (1 - confidence) / (2 * NUM_THRESHOLDS)  # stricter: among so many, a rare event looks good by luck
     likely = np.stack([above, other_above, trials - above, trials - other_above])
     unlikely = likely[[1, 0, 3, 2]]
-    bounds = log_ratio_bound(likely, trials, unlikely, trials, delta=delta, error=error)
+    bounds = bound(likely, trials, unlikely, trials, error=error)
     kind, score, threshold = (int(i) for i in np.unravel_index(np.argmax(bounds), bounds.shape))
     return Event(scores[score], float(thresholds[score, threshold]), above=kind < 2, first=kind % 2 == 0)
 

@@ -218,22 +218,28 @@ def _judged(claim: Guarantee, played: list[Played], faults: list[str], notes: li
 
 
 def _spent(claim: Guarantee, runs: list[list[Release]], played: list[Played]) -> tuple[float, list[str]]:
-    """The largest epsilon that one neighbour costs, and what is wrong with it.
+    """The largest epsilon that one neighbour costs, and what is wrong with costs.
 
-    In the shuffle model the accounting is of one user's report, which is made in `privatize`.
+    In the shuffle model the accounting is of one user's report, which is made in `privatize`. Elsewhere a claim is held
+    to its own currency; a Gaussian one to the epsilon that it implies, where anything but Gaussian noise is paid for.
     """
     is_shuffled = claim.trust_model == "shuffle"
-    spent, faults, (claimed, delta) = 0.0, [], budget(claim)
+    spent, implied, faults, (claimed, delta) = 0.0, 0.0, [], budget(claim)
     for releases, one in zip(runs, played, strict=True):
         counted = [each for each in releases if not is_shuffled or each.site.stage == "privatize"]
-        neighbours = len(jax.tree.leaves(one.streams)[0])
-        costs = cost([(each.entry, each.change) for each in counted], neighbours, delta)
+        costs = cost([(each.entry, each.change) for each in counted], len(jax.tree.leaves(one.streams)[0]), delta)
         spent = max(spent, float(costs.epsilon.max()))
-        if claim.rho is not None and not is_shuffled and costs.rho.max() > claim.rho * (1 + SLACK):
+        if is_shuffled:
+            continue
+        is_gaussian = np.isfinite(costs.mu) & (claim.mu is not None)
+        implied = max(implied, float(costs.epsilon[~is_gaussian].max(initial=0.0)))
+        if claim.rho is not None and costs.rho.max() > claim.rho * (1 + SLACK):
             faults.append(f"releases cost rho = {costs.rho.max():.6g}, claimed is {claim.rho:g}")
+        if claim.mu is not None and (mu := costs.mu[is_gaussian].max(initial=0.0)) > claim.mu * (1 + SLACK):
+            faults.append(f"releases cost mu = {mu:.6g}, claimed is {claim.mu:g}")
     if is_shuffled:
         if claim.local_epsilon is not None and spent > claim.local_epsilon * (1 + SLACK):
             faults.append(f"a user's report costs epsilon = {spent:.6g}, local_epsilon is {claim.local_epsilon:g}")
-    elif claim.rho is None and spent > claimed * (1 + SLACK):
-        faults.append(f"releases cost epsilon = {spent:.6g} at delta = {delta:g}, claimed is {claimed:g}")
+    elif claim.rho is None and implied > claimed * (1 + SLACK):
+        faults.append(f"releases cost epsilon = {implied:.6g} at delta = {delta:g}, claimed is {claimed:g}")
     return spent, faults

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainccinv, betaincinv
+from scipy.special import betainccinv, betaincinv, ndtri
 
 from jaxdp.validation import check_probability
 
@@ -159,6 +159,27 @@ def log_ratio_bound(
     likely = lower_limit(counts, trials, error) - delta
     unlikely = upper_limit(other_counts, other_trials, error)
     return np.where(likely > 0, np.log(np.maximum(likely, math.ulp(0.0))) - np.log(unlikely), -math.inf)
+
+
+def mu_bound(counts: ArrayLike, trials: int, other_counts: ArrayLike, other_trials: int, *, error: float) -> np.ndarray:
+    """What counts prove of mu: N(0, 1) and N(mu, 1) give no event with quantiles of p and q further apart than mu.
+
+    Args:
+        counts: as for `log_ratio_bound`.
+        trials: as for `log_ratio_bound`.
+        other_counts: as for `log_ratio_bound`.
+        other_trials: as for `log_ratio_bound`.
+        error: as for `log_ratio_bound`.
+
+    Returns:
+        [...] float64; -inf where p's lower limit is 0 or q's upper limit is 1.
+
+    Raises:
+        ValueError: if a count is negative or above its trials.
+
+    Source: Dong, Roth & Su (2022), Definition 2.6; the normal quantiles of p's lower and q's upper limit.
+    """
+    return ndtri(lower_limit(counts, trials, error)) - ndtri(upper_limit(other_counts, other_trials, error))
 
 
 def _check_counts(counts: ArrayLike, trials: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

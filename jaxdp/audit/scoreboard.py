@@ -1,79 +1,116 @@
-"""Audits of many claims as one table: what each claims, and what an attack could prove against it."""
+"""Audits of many claims as one table: what each claims, and what all attacks on it could prove."""
 
 import json
 import math
+import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
-from jaxdp.audit.black_box import Attack, audit
+from jaxdp.audit.black_box import FEWEST_TRIALS, Attack, AuditResult, audit
+from jaxdp.audit.checks import native
+from jaxdp.audit.exact import exact_budget
+from jaxdp.audit.findings import GreyBox
+from jaxdp.audit.targets import Target
+from jaxdp.validation import check_count, check_key, check_probability
 
-COLUMNS = ("NAME", "EPSILON", "DELTA", "LOWER BOUND", "RATIO", "TRIALS", "SECONDS", "VERDICT")
-WIDTHS = (7, 8, 11, 6, 9, 7)
+COLUMNS = (
+    "NAME",
+    *("CURRENCY", "CLAIMED", "DELTA", "LOWER BOUND", "RATIO", "EXACT", "PATH", "TRIALS", "SECONDS"),
+    "VERDICT",
+)
+WIDTHS = (8, 8, 8, 11, 6, 8, 8, 9, 7)
+SLACK = 1e-6  # relative, by which an exact budget may exceed what is claimed: laws are rounded
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One audit.
+    """What was found about one claim.
 
     Attributes:
         name: what was attacked.
-        epsilon: claimed, or what the claim implies at that delta; infinity claims nothing.
-        delta: claimed, or 0.01 for zCDP and Gaussian claims.
-        lower_bound: on epsilon at that delta.
-        ratio: lower_bound / epsilon: near 1 the attack is tight and the claim is spent; above 1 it is violated. Where
-            epsilon is 0 it is infinite if the lower bound is larger, else 0.
-        trials: outputs under each input.
-        seconds: taken, compilation included.
-        verdict: "consistent" or "violated".
-        event: that tells the inputs apart.
+        currency: of the claim: "epsilon", "rho" or "mu".
+        claimed: the number in that currency; infinity claims nothing.
+        delta: of an approximate claim; 0 of zCDP and Gaussian ones.
+        lower_bound: on the same number, by black-box attacks: the largest of all paths; 0 if there was none.
+        ratio: lower_bound / claimed: near 1 the attack is tight and the claim is spent; above 1 it is violated; 0 where
+            nothing is claimed.
+        exact: the true number by exact laws; None where they are not known.
+        path: that gave the lower bound; empty if there was none.
+        trials: outputs under each input of each path.
+        seconds: taken by all that was done, compilation included.
+        verdict: "violated" if a lower bound, the exact number or the grey box says so; "cannot tell" if nothing found
+            an answer; else "consistent", which is no proof.
+        event: that tells the inputs apart on that path.
+        faults: that the grey box found, in words.
+        notes: what was not attacked, and why.
     """
 
     name: str
-    epsilon: float
+    currency: str
+    claimed: float
     delta: float
     lower_bound: float
     ratio: float
+    exact: float | None
+    path: str
     trials: int
     seconds: float
     verdict: str
     event: str
+    faults: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+class Step(NamedTuple):
+    """What a scoreboard does next.
+
+    Attributes:
+        name: of the claim.
+        currency: of the claim.
+        what: a path, "exact law" or "grey box".
+    """
+
+    name: str
+    currency: str
+    what: str
 
 
 def scoreboard(
-    key: jax.Array, attacks: Mapping[str, Attack], *, trials: int = 10**6, confidence: float = 0.95
+    key: jax.Array,
+    targets: Mapping[str, Attack | Target],
+    *,
+    trials: int = 10**6,
+    confidence: float = 0.95,
+    before: Callable[[Step], object] = lambda step: None,
 ) -> Iterator[Row]:
-    """Audits one claim after the other.
+    """Audits one claim after the other, each by all the ways that its target has.
+
+    What raises an exception is skipped, with a note in the row: the other ways and the other claims are still tried.
 
     Args:
         key: a typed PRNG key. A row depends on it and on its name, not on what else is audited.
-        attacks: by name.
-        trials: outputs under each input of each attack, >= 100.
-        confidence: of each row by itself. Of many correct claims some may be flagged: fewer than 1 - confidence of
-            them on average.
+        targets: by name; an attack alone is a target with one path, "release".
+        trials: outputs under each input of each path, >= 100.
+        confidence: of each row by itself: each of n paths is attacked with an error probability of
+            (1 - confidence) / n. Of many correct claims some may be flagged: fewer than 1 - confidence of them on
+            average.
+        before: called before each step, for a progress bar.
 
     Yields:
-        One row per attack, as it is done.
+        One row per target, as it is done.
 
     Raises:
-        ValueError: as `audit`.
+        ValueError: if key is not a single typed key, or trials or confidence is out of range.
     """
-    for name, attack in attacks.items():
-        result = audit(jax.random.fold_in(key, zlib.crc32(name.encode())), attack, trials=trials, confidence=confidence)
-        yield Row(
-            name=name,
-            epsilon=result.epsilon,
-            delta=result.delta,
-            lower_bound=result.lower_bound,
-            ratio=_ratio(result.lower_bound, result.epsilon),
-            trials=result.trials,
-            seconds=result.seconds,
-            verdict=result.verdict,
-            event=result.event,
-        )
+    check_key(key)
+    trials, confidence = check_count("trials", trials, FEWEST_TRIALS), check_probability("confidence", confidence)
+    for name, given in targets.items():
+        target = given if isinstance(given, Target) else Target(claim=given.claim, attacks={"release": given})
+        yield _row(jax.random.fold_in(key, zlib.crc32(name.encode())), name, target, trials, confidence, before)
 
 
 def heading(names: Iterable[str]) -> str:
@@ -85,15 +122,24 @@ def line(row: Row, names: Iterable[str]) -> str:
     """A row as a line under `heading` of the same names."""
     cells = (
         row.name,
-        f"{row.epsilon:g}",
+        row.currency,
+        f"{row.claimed:g}",
         f"{row.delta:g}",
         f"{row.lower_bound:.4f}",
         f"{row.ratio:.3f}",
+        "-" if row.exact is None else f"{row.exact:.6g}",
+        row.path or "-",
         str(row.trials),
         f"{row.seconds:.1f}",
         row.verdict,
     )
     return _line(cells, names)
+
+
+def remarks(row: Row) -> list[str]:
+    """Lines to print below a row: what the grey box found, and what was not attacked."""
+    told = [*(f"fault: {fault}" for fault in row.faults), *(f"note: {note}" for note in row.notes)]
+    return [f"  {_one_line(text)}" for text in told]
 
 
 def to_json(rows: Iterable[Row]) -> str:
@@ -107,11 +153,69 @@ def to_json(rows: Iterable[Row]) -> str:
     )
 
 
-def _ratio(lower_bound: float, epsilon: float) -> float:
-    """A small rho or mu implies epsilon = 0 at the delta where it is tested."""
-    if epsilon > 0:
-        return lower_bound / epsilon
-    return math.inf if lower_bound > 0 else 0.0
+def _row(
+    key: jax.Array,
+    name: str,
+    target: Target,
+    trials: int,
+    confidence: float,
+    before: Callable[[Step], object],
+) -> Row:
+    start, (currency, claimed, delta) = time.perf_counter(), native(target.claim)
+    notes: list[str] = []
+
+    def tried(what: str, attempt: Callable[[], Any]) -> Any:
+        """What an attempt gives; a note and nothing if it fails."""
+        before(Step(name, currency, what))
+        try:
+            return attempt()
+        except Exception as error:
+            notes.append(f"{what}: {_one_line(str(error)) or type(error).__name__}")
+            return None
+
+    found: dict[str, AuditResult] = {}
+    each = 1 - (1 - confidence) / max(1, len(target.attacks))
+    for number, (path, attack) in enumerate(target.attacks.items()):
+        # The first path's key does not depend on its name.
+        own = key if number == 0 else jax.random.fold_in(key, zlib.crc32(path.encode()))
+        result = tried(path, lambda attack=attack, own=own: audit(own, attack, trials=trials, confidence=each))
+        if result is not None:
+            found[path] = result
+    laws, box = target.laws, target.grey_box
+    exact = None if laws is None else tried("exact law", lambda: exact_budget(*laws(), target.claim))
+    grey = None if box is None else tried("grey box", lambda: box(jax.random.fold_in(key, zlib.crc32(b"grey box"))))
+    notes += () if grey is None else grey.notes
+    worst = max(found, key=lambda path: found[path].lower_bound, default="")
+    lower_bound = found[worst].lower_bound if worst else 0.0
+    return Row(
+        name=name,
+        currency=currency,
+        claimed=claimed,
+        delta=delta,
+        lower_bound=lower_bound,
+        ratio=0.0 if claimed == math.inf else lower_bound / claimed,
+        exact=exact,
+        path=worst,
+        trials=trials,
+        seconds=time.perf_counter() - start,
+        verdict=_verdict(found.values(), claimed, exact, grey),
+        event=found[worst].event if worst else "",
+        faults=() if grey is None else grey.faults,
+        notes=(*target.notes, *notes),
+    )
+
+
+def _verdict(results: Iterable[AuditResult], claimed: float, exact: float | None, grey: GreyBox | None) -> str:
+    verdicts = {result.verdict for result in results}
+    if exact is not None:
+        verdicts.add("violated" if exact > claimed * (1 + SLACK) else "consistent")
+    if grey is not None:
+        verdicts.add(grey.verdict)
+    return next((verdict for verdict in ("violated", "consistent") if verdict in verdicts), "cannot tell")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _line(cells: tuple[str, ...], names: Iterable[str]) -> str:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.adversary import Answer, Past, Users, by_action, kept, num_rounds
+from jaxdp.audit.adversary import Answer, Users, by_action, num_rounds
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.checks import check_alike
 from jaxdp.audit.play import DrawUser, Transcript, play
+from jaxdp.audit.seen import rounds_seen, shown
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
 
@@ -46,8 +46,8 @@ def learner_attack(
         neighbours: two runs' users, which differ in one round.
         answer: (answers, past, action) -> feedback; see `play`.
         look: post-processing of what is seen, to make the attack sharper: a dict of "action", "report", "public", and
-            in the local model "before", as far as they are seen, each as in a `Transcript`, or of one round; "length"
-            of blocks and totals. None is all of it.
+            in the local model "before", as far as they are seen, each as in a `Transcript`, of the rounds seen alone;
+            "length" of blocks and totals. None is all of it.
         path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
         draw_user: (key, past) -> the user of a round, in place of those of `neighbours` in all rounds but the one that
             differs: an adversary who chooses all other data while the learner plays. None keeps those given.
@@ -78,42 +78,10 @@ def learner_attack(
             fixed=changed,
             shown=lambda past: shown(claim, changed, past),
         )
-        output = (_seen_of_one if is_local else _seen_of_all)(claim, changed, path, transcript)
+        output = _seen(claim, changed, path, transcript)
         return output if look is None else look(output)
 
     return Attack(release, params, neighbours, claim)
-
-
-def shown(claim: Guarantee, changed: int | None, past: Past) -> Past:
-    """What an adversary sees of the past: what the claim lets be logged.
-
-    In the local and the joint model all other users may be the adversary's, who then knows their plays and reports; so
-    that all is shown but what belongs to the user who differs.
-
-    Args:
-        claim: of the learner.
-        changed: the round of the user who differs; None if there is none.
-        past: all of it.
-
-    Returns:
-        The past, with zeros for what is not seen.
-    """
-    leaves = jax.tree.leaves((past.actions, past.public))
-    rounds = len(leaves[0]) if leaves else 0
-    nobody, everybody = jnp.zeros(rounds, bool), jnp.ones(rounds, bool)
-    others = everybody if changed is None else jnp.arange(rounds) != changed
-    colluding = others if claim.trust_model in ("local", "joint") else nobody
-
-    def masked(tree: Any, name: str) -> Any:
-        is_own = name != "public" and claim.trust_model == "joint"
-        where = colluding if is_own or name not in claim.sees else everybody
-        return jax.tree.map(lambda x: kept(where, x), tree)
-
-    return past._replace(
-        actions=masked(past.actions, "action"),
-        public=masked(past.public, "public"),
-        reports=masked(past.reports, "report") if "report" in claim.sees else None,
-    )
 
 
 def changed_round(claim: Guarantee, first: Users, second: Users) -> int:
@@ -148,31 +116,22 @@ def in_unit(claim: Guarantee, path: Any) -> bool:
     return claim.unit_leaves is None or any(name == unit or name.startswith(f"{unit}.") for unit in claim.unit_leaves)
 
 
-def _seen_of_one(claim: Guarantee, changed: int, path: str, transcript: Transcript) -> dict[str, Any]:
-    """Of the user who differs, who is the last one. Totals show no single user, but all of them at once."""
-    if path == "counts":
-        return {"report": transcript.reports, "before": transcript.before, "length": transcript.length}
-    seen = {"report": _row(transcript.reports, changed)}
-    if "action" in claim.sees:
-        seen["action"] = _row(transcript.actions, changed)
-    if changed and path == "rounds":  # before the first user it is the same in every trial
-        seen["before"] = _row(transcript.before, changed)
-    if changed and path == "blocks":
-        seen |= {"before": transcript.before, "length": transcript.length}
-    return seen
-
-
-def _seen_of_all(claim: Guarantee, changed: int, path: str, transcript: Transcript) -> dict[str, Any]:
-    rounds = np.arange(len(transcript.length), dtype=np.int32)
-    whose = rounds[rounds != changed] if claim.trust_model == "joint" else rounds
+def _seen(claim: Guarantee, changed: int, path: str, transcript: Transcript) -> dict[str, Any]:
+    which = rounds_seen(claim, changed, len(transcript.length))
+    is_local, by_total = claim.trust_model == "local", path == "counts"
+    if path == "rounds" and changed == 0:  # before the first round `public` is the same in every trial
+        which = which._replace(before=())
     seen = {
-        "action": _row(transcript.actions, whose),
-        "report": transcript.reports if path == "counts" else _row(transcript.reports, whose),
-        "public": transcript.after,
+        # Of a block or a total no single user's can be told from where it stands.
+        "report": transcript.reports if by_total and which.reports else _rows(transcript.reports, which.reports),
+        "action": None if by_total and is_local else _rows(transcript.actions, which.actions),
+        "before": transcript.before if path != "rounds" and which.before else _rows(transcript.before, which.before),
+        "public": _rows(transcript.after, which.after),
+        "length": None if path == "rounds" else transcript.length,
     }
-    seen = {name: tree for name, tree in seen.items() if name in claim.sees}
-    return seen if path == "rounds" else {**seen, "length": transcript.length}
+    return {name: tree for name, tree in seen.items() if tree is not None}
 
 
-def _row(tree: Any, index: Any) -> Any:
-    return jax.tree.map(lambda x: x[index], tree)
+def _rows(tree: Any, which: tuple[int, ...]) -> Any:
+    """Of these rounds; None for none."""
+    return jax.tree.map(lambda x: x[np.asarray(which)], tree) if which else None

@@ -41,6 +41,17 @@ from jaxdp.mechanisms.randomized_response import (
     randomize_scalar,
     randomized_response,
 )
+from jaxdp.mechanisms.shuffle import (
+    shuffle_delta,
+    shuffle_epsilon,
+    shuffle_epsilon_bound,
+    shuffle_guarantee,
+    shuffle_local_epsilon,
+    shuffle_local_epsilon_bound,
+    shuffle_worst_ones,
+    shuffled,
+    shuffled_ones,
+)
 from jaxdp.mechanisms.sparse_vector import (
     AboveThreshold,
     above_threshold,
@@ -80,6 +91,15 @@ __all__ = [
     "randomized_response",
     "round_up",
     "scalar_channel",
+    "shuffle_delta",
+    "shuffle_epsilon",
+    "shuffle_epsilon_bound",
+    "shuffle_guarantee",
+    "shuffle_local_epsilon",
+    "shuffle_local_epsilon_bound",
+    "shuffle_worst_ones",
+    "shuffled",
+    "shuffled_ones",
     "toeplitz_counter",
     "tree_counter",
     "tree_radius",

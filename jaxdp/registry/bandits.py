@@ -11,6 +11,7 @@ from jaxdp.audit import Users
 from jaxdp.core import Environment
 from jaxdp.registry.draws import either, spread
 from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.laws import explore_then_commit_law
 
 # Values beyond what a learner clips to are a user's to hold, too.
 LOW, HIGH = -5.0, 5.0
@@ -64,6 +65,7 @@ BANDITS = {
         horizon=70,
         neighbours=_binary_neighbours,
         draw_user=_draw_binary,
+        law=explore_then_commit_law,
     ),
     "explore_then_commit_bounded": LearnerEntry(
         family="bandits",
@@ -78,5 +80,6 @@ BANDITS = {
         horizon=70,
         neighbours=_bounded_neighbours,
         draw_user=_draw_bounded,
+        law=explore_then_commit_law,
     ),
 }

@@ -12,6 +12,7 @@ import numpy as np
 from jaxdp.core import Channel, default_float
 from jaxdp.mechanisms import label_channel, moment_channel, scalar_channel, vector_channel
 from jaxdp.registry.entries import MechanismEntry
+from jaxdp.registry.laws import label_law, scalar_law
 
 HUGE = 2.0**100  # its square overflows
 # Values outside the domain, which count as values at its edge, and these two are as far apart as any, or nearly so.
@@ -36,6 +37,7 @@ def _entry(
     report: Callable[..., Any] | None = None,
     total: Callable[..., Any] | None = None,
     values: Mapping[str, float] | None = None,
+    law: Callable[..., Any] | None = None,
 ) -> MechanismEntry:
     """An entry whose functions make the channel of the sizes that they are told.
 
@@ -74,6 +76,7 @@ def _entry(
         others={"total": of_channel("total")} if total else {},
         neighbours=neighbours,
         exact=clipped,
+        law=law,
     )
 
 
@@ -130,6 +133,7 @@ CHANNELS: dict[str, MechanismEntry] = {
             _within_one,
             variant={"report": report},
             values={"low": -1.0, **more},
+            law=scalar_law if report == "rr" else None,
         )
         for report, text, source, more in (
             (
@@ -152,6 +156,7 @@ CHANNELS: dict[str, MechanismEntry] = {
             variant={},
             sizes={"num_labels": num_labels},
             total=partial(_total_labels, num_labels=num_labels),
+            law=label_law,
         )
         for num_labels in (2, 4)
     },

@@ -9,6 +9,7 @@ from jaxdp.audit import Users, by_pair
 from jaxdp.core import Environment
 from jaxdp.preferences import cyclic_matrix, lower_bound_matrix
 from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.laws import double_thompson_law, ebs_local_law, rucb_law, versatile_sparring_law
 
 
 def _ranked(num_arms: int) -> Environment:
@@ -135,6 +136,7 @@ DUELING = {
         draw_user=_draw_duels,
         users_answer=by_pair,
         randomizes=True,
+        law=ebs_local_law,
     ),
     "rucb": LearnerEntry(
         family="dueling",
@@ -150,6 +152,7 @@ DUELING = {
         draw_user=_draw_duels,
         users_answer=by_pair,
         randomizes=True,
+        law=rucb_law,
     ),
     "versatile_sparring": LearnerEntry(
         family="dueling",
@@ -165,6 +168,7 @@ DUELING = {
         draw_user=_draw_duels,
         users_answer=by_pair,
         randomizes=True,
+        law=versatile_sparring_law,
     ),
     "versatile_sparring_gaussian": LearnerEntry(
         family="dueling",
@@ -194,5 +198,6 @@ DUELING = {
         draw_user=_draw_duels,
         users_answer=by_pair,
         randomizes=True,
+        law=double_thompson_law,
     ),
 }

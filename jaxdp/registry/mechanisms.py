@@ -9,6 +9,7 @@ import numpy as np
 from jaxdp import mechanisms
 from jaxdp.core import Guarantee, default_float
 from jaxdp.registry.entries import MechanismEntry
+from jaxdp.registry.laws import above_threshold_law, label_law, noisy_max_law, sign_law
 from jaxdp.validation import check_delta, check_epsilon
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -134,6 +135,7 @@ NOISY_MAX = {
         release=_noisy_max,
         neighbours=_all_scores_move,
         exact=_largest,
+        law=noisy_max_law,
     )
     for noise, text, source in (
         ("laplace", "Laplace noise", "Dwork & Roth (2014), Claim 3.9"),
@@ -160,6 +162,7 @@ ABOVE_THRESHOLD = {
         release=_above_threshold,
         neighbours=_last_above,
         exact=_first_above,
+        law=above_threshold_law,
     )
     for name, split, text in (
         ("above_threshold", "even", "epsilon split evenly"),
@@ -222,6 +225,7 @@ RELEASES = {
         release=_randomized_response,
         neighbours=_LABELS,
         exact=_itself,
+        law=label_law,
     ),
     "k_ary_randomized_response": MechanismEntry(
         family="mechanisms",
@@ -236,6 +240,7 @@ RELEASES = {
         release=_randomized_response,
         neighbours=_LABELS,
         exact=_itself,
+        law=label_law,
     ),
     "randomize_scalar": MechanismEntry(
         family="mechanisms",
@@ -249,6 +254,7 @@ RELEASES = {
         release=_randomize_scalar,
         neighbours=_SCALARS,
         exact=None,  # a random sign at every epsilon
+        law=sign_law,
     ),
     **NOISY_MAX,
     "noisy_leads": MechanismEntry(

@@ -11,8 +11,9 @@ from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, Mechanis
 from jaxdp.registry.estimation import ESTIMATION
 from jaxdp.registry.experts import EXPERTS
 from jaxdp.registry.mechanisms import RELEASES
+from jaxdp.registry.shuffle import SHUFFLED
 
-MECHANISMS: dict[str, MechanismEntry] = {**RELEASES, **CHANNELS, **COUNTERS}
+MECHANISMS: dict[str, MechanismEntry] = {**RELEASES, **CHANNELS, **COUNTERS, **SHUFFLED}
 LEARNERS: dict[str, LearnerEntry] = {**BANDITS, **EXPERTS, **DUELING}
 ESTIMATORS: dict[str, EstimatorEntry] = {**ESTIMATION}
 

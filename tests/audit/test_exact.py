@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from jaxdp.audit import exact_delta, exact_epsilon, g_test
+from jaxdp.audit import exact_budget, exact_delta, exact_epsilon, exact_mu, exact_rho, g_test
+from jaxdp.core import Guarantee
 from jaxdp.mechanisms import gaussian_delta, noisy_max, randomized_response
 
 NUM_DRAWS = 50_000
@@ -101,12 +102,92 @@ def test_rare_outcomes_are_counted_together():
     assert g_test([0] * 3, law) == 1
 
 
+def response_pair(epsilon, num_labels=2):
+    return [randomized_response_law(label, epsilon, num_labels) for label in (0, 1)]
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 3.0, 10.0])
+def test_rho_and_mu_of_two_outcomes(epsilon):
+    """D_a / a of randomized response is largest at a = 1: the Kullback-Leibler divergence."""
+    laws = response_pair(epsilon)
+    assert exact_rho(*laws) == pytest.approx(epsilon * math.tanh(epsilon / 2), rel=1e-9)
+    assert exact_mu(*laws) == pytest.approx(2 * scipy.stats.norm.ppf(1 / (1 + math.exp(-epsilon))), rel=1e-9)
+    certain = {"a": 1.0, "b": 0.0}
+    assert exact_rho(certain, certain) == exact_mu(certain, certain) == 0
+    assert exact_rho(certain, laws[0]) == math.inf
+    assert exact_mu(certain, laws[0]) == math.inf
+
+
+def test_rho_at_an_order_above_one():
+    """Rare, and telling: against a fine grid of orders in both directions."""
+    rng = np.random.default_rng(0)
+    highest = 1.0
+    for _ in range(20):
+        p, q = rng.dirichlet(np.full(5, 0.3), 2) + 1e-6
+        p, q = p / p.sum(), 0.9 * p / p.sum() + 0.1 * q / q.sum()
+        orders = 1 + np.geomspace(1e-3, 1e3, 20_001)[:, None]
+        rates = [
+            scipy.special.logsumexp((orders - 1) * np.log(a / b) + np.log(a), axis=1) / ((orders - 1) * orders)[:, 0]
+            for a, b in ((p, q), (q, p))
+        ]
+        divergences = [scipy.special.rel_entr(a, b).sum() for a, b in ((p, q), (q, p))]
+        found, best = exact_rho(dict(enumerate(p)), dict(enumerate(q))), max(np.max(rates), *divergences)
+        assert best * (1 - 1e-12) <= found <= best * (1 + 1e-6)
+        highest = max(highest, float(orders[np.argmax(np.max(rates, axis=0)), 0]))
+    assert highest > 2
+
+
+def test_rho_and_mu_of_a_discretised_gaussian():
+    """All orders give nearly the same, at which not all can be looked at closely; mu is the distance of means."""
+    for shift in (0.2, 1.0):
+        edges = np.concatenate([[-np.inf], np.linspace(-8, 8, 801), [np.inf]])
+        tails = [(scipy.stats.norm.cdf(edges - s), scipy.stats.norm.sf(edges - s)) for s in (-shift / 2, shift / 2)]
+        laws = [dict(enumerate(np.where(edges[1:] < 0, np.diff(low), -np.diff(high)))) for low, high in tails]
+        assert exact_rho(*laws) == pytest.approx(shift**2 / 2, rel=1e-3)
+        assert exact_rho(*laws) <= shift**2 / 2 * (1 + 1e-9)
+        assert exact_mu(*laws) == pytest.approx(shift, rel=1e-9)
+
+
+def test_rho_and_mu_of_close_laws():
+    """Nothing cancels: the divergence is a square of the distance."""
+    for epsilon in (1e-4, 1e-6):
+        laws = [{0: 0.5 + sign * epsilon / 4, 1: 0.5 - sign * epsilon / 4} for sign in (1, -1)]
+        assert exact_rho(*laws) == pytest.approx(epsilon**2 / 2, rel=1e-6)
+        assert exact_mu(*laws) == pytest.approx(epsilon * math.sqrt(math.pi / 2), rel=1e-6)
+    assert exact_rho({0: 0.3, 1: 0.7}, {0: 0.3, 1: 0.7}) == 0
+    assert exact_mu({0: 0.3, 1: 0.7}, {0: 0.3, 1: 0.7}) == 0
+
+
+def test_rho_and_mu_far_apart():
+    tiny = {0: 1.0, 1: 1e-300}
+    assert math.isfinite(exact_rho({0: 1 - 1e-9, 1: 1e-9}, tiny))
+    assert exact_rho({0: 1 - 1e-9, 1: 1e-9}, tiny) > 100
+    assert exact_rho({0: 1e-300, 1: 1.0}, tiny) == pytest.approx(300 * math.log(10), rel=1e-6)
+    assert exact_mu({0: 1e-300, 1: 1.0}, tiny) == pytest.approx(-2 * scipy.stats.norm.ppf(1e-300), rel=1e-9)
+
+
+def test_the_budget_in_the_currency_of_a_claim():
+    first, second = response_pair(1.0)
+    about = {"trust_model": "local", "privacy_unit": "one label", "argument": "test"}
+    for claim, expected in [
+        (Guarantee.zcdp(9.0, **about), exact_rho(first, second)),
+        (Guarantee.gaussian(9.0, **about), exact_mu(first, second)),
+        (Guarantee.pure(9.0, **about), 1.0),
+        (Guarantee.approximate(9.0, 0.1, **about), exact_epsilon(first, second, 0.1)),
+        (Guarantee.none(**about), 1.0),
+    ]:
+        assert exact_budget(first, second, claim) == pytest.approx(expected, rel=1e-12)
+
+
 def test_errors():
     law = {0: 0.5, 1: 0.5}
     with pytest.raises(ValueError, match=r"second must sum to 1, got 0\.5"):
         exact_epsilon(law, {0: 0.5})
     with pytest.raises(ValueError, match=r"first must have probabilities in \[0, 1\], got -0.5 for 1"):
         exact_delta({1: -0.5, 0: 1.5}, law, 0.0)
+    for exact in (exact_rho, exact_mu):
+        with pytest.raises(ValueError, match=r"second must sum to 1, got 0\.5"):
+            exact(law, {0: 0.5})
     for bad in [-0.1, 1.0, math.nan]:
         with pytest.raises(ValueError, match=rf"delta must be in \[0, 1\), got {bad}"):
             exact_epsilon(law, law, bad)

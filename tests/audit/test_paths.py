@@ -11,7 +11,7 @@ import pytest
 from jaxdp import registry
 from jaxdp.audit import Past, Users, audit, by_action, learner_attack, whole
 from jaxdp.audit.play import play
-from jaxdp.audit.transcripts import shown
+from jaxdp.audit.seen import shown
 from jaxdp.bandits import explore_then_commit
 from jaxdp.core import State
 from jaxdp.mechanisms import laplace

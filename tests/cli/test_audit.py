@@ -2,13 +2,15 @@
 
 import dataclasses
 import json
+import math
 
 import pytest
 from typer.testing import CliRunner
 
 import jaxdp.__main__ as main_module
-from jaxdp import registry
+from jaxdp import Guarantee, registry
 from jaxdp.__main__ import app, main
+from jaxdp.audit import Attack, GreyBox, Target
 from jaxdp.audit.scoreboard import COLUMNS
 
 pytestmark = pytest.mark.once
@@ -31,14 +33,15 @@ def test_rows_and_json(tmp_path):
     assert lines[1].split()[-1] == "consistent"
     first, second = json.loads(out.read_text())
     assert (first["name"], second["name"]) == ("randomized_response", "k_ary_randomized_response")
-    assert (first["epsilon"], first["delta"], first["trials"], first["verdict"]) == (1.0, 0.0, 3000, "consistent")
+    assert (first["currency"], first["claimed"], first["delta"], first["path"]) == ("epsilon", 1.0, 0.0, "release")
+    assert (first["trials"], first["verdict"]) == (3000, "consistent")
     assert 0.7 < first["lower_bound"] == first["ratio"] <= 1.0
     assert first["seconds"] > 0
 
 
 def test_a_row_depends_on_the_seed_and_not_on_the_company():
     def bounds(*arguments):
-        return [line.split()[3] for line in audit(*arguments).output.splitlines()[1:]]
+        return [line.split()[4] for line in audit(*arguments).output.splitlines()[1:]]
 
     together = bounds("randomize_scalar", "randomized_response")
     assert bounds("randomized_response") == together[1:]
@@ -60,7 +63,30 @@ def test_a_violation_is_exit_code_1(monkeypatch, tmp_path):
     result = audit("no_claim", "--json", str(out))
     assert result.exit_code == 0
     (row,) = json.loads(out.read_text())
-    assert (row["epsilon"], row["ratio"], row["verdict"]) == ("inf", 0.0, "consistent")
+    assert (row["claimed"], row["ratio"], row["verdict"]) == ("inf", 0.0, "consistent")
+
+
+def test_currencies_faults_and_notes_are_told(monkeypatch):
+    """A claim in rho of half of what is spent; a claim that cannot be attacked, below whose row is told why."""
+    about = {"trust_model": "local", "privacy_unit": "one label", "argument": "half of it"}
+    claim = Guarantee.zcdp(math.tanh(0.5) / 2, **about)
+
+    def box(key):
+        return GreyBox(claim=claim, sites=(), spent=0.0, faults=("noise\nused twice",))
+
+    (given,) = registry.attacks(["randomized_response"]).values()
+    attack = given if isinstance(given, Attack) else given.attacks["release"]
+    targets = {
+        "half": Target(claim=claim, attacks={"release": attack._replace(claim=claim)}, grey_box=box),
+        "absent": Target(claim=claim, attacks={}, notes=("no neighbours",)),
+    }
+    monkeypatch.setattr(registry, "attacks", lambda names: targets)
+    result = audit()
+    assert result.exit_code == 1
+    _, half, fault, absent, note = result.output.splitlines()
+    assert half.split()[1:3] == ["rho", "0.231059"]
+    assert (half.split()[-1], fault) == ("violated", "  fault: noise used twice")
+    assert (absent.split()[-2:], note) == (["cannot", "tell"], "  note: no neighbours")
 
 
 def test_an_interruption_leaves_the_rows_that_are_done(monkeypatch, tmp_path):

@@ -1,0 +1,356 @@
+"""The exact law of what a learner releases, by enumeration of every transcript of a tiny world.
+
+A learner's functions draw from keys, and no call tells the probability of what it returns. So the caller tells the law
+of each function that draws, from the algorithm's definition; every other function is called. Laws that are told are
+checked against draws only roughly here: hold sampled transcripts against the result by `g_test`.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from numbers import Rational
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.audit.adversary import Answer, Past, Users, by_action, num_rounds
+from jaxdp.audit.exact import TOLERANCE, Law
+from jaxdp.audit.play import Transcript
+from jaxdp.audit.seen import Parts, rounds_seen, shown
+from jaxdp.checks import check_made
+from jaxdp.core import Guarantee, Learner
+from jaxdp.validation import check_count
+
+DIGITS = 5  # of floats in outcomes: float32 arithmetic in another order agrees in so many
+NUM_KEYS = 64  # with which each function is called at each of its arguments
+MOST = 2**20  # transcripts, after merging, that are told apart in one round
+
+Values = Sequence[tuple[Any, float]]
+Told = Callable[..., Values | None]
+
+
+def outcome(output: Any, *, digits: int = DIGITS) -> Hashable:
+    """An output as something that a law can have as a key.
+
+    >>> outcome(np.int32(3)), outcome((np.float32(0.1), np.asarray([True, False])))
+    (3, (0.1, (True, False)))
+
+    Args:
+        output: pytree of arrays.
+        digits: to which floats are rounded, >= 1, so that a float32 result equals the number that a law tells in
+            float64. Floats that differ by less are one outcome, which is post-processing: an exact epsilon can become
+            smaller by it, not larger. 17 rounds nothing.
+
+    Returns:
+        Of one array its number, or nested tuples of numbers; of any other pytree the tuple of these for its leaves. NaN
+        is the string "nan", which equals itself.
+    """
+    leaves, structure = jax.tree.flatten(output)
+    frozen = tuple(_frozen(np.asarray(leaf).tolist(), digits) for leaf in leaves)
+    return frozen[0] if jax.tree_util.treedef_is_leaf(structure) else frozen
+
+
+def outcomes(outputs: Any, *, digits: int = DIGITS) -> list[Hashable]:
+    """Of many outputs the outcomes, for `g_test`; that of equal ones is made once.
+
+    >>> outcomes((np.asarray([2, 1, 2]), np.asarray([0.5, 0.5, 0.5])))
+    [(2, 0.5), (1, 0.5), (2, 0.5)]
+
+    Args:
+        outputs: pytree of [num_outputs, ...] arrays.
+        digits: as for `outcome`.
+
+    Returns:
+        num_outputs outcomes.
+    """
+    distinct, which = _distinct(outputs)
+    each = [outcome(output, digits=digits) for output in distinct]
+    return [each[k] for k in which]
+
+
+def seen(transcript: Transcript, claim: Guarantee, changed: int | None = None) -> Parts:
+    """What an adversary sees of a transcript of single rounds; see `jaxdp.audit.seen.rounds_seen`.
+
+    Args:
+        transcript: of all rounds.
+        claim: of the learner.
+        changed: the round of the user who differs, counted from 0; makes no difference in the central model.
+
+    Returns:
+        Of each part of the transcript the rounds that are seen, in arrays [rounds seen, ...]; None for a part that is
+        not seen.
+
+    Raises:
+        ValueError: as `rounds_seen`.
+    """
+    whole = Parts(transcript.actions, transcript.reports, transcript.before, transcript.after)
+    return Parts(
+        *(
+            jax.tree.map(lambda x, shown=shown: x[np.asarray(shown)], part) if shown else None
+            for part, shown in zip(whole, rounds_seen(claim, changed, len(transcript.length)), strict=True)
+        )
+    )
+
+
+def transcript_law(
+    learner: Learner,
+    params: Any,
+    users: Users,
+    *,
+    claim: Guarantee,
+    changed: int | None = None,
+    answer: Answer = by_action,
+    adaptive: bool = False,
+    init_law: Told | None = None,
+    act_law: Told | None = None,
+    report_law: Told | None = None,
+    update_law: Told | None = None,
+    digits: int = DIGITS,
+) -> Law:
+    """The exact law of what an adversary sees of a learner's transcript, round after round.
+
+    Each of the four laws takes the arguments of its function but the key, as NumPy arrays, and returns all values that
+    the function may have there with their probabilities: [(value, probability), ...]. None, in place of the law or as
+    its result, means that the function is deterministic, everywhere or at these arguments.
+
+    Transcripts that agree in the state and in what was seen are merged, so that the time grows with the number of these
+    and not with that of all transcripts.
+
+    >>> from jaxdp.audit import exact_epsilon
+    >>> from jaxdp.bandits import explore_then_commit
+    >>> learner = explore_then_commit(num_arms=2, explore_rounds=2)
+    >>> params, claim = learner.params(epsilon=1.0), learner.guarantee(epsilon=1.0)
+    >>> def commit(params, state, report):  # Laplace noise of scale 1 on both totals, which differ by 1 or not at all
+    ...     if state.public.round == 0:
+    ...         return None  # deterministic here
+    ...     totals = state.private.totals + np.arange(2) * report[1]  # the second arm was played
+    ...     ahead = 1 - 1.5 / 2 * math.exp(-1) if totals[0] > totals[1] else 0.5
+    ...     return [(state._replace(private=type(state.private)(totals), public=type(state.public)(2, arm)), chance)
+    ...             for arm, chance in ((0, ahead), (1, 1 - ahead))]
+    >>> laws = [
+    ...     transcript_law(learner, params, Users(np.asarray([[paid, 0], [0, 0]])), claim=claim, update_law=commit)
+    ...     for paid in (0, 1)
+    ... ]
+    >>> laws[0]  # plays, round, best arm
+    {((0, 1), (1, 2), (-1, 0)): 0.5, ((0, 1), (1, 2), (-1, 1)): 0.5}
+    >>> round(exact_epsilon(*laws), 3)
+    0.595
+
+    Args:
+        learner: whose transcripts are enumerated. Its stopping time is not asked.
+        params: the learner's, as `params(**values)` makes them.
+        users: one for each round.
+        claim: the learner's: who sees what; see `seen`.
+        changed: the round of the user who differs between neighbours; only the local and the joint model need it.
+        answer: how users answer; see `jaxdp.audit.play.play`.
+        adaptive: whether `answer` reads the past. Transcripts with different pasts are then not merged.
+        init_law: of `init`: (params) -> values.
+        act_law: of `act`: (params, public, context) -> values.
+        report_law: of `privatize`: (params, public, context, action, feedback) -> values.
+        update_law: of `update`: (params, state, report) -> values.
+        digits: to which floats that are seen are rounded; see `outcome`.
+
+    Returns:
+        Probabilities > 0 by outcome, that of `seen` of the transcript. Where all probabilities that are told are
+        fractions, each is the float next to the exact one.
+
+    Raises:
+        ValueError: if a function whose law is not told gives different results with 64 keys; if it gives a value that
+            its law does not have, or the law's values have another structure or other shapes than its results, or its
+            probabilities are negative or do not sum to 1; if `answer` reads the past and adaptive is False; if there
+            are more than 2^20 transcripts; or as `seen`.
+
+    Deviations: a function that draws something else with none of 64 keys is taken to be deterministic.
+    """
+    check_made("learner", learner, Learner)
+    check_count("digits", digits)
+    rounds = num_rounds(users)
+    visible = rounds_seen(claim, changed, rounds)
+    last = visible.reports[0] if claim.trust_model == "local" else None  # what comes later follows from others' data
+    users = jax.tree.map(lambda x: np.asarray(jnp.asarray(x)), users)
+    init = _law_of("init", learner.init, "init_law", init_law)
+    act = _law_of("act", learner.act, "act_law", act_law)
+    privatize = _law_of("privatize", learner.privatize, "report_law", report_law)
+    update = _law_of("update", learner.update, "update_law", update_law)
+
+    def ask(answers: Any, past: Any, action: Any) -> Any:
+        past = past if adaptive else _Forgotten()
+        return answer(answers, past, action)
+
+    asked = jax.jit(ask)
+
+    nodes: _Nodes = {}
+    for state, chance in init(params):
+        _add(nodes, _Node(state, (), ()), chance)
+    for round_ in range(rounds if last is None else last + 1):
+        answers, context = _row(users, round_)
+        grown: _Nodes = {}
+        for node, reached in _merged(nodes):
+            public = node.state.public
+            for action, of_action in act(params, public, context):
+                past = _past(claim, changed, node.history, public, action, rounds) if adaptive else None
+                feedback = jax.tree.map(np.asarray, asked(answers, past, action))
+                for report, of_report in privatize(params, public, context, action, feedback):
+                    states = [(node.state, 1)] if round_ == last else update(params, node.state, report)
+                    for after, of_after in states:
+                        step = Parts(action, report, public, after.public)
+                        history = (*node.history, step) if adaptive else ()
+                        grown_node = _Node(after, history, (*node.seen, _record(step, visible, round_, digits)))
+                        _add(grown, grown_node, reached * of_action * of_report * of_after)
+        nodes = grown
+
+    law: dict[Any, list[Any]] = {}
+    for node, reached in _merged(nodes):
+        law.setdefault(_assembled(node.seen), []).append(reached)
+    return {key: float(_sum(chances)) for key, chances in law.items()}
+
+
+class _Node(NamedTuple):
+    """Where a transcript may stand.
+
+    Attributes:
+        state: the learner's.
+        history: the rounds so far; empty where nobody reads the past.
+        seen: of each round, of each part of the transcript, the leaves as parts of outcomes; None for a part not seen.
+    """
+
+    state: Any
+    history: tuple[Parts, ...]
+    seen: tuple[Any, ...]
+
+
+_Nodes = dict[Any, tuple[_Node, list[Any]]]  # by what tells them apart: a node, and the probabilities of ways to it
+
+
+class _Forgotten:
+    """In place of a past that is not kept."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ValueError(f"adaptive must be True for an answer that reads the past, got False, and it reads {name!r}")
+
+
+def _add(nodes: _Nodes, node: _Node, chance: Any) -> None:
+    if chance:
+        nodes.setdefault((_content(node[:2]), node.seen), (node, []))[1].append(chance)
+        if len(nodes) > MOST:
+            raise ValueError(f"transcripts of one round must be at most {MOST}, got more: take fewer rounds or actions")
+
+
+def _merged(nodes: _Nodes) -> Iterable[tuple[_Node, Any]]:
+    return ((node, _sum(chances)) for node, chances in nodes.values())
+
+
+def _sum(chances: Sequence[Any]) -> Any:
+    """Exact for fractions."""
+    return sum(chances) if all(isinstance(chance, Rational) for chance in chances) else math.fsum(chances)
+
+
+def _law_of(name: str, function: Callable[..., Any], argument: str, told: Told | None) -> Callable[..., Values]:
+    """(params, ...) -> the values of a function of (key, params, ...), remembered by its arguments."""
+    drawn = jax.jit(lambda keys, *given: jax.vmap(lambda key: function(key, *given))(keys))
+    keys = jax.random.split(jax.random.key(0), NUM_KEYS)
+    found: dict[Any, Values] = {}
+
+    def law(*given: Any) -> Values:
+        content = _content(given)
+        if content not in found:
+            distinct, _ = _distinct(drawn(keys, *given))
+            found[content] = _values(name, argument, None if told is None else told(*given), distinct)
+        return found[content]
+
+    return law
+
+
+def _values(name: str, argument: str, told: Values | None, distinct: list[Any]) -> Values:
+    """The values of a function at some arguments, by what is told of them and by some that it returned."""
+    if told is None:
+        if len(distinct) > 1:
+            raise ValueError(
+                f"{argument} must tell the law of {name} where it is random, got None where {NUM_KEYS} keys give "
+                f"{len(distinct)} different results"
+            )
+        return [(distinct[0], 1)]
+    values = [(_cast(argument, value, distinct[0]), chance) for value, chance in told]
+    chances = [chance for _, chance in values]
+    if not all(chance >= 0 for chance in chances) or not abs(_sum(chances) - 1) <= TOLERANCE:
+        raise ValueError(f"{argument} must have probabilities >= 0 that sum to 1, got {chances}")
+    possible = {outcome(value) for value, chance in values if chance}
+    for value in distinct:
+        if outcome(value) not in possible:
+            raise ValueError(f"{argument} must have all that {name} returns, got nothing for {outcome(value)}")
+    return values
+
+
+def _cast(argument: str, value: Any, like: Any) -> Any:
+    """A value in the types of another."""
+
+    def sketch(tree: Any) -> Any:
+        return jax.tree.structure(tree), [np.shape(leaf) for leaf in jax.tree.leaves(tree)]
+
+    if sketch(value) != sketch(like):
+        raise ValueError(
+            f"{argument} must have values of the structure and shapes of its function's results, {sketch(like)}, got "
+            f"{sketch(value)}"
+        )
+    return jax.tree.map(lambda x, y: np.asarray(x, y.dtype), value, like)
+
+
+def _record(step: Parts, shown: Parts, round_: int, digits: int) -> tuple[Any, ...]:
+    """What is seen of one round: of each part its leaves, or None."""
+    return tuple(
+        tuple(_frozen(leaf.tolist(), digits) for leaf in jax.tree.leaves(part)) if round_ in of_part else None
+        for part, of_part in zip(step, shown, strict=True)
+    )
+
+
+def _assembled(records: tuple[Any, ...]) -> Hashable:
+    """Of each leaf that is seen its values, round after round: the outcome of `seen` of the transcript."""
+    parts = zip(*records, strict=True)
+    return tuple(leaf for part in parts for leaf in zip(*(x for x in part if x is not None), strict=True))
+
+
+def _past(
+    claim: Guarantee, changed: int | None, history: tuple[Parts, ...], public: Any, action: Any, rounds: int
+) -> Past:
+    """What an adversary may react to, as `play` has it, but for reports."""
+
+    def padded(like: np.ndarray, *played: np.ndarray) -> np.ndarray:
+        return np.stack([*played, *[np.zeros_like(like)] * (rounds - len(played))])
+
+    actions = jax.tree.map(padded, action, *(step.actions for step in history))
+    after = jax.tree.map(padded, public, *(step.after for step in history))
+    return shown(claim, changed, Past(np.int32(len(history)), actions, after))  # pyright: ignore[reportArgumentType]
+
+
+def _distinct(many: Any) -> tuple[list[Any], np.ndarray]:
+    """Of a pytree of [number, ...] arrays the rows that differ, and which of these each row is."""
+    leaves, structure = jax.tree.flatten(jax.tree.map(np.asarray, many))
+    if not leaves:
+        return [many], np.zeros(0, np.intp)
+    raw = [np.ascontiguousarray(leaf.reshape(len(leaf), -1)).view(np.uint8) for leaf in leaves]
+    bits = np.concatenate(raw, axis=1)
+    if (bits == bits[0]).all():  # at once: most functions are deterministic
+        first, which = np.zeros(1, np.intp), np.zeros(len(bits), np.intp)
+    else:
+        _, first, which = np.unique(bits, axis=0, return_index=True, return_inverse=True)
+    return [jax.tree.unflatten(structure, [leaf[k] for leaf in leaves]) for k in first], which.ravel()
+
+
+def _row(tree: Any, index: int) -> Any:
+    return jax.tree.map(lambda x: x[index], tree)
+
+
+def _frozen(value: Any, digits: int) -> Hashable:
+    if isinstance(value, list):
+        return tuple(_frozen(each, digits) for each in value)
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.{digits}g}") + 0.0 if value == value else "nan"  # -0.0 is 0.0
+
+
+def _content(tree: Any) -> Hashable:
+    """Equal for pytrees of the same arrays."""
+    leaves, structure = jax.tree.flatten(tree)
+    arrays = map(np.asarray, leaves)
+    return structure, tuple((array.dtype.str, array.shape, array.tobytes()) for array in arrays)

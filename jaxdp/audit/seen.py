@@ -1,0 +1,90 @@
+"""What an adversary sees of a learner, by the trust model of its claim and by what the world may log under it."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.audit.adversary import Past, kept
+from jaxdp.core import Guarantee
+
+
+class Parts(NamedTuple):
+    """Something for each part of a transcript.
+
+    Attributes:
+        actions: of the plays.
+        reports: of the reports.
+        before: of `public` before each round.
+        after: of `public` after each round.
+    """
+
+    actions: Any
+    reports: Any
+    before: Any
+    after: Any
+
+
+def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
+    """Of each part of a transcript the rounds that are seen.
+
+    *Central*, *shuffle*: all rounds of what is in `sees`; what a server sees of a batch is in `public`. *Local*: of the
+    user who differs the report, and what else is in `sees`: the play, and `public` before the report; all that comes
+    later follows from these and from others' data. *Joint*: as central, but of the user who differs only `public` after
+    the round.
+
+    Args:
+        claim: of the learner.
+        changed: the round of the user who differs, counted from 0; makes no difference in the first two models.
+        rounds: how many there are.
+
+    Returns:
+        Tuples of rounds, counted from 0.
+
+    Raises:
+        ValueError: if changed is missing, or no round, where it makes a difference.
+    """
+    model = claim.trust_model
+    if model in ("local", "joint") and (changed is None or not 0 <= changed < rounds):
+        raise ValueError(f"changed must be a round in [0, {rounds}) in the {model} model, got {changed}")
+    every = tuple(range(rounds))
+    own, others = (changed,), tuple(r for r in every if model != "joint" or r != changed)
+
+    def if_logged(what: str, which: tuple[Any, ...]) -> tuple[Any, ...]:
+        return which if what in claim.sees else ()
+
+    if model == "local":
+        return Parts(if_logged("action", own), own, if_logged("public", own), ())
+    return Parts(if_logged("action", others), if_logged("report", others), (), if_logged("public", every))
+
+
+def shown(claim: Guarantee, changed: int | None, past: Past) -> Past:
+    """What an adversary sees of the past: what the claim lets be logged.
+
+    In the local and the joint model all other users may be the adversary's, who then knows their plays and reports; so
+    that all is shown but what belongs to the user who differs.
+
+    Args:
+        claim: of the learner.
+        changed: the round of the user who differs; None if there is none.
+        past: all of it.
+
+    Returns:
+        The past, with zeros for what is not seen.
+    """
+    leaves = jax.tree.leaves((past.actions, past.public))
+    rounds = len(leaves[0]) if leaves else 0
+    nobody, everybody = jnp.zeros(rounds, bool), jnp.ones(rounds, bool)
+    others = everybody if changed is None else jnp.arange(rounds) != changed
+    colluding = others if claim.trust_model in ("local", "joint") else nobody
+
+    def masked(tree: Any, name: str) -> Any:
+        is_own = name != "public" and claim.trust_model == "joint"
+        where = colluding if is_own or name not in claim.sees else everybody
+        return jax.tree.map(lambda x: kept(where, x), tree)
+
+    return past._replace(
+        actions=masked(past.actions, "action"),
+        public=masked(past.public, "public"),
+        reports=masked(past.reports, "report") if "report" in claim.sees else None,
+    )

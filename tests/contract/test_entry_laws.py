@@ -1,0 +1,146 @@
+"""Laws of entries: what is released follows them, and their exact privacy is what is claimed, or less."""
+
+import itertools
+import math
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.stats
+
+from jaxdp.audit import exact_epsilon, g_test
+from jaxdp.audit.enumeration import outcomes, seen
+from jaxdp.audit.transcripts import play
+from jaxdp.registry import LEARNERS, MECHANISMS
+from jaxdp.registry.laws import above_threshold_law, largest_with_laplace, noisy_max_law
+from jaxdp.simulation.values import taken
+
+NUM_DRAWS = {True: 100_000, False: 30_000}  # of a mechanism; of a learner, which takes longer
+SUSPICIOUS = 1e-6
+# The true epsilon between the entry's neighbours; the claim is 1/2 for channels, else 1.
+TRUE = {
+    "randomized_response": 1.0,
+    "k_ary_randomized_response": 1.0,
+    "randomize_scalar": 1.0,
+    "noisy_max_laplace": 0.736704,
+    "noisy_max_gumbel": 0.663643,
+    "noisy_max_exponential": 0.937149,
+    "above_threshold": 0.968598,
+    "above_threshold_optimal_split": 0.985080,
+    "scalar_channel_rr": 0.5,
+    "label_channel_2": 0.5,
+    "label_channel_4": 0.5,
+    "explore_then_commit": 0.993663,
+    "explore_then_commit_bounded": 0.993663,
+    "ebs_local": 1.0,
+    "rucb": 1.0,
+    "versatile_sparring": 1.0,
+    "double_thompson": 1.0,
+}
+ENTRIES = {name: entry for name, entry in {**MECHANISMS, **LEARNERS}.items() if entry.law is not None}
+# To compile. Others' laws are as theirs.
+LONG = ("explore_then_commit_bounded", "rucb", "versatile_sparring", "double_thompson")
+
+
+def law_of(name, data, values):
+    entry = ENTRIES[name]
+    law = partial(entry.law, **taken(entry.law, {**entry.variant, **entry.sizes}))
+    return law(entry.make().params(**values), data)
+
+
+def draws(name):
+    """Outcomes of independent releases under either neighbour, by the algorithm's own program."""
+    entry = ENTRIES[name]
+    made = entry.make()
+    params, claim = made.params(**entry.values), made.guarantee(**entry.values)
+
+    def release(key, data):
+        if name in MECHANISMS:
+            return made.release(key, params, data)
+        return seen(play(made, entry.users_answer, key, params, data), claim, len(data.answers) - 1)
+
+    keys = jax.random.split(jax.random.key(5), NUM_DRAWS[name in MECHANISMS])
+    many = jax.jit(jax.vmap(release, (0, None)))
+    return [outcomes(many(keys, data)) for data in entry.make_neighbours()]
+
+
+def test_every_law_has_its_true_epsilon_here():
+    assert set(TRUE) == set(ENTRIES)
+
+
+def precisions(names):
+    slow = {name: [pytest.mark.slow] if name in LONG else [] for name in names}
+    once = {name: [pytest.mark.once] if name in LEARNERS else [] for name in names}
+    return [pytest.param(name, marks=[*slow[name], *once[name]]) for name in names]
+
+
+@pytest.mark.parametrize("name", precisions(ENTRIES))
+def test_a_law_is_that_of_the_releases_and_as_private_as_claimed(name):
+    """And releases refute the law of more epsilon."""
+    entry = ENTRIES[name]
+    claim = entry.make().guarantee(**entry.values)
+    neighbours = entry.make_neighbours()
+    first, second = (law_of(name, data, entry.values) for data in neighbours)
+    for law in (first, second):
+        assert math.fsum(law.values()) == pytest.approx(1, abs=1e-10)
+    epsilon = exact_epsilon(first, second, claim.delta)
+    assert epsilon <= claim.epsilon * (1 + 1e-12)
+    assert epsilon == pytest.approx(TRUE[name], abs=1e-6)
+
+    more = {**entry.values, "epsilon": (1.5 if name.startswith("above") else 1.1) * entry.values["epsilon"]}
+    sampled, others = draws(name)
+    assert min(g_test(sampled, first), g_test(others, second)) > SUSPICIOUS
+    assert g_test(others, law_of(name, neighbours[1], more)) < SUSPICIOUS
+
+
+def test_a_law_follows_the_sizes():
+    for name, sizes in (("noisy_max_laplace", {"num_scores": 5}), ("above_threshold", {"num_queries": 4})):
+        entry = MECHANISMS[name].sized(**sizes)
+        assert entry.law is not None
+        law = entry.law(np.float32(1), entry.make_neighbours()[0], **taken(entry.law, {**entry.variant, **entry.sizes}))
+        assert len(law) == sizes.get("num_scores", 5)
+        assert math.fsum(law.values()) == pytest.approx(1, abs=1e-12)
+
+
+NOISES = {"laplace": scipy.stats.laplace, "gumbel": scipy.stats.gumbel_r, "exponential": scipy.stats.expon}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_noisy_max_by_an_integral_over_the_winners_noise(noise):
+    scores = np.array([0.3, 1.2, -2.0, 1.2])
+    law = noisy_max_law(np.float64(2.0), scores, noise=noise)
+    for j, score in enumerate(scores):
+        others = np.delete(scores, j)
+
+        def wins(x, score=score, others=others):
+            return NOISES[noise].pdf(x - score) * NOISES[noise].cdf(x - others).prod()
+
+        kinks = np.unique(scores)
+        edges = [-40.0, *kinks, *(kinks[-1] + np.array([1, 3, 10, 40]))]
+        total = sum(scipy.integrate.quad(wins, *ends, epsabs=1e-13)[0] for ends in itertools.pairwise(edges))
+        assert law[j] == pytest.approx(total, abs=1e-10)
+
+
+@pytest.mark.parametrize(("split", "share"), [("even", 0.5), ("optimal", 1 / (1 + 2 ** (2 / 3)))])
+def test_above_threshold_by_an_integral_over_the_thresholds_noise(split, share):
+    epsilon, queries = 3.0, np.array([0.1, -1.0, 2.0])
+    law = above_threshold_law(np.float64(epsilon), queries, split=split)
+    query = scipy.stats.laplace(0, 2 / ((1 - share) * epsilon))
+
+    def first(x, k):
+        last = query.sf(x - queries[k]) if k < len(queries) else 1.0
+        return scipy.stats.laplace.pdf(x, 0.5, 1 / (share * epsilon)) * query.cdf(x - queries[:k]).prod() * last
+
+    edges = sorted([-40.0, -5.0, 0.5, *queries, 5.0, 40.0])
+    for k in range(len(queries) + 1):
+        pieces = [scipy.integrate.quad(first, *ends, (k,), epsabs=1e-13)[0] for ends in itertools.pairwise(edges)]
+        assert law[k] == pytest.approx(sum(pieces), abs=1e-10)
+
+
+def test_two_scores_with_laplace_noise():
+    """P(first wins) = 1 - (2 + d) exp(-d) / 4 for a lead d >= 0; small chances keep their digits."""
+    for lead in (0.0, 0.7, 5.0, 30.0):
+        behind = (2 + lead) * math.exp(-lead) / 4
+        assert largest_with_laplace(np.array([lead, 0.0])) == pytest.approx([1 - behind, behind], rel=1e-10)
