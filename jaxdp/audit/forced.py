@@ -10,8 +10,8 @@ import numpy as np
 
 from jaxdp.audit.adversary import Answer, Past, Users
 from jaxdp.audit.play import draw_key, play
+from jaxdp.audit.seen import shown
 from jaxdp.audit.steps import Scene, past_of
-from jaxdp.audit.transcripts import shown
 from jaxdp.core import Guarantee, Learner, default_float
 from jaxdp.core.interface import is_space
 from jaxdp.simulation.values import parameters

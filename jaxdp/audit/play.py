@@ -82,7 +82,8 @@ def play(
     rounds = num_rounds(users)
     key_init, roots = _roots(key)
     users = jax.tree.map(jnp.asarray, users)
-    state = jax.tree.map(jnp.asarray, learner.init(key_init, params))
+    # What is known when it is compiled would be computed by XLA's slow evaluator, for every trial of a chunk.
+    state = jax.lax.optimization_barrier(jax.tree.map(jnp.asarray, learner.init(key_init, params)))
 
     def person(round_: jax.Array, past: Past) -> Users:
         given = jax.tree.map(lambda x: x[round_], users)

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxdp.audit.adversary import Answer, Past, Users, asked, kept
 from jaxdp.audit.play import Transcript, keys_of
-from jaxdp.audit.transcripts import shown
+from jaxdp.audit.seen import shown
 from jaxdp.core import Blocks, Environment, Guarantee, Learner, State
 from jaxdp.simulation.rounds import Keys
 
