@@ -191,9 +191,14 @@ def kept(where: jax.Array, x: jax.Array) -> jax.Array:
     return jnp.where(where.reshape(-1, *[1] * (x.ndim - 1)), x, jnp.zeros((), x.dtype))
 
 
+def total_type(said: jax.Array, counts: jax.Array, space: Any) -> Any:
+    """The dtype of what users' answers of a space add up to: of whole numbers that of counts."""
+    return counts.dtype if isinstance(space, Space) and space.kind == "integers" else said.dtype
+
+
 def _totals(index: jax.Array, is_played: jax.Array, counts: jax.Array, said: jax.Array, space: Any) -> jax.Array:
     """What users said to each action, added up: of integers what so many users can say, as `Counts` are promised."""
-    is_whole = isinstance(space, Space) and space.kind == "integers"
-    if is_whole:
-        said = jnp.clip(said, space.low, space.high).astype(counts.dtype)
+    if isinstance(space, Space) and space.kind == "integers":
+        said = jnp.clip(said, space.low, space.high)
+    said = said.astype(total_type(said, counts, space))
     return jnp.zeros((len(counts), *said.shape[1:]), said.dtype).at[index].add(kept(is_played, said))

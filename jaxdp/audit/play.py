@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.audit.adversary import Answer, Past, Users, asked, in_order, num_rounds, numbered
+from jaxdp.audit.adversary import Answer, Past, Users, asked, in_order, num_rounds, numbered, total_type
 from jaxdp.core import Environment, Learner, State
 from jaxdp.simulation.engines import BlockEvents, CountEvents, choose_engine, play_block, play_counts, play_round
 from jaxdp.simulation.rounds import Events, Keys, Play, root_keys, round_keys
@@ -176,10 +176,14 @@ def _blank(
         if path != "counts":
             return action, learner.privatize(keys[1], params, state.public, user.contexts, action, feedback)
         counts = learner.counts
-        if counts is None:
+        if counts is None or learner.interface is None:  # refused where they are played
             return action, ()
         plan = counts.plan(keys[0], params, state.public, jnp.asarray(rounds, jnp.result_type(int)))
-        many = jax.tree.map(lambda x: jnp.zeros((len(plan.counts), *x.shape), x.dtype), feedback)
+        many = jax.tree.map(
+            lambda x, space: jnp.zeros((len(plan.counts), *x.shape), total_type(x, plan.counts, space)),
+            feedback,
+            learner.interface.feedback,
+        )
         return action, counts.privatize(keys[1], params, state.public, plan, many)
 
     actions, reports = map(log_of, jax.eval_shape(report, keys, state, first))

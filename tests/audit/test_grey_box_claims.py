@@ -54,7 +54,7 @@ def test_noise_that_writes_nothing_cannot_be_told():
     found = look(small.releases_of(lambda key, params, report: own_noise(key, params, report[0])))
     assert (found.verdict, found.faults, found.sites) == ("cannot tell", (), ())
     assert "the public state follows the users and the key, but nothing was recorded" in found.notes[0]
-    rare = small.releases_of(lambda key, params, report: turned(key, params, report[0].astype(jnp.int32)), 0)
+    rare = small.releases_of(lambda key, params, report: turned(key, params, report[0].astype(jnp.int32)), np.int32(0))
     assert look(rare).verdict == "cannot tell"
 
     local = small.curator(lambda key, params, state, report: state, lambda: State((), ()), small.guarantee("local"))
