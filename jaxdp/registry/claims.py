@@ -6,12 +6,15 @@ from typing import Any
 
 import jax
 
-from jaxdp.audit import Attack, Target, learner_attack
+from jaxdp.audit import Attack, GreyBox, Target, grey_box_of_paths, learner_attack
+from jaxdp.audit.adversary import num_rounds
 from jaxdp.audit.exact import Law
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
 from jaxdp.registry.plugins import load_plugins
 from jaxdp.registry.registered import ESTIMATORS, LEARNERS, MECHANISMS, claim_of, entry_of
 from jaxdp.validation import check_choice
+
+FEW_ROUNDS = 12  # of a grey box, which takes a tenth of a second for each
 
 
 def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
@@ -47,7 +50,10 @@ def target(entry: Entry) -> Target:
             attacks[path] = make()
         except Exception as error:  # other paths and other entries can be attacked all the same
             notes.append(f"{path}: {' '.join(str(error).split())}")
-    return Target(claim=claim_of(entry), attacks=attacks, laws=_laws(entry), notes=tuple(notes))
+    box = _box(entry) if isinstance(entry, LearnerEntry) else None
+    if isinstance(entry, LearnerEntry) and box is None:
+        notes.append("grey box: the entry has no draw_user")
+    return Target(claim=claim_of(entry), attacks=attacks, laws=_laws(entry), grey_box=box, notes=tuple(notes))
 
 
 def paths(entry: Any) -> dict[str, Callable[[], Attack]]:
@@ -62,6 +68,20 @@ def paths(entry: Any) -> dict[str, Callable[[], Attack]]:
     if isinstance(entry, MechanismEntry):
         return {path: partial(_attack, entry, release) for path, release in entry.make_releases().items()}
     return {"fit": partial(_estimator_attack, entry)}
+
+
+def _box(entry: LearnerEntry) -> Callable[[jax.Array], GreyBox] | None:
+    """A grey box of all paths, in as many rounds as neighbours need to reach all that they are used for."""
+    if entry.draw_user is None:
+        return None
+
+    def box(key: jax.Array) -> GreyBox:
+        rounds = max(num_rounds(entry.make_neighbours()[0]), min(entry.horizon, FEW_ROUNDS))
+        return grey_box_of_paths(
+            key, entry.make(), entry.values, entry.make_user, rounds=rounds, answer=entry.users_answer
+        )
+
+    return box
 
 
 def _laws(entry: Any) -> Callable[[], tuple[Law, Law]] | None:
