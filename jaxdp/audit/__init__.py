@@ -10,7 +10,11 @@
 * `leaks`: at a tiny budget, what still follows the data never met the noise. Data that are added to a noised number
   drown in it too, and are not found; `grey_box` finds them.
 * `exact_delta`, `exact_epsilon`, `exact_mu`, `exact_rho`: from a written law of few outputs. `exact_budget` is the one
-  in the currency of a claim.
+  in the currency of a claim; `transcript_law` the law of a learner on a tiny world, by enumeration. Such a law is
+  that of the definition: that the program follows it is for `g_test` and the black box.
+
+An adversary may choose users as they come: `Users` are drawn, and answer, by a `Past` that holds what the claim lets be
+seen. A learner is attacked on every path by which a simulator plays it.
 
 **Passing is no proof.** "consistent" says that this attack, with these inputs and this many trials, found nothing. A
 black-box audit cannot see:
@@ -34,12 +38,13 @@ black-box audit cannot see:
 * *Middle digits of long integers.* Beyond 2^24 (2^53 under x64) the leading digits are seen and the lowest 16 bits, not
   what lies between random ones.
 
-The exact budgets have none of the limits of sampling, where outputs are few enough to write down their
-law. A proof remains the author's to give.
+The exact budgets have none of the limits of sampling, where outputs are few enough to write down their law. A proof
+remains the author's to give.
 """
 
 from jaxdp.audit.adversary import Past, Users, by_action, by_pair, whole
 from jaxdp.audit.black_box import Attack, AuditResult, audit
+from jaxdp.audit.enumeration import outcome, transcript_law
 from jaxdp.audit.exact import exact_budget, exact_delta, exact_epsilon, exact_mu, exact_rho, g_test
 from jaxdp.audit.findings import GreyBox, Measured
 from jaxdp.audit.grey_box import grey_box, grey_box_of_paths
@@ -79,8 +84,10 @@ __all__ = [
     "leaks",
     "learner_attack",
     "line",
+    "outcome",
     "remarks",
     "scoreboard",
     "to_json",
+    "transcript_law",
     "whole",
 ]
