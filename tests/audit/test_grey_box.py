@@ -34,8 +34,11 @@ def look(learner, draw_user, rounds=3, **options):
 
 SLOW = (
     "explore_then_commit",
+    "explore_then_commit_bounded",
     "exponential_weights",
+    "exponential_weights_gaussian",
     "ebs_elimination_gaussian",
+    "versatile_sparring",
     "double_thompson",
 )  # like ones are tried
 

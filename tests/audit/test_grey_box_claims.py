@@ -122,6 +122,7 @@ def test_a_central_claim_names_what_is_seen():
     assert look(claiming(learner, sees=frozenset({"public", "report"})), draw_both).faults == (f"the report {AROUND}",)
 
 
+@pytest.mark.slow
 def test_scores_that_nobody_sees_may_be_raw():
     """The play is chosen by an unreleased state, at the mechanism's price."""
 

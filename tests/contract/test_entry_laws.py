@@ -32,6 +32,7 @@ TRUE = {
     "scalar_channel_rr": 0.5,
     "label_channel_2": 0.5,
     "label_channel_4": 0.5,
+    "shuffled_randomized_response": 1.0,
     "explore_then_commit": 0.993663,
     "explore_then_commit_bounded": 0.993663,
     "ebs_local": 1.0,
