@@ -47,8 +47,9 @@ def grey_box(
     in every run; the same noise twice.
 
     *Seen*, if `sees` names it: plays, public states and reports; in the local model reports always, and no public
-    states, which follow from them; in the joint model plays and reports of all users but the replaced one. In the
-    shuffle model the reports' mechanisms are held to `local_epsilon`; what shuffling gains is not accounted for.
+    states, which follow from them; in the joint model plays and reports of all users but the replaced one. Where a
+    learner with `done` stops is seen in any case. In the shuffle model the reports' mechanisms are held to
+    `local_epsilon`; what shuffling gains is not accounted for.
 
     What changes may have been noised by something that writes nothing on the tape. It has not if it does not depend on
     the key. Else, if nothing at all was written, the verdict is "cannot tell". In a learner that writes some of its

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.audit.adversary import Past, kept
-from jaxdp.core import Guarantee
+from jaxdp.core import Guarantee, Learner
 
 
 class Parts(NamedTuple):
@@ -56,6 +56,14 @@ def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
     if model == "local":
         return Parts(if_logged("action", own), own, if_logged("public", own), ())
     return Parts(if_logged("action", others), if_logged("report", others), (), if_logged("public", every))
+
+
+def stop_is_seen(claim: Guarantee, learner: Learner) -> bool:
+    """Whether where a learner stops tells more than what is in `sees`: everybody sees it, also who sees no `public`.
+
+    In the local model it follows from reports.
+    """
+    return learner.done is not None and claim.trust_model != "local" and "public" not in claim.sees
 
 
 def shown(claim: Guarantee, changed: int | None, past: Past) -> Past:
