@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit, ndtri
 
 from jaxdp.mechanisms import gaussian_epsilon, tape, zcdp_epsilon
 
@@ -29,12 +30,14 @@ class Cost(NamedTuple):
     Attributes:
         epsilon: [neighbours] float, at the delta asked for.
         rho: [neighbours] float, zero-concentrated.
-        mu: [neighbours] float, as Gaussian DP; infinity where anything but Gaussian noise was paid for.
+        mu: [neighbours] float, as Gaussian DP; what is paid for pure noise counts as the least mu that it implies.
+        is_gaussian: [neighbours] bool, whether nothing but Gaussian noise was paid for, and so mu is exact.
     """
 
     epsilon: np.ndarray
     rho: np.ndarray
     mu: np.ndarray
+    is_gaussian: np.ndarray
 
 
 def change(entry: tape.Entry) -> Change:
@@ -85,7 +88,7 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
 
     Costs of pure mechanisms add; Gaussian ones add in squares; entries of one run of AboveThreshold cost as much as the
     dearest of them, from one report to the next. At delta > 0 the epsilon is the least of that sum and of what follows
-    from zero-concentrated DP.
+    from zero-concentrated DP. Mus add in squares, those of pure mechanisms too.
 
     Args:
         releases: in order, with their changes [neighbours].
@@ -98,7 +101,7 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
     Source: Dwork & Roth (2014), Theorem 3.16 and, for AboveThreshold, 3.23; Bun & Steinke (2016), Lemma 1.7 and
         Propositions 1.3 and 1.4; Balle & Wang (2018), Theorem 8; Dong, Roth & Su (2022), Corollary 3.3.
     """
-    pure, rho, squares = (np.zeros(neighbours) for _ in range(3))
+    pure, rho, squares, pure_squares = (np.zeros(neighbours) for _ in range(4))
     runs: dict[tuple[float, int], np.ndarray] = {}
     reports: dict[float, int] = {}
     for entry, moved in releases:
@@ -113,7 +116,7 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
             each_rho = epsilon**2 / 2 if entry.rho is None else scalar(entry.rho)
             own, own_rho = _times(moved.total, epsilon / unit), _times(moved.squares, each_rho / unit**2)
         if entry.run is None:
-            pure, rho = pure + own, rho + own_rho
+            pure, rho, pure_squares = pure + own, rho + own_rho, pure_squares + np.square(_mu(own))
             continue
         run = scalar(entry.run)
         if entry.halted is not None and bool(scalar(entry.halted)):
@@ -122,10 +125,15 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
         runs[group] = np.maximum(runs.get(group, 0.0), own)
         reports[run] = reports.get(run, 0) + int(entry.reported is not None and bool(scalar(entry.reported)))
     for own in runs.values():
-        pure, rho = pure + own, rho + own**2 / 2
+        pure, rho, pure_squares = pure + own, rho + own**2 / 2, pure_squares + np.square(_mu(own))
     rho = rho + squares / 2
     epsilon = np.asarray([_epsilon(*one, delta) for one in zip(pure, rho, squares, strict=True)])
-    return Cost(epsilon, rho, np.where(pure > 0, np.inf, np.sqrt(squares)))
+    return Cost(epsilon, rho, np.sqrt(squares + np.minimum(pure_squares, np.square(_mu(pure)))), pure == 0)
+
+
+def _mu(epsilon: np.ndarray) -> np.ndarray:
+    """The least mu that follows from pure epsilon: the curve of mu is convex, and meets the two lines of epsilon's."""
+    return -2 * ndtri(expit(-epsilon))
 
 
 def ratio(moved: np.ndarray, unit: float) -> np.ndarray:

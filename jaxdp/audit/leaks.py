@@ -10,6 +10,7 @@ import numpy as np
 from jaxdp.audit.adversary import Answer, Users, by_action
 from jaxdp.audit.checks import check_alike
 from jaxdp.audit.play import play
+from jaxdp.audit.seen import stop_is_seen
 from jaxdp.audit.units import map_units
 from jaxdp.core import Guarantee, Learner
 from jaxdp.simulation.values import parameters
@@ -81,7 +82,7 @@ def leaks(
     Returns:
         What differs of all that the claim's `sees` names: plays, public states and reports; in the local model reports
         always, and no public states; in the joint model public states alone, since all users differ here, and a user's
-        own play and report may follow the user.
+        own play and report may follow the user. Where the learner stops counts in any case.
 
     Raises:
         ValueError: if key is not a single typed key, num_keys < 1, the runs' users differ in shapes or dtypes, the
@@ -106,7 +107,7 @@ def leaks(
     @jax.jit
     def seen(key: jax.Array, users: Users) -> Any:
         transcript = play(learner, answer, key, params, users, path=path)
-        return {name: getattr(transcript, _ATTRIBUTES[name]) for name in _compared(claim)}
+        return {name: getattr(transcript, _ATTRIBUTES[name]) for name in _compared(claim, learner)}
 
     differ: dict[str, np.ndarray] = {}
     for one in jax.random.split(key, num_keys):
@@ -124,15 +125,17 @@ def leaks(
     )
 
 
-_ATTRIBUTES = {"play": "actions", "public": "after", "report": "reports"}
+_ATTRIBUTES = {"play": "actions", "public": "after", "report": "reports", "length": "length"}
 
 
-def _compared(claim: Guarantee) -> list[str]:
+def _compared(claim: Guarantee, learner: Learner) -> list[str]:
     names = [name for name, word in (("play", "action"), ("public", "public")) if word in claim.sees]
     if claim.trust_model == "local":
         return ["report", *(name for name in names if name == "play")]
+    stop = ["length"] if stop_is_seen(claim, learner) else []
     if claim.trust_model == "joint":
-        return [name for name in names if name == "public"]
+        return [*(name for name in names if name == "public"), *stop]
+    names += stop
     return [*names, *(["report"] if "report" in claim.sees else [])]
 
 

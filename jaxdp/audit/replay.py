@@ -10,11 +10,13 @@ import numpy as np
 
 from jaxdp.audit.accounting import Change, change
 from jaxdp.audit.adversary import Users
+from jaxdp.audit.seen import stop_is_seen
 from jaxdp.audit.steps import Scene, Step, at, choose, places_of, react, step_keys
 from jaxdp.core import State
 from jaxdp.mechanisms import tape
 
 LANE = "jaxdp_lane"
+OWN = ("the play", "the report")  # of a step's user
 Use = Callable[[jax.Array], jax.Array]
 _traced_apart = jax.make_user_context(None)
 _traces = [object()]  # names the traces made under tapes; a new name forgets them
@@ -55,7 +57,7 @@ class Changed(NamedTuple):
 
     Attributes:
         step: number of the step.
-        what: "the play", "the report" or "the public state".
+        what: "the play", "the report", "the public state" or "the stop".
         where: for each of its leaves, which entries changed.
         base: for each leaf, its value under the base's users.
     """
@@ -129,7 +131,7 @@ def replay(
         found = []
         for what, leaves in seen.items():
             # In the joint model everyone but the replaced user must see the same.
-            others = ~own if scene.claim.trust_model == "joint" and what != "the public state" else slice(None)
+            others = ~own if scene.claim.trust_model == "joint" and what in OWN else slice(None)
             masks = [np.asarray(_differ(leaf[others], leaf[:1]).any(axis=0)) for leaf in leaves]
             if any(mask.any() for mask in masks):
                 found.append(Changed(number, what, masks, run.seen[-1][what]))
@@ -153,6 +155,9 @@ def visible(scene: Scene, play: Any, report: Any, state: State, used: Any) -> di
         seen["the play"] = play
     if claim.trust_model == "local" or "report" in claim.sees:
         seen["the report"] = report
+    if stop_is_seen(claim, scene.learner):
+        assert scene.learner.done is not None
+        seen["the stop"] = scene.learner.done(scene.params, state.public)
     return seen
 
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.audit.adversary import Past, kept
-from jaxdp.core import Guarantee
+from jaxdp.core import Guarantee, Learner
 
 
 class Parts(NamedTuple):
@@ -58,11 +58,20 @@ def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
     return Parts(if_logged("action", others), if_logged("report", others), (), if_logged("public", every))
 
 
+def stop_is_seen(claim: Guarantee, learner: Learner) -> bool:
+    """Whether where a learner stops tells more than what is in `sees`: everybody sees it, also who sees no `public`.
+
+    In the local model it follows from reports.
+    """
+    return learner.done is not None and claim.trust_model != "local" and "public" not in claim.sees
+
+
 def shown(claim: Guarantee, changed: int | None, past: Past) -> Past:
     """What an adversary sees of the past: what the claim lets be logged.
 
-    In the local and the joint model all other users may be the adversary's, who then knows their plays and reports; so
-    that all is shown but what belongs to the user who differs.
+    In the local and the joint model all other users may be the adversary's, who then knows their plays and reports, and
+    in the local model the states that follow from these; so that all this is shown but what belongs to the user who
+    differs.
 
     Args:
         claim: of the learner.
@@ -76,11 +85,15 @@ def shown(claim: Guarantee, changed: int | None, past: Past) -> Past:
     rounds = len(leaves[0]) if leaves else 0
     nobody, everybody = jnp.zeros(rounds, bool), jnp.ones(rounds, bool)
     others = everybody if changed is None else jnp.arange(rounds) != changed
-    colluding = others if claim.trust_model in ("local", "joint") else nobody
+    model = claim.trust_model
 
     def masked(tree: Any, name: str) -> Any:
-        is_own = name != "public" and claim.trust_model == "joint"
-        where = colluding if is_own or name not in claim.sees else everybody
+        if model == "joint" and name != "public":  # an own play or report is not logged
+            where = others
+        elif name in claim.sees:
+            where = everybody
+        else:  # public states of the local model follow from reports; in the others they are the curator's
+            where = others if model == "local" else nobody
         return jax.tree.map(lambda x: kept(where, x), tree)
 
     return past._replace(

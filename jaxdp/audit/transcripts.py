@@ -10,7 +10,7 @@ from jaxdp.audit.adversary import Answer, Users, by_action, num_rounds
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.checks import check_alike
 from jaxdp.audit.play import DrawUser, Transcript, play
-from jaxdp.audit.seen import rounds_seen, shown
+from jaxdp.audit.seen import rounds_seen, shown, stop_is_seen
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
 
@@ -31,7 +31,7 @@ def learner_attack(
     by default every play and every `public` state. *Local*: of the one user that differs the report, and `public`
     before it, and the play if `sees` names it; `act` and `privatize` together are the randomizer, (context, would-be
     answers) its input. *Joint*: as central, but of the differing user neither play nor report. *Shuffle*: as central;
-    what the server sees of a batch is in `public`.
+    what the server sees of a batch is in `public`. Where a learner with `done` stops is seen in any case.
 
     >>> import jaxdp
     >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=2)
@@ -47,7 +47,7 @@ def learner_attack(
         answer: (answers, past, action) -> feedback; see `play`.
         look: post-processing of what is seen, to make the attack sharper: a dict of "action", "report", "public", and
             in the local model "before", as far as they are seen, each as in a `Transcript`, of the rounds seen alone;
-            "length" of blocks and totals. None is all of it.
+            "length" of blocks and totals, and where only that tells when the learner stops. None is all of it.
         path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
         draw_user: (key, past) -> the user of a round, in place of those of `neighbours` in all rounds but the one that
             differs: an adversary who chooses all other data while the learner plays. None keeps those given.
@@ -78,7 +78,7 @@ def learner_attack(
             fixed=changed,
             shown=lambda past: shown(claim, changed, past),
         )
-        output = _seen(claim, changed, path, transcript)
+        output = _seen(claim, changed, path, transcript, path != "rounds" or stop_is_seen(claim, learner))
         return output if look is None else look(output)
 
     return Attack(release, params, neighbours, claim)
@@ -116,7 +116,7 @@ def in_unit(claim: Guarantee, path: Any) -> bool:
     return claim.unit_leaves is None or any(name == unit or name.startswith(f"{unit}.") for unit in claim.unit_leaves)
 
 
-def _seen(claim: Guarantee, changed: int, path: str, transcript: Transcript) -> dict[str, Any]:
+def _seen(claim: Guarantee, changed: int, path: str, transcript: Transcript, with_length: bool) -> dict[str, Any]:
     which = rounds_seen(claim, changed, len(transcript.length))
     is_local, by_total = claim.trust_model == "local", path == "counts"
     if path == "rounds" and changed == 0:  # before the first round `public` is the same in every trial
@@ -127,7 +127,7 @@ def _seen(claim: Guarantee, changed: int, path: str, transcript: Transcript) -> 
         "action": None if by_total and is_local else _rows(transcript.actions, which.actions),
         "before": transcript.before if path != "rounds" and which.before else _rows(transcript.before, which.before),
         "public": _rows(transcript.after, which.after),
-        "length": None if path == "rounds" else transcript.length,
+        "length": transcript.length if with_length else None,
     }
     return {name: tree for name, tree in seen.items() if tree is not None}
 

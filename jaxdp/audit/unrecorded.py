@@ -43,11 +43,11 @@ class Played(NamedTuple):
 def unexplained(key: jax.Array, played: list[Played]) -> tuple[list[str], list[str]]:
     """Judges what changed though all that is recorded stayed.
 
-    An entry of a play, report or public state that follows the users and not the key was never noised: a fault. One
-    that is random given the users may be noised by something that writes nothing on the tape, so that nothing can be
-    told. It is a fault all the same if it depends on what is recorded, and so is everything that changed in the same
-    way: then data are added to a noised number. Of a play (a report, a public state) where one changed entry is random
-    and independent of all that is recorded, unrecorded noise is a reason for whatever changed and is random.
+    An entry of what is seen that follows the users and not the key was never noised: a fault. One that is random given
+    the users may be noised by something that writes nothing on the tape, so that nothing can be told. It is a fault all
+    the same if it depends on what is recorded, and so is everything that changed in the same way: then data are added
+    to a noised number. Of a play (a report, a public state, the stop) where one changed entry is random and independent
+    of all that is recorded, unrecorded noise is a reason for whatever changed and is random.
 
     Args:
         key: a typed PRNG key.

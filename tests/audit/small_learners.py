@@ -127,6 +127,16 @@ def shows_its_context(trust_model: str) -> Learner:
     )
 
 
+def stops_after(large: Callable[..., jax.Array]) -> Learner:
+    """Plays and logs nothing but 0, until large(key, epsilon, number) is true of a user's number."""
+
+    def update(key, params, state, report):
+        return State((), large(key, params, report[0]))
+
+    learner = curator(update, lambda: State((), jnp.asarray(False)))
+    return learner._replace(done=lambda params, public: public)
+
+
 def draw_corners(size: int) -> Callable[[jax.Array], Users]:
     """Users with zeros and ones."""
     return lambda key: Users(jax.random.bernoulli(key, shape=(size,)).astype(float))

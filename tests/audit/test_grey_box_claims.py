@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.audit import Users, grey_box, whole
+from jaxdp.audit import Users, audit, grey_box, leaks, learner_attack, whole
 from jaxdp.core import Guarantee, Interface, Learner, Space, State, arms
 from jaxdp.mechanisms import laplace, noisy_max, randomized_response
 from tests.audit import small_learners as small
@@ -139,6 +139,25 @@ def test_scores_that_nobody_sees_may_be_raw():
     assert found.verdict == "consistent"
     assert found.spent == pytest.approx(0.5)  # four later plays at an eighth
     assert look(claiming(learner, sees=frozenset({"action"})), rounds=12).verdict == "violated"
+
+
+@pytest.mark.parametrize("trust_model", ["central", "joint"])
+def test_where_a_learner_stops_is_seen_though_nothing_else_is(trust_model):
+    """By the grey box, by the black box, and by the leak test."""
+    users = Users(np.zeros((3, 1))), Users(np.asarray([[1.0], [0.0], [0.0]]))
+
+    def noised(key, params, number):
+        return laplace(key, number, params, l1_sensitivity=1.0) > 0.5
+
+    raw = small.stops_after(lambda key, params, number: number > 0.5)
+    for learner, verdict in ((raw, "violated"), (small.stops_after(noised), "consistent")):
+        learner = claiming(learner, trust_model=trust_model, sees=frozenset({"action"}))
+        assert look(learner).verdict == verdict
+        attack = learner_attack(learner, {"epsilon": 1.0}, users, answer=whole)
+        assert audit(jax.random.key(0), attack, trials=10_000).verdict == verdict
+        assert leaks(jax.random.key(0), learner, {"epsilon": 1.0}, users, answer=whole).verdict == verdict
+    learner = claiming(raw, trust_model=trust_model, sees=frozenset({"action"}))
+    assert look(learner).faults == (f"the stop {AROUND}",)
 
 
 def test_the_play_of_a_local_learner():

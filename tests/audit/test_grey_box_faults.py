@@ -269,6 +269,35 @@ def test_a_claimed_rho_or_mu():
     assert found(Guarantee.gaussian, 0.15).faults == ("releases cost mu = 0.166667, claimed is 0.15",)
 
 
+@pytest.mark.parametrize(
+    ("mu", "verdict"),  # of Laplace noise at epsilon = 1.8, which is 1.66 and follows to be 2.14 for any pure mechanism
+    [(2.15, "consistent"), (1.0, "cannot tell"), (0.5, "violated")],
+)
+def test_pure_noise_under_a_gaussian_claim(mu, verdict):
+    claim = Guarantee.gaussian(mu, trust_model="central", privacy_unit="one round", argument="for tests")
+
+    def release(key, params, report):
+        return laplace(key, report[0], 1.8, l1_sensitivity=1.0)
+
+    found = look(small.releases_of(release, 0.0, lambda *, epsilon: claim))
+    assert found.verdict == verdict
+    assert ("releases cost at most mu = 2.14" in "".join(found.notes)) == (verdict != "consistent")
+
+
+def test_many_pure_releases_under_a_gaussian_claim():
+    """Their mus add in squares; what follows by zero-concentrated DP would exceed what the claim implies."""
+    claim = Guarantee.gaussian(1.26, trust_model="central", privacy_unit="one round", argument="for tests")
+
+    def release(key, params, report):
+        return laplace(key, jnp.full(1, report[0]), 0.1, l1_sensitivity=1.0)
+
+    def many(key, params, report):
+        return jnp.stack([release(each, params, report) for each in jax.random.split(key, 100)])
+
+    found = look(small.releases_of(many, np.zeros((100, 1)), lambda *, epsilon: claim), rounds=1)
+    assert (found.verdict, found.notes) == ("consistent", ())
+
+
 # ---- what cannot be read ---------------------------------------------------------------------------------------------
 def first_branch(key, value, epsilon):
     return noisy(key, value, epsilon)

@@ -14,7 +14,7 @@ from jaxdp.audit.play import play
 from jaxdp.audit.seen import shown
 from jaxdp.bandits import explore_then_commit
 from jaxdp.core import State
-from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms import laplace, noisy_max
 from jaxdp.registry import LEARNERS
 from tests.audit import small_learners as small
 
@@ -152,6 +152,7 @@ def test_the_one_who_differs_is_not_drawn():
         ("local", None, [1, 1, 1], [1, 1, 1], [1, 1, 1]),
         ("local", ["report", "public"], [1, 0, 1], [1, 1, 1], [1, 1, 1]),
         ("joint", None, [1, 0, 1], [1, 1, 1], None),
+        ("joint", ["action"], [1, 0, 1], [0, 0, 0], None),
         ("joint", ["public", "report"], [1, 0, 1], [1, 1, 1], [1, 0, 1]),
         ("shuffle", None, [1, 1, 1], [1, 1, 1], None),
     ],
@@ -214,6 +215,28 @@ def test_a_coalition_in_the_joint_model():
         for draw_user in (None, relays):
             attack = learner_attack(remembers(noise), VALUES, neighbours, answer=whole, draw_user=draw_user)
             assert audit(KEY, attack, trials=20_000).verdict == ("consistent" if noise else "violated")
+
+
+def test_a_coalition_does_not_see_a_state_that_is_not_logged():
+    """The state is the raw sum; plays that follow it pay for one user's part in it, and not for others' who copy it."""
+    rounds = 6
+
+    def act(key, params, public, context):
+        return noisy_max(key, jnp.stack([public, -public]), params / (rounds - 1), sensitivity=1.0)
+
+    def update(key, params, state, report):
+        return State((), state.public + jnp.clip(report[0], -1, 1) / 2)
+
+    def copies(key, past):
+        before = past.public[jnp.maximum(past.round - 1, 0)]
+        return Users(jnp.where(past.round < 2, 0.0, jnp.sign(before))[None])
+
+    learner = small.with_claim(
+        small.curator(update, lambda: State((), jnp.zeros(())), act=act), small.claimed("joint", sees=("action",))
+    )
+    first, second = (Users(np.asarray([[x], *[[0.0]] * (rounds - 1)])) for x in (-1.0, 1.0))
+    attack = learner_attack(learner, VALUES, (first, second), answer=whole, draw_user=copies)
+    assert audit(KEY, attack, trials=20_000).verdict == "consistent"
 
 
 def test_only_leaves_of_the_unit_may_differ():
