@@ -31,9 +31,9 @@ def learner_attack(
     What is seen follows from the claim's trust model and from its `sees`. *Central*: of every round what `sees` names,
     by default every play and every `public` state. *Local*: of the one user that differs the report, and `public`
     before it, and the play if `sees` names it; `act` and `privatize` together are the randomizer, (context, would-be
-    answers) its input. *Joint*: as central, but of the differing user neither play nor report. *Shuffle*: as central;
-    what the server sees of a batch is in `public`. Where `public` is seen and `init` draws it, it is seen before the
-    first round, too.
+    answers) its input. *Joint*: as central, but of the differing user neither play nor report, and of totals no report.
+    *Shuffle*: as central; what the server sees of a batch is in `public`. Where `public` is seen and `init` draws it,
+    it is seen before the first round, too.
 
     >>> import jaxdp
     >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=2)
@@ -49,7 +49,7 @@ def learner_attack(
         answer: (answers, past, action) -> feedback; see `play`.
         look: post-processing of what is seen, to make the attack sharper: a dict of "action", "report", "public" and
             "before", as far as they are seen, each as in a `Transcript`, of the rounds seen alone; "length" of blocks
-            and totals. None is all of it.
+            and totals, and where the learner may stop without anybody seeing `public`. None is all of it.
         path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
         draw_user: (key, past) -> the user of a round, in place of those of `neighbours` in all rounds but the one that
             differs: an adversary who chooses all other data while the learner plays. None keeps those given.
@@ -81,7 +81,7 @@ def learner_attack(
             fixed=changed,
             shown=lambda past: shown(claim, changed, past),
         )
-        output = _seen(which, path, transcript, is_local=is_local)
+        output = _seen(claim, which, path, transcript, stops=learner.done is not None)
         return output if look is None else look(output)
 
     return Attack(release, params, neighbours, claim)
@@ -137,16 +137,18 @@ def _starts_at_random(learner: Learner, params: Any) -> bool:
     return any(not isinstance(atom, Literal) and atom in drawn for atom in made.outvars)
 
 
-def _seen(which: Parts, path: str, transcript: Transcript, *, is_local: bool) -> dict[str, Any]:
-    by_total, in_steps = path == "counts", path != "rounds"
-    all_before = in_steps and is_local and which.before
+def _seen(claim: Guarantee, which: Parts, path: str, transcript: Transcript, *, stops: bool) -> dict[str, Any]:
+    model, by_total, in_steps = claim.trust_model, path == "counts", path != "rounds"
+    # Of a block or a total no single user's can be told from where it stands; a total's report is every user's.
+    reports = None if model == "joint" else transcript.reports if which.reports else None
+    all_before = in_steps and model == "local" and which.before
     seen = {
-        # Of a block or a total no single user's can be told from where it stands.
-        "report": transcript.reports if by_total and which.reports else _rows(transcript.reports, which.reports),
-        "action": None if by_total and is_local else _rows(transcript.actions, which.actions),
+        "report": reports if by_total else _rows(transcript.reports, which.reports),
+        "action": None if by_total and model == "local" else _rows(transcript.actions, which.actions),
         "before": transcript.before if all_before else _rows(transcript.before, which.before),
         "public": _rows(transcript.after, which.after),
-        "length": transcript.length if in_steps else None,
+        # A stopping time is public; it follows from public states, where they are seen.
+        "length": transcript.length if in_steps or (stops and "public" not in claim.sees) else None,
     }
     return {name: tree for name, tree in seen.items() if tree is not None}
 
