@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Environment, Learner, Space
+from jaxdp.core import Environment, Learner, Space, default_float
+from jaxdp.core.interface import is_space
 
 Answer = Callable[[Any, "Past", Any], Any]
 
@@ -81,6 +82,7 @@ def asked(
     past_of: Callable[[jax.Array, Any], Past],
     actions: Any,
     *,
+    rounds: int,
     with_contexts: bool,
 ) -> Environment:
     """An environment that asks one user a round. Its world is the number of rounds that were played.
@@ -91,12 +93,12 @@ def asked(
         person: (round, past) -> that round's user.
         past_of: (round, plays before it) -> what an adversary sees.
         actions: pytree of [rounds, ...] arrays, the plays so far; zeros after them.
+        rounds: how many there are.
         with_contexts: whether users have contexts.
 
     Returns:
         The environment, with blocks; and with tallies where the learner's actions are numbered.
     """
-    rounds = len(jax.tree.leaves(actions)[0])
 
     def context(key, params, world):
         del key, params
@@ -184,6 +186,15 @@ def numbered(learner: Learner, index: jax.Array) -> jax.Array:
     each = tuple([int(space.high) + 1] * int(np.prod(space.shape)))
     actions = jnp.unravel_index(index, each)
     return (jnp.stack(actions, axis=-1) if space.shape else actions[0]).astype(jnp.int32)
+
+
+def example(spaces: Any) -> Any:
+    """Zeros of the shapes and kinds that a pytree of spaces tells."""
+
+    def zeros(space: Space) -> jax.Array:
+        return jnp.zeros(space.shape, default_float() if space.kind == "numbers" else jnp.int32)
+
+    return jax.tree.map(zeros, spaces, is_leaf=is_space)
 
 
 def kept(where: jax.Array, x: jax.Array) -> jax.Array:

@@ -8,12 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.adversary import Answer, Past, Users
+from jaxdp.audit.adversary import Answer, Past, Users, example
 from jaxdp.audit.play import draw_key, play
 from jaxdp.audit.seen import shown
 from jaxdp.audit.steps import Scene, past_of
-from jaxdp.core import Guarantee, Learner, default_float
-from jaxdp.core.interface import is_space
+from jaxdp.core import Guarantee, Learner
 from jaxdp.simulation.values import parameters
 
 
@@ -113,11 +112,7 @@ def _no_past(base: Base, key: jax.Array) -> Past:
     spaces: Mapping[str, Any] = {} if learner.interface is None else learner.interface._asdict()
 
     def value(name: str) -> Any:
-        return jax.tree.map(
-            lambda space: jnp.zeros(space.shape, default_float() if space.kind == "numbers" else jnp.int32),
-            spaces.get(name),
-            is_leaf=is_space,
-        )
+        return example(spaces.get(name))
 
     context = value("context")
     action = value("action") if "action" in spaces else learner.act(key, params, public, context)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.audit.adversary import Answer, Past, Users, asked, in_order, num_rounds, numbered, total_type
+from jaxdp.audit.adversary import Answer, Past, Users, asked, example, in_order, num_rounds, numbered, total_type
 from jaxdp.core import Environment, Learner, State
 from jaxdp.simulation.engines import BlockEvents, CountEvents, choose_engine, play_block, play_counts, play_round
 from jaxdp.simulation.rounds import Events, Keys, Play, root_keys, round_keys
@@ -100,7 +100,9 @@ def play(
         def past_of(round_: jax.Array, actions: Any) -> Past:
             return shown(Past(round_, actions, log.after, None if path == "counts" else log.reports))
 
-        return asked(learner, answer, person, past_of, log.actions, with_contexts=users.contexts is not None)
+        return asked(
+            learner, answer, person, past_of, log.actions, rounds=rounds, with_contexts=users.contexts is not None
+        )
 
     log = _blank(learner, answer, params, state, users, shown, path)
     choose_engine(learner, world(log), path)
@@ -171,10 +173,24 @@ def _blank(
 
     def report(keys: jax.Array, state: State, user: Users) -> tuple[Any, Any]:
         action = learner.act(keys[0], params, state.public, user.contexts)
-        past = shown(Past(jnp.zeros((), jnp.result_type(int)), log_of(action), log_of(state.public)))
-        feedback = answer(user.answers, past, action)
+
+        def report_on(feedback: Any) -> Any:
+            return learner.privatize(keys[1], params, state.public, user.contexts, action, feedback)
+
+        past = Past(jnp.zeros((), jnp.result_type(int)), log_of(action), log_of(state.public))
+        are_seen = path != "counts" and shown(past._replace(reports=())).reports is not None
+        if are_seen and learner.interface is not None:
+            past = past._replace(reports=log_of(report_on(example(learner.interface.feedback))))
+        try:
+            feedback = answer(user.answers, shown(past), action)
+        except (AttributeError, TypeError) as error:
+            if are_seen and learner.interface is None:
+                raise ValueError(
+                    "interface must be declared by a learner for whom answer may read reports, got None"
+                ) from error
+            raise
         if path != "counts":
-            return action, learner.privatize(keys[1], params, state.public, user.contexts, action, feedback)
+            return action, report_on(feedback)
         counts = learner.counts
         if counts is None or learner.interface is None:  # refused where they are played
             return action, ()

@@ -14,7 +14,7 @@ from jaxdp.audit.black_box import FEWEST_TRIALS, Attack, AuditResult, audit
 from jaxdp.audit.checks import native
 from jaxdp.audit.exact import exact_budget
 from jaxdp.audit.findings import GreyBox
-from jaxdp.audit.targets import Target
+from jaxdp.audit.targets import Target, failed
 from jaxdp.validation import check_count, check_key, check_probability
 
 COLUMNS = (
@@ -170,7 +170,7 @@ def _row(
         try:
             return attempt()
         except Exception as error:
-            notes.append(f"{what}: {_one_line(str(error)) or type(error).__name__}")
+            notes.append(failed(what, error))
             return None
 
     found: dict[str, AuditResult] = {}

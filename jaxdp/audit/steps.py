@@ -223,6 +223,7 @@ def _world(scene: Scene, users: Users, start: Any) -> Environment:
         lambda round_, past: at(users, round_),
         lambda round_, actions: _seen_past(scene, start, round_, actions),
         scene.transcript.actions,
+        rounds=scene.rounds,
         with_contexts=users.contexts is not None,
     )
 

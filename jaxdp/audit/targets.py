@@ -29,3 +29,13 @@ class Target:
     laws: Callable[[], tuple[Law, Law]] | None = None
     grey_box: Callable[[jax.Array], GreyBox] | None = None
     notes: tuple[str, ...] = field(default=())
+
+
+def failed(what: str, error: Exception) -> str:
+    """A note of what could not be attacked, in one line.
+
+    >>> failed("rounds", ValueError("users must be ...")), failed("grey box", KeyError("x"))
+    ('rounds: users must be ...', "grey box: KeyError: 'x'")
+    """
+    text, kind = " ".join(str(error).split()), type(error).__name__
+    return f"{what}: {text if text and isinstance(error, ValueError) else f'{kind}: {text}' if text else kind}"

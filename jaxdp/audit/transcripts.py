@@ -5,12 +5,13 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend.core import Literal
 
 from jaxdp.audit.adversary import Answer, Users, by_action, num_rounds
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.checks import check_alike
 from jaxdp.audit.play import DrawUser, Transcript, play
-from jaxdp.audit.seen import rounds_seen, shown, stop_is_seen
+from jaxdp.audit.seen import Parts, rounds_seen, shown, stop_is_seen
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
 
@@ -30,8 +31,9 @@ def learner_attack(
     What is seen follows from the claim's trust model and from its `sees`. *Central*: of every round what `sees` names,
     by default every play and every `public` state. *Local*: of the one user that differs the report, and `public`
     before it, and the play if `sees` names it; `act` and `privatize` together are the randomizer, (context, would-be
-    answers) its input. *Joint*: as central, but of the differing user neither play nor report. *Shuffle*: as central;
-    what the server sees of a batch is in `public`. Where a learner with `done` stops is seen in any case.
+    answers) its input. *Joint*: as central, but of the differing user neither play nor report, and of totals no report.
+    *Shuffle*: as central; what the server sees of a batch is in `public`. Where `public` is seen and `init` draws it,
+    it is seen before the first round, too. Where a learner with `done` stops is seen in any case.
 
     >>> import jaxdp
     >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=2)
@@ -45,9 +47,9 @@ def learner_attack(
         values: a grid point of its params.
         neighbours: two runs' users, which differ in one round.
         answer: (answers, past, action) -> feedback; see `play`.
-        look: post-processing of what is seen, to make the attack sharper: a dict of "action", "report", "public", and
-            in the local model "before", as far as they are seen, each as in a `Transcript`, of the rounds seen alone;
-            "length" of blocks and totals, and where only that tells when the learner stops. None is all of it.
+        look: post-processing of what is seen, to make the attack sharper: a dict of "action", "report", "public" and
+            "before", as far as they are seen, each as in a `Transcript`, of the rounds seen alone; "length" of blocks
+            and totals, and where the learner may stop without anybody seeing `public`. None is all of it.
         path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
         draw_user: (key, past) -> the user of a round, in place of those of `neighbours` in all rounds but the one that
             differs: an adversary who chooses all other data while the learner plays. None keeps those given.
@@ -63,6 +65,7 @@ def learner_attack(
     claim, params = learner.guarantee(**values), learner.params(**values)
     changed = changed_round(claim, *neighbours)
     is_local = claim.trust_model == "local"
+    which = _which(claim, changed, num_rounds(neighbours[0]), starts_at_random=_starts_at_random(learner, params))
 
     def release(key: jax.Array, params: Any, users: Users) -> Any:
         if is_local:  # what comes later follows from the report and from others' data
@@ -78,7 +81,7 @@ def learner_attack(
             fixed=changed,
             shown=lambda past: shown(claim, changed, past),
         )
-        output = _seen(claim, changed, path, transcript, path != "rounds" or stop_is_seen(claim, learner))
+        output = _seen(claim, which, path, transcript, stops=stop_is_seen(claim, learner))
         return output if look is None else look(output)
 
     return Attack(release, params, neighbours, claim)
@@ -116,18 +119,36 @@ def in_unit(claim: Guarantee, path: Any) -> bool:
     return claim.unit_leaves is None or any(name == unit or name.startswith(f"{unit}.") for unit in claim.unit_leaves)
 
 
-def _seen(claim: Guarantee, changed: int, path: str, transcript: Transcript, with_length: bool) -> dict[str, Any]:
-    which = rounds_seen(claim, changed, len(transcript.length))
-    is_local, by_total = claim.trust_model == "local", path == "counts"
-    if path == "rounds" and changed == 0:  # before the first round `public` is the same in every trial
-        which = which._replace(before=())
+def _which(claim: Guarantee, changed: int, rounds: int, *, starts_at_random: bool) -> Parts:
+    """Of each part the rounds that are seen. What is the same in every trial is left out, and what is not is added."""
+    which = rounds_seen(claim, changed, rounds)
+    if "public" not in claim.sees or (claim.trust_model == "local" and changed > 0):
+        return which
+    return which._replace(before=(0,) if starts_at_random else ())
+
+
+def _starts_at_random(learner: Learner, params: Any) -> bool:
+    """Whether `public` before the first round may depend on the key of `init`."""
+    made = jax.make_jaxpr(lambda key: learner.init(key, params).public)(jax.random.key(0)).jaxpr
+    drawn = set(made.invars)
+    for equation in made.eqns:
+        if any(not isinstance(atom, Literal) and atom in drawn for atom in equation.invars):
+            drawn.update(equation.outvars)
+    return any(not isinstance(atom, Literal) and atom in drawn for atom in made.outvars)
+
+
+def _seen(claim: Guarantee, which: Parts, path: str, transcript: Transcript, *, stops: bool) -> dict[str, Any]:
+    model, by_total, in_steps = claim.trust_model, path == "counts", path != "rounds"
+    # Of a block or a total no single user's can be told from where it stands; a total's report is every user's.
+    reports = None if model == "joint" else transcript.reports if which.reports else None
+    all_before = in_steps and model == "local" and which.before
     seen = {
-        # Of a block or a total no single user's can be told from where it stands.
-        "report": transcript.reports if by_total and which.reports else _rows(transcript.reports, which.reports),
-        "action": None if by_total and is_local else _rows(transcript.actions, which.actions),
-        "before": transcript.before if path != "rounds" and which.before else _rows(transcript.before, which.before),
+        "report": reports if by_total else _rows(transcript.reports, which.reports),
+        "action": None if by_total and model == "local" else _rows(transcript.actions, which.actions),
+        "before": transcript.before if all_before else _rows(transcript.before, which.before),
         "public": _rows(transcript.after, which.after),
-        "length": transcript.length if with_length else None,
+        # A stopping time is public; it follows from public states, where they are seen.
+        "length": transcript.length if in_steps or stops else None,
     }
     return {name: tree for name, tree in seen.items() if tree is not None}
 

@@ -9,6 +9,7 @@ import jax
 from jaxdp.audit import Attack, GreyBox, Target, grey_box_of_paths, learner_attack
 from jaxdp.audit.adversary import num_rounds
 from jaxdp.audit.exact import Law
+from jaxdp.audit.targets import failed
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
 from jaxdp.registry.plugins import load_plugins
 from jaxdp.registry.registered import ESTIMATORS, LEARNERS, MECHANISMS, claim_of, entry_of
@@ -49,7 +50,7 @@ def target(entry: Entry) -> Target:
         try:
             attacks[path] = make()
         except Exception as error:  # other paths and other entries can be attacked all the same
-            notes.append(f"{path}: {' '.join(str(error).split())}")
+            notes.append(failed(path, error))
     box = _box(entry) if isinstance(entry, LearnerEntry) else None
     if isinstance(entry, LearnerEntry) and box is None:
         notes.append("grey box: the entry has no draw_user")

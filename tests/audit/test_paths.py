@@ -13,7 +13,7 @@ from jaxdp.audit import Past, Users, audit, by_action, learner_attack, whole
 from jaxdp.audit.play import play
 from jaxdp.audit.seen import shown
 from jaxdp.bandits import explore_then_commit
-from jaxdp.core import State
+from jaxdp.core import CountPlan, Counts, Interface, Space, State, arms
 from jaxdp.mechanisms import laplace, noisy_max
 from jaxdp.registry import LEARNERS
 from tests.audit import small_learners as small
@@ -165,6 +165,64 @@ def test_what_an_adversary_sees_of_the_past(trust_model, sees, actions, public, 
     assert (past.reports is None) == (reports is None)
     if reports is not None:
         assert past.reports[:, 1].tolist() == reports
+
+
+def test_answers_may_follow_reports():
+    def echo(answers, past, action):
+        return jnp.where(past.round == 0, answers, past.reports[0])
+
+    learner = small.with_claim(small.releases_of(lambda key, params, report: report[0]), small.claimed("local"))
+    users, params = Users(np.asarray([[5.0], [6.0]])), learner.params(epsilon=1.0)
+    with pytest.raises(ValueError, match="interface must be declared by a learner for whom answer may read reports"):
+        play(learner, lambda answers, past, action: past.reports.sum(), KEY, params, users)
+    declared = learner._replace(interface=Interface(arms(2), Space("numbers", (1,))))
+    assert play(declared, echo, KEY, params, users).reports.tolist() == [[5.0], [5.0]]
+
+
+def test_a_learner_that_plays_nothing():
+    learner = small.curator(
+        lambda key, params, state, report: State((), report[0]), lambda: State((), jnp.zeros(())), act=lambda *_: None
+    )
+    users = Users(np.asarray([[5.0], [6.0]]))
+    assert play(learner, whole, KEY, learner.params(epsilon=1.0), users).after.tolist() == [5.0, 6.0]
+
+
+def test_a_total_in_the_joint_model():
+    """It holds what the differing user reported, which is not seen; others' reports are, where `sees` names them."""
+
+    def add(state, report):
+        return State(state.private + report.sum(dtype=jnp.int32), ())
+
+    learner = small.curator(lambda key, params, state, report: add(state, report), lambda: State(jnp.int32(0), ()))
+    counts = Counts(
+        plan=lambda key, params, public, limit: CountPlan(jnp.stack([limit, 0 * limit])),
+        privatize=lambda key, params, public, plan, totals: totals,
+        absorb=lambda key, params, state, plan, report: add(state, report),
+    )
+    claim = small.claimed("joint", sees=("report", "action"))
+    learner = small.with_claim(learner, claim)._replace(
+        counts=counts, interface=Interface(arms(2), Space("integers", (), 0, 1))
+    )
+    first, second = (Users(np.asarray([x, 1, 0], np.int32)) for x in (0, 1))
+    for path, shown_reports in (("rounds", [1, 0]), ("counts", None)):
+        attack = learner_attack(learner, VALUES, (first, second), answer=whole, path=path)
+        for users in attack.neighbours:
+            reports = attack.release(KEY, attack.params, users).get("report")
+            assert (None if reports is None else reports.tolist()) == shown_reports
+
+
+@pytest.mark.parametrize(("sees", "is_told"), [(("action",), True), (("action", "public"), False)])
+def test_a_stopping_time_is_public(sees, is_told):
+    learner = small.with_claim(
+        small.releases_of(lambda key, params, report: report[0]), small.claimed("central", sees=sees)
+    )
+    learner = learner._replace(done=lambda params, public: public > 0)
+    first, second = (Users(np.asarray([[x], [0.0], [0.0]])) for x in (0.0, 1.0))
+    attack = learner_attack(learner, VALUES, (first, second), answer=whole)
+    output = attack.release(KEY, attack.params, second)
+    assert ("length" in output) == is_told
+    assert not is_told or output["length"].tolist() == [1, 0, 0]
+    assert audit(KEY, attack, trials=1000).verdict == "violated"
 
 
 @pytest.mark.parametrize(

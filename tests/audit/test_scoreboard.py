@@ -147,10 +147,14 @@ def test_what_fails_is_a_note_and_the_rest_goes_on():
 
     row = row_of(Target(claim=claim, attacks={"blocks": fails, **right}, laws=raises, grey_box=raises))
     assert (row.verdict, row.path) == ("violated", "rounds")
-    assert row.notes == ("blocks: two lines", "exact law: 'absent'", "grey box: 'absent'")
+    assert row.notes == (
+        "blocks: RuntimeError: two lines",
+        "exact law: KeyError: 'absent'",
+        "grey box: KeyError: 'absent'",
+    )
     row = row_of(Target(claim=claim, attacks={"blocks": fails}, notes=("why",)))
     assert (row.verdict, row.path, row.lower_bound, row.ratio) == ("cannot tell", "", 0.0, 0.0)
-    assert row.notes == ("why", "blocks: two lines")
+    assert row.notes == ("why", "blocks: RuntimeError: two lines")
     assert "  -  " in line(row, [])
 
     def stopped(key):

@@ -9,7 +9,9 @@ from jaxdp import registry
 from jaxdp.audit import Users, audit, by_action, learner_attack, whole
 from jaxdp.audit.play import play
 from jaxdp.bandits import explore_then_commit
+from jaxdp.core import State
 from jaxdp.experts import exponential_weights
+from jaxdp.mechanisms import laplace
 from tests.audit import small_learners as small
 
 pytestmark = pytest.mark.once
@@ -87,6 +89,38 @@ def test_joint_leaves_out_the_users_own_play():
     assert audit(KEY, attack, trials=1000).verdict == "consistent"
     attack = learner_attack(small.shows_its_context("central"), VALUES, neighbours, answer=whole)
     assert audit(KEY, attack, trials=1000).verdict == "violated"
+
+
+def draws_its_start(trust_model, sees):
+    """Draws the noise of the first release into the first public state, and replaces it by that release."""
+    learner = small.curator(
+        lambda key, params, state, report: State((), state.public + report[0]),
+        lambda: State((), ()),
+    )
+    learner = learner._replace(
+        init=lambda key, params: State((), laplace(key, jnp.zeros(()), params, l1_sensitivity=1.0)),
+        privatize=lambda key, params, public, context, action, feedback: (
+            feedback + public if trust_model == "local" else feedback
+        ),
+    )
+    return small.with_claim(learner, small.claimed(trust_model, sees=sees))
+
+
+@pytest.mark.parametrize(
+    ("trust_model", "sees", "verdict"),
+    [
+        ("central", ("public",), "violated"),
+        ("shuffle", ("public",), "violated"),
+        ("joint", ("public",), "violated"),
+        ("local", ("report", "public"), "violated"),
+        ("local", ("report",), "consistent"),
+    ],
+)
+def test_a_first_state_that_is_drawn_is_seen(trust_model, sees, verdict):
+    neighbours = Users(np.zeros((1, 1), np.float32)), Users(np.ones((1, 1), np.float32))
+    attack = learner_attack(draws_its_start(trust_model, sees), VALUES, neighbours, answer=whole)
+    assert ("before" in output(attack, neighbours[0])) == ("public" in sees)
+    assert audit(KEY, attack, trials=10_000).verdict == verdict
 
 
 def test_a_look_is_what_is_seen():
