@@ -32,6 +32,7 @@ TRUE = {
     "scalar_channel_rr": 0.5,
     "label_channel_2": 0.5,
     "label_channel_4": 0.5,
+    "shuffled_randomized_response": 1.0,
     "explore_then_commit": 0.993663,
     "explore_then_commit_bounded": 0.993663,
     "ebs_local": 1.0,
@@ -93,6 +94,13 @@ def test_a_law_is_that_of_the_releases_and_as_private_as_claimed(name):
     sampled, others = draws(name)
     assert min(g_test(sampled, first), g_test(others, second)) > SUSPICIOUS
     assert g_test(others, law_of(name, neighbours[1], more)) < SUSPICIOUS
+
+
+@pytest.mark.parametrize("name", ["randomize_scalar", "scalar_channel_rr"])
+def test_a_law_of_two_ends_keeps_the_rarer_one(name):
+    entry = MECHANISMS[name]
+    first, second = (law_of(name, data, {**entry.values, "epsilon": 50.0}) for data in entry.make_neighbours())
+    assert exact_epsilon(first, second) == pytest.approx(50.0, rel=1e-9)
 
 
 def test_a_law_follows_the_sizes():
