@@ -181,6 +181,8 @@ def g_test(samples: Iterable[Hashable], law: Law) -> float:
 
 
 def _check_law(name: str, law: Law) -> None:
+    if not isinstance(law, Mapping):
+        raise ValueError(f"{name} must be a mapping from outcomes to probabilities, got {type(law).__name__}")
     for outcome, probability in law.items():
         if not 0 <= probability <= 1 + TOLERANCE:
             raise ValueError(f"{name} must have probabilities in [0, 1], got {probability} for {outcome!r}")

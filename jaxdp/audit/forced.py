@@ -115,7 +115,13 @@ def _no_past(base: Base, key: jax.Array) -> Past:
         return example(spaces.get(name))
 
     context = value("context")
-    action = value("action") if "action" in spaces else learner.act(key, params, public, context)
+    try:
+        action = value("action") if "action" in spaces else learner.act(key, params, public, context)
+    except Exception as error:
+        raise ValueError(
+            "interface must be declared by a learner that reads contexts where users react: act without a context "
+            f"fails, got {type(error).__name__}: {error}"
+        ) from error
     reports = None
     if "report" in base.claim.sees and base.path != "counts":
         if "feedback" not in spaces:

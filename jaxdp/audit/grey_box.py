@@ -51,10 +51,11 @@ def grey_box(
     learner with `done` stops is seen in any case. In the shuffle model the reports' mechanisms are held to
     `local_epsilon`; what shuffling gains is not accounted for.
 
-    What changes may have been noised by something that writes nothing on the tape. It has not if it does not depend on
-    the key. Else, if nothing at all was written, the verdict is "cannot tell". In a learner that writes some of its
-    releases, what changes is a fault if all of it depends on them: data are added to a noised number. Where some of it
-    does not, the verdict is "cannot tell", too.
+    What changes may have been noised by something that writes nothing on the tape. It has not if it is the same with
+    4096 keys: too few for randomized response that writes nothing at an epsilon above about 6. Else, if nothing at all
+    was written, the verdict is "cannot tell". In a learner that writes some of its releases, what changes is a fault if
+    all of it depends on them: data are added to a noised number. Where some of it does not, the verdict is "cannot
+    tell", too.
 
     Steps run operation by operation, a round in about a tenth of a second, a block in up to some seconds, so that a
     release may lie behind a branch on what is public.

@@ -46,7 +46,7 @@ class Row:
             an answer; else "consistent", which is no proof.
         event: that tells the inputs apart on that path.
         faults: that the grey box found, in words.
-        notes: what was not attacked, and why.
+        notes: what was not attacked, and why; and whether exact laws can be those of what was.
     """
 
     name: str
@@ -187,6 +187,8 @@ def _row(
     notes += () if grey is None else grey.notes
     worst = max(found, key=lambda path: found[path].lower_bound, default="")
     lower_bound = found[worst].lower_bound if worst else 0.0
+    if exact is not None and lower_bound > exact * (1 + SLACK):
+        notes.append("exact law: it gives less than the lower bound, and so is not the law of what was attacked")
     return Row(
         name=name,
         currency=currency,

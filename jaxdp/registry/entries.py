@@ -310,10 +310,10 @@ class MechanismEntry(Entry):
         return self.factory or self.release
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         named = isinstance(self.others, Mapping) and all(isinstance(name, str) for name in self.others)
         if not named or not all(callable(other) for other in self.others.values()) or "release" in self.others:
             raise ValueError(f"others must be functions by name, none of them called release, got {self.others!r}")
+        super().__post_init__()
 
     def make(self) -> Mechanism:
         """The mechanism, at the entry's sizes."""
@@ -327,3 +327,6 @@ class MechanismEntry(Entry):
     @property
     def _functions(self) -> tuple[str, ...]:
         return ("factory", "law", "params", "guarantee", "release", "exact")
+
+    def _names(self) -> set[str]:
+        return super()._names() | {name for other in self.others.values() for name in parameters(other)}

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from jaxdp import bandits, dueling
 from jaxdp.audit import Users, by_pair
@@ -29,8 +29,7 @@ def label_law(params: Any, data: Any, *, num_labels: int) -> Law:
 
 def sign_law(params: Any, data: Any) -> Law:
     """Of a random sign whose mean is the number, in [-1, 1], times (e^epsilon - 1) / (e^epsilon + 1)."""
-    mean = float(data) * math.tanh(_epsilon(params) / 2)
-    return {1: (1 + mean) / 2, -1: (1 - mean) / 2}
+    return dict(zip((1, -1), _ends((float(data) + 1) / 2, _epsilon(params)), strict=True))
 
 
 def scalar_law(params: Any, data: Any) -> Law:
@@ -42,8 +41,8 @@ def scalar_law(params: Any, data: Any) -> Law:
     low, high = float(params.low), float(params.high)
     value = _clipped(float(data), low, high)
     centre, reach = (low + high) / 2, (high - low) / (2 * math.tanh(_epsilon(params) / 2))
-    upper = (value - centre + reach) / (2 * reach)
-    return {outcome(np.asarray(centre + reach)): upper, outcome(np.asarray(centre - reach)): 1 - upper}
+    upper, lower = _ends((value - low) / (high - low), _epsilon(params))
+    return {outcome(np.asarray(centre + reach)): upper, outcome(np.asarray(centre - reach)): lower}
 
 
 def noisy_max_law(params: Any, data: Any, *, noise: str) -> Law:
@@ -192,6 +191,15 @@ def _report_law(learner: Learner, params: Any, data: Users, duels: Told) -> Law:
 
 def _epsilon(params: Any) -> float:
     return float(getattr(params, "epsilon", params))
+
+
+def _ends(share: float, epsilon: float) -> tuple[float, float]:
+    """Probabilities of the upper and of the lower end, for a number at this share of the way up; each is precise.
+
+    At an end that end is e^epsilon times as likely as the other; in between, the mean is a straight line.
+    """
+    likely, unlikely = float(expit(epsilon)), float(expit(-epsilon))
+    return share * likely + (1 - share) * unlikely, share * unlikely + (1 - share) * likely
 
 
 def _clipped(value: float, low: float, high: float) -> float:

@@ -279,6 +279,17 @@ def test_users_react_to_reports_where_these_are_seen():
     assert "laplace in privatize changes by 3 in l1 norm, declared is 1" in look(learner, draw_user).faults
 
 
+def test_users_react_to_a_learner_that_reads_contexts():
+    def draw_user(key, past):
+        return draw_both(key)._replace(contexts={"x": jnp.where(past.round > 0, 1, 0)})
+
+    learner = small.shows_its_context("joint")._replace(act=lambda key, params, public, context: context["x"])
+    with pytest.raises(ValueError, match="interface must be declared by a learner that reads contexts where users rea"):
+        look(learner, draw_user)
+    spaces = Interface(arms(2), Space("numbers", (1,)), context={"x": Space("integers", (), 0, 1)})
+    assert look(learner._replace(interface=spaces), draw_user).verdict == "consistent"
+
+
 def test_users_who_may_react_and_need_not():
     def draw_user(key, past=None):
         return draw_bit(key)

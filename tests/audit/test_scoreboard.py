@@ -119,6 +119,16 @@ def test_exact_laws():
     row = row_of(target({"release": 0.1}, laws=lambda: ({0: 1.0}, {1: 1.0})))
     assert (row.exact, row.verdict) == (math.inf, "violated")
     assert json.loads(to_json([row]))[0]["exact"] == "inf"
+    assert row.notes == ()
+
+
+def test_exact_laws_of_something_else():
+    row = row_of(target({"release": 1.0}, laws=response_laws(0.5)))
+    assert row.lower_bound > 0.5
+    assert row.verdict == "consistent"
+    assert row.notes == ("exact law: it gives less than the lower bound, and so is not the law of what was attacked",)
+    row = row_of(target({"release": 0.1}, laws=lambda: ([0.5, 0.5], [0.5, 0.5])))  # pyright: ignore[reportArgumentType]
+    assert row.notes == ("exact law: first must be a mapping from outcomes to probabilities, got list",)
 
 
 @pytest.mark.parametrize(("faults", "verdict"), [((), "consistent"), (("noise used twice",), "violated")])

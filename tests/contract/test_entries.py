@@ -90,6 +90,14 @@ def test_a_mechanism_of_another_size_releases(name):
         assert jax.eval_shape(made.exact, first).shape == released.shape
 
 
+def test_a_size_that_another_way_to_compute_takes():
+    entry = dataclasses.replace(MECHANISMS["laplace"], others={"many": lambda key, params, data, times: data * times})
+    made = entry.sized(times=3).make_releases()["many"]
+    assert made(KEY, None, 2.0) == 6.0
+    with pytest.raises(ValueError, match="others must be functions by name, none of them called release, got"):
+        dataclasses.replace(entry, others={"many": 3})
+
+
 def test_sizes_go_where_they_are_taken():
     entry = LEARNERS["ebs_elimination_gaussian"]
     assert repr(entry.sized(num_arms=8, horizon=100, arity=None).make()) == (

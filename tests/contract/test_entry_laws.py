@@ -96,6 +96,13 @@ def test_a_law_is_that_of_the_releases_and_as_private_as_claimed(name):
     assert g_test(others, law_of(name, neighbours[1], more)) < SUSPICIOUS
 
 
+@pytest.mark.parametrize("name", ["randomize_scalar", "scalar_channel_rr"])
+def test_a_law_of_two_ends_keeps_the_rarer_one(name):
+    entry = MECHANISMS[name]
+    first, second = (law_of(name, data, {**entry.values, "epsilon": 50.0}) for data in entry.make_neighbours())
+    assert exact_epsilon(first, second) == pytest.approx(50.0, rel=1e-9)
+
+
 def test_a_law_follows_the_sizes():
     for name, sizes in (("noisy_max_laplace", {"num_scores": 5}), ("above_threshold", {"num_queries": 4})):
         entry = MECHANISMS[name].sized(**sizes)
