@@ -161,7 +161,8 @@ def transcript_law(
             probabilities are negative or do not sum to 1; if `answer` reads the past and adaptive is False; if there
             are more than 2^20 transcripts; or as `seen`.
 
-    Deviations: a function that draws something else with none of 64 keys is taken to be deterministic.
+    Deviations: a function that draws something else with none of 64 keys is taken to be deterministic. What `init`
+        draws into `public` counts as seen only in states after rounds, and before the report in the local model.
     """
     check_made("learner", learner, Learner)
     check_count("digits", digits)

@@ -272,7 +272,7 @@ def _rate(above: np.ndarray, p: np.ndarray, q: np.ndarray, ratios: np.ndarray) -
         tilted = np.where(above > 0, np.expm1(powers) / above, ratios)
         gain = np.sum(p * tilted + (q - p), axis=1)
         close = np.where(above[:, 0] > 0, np.log1p(above[:, 0] * gain) / above[:, 0], gain)
-    terms = np.log(p) + powers
-    largest = terms.max(axis=1)
-    far = (largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1))) / np.maximum(above[:, 0], math.ulp(0.0))
+        terms = np.log(p) + powers
+        largest = terms.max(axis=1)
+        far = (largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1))) / np.maximum(above[:, 0], math.ulp(0.0))
     return np.where(powers.max(axis=1) > 1, far, close) / (1 + above[:, 0])

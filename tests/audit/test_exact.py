@@ -158,6 +158,14 @@ def test_rho_and_mu_of_close_laws():
     assert exact_mu({0: 0.3, 1: 0.7}, {0: 0.3, 1: 0.7}) == 0
 
 
+@pytest.mark.filterwarnings("error")
+def test_laws_whose_sums_are_rounded_warn_of_nothing():
+    first, second = {0: 0.5, 1: 0.5 - 1e-7}, {0: 0.5 + 1e-7, 1: 0.5}
+    for each in (exact_rho(first, second), exact_rho(second, first)):
+        assert 0 < each < 1e-12
+    assert exact_mu(first, second) < 1e-6
+
+
 def test_rho_and_mu_far_apart():
     tiny = {0: 1.0, 1: 1e-300}
     assert math.isfinite(exact_rho({0: 1 - 1e-9, 1: 1e-9}, tiny))
