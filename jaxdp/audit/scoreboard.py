@@ -188,7 +188,9 @@ def _row(
     worst = max(found, key=lambda path: found[path].lower_bound, default="")
     lower_bound = found[worst].lower_bound if worst else 0.0
     if exact is not None and lower_bound > exact * (1 + SLACK):
-        notes.append("exact law: it gives less than the lower bound, and so is not the law of what was attacked")
+        notes.append(
+            "exact law: it gives less than the lower bound: by chance, or it is not the law of what was attacked"
+        )
     return Row(
         name=name,
         currency=currency,
