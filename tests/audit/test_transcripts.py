@@ -117,7 +117,7 @@ def draws_its_start(trust_model, sees):
     ],
 )
 def test_a_first_state_that_is_drawn_is_seen(trust_model, sees, verdict):
-    neighbours = Users(np.zeros((1, 1), np.float32)), Users(np.ones((1, 1), np.float32))
+    neighbours = Users(np.zeros((1, 1))), Users(np.ones((1, 1)))
     attack = learner_attack(draws_its_start(trust_model, sees), VALUES, neighbours, answer=whole)
     assert ("before" in output(attack, neighbours[0])) == ("public" in sees)
     assert audit(KEY, attack, trials=10_000).verdict == verdict
