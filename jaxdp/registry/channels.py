@@ -110,7 +110,7 @@ def _clipped_moments(data: jax.Array) -> jax.Array:
 
 def _total_labels(channel: Channel, key: jax.Array, params: Any, data: jax.Array, num_labels: int) -> jax.Array:
     label = jnp.clip(data, 0, num_labels - 1)
-    totals = label if num_labels == 2 else (jnp.arange(num_labels) == label).astype(label.dtype)
+    totals = label if num_labels == 2 else (jnp.arange(num_labels, dtype=label.dtype) == label).astype(label.dtype)
     assert channel.total is not None
     return channel.total(key, params, totals, jnp.ones_like(totals))
 
