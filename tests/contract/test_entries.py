@@ -197,7 +197,7 @@ def test_register_refuses(name, entry, message):
     ("changes", "message"),
     [
         ({"draw_user": lambda key, num_arms: Users(jnp.zeros(num_arms, jnp.int32))}, "draw_user must draw a user as"),
-        ({"neighbours": (Users(np.zeros((1, 3, 3))), Users(np.ones((1, 3, 3), np.int32)))}, "neighbours must have the"),
+        ({"neighbours": (Users(np.zeros((1, 3, 3))), Users(np.ones((1, 3, 3), np.int32)))}, "neighbours must have eq"),
         ({"neighbours": lambda num_arms: (Users(np.zeros((2, num_arms))),) * 2}, "must differ in exactly one round"),
     ],
 )
