@@ -35,7 +35,8 @@ def check_registered(name: str, *, seed: int = 0) -> None:
 
     attacks([name])  # refuses what is not registered
     first, second = (jax.tree.map(jnp.asarray, data) for data in entry_of(name).make_neighbours())
-    assert _forms(first) == _forms(second), f"neighbours must have equal shapes and dtypes, got {first} and {second}"
+    forms = _forms(first), _forms(second)
+    assert forms[0] == forms[1], f"neighbours must have equal shapes and dtypes, got {forms[0]} and {forms[1]}"
     root = jax.random.key(seed)
     for make in paths(entry_of(name)).values():
         attack = make()
