@@ -9,6 +9,7 @@ import jax
 from jaxdp.audit import Attack, GreyBox, Target, grey_box_of_paths, learner_attack
 from jaxdp.audit.adversary import num_rounds
 from jaxdp.audit.exact import Law
+from jaxdp.audit.grey_box import paths_of
 from jaxdp.audit.targets import failed
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
 from jaxdp.registry.plugins import load_plugins
@@ -63,9 +64,7 @@ def paths(entry: Any) -> dict[str, Callable[[], Attack]]:
     They raise a ValueError where the entry's fields do not fit.
     """
     if isinstance(entry, LearnerEntry):
-        learner = entry.make()
-        engines = ["rounds", *(["blocks"] if learner.blocks else []), *(["counts"] if learner.counts else [])]
-        return {path: partial(_learner_attack, entry, path) for path in engines}
+        return {path: partial(_learner_attack, entry, path) for path in paths_of(entry.make())}
     if isinstance(entry, MechanismEntry):
         return {path: partial(_attack, entry, release) for path, release in entry.make_releases().items()}
     return {"fit": partial(_estimator_attack, entry)}
