@@ -165,7 +165,7 @@ def _blank(
     path: str,
 ) -> Transcript:
     """A transcript of nothing, with the shapes of what will be written."""
-    rounds, keys = num_rounds(users), jax.random.split(jax.random.key(0))
+    rounds, keys = num_rounds(users), jax.random.split(jax.random.key(0), 3)
     first = jax.tree.map(lambda x: x[0], users)
 
     def log_of(like: Any) -> Any:
@@ -174,13 +174,13 @@ def _blank(
     def report(keys: jax.Array, state: State, user: Users) -> tuple[Any, Any]:
         action = learner.act(keys[0], params, state.public, user.contexts)
 
-        def report_on(feedback: Any) -> Any:
-            return learner.privatize(keys[1], params, state.public, user.contexts, action, feedback)
+        def report_on(key: jax.Array, feedback: Any) -> Any:
+            return learner.privatize(key, params, state.public, user.contexts, action, feedback)
 
         past = Past(jnp.zeros((), jnp.result_type(int)), log_of(action), log_of(state.public))
         are_seen = path != "counts" and shown(past._replace(reports=())).reports is not None
         if are_seen and learner.interface is not None:
-            past = past._replace(reports=log_of(report_on(example(learner.interface.feedback))))
+            past = past._replace(reports=log_of(report_on(keys[2], example(learner.interface.feedback))))
         try:
             feedback = answer(user.answers, shown(past), action)
         except (AttributeError, TypeError) as error:
@@ -190,7 +190,7 @@ def _blank(
                 ) from error
             raise
         if path != "counts":
-            return action, report_on(feedback)
+            return action, report_on(keys[1], feedback)
         counts = learner.counts
         if counts is None or learner.interface is None:  # refused where they are played
             return action, ()
