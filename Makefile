@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")
 WORKERS ?= 2
 
-.PHONY: run test test-all lint bench lock
+.PHONY: run test test-all notebooks lint bench lock
 
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
 	$(BIN)/python -m jaxdp run reward-estimation
@@ -32,6 +32,9 @@ test: lint  ## everything but the tests marked slow, in 32 bits, and in 64 bits 
 test-all: lint  ## everything, in both precisions, optimised
 	JAX_ENABLE_X64=1 $(PYTEST) --durations=10
 	$(PYTEST) --durations=10
+
+notebooks: $(READY)  ## executes every notebook in full; what they show goes to results/notebooks
+	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 $(BIN)/python notebooks/make.py run
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
