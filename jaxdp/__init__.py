@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from jaxdp import bandits, core, dueling, estimation, experts, mechanisms, preferences, random, theory
 from jaxdp.core import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
-from jaxdp.simulation import Look, Run, estimation_run, log_spaced, open, replay, simulator, sweep
+from jaxdp.simulation import (
+    Look,
+    Run,
+    cache_compilations,
+    claims,
+    estimation_run,
+    lane_keys,
+    log_spaced,
+    open,
+    replay,
+    simulator,
+    sweep,
+)
 
 if TYPE_CHECKING:  # imported when they are first used, below: `import jaxdp` stays quick, and needs no matplotlib
     from jaxdp import audit as audit
@@ -33,11 +45,14 @@ __all__ = [
     "Sample",
     "State",
     "bandits",
+    "cache_compilations",
+    "claims",
     "core",
     "dueling",
     "estimation",
     "estimation_run",
     "experts",
+    "lane_keys",
     "log_spaced",
     "mechanisms",
     "open",

@@ -1,6 +1,9 @@
 """Simulation: one lane as a run, many lanes as a sweep. It knows no algorithm."""
 
 from jaxdp.simulation.checkpoints import log_spaced
+from jaxdp.simulation.claims import claims
+from jaxdp.simulation.compilation import cache_compilations
+from jaxdp.simulation.keys import lane_keys
 from jaxdp.simulation.look import Look
 from jaxdp.simulation.loop import simulator
 from jaxdp.simulation.offline import estimation_run
@@ -9,4 +12,16 @@ from jaxdp.simulation.replay import replay
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.sweep import sweep
 
-__all__ = ["Look", "Run", "estimation_run", "log_spaced", "open", "replay", "simulator", "sweep"]
+__all__ = [
+    "Look",
+    "Run",
+    "cache_compilations",
+    "claims",
+    "estimation_run",
+    "lane_keys",
+    "log_spaced",
+    "open",
+    "replay",
+    "simulator",
+    "sweep",
+]

@@ -36,6 +36,24 @@ def program_hash(traced: Any, text: str) -> str:
     return digest.hexdigest()
 
 
+def constant_bytes(traced: Any) -> int:
+    """Memory of the arrays that a program closes over.
+
+    Args:
+        traced: of `jax.jit(...).trace(...)`.
+    """
+    return sum(getattr(constant, "nbytes", 0) for constant in _constants(traced.jaxpr))
+
+
+def calls_back(jaxpr: Any) -> bool:
+    """Whether a program calls functions of Python while it runs, which its text does not tell apart."""
+    equations = getattr(jaxpr, "jaxpr", jaxpr).eqns
+    return any(
+        "callback" in equation.primitive.name or any(calls_back(inner) for inner in _inner(equation))
+        for equation in equations
+    )
+
+
 def tree_hash(tree: Any) -> str:
     """A hash of a pytree: every leaf's place, dtype, shape and bytes."""
     digest = hashlib.sha256()
@@ -141,11 +159,17 @@ def _constants(jaxpr: Any) -> Iterator[Any]:
                 f"{equation.primitive.name}: nothing could tell whether results are of the same function"
             )
         yield from (atom.val for atom in equation.invars if hasattr(atom, "val"))
-        for value in equation.params.values():
-            for item in value if isinstance(value, tuple | list) else (value,):
-                if hasattr(item, "eqns") or hasattr(item, "jaxpr"):
-                    yield from _constants(item)
+        for inner in _inner(equation):
+            yield from _constants(inner)
     yield from (atom.val for atom in jaxpr.outvars if hasattr(atom, "val"))
+
+
+def _inner(equation: Any) -> Iterator[Any]:
+    """The programs within an equation, as a loop's body."""
+    for value in equation.params.values():
+        for item in value if isinstance(value, tuple | list) else (value,):
+            if hasattr(item, "eqns") or hasattr(item, "jaxpr"):
+                yield item
 
 
 def _add(digest: Any, leaf: Any) -> None:

@@ -1,7 +1,7 @@
 """The grid of a sweep, and the labels of its results: checked before anything is compiled."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from jaxdp.simulation.run import Run
+from jaxdp.simulation.values import as_list
 
 Axes = dict[str, list[Any]]
 
@@ -31,7 +32,7 @@ def check_axes(axes: Mapping[str, Sequence[Any]], static_axes: Mapping[str, Sequ
     if twice:
         raise ValueError(f"axes and static_axes must have different names, none of them seed, got {', '.join(twice)}")
     axes, static_axes = (
-        {name: _values(name, values) for name, values in group.items()} for group in (axes, static_axes)
+        {name: as_list(name, values) for name, values in group.items()} for group in (axes, static_axes)
     )
     for name, values in (*axes.items(), *static_axes.items()):
         labels = coordinate(values)
@@ -40,14 +41,6 @@ def check_axes(axes: Mapping[str, Sequence[Any]], static_axes: Mapping[str, Sequ
         if len({"nan" if label != label else label for label in labels}) < len(labels):  # NaN is not equal to itself
             raise ValueError(f"axes must not repeat a value, got {name}={labels}")
     return axes, static_axes
-
-
-def _values(name: str, values: Any) -> list[Any]:
-    if isinstance(values, np.ndarray | jax.Array):
-        values = np.asarray(values).tolist()
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValueError(f"axes must have a sequence of values each, got {name}={values!r}")
-    return list(values)
 
 
 def grid(axes: Axes) -> list[dict[str, Any]]:

@@ -13,9 +13,11 @@ import jax
 import numpy as np
 
 from jaxdp.random import fast
-from jaxdp.simulation.identity import program_hash, tree_hash
-from jaxdp.simulation.processor import blas_threads, cores
+from jaxdp.simulation.executables import EXECUTABLES
+from jaxdp.simulation.identity import calls_back, constant_bytes, program_hash, tree_hash
+from jaxdp.simulation.processor import blas_threads, cores, settings
 from jaxdp.simulation.run import Run
+from jaxdp.simulation.stacking import stack_params
 
 Device = Any  # jax.Device, which type checkers do not take for a type
 Tile = Callable[[np.ndarray, np.ndarray], Any]
@@ -23,35 +25,6 @@ Tile = Callable[[np.ndarray, np.ndarray], Any]
 COMPILER_OPTIONS: dict[str, Any] = {
     "cpu": {"xla_cpu_multi_thread_eigen": False, "xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 }
-
-
-def stack_params(points: Sequence[Any]) -> tuple[Any, Any]:
-    """Stacks grid points' parameters.
-
-    Args:
-        points: pytrees of one structure.
-
-    Returns:
-        (varying, fixed), each with the points' structure and None where the other has the leaf. A varying leaf gains a
-        leading axis of grid points; a leaf that is the same object at every point is fixed, and is held once.
-
-    Raises:
-        ValueError: if the points differ in structure, or a leaf in shape.
-    """
-    trees = [jax.tree.flatten(point) for point in points]
-    structure = trees[0][1]
-    for index, (_, other) in enumerate(trees):
-        if other != structure:
-            raise ValueError(f"params must have one structure, got {structure} and {other} at grid point {index}")
-    varying, fixed = [], []
-    for leaves in zip(*(leaves for leaves, _ in trees), strict=True):
-        same = all(leaf is leaves[0] for leaf in leaves) and np.ndim(leaves[0]) > 0
-        shapes = {np.shape(leaf) for leaf in leaves}
-        if len(shapes) > 1:
-            raise ValueError(f"params must have leaves of one shape, got {sorted(shapes)}")
-        varying.append(None if same else np.stack(leaves))
-        fixed.append(leaves[0] if same else None)
-    return jax.tree.unflatten(structure, varying), jax.tree.unflatten(structure, fixed)
 
 
 class Compiled(NamedTuple):
@@ -88,29 +61,35 @@ class Program:
         self._devices = list(devices)
         self._tile_size = tile_size
         self._fast_key = fast(key)  # has the same values
+        shared, self._structure = jax.tree.flatten((self._fast_key, *self._params))
 
-        def lane(key, varying, fixed, point, seed):
+        def one(key, varying, fixed, point, seed):
             mine = jax.tree.map(lambda leaf: leaf[point], varying)
             params = jax.tree.map(
                 lambda left, right: right if left is None else left, mine, fixed, is_leaf=lambda leaf: leaf is None
             )
             return run(jax.random.fold_in(key, seed), params)
 
-        self._tile = jax.jit(jax.vmap(lane, in_axes=(None, None, None, 0, 0)))
+        def lane(*arguments):  # without the classes of the parameters, which a notebook's cell makes anew
+            return one(*jax.tree.unflatten(self._structure, arguments[:-2]), *arguments[-2:])
+
+        self._tile = jax.jit(jax.vmap(lane, in_axes=(*[None] * len(shared), 0, 0)))
 
     def hashes(self) -> dict[str, Any]:
         """What tells this program from others: hashes of the program and of its stacked parameters.
 
         For a program that factorizes large matrices on a CPU also `blas_threads`, which its results depend on.
         """
-        traced, lowered, _ = self._lowered
-        text = lowered.as_text()
-        found = {"program": program_hash(traced, text), "params": tree_hash(self._params)}
-        threads = blas_threads(text)
+        found = {"program": self._hash, "params": tree_hash(self._params)}
+        threads = blas_threads(self._text)
         return found if threads is None else {**found, "blas_threads": threads}
 
+    def trace(self) -> None:
+        """Traces for the first device now, if that is not done yet."""
+        _ = self._lowered
+
     def compile(self) -> Compiled:
-        """Compiles, once for each device.
+        """Compiles, once for each device, what this process has not compiled before.
 
         Every device has its own program for whole tiles. One program partitioned over CPU devices would deadlock in
         batched eigh, svd and qr.
@@ -124,16 +103,35 @@ class Program:
     def _lowered(self) -> tuple[Any, Any, Any]:
         return self._lower(self._devices[0])
 
+    @functools.cached_property
+    def _text(self) -> str:
+        return self._lowered[1].as_text()
+
+    @functools.cached_property
+    def _hash(self) -> str:
+        return program_hash(self._lowered[0], self._text)
+
     def _lower(self, device: Device) -> tuple[Any, Any, Any]:
         """(traced, lowered, arguments that all tiles share)."""
         indices = np.zeros(self._tile_size, np.uint32)
-        shared = jax.device_put((self._fast_key, *self._params), device)
+        shared = jax.device_put(jax.tree.leaves((self._fast_key, *self._params)), device)
         traced = self._tile.trace(*shared, *jax.device_put((indices, indices), device))
         return traced, traced.lower(), shared
 
-    @staticmethod
-    def _finish(lowered: tuple[Any, Any, Any], device: Device) -> tuple[Tile, int]:
-        compiled, shared = lowered[1].compile(COMPILER_OPTIONS.get(device.platform)), lowered[2]
+    def _finish(self, lowered: tuple[Any, Any, Any], device: Device) -> tuple[Tile, int]:
+        traced, _, shared = lowered
+        options = COMPILER_OPTIONS.get(device.platform)
+
+        def compile_it() -> Any:
+            return lowered[1].compile(options)
+
+        if calls_back(traced.jaxpr):  # the text does not tell what they call
+            compiled = compile_it()
+        else:
+            about = traced.in_avals, traced.out_tree  # the text leaves out arguments that nothing reads
+            settled = options, settings(), jax.config.read("jax_enable_x64")
+            key = self._hash, device, str(about), repr(settled)
+            compiled = EXECUTABLES.get(key, constant_bytes(traced), compile_it)
         memory = compiled.memory_analysis()
         needs = 0 if memory is None else memory.temp_size_in_bytes + memory.output_size_in_bytes
         return lambda point, seed: compiled(*shared, *jax.device_put((point, seed), device)), needs

@@ -9,11 +9,12 @@ import jax
 
 from jaxdp.core import Guarantee
 from jaxdp.simulation.identity import identity
+from jaxdp.simulation.keys import check_root
 from jaxdp.simulation.labels import Axes, check_outputs, coordinate, grid
 from jaxdp.simulation.lanes import COMPILER_OPTIONS, Device, Program
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.schedule import Lanes
-from jaxdp.validation import check_count, check_key
+from jaxdp.validation import check_count
 
 
 class Plan:
@@ -52,7 +53,7 @@ class Plan:
         self.axes, self.static_axes = axes, static_axes
         self.num_seeds = check_count("num_seeds", num_seeds)
         self.tile_size = check_count("tile_size", tile_size)
-        self.key = _checked_key(key)
+        self.key = check_root(key)
         self.devices = list(jax.local_devices() if devices is None else devices)
         if len({device.platform for device in self.devices}) != 1:
             raise ValueError(f"devices must be at least one, all of one kind, got {self.devices}")
@@ -115,9 +116,9 @@ class Plan:
 
 
 def _built(build: Callable[..., Run], static: Mapping[str, Any]) -> Run:
-    if isinstance(build, Run) or not callable(build):
+    if not callable(build):
         raise ValueError(
-            f"build must be a function that returns a run, as lambda: run, got an instance of {type(build).__name__}"
+            f"build must be a run or a function that returns one, got an instance of {type(build).__name__}"
         )
     run = build(**static)
     if not isinstance(run, Run):
@@ -126,12 +127,3 @@ def _built(build: Callable[..., Run], static: Mapping[str, Any]) -> Run:
             f"{type(run).__name__} from {getattr(build, '__qualname__', build)}"
         )
     return run
-
-
-def _checked_key(key: jax.Array) -> jax.Array:
-    if "rbg" in str(jax.random.key_impl(check_key(key))):
-        raise ValueError(
-            f"key must be of a Threefry implementation, got {jax.random.key_impl(key)}, whose numbers for one lane "
-            "depend on the lanes beside it"
-        )
-    return key

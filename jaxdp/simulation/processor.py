@@ -52,6 +52,11 @@ def processor(device: Any) -> str:
     """
     if device.platform != "cpu":
         return " ".join(f"{device.device_kind} {device.client.platform_version}".split())
+    return host_processor()
+
+
+def host_processor() -> str:
+    """The CPU as words, its model and its features: see `processor`. JAX is not started."""
     fields, model = _first_cpu(), ""
     if fields:
         model = "-".join(fields[name] for name in MODEL if name in fields)

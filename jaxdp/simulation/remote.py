@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any
 
+import cloudpickle
 import jax
 import numpy as np
 
@@ -37,13 +38,9 @@ def pack(build: Callable[..., Any], plan: Plan) -> bytes:
     Raises:
         ValueError: if `build` or a value of the grid cannot be pickled.
     """
-    try:
-        import cloudpickle as pickler  # also takes functions of a notebook or a script, and closures
-    except ImportError:
-        pickler = pickle
     key = (np.asarray(jax.random.key_data(plan.key)), str(jax.random.key_impl(plan.key)))
     try:
-        return pickler.dumps(
+        return cloudpickle.dumps(  # also functions of a notebook or a script, and closures
             {
                 "build": build,
                 "axes": plan.axes,
@@ -56,7 +53,7 @@ def pack(build: Callable[..., Any], plan: Plan) -> bytes:
         )
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ValueError(
-            f"build and the grid's values must be what {pickler.__name__} can pickle for an executor, got {error}"
+            f"build and the grid's values must be what cloudpickle can pickle for an executor, got {error}"
         ) from error
 
 

@@ -12,7 +12,7 @@ import xarray as xr
 
 from jaxdp.random.threefry import fast, key_from_data
 from jaxdp.simulation.labels import Axes, coordinate
-from jaxdp.simulation.run import Run
+from jaxdp.simulation.run import Run, as_build
 from jaxdp.validation import check_count
 
 ENTRY = "jaxdp_recipe"
@@ -45,7 +45,7 @@ def replay(
     results: xr.Dataset,
     *,
     seed: int,
-    build: Callable[..., Run] | None = None,
+    build: Callable[..., Run] | Run | None = None,
     num_rounds: int | None = None,
     **values: Any,
 ) -> xr.Dataset:
@@ -86,8 +86,8 @@ def replay(
         raise ValueError("results must be those of a sweep, got a dataset without provenance")
     record = json.loads(results.attrs["provenance"])
     recipe = results.encoding.get(ENTRY, Recipe())
-    build = build or recipe.build
-    if build is None:
+    make = as_build(build or recipe.build)
+    if make is None:
         raise ValueError("build must be given for results that come from a file or another process, got None")
     if not 0 <= check_count("seed", seed, 0) < record["num_seeds"]:
         raise ValueError(f"seed must be < {record['num_seeds']}, got {seed}")
@@ -95,7 +95,7 @@ def replay(
     static_names = list(record["programs"][0]["static"])
     names = [*static_names, *record["programs"][0]["points"][0]["values"]]
     labels, point = _point(results, recipe.axes, names, values)
-    run = build(**{name: point[name] for name in static_names})
+    run = make(**{name: point[name] for name in static_names})
     if run.by_round is None:
         raise ValueError("results must be of a run by rounds or blocks, got one that cannot be told round by round")
     params = run.params(**{name: value for name, value in point.items() if name not in static_names})

@@ -10,7 +10,7 @@ from jaxdp.simulation.memory import free_host_bytes
 from jaxdp.simulation.patience import Patience
 from jaxdp.simulation.plan import Plan
 from jaxdp.simulation.processor import processor, settings
-from jaxdp.simulation.progress import Progress, Reporter
+from jaxdp.simulation.progress import Reporter
 from jaxdp.simulation.remote import check_code, check_executor, first_description, pack, remote_chunks
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.schedule import Chunks, Runner
@@ -27,8 +27,19 @@ FEWEST_TILES_TO_TIME = 32
 class Source:
     """Where chunks come from: this process's devices, or an executor."""
 
-    def __init__(self, build: Callable[..., Run], plan: Plan, executor: Executor | None, timeout: float | None) -> None:
-        self._plan, self._executor = plan, executor
+    def __init__(
+        self, build: Callable[..., Run], plan: Plan, executor: Executor | None, timeout: float | None, report: Reporter
+    ) -> None:
+        """Asks the executor, if there is one, for its machine.
+
+        Args:
+            build: of the sweep.
+            plan: of the sweep.
+            executor: whose workers compute chunks; None is this process.
+            timeout: seconds in which an executor must answer; None is any time.
+            report: is told what is being done.
+        """
+        self._plan, self._executor, self._report = plan, executor, report
         if executor is not None:
             check_executor(executor)
         self._patience = Patience(timeout)
@@ -73,33 +84,49 @@ class Source:
             runner = self._runner(0)
             tiles = runner.at_a_time
             if num_lanes >= FEWEST_TILES_TO_TIME * plan.tile_size:  # it runs alone
-                tiles = max(tiles, int(SECONDS_OF_A_CHUNK / runner.seconds_of_a_tile() * runner.at_a_time))
+                with self._report.running(self._running(0)):
+                    seconds = runner.seconds_of_a_tile()
+                tiles = max(tiles, int(SECONDS_OF_A_CHUNK / seconds * runner.at_a_time))
             lanes = min(lanes, tiles * plan.tile_size)
         return chunk_shape(sizes, max(1, lanes // plan.tile_size) * plan.tile_size)  # whole tiles, where that can be
 
-    def chunks(self, wanted: Sequence[Chunk], report: Reporter) -> Chunks:
-        """Computes chunks."""
+    def chunks(self, wanted: Sequence[Chunk]) -> Chunks:
+        """Computes chunks, and reports how far they are."""
+        report = self._report
         if self._executor is not None:
             outputs = self._plan.outputs()
             found = remote_chunks(self._executor, self._packed, wanted, self.identity(), outputs, self._patience)
-            for chunk, arrays in found:
-                report.advance(chunk.stop - chunk.start)
-                yield chunk, arrays
+            report.describe("compiling")  # until the first chunk comes, which ran in seconds that nothing tells here
+            first = next(found, None)
+            if first is not None:
+                with report.running("running"), contextlib.closing(found):
+                    report.advance(first[0].stop - first[0].start, counted=False)
+                    yield first
+                    for chunk, arrays in found:
+                        report.advance(chunk.stop - chunk.start)
+                        yield chunk, arrays
             return
         for program in range(len(self._plan.runs)):
             own = [chunk for chunk in wanted if chunk.program == program]
             if own:
-                report.describe(self._plan.name(program))
-                with contextlib.closing(self._runner(program).chunks(own, report.advance)) as found:
+                runner = self._runner(program)
+                with (
+                    report.running(self._running(program)),
+                    contextlib.closing(runner.chunks(own, report.advance)) as found,
+                ):
                     yield from found
                 self._runners.pop(program)
                 self._plan.release(program)
 
-    def reporter(self, show: bool | Callable[[Progress], object], num_lanes: int, already: int) -> Reporter:
-        """Of progress."""
-        return Reporter(show, num_lanes, already, self._plan.rounds(0), self.devices)
-
     def _runner(self, program: int) -> Runner:
         if program not in self._runners:
-            self._runners[program] = Runner(self._plan.program(program).compile(), self._plan.lanes)
+            about = f", {self._plan.name(program)}" if self._plan.static_axes else ""
+            self._report.describe(f"tracing{about}")
+            traced = self._plan.program(program)
+            traced.trace()
+            self._report.describe(f"compiling{about}")
+            self._runners[program] = Runner(traced.compile(), self._plan.lanes)
         return self._runners[program]
+
+    def _running(self, program: int) -> str:
+        return self._plan.name(program) if self._plan.static_axes else "running"

@@ -16,10 +16,10 @@ from jaxdp.simulation.lanes import Device
 from jaxdp.simulation.locks import share_lock
 from jaxdp.simulation.nans import NanCount
 from jaxdp.simulation.plan import Plan
-from jaxdp.simulation.progress import Progress
+from jaxdp.simulation.progress import Progress, Reporter
 from jaxdp.simulation.provenance import provenance
 from jaxdp.simulation.replay import Recipe, attach
-from jaxdp.simulation.run import Run
+from jaxdp.simulation.run import Run, as_build
 from jaxdp.simulation.shares import which_share
 from jaxdp.simulation.source import Source
 from jaxdp.simulation.store import COMPUTED, Store, check_storable, open_dataset, open_or_create
@@ -27,7 +27,7 @@ from jaxdp.validation import check_above, check_count, check_flag
 
 
 def sweep(
-    build: Callable[..., Run],
+    build: Callable[..., Run] | Run,
     *,
     axes: Mapping[str, Sequence[Any]],
     static_axes: Mapping[str, Sequence[Any]] | None = None,
@@ -60,7 +60,8 @@ def sweep(
     grows, with NaN where lanes are missing; its variable `computed` is true where a lane's results are there.
 
     Args:
-        build: (**static) -> Run. Called once for every combination of static values, before anything is compiled.
+        build: (**static) -> Run. Called once for every combination of static values, before anything is compiled. Or,
+            without static_axes, a Run.
         axes: values of the run's parameters, by name; their product is the grid.
         static_axes: values of `build`'s arguments, which fix shapes.
         num_seeds: seeds for every grid point, >= 1. Seed i has the key fold_in(key, i) at every grid point.
@@ -82,8 +83,8 @@ def sweep(
         process_index: which of several processes this is, in [0, num_processes), each with a part of the same store;
             "auto" is what SLURM (of an array, or srun) or a Kubernetes indexed job says.
         num_processes: how many there are; "auto" is what SLURM says.
-        progress: True for a bar on stderr, if it is a terminal; or a function, called with a `Progress` as lanes are
-            done.
+        progress: True for a bar in a notebook, and on stderr if it is a terminal; or a function, called with a
+            `Progress` as lanes are done.
 
     Returns:
         A dataset with dimensions (*static_axes, *axes, seed, *the run's own) and coordinates as given; values that are
@@ -135,73 +136,78 @@ def sweep(
         if executor is None:
             raise ValueError(f"timeout must be None without an executor, got {timeout:g}")
     path = None if store is None else _local(store)
-    plan = Plan(build, axes, static_axes, num_seeds=num_seeds, key=key, tile_size=tile_size, devices=devices)
-    guarantees = [plan.guarantees(program) for program in range(len(plan.runs))]
-    outputs = plan.outputs()
-    results = empty_dataset(plan.runs[0], outputs, axes, static_axes, plan.num_seeds, allocate=path is None)
-    if path is not None:
-        check_storable(results)
-    source = Source(build, plan, executor, timeout)
-    record = provenance(
-        key,
-        source.devices,
-        source.machine,
-        plan.tile_size,
-        plan.num_seeds,
-        plan.static_points,
-        plan.points,
-        plan.params,
-        guarantees,
-    )
-    results.attrs["provenance"] = json.dumps(record, allow_nan=False)
-
-    def shape() -> tuple[int, ...]:
-        lane_bytes = results.nbytes // (plan.lanes.num_lanes * len(plan.runs))
-        return source.chunk_shape(lane_bytes, chunk_size, num_processes=count, timed=path is not None)
-
-    sizes = [len(values) for values in static_axes.values()]
-    lead = [*(len(values) for values in axes.values()), plan.num_seeds]
+    if isinstance(build, Run) and static_axes:
+        raise ValueError(f"build must be a function of {', '.join(static_axes)}, the names of static_axes, got a Run")
+    make = as_build(build)
+    plan = Plan(make, axes, static_axes, num_seeds=num_seeds, key=key, tile_size=tile_size, devices=devices)
     nans = NanCount()
-    if path is None:
-        _in_memory(source, results, chunks(sizes, lead, shape()), nans, progress)
-    else:
-        with share_lock(path, index, count):
-            opened = open_or_create(path, results, source.identity(), shape, num_static=len(sizes), overwrite=overwrite)
-            if count == 1:
-                opened.clean()
-            again = "the same call without overwrite" if overwrite else "the same call"  # that would begin anew
-            _to_store(source, opened, share(opened.chunks, index, count), nans, progress, again)
-        labels, attributes = results.coords, results.attrs
-        results = open_dataset(path)
-        if bool(results[COMPUTED].all()):
-            results = results.drop_vars(COMPUTED)
-        results = results.assign_coords(labels)
-        results.attrs = attributes
-    attach(results, Recipe(build, {**static_axes, **axes}))
+    with contextlib.closing(Reporter(progress, plan.lanes.num_lanes * len(plan.runs), plan.rounds(0))) as report:
+        guarantees = [plan.guarantees(program) for program in range(len(plan.runs))]
+        outputs = plan.outputs()
+        results = empty_dataset(plan.runs[0], outputs, axes, static_axes, plan.num_seeds, allocate=path is None)
+        if path is not None:
+            check_storable(results)
+        source = Source(make, plan, executor, timeout, report)
+        record = provenance(
+            key,
+            source.devices,
+            source.machine,
+            plan.tile_size,
+            plan.num_seeds,
+            plan.static_points,
+            plan.points,
+            plan.params,
+            guarantees,
+        )
+        results.attrs["provenance"] = json.dumps(record, allow_nan=False)
+
+        def shape() -> tuple[int, ...]:
+            lane_bytes = results.nbytes // (plan.lanes.num_lanes * len(plan.runs))
+            return source.chunk_shape(lane_bytes, chunk_size, num_processes=count, timed=path is not None)
+
+        sizes = [len(values) for values in static_axes.values()]
+        lead = [*(len(values) for values in axes.values()), plan.num_seeds]
+        if path is None:
+            _in_memory(source, results, chunks(sizes, lead, shape()), nans, report)
+        else:
+            with share_lock(path, index, count):
+                opened = open_or_create(
+                    path, results, source.identity(), shape, num_static=len(sizes), overwrite=overwrite
+                )
+                if count == 1:
+                    opened.clean()
+                again = "the same call without overwrite" if overwrite else "the same call"  # that would begin anew
+                _to_store(source, opened, share(opened.chunks, index, count), nans, report, again)
+            labels, attributes = results.coords, results.attrs
+            results = open_dataset(path)
+            if bool(results[COMPUTED].all()):
+                results = results.drop_vars(COMPUTED)
+            results = results.assign_coords(labels)
+            results.attrs = attributes
+    attach(results, Recipe(make, {**static_axes, **axes}))
     nans.report()
     return results
 
 
-def _in_memory(source: Source, results: xr.Dataset, wanted: Sequence[Chunk], nans: NanCount, progress: Any) -> None:
-    total = sum(chunk.stop - chunk.start for chunk in wanted)
-    with contextlib.closing(source.reporter(progress, total, 0)) as report:
-        for chunk, arrays in source.chunks(wanted, report):
-            for name, values in arrays.items():
-                results[name].values[chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
-            nans.add(arrays)
+def _in_memory(source: Source, results: xr.Dataset, wanted: Sequence[Chunk], nans: NanCount, report: Reporter) -> None:
+    report.start(sum(chunk.stop - chunk.start for chunk in wanted), 0, source.devices)
+    for chunk, arrays in source.chunks(wanted):
+        for name, values in arrays.items():
+            results[name].values[chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
+        nans.add(arrays)
 
 
-def _to_store(source: Source, store: Store, wanted: Sequence[Chunk], nans: NanCount, progress: Any, again: str) -> None:
+def _to_store(
+    source: Source, store: Store, wanted: Sequence[Chunk], nans: NanCount, report: Reporter, again: str
+) -> None:
     """Computes what a store lacks. A thread writes one chunk while the next is computed."""
     missing = store.survey(wanted, nans)
     total, left = (sum(chunk.stop - chunk.start for chunk in part) for part in (wanted, missing))
+    report.start(total, total - left, source.devices)
     writing = None
     try:
-        with (
-            contextlib.closing(source.reporter(progress, total, total - left)) as report,
-            ThreadPoolExecutor(1) as pool,
-        ):
-            with contextlib.closing(source.chunks(missing, report)) as found:
+        with ThreadPoolExecutor(1) as pool:
+            with contextlib.closing(source.chunks(missing)) as found:
                 for chunk, arrays in found:
                     if writing is not None:
                         writing.result()

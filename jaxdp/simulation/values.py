@@ -1,7 +1,7 @@
 """Named values of a grid point, handed to the functions that take them."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -55,6 +55,25 @@ def _content(value: Any) -> Any:
         return type(value), tuple(_content(item) for item in value)
     hash(value)
     return type(value), value
+
+
+def is_list(values: Any) -> bool:
+    """Whether these are several values, as a list or an array. A NamedTuple, as a link is, is one."""
+    plain = isinstance(values, list | range) or (isinstance(values, tuple) and not hasattr(values, "_fields"))
+    return plain or (hasattr(values, "__array__") and np.ndim(values) > 0)
+
+
+def as_list(name: str, values: Any) -> list[Any]:
+    """The values of an axis.
+
+    Raises:
+        ValueError: if they are one value, or a text.
+    """
+    if hasattr(values, "__array__"):
+        values = np.asarray(values).tolist()
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f"axes must have a sequence of values each, got {name}={values!r}")
+    return list(values)
 
 
 def maker(function: Callable[..., Any]) -> str:

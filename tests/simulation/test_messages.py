@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit
@@ -99,6 +100,39 @@ CENTRAL = jaxdp.estimation_run(
             for run in (RUN, OFFLINE)
             for message in [r"params must be what run.params\(...\) returns, as run.params\(.*got a dict of epsilon"]
         ),
+        *(
+            (call, ValueError, r"a run must be called with a key and params, as run\(key, .*, got one argument")
+            for run in (RUN, OFFLINE)
+            for call in (lambda run=run: run(run.params(epsilon=1.0)), lambda run=run: jax.jit(run)(KEY))
+        ),
+        (
+            lambda: RUN(KEY, COMMIT.params(epsilon=1.0)),
+            ValueError,
+            r"params must be what run.params\(...\) returns, .*, got a Params",
+        ),
+        (
+            lambda: OFFLINE(KEY, debiased_rr().params(epsilon=1.0)),
+            ValueError,
+            r"params must be what run.params\(...\) returns, .*, got a Params",
+        ),
+        *(
+            (call, ValueError, message)
+            for call, message in [
+                (lambda: RUN.points(epsilon=1.0), r"points must have a list of values, as .*, got epsilon"),
+                (lambda: RUN.points(), r"points must have a list of values, as .*, got none"),
+                (lambda: RUN.points(epsilon=[]), "points must have lists of one length >= 1, got 0 of epsilon"),
+                (
+                    lambda: OFFLINE.points(epsilon=[1.0, 2.0], radius=[1.0]),
+                    "points must have lists of one length >= 1, got 2 of epsilon, 1 of radius",
+                ),
+                (lambda: RUN.points(epsilon=[1.0, -1.0]), r"epsilon must be > 0, got -1.0"),
+                (lambda: RUN.points(gaps=[1.0]), "values must be among best_mean, epsilon, gap, got gaps"),
+                (lambda: jaxdp.lane_keys(OLD, 2), "key must be one typed PRNG key"),
+                (lambda: jaxdp.lane_keys(KEY, 0), "n must be a whole number >= 1, got 0"),
+                (lambda: jaxdp.lane_keys(jax.random.key(0, impl="rbg"), 2), "key must be of a Threefry implementation"),
+                (lambda: jaxdp.claims(xr.Dataset()), "results must be those of a sweep, got a dataset without"),
+            ]
+        ),
         (
             lambda: RUN(RUN.params(epsilon=1.0), KEY),
             ValueError,
@@ -146,14 +180,14 @@ CENTRAL = jaxdp.estimation_run(
             "build must return a run, as jaxdp.simulator .*, got an instance of Learner from",
         ),
         (
-            lambda: swept(RUN),
+            lambda: jaxdp.sweep(RUN, axes={"epsilon": [1.0]}, static_axes={"n": [2]}, num_seeds=2, key=KEY),
             ValueError,
-            "build must be a function that returns a run, as lambda: run, got an instance of Run",
+            "build must be a function of n, the names of static_axes, got a Run",
         ),
         (
             lambda: swept(None),
             ValueError,
-            "build must be a function that returns a run, .* got an instance of NoneType",
+            "build must be a run or a function that returns one, got an instance of NoneType",
         ),
         *(
             (

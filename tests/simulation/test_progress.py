@@ -1,16 +1,30 @@
-"""Progress: a bar for terminals, silence elsewhere, and a function for notebooks."""
+"""Progress: a bar for terminals and notebooks, silence elsewhere, and a function for all else."""
 
 import io
 import sys
+import time
+import types
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import pytest
 
 import jaxdp
+from jaxdp.simulation.lanes import Program
 from jaxdp.simulation.progress import Progress
+from tests.notebook import run_cells, shown
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
 
 pytestmark = pytest.mark.once
+
+SWEPT = """
+import warnings
+warnings.simplefilter("always")
+import jax, jaxdp
+bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9])
+run = jaxdp.simulator(jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4), bandit, horizon=8)
+results = jaxdp.sweep(run, axes={"epsilon": [1.0, 2.0]}, num_seeds=5, key=jax.random.key(0), progress=True)
+"""
 
 
 class Terminal(io.StringIO):
@@ -18,21 +32,55 @@ class Terminal(io.StringIO):
         return True
 
 
+def phases(text):
+    """What the bar said, each once."""
+    return list(dict.fromkeys(line.split(":")[0] for line in text.strip().split("\r") if ":" in line))
+
+
 def test_quiet_where_there_is_no_terminal(capsys):
     jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), progress=True)
     assert capsys.readouterr().err == ""
 
 
-def test_a_bar_where_there_is_one(monkeypatch):
+def test_a_bar_where_there_is_one(monkeypatch, tmp_path):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     jaxdp.sweep(build, **SWEEP, key=jax.random.key(0))
     assert terminal.getvalue() == ""
+    for where in ({}, {"store": tmp_path / "s.zarr"}):
+        jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), progress=True, **where)
+        own = [f"{phase}num_experts={n}" for n in (3, 5) for phase in ("tracing, ", "compiling, ", "")]
+        assert phases(terminal.getvalue().strip("\0")) == ["tracing", *own]
+        last = terminal.getvalue().rstrip("\n").split("\r")[-1]
+        assert f"{NUM_LANES}/{NUM_LANES}" in last
+        assert "00:00 left" in last
+        assert "lanes/s" in last
+        assert "rounds/s, 1 x cpu: cpu" in last
+        terminal.truncate(0)
+    jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), progress=True, store=tmp_path / "s.zarr")
+    assert phases(terminal.getvalue().strip("\0")) == ["tracing", "complete"]
+
+
+def test_a_bar_of_text_in_a_kernel_that_is_no_terminal(monkeypatch):
+    stderr = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    shell = types.SimpleNamespace(config={"IPKernelApp": {}})
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))  # pyright: ignore
     jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), progress=True)
-    last = terminal.getvalue().rstrip("\n").split("\r")[-1]
-    assert f"{NUM_LANES}/{NUM_LANES}" in last
-    assert "num_experts=5" in last
-    assert "rounds/s, 1 x cpu: cpu" in last
+    assert f"{NUM_LANES}/{NUM_LANES}" in stderr.getvalue()
+    shell.config = {}  # plain IPython, whose stderr is piped
+    stderr.truncate(0)
+    jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), progress=True)
+    assert stderr.getvalue().strip("\0") == ""
+
+
+def test_a_notebook_holds_a_bar():
+    """And no warning that widgets are missing, where they are."""
+    outputs = run_cells("", SWEPT)[1]
+    text = shown(outputs)
+    assert "10/10" in text
+    assert "Warning" not in text
+    assert all(output.get("name", "stderr") == "stderr" for output in outputs)
 
 
 def test_a_function_is_told(tmp_path):
@@ -45,3 +93,32 @@ def test_a_function_is_told(tmp_path):
     assert told[-1].seconds_left == 0
     assert all(now.rounds_per_second == pytest.approx(60 * now.lanes_per_second) for now in told)
     assert told[0].devices == ("cpu: cpu",)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_compiling_is_in_no_rate(stored, monkeypatch, tmp_path):
+    """Of the first program and the second, while `told` counts the lanes and seconds in which they ran."""
+    told: list[Progress] = []
+    seconds, compile_it = 3.0, Program.compile
+
+    def slowly(program):
+        time.sleep(seconds)
+        return compile_it(program)
+
+    where = {"store": tmp_path / "s.zarr"} if stored else {}
+    jaxdp.sweep(build, **SWEEP, key=jax.random.key(0))  # compiles what takes time, and is kept
+    monkeypatch.setattr(Program, "compile", slowly)
+    jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), progress=told.append, **where)
+    assert all(now.lanes / now.lanes_per_second < seconds for now in told)
+    assert all(now.seconds_left is not None and now.seconds_left < NUM_LANES * seconds for now in told)
+
+
+def test_workers_rates_start_with_the_first_chunk():
+    told: list[Progress] = []
+    with ThreadPoolExecutor(1) as threads:
+        jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=threads, progress=told.append)
+    assert told[0].lanes > 0
+    assert told[0].lanes_per_second == 0
+    assert told[0].seconds_left is None
+    assert told[-1].seconds_left == 0
+    assert told[-1].lanes_per_second > 0

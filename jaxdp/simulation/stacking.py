@@ -1,0 +1,80 @@
+"""Grid points' parameters along one axis, where leaves that all points share are held once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+
+def stack_params(points: Sequence[Any]) -> tuple[Any, Any]:
+    """Stacks grid points' parameters.
+
+    Args:
+        points: pytrees of one structure.
+
+    Returns:
+        (varying, fixed), each with the points' structure and None where the other has the leaf. A varying leaf gains a
+        leading axis of grid points; a leaf that is the same object at every point is fixed, and is held once.
+
+    Raises:
+        ValueError: if the points differ in structure, or a leaf in shape.
+    """
+    structure, all_leaves = _leaves(points)
+    is_fixed = [_is_one_object(leaves) and np.ndim(leaves[0]) > 0 for leaves in all_leaves]
+    pairs = list(zip(all_leaves, is_fixed, strict=True))
+    return (
+        jax.tree.unflatten(structure, [None if fixed else np.stack(leaves) for leaves, fixed in pairs]),
+        jax.tree.unflatten(structure, [leaves[0] if fixed else None for leaves, fixed in pairs]),
+    )
+
+
+def stack_varying(points: Sequence[Any]) -> tuple[Any, Any]:
+    """Stacks what varies between grid points, for `jax.vmap`.
+
+    Args:
+        points: pytrees of one structure.
+
+    Returns:
+        (params, in_axes), each with the points' structure. A leaf that is equal at all points stays as it is, with None
+        in `in_axes`; every other gains a leading axis of grid points, with 0. If all leaves are equal at all points,
+        every leaf gains the axis, as there must be one to map over.
+
+    Raises:
+        ValueError: if the points differ in structure, or a leaf in shape.
+    """
+    structure, all_leaves = _leaves(points)
+    varies = [not (_is_one_object(leaves) or _are_equal(leaves)) for leaves in all_leaves]
+    if not any(varies):
+        varies = [True] * len(varies)
+    stacked = [np.stack(leaves) if own else leaves[0] for leaves, own in zip(all_leaves, varies, strict=True)]
+    return jax.tree.unflatten(structure, stacked), jax.tree.unflatten(structure, [0 if own else None for own in varies])
+
+
+def _leaves(points: Sequence[Any]) -> tuple[Any, list[tuple[Any, ...]]]:
+    """The points' structure, and for each leaf its values at all points."""
+    trees = [jax.tree.flatten(point) for point in points]
+    structure = trees[0][1]
+    for index, (_, other) in enumerate(trees):
+        if other != structure:
+            raise ValueError(f"params must have one structure, got {structure} and {other} at grid point {index}")
+    all_leaves = list(zip(*(leaves for leaves, _ in trees), strict=True))
+    for leaves in all_leaves:
+        shapes = {np.shape(leaf) for leaf in leaves}
+        if len(shapes) > 1:
+            raise ValueError(f"params must have leaves of one shape, got {sorted(shapes)}")
+    return structure, all_leaves
+
+
+def _is_one_object(leaves: Sequence[Any]) -> bool:
+    return all(leaf is leaves[0] for leaf in leaves)
+
+
+def _are_equal(leaves: Sequence[Any]) -> bool:
+    """Whether all are of one dtype and the same bytes: 0.0 and -0.0 are two values, NaN is one."""
+    first = np.asarray(leaves[0])
+    return all(_content(np.asarray(leaf)) == _content(first) for leaf in leaves[1:])
+
+
+def _content(array: np.ndarray) -> tuple[str, bytes]:
+    return array.dtype.str, array.tobytes()
