@@ -9,30 +9,41 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from jaxdp import bandits, core, dueling, estimation, experts, mechanisms, preferences, random, theory
-from jaxdp.core import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
-from jaxdp.simulation import (
-    Look,
-    Run,
-    cache_compilations,
-    claims,
-    estimation_run,
-    lane_keys,
-    log_spaced,
-    open,
-    replay,
-    simulator,
-    sweep,
-)
-
-if TYPE_CHECKING:  # imported when they are first used, below: `import jaxdp` stays quick, and needs no matplotlib
+# Names are imported when they are first used: `import jaxdp` and the command line's help start neither JAX nor SciPy.
+# Type checkers and editors read the imports here; a name is also given its module in `_WHERE`, or is in `_MODULES`.
+if TYPE_CHECKING:
     from jaxdp import audit as audit
+    from jaxdp import bandits as bandits
+    from jaxdp import core as core
+    from jaxdp import dueling as dueling
+    from jaxdp import estimation as estimation
+    from jaxdp import experts as experts
+    from jaxdp import mechanisms as mechanisms
     from jaxdp import plotting as plotting
+    from jaxdp import preferences as preferences
+    from jaxdp import random as random
     from jaxdp import registry as registry
     from jaxdp import stats as stats
     from jaxdp import studies as studies
     from jaxdp import testing as testing
+    from jaxdp import theory as theory
+    from jaxdp.core import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
     from jaxdp.registry import register as register
+    from jaxdp.simulation import (
+        Look,
+        Run,
+        cache_compilations,
+        claims,
+        estimation_run,
+        lane_keys,
+        log_spaced,
+        open,
+        replay,
+        simulator,
+        sweep,
+    )
+
+    __version__: str
 
 __all__ = [
     "Environment",
@@ -64,17 +75,66 @@ __all__ = [
     "theory",
 ]
 
-_WHEN_USED = ("audit", "plotting", "registry", "stats", "studies", "testing")
+_MODULES = (
+    "audit",
+    "bandits",
+    "core",
+    "dueling",
+    "estimation",
+    "experts",
+    "mechanisms",
+    "plotting",
+    "preferences",
+    "random",
+    "registry",
+    "stats",
+    "studies",
+    "testing",
+    "theory",
+)
 _FORMER = ("interface", "learner")  # names of what is in `core` now
+_WHERE = {
+    "jaxdp.core": ("Environment", "Estimator", "Guarantee", "Learner", "Problem", "Sample", "State"),
+    "jaxdp.registry": ("register",),
+    "jaxdp.simulation": (
+        "Look",
+        "Run",
+        "cache_compilations",
+        "claims",
+        "estimation_run",
+        "lane_keys",
+        "log_spaced",
+        "open",
+        "replay",
+        "simulator",
+        "sweep",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "register":
-        return importlib.import_module("jaxdp.registry").register
-    if name in (*_WHEN_USED, *_FORMER):
+    if name in (*_MODULES, *_FORMER):
         return importlib.import_module(f"jaxdp.{name}")
-    raise AttributeError(f"module 'jaxdp' has no attribute {name!r}")
+    if name in _MODULE_OF:
+        value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    elif name == "__version__":
+        value = _version()
+    else:
+        raise AttributeError(f"module 'jaxdp' has no attribute {name!r}")
+    globals()[name] = value  # found without this function from now on
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHEN_USED, "register"})
+    return sorted({*globals(), *_MODULES, *_MODULE_OF, "__version__"})
+
+
+def _version() -> str:
+    """As installed: pyproject.toml alone says it."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("jaxdp")
+    except metadata.PackageNotFoundError:  # a source tree that is not installed
+        return "unknown"

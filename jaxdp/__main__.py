@@ -1,41 +1,43 @@
-"""The command line: `python -m jaxdp`."""
+"""The command line: `python -m jaxdp`. What a command needs is imported when it is called, so that help is quick."""
 
 import contextlib
+import shutil
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import jax
 import typer
-from tqdm import tqdm
 
-from jaxdp import registry
-from jaxdp.audit import heading, line, remarks, scoreboard, to_json
-from jaxdp.audit.black_box import FEWEST_TRIALS
-from jaxdp.audit.scoreboard import Step
-from jaxdp.simulation.inspection import describe
-from jaxdp.studies import STUDIES, study
-from jaxdp.studies.command import Seed, root_key
-from jaxdp.studies.running import run_command, sweep_command
-from jaxdp.validation import check_count
+import jaxdp
+from jaxdp.studies import check_study
+from jaxdp.studies.command import Seed
+from jaxdp.studies.menu import RunGroup, SweepGroup
+
+if TYPE_CHECKING:
+    from jaxdp.audit.scoreboard import Step
 
 app = typer.Typer(
     help="What differential privacy costs, in regret or estimation error, by Monte Carlo with error bars.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-runs = typer.Typer(help="Run a study: simulate, write the dataset and the figure, print a table.", no_args_is_help=True)
+runs = typer.Typer(
+    cls=RunGroup,
+    help="Run a study: simulate, write the dataset and the figure, print a table.",
+    no_args_is_help=True,
+)
 app.add_typer(runs, name="run")
-sweeps = typer.Typer(help="Run a study, or a share of it, into a store that survives.", no_args_is_help=True)
+sweeps = typer.Typer(
+    cls=SweepGroup, help="Run a study, or a share of it, into a store that survives.", no_args_is_help=True
+)
 app.add_typer(sweeps, name="sweep")
-for name, options in STUDIES.items():
-    runs.command(name)(run_command(name, options))
-    sweeps.command(name)(sweep_command(options))
 
 
 @app.command("inspect")
 def inspect_store(store: Annotated[Path, typer.Argument(help="A store that a sweep wrote, or is writing.")]) -> None:
     """Tell what a store holds, how complete it is, where it came from and what was claimed."""
+    from jaxdp.simulation.inspection import describe
+
     typer.echo(describe(store))
 
 
@@ -47,6 +49,8 @@ With = Annotated[
 
 def read_registry(modules: list[str] | None) -> None:
     """Adds users' entries: of installed distributions, and of modules that are named."""
+    from jaxdp import registry
+
     registry.load_plugins(lambda sentence: typer.echo(f"warning: {sentence}", err=True))
     registry.import_modules(modules or ())
 
@@ -57,16 +61,24 @@ def list_entries(
     claims: Annotated[
         bool, typer.Option("--claims", help="Estimators and learners by what they keep private, in Markdown.")
     ] = False,
-    sources: Annotated[bool, typer.Option("--sources", help="Papers, and whether each claim is proved.")] = False,
+    sources: Annotated[
+        bool, typer.Option("--sources", help="Papers in full, and whether each claim is proved.")
+    ] = False,
     with_: With = None,
 ) -> None:
     """List every mechanism, learner and estimator with what it claims."""
+    from jaxdp import registry
+
     if claims and kind is not None:
         raise ValueError(f"kind must be left out with --claims, got {kind!r}")
     if claims and sources:
         raise ValueError("sources must be left out with --claims")
     read_registry(with_)
-    typer.echo(registry.claims_table() if claims else registry.listing(kind, sources=sources))
+    if claims:
+        typer.echo(registry.claims_table())
+    else:  # 80 where nobody says how wide the terminal is, as in a pipe
+        width = max(shutil.get_terminal_size((80, 24)).columns, 40)
+        typer.echo(registry.listing(kind, sources=sources, width=width))
 
 
 @app.command("audit")
@@ -82,6 +94,14 @@ def audit_claims(
     LOWER BOUND is on the claimed number, whatever its currency. The 95% confidence is of each row by itself: of many
     claims that are all true, up to one in twenty may be flagged.
     """
+    from tqdm import tqdm
+
+    from jaxdp import registry
+    from jaxdp.audit import heading, line, remarks, scoreboard, to_json
+    from jaxdp.audit.black_box import FEWEST_TRIALS
+    from jaxdp.studies.command import root_key
+    from jaxdp.validation import check_count
+
     if json is not None and not json.parent.is_dir():
         raise ValueError(f"json must lie in a folder that exists, got {json}")
     read_registry(with_)
@@ -99,7 +119,7 @@ def audit_claims(
             file.flush()
         bar = stack.enter_context(tqdm(total=len(attacks), unit="claim", leave=False, disable=None))  # None: terminals
 
-        def before(step: Step) -> None:
+        def before(step: "Step") -> None:
             bar.set_description_str(f"{step.name} in {step.currency}, {step.what}")
 
         for row in scoreboard(key, attacks, trials=trials, before=before):
@@ -116,15 +136,29 @@ def audit_claims(
         raise typer.Exit(1)
 
 
+def print_version(wanted: bool) -> None:
+    """Prints the version where it is asked for, and stops."""
+    if wanted:
+        typer.echo(f"jaxdp {jaxdp.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def before_jax_starts(
     cpu_devices: Annotated[
         int | None,
         typer.Option(help="Number of CPU devices, each with its own tiles. Without it JAX's own, which is one."),
     ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=print_version)
+    ] = False,
 ) -> None:
     """What must be set before JAX starts."""
     if cpu_devices is not None:
+        import jax
+
+        from jaxdp.validation import check_count
+
         jax.config.update("jax_num_cpu_devices", check_count("cpu_devices", cpu_devices))
 
 
@@ -134,7 +168,7 @@ def main() -> None:
     try:
         for verb in ("run", "sweep"):
             if verb in arguments[:-1] and not (name := arguments[arguments.index(verb) + 1]).startswith("-"):
-                study(name)
+                check_study(name)
         app(prog_name="jaxdp")
     except (ValueError, OSError, MemoryError) as error:
         typer.echo("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]), err=True)

@@ -1,11 +1,18 @@
 """What must be installed for what."""
 
+import ast
+import importlib
+import importlib.metadata
+import inspect
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 import jaxdp
+from jaxdp.studies import STUDIES, study
 
 pytestmark = pytest.mark.once
 
@@ -28,7 +35,8 @@ def test_a_sweep_in_memory_needs_neither_zarr_nor_matplotlib_nor_dask():
 LATER = """
 import sys, jaxdp
 later = ("audit", "plotting", "registry", "stats", "studies", "testing")
-print([name for name in ("matplotlib", "zarr", *(f"jaxdp.{n}" for n in later)) if name in sys.modules])
+loaded = ("jax", "scipy", "xarray", "matplotlib", "zarr", *(f"jaxdp.{name}" for name in (*later, "core")))
+print([name for name in loaded if name in sys.modules])
 print(set(later) <= set(dir(jaxdp)))
 print(jaxdp.testing.check_learner.__module__, "jaxdp.registry" in sys.modules, "matplotlib" in sys.modules)
 print([getattr(jaxdp, name).__name__ for name in later], "matplotlib" in sys.modules)
@@ -43,6 +51,66 @@ def test_submodules_are_imported_when_they_are_used():
         "jaxdp.testing.contracts False False",
         "['jaxdp.audit', 'jaxdp.plotting', 'jaxdp.registry', 'jaxdp.stats', 'jaxdp.studies', 'jaxdp.testing'] True",
     ], result.stderr
+
+
+FIRST_USE = """
+import sys
+from jaxdp import dueling, simulator
+simulator(dueling.ebs_phased(num_arms=2), dueling.utility_duels([1.0, 0.0]), horizon=8)
+print([name for name in ("scipy.optimize", "xarray", "pandas", "optax", "chex", "typer") if name in sys.modules])
+from jaxdp import sweep
+print(sweep.__module__)
+import jaxdp.theory
+print(jaxdp.theory.dueling.__name__)
+"""
+
+
+def test_what_is_used_loads_what_it_needs_alone():
+    result = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True, check=False)
+    assert result.stdout.splitlines() == ["[]", "jaxdp.simulation.sweep", "jaxdp.theory.dueling"], result.stderr
+
+
+def test_every_public_name_is_found_and_listed():
+    tree = ast.parse(Path(jaxdp.__file__).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    promised = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert {*jaxdp.__all__, "register", "audit", "__version__"} <= promised | {"__version__"}
+    for name in promised:
+        assert name in dir(jaxdp)
+        assert getattr(jaxdp, name) is not None
+    for name in dir(jaxdp):
+        assert hasattr(jaxdp, name)
+
+
+def test_the_version_is_that_of_the_distribution():
+    project = tomllib.loads((Path(jaxdp.__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert jaxdp.__version__ == importlib.metadata.version("jaxdp") == project["version"]
+
+
+HELP = """
+import runpy, sys
+sys.argv = ["jaxdp", *sys.argv[1:]]
+try:
+    runpy.run_module("jaxdp", run_name="__main__")
+except SystemExit as stopped:
+    print(stopped.code, [name for name in ("jax", "scipy", "xarray", "matplotlib", "tqdm") if name in sys.modules])
+"""
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("run", "--help"), ("sweep", "--help"), ("--version",)])
+def test_help_starts_nothing(arguments):
+    result = subprocess.run([sys.executable, "-c", HELP, *arguments], capture_output=True, text=True, check=False)
+    assert result.stdout.splitlines()[-1] == "0 []", result.stderr
+    told = f"jaxdp {jaxdp.__version__}" if arguments == ("--version",) else "Usage: jaxdp"
+    assert told in result.stdout
+
+
+def test_the_sentence_of_each_study_is_the_first_of_what_it_says_itself():
+    for name, sentence in STUDIES.items():
+        assert (inspect.getdoc(study(name)) or "").splitlines()[0] == sentence
+    modules = {path.stem for path in Path(jaxdp.studies.__path__[0]).glob("*.py")}
+    found = {stem for stem in modules if hasattr(importlib.import_module(f"jaxdp.studies.{stem}"), "options")}
+    assert found == {name.replace("-", "_") for name in STUDIES}
 
 
 def test_a_name_that_jaxdp_does_not_have():

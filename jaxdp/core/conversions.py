@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import erfcx, ndtr
 
 from jaxdp.validation import check_above, check_at_least, check_delta, check_epsilon, check_finite
 
@@ -168,6 +167,8 @@ def log_delta_of(epsilon: float, ratio: float) -> float:
     Theorem 8 says delta = Phi(-u) - e^epsilon Phi(-v), with u, v below. Since v^2 - u^2 = 2 epsilon, it is also
     phi(u) (R(u) - R(v)), R(x) = Phi(-x) / phi(x) the Mills ratio: nothing overflows. R' = x R - 1.
     """
+    from scipy.special import ndtr  # SciPy where it is used: `import jaxdp` stays quick
+
     u, v = epsilon * ratio - 1 / (2 * ratio), epsilon * ratio + 1 / (2 * ratio)
     if ratio >= 1:  # v - u = 1 / ratio is small and R(u) - R(v) would cancel: integrate -R' over [u, v] instead
         x = u + (_NODES + 1) / (2 * ratio)
@@ -180,6 +181,8 @@ def log_delta_of(epsilon: float, ratio: float) -> float:
 
 
 def _mills(x):
+    from scipy.special import erfcx
+
     return math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2))
 
 
@@ -192,6 +195,6 @@ def root(decreasing: Callable[[float], float], start: float) -> float:
     step = 1.0
     while decreasing(high) > 0 and high < 700:
         high, step = min(high + step, 700.0), 2 * step
-    from scipy.optimize import root_scalar  # to import jaxdp with it takes a tenth longer
+    from scipy.optimize import root_scalar
 
     return root_scalar(decreasing, bracket=(low, high), xtol=1e-14, rtol=4 * np.finfo(float).eps).root

@@ -4,8 +4,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import ndtri
 
 from jaxdp.core import default_float
 from jaxdp.mechanisms.continual_counting.arity import level_variances
@@ -86,6 +84,9 @@ def noise_lines(
     Returns:
         The lines.
     """
+    from scipy.optimize import minimize_scalar  # SciPy where it is used
+    from scipy.special import ndtri
+
     variances = level_variances(arity, levels, combine)
     normal = noise == "gaussian"
     log_inverse = ndtri(failure_prob) ** 2 / 2 if normal else -math.log(failure_prob)

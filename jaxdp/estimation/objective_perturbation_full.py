@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from scipy.special import ndtr
 
 from jaxdp.core import Estimator, Guarantee, Scalar, claimed, default_float, factory, scalar_leaf
 from jaxdp.estimation.constraints import center, project
@@ -83,6 +82,8 @@ def output_multiplier(epsilon: float, delta: float, regularization: float) -> fl
     The determinants' ratio costs log(1 + L^2 / beta), less than the epsilon / 2 that is set aside for it; the normal
     tails are 4 P(N > sqrt(2 ln(4 / delta))), less than half of delta. regularization is beta per unit of L^2.
     """
+    from scipy.special import ndtr  # SciPy where it is used
+
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     if math.isinf(epsilon):
         return 0.0

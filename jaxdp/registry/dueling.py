@@ -72,7 +72,7 @@ def _every_duel_moves(num_arms: int) -> tuple[Users, Users]:
     return lost, won
 
 
-SAHA_ASI = "DP-Dueling (Saha & Asi, 2024), Algorithm 1"
+SAHA_ASI = "Saha & Asi (2024), Algorithm 1"
 PRIVATIZED = 'on privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025)'
 SPARRING = (
     "Ailon, Karnin & Joachims (2014), sparring; Saha & Gaillard (2022), with Tsallis-INF (Zimmert & Seldin, 2021); "

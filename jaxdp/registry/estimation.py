@@ -7,12 +7,13 @@ from jaxdp.registry.entries import EstimatorEntry
 SAMPLES = {"num_samples": 60, "dim": 3}
 CHOSEN = {"num_samples": 60, "num_actions": 4, "dim": 3}
 VOTERS = {"num_voters": 40, "num_items": 4}
+DP_REWARD = "Chowdhury, Zhou & Natarajan (2023)"
 
 ESTIMATION = {
     "mle": EstimatorEntry(
         family="estimation",
         summary="maximum likelihood from labels in the clear",
-        source="Zhu, Jiao & Jordan (2023); DP-Reward, eq. (8)",
+        source=f"Zhu, Jiao & Jordan (2023); {DP_REWARD}, eq. (8)",
         proof="none",
         factory=estimation.mle,
         sizes=SAMPLES,
@@ -21,7 +22,7 @@ ESTIMATION = {
     "mle_rr": EstimatorEntry(
         family="estimation",
         summary="maximum likelihood of randomized labels",
-        source="DP-Reward, eq. (3), Theorem 4.1",
+        source=f"{DP_REWARD}, eq. (3), Theorem 4.1",
         proof="proved",
         factory=estimation.mle_rr,
         sizes=SAMPLES,
@@ -30,7 +31,7 @@ ESTIMATION = {
     "debiased_rr": EstimatorEntry(
         family="estimation",
         summary="minimum of the de-biased loss of randomized labels",
-        source="DP-Reward, eq. (4)-(6), Theorem 4.2",
+        source=f"{DP_REWARD}, eq. (4)-(6), Theorem 4.2",
         proof="proved",
         factory=estimation.debiased_rr,
         sizes=SAMPLES,
@@ -39,7 +40,7 @@ ESTIMATION = {
     "sgd": EstimatorEntry(
         family="estimation",
         summary="one pass of projected SGD over labels in the clear",
-        source="DP-Reward, section 6",
+        source=f"{DP_REWARD}, section 6",
         proof="none",
         factory=estimation.sgd,
         sizes=SAMPLES,
@@ -48,7 +49,7 @@ ESTIMATION = {
     "sgd_rr": EstimatorEntry(
         family="estimation",
         summary="one pass of projected SGD over randomized labels",
-        source="DP-Reward, eq. (10), Theorem 4.5, Algorithm 1",
+        source=f"{DP_REWARD}, eq. (10), Theorem 4.5, Algorithm 1",
         proof="proved",
         factory=estimation.sgd_rr,
         sizes=SAMPLES,
@@ -57,7 +58,7 @@ ESTIMATION = {
     "objective_perturbation": EstimatorEntry(
         family="estimation",
         summary="maximum likelihood with a Gaussian-noised sufficient statistic of the labels",
-        source="DP-Reward, Theorem 5.2, Algorithm 2",
+        source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2",
         proof="proved",
         factory=estimation.objective_perturbation,
         sizes=SAMPLES,
@@ -66,7 +67,7 @@ ESTIMATION = {
     "sgd_objective_perturbation": EstimatorEntry(
         family="estimation",
         summary="one pass of projected SGD with a Gaussian-noised sufficient statistic of the labels",
-        source="DP-Reward, section 6 (objective perturbation using SGD updates)",
+        source=f"{DP_REWARD}, section 6 (objective perturbation using SGD updates)",
         proof="proved",
         factory=estimation.sgd_objective_perturbation,
         sizes=SAMPLES,
@@ -74,8 +75,8 @@ ESTIMATION = {
     ),
     "literal_objective_perturbation": EstimatorEntry(
         family="estimation",
-        summary="SGD on raw labels with a noisy linear term, as DP-Reward's simulation reads; no proof of privacy",
-        source="DP-Reward, section 6, with sigma of Theorem 5.2",
+        summary="SGD on raw labels with a noisy linear term, as the paper's simulation reads; no proof of privacy",
+        source=f"{DP_REWARD}, section 6, with sigma of Theorem 5.2",
         proof="none",
         factory=estimation.literal_objective_perturbation,
         sizes=SAMPLES,
@@ -84,7 +85,7 @@ ESTIMATION = {
     "objective_perturbation_full": EstimatorEntry(
         family="estimation",
         summary="maximum likelihood with noise in the objective, which hides features and labels",
-        source="DP-Reward, Theorem E.1; Kifer, Smith & Thakurta (2012); Iyengar et al. (2019)",
+        source=f"{DP_REWARD}, Theorem E.1; Kifer, Smith & Thakurta (2012); Iyengar et al. (2019)",
         proof="proved",
         factory=estimation.objective_perturbation_full,
         sizes=SAMPLES,
@@ -94,7 +95,7 @@ ESTIMATION = {
     "thurstone_rr": EstimatorEntry(
         family="estimation",
         summary="one pass of projected SGD under Thurstone's model over randomized labels",
-        source="DP-Reward, section 4.4, and eq. (10)",
+        source=f"{DP_REWARD}, section 4.4, and eq. (10)",
         proof="proved",
         factory=estimation.thurstone_rr,
         sizes=SAMPLES,
@@ -103,7 +104,7 @@ ESTIMATION = {
     "plackett_luce_mle": EstimatorEntry(
         family="estimation",
         summary="maximum likelihood from choices among K actions in the clear",
-        source="Plackett (1975), Luce (1959); DP-Reward, eq. (11) and appendix C.4",
+        source=f"Plackett (1975), Luce (1959); {DP_REWARD}, eq. (11) and appendix C.4",
         proof="none",
         factory=estimation.plackett_luce_mle,
         sizes=CHOSEN,
@@ -114,7 +115,7 @@ ESTIMATION = {
     "plackett_luce_debiased_krr": EstimatorEntry(
         family="estimation",
         summary="minimum of the de-biased loss of K-ary randomized choices",
-        source="DP-Reward, eq. (12); de-biasing as in its eq. (4)-(6)",
+        source=f"{DP_REWARD}, eq. (12); de-biasing as in its eq. (4)-(6)",
         proof="proved",
         factory=estimation.plackett_luce_debiased_krr,
         sizes=CHOSEN,
@@ -125,7 +126,7 @@ ESTIMATION = {
     "plackett_luce_objective_perturbation": EstimatorEntry(
         family="estimation",
         summary="maximum likelihood with a Gaussian-noised sufficient statistic of choices among K actions",
-        source="DP-Reward, Theorem 5.2 and Algorithm 2, for K actions",
+        source=f"{DP_REWARD}, Theorem 5.2 and Algorithm 2, for K actions",
         proof="proved",
         factory=estimation.plackett_luce_objective_perturbation,
         sizes=CHOSEN,
@@ -136,7 +137,7 @@ ESTIMATION = {
     "sgd_krr": EstimatorEntry(
         family="estimation",
         summary="one pass of projected SGD over K-ary randomized choices",
-        source="DP-Reward, eq. (12), Theorem C.2, Algorithm 1",
+        source=f"{DP_REWARD}, eq. (12), Theorem C.2, Algorithm 1",
         proof="proved",
         factory=estimation.sgd_krr,
         sizes=CHOSEN,
@@ -158,7 +159,7 @@ ESTIMATION = {
     "ballot_objective_perturbation": EstimatorEntry(
         family="estimation",
         summary="maximum likelihood with a Gaussian-noised sufficient statistic of whole ballots",
-        source="DP-Reward, Theorem 5.2 and Algorithm 2, for whole ballots",
+        source=f"{DP_REWARD}, Theorem 5.2 and Algorithm 2, for whole ballots",
         proof="proved",
         factory=estimation.ballot_objective_perturbation,
         sizes=VOTERS,
@@ -169,7 +170,7 @@ ESTIMATION = {
     "ballot_rr": EstimatorEntry(
         family="estimation",
         summary="minimum of the de-biased loss of voters' randomized answers about few pairs of items",
-        source="DP-Reward, eq. (4)-(6), for whole ballots; Warner (1965)",
+        source=f"{DP_REWARD}, eq. (4)-(6), for whole ballots; Warner (1965)",
         proof="proved",
         factory=estimation.ballot_rr,
         sizes=VOTERS,

@@ -1,38 +1,90 @@
 """What is registered, as text."""
 
+import io
+import itertools
+import re
+
 from jaxdp.registry.plugins import load_plugins
 from jaxdp.registry.registered import ESTIMATORS, KINDS, LEARNERS, TABLES, claim_of
-from jaxdp.validation import check_choice
+from jaxdp.validation import check_choice, check_count
 
 _HOW = {"pure": "ε-DP", "approximate": "(ε, δ)-DP", "zcdp": "ρ-zCDP", "gaussian": "μ-GDP"}  # noqa: RUF001
+_SHORT = {"Theorem": "Thm", "Algorithm": "Alg.", "Definition": "Def."}
+WIDTH = 80  # of a terminal that does not say how wide it is
+ROOMY = 84  # columns beside the names from which claim, text and paper stand side by side
+BESIDE = 30  # columns beside the names from which they stand there, one below the other; else under the name
 
 
-def listing(kind: str | None = None, *, sources: bool = False) -> str:
+def listing(kind: str | None = None, *, sources: bool = False, width: int = WIDTH) -> str:
     """A table of what is registered, with what each claims at its example values.
 
     Args:
         kind: "mechanism", "learner" or "estimator"; None is all.
-        sources: whether to tell paper and algorithm, and whether the claim is proved, in place of what it does.
+        sources: whether to tell the whole source, and whether the claim is proved, in place of what it does.
+        width: columns that a line may fill, >= 40. A name is never cut; one that is longer goes on in the next line.
 
     Returns:
-        Lines of text.
+        Lines of text. A wide table has a column each for claim, text and paper; else they stand below one another.
 
     Raises:
-        ValueError: if kind is unknown.
+        ValueError: if kind is unknown, or width is no whole number >= 40.
     """
     if kind is not None:
         check_choice("kind", kind, KINDS)
+    width = check_count("width", width, 40)
     load_plugins()
-    rows = [("KIND", "NAME", "EXAMPLE CLAIM", *(("PROOF", "SOURCE") if sources else ("WHAT IT DOES",)))]
+    rows = []
     for made, (_, entries) in TABLES.items():
         for name, entry in entries.items() if kind in (None, made) else ():
             claim = claim_of(entry)
-            last = (entry.proof, entry.source) if sources else (entry.summary,)
-            rows.append((made, name, str(claim) if claim.is_private else "none", *last))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
-    return "\n".join(
-        "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1])) for row in rows
-    )
+            last = (entry.proof, entry.source) if sources else (entry.summary, paper(entry.source))
+            rows.append((made, name, str(claim) if claim.is_private else "no claim", *last))
+    return _table(rows, ("EXAMPLE CLAIM", *(("PROOF", "SOURCE") if sources else ("WHAT IT DOES", "PAPER"))), width)
+
+
+def _table(rows: list[tuple[str, ...]], heads: tuple[str, ...], width: int) -> str:
+    """Rows of (kind, name, what is told of it), as text."""
+    from rich.console import Console, Group
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text  # which reads no markup in brackets
+
+    left = width - max((len(name) for _, name, *_ in rows), default=0)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="", expand=left >= ROOMY)
+    if left >= ROOMY:
+        for head in ("KIND", "NAME", *heads):
+            short = head in ("KIND", "NAME", "PROOF")
+            table.add_column(head, no_wrap=short, ratio=None if short else 2 if head == "EXAMPLE CLAIM" else 3)
+        for row in rows:
+            table.add_row(*map(Text, row))
+    else:
+        table.add_column("NAME", no_wrap=left >= BESIDE, overflow="fold")
+        if left >= BESIDE:
+            table.add_column(", ".join(heads), overflow="fold")
+        for kind, group in itertools.groupby(rows, lambda row: row[0]):
+            table.add_row(f"{kind}s:")
+            for _, name, *told in group:
+                lines = Text("\n".join(filter(None, told)))
+                cells = (Text(name), lines) if left >= BESIDE else (Group(Text(name), Padding(lines, (0, 0, 0, 2))),)
+                table.add_row(*cells)
+    page = io.StringIO()
+    Console(file=page, width=width, color_system=None, legacy_windows=False).print(table)
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+
+
+def paper(source: str) -> str:
+    """A source in few words: the first paper that it names.
+
+    >>> paper("Zhu, Jiao & Jordan (2023), Theorem 3.1; Bradley & Terry (1952)")
+    'Zhu et al. 2023, Thm 3.1'
+    >>> paper("standard; noise by Dwork & Roth (2014), Theorem 3.6")
+    'noise by Dwork & Roth 2014, Thm 3.6'
+    """
+    clauses = source.split("; ")
+    text = next((clause for clause in clauses if re.search(r"\(\d{4}\)", clause)), source)
+    text = re.sub(r"^(\w+)(?:, \w+)+ & [\w ]+(?= \()", r"\1 et al.", text)
+    text = re.sub(r" \((\d{4})\)", r" \1", text)
+    return re.sub("|".join(_SHORT), lambda found: _SHORT[found.group()], text)
 
 
 def claims_table() -> str:

@@ -1,15 +1,22 @@
 """The grid of a sweep, and the labels of its results: checked before anything is compiled."""
 
 import itertools
+<<<<<<< HEAD
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+=======
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+>>>>>>> wt-objects
 
 import jax
 import numpy as np
-import xarray as xr
 
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.values import as_list
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Axes = dict[str, list[Any]]
 
@@ -92,7 +99,7 @@ def check_outputs(runs: Sequence[Run], key: jax.Array, params: Sequence[Any]) ->
 
 def empty_dataset(
     run: Run, outputs: Mapping[str, Output], axes: Axes, static_axes: Axes, num_seeds: int, *, allocate: bool = True
-) -> xr.Dataset:
+) -> "xr.Dataset":
     """A dataset with room for every result, and its labels.
 
     Args:
@@ -109,6 +116,8 @@ def empty_dataset(
     Raises:
         ValueError: if an output or its dimension has the name of an axis, or a coordinate the wrong length.
     """
+    import xarray  # where it is used, as pandas comes with it: `import jaxdp` stays quick
+
     lead = {**static_axes, **axes, "seed": range(num_seeds)}
     sizes = tuple(len(values) for values in lead.values())
     variables = {}
@@ -125,4 +134,4 @@ def empty_dataset(
         empty = np.empty(shape, output.dtype) if allocate else np.broadcast_to(np.zeros((), output.dtype), shape)
         variables[name] = ((*lead, *output.dims), empty)
     coords = {name: (name, coordinate(values)) for name, values in {**lead, **run.coords}.items()}
-    return xr.Dataset(variables, coords)
+    return xarray.Dataset(variables, coords)

@@ -1,17 +1,17 @@
 """Reading a store, whether or not a sweep has finished it."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
-from xarray.backends import BackendArray
-from xarray.core import indexing
 
 from jaxdp.simulation.store import COMPUTED, Store, open_dataset
 
+if TYPE_CHECKING:
+    import xarray as xr
 
-def open(store: str | Path) -> xr.Dataset:
+
+def open(store: str | Path) -> "xr.Dataset":
     """Opens a store for reading, with NaN wherever nothing has been computed yet.
 
     `xarray.open_zarr` shows numbers there, zero for integers and False for truth values, so that means are wrong.
@@ -51,26 +51,13 @@ def open(store: str | Path) -> xr.Dataset:
     results = open_dataset(path)
     if opened.lanes_computed() == np.prod(results[COMPUTED].shape):
         return results.drop_vars(COMPUTED)
+    from jaxdp.simulation.masked import masked  # it needs xarray, with which pandas comes
+
     mask = results.variables[COMPUTED]
-    masked = {
-        name: (values.dims, indexing.LazilyIndexedArray(_Masked(results.variables[name], mask)), values.attrs)
-        for name, values in results.data_vars.items()
-        if name != COMPUTED
-    }
-    return results.assign(masked)
-
-
-class _Masked(BackendArray):
-    """A variable with NaN where a mask along its first dimensions is false, read when it is indexed."""
-
-    def __init__(self, values: xr.Variable, mask: xr.Variable) -> None:
-        self._values, self._mask = values, mask
-        self.shape = values.shape
-        self.dtype = np.dtype(np.float64) if values.dtype.kind in "biu" else values.dtype
-
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
-
-    def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        mask = self._mask[key[: self._mask.ndim]].load()  # first: what it names is there by then
-        return self._values[key].astype(self.dtype).where(mask).values
+    return results.assign(
+        {
+            name: (values.dims, masked(results.variables[name], mask), values.attrs)
+            for name, values in results.data_vars.items()
+            if name != COMPUTED
+        }
+    )

@@ -3,17 +3,19 @@
 import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 
 from jaxdp.random.threefry import fast, key_from_data
 from jaxdp.simulation.labels import Axes, coordinate
 from jaxdp.simulation.run import Run, as_build
 from jaxdp.validation import check_count
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 ENTRY = "jaxdp_recipe"
 TOLERANCE = 1e-5
@@ -36,19 +38,19 @@ class Recipe:
         return self
 
 
-def attach(results: xr.Dataset, recipe: Recipe) -> None:
+def attach(results: "xr.Dataset", recipe: Recipe) -> None:
     """Keeps a sweep's recipe with its results."""
     results.encoding[ENTRY] = recipe
 
 
 def replay(
-    results: xr.Dataset,
+    results: "xr.Dataset",
     *,
     seed: int,
     build: Callable[..., Run] | Run | None = None,
     num_rounds: int | None = None,
     **values: Any,
-) -> xr.Dataset:
+) -> "xr.Dataset":
     """Runs one lane of a sweep again, round by round, and records every round.
 
     >>> import jax, jaxdp
@@ -120,7 +122,7 @@ def replay(
 
 
 def _point(
-    results: xr.Dataset, axes: Axes, names: Sequence[str], values: Mapping[str, Any]
+    results: "xr.Dataset", axes: Axes, names: Sequence[str], values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The labels of a grid point, and its values as given to the sweep."""
     for name in values:
@@ -143,7 +145,9 @@ def _point(
     return labels, point
 
 
-def _dataset(told: Mapping[str, Any], num_rounds: int) -> xr.Dataset:
+def _dataset(told: Mapping[str, Any], num_rounds: int) -> "xr.Dataset":
+    import xarray
+
     stopped = told["stopped"]
     played = num_rounds if stopped is None or not stopped.any() else int(np.argmax(stopped)) + 1
     variables = {}
@@ -156,10 +160,10 @@ def _dataset(told: Mapping[str, Any], num_rounds: int) -> xr.Dataset:
     for name, leaf in (*events, *sums):
         dims = ("round", *(f"{name}_{axis}" for axis in range(leaf.ndim - 1)))
         variables[name] = (dims, leaf[:played])
-    return xr.Dataset(variables, {"round": np.arange(1, played + 1)})
+    return xarray.Dataset(variables, {"round": np.arange(1, played + 1)})
 
 
-def _compare(lane: xr.Dataset, results: xr.Dataset, names: Iterable[str], checkpoints: Sequence[int]) -> None:
+def _compare(lane: "xr.Dataset", results: "xr.Dataset", names: Iterable[str], checkpoints: Sequence[int]) -> None:
     kept = results["round"].values.tolist() if "round" in results.dims else []
     common = [round_ for round_ in checkpoints if round_ <= lane.sizes["round"] and round_ in kept]
     for name in sorted(names):

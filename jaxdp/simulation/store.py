@@ -12,15 +12,17 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from jaxdp.simulation.chunks import Chunk, chunks
 from jaxdp.simulation.identity import differences
 from jaxdp.simulation.locks import creation_lock, lock_folder
 from jaxdp.simulation.nans import NanCount
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 COMPUTED = "computed"
 IDENTITY = "identity"
@@ -196,7 +198,7 @@ class Store:
 
 def open_or_create(
     path: Path,
-    template: xr.Dataset,
+    template: "xr.Dataset",
     identity: Mapping[str, Any],
     chunk: Callable[[], Sequence[int]],
     *,
@@ -246,7 +248,7 @@ def open_or_create(
     return store
 
 
-def check_storable(template: xr.Dataset) -> None:
+def check_storable(template: "xr.Dataset") -> None:
     """Checks that a store can hold what a sweep gives.
 
     Raises:
@@ -266,17 +268,19 @@ def check_storable(template: xr.Dataset) -> None:
             raise ValueError(f"outputs must be of a NumPy dtype in a sweep with a store, got {values.dtype} for {name}")
 
 
-def open_dataset(path: Path) -> xr.Dataset:
+def open_dataset(path: Path) -> "xr.Dataset":
     """The dataset of a store, read when it is used; an OSError then, if another store has taken its place."""
+    import xarray  # where it is used, as pandas comes with it: `import jaxdp` stays quick
+
     from jaxdp.simulation.lasting import LastingStore  # it needs Zarr
 
     with warnings.catch_warnings():
         _ignore_format_warnings()
-        return xr.open_zarr(LastingStore(path, read_only=True), chunks=None, consolidated=True)
+        return xarray.open_zarr(LastingStore(path, read_only=True), chunks=None, consolidated=True)
 
 
 def _create(
-    path: Path, template: xr.Dataset, identity: Mapping[str, Any], chunk: Sequence[int], num_static: int
+    path: Path, template: "xr.Dataset", identity: Mapping[str, Any], chunk: Sequence[int], num_static: int
 ) -> None:
     zarr = _zarr()
     from zarr.codecs import Crc32cCodec, ZstdCodec

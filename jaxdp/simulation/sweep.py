@@ -5,10 +5,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
-import xarray as xr
 
 from jaxdp.simulation.chunks import Chunk, chunks, share
 from jaxdp.simulation.labels import check_axes, empty_dataset
@@ -24,6 +23,9 @@ from jaxdp.simulation.shares import which_share
 from jaxdp.simulation.source import Source
 from jaxdp.simulation.store import COMPUTED, Store, check_storable, open_dataset, open_or_create
 from jaxdp.validation import check_above, check_count, check_flag
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def sweep(
@@ -43,7 +45,7 @@ def sweep(
     process_index: int | str | None = None,
     num_processes: int | str | None = None,
     progress: bool | Callable[[Progress], object] = False,
-) -> xr.Dataset:
+) -> "xr.Dataset":
     """Runs `build(**static)` for every combination of values and every seed.
 
     Every value of `axes` shares one compiled program; every combination of `static_axes` has its own. Results are the
@@ -189,7 +191,9 @@ def sweep(
     return results
 
 
-def _in_memory(source: Source, results: xr.Dataset, wanted: Sequence[Chunk], nans: NanCount, report: Reporter) -> None:
+def _in_memory(
+    source: Source, results: "xr.Dataset", wanted: Sequence[Chunk], nans: NanCount, report: Reporter
+) -> None:
     report.start(sum(chunk.stop - chunk.start for chunk in wanted), 0, source.devices)
     for chunk, arrays in source.chunks(wanted):
         for name, values in arrays.items():

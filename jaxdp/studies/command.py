@@ -1,13 +1,14 @@
 """What the commands of all studies share: options, what a study is made of, and text."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import jax
-import numpy as np
 import typer
-import xarray as xr
-from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    import jax
+    import xarray as xr
+    from matplotlib.figure import Figure
 
 Delta = Annotated[float, typer.Option(help="Failure mass of the central estimator, in (0, 1).")]
 Seed = Annotated[int, typer.Option(help="Root seed of all randomness, in [0, 2**32).")]
@@ -22,9 +23,9 @@ class Study(NamedTuple):
         report: tells them as text.
     """
 
-    simulate: Callable[..., xr.Dataset]
-    figure: Callable[[xr.Dataset], Figure]
-    report: Callable[[xr.Dataset], str]
+    simulate: "Callable[..., xr.Dataset]"
+    figure: "Callable[[xr.Dataset], Figure]"
+    report: "Callable[[xr.Dataset], str]"
 
 
 class Printed(NamedTuple):
@@ -37,7 +38,7 @@ class Printed(NamedTuple):
     text: Callable[[], str]
 
 
-def root_key(seed: int) -> jax.Array:
+def root_key(seed: int) -> "jax.Array":
     """The root key of a study.
 
     Args:
@@ -46,6 +47,8 @@ def root_key(seed: int) -> jax.Array:
     Raises:
         ValueError: if seed is out of range.
     """
+    import jax
+
     if not 0 <= seed < 2**32:
         raise ValueError(f"seed must be in [0, 2**32), got {seed}")
     return jax.random.key(seed)
@@ -62,7 +65,7 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def convergence_notes(results: xr.Dataset) -> list[str]:
+def convergence_notes(results: "xr.Dataset") -> list[str]:
     """What to tell about minimisations that stopped early or failed.
 
     Args:
@@ -72,6 +75,8 @@ def convergence_notes(results: xr.Dataset) -> list[str]:
     Returns:
         One note, or none if all converged.
     """
+    import numpy as np
+
     minimised = ~np.isinf(results.certificate)
     stopped = int((minimised & ~results.converged).sum())
     if not stopped:

@@ -7,7 +7,7 @@ import math
 import pytest
 from typer.testing import CliRunner
 
-import jaxdp.__main__ as main_module
+import jaxdp.audit
 from jaxdp import Guarantee, registry
 from jaxdp.__main__ import app, main
 from jaxdp.audit import Attack, GreyBox, Target
@@ -91,7 +91,7 @@ def test_currencies_faults_and_notes_are_told(monkeypatch):
 
 def test_an_interruption_leaves_the_rows_that_are_done(monkeypatch, tmp_path):
     out, seen = tmp_path / "board.json", []
-    whole = main_module.scoreboard
+    whole = jaxdp.audit.scoreboard
 
     def stopped(*arguments, **options):
         seen.append(json.loads(out.read_text()))
@@ -101,7 +101,7 @@ def test_an_interruption_leaves_the_rows_that_are_done(monkeypatch, tmp_path):
             if len(seen) == 3:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(main_module, "scoreboard", stopped)
+    monkeypatch.setattr(jaxdp.audit, "scoreboard", stopped)
     audit("randomized_response", "k_ary_randomized_response", "randomize_scalar", "--json", str(out))
     assert [len(rows) for rows in seen] == [0, 1, 2]
     assert [row["name"] for row in json.loads(out.read_text())] == ["randomized_response", "k_ary_randomized_response"]

@@ -69,7 +69,9 @@ def python(site, *arguments):
 def test_they_are_listed_and_what_is_broken_is_told(site):
     result = python(site, "-m", "jaxdp", "list")
     assert result.returncode == 0, result.stderr
-    rows = {line.split()[1]: line for line in result.stdout.splitlines()}
+    assert "\x1b" not in result.stdout  # no colours in a pipe
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    rows = {line.split()[0]: line for line in result.stdout.splitlines() if not line.startswith(" ")}
     assert set(OWN) < set(rows)
     assert {*registry.MECHANISMS, *registry.LEARNERS, *registry.ESTIMATORS} < set(rows)
     assert "1-DP, local, one label" in rows["follow_the_leader"]

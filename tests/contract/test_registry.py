@@ -1,5 +1,7 @@
 """Every registered mechanism, learner and estimator keeps the contract; a broken one does not."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ from jaxdp import Guarantee, registry
 from jaxdp.estimation import debiased_rr
 from jaxdp.mechanisms import analytic_gaussian, gaussian, round_up, zcdp_gaussian, zcdp_rho
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
+from jaxdp.registry.table import paper
 from jaxdp.testing import check_estimator, check_learner, check_mechanism, check_registered
 
 
@@ -191,9 +194,39 @@ def test_a_broken_learner_is_caught(name, broken):
 
 
 def test_listing_names_everything_once():
-    lines = registry.listing().splitlines()
-    for name in (*MECHANISMS, *LEARNERS, *ESTIMATORS):
-        assert sum(line.split()[1] == name for line in lines) == 1
-    assert len(registry.listing("mechanism").splitlines()) == 1 + len(MECHANISMS)
+    everyone = (*MECHANISMS, *LEARNERS, *ESTIMATORS)
+    for width, place in ((400, 1), (118, 0), (80, 0), (64, 0)):
+        lines = registry.listing(width=width).splitlines()
+        assert max(map(len, lines)) <= width
+        words = [line.split() for line in lines]
+        assert [row[place] for row in words if len(row) > place and row[place] in everyone] == list(everyone)
+    assert len(registry.listing("mechanism", width=400).splitlines()) == 1 + len(MECHANISMS)
+    assert [line for line in registry.listing(width=60).splitlines() if line.endswith("s:")] == [
+        "mechanisms:",
+        "learners:",
+        "estimators:",
+    ]
+
+
+def test_a_listing_names_papers_by_their_authors():
+    rows = {line.split()[1]: line for line in registry.listing("learner", width=400).splitlines()}
+    assert rows["ebs_elimination"].endswith("  Saha & Asi 2024, Alg. 1")
+    assert rows["rucb"].endswith("  Zoghi et al. 2014, Alg. 1")
+    for name, entry in {**MECHANISMS, **LEARNERS, **ESTIMATORS}.items():
+        assert re.search(r"(19|20)\d\d", paper(entry.source)), name
+
+
+def test_a_name_longer_than_the_terminal_is_not_cut(monkeypatch):
+    name = "a_rather_long_name_" * 5
+    monkeypatch.setitem(registry.LEARNERS, name, LEARNERS["rucb"])
+    for width in (40, 80, 120):
+        text = registry.listing("learner", width=width)
+        assert max(map(len, text.splitlines())) <= width
+        assert name in "".join(text.split())
+    with pytest.raises(ValueError, match="width must be a whole number >= 40, got 20"):
+        registry.listing(width=20)
+
+
+def test_a_listing_refuses_other_kinds():
     with pytest.raises(ValueError, match="kind must be one of mechanism, learner, estimator, got 'estimation'"):
         registry.listing("estimation")

@@ -90,8 +90,8 @@ def test_every_way_to_index(tmp_path):
 def test_values_are_read_when_they_are_used(tmp_path, monkeypatch):
     half(tmp_path / "s.zarr")
     read = []
-    original = opening._Masked._read
-    monkeypatch.setattr(opening._Masked, "_read", lambda self, key: read.append(key) or original(self, key))
+    original = masked._Masked._read
+    monkeypatch.setattr(masked._Masked, "_read", lambda self, key: read.append(key) or original(self, key))
     found = jaxdp.open(tmp_path / "s.zarr")
     assert (found.sizes["seed"], repr(found) != "", read) == (6, True, [])
     one = found["count"].isel(seed=0)

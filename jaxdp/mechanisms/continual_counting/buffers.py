@@ -12,8 +12,6 @@ weighted sum of a few leaky running sums of z. Everything is written in *gaps* 1
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize, root_scalar
-from scipy.special import digamma, expit
 
 from jaxdp.validation import check_count
 
@@ -51,6 +49,8 @@ def square_root_norm(horizon: int) -> float:
 
     Source: Fichtenberger, Henzinger & Upadhyay (2023); Henzinger, Upadhyay & Upadhyay (2023).
     """
+    from scipy.special import digamma  # SciPy where it is used
+
     near = min(horizon, EXACT)
     exact = float(np.square(square_root_coefficients(near)).sum())
     return exact + float(digamma(horizon + 0.25) - digamma(near + 0.25)) / np.pi
@@ -79,6 +79,8 @@ def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
 
     Source: Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024), for the family and its closed forms.
     """
+    from scipy.optimize import minimize
+
     counts = range(1, MOST + 1) if num_buffers is None else [check_count("num_buffers", num_buffers)]
     if counts[-1] > MOST:
         raise ValueError(f"num_buffers must be at most {MOST}, got {num_buffers}")
@@ -123,6 +125,8 @@ def sensitivity(buffers: Buffers, horizon: int) -> float:
 
 def _root(numerator, gaps: np.ndarray, j: int) -> float:
     """The pole between two neighbouring gaps: at the lower one the numerator is positive, at the upper one negative."""
+    from scipy.optimize import root_scalar
+
     low, high = gaps[j], gaps[j + 1]
     if j:  # the pole of the lower gap is in the sum: step off it
         low = np.nextafter(low, high)
@@ -132,6 +136,8 @@ def _root(numerator, gaps: np.ndarray, j: int) -> float:
 
 def _gaps(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Interlaced gaps of c's poles and of b's, from what a search without constraints may vary."""
+    from scipy.special import expit
+
     all_ = expit(x[0] + np.concatenate([[0.0], np.cumsum(np.exp(x[1:]))]))
     return all_[0::2], all_[1::2]
 

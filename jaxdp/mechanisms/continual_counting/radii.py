@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from jax.typing import ArrayLike
-from scipy.optimize import minimize_scalar
 
 from jaxdp.mechanisms.continual_counting.arity import best_arity, check_arity, digits_of, level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.counter import check_times
@@ -180,6 +179,8 @@ def _chernoff(total, limit: float, log_inverse: float) -> float:
         rate = limit / (1 + math.exp(-logit))
         with np.errstate(over="ignore"):
             return (log_inverse + float(total(rate))) / rate if rate < limit else math.inf
+
+    from scipy.optimize import minimize_scalar  # SciPy where it is used
 
     found: Any = minimize_scalar(bound, bounds=(-30.0, 30.0), method="bounded", options={"xatol": 1e-6})
     return float(found.fun)

@@ -1,0 +1,29 @@
+"""Variables of an unfinished store, with NaN where nothing has been computed yet."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from xarray.backends import BackendArray
+from xarray.core import indexing
+
+
+def masked(values: xr.Variable, mask: xr.Variable) -> indexing.LazilyIndexedArray:
+    """A variable with NaN where a mask along its first dimensions is false, read when it is indexed."""
+    return indexing.LazilyIndexedArray(_Masked(values, mask))
+
+
+class _Masked(BackendArray):
+    """A variable with NaN where a mask along its first dimensions is false, read when it is indexed."""
+
+    def __init__(self, values: xr.Variable, mask: xr.Variable) -> None:
+        self._values, self._mask = values, mask
+        self.shape = values.shape
+        self.dtype = np.dtype(np.float64) if values.dtype.kind in "biu" else values.dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> np.ndarray:
+        mask = self._mask[key[: self._mask.ndim]].load()  # first: what it names is there by then
+        return self._values[key].astype(self.dtype).where(mask).values

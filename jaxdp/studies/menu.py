@@ -1,0 +1,50 @@
+"""The studies as commands. What such a command takes is loaded when it is called, and not for help that names it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from jaxdp.studies import STUDIES, study
+
+
+class RunGroup(TyperGroup):
+    """`python -m jaxdp run`: a command for each study."""
+
+    def __init__(self, *args: Any, **about: Any) -> None:
+        super().__init__(*args, **about)
+        self.commands.update({name: _Later(name, _run) for name in STUDIES})
+
+
+class SweepGroup(TyperGroup):
+    """`python -m jaxdp sweep`: a command for each study."""
+
+    def __init__(self, *args: Any, **about: Any) -> None:
+        super().__init__(*args, **about)
+        self.commands.update({name: _Later(name, _sweep) for name in STUDIES})
+
+
+class _Later(TyperCommand):
+    """A command of which the name and one sentence are known; another takes its place when it is called."""
+
+    def __init__(self, name: str, command_of: Callable[[str], Callable[..., None]]) -> None:
+        super().__init__(name, help=STUDIES[name])
+        self._name, self._command_of = name, command_of
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        app = typer.Typer(add_completion=False)
+        app.command(self._name)(self._command_of(self._name))
+        return typer.main.get_command(app).make_context(*args, **extra)
+
+
+def _run(name: str) -> Callable[..., None]:
+    from jaxdp.studies.running import run_command
+
+    return run_command(name, study(name))
+
+
+def _sweep(name: str) -> Callable[..., None]:
+    from jaxdp.studies.running import sweep_command
+
+    return sweep_command(study(name))
