@@ -1,13 +1,8 @@
 """The grid of a sweep, and the labels of its results: checked before anything is compiled."""
 
 import itertools
-<<<<<<< HEAD
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
-=======
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
->>>>>>> wt-objects
 
 import jax
 import numpy as np
