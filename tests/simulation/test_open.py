@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import jaxdp
-from jaxdp.simulation import Run, opening, sweep
+from jaxdp.simulation import Run, masked, sweep
 
 pytestmark = pytest.mark.once
 
