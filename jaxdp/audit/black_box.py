@@ -16,6 +16,7 @@ from jaxdp.audit.intervals import log_ratio_bound, mu_bound
 from jaxdp.audit.renyi import choose_cells, rho_bound
 from jaxdp.audit.sampling import Outputs, Release, Score, chunk_size, draw, histogram, output_size
 from jaxdp.core import Guarantee
+from jaxdp.core.made_by import cut
 from jaxdp.validation import check_count, check_key, check_probability
 
 SHARE = 10  # one trial in so many shapes the scores, and another chooses the event; the rest evaluate it
@@ -41,6 +42,9 @@ class Attack(NamedTuple):
     params: Any
     neighbours: tuple[Any, Any]
     claim: Guarantee
+
+    def __repr__(self) -> str:
+        return cut(f"Attack({getattr(self.release, '__name__', type(self.release).__name__)}: {self.claim})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +75,10 @@ class AuditResult:
     verdict: str
     event: str
     seconds: float
+
+    def __repr__(self) -> str:
+        found = f"{self.currency} >= {self.lower_bound:.4g} where {self.claimed:g} is claimed"
+        return cut(f"AuditResult({self.verdict}: {found}, {self.trials} trials, confidence {self.confidence:g})")
 
 
 def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: float = 0.95) -> AuditResult:

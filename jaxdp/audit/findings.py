@@ -8,6 +8,7 @@ import numpy as np
 from jaxdp.audit.accounting import scalar
 from jaxdp.audit.replay import Release, Site, alike
 from jaxdp.core import Guarantee
+from jaxdp.core.made_by import cut
 
 SLACK = 1e-4  # relative, for what float32 adds up
 SCALES = ("sensitivity", "epsilon", "rho", "noise_stddev", "run")  # what noise depends on must not depend on the data
@@ -51,6 +52,10 @@ class GreyBox:
     spent: float
     faults: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.sites)} sites, {len(self.faults)} faults, {len(self.notes)} notes"
+        return cut(f"GreyBox({self.verdict}: {counts}, epsilon spent {self.spent:.4g}, claim {self.claim})")
 
     @property
     def verdict(self) -> str:

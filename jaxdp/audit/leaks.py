@@ -13,6 +13,7 @@ from jaxdp.audit.play import play
 from jaxdp.audit.seen import stop_is_seen
 from jaxdp.audit.units import map_units
 from jaxdp.core import Guarantee, Learner
+from jaxdp.core.made_by import cut
 from jaxdp.simulation.values import parameters
 from jaxdp.validation import check_count, check_key
 
@@ -32,6 +33,9 @@ class Leaks:
 
     found: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return cut(f"Leaks({self.verdict}: {len(self.found)} found; {'; '.join((*self.found, *self.notes)) or 'none'})")
 
     @property
     def verdict(self) -> str:

@@ -15,6 +15,7 @@ from jaxdp.audit.checks import native
 from jaxdp.audit.exact import exact_budget
 from jaxdp.audit.findings import GreyBox
 from jaxdp.audit.targets import Target, failed
+from jaxdp.core.made_by import cut
 from jaxdp.validation import check_count, check_key, check_probability
 
 COLUMNS = (
@@ -63,6 +64,12 @@ class Row:
     event: str
     faults: tuple[str, ...]
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        found = f"{self.currency} >= {self.lower_bound:.4g} where {self.claimed:g} is claimed"
+        exact = "" if self.exact is None else f", exactly {self.exact:.6g}"
+        more = f"{len(self.faults)} faults, {len(self.notes)} notes"
+        return cut(f"Row({self.name}: {self.verdict}, {found}{exact}, {self.trials} trials, {more})")
 
 
 class Step(NamedTuple):

@@ -9,6 +9,7 @@ from jaxdp.audit.black_box import Attack
 from jaxdp.audit.exact import Law
 from jaxdp.audit.findings import GreyBox
 from jaxdp.core import Guarantee
+from jaxdp.core.made_by import cut
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,10 @@ class Target:
     laws: Callable[[], tuple[Law, Law]] | None = None
     grey_box: Callable[[jax.Array], GreyBox] | None = None
     notes: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        known = [name for name, way in (("exact law", self.laws), ("grey box", self.grey_box)) if way is not None]
+        return cut(f"Target({self.claim}: {', '.join([*self.attacks, *known]) or 'nothing to attack'})")
 
 
 def failed(what: str, error: Exception) -> str:

@@ -7,6 +7,7 @@ import jax
 
 from jaxdp.core.guarantee import Guarantee
 from jaxdp.core.made_by import MadeBy, described
+from jaxdp.core.shown import html_of
 
 
 class ReportFn(Protocol):
@@ -77,3 +78,6 @@ class Channel(NamedTuple):
 
     def __repr__(self) -> str:
         return described(self, "channel")
+
+    def _repr_html_(self) -> str:
+        return html_of(self, "channel")

@@ -8,6 +8,7 @@ import jax
 
 from jaxdp.core.interface import Interface
 from jaxdp.core.made_by import MadeBy, described
+from jaxdp.core.shown import html_of
 
 Outcome = Mapping[str, jax.Array]
 
@@ -102,3 +103,6 @@ class Environment(NamedTuple):
 
     def __repr__(self) -> str:
         return described(self, "environment")
+
+    def _repr_html_(self) -> str:
+        return html_of(self, "environment")

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, Protocol
 import jax
 
 from jaxdp.core.guarantee import Guarantee
-from jaxdp.core.made_by import MadeBy, described
+from jaxdp.core.made_by import MadeBy, brief, described
+from jaxdp.core.shown import html_of
 
 
 class LabelsPrivatizeFn(Protocol):
@@ -67,6 +68,9 @@ class Estimator(NamedTuple):
     def __repr__(self) -> str:
         return described(self, "estimator")
 
+    def _repr_html_(self) -> str:
+        return html_of(self, "estimator")
+
 
 class Sample(NamedTuple):
     """One data set, and what an analyst knows of it, by the name of the `Params` field for which it stands.
@@ -88,6 +92,9 @@ class Sample(NamedTuple):
     truth: Any
     known: Mapping[str, jax.Array]
     known_from_features: Mapping[str, jax.Array] = {}
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 class SampleFn(Protocol):
@@ -127,3 +134,6 @@ class Problem(NamedTuple):
 
     def __repr__(self) -> str:
         return described(self, "problem")
+
+    def _repr_html_(self) -> str:
+        return html_of(self, "problem")

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxdp.core.conversions import gaussian_epsilon, zcdp_epsilon
+from jaxdp.core.made_by import cut
+from jaxdp.core.shown import guarantee_rows, page
 from jaxdp.validation import check_above, check_at_least, check_choice, check_count, check_delta, check_epsilon
 
 TRUST_MODELS = ("central", "local", "shuffle", "joint")
@@ -156,6 +158,12 @@ class Guarantee:
     def is_private(self) -> bool:
         """Whether anything is claimed at all."""
         return self.kind != "none"
+
+    def __repr__(self) -> str:
+        return cut(f"Guarantee({self})")
+
+    def _repr_html_(self) -> str:
+        return page(str(self), "guarantee", guarantee_rows(self))
 
     def __str__(self) -> str:
         budget = {

@@ -7,7 +7,8 @@ import jax
 
 from jaxdp.core.guarantee import Guarantee
 from jaxdp.core.interface import Interface
-from jaxdp.core.made_by import MadeBy, described
+from jaxdp.core.made_by import MadeBy, brief, described
+from jaxdp.core.shown import html_of
 
 
 class State(NamedTuple):
@@ -22,6 +23,9 @@ class State(NamedTuple):
 
     private: Any
     public: Any
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 class InitFn(Protocol):
@@ -243,3 +247,6 @@ class Learner(NamedTuple):
 
     def __repr__(self) -> str:
         return described(self, "learner")
+
+    def _repr_html_(self) -> str:
+        return html_of(self, "learner")

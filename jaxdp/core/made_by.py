@@ -2,17 +2,20 @@
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 P = ParamSpec("P")
 Made = TypeVar("Made")
 LONGEST = 200  # characters of a text, less one
 FEW = 8  # values of a list that are written out
 MOST = 1000  # entries of an array that is kept
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|0x[0-9a-fA-F]{6,}")
 
 
 class MadeBy:
@@ -23,17 +26,25 @@ class MadeBy:
         arguments: by name, as given; those left at their defaults are not among them. Of arrays with more than 1,000
             entries, which would take memory as long as the algorithm, shape and dtype.
 
+    Its text is one line of less than 200 characters, which holds no address in memory. Arguments in `unnamed` are told
+    without their names.
+
     >>> MadeBy("explore_then_commit", {"num_arms": 4, "explore_rounds": 800})
     explore_then_commit(num_arms=4, explore_rounds=800)
     """
 
-    def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, arguments: Mapping[str, Any], unnamed: tuple[str, ...] = ()) -> None:
         self.name, self.arguments = name, {name: _kept(value) for name, value in arguments.items()}
+        self._unnamed = unnamed
 
     def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={_text(value)}" for name, value in self.arguments.items())
-        room = LONGEST - 1 - len(f"{self.name}()")
-        return f"{self.name}({inside if len(inside) <= room else inside[: room - 3] + '...'})"
+        room, inside = LONGEST - 1 - len(f"{self.name}()"), ""
+        for most in (LONGEST // 2, LONGEST // 4, LONGEST // 8):
+            told = {name: text(value, most) for name, value in self.arguments.items()}
+            inside = ", ".join(each if name in self._unnamed else f"{name}={each}" for name, each in told.items())
+            if len(inside) <= room:
+                break
+        return cut(f"{self.name}({inside if len(inside) <= room else inside[: max(room - 3, 0)] + '...'})")
 
 
 def factory(function: Callable[P, Made]) -> Callable[P, Made]:
@@ -61,7 +72,47 @@ def described(value: Any, kind: str) -> str:
     if value.made_by is not None:
         return repr(value.made_by)
     function = value.params
-    return f"<{kind} {getattr(function, '__qualname__', type(function).__name__).split('.<locals>')[0]}>"
+    return cut(f"<{kind} {getattr(function, '__qualname__', type(function).__name__).split('.<locals>')[0]}>")
+
+
+def brief(value: Any) -> str:
+    """A named tuple in one line of less than 200 characters: of arrays, which may be traced, dtype and shape.
+
+    >>> from jaxdp.core import State
+    >>> State(private={"wins": np.zeros((8, 8), np.int32)}, public=np.float32(0.5))
+    State(private={wins: int32[8, 8]}, public=0.5)
+    """
+    return cut(_brief(value))
+
+
+def cut(line: str) -> str:
+    """A text as one line of less than 200 characters without addresses in memory."""
+    line = _ADDRESS.sub("", " ".join(line.split()))
+    return line if len(line) < LONGEST else f"{line[: LONGEST - 4]}..."
+
+
+def text(value: Any, most: int = LONGEST // 2) -> str:
+    """An argument in few words: at most so many characters, or its type or its factory's name alone."""
+    if isinstance(value, np.ndarray | jax.Array) and value.ndim == 0:
+        return cut(str(value))
+    if isinstance(value, np.ndarray | jax.Array | jax.ShapeDtypeStruct):
+        return f"<{' by '.join(map(str, value.shape))} array>"
+    if type(value) is int and value >= 10**5 and str(value).strip("0") == "1":
+        return f"10**{len(str(value)) - 1}"
+    if callable(value):
+        return cut(getattr(value, "__name__", type(value).__name__))
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields") and len(value) > FEW:
+        return f"<{len(value)} values>"
+    if type(value) is list:
+        line = f"[{', '.join(text(each, most) for each in value)}]"
+    elif type(value) is dict:
+        line = f"{{{', '.join(f'{name!r}: {text(each, most)}' for name, each in value.items())}}}"
+    else:
+        line = cut(repr(value))
+    if len(line) <= most:
+        return line
+    made_by = getattr(value, "made_by", None)
+    return f"<{getattr(value, 'name', type(value).__name__)}>" if made_by is None else f"{made_by.name}(...)"
 
 
 def _kept(value: Any) -> Any:
@@ -69,14 +120,14 @@ def _kept(value: Any) -> Any:
     return jax.ShapeDtypeStruct(value.shape, value.dtype) if is_large else value
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, np.ndarray | jax.Array) and value.ndim == 0:
-        return str(value)
-    if isinstance(value, np.ndarray | jax.Array | jax.ShapeDtypeStruct):
-        return f"<{'x'.join(map(str, value.shape))} array>"
-    if callable(value):
-        return getattr(value, "__name__", type(value).__name__)
-    if isinstance(value, list | tuple) and len(value) > FEW:
-        return f"<{len(value)} values>"
-    text = " ".join(repr(value).split())  # one line
-    return text if len(text) <= LONGEST // 2 else f"<{getattr(value, 'name', type(value).__name__)}>"
+def _brief(value: Any) -> str:
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        inside = ", ".join(f"{name}={_brief(each)}" for name, each in zip(value._fields, value, strict=True))  # pyright: ignore[reportAttributeAccessIssue]
+        return f"{type(value).__name__}({inside})"
+    if type(value) in (list, tuple):
+        return f"({', '.join(map(_brief, value))})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {_brief(each)}' for name, each in value.items())}}}"
+    if isinstance(value, np.ndarray | jax.Array) and (value.ndim or isinstance(value, Tracer)):
+        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    return str(value) if isinstance(value, np.generic) else text(value)

@@ -15,12 +15,12 @@ import jax
 from jaxdp.audit import Past, Users, by_action
 from jaxdp.checks import check_made
 from jaxdp.core import Environment, Estimator, Guarantee, Learner, MadeBy
+from jaxdp.core.made_by import cut, described
 from jaxdp.registry.data import COMPARISONS, Data, tiny_data
 from jaxdp.simulation.values import parameters, taken
 from jaxdp.validation import check_choice, check_count
 
 PROOFS = ("proved", "claimed", "none")
-LONGEST = 199  # characters of a text
 
 
 class Mechanism(NamedTuple):
@@ -31,12 +31,17 @@ class Mechanism(NamedTuple):
         guarantee: (**values) -> Guarantee, on the host.
         release: (key, params, data) -> output.
         exact: data -> output without noise, which `release` equals at epsilon = inf; None where it stays random.
+        made_by: the factory and its arguments, for people.
     """
 
     params: Callable[..., Any]
     guarantee: Callable[..., Guarantee]
     release: Callable[[jax.Array, Any, Any], Any]
     exact: Callable[[Any], Any] | None
+    made_by: MadeBy | None = None
+
+    def __repr__(self) -> str:
+        return described(self, "mechanism")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -113,8 +118,7 @@ class Entry:
 
     def __repr__(self) -> str:
         """The factory and what it is called with, under 200 characters."""
-        text = f"{type(self).__name__} of {self.made_by}"
-        return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+        return cut(f"{type(self).__name__} of {self.made_by}")
 
     @property
     def made_by(self) -> MadeBy:
@@ -318,7 +322,8 @@ class MechanismEntry(Entry):
     def make(self) -> Mechanism:
         """The mechanism, at the entry's sizes."""
         exact = None if self.exact is None else self._bound(self.exact)
-        return Mechanism(self._bound(self.params), self._bound(self.guarantee), self._bound(self.release), exact)
+        params, guarantee, release = (self._bound(each) for each in (self.params, self.guarantee, self.release))
+        return Mechanism(params, guarantee, release, exact, self.made_by)
 
     def make_releases(self) -> dict[str, Callable[[jax.Array, Any, Any], Any]]:
         """All ways in which it is computed, by name, at the entry's sizes."""

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.checks import check_leaves, check_made
-from jaxdp.core import Environment, Guarantee, Learner, check_interfaces
+from jaxdp.core import Environment, Guarantee, Learner, MadeBy, check_interfaces
 from jaxdp.core.interface import text
 from jaxdp.simulation import outcomes as sums
 from jaxdp.simulation.checkpoints import LogSpaced, resolve
@@ -192,6 +192,11 @@ def simulator(
         dims=dims,
         coords={"round": looks},
         by_round=None if engine == "counts" else by_round,
+        made_by=MadeBy(
+            "simulator",
+            {"learner": learner, "environment": environment, "horizon": horizon, "engine": engine},
+            unnamed=("learner", "environment"),
+        ),
     )
 
 

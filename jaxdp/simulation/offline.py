@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.checks import check_leaves, check_made
-from jaxdp.core import Estimator, Guarantee, Problem, Sample, scalar_leaf
+from jaxdp.core import Estimator, Guarantee, MadeBy, Problem, Sample, scalar_leaf
 from jaxdp.simulation.run import Run
 from jaxdp.simulation.values import check_point, check_taken, once, parameters, taken
 from jaxdp.validation import check_key
@@ -139,6 +139,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         guarantee=guarantee,
         dims={name: ("estimator", *dims) for name, dims in problem.dims.items()},
         coords={"estimator": list(estimators), **problem.coords},
+        made_by=MadeBy("estimation_run", {"estimators": estimators, "problem": problem}, ("estimators", "problem")),
     )
 
 

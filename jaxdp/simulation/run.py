@@ -6,6 +6,8 @@ from typing import Any
 
 import jax
 
+from jaxdp.core.made_by import MadeBy, described
+from jaxdp.core.shown import page, run_rows
 from jaxdp.simulation.stacking import stack_varying
 from jaxdp.simulation.values import as_list, is_list
 
@@ -24,6 +26,7 @@ class Run:
         coords: values along those dimensions, where they have any.
         by_round: (key, params, num_rounds) -> what happened in each round of one lane, for `replay`; None for a run
             that has no rounds, or cannot tell them apart.
+        made_by: what it simulates, for people.
     """
 
     simulate: Callable[[jax.Array, Any], Mapping[str, jax.Array]]
@@ -32,6 +35,14 @@ class Run:
     dims: Mapping[str, tuple[str, ...]] | Callable[[Mapping[str, jax.ShapeDtypeStruct]], Mapping[str, tuple[str, ...]]]
     coords: Mapping[str, Any] = field(default_factory=dict)
     by_round: Callable[[jax.Array, Any, int], Mapping[str, Any]] | None = None
+    made_by: MadeBy | None = None
+
+    def __repr__(self) -> str:
+        return described(self, "run")
+
+    def _repr_html_(self) -> str:
+        made_of = {} if self.made_by is None else self.made_by.arguments
+        return page(repr(self), "run", run_rows(made_of, self.params, self.coords))
 
     def __call__(self, key: jax.Array, params: Any = _MISSING) -> Mapping[str, jax.Array]:
         """One lane: the outputs for this key and these parameters.

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp import compensated
+from jaxdp.core import MadeBy
+from jaxdp.core.made_by import described
 from jaxdp.mechanisms.noisy_sums import Exact
 from jaxdp.validation import check_count, check_finite, check_list
 
@@ -47,6 +49,7 @@ class Counter(NamedTuple):
             so many entries is off, with probability at most failure_prob ([] float in (0, 1)) at each time. Times
             outside 1..horizon give meaningless radii.
         horizon: the largest number of entries.
+        made_by: the factory and its arguments, for people.
     """
 
     params: Callable[..., Any]
@@ -57,6 +60,10 @@ class Counter(NamedTuple):
     variance: Callable[[Any, ArrayLike], np.ndarray]
     radius: Callable[[Any, ArrayLike, ArrayLike], jax.Array]
     horizon: int
+    made_by: MadeBy | None = None
+
+    def __repr__(self) -> str:
+        return described(self, "counter")
 
 
 def check_times(times: npt.ArrayLike, horizon: int) -> np.ndarray:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
-from jaxdp.core import default_float
+from jaxdp.core import default_float, factory
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import check_arity, digits_of, level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.counter import (
@@ -45,6 +45,7 @@ class DoublingState(NamedTuple):
     nodes: tree.Nodes
 
 
+@factory
 def doubling_counter(
     *, horizon: int = 2**31 - 2, arity: int = 2, noise: str = "laplace", combine: bool = True
 ) -> Counter:

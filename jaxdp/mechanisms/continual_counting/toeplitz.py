@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
-from jaxdp.core import default_float
+from jaxdp.core import default_float, factory
 from jaxdp.mechanisms.continual_counting.buffers import Buffers, find_buffers, row_norms, sensitivity
 from jaxdp.mechanisms.continual_counting.counter import (
     Counter,
@@ -42,6 +42,7 @@ class ToeplitzState(NamedTuple):
     sums: jax.Array
 
 
+@factory
 def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter:
     """Prefix sums of a stream with correlated Gaussian noise: the square-root factorisation, in constant memory.
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
-from jaxdp.core import default_float
+from jaxdp.core import default_float, factory
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import best_arity, check_arity, digits_of, level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.counter import (
@@ -40,6 +40,7 @@ class TreeState(NamedTuple):
     nodes: tree.Nodes
 
 
+@factory
 def tree_counter(
     *, horizon: int, arity: int | None = None, noise: str = "laplace", combine: bool = True, objective: str = "mean"
 ) -> Counter:

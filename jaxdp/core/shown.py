@@ -1,0 +1,160 @@
+"""What a notebook shows of an algorithm: how it was made, what it claims, what it exchanges, which values it takes."""
+
+import html
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from jaxdp.core.interface import text as spaces
+from jaxdp.core.made_by import text
+
+# Values at which a claim is shown as an example, where the algorithm has no defaults for them.
+EXAMPLES = {
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "rho": 0.5,
+    "mu": 1.0,
+    "failure_prob": 0.05,
+    "learning_rate": 0.1,
+    "radius": 1.0,
+    "feature_norm": 1.0,
+    "regularization": 1.0,
+    "low": 0.0,
+    "high": 1.0,
+    "bound": 1.0,
+    "norm": 1.0,
+}
+OTHERS = {"epsilon": 2.0, "rho": 1.0, "mu": 2.0}  # to see what of a claim does not depend on its budget
+Rows = list[tuple[str, str]]
+
+
+def html_of(value: Any, kind: str) -> str:
+    """An algorithm, environment, estimator, problem or channel as HTML.
+
+    Args:
+        value: with `params`, `made_by`, and perhaps `guarantee`, `interface`.
+        kind: in a word.
+
+    Returns:
+        A table without colours of its own, so that it is readable on light and dark backgrounds.
+    """
+    return page(repr(value), kind, rows_of(value))
+
+
+def page(title: str, kind: str, rows: Iterable[tuple[str, str]]) -> str:
+    """A title and rows of (name, text), escaped, as HTML."""
+    cells = "".join(
+        f'<tr><th style="text-align: left">{html.escape(name)}</th>'
+        f'<td style="text-align: left">{html.escape(told)}</td></tr>'
+        for name, told in rows
+    )
+    return f"<div><strong>{html.escape(title)}</strong> <em>{html.escape(kind)}</em><table>{cells}</table></div>"
+
+
+def rows_of(value: Any) -> Rows:
+    """Claim, interface and values, as far as there are any."""
+    rows: Rows = []
+    if (guarantee := getattr(value, "guarantee", None)) is not None:
+        rows += _claim(guarantee)
+    interface = getattr(value, "interface", None)
+    for name in () if interface is None else interface._fields:
+        if (exchanged := getattr(interface, name)) is not None:
+            rows.append((name, spaces(exchanged)))
+    if (dims := getattr(value, "dims", None)) and hasattr(value, "metrics"):
+        rows.append(
+            ("metrics", ", ".join(f"{name}[{', '.join(axes)}]" if axes else name for name, axes in dims.items()))
+        )
+    if (horizon := getattr(value, "horizon", None)) is not None:
+        rows.append(("horizon", text(horizon)))
+    if hasattr(value, "features_public"):
+        rows.append(("features", "public" if value.features_public else "private"))
+    return [*rows, ("values", _values(value.params))]
+
+
+def guarantee_rows(claim: Any) -> Rows:
+    """A claim, and why it holds."""
+    return [
+        ("claim", str(claim)),
+        ("because", claim.argument),
+        ("neighbours", claim.adjacency),
+        ("may be logged", ", ".join(sorted(claim.sees))),
+    ]
+
+
+def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Mapping[str, Any]) -> Rows:
+    """What each part of a run claims and takes."""
+    rows: Rows = []
+    for name, part in made_of.items():
+        if isinstance(part, Mapping):  # estimators by name
+            rows += [(each, f"{inner!r}: {claim_text(inner.guarantee)}") for each, inner in part.items()]
+            rows.append(("values", _together(part.values())))
+        elif hasattr(part, "params"):
+            private = hasattr(part, "guarantee")  # the interface is told of one of the two
+            rows.append((name, repr(part)))
+            rows += [
+                (f"{label} of the {name}", told)
+                for label, told in rows_of(part)
+                if label
+                in (
+                    ("claim", "because", "action", "feedback", "context", "values")
+                    if private
+                    else ("metrics", "values")
+                )
+            ]
+        else:
+            rows.append((name, part if isinstance(part, str) else text(part)))
+    if not rows:
+        rows.append(("values", _values(params)))
+    return [*rows, *((f"coordinate {name}", text(list(values))) for name, values in coords.items())]
+
+
+def claim_text(guarantee: Callable[..., Any]) -> str:
+    """What is claimed: at the defaults or at example values; else which values the claim needs."""
+    return _claim(guarantee)[0][1]
+
+
+def _claim(guarantee: Callable[..., Any]) -> Rows:
+    parameters = _parameters(guarantee)
+    needed = [each.name for each in parameters if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
+    examples = {name: EXAMPLES[name] for name in needed if name in EXAMPLES}
+    claim = _tried(guarantee, examples) if len(examples) == len(needed) else None
+    if claim is None:
+        return [("claim", f"needs {', '.join(needed)}" if needed else "not known")]
+    at = ", ".join(f"{name}={value:g}" for name, value in examples.items())
+    if not at:
+        return [("claim", str(claim)), ("because", claim.argument)]
+    rows = [("claim", f"{claim} (at {at})"), ("because", claim.argument)]
+    other = _tried(guarantee, {**examples, **{name: OTHERS[name] for name in examples if name in OTHERS}})
+    alike = other is not None and all(
+        getattr(claim, name) == getattr(other, name) for name in ("trust_model", "privacy_unit")
+    )
+    return rows if not alike else [*rows, ("at any values", f"{claim.trust_model} model, of {claim.privacy_unit}")]
+
+
+def _tried(guarantee: Callable[..., Any], values: Mapping[str, float]) -> Any:
+    try:
+        return guarantee(**values)
+    except Exception:  # of a user's algorithm, perhaps: an object that is only looked at raises nothing
+        return None
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []
+
+
+def _values(params: Callable[..., Any]) -> str:
+    """Names and defaults of what `params` takes."""
+    told = [
+        each.name if each.default is each.empty else f"{each.name}={text(each.default)}" for each in _parameters(params)
+    ]
+    return ", ".join(told) or "none"
+
+
+def _together(parts: Iterable[Any]) -> str:
+    found = {each.name: each for part in parts for each in _parameters(part.params)}
+    return ", ".join(
+        each.name if each.default is each.empty else f"{each.name}={text(each.default)}" for each in found.values()
+    )
