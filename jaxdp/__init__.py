@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # imported when they are first used, below: `import jaxdp` st
     from jaxdp import audit as audit
     from jaxdp import plotting as plotting
     from jaxdp import registry as registry
+    from jaxdp import stats as stats
     from jaxdp import studies as studies
     from jaxdp import testing as testing
     from jaxdp.registry import register as register
@@ -48,7 +49,7 @@ __all__ = [
     "theory",
 ]
 
-_WHEN_USED = ("audit", "plotting", "registry", "studies", "testing")
+_WHEN_USED = ("audit", "plotting", "registry", "stats", "studies", "testing")
 _FORMER = ("interface", "learner")  # names of what is in `core` now
 
 

@@ -27,7 +27,7 @@ def test_a_sweep_in_memory_needs_neither_zarr_nor_matplotlib_nor_dask():
 
 LATER = """
 import sys, jaxdp
-later = ("audit", "plotting", "registry", "studies", "testing")
+later = ("audit", "plotting", "registry", "stats", "studies", "testing")
 print([name for name in ("matplotlib", "zarr", *(f"jaxdp.{n}" for n in later)) if name in sys.modules])
 print(set(later) <= set(dir(jaxdp)))
 print(jaxdp.testing.check_learner.__module__, "jaxdp.registry" in sys.modules, "matplotlib" in sys.modules)
@@ -41,7 +41,7 @@ def test_submodules_are_imported_when_they_are_used():
         "[]",
         "True",
         "jaxdp.testing.contracts False False",
-        "['jaxdp.audit', 'jaxdp.plotting', 'jaxdp.registry', 'jaxdp.studies', 'jaxdp.testing'] True",
+        "['jaxdp.audit', 'jaxdp.plotting', 'jaxdp.registry', 'jaxdp.stats', 'jaxdp.studies', 'jaxdp.testing'] True",
     ], result.stderr
 
 

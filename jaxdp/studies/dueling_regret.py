@@ -16,8 +16,8 @@ from jaxdp import dueling, plotting
 from jaxdp.preferences import preference_gaps, utility_matrix
 from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Run, simulator, sweep
+from jaxdp.stats import power_law
 from jaxdp.studies.command import Seed, Study, columns, root_key
-from jaxdp.studies.power_laws import power_law
 from jaxdp.theory import dueling as theory
 from jaxdp.validation import check_count, check_finite
 

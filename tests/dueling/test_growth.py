@@ -13,7 +13,7 @@ import xarray as xr
 import jaxdp
 from jaxdp.core import Interface, Learner, Space, State, pairs
 from jaxdp.dueling import double_thompson, ebs_elimination, ebs_phased, rucb, utility_duels, versatile_sparring
-from jaxdp.studies.power_laws import power_law
+from jaxdp.stats import power_law
 from tests.few import few
 
 pytestmark = pytest.mark.once

@@ -4,34 +4,43 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy.special import stdtrit
+
+from jaxdp.stats.arrays import check_array, student_quantile
+from jaxdp.validation import check_probability
 
 
-def power_law(values: xr.DataArray, x: str, over: str = "seed") -> xr.Dataset:
-    """The exponent a of mean ~ x^a: the slope of least squares through (ln x, ln mean), with its 95% interval.
+def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: float = 0.95) -> xr.Dataset:
+    """The exponent a of mean ~ x^a: the slope of least squares through (ln x, ln mean), with a confidence interval.
 
     The slope is a sum of weights times ln mean, so that seed s moves it by sum_x w(x) value(s, x) / mean(x) over the
     number of seeds (delta method). Its standard error is that of the mean of these sums, and the interval has Student's
     quantile: seeds are independent, values of one seed at several x need not be. It tells how far another set of seeds
     would move the slope, not whether the mean follows a power law.
 
+    Where it says 95% it covers at least 94.5% from 8 seeds on for values that spread like a Gaussian around their mean,
+    by a fifth of it; from 100 on for skew ones that spread by 70% (two gamma factors, one of them common to the curve
+    of a seed). Of these it covers 92.7% at 8 seeds, 93.2% at 20, 94.3% at 40.
+
     Args:
         values: at least two x; other dimensions are fitted one by one.
         x: dimension with a coordinate, positive and finite.
         over: the dimension of independent repetitions.
+        confidence: of each interval, in (0, 1).
 
     Returns:
         `exponent`, `low` and `high`, without x and seeds. A mean that is not positive, or NaN, makes all three NaN; a
         single seed the last two.
 
     Raises:
-        ValueError: if there are fewer than two values of x, or one is not positive and finite.
+        ValueError: if values lack a dimension, there are fewer than two values of x, or one is not positive and finite.
 
     >>> rounds = xr.DataArray([10.0, 100.0, 1000.0], dims="round")
     >>> values = (rounds**0.5 * xr.DataArray([1.0, 1.0, 1.0], dims="seed")).assign_coords(round=rounds)
     >>> round(power_law(values, "round").exponent.item(), 6)
     0.5
     """
+    check_array("values", values, x, over)
+    check_probability("confidence", confidence)
     at = values[x].astype(float)
     if at.size < 2 or not bool(((at > 0) & np.isfinite(at)).all()):
         raise ValueError(f"{x} must have at least two values, positive and finite, got {at.values.tolist()}")
@@ -45,5 +54,6 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed") -> xr.Dataset:
         half = xr.full_like(exponent, np.nan)
     else:
         moves = (weights * values / mean).sum(x, skipna=False)
-        half = stdtrit(count - 1, 0.975) * moves.std(over, ddof=1, skipna=False) / np.sqrt(count)
+        error = moves.std(over, ddof=1, skipna=False)
+        half = student_quantile((1 + confidence) / 2, count) * error / np.sqrt(count)
     return xr.Dataset({"exponent": exponent, "low": exponent - half, "high": exponent + half})

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from jaxdp.studies.power_laws import power_law
+from jaxdp.stats import power_law
+from tests.few import few
+from tests.stats import coverage
 
 pytestmark = pytest.mark.once
 
 ROUNDS = np.geomspace(100, 10_000, 5)
 SEEDS = 40
-DATASETS = 2000
+DATASETS = coverage.DATASETS
 
 
 def planted(exponent, *, paired, datasets=DATASETS):
@@ -24,9 +26,9 @@ def planted(exponent, *, paired, datasets=DATASETS):
 
 
 def check_coverage(low, high, exponent, datasets=DATASETS):
-    """95% of the intervals, up to 5 standard errors and 2% for so few seeds of a skew law."""
-    share = float(((low <= exponent) & (exponent <= high)).mean())
-    assert abs(share - 0.95) <= 5 * math.sqrt(0.95 * 0.05 / datasets) + 0.02
+    """95% of the intervals, up to 5 standard errors and 1% for so few seeds of a skew law."""
+    share = coverage.covered(low, high, exponent)
+    assert abs(share - 0.95) <= 5 * math.sqrt(0.95 * 0.05 / datasets) + 0.01
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -41,6 +43,49 @@ def test_planted_exponents(exponent, paired):
     quarter = (fit.high - fit.low) / 4
     with pytest.raises(AssertionError):  # planted: intervals of half the width
         check_coverage(fit.low + quarter, fit.high - quarter, exponent)
+
+
+def alike(num_seeds, spread, law):
+    """Values about 3 sqrt(x) of 20,000 datasets; those of one seed share a factor as wide as what is their own."""
+    rng = np.random.default_rng(8)
+    sizes = ((DATASETS, num_seeds, 1), (DATASETS, num_seeds, len(ROUNDS)))
+    if law == "gaussian":
+        common, own = (1 + spread * rng.normal(size=size) for size in sizes)
+    else:
+        common, own = (rng.gamma(1 / spread**2, spread**2, size) for size in sizes)
+    return xr.DataArray(3 * ROUNDS**0.5 * common * own, {"round": ROUNDS}, ("dataset", "seed", "round"))
+
+
+@pytest.mark.parametrize(
+    ("num_seeds", "spread", "law"),
+    few(
+        [(8, 0.2, "gaussian"), (20, 0.2, "gaussian"), (100, 0.2, "gaussian"), (100, 0.5, "gamma")],
+        [(8, 0.2, "gaussian")],
+    ),
+)
+def test_curves_that_are_alike_by_seed(num_seeds, spread, law):
+    values = alike(num_seeds, spread, law)
+    fit = power_law(values, "round")
+    coverage.check_coverage(fit.low, fit.high, 0.5, exact=law == "gaussian")
+    if num_seeds == 8:
+        quarter = (1 - 1.96 / 2.3646) / 2 * (fit.high - fit.low)
+        with pytest.raises(AssertionError):  # planted: the normal quantile
+            coverage.check_coverage(fit.low + quarter, fit.high - quarter, 0.5)
+        logs = np.log(ROUNDS) - np.log(ROUNDS).mean()
+        slopes = xr.DataArray(logs / (logs**2).sum(), {"round": ROUNDS}, ("round",))
+        errors = values.std("seed", ddof=1) / values.mean("seed") / math.sqrt(num_seeds)
+        half = 2.3646 * ((slopes * errors) ** 2).sum("round") ** 0.5
+        with pytest.raises(AssertionError):  # planted: as if the places of a curve were of different seeds
+            coverage.check_coverage(fit.exponent - half, fit.exponent + half, 0.5, exact=True)
+
+
+def test_other_confidence():
+    values = planted(0.5, paired=True, datasets=3)
+    wide, narrow = (power_law(values, "round", confidence=level) for level in (0.99, 0.8))
+    ratio = (wide.high - wide.low) / (narrow.high - narrow.low)
+    np.testing.assert_allclose(ratio, 2.707913 / 1.303639, rtol=1e-6)  # Student's quantiles, 39 degrees of freedom
+    with pytest.raises(ValueError, match="confidence must be in"):
+        power_law(values, "round", confidence=95)
 
 
 def test_against_least_squares_and_the_bootstrap():

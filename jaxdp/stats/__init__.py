@@ -1,0 +1,20 @@
+"""What people ask of sweeps: intervals, paired differences, exponents, which epsilon is enough, where curves cross.
+
+Every function takes one xarray DataArray with a dimension of independent repetitions, by default `seed`, and works on
+each point of the other dimensions. Lazy arrays are computed, in float64. A NaN is never skipped: its point is NaN.
+Intervals are by Student's t if nothing else is said; a single seed has none, and its limits are NaN.
+
+>>> import xarray as xr
+>>> regret = xr.DataArray([[3.0, 4.0, 5.0], [1.0, 2.0, 3.5]], {"learner": ["mine", "theirs"]}, ("learner", "seed"))
+>>> found = paired(regret, "learner", against="theirs").sel(learner="mine")
+>>> print(f"{found.difference:.2f} in [{found.low:.2f}, {found.high:.2f}], p = {found.p_value:.3f}")
+1.83 in [1.12, 2.55], p = 0.008
+"""
+
+from jaxdp.stats._crossover import crossover
+from jaxdp.stats._paired import paired
+from jaxdp.stats._power_law import power_law
+from jaxdp.stats._smallest_epsilon import smallest_epsilon
+from jaxdp.stats.intervals import mean_interval, share_interval
+
+__all__ = ["crossover", "mean_interval", "paired", "power_law", "share_interval", "smallest_epsilon"]

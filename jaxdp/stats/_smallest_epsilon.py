@@ -1,0 +1,90 @@
+"""The smallest epsilon that is shown to be good enough."""
+
+import numpy as np
+import xarray as xr
+
+from jaxdp.stats.arrays import check_array, check_places, means, student_quantile
+from jaxdp.stats.intervals import count_hits
+from jaxdp.validation import check_choice, check_number, check_probability
+
+METHODS = ("t", "share")
+
+
+def smallest_epsilon(
+    metric: xr.DataArray,
+    at_most: float | None = None,
+    *,
+    at_least: float | None = None,
+    along: str = "epsilon",
+    over: str = "seed",
+    confidence: float = 0.95,
+    method: str | None = None,
+) -> xr.DataArray:
+    """The smallest epsilon of the grid at which the mean is shown to be at most (or at least) a given number.
+
+    Epsilons are tested one after the other, from the largest down, and the first at which the test fails ends it; the
+    one before is returned. So there is nothing to correct for: with probability `confidence` at least, the mean is
+    really at most `at_most` at the epsilon that is returned and at all larger ones of the grid. This holds for each
+    point of other dimensions by itself, not for all of them together, and whether or not the mean falls with epsilon.
+    It says nothing of epsilons between those of the grid. A smaller one may be good enough too: more seeds may show it.
+
+    A test is one-sided and compares a confidence limit of the mean. "t" has Student's limit: exact for Gaussian values,
+    close for skew ones of many seeds; for few seeds of a law with a long upper tail it lets too large a mean pass more
+    often than it says. "share" has Clopper and Pearson's limit: valid for values 0 or 1, at any number of seeds.
+
+    Args:
+        metric: numbers with the dimensions `along` and `over`; seeds are independent of one another.
+        at_most: what the mean must not exceed; or give
+        at_least: what the mean must reach.
+        along: the dimension with epsilons as coordinate, in any order; infinity is the largest.
+        over: the dimension of independent repetitions.
+        confidence: that what is returned is good enough, in (0, 1).
+        method: "t" or "share"; None takes "share" where all values of metric are 0 or 1.
+
+    Returns:
+        Float64 values of that coordinate, without `along` and `over`: NaN where not even the largest epsilon is shown
+        to be good enough (as with a single seed by "t"). Infinity where only the algorithm without privacy is.
+
+    Raises:
+        ValueError: if not exactly one of `at_most` and `at_least` is given, metric lacks a dimension, epsilons repeat,
+            or another argument is out of its range.
+
+    Source: Maurer, Hothorn & Lehmacher (1995), tests in a fixed sequence, which need no correction.
+
+    >>> epsilon = xr.DataArray([0.1, 1.0, 10.0], dims="epsilon")
+    >>> error = (1 / epsilon + xr.DataArray([0.0, 0.1, 0.2], dims="seed")).assign_coords(epsilon=epsilon)
+    >>> smallest_epsilon(error, at_most=2.0).item()
+    1.0
+    """
+    check_array("metric", metric, along, over)
+    check_probability("confidence", confidence)
+    if at_most is not None and at_least is None:
+        bound = check_number("at_most", at_most)
+    elif at_least is not None and at_most is None:
+        bound = check_number("at_least", at_least)
+    else:
+        raise ValueError(f"one of at_most and at_least must be given, got at_most={at_most} and at_least={at_least}")
+    places = check_places(metric, along)
+    if method is None:
+        method = "share" if bool(metric.isin([0, 1]).all()) else "t"
+    check_choice("method", method, METHODS)
+    if method == "share":
+        low, high = _limits_of_share(metric, over, 1 - confidence)
+    else:
+        mean, error, count = means(metric, over)
+        half = student_quantile(confidence, count) * error
+        low, high = mean - half, mean + half
+    shown = low >= bound if at_most is None else high <= bound
+    descending = np.argsort(-places)
+    passed = shown.isel({along: descending}).cumprod(along).sum(along)  # tests before the first that fails; NaN fails
+    return passed.copy(data=np.append(np.nan, places[descending])[passed.values]).rename(f"smallest_{along}")
+
+
+def _limits_of_share(hits: xr.DataArray, over: str, error: float) -> tuple[xr.DataArray, xr.DataArray]:
+    """One-sided limits, each of which fails with probability at most `error`; NaN where a value is."""
+    from jaxdp.audit.intervals import lower_limit, upper_limit  # brings all of jaxdp.audit
+
+    total, known = count_hits(hits, over)
+    limits = (bound(total.values, hits.sizes[over], error) for bound in (lower_limit, upper_limit))
+    low, high = (total.copy(data=limit).where(known) for limit in limits)
+    return low, high

@@ -1,0 +1,72 @@
+"""What the functions of this package ask of arrays, and the means that they share."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from scipy.special import stdtrit
+
+
+class Means(NamedTuple):
+    """Means over independent repetitions, in memory.
+
+    Attributes:
+        mean: float64; NaN where a value is.
+        error: float64 >= 0, the standard error of the mean; NaN where a value is not finite, and for a single value.
+        repetitions: how many there are.
+    """
+
+    mean: xr.DataArray
+    error: xr.DataArray
+    repetitions: int
+
+
+def check_array(name: str, values: Any, *dims: str) -> xr.DataArray:
+    """Returns values, if they are real numbers in a DataArray with at least one place along each of `dims`.
+
+    Raises:
+        ValueError: if not; of a Dataset it names the variables.
+    """
+    if isinstance(values, xr.Dataset):
+        raise ValueError(f"{name} must be one variable of the Dataset: {', '.join(map(str, values.data_vars))}")
+    if not isinstance(values, xr.DataArray):
+        raise ValueError(f"{name} must be an xarray DataArray, got {type(values).__name__}")
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be real numbers, got dtype {values.dtype}")
+    for dim in dims:
+        if values.sizes.get(dim, 0) < 1:
+            sizes = ", ".join(f"{each}: {size}" for each, size in values.sizes.items())
+            raise ValueError(f"{name} must have at least one value along {dim!r}, got ({sizes})")
+    return values
+
+
+def check_places(values: xr.DataArray, along: str) -> np.ndarray:
+    """Returns the coordinate of a dimension as float64, if its numbers are all different.
+
+    Raises:
+        ValueError: if there is no such coordinate, or it is not of different numbers.
+    """
+    if along not in values.coords or values[along].dtype.kind not in "iuf":
+        got = values[along].values.tolist() if along in values.coords else "none"
+        raise ValueError(f"{along} must have numbers as coordinate, got {got}")
+    places = values[along].values.astype(np.float64)
+    if np.isnan(places).any() or len(np.unique(places)) < len(places):
+        raise ValueError(f"{along} must have different numbers as coordinate, got {places.tolist()}")
+    return places
+
+
+def means(values: xr.DataArray, over: str) -> Means:
+    """Means over a dimension, with their standard errors; what is lazy is computed, chunk by chunk."""
+    wide, count = values.astype(np.float64), values.sizes[over]
+    mean = wide.mean(over, skipna=False)
+    if count < 2:
+        return Means(mean.compute(), xr.full_like(mean, np.nan).compute(), count)
+    with np.errstate(invalid="ignore"):  # infinite values have no spread
+        error = wide.std(over, ddof=1, skipna=False) / np.sqrt(count)
+        both = xr.Dataset({"mean": mean, "error": error}).compute()
+    return Means(both["mean"].rename(None), both["error"].rename(None), count)
+
+
+def student_quantile(probability: float, count: int) -> float:
+    """The quantile of Student's distribution for the mean of `count` values; NaN for a single one."""
+    return float(stdtrit(count - 1, probability)) if count > 1 else float("nan")
