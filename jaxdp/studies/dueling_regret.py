@@ -1,7 +1,7 @@
 """What privacy costs in regret: every registered dueling bandit on one instance."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import typer
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxdp import dueling, plotting
@@ -27,6 +28,7 @@ NUM_SEEDS = 20
 NUM_LOOKS = 10  # in the last three decades of rounds
 DELTA = 1e-6
 TILE_SIZE = 20
+ABREAST = 3  # panels
 LEAST_HORIZON = 100  # so that there is a decade to fit
 
 UPPER_LABEL = "Thm 1 (upper bound of DP-EBS, central), constants as printed"
@@ -121,20 +123,43 @@ def gaps(results: xr.Dataset) -> np.ndarray:
 def figure(results: xr.Dataset) -> Figure:
     """The figure: regret against rounds for every epsilon, and against epsilon after all rounds."""
     others = gaps(results)
-    return plotting.regret_curves(
-        results.pseudo_regret,
+    regret = results.pseudo_regret.sortby("epsilon")
+    labels = _labels(results)
+    style: dict[str, Any] = {"yscale": "log", "ylabel": "regret (in utility)"}
+
+    def draw(values: xr.DataArray, *, ax: Axes, **options: Any) -> Axes:
+        plotting.curves(values, ax=ax, **options)
+        return _with_bounds(ax, values["round"].values, values["round"].values, float(values.epsilon), others)
+
+    figure = plotting.facets(
+        regret,
+        x="round",
+        hue="learner",
+        col="epsilon",
+        draw=draw,
+        labels=labels,
+        abreast=ABREAST,
+        spare=1,
+        sharex=False,
+        xscale="log",
+        **style,
+    )
+    last = figure.axes[regret.sizes["epsilon"]]
+    plotting.cost_of_privacy(regret, hue="learner", ax=last, labels=labels, **style)
+    epsilons = regret.epsilon.values
+    _with_bounds(last, epsilons, int(regret["round"][-1]), epsilons, others)
+    figure.explain(
         title=f"What privacy costs in dueling bandits ({len(others) + 1} arms)",
-        ylabel="regret (in utility)",
-        labels=_labels(results),
-        upper=(UPPER_LABEL, lambda rounds, epsilon: _bound(theory.regret_upper, rounds, epsilon, others)),
-        lower=(LOWER_LABEL, lambda rounds, epsilon: _bound(theory.regret_lower, rounds, epsilon, others)),
         note="The constants of Thm 1 are not proved: DP-EBS may lose more. It is above what any learner could lose "
         "where it is above the straight line of the first rounds.",
     )
+    return figure
 
 
-def _bound(bound: Callable[..., np.ndarray], rounds: Any, epsilon: Any, others: np.ndarray) -> np.ndarray:
-    return bound(epsilon, rounds, others)
+def _with_bounds(ax: Axes, x: Any, rounds: Any, epsilon: Any, others: np.ndarray) -> Axes:
+    """Theorem 1 as it is, and the order of Theorem 2 through the lowest first mark."""
+    plotting.bound(ax, x, theory.regret_upper(epsilon, rounds, others), label=UPPER_LABEL)
+    return plotting.bound(ax, x, theory.regret_lower(epsilon, rounds, others), through="lowest", label=LOWER_LABEL)
 
 
 def _labels(results: xr.Dataset) -> dict[str, str]:

@@ -1,13 +1,17 @@
 """The orders of DP-Reward's upper bounds in the number of comparisons, as dotted curves for figures."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
 
+from jaxdp import plotting
 from jaxdp.mechanisms import analytic_gaussian
-from jaxdp.plotting import Order
 from jaxdp.theory import reward_estimation as theory
+
+Order = Callable[[np.ndarray, float, Any], np.ndarray]  # (num_samples, epsilon, row) -> a bound, up to a factor
 
 LABEL = "order of Thm 5.3 (no privacy, central) or Thm 4.5 (local), through the first mark"
 FAILURE_PROB = 0.05
@@ -32,6 +36,28 @@ def sample_orders(names: Collection[str], delta: float, dim: Callable[[Any], int
         (num_samples, epsilon, row) -> bound, by estimator.
     """
     return {name: _local if name.endswith("_rr") else _central(_noise(name, delta), dim) for name in names}
+
+
+def with_orders(orders: Mapping[str, Order], label: str, row: str) -> Callable[..., Axes]:
+    """Draws curves against num_samples with the orders of their bounds, each through its estimator's first mark.
+
+    Args:
+        orders: by estimator; see `sample_orders`.
+        label: their legend text.
+        row: the dimension with one row of panels for each value.
+
+    Returns:
+        What `plotting.facets` takes as `draw`.
+    """
+
+    def draw(values: xr.DataArray, *, ax: Axes, **options: Any) -> Axes:
+        plotting.curves(values, ax=ax, **options)
+        at, epsilon, place = values.num_samples.values, float(values.epsilon), values[row].item()
+        for name in values.estimator.values:
+            plotting.bound(ax, at, orders[name](at, epsilon, place), through=name, label=label)
+        return ax
+
+    return draw
 
 
 def _local(num_samples: np.ndarray, epsilon: float, row: Any) -> np.ndarray:

@@ -22,11 +22,11 @@ from jaxdp.estimation import (
 from jaxdp.estimation.confidence import FAILURE_PROB
 from jaxdp.simulation import Run, estimation_run, sweep
 from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, root_key
-from jaxdp.studies.orders import sample_orders
+from jaxdp.studies.orders import Order, sample_orders, with_orders
 
 EPSILONS = (0.1, 0.3, 1.0, float("inf"))
 NUM_SAMPLES = (500, 2000, 8000)
-DIM = 5
+NUM_FEATURES = 5
 RADIUS = 3.0
 EXPERTISE = 2.0
 CURVATURE = 0.25
@@ -64,7 +64,7 @@ def private_policy(
     epsilon: Sequence[float] = EPSILONS,
     num_samples: Sequence[int] = NUM_SAMPLES,
     num_seeds: int = NUM_SEEDS,
-    dim: int = DIM,
+    num_features: int = NUM_FEATURES,
     radius: float = RADIUS,
     expertise: float = EXPERTISE,
     curvature: float = CURVATURE,
@@ -80,7 +80,7 @@ def private_policy(
         epsilon: privacy budgets, > 0; infinity is no privacy.
         num_samples: numbers of comparisons.
         num_seeds: repetitions, each with its own bandit and labels.
-        dim: number of features.
+        num_features: of the reward.
         radius: norm of the reward parameter, which the estimators are told.
         expertise: of the policy that collected the data, >= 0; 0 compares all actions alike.
         curvature: of the confidence sets, in [0, 1/4]; see `confidence_set`. The default is a heuristic; 0 is what can
@@ -101,7 +101,7 @@ def private_policy(
     compared = estimators()
 
     def build(num_samples: int) -> Run:
-        return estimation_run(compared, offline_bandit(num_samples=num_samples, dim=dim))
+        return estimation_run(compared, offline_bandit(num_samples=num_samples, dim=num_features))
 
     single = {
         "delta": delta,
@@ -120,30 +120,33 @@ def private_policy(
         tile_size=TILE_SIZE,
         **scheduling,
     )
-    results = results.squeeze(list(single)).assign_coords(dim=dim)
+    results = results.squeeze(list(single)).assign_coords(num_features=num_features)
     return results.transpose("estimator", "policy", "epsilon", "num_samples", "seed")
 
 
 def figure(results: xr.Dataset) -> Figure:
     """The figure: suboptimality against num_samples, one panel for every epsilon, one row for every kind of policy."""
-    dim = int(results.dim)
-    bounds = sample_orders(results.estimator.values.tolist(), float(results.delta), lambda _: dim)
-    return plotting.error_curves(
+    num_features = int(results.num_features)
+    bounds = sample_orders(results.estimator.values.tolist(), float(results.delta), lambda _: num_features)
+    greedy = {name: _for_greedy(order) for name, order in bounds.items()}
+    return plotting.facets(
         results.suboptimality.sel(policy=list(POLICY_LABELS)),
         x="num_samples",
+        hue="estimator",
+        col="epsilon",
+        row="policy",
+        draw=with_orders(greedy, ORDER_LABEL, row="policy"),
+        labels={**LABELS, **POLICY_LABELS},
+        title=f"What label privacy costs a policy (d = {num_features})",
+        note=f"The policy that collected the data loses {reference_loss(results):.2g}.",
+        xscale="log",
+        yscale="log",
         xlabel="comparisons n",
         ylabel="expected reward lost",
-        title=f"What label privacy costs a policy (d = {dim})",
-        labels=LABELS,
-        row="policy",
-        row_label=lambda policy: POLICY_LABELS[str(policy)],
-        orders={name: _for_greedy(order) for name, order in bounds.items()},
-        order_label=ORDER_LABEL,
-        note=f"The policy that collected the data loses {reference_loss(results):.2g}.",
     )
 
 
-def _for_greedy(order: plotting.Order) -> plotting.Order:
+def _for_greedy(order: Order) -> Order:
     """Greedy policies lose at most 2 L times the l2 error; for the others that bound says nothing."""
 
     def bound(num_samples: np.ndarray, epsilon: float, policy: str) -> np.ndarray:
@@ -220,7 +223,7 @@ def options(
         list[int], typer.Option(help="Number of comparisons n. Repeat for several.", rich_help_panel="Grid")
     ] = list(NUM_SAMPLES),  # noqa: B006
     seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
-    dim: Annotated[int, typer.Option(help="Number of features d.")] = DIM,
+    num_features: Annotated[int, typer.Option(help="Number of features d.")] = NUM_FEATURES,
     radius: Annotated[float, typer.Option(help="Norm of the reward parameter; features have norm <= 1.")] = RADIUS,
     expertise: Annotated[
         float,
@@ -251,7 +254,7 @@ def options(
         epsilon=epsilon,
         num_samples=num_samples,
         num_seeds=seeds,
-        dim=dim,
+        num_features=num_features,
         radius=radius,
         expertise=expertise,
         curvature=curvature,

@@ -22,6 +22,7 @@ from jaxdp.estimation import (
     mle,
     objective_perturbation,
 )
+from jaxdp.plotting.dots import ROW_HEIGHT
 from jaxdp.preferences import Ballots, ComparisonTable, baseball1987, read_ballots, read_comparisons
 from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.simulation import Run, estimation_run, sweep
@@ -151,23 +152,39 @@ def kendall_tau(rank: xr.DataArray, reference: xr.DataArray) -> xr.DataArray:
 def ability_figure(results: xr.Dataset) -> Figure:
     """Abilities in the order of the non-private ranking, one panel for every epsilon."""
     best_first = results["rank"].isel(estimator=0, epsilon=0, seed=0).argsort()
-    return plotting.ability_intervals(
-        results.ability.isel(item=best_first.values),
-        title=f"What label privacy costs a ranking ({NOT_PRIVATE})",
+    abilities = results.ability.isel(item=best_first.values)
+    return plotting.facets(
+        abilities,
+        y="item",
+        hue="estimator",
+        col="epsilon",
+        draw=plotting.dots,
         labels=LABELS,
+        title=f"What label privacy costs a ranking ({NOT_PRIVATE})",
+        note="Privacy's noise alone is what varies over seeds. The mean ability of all items is 0.",
+        reference=0.0,
+        xlabel="ability (log odds)",
+        abreast=results.sizes["epsilon"],
+        width=2.6,
+        height=1.0 + ROW_HEIGHT * len(best_first),
     )
 
 
 def survival_figure(results: xr.Dataset) -> Figure:
     """How often the non-private winner comes first, and how well the rankings agree, at every epsilon."""
-    winner = results["item"].values[int(results["rank"].isel(estimator=0, epsilon=0, seed=0).argmin("item"))]
-    return plotting.survival_curves(
-        results.survival,
-        results.agreement,
-        winner=str(winner),
-        title=f"What privacy costs an election ({NOT_PRIVATE})",
-        labels=LABELS,
-    )
+    winner = str(
+        results["item"].values[int(results["rank"].isel(estimator=0, epsilon=0, seed=0).argmin("item"))]
+    ).replace("$", r"\$")  # no formula
+    figure = plotting.panels(1, 2, width=4.2, sharex=True)
+    left, right = figure.axes
+    options: dict[str, Any] = {"hue": "estimator", "labels": LABELS, "bars": True}
+    first = f"how often {winner} comes first"
+    plotting.cost_of_privacy(results.survival, ax=left, band="share", ylabel=first, **options)
+    tau = "Kendall's tau with the ranking at no privacy"
+    plotting.cost_of_privacy(results.agreement, ax=right, ylabel=tau, yscale="linear", **options)
+    note = "Privacy's noise alone is what varies over seeds."
+    figure.explain(title=f"What privacy costs an election ({NOT_PRIVATE})", note=note)
+    return figure
 
 
 def options(

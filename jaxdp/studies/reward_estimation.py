@@ -25,7 +25,7 @@ from jaxdp.estimation import (
 from jaxdp.simulation import Run, estimation_run, sweep
 from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, root_key
 from jaxdp.studies.orders import LABEL as ORDER_LABEL
-from jaxdp.studies.orders import sample_orders
+from jaxdp.studies.orders import sample_orders, with_orders
 from jaxdp.validation import check_choice
 
 EPSILONS = (0.1, 0.5, 1.0, float("inf"))
@@ -80,7 +80,7 @@ def estimators(solver: str) -> dict[str, Estimator]:
 def reward_estimation(
     *,
     epsilon: Sequence[float] = EPSILONS,
-    dim: Sequence[int] = (5,),
+    num_features: Sequence[int] = (5,),
     num_samples: Sequence[int] = NUM_SAMPLES,
     num_seeds: int = 200,
     solver: str = "exact",
@@ -88,11 +88,11 @@ def reward_estimation(
     key: jax.Array,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Errors of reward estimates from private labels, for every estimator, epsilon, dim, num_samples and seed.
+    """Errors of reward estimates from private labels, for every estimator, epsilon, num_features, num_samples and seed.
 
     Args:
         epsilon: privacy budgets, > 0; infinity is no privacy.
-        dim: numbers of features.
+        num_features: numbers of features.
         num_samples: numbers of comparisons.
         num_seeds: repetitions, each with its own parameter, features and labels.
         solver: see `estimators`.
@@ -102,7 +102,7 @@ def reward_estimation(
 
     Returns:
         A dataset with `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each with dimensions
-        (estimator, epsilon, dim, num_samples, seed).
+        (estimator, epsilon, num_features, num_samples, seed).
 
     Raises:
         ValueError: if a value is out of range.
@@ -112,33 +112,38 @@ def reward_estimation(
     compared = estimators(solver)
     known = ("feature_norm",) if solver == "literal" else ("radius", "feature_norm")
 
-    def build(dim: int, num_samples: int) -> Run:
-        return estimation_run(compared, gaussian_rewards(num_samples=num_samples, dim=dim, known=known))
+    def build(num_features: int, num_samples: int) -> Run:
+        return estimation_run(compared, gaussian_rewards(num_samples=num_samples, dim=num_features, known=known))
 
     results = sweep(
         build,
         axes={"epsilon": list(epsilon), "delta": [delta]},
-        static_axes={"dim": list(dim), "num_samples": list(num_samples)},
+        static_axes={"num_features": list(num_features), "num_samples": list(num_samples)},
         num_seeds=num_seeds,
         key=key,
         tile_size=TILE_SIZE,
         **scheduling,
     )
-    return results.squeeze("delta").transpose("estimator", "epsilon", "dim", "num_samples", "seed")
+    return results.squeeze("delta").transpose("estimator", "epsilon", "num_features", "num_samples", "seed")
 
 
 def figure(results: xr.Dataset) -> Figure:
     """The figure: l2 error against num_samples, one panel for every epsilon."""
-    return plotting.error_curves(
+    sizes = results.num_features.values.tolist()
+    orders = sample_orders(results.estimator.values.tolist(), float(results.delta))
+    return plotting.facets(
         results.l2_error,
         x="num_samples",
+        hue="estimator",
+        col="epsilon",
+        row="num_features",
+        draw=with_orders(orders, ORDER_LABEL, row="num_features"),
+        labels=LABELS,
+        title="What label privacy costs in reward estimation" + (f" (d = {sizes[0]})" if len(sizes) == 1 else ""),
+        xscale="log",
+        yscale="log",
         xlabel="comparisons n",
         ylabel="l2 error of the reward parameter, |θ̂ - θ*|",
-        title="What label privacy costs in reward estimation"
-        + (f" (d = {int(results.dim[0])})" if results.sizes["dim"] == 1 else ""),
-        labels=LABELS,
-        orders=sample_orders(results.estimator.values.tolist(), float(results.delta)),
-        order_label=ORDER_LABEL,
     )
 
 
@@ -146,14 +151,14 @@ def table(results: xr.Dataset) -> str:
     """The same numbers as text: mean l2 error +- half width of its 95% confidence interval."""
     mean, half = plotting.mean_and_half_width(results.l2_error)
     lines = []
-    for dim in results.dim.values:
+    for num_features in results.num_features.values:
         for epsilon in results.epsilon.values:
             rows = [["", *(f"{n:,}" for n in results.num_samples.values)]]
             for name in results.estimator.values:
-                point = {"estimator": name, "epsilon": epsilon, "dim": dim}
+                point = {"estimator": name, "epsilon": epsilon, "num_features": num_features}
                 pairs = zip(mean.sel(point).values, half.sel(point).values, strict=True)
                 rows.append([name, *(f"{m:.4f} +- {h:.4f}" for m, h in pairs)])
-            lines += [f"\nl2 error, d = {dim}, {plotting.epsilon_label(epsilon)}, n =", *columns(rows)]
+            lines += [f"\nl2 error, d = {num_features}, {plotting.epsilon_label(epsilon)}, n =", *columns(rows)]
     return "\n".join(lines)
 
 
@@ -169,7 +174,7 @@ def options(
         list[float],
         typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
     ] = list(EPSILONS),  # noqa: B006  typer copies it
-    dim: Annotated[
+    num_features: Annotated[
         list[int], typer.Option(help="Number of features d. Repeat for several.", rich_help_panel="Grid")
     ] = [5],  # noqa: B006
     num_samples: Annotated[
@@ -194,7 +199,7 @@ def options(
     simulate = partial(
         reward_estimation,
         epsilon=epsilon,
-        dim=dim,
+        num_features=num_features,
         num_samples=num_samples,
         num_seeds=seeds,
         solver=solver,

@@ -18,7 +18,7 @@ from jaxdp.studies import STUDIES
 pytestmark = pytest.mark.once
 
 REPOSITORY = Path(__file__).parents[2]
-SMALL = ["--seeds", "3", "--num-samples", "50", "--dim", "2"]
+SMALL = ["--seeds", "3", "--num-samples", "50", "--num-features", "2"]
 RANKING = ("run", "private-ranking", "--seeds", "2", "--epsilon", "1")
 
 
@@ -53,7 +53,7 @@ def test_reward_estimation_writes_figure_and_dataset(folder):
     out = folder / "results" / "reward-estimation"
     assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
     data = xr.open_zarr(out / "data.zarr").load()
-    assert data.l2_error.dims == ("estimator", "epsilon", "dim", "num_samples", "seed")
+    assert data.l2_error.dims == ("estimator", "epsilon", "num_features", "num_samples", "seed")
     assert data.epsilon.values.tolist() == [0.5, np.inf]
     assert data.num_samples.values.tolist() == [50]
     assert data.sizes["seed"] == 3
@@ -243,7 +243,7 @@ def test_other_solvers(solver, tmp_path, monkeypatch, capsys):
     assert "sgd_rr" in printed.out
 
 
-POLICY = ("private-policy", *SMALL[:4], "--dim", "2", "--epsilon", "0.5", "--epsilon", "inf")
+POLICY = ("private-policy", *SMALL[:4], "--num-features", "2", "--epsilon", "0.5", "--epsilon", "inf")
 
 
 def test_private_policy_writes_figure_and_dataset(tmp_path, monkeypatch, capsys):

@@ -21,7 +21,12 @@ CELL = re.compile(r"(-?[\d.]+|nan) \+- ([\d.]+|nan)")
 
 
 def reward_results():
-    coords = {"estimator": ["mle", "debiased_rr"], "epsilon": [1.0, np.inf], "dim": [5], "num_samples": [100, 10000]}
+    coords = {
+        "estimator": ["mle", "debiased_rr"],
+        "epsilon": [1.0, np.inf],
+        "num_features": [5],
+        "num_samples": [100, 10000],
+    }
     sizes = (2, 2, 1, 2, 4)
     values = np.random.default_rng(0).gamma(2.0, size=sizes)
     values[1, 0] *= 1000  # cells of different widths
@@ -48,7 +53,7 @@ def test_reward_table_holds_the_numbers_of_the_dataset():
     for line, name in ((first, "mle"), (second, "debiased_rr")):
         assert line.startswith(name)
         cells = [(float(a), float(b)) for a, b in CELL.findall(line)]
-        point = {"estimator": name, "epsilon": 1.0, "dim": 5}
+        point = {"estimator": name, "epsilon": 1.0, "num_features": 5}
         np.testing.assert_allclose(cells, np.stack([mean.sel(point), half.sel(point)], axis=1), atol=5.1e-5)
         ends = [match.end() for match in CELL.finditer(line)]
         assert ends == [match.end() for match in re.finditer(r"[\d,]+", header)]
@@ -249,7 +254,7 @@ def policy_results():
     """Made-up results of `private_policy`: two estimators, two sizes, four seeds."""
     policies = ["greedy", "pessimistic", "pessimistic_per_state", "reference"]
     coords = {"estimator": ["mle", "debiased_rr"], "policy": policies, "epsilon": [1.0], "num_samples": [100, 10000]}
-    single = {"dim": 5, "delta": 1e-3, "failure_prob": 0.1, "curvature": 0.25}
+    single = {"num_features": 5, "delta": 1e-3, "failure_prob": 0.1, "curvature": 0.25}
     sizes = (2, 4, 1, 2, 4)
     lost = xr.DataArray(np.random.default_rng(0).gamma(2.0, size=sizes), coords, (*coords, "seed"))
     ones = xr.ones_like(lost).isel(policy=0, drop=True)

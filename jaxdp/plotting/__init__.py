@@ -1,0 +1,40 @@
+"""Figures from datasets: axes in, axes out. Every band is explained in the figure itself.
+
+`curves` draws any variable of a sweep's results, `facets` one panel for every value of a dimension, `cost_of_privacy` a
+metric against epsilon. Without `ax=` they make a figure, which a notebook shows without pyplot.
+
+>>> import xarray as xr
+>>> values = xr.DataArray([[3.0, 5.0], [1.0, 2.0]], {"epsilon": [0.5, float("inf")]}, ("epsilon", "seed"), "l2_error")
+>>> cost_of_privacy(values, title="What privacy costs")
+<axes: l2 error against ε>
+"""
+
+from jaxdp.plotting.bounds import bound
+from jaxdp.plotting.differences import paired
+from jaxdp.plotting.dots import dots, slopes
+from jaxdp.plotting.figure import Axes, Figure, panels
+from jaxdp.plotting.grids import facets
+from jaxdp.plotting.lines import cost_of_privacy, curves
+from jaxdp.plotting.maps import heat
+from jaxdp.plotting.records import caption
+from jaxdp.plotting.summaries import mean_and_half_width, seed_count, share_and_limits
+from jaxdp.plotting.words import epsilon_label
+
+__all__ = [
+    "Axes",
+    "Figure",
+    "bound",
+    "caption",
+    "cost_of_privacy",
+    "curves",
+    "dots",
+    "epsilon_label",
+    "facets",
+    "heat",
+    "mean_and_half_width",
+    "paired",
+    "panels",
+    "seed_count",
+    "share_and_limits",
+    "slopes",
+]

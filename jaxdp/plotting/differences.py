@@ -1,0 +1,97 @@
+"""Paired differences from a reference, with their intervals."""
+
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+
+from jaxdp.plotting.figure import drawn_on, finish, name_axes
+from jaxdp.plotting.lines import draw_curve
+from jaxdp.plotting.places import places, prepare_x, prepare_y
+from jaxdp.plotting.records import NEUTRAL, Drawn, curves_on, note, record
+from jaxdp.plotting.style import style
+from jaxdp.plotting.words import Labels, label_of, natural_x, settle, title_of, values_of
+
+NEEDED = ("difference", "low", "high")
+LEVEL = 0.05
+
+
+def paired(
+    differences: xr.Dataset,
+    *,
+    x: str | None = None,
+    hue: str | None = None,
+    ax: Axes | None = None,
+    labels: Labels | None = None,
+    xscale: str | None = None,
+    xlabel: str | None = None,
+    ylabel: str | None = None,
+    title: str = "",
+    legend: bool = True,
+) -> Axes:
+    """Draws paired differences from a reference, as `jaxdp.stats.paired` computes them, with intervals and a zero line.
+
+    Args:
+        differences: with `difference`, `low` and `high`. If it has `p_adjusted` or else `p_value`, marks are open where
+            that is above 0.05.
+        x: dimension on the horizontal axis; None is `epsilon`, or else the only one of several values that is left.
+        hue: dimension with one curve for each value; None is the only one of several values that is left.
+        ax: axes to draw on; None makes a figure, which a notebook shows.
+        labels: legend text of each value of `hue`.
+        xscale: as in `curves`.
+        xlabel: text of the axis; None is made from the name.
+        ylabel: text of the axis; None is "paired difference".
+        title: of the figure, or of the axes if they are given.
+        legend: whether axes of the user's get a legend.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: if a variable is missing, or dimensions other than `x` and `hue` have several values.
+
+    Examples:
+        >>> coords = {"epsilon": [0.1, 1.0, float("inf")]}
+        >>> found = {"difference": [3.0, 1.0, 0.0], "low": [2.0, -1.0, -1.0], "high": [4.0, 3.0, 1.0]}
+        >>> paired(xr.Dataset({name: ("epsilon", numbers) for name, numbers in found.items()}, coords))
+        <axes: paired difference against ε>
+    """
+    missing = [name for name in NEEDED if not isinstance(differences, xr.Dataset) or name not in differences]
+    if missing:
+        raise ValueError(
+            f"differences must be a Dataset with difference, low and high, got none of {', '.join(missing)}"
+        )
+    difference = differences.difference
+    if x is None:
+        x = "epsilon" if "epsilon" in difference.dims and hue != "epsilon" else natural_x(difference, hue)
+    rest = [str(name) for name in difference.dims if name != x and difference.sizes[name] > 1]
+    hue = rest[0] if hue is None and len(rest) == 1 else hue
+    otherwise = "choose it as x or hue, got {0}"
+    settled = {name: settle(differences[name], ("x", x), ("hue", hue), otherwise=otherwise) for name in differences}
+    along = values_of(settled["difference"][x])
+    where = places(x, along, xscale, [label_of(x, value, labels) for value in along])
+    ax = drawn_on(ax, title)
+    prepare_x(ax, where)
+    prepare_y(ax, "linear", settled["difference"].values)
+    ax.axhline(0, color=NEUTRAL, linewidth=1.0, zorder=1.4)
+    tested = next((settled[name] for name in ("p_adjusted", "p_value") if name in settled), None)
+    hues = [None] if hue is None else values_of(settled["difference"][hue])
+    start = len(curves_on(ax))
+    for index, value in enumerate(hues):
+        point = {} if hue is None else {hue: index}
+        middle, low, high = (settled[name].isel(point).values[where.order] for name in NEEDED)
+        text = "" if hue is None else label_of(hue, value, labels)
+        look, step = style(start + index, ax), index - (len(hues) - 1) / 2
+        marks, spread = "mean of paired differences", "their intervals, from `low` to `high`"
+        drawn = Drawn(value, text, where.at, middle, low, high, marks, spread, look["color"], bars=True)
+        at = draw_curve(ax, where, drawn, look, step)
+        record(ax, drawn)
+        if tested is not None:
+            unsure = ~(tested.isel(point).values[where.order] <= LEVEL)
+            behind = to_rgba(ax.get_facecolor())
+            open_marks = {**look, "linestyle": "none", "markerfacecolor": behind, "zorder": 3}
+            ax.plot(at[unsure], middle[unsure], **open_marks)
+    if tested is not None:
+        note(ax, f"Open marks: {'p adjusted' if tested.name == 'p_adjusted' else 'p'} > {LEVEL:g}.")
+    ax.grid(visible=True, which="major", alpha=0.35)
+    name_axes(ax, title_of(difference, x) if xlabel is None else xlabel, ylabel or "paired difference")
+    return finish(ax, legend=legend)

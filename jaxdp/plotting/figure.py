@@ -1,0 +1,162 @@
+"""Figures and axes that a notebook shows by themselves, with a legend and a caption of what is drawn on them."""
+
+import io
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import axes, figure
+from matplotlib.colors import to_rgba
+
+from jaxdp.plotting import layout
+from jaxdp.plotting.records import caption, handles
+
+LABEL_LENGTH = 3.0  # inches beside a panel
+LIGHT = 0.5  # of a colour's brightness: text lighter than this is made for a dark background
+
+
+class Figure(figure.Figure):
+    """A Matplotlib figure that a notebook shows as a cell's last value, without pyplot.
+
+    Its background is opaque. `explain` gives it one title, one legend and the caption, which are made anew whenever
+    more is drawn on it.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.set_facecolor(_opaque(self.get_facecolor()))
+        self._explained = False
+        self._title = self._note = ""
+        self._height: float | None = None
+
+    def explain(self, *, title: str = "", note: str = "", height: float | None = None) -> None:
+        """Writes the title and one legend above the panels, and below them what marks and bands are.
+
+        Args:
+            title: of the figure; wrapped where it is long.
+            note: more sentences for the caption.
+            height: of all panels with their labels, in inches; None is the former one, or at first the figure's.
+        """
+        self._explained, self._title, self._note = True, title, note
+        if height is not None or self._height is None:
+            self._height = float(self.get_figheight()) if height is None else height
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Makes legend and caption anew, if the figure has them."""
+        if not self._explained or self._height is None:
+            return
+        for legend in list(self.legends):
+            legend.remove()
+        panels = [panel for panel in self.axes if panel.get_visible()]
+        marks, names = handles(panels)
+        text = " ".join(filter(None, (caption(panels), self._note)))
+        layout.surround(self, self._height, self._title, marks, names, text)
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", facecolor=self.get_facecolor(), transparent=False)
+        return buffer.getvalue()
+
+    def __repr__(self) -> str:
+        panels = [panel for panel in self.axes if panel.get_visible()]
+        count = "1 panel" if len(panels) == 1 else f"{len(panels)} panels"
+        about = self._title or next(filter(None, map(_about, panels)), "")
+        return f"<figure of {count}{': ' if about else ''}{textwrap.shorten(about, 120)}>"
+
+    __str__ = __repr__  # Matplotlib's own names a size, which reads like an address
+
+
+class Axes(axes.Axes):
+    """Matplotlib axes that a notebook shows as a cell's last value: with their whole figure."""
+
+    def _repr_png_(self) -> bytes | None:
+        shown = self.get_figure(root=True)
+        return shown._repr_png_() if isinstance(shown, Figure) else None
+
+    def __repr__(self) -> str:
+        about = textwrap.shorten(_about(self), 120)
+        return f"<axes{': ' if about else ''}{about}>"
+
+    __str__ = __repr__
+
+
+def panels(rows: int = 1, columns: int = 1, *, width: float = 3.2, height: float = 3.2, **sharing: Any) -> Figure:
+    """An empty figure that a notebook shows, with panels to draw on.
+
+    Args:
+        rows: of panels.
+        columns: of panels.
+        width: of one panel, in inches.
+        height: of one panel, in inches.
+        **sharing: as Matplotlib's `Figure.subplots` takes it, such as `sharey=True`.
+
+    Returns:
+        The figure; its panels are `figure.axes`, row by row. Call `figure.explain(title=...)` for one legend and a
+        caption, after drawing or before.
+
+    >>> figure = panels(1, 2, sharey=True)
+    >>> left, right = figure.axes
+    >>> figure
+    <figure of 2 panels>
+    """
+    size = (max(layout.LEAST_WIDTH, 1.2 + width * columns), height * rows)
+    made = Figure(figsize=size, layout="constrained")
+    made.subplots(rows, columns, squeeze=False, subplot_kw={"axes_class": Axes}, **sharing)
+    return made
+
+
+def drawn_on(ax: axes.Axes | None, title: str = "") -> axes.Axes:
+    """The axes to draw on: the given ones, or those of a new figure that explains itself.
+
+    Raises:
+        ValueError: if `ax` is no Matplotlib axes.
+    """
+    if ax is None:
+        made = panels()
+        made.explain(title=title, height=3.4)
+        return made.axes[0]
+    if not isinstance(ax, axes.Axes):
+        raise ValueError(f"ax must be Matplotlib axes, or None for a new figure, got {type(ax).__name__}")
+    if title:
+        ax.set_title(title)
+    return ax
+
+
+def finish(ax: axes.Axes, *, legend: bool = True) -> axes.Axes:
+    """Brings legends and captions up to date after drawing: the figure's if it is ours, else the axes' own legend."""
+    shown = ax.get_figure(root=True)
+    if isinstance(shown, Figure):
+        shown.refresh()
+    elif legend:
+        marks, names = handles([ax])
+        if names:
+            ax.legend(marks, names, frameon=False, fontsize="small")
+    return ax
+
+
+def name_axes(ax: axes.Axes, xlabel: str, ylabel: str) -> None:
+    """Writes the axes' labels; long ones in several lines."""
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(layout.wrapped(ylabel, LABEL_LENGTH, "medium"))
+
+
+def siblings(ax: axes.Axes) -> Iterator[axes.Axes]:
+    """The axes that share the vertical axis, itself among them."""
+    yield from ax.get_shared_y_axes().get_siblings(ax)
+
+
+def _about(panel: axes.Axes) -> str:
+    labels = [" ".join(text.split()) for text in (panel.get_ylabel(), panel.get_xlabel())]
+    return " against ".join(filter(None, labels)) or panel.get_title()
+
+
+def _opaque(colour: Any) -> tuple[float, float, float, float]:
+    """The colour as it looks on paper, or on a black one where the text is light."""
+    red, green, blue, alpha = to_rgba(colour)
+    text = np.mean(to_rgba(mpl.rcParams["text.color"])[:3])
+    paper = 0.0 if text > LIGHT else 1.0
+    red, green, blue = (alpha * value + (1 - alpha) * paper for value in (red, green, blue))
+    return red, green, blue, 1.0

@@ -1,0 +1,114 @@
+"""Several panels, one for every value of a dimension or two."""
+
+from collections.abc import Callable
+from typing import Any
+
+import xarray as xr
+
+from jaxdp.plotting.figure import Figure, panels
+from jaxdp.plotting.layout import room_for_names
+from jaxdp.plotting.lines import curves
+from jaxdp.plotting.words import Labels, check_values, label_of, natural_x, settle, values_of
+from jaxdp.validation import check_count
+
+
+def facets(
+    values: xr.DataArray,
+    *,
+    x: str | None = None,
+    y: str | None = None,
+    hue: str | None = None,
+    col: str | None = None,
+    row: str | None = None,
+    draw: Callable[..., Any] = curves,
+    labels: Labels | None = None,
+    title: str = "",
+    note: str = "",
+    abreast: int = 4,
+    spare: int = 0,
+    width: float = 3.2,
+    height: float = 3.2,
+    sharex: bool = True,
+    sharey: bool = True,
+    over: str = "seed",
+    **options: Any,
+) -> Figure:
+    """Draws one panel for every value of one or two dimensions, on axes with the same limits and under one legend.
+
+    Args:
+        values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds and the four
+            named ones have one value.
+        x: dimension on the horizontal axes; None as in `curves`, or none where `y` is given.
+        y: dimension on the vertical axes, for `dots` and `heat`.
+        hue: dimension with one curve for each value.
+        col: dimension with one column of panels for each value; without `row` they go on in the next line.
+        row: dimension with one row of panels for each value.
+        draw: (values, ax=, labels=, over=, **options), draws one panel, also with those of `x`, `y` and `hue` that
+            are given; its values have the panel's `col` and `row` as scalar coordinates. `curves`, `dots`, `heat`,
+            or a function of yours that calls one of them.
+        labels: texts for values of `hue`, `col` and `row`.
+        title: of the figure.
+        note: more sentences for the caption.
+        abreast: how many panels stand side by side at most, without `row`.
+        spare: empty panels after the last one, for you to draw on; only without `row`.
+        width: of a panel, in inches.
+        height: of a panel, in inches.
+        sharex: whether all panels have one horizontal scale.
+        sharey: whether all panels have one vertical scale.
+        over: the dimension of seeds.
+        **options: further ones of `draw`.
+
+    Returns:
+        A figure, which a notebook shows: one legend above, and below what marks and bands are.
+
+    Raises:
+        ValueError: if the values have other dimensions of several values, or none is given for panels.
+
+    Examples:
+        >>> values = xr.DataArray([[[3.0, 5.0], [1.0, 2.0]]] * 2, dims=("epsilon", "round", "seed"), name="regret")
+        >>> figure = facets(values.assign_coords(epsilon=[1.0, float("inf")]), col="epsilon", title="Two budgets")
+        >>> figure, [panel.get_title() for panel in figure.axes]
+        (<figure of 2 panels: Two budgets>, ['ε = 1', 'ε = ∞ (no privacy)'])
+    """
+    values = check_values(values, over)
+    if col is None and row is None:
+        raise ValueError("col must be a dimension, or row, got neither: `curves` draws a single panel")
+    if x is None and y is None:
+        x = natural_x(values, hue, col, row, over=over)
+    axes = (("x", x), ("y", y), ("hue", hue))
+    chosen = (*axes, ("col", col), ("row", row))
+    values = settle(values, *chosen, over=over, otherwise="name it as hue, col or row, got {0}")
+    columns = [None] if col is None else values_of(values[col])
+    rows = [None] if row is None else values_of(values[row])
+    wide = len(columns) if row is not None else min(check_count("abreast", abreast), len(columns) + spare)
+    count = len(rows) * len(columns) + (0 if row is not None else check_count("spare", spare, 0))
+    high = len(rows) if row is not None else -(-count // wide)
+    figure = panels(high, wide, width=width, height=height, sharex=sharex, sharey=sharey)
+    grid = figure.axes
+    for panel in grid[count:]:
+        panel.set_visible(False)
+    for place, (below, beside) in enumerate((r, c) for r in range(len(rows)) for c in range(len(columns))):
+        panel = grid[place]
+        point = {name: index for name, index in ((row, below), (col, beside)) if name is not None}
+        given = {option: name for option, name in axes if name is not None}
+        draw(values.isel(point), **given, labels=labels, ax=panel, over=over, **options)
+        if col is not None and (row is None or below == 0):
+            panel.set_title(label_of(col, columns[beside], labels))
+        if row is not None and len(rows) > 1 and place % wide == 0:
+            panel.set_ylabel(f"{label_of(row, rows[below], labels)}\n{panel.get_ylabel()}")
+    _outer_labels(figure, wide, len(columns) * len(rows), sharex=sharex, sharey=sharey)
+    figure.set_figwidth(figure.get_figwidth() + room_for_names(grid[0]))
+    figure.explain(title=title, note=note, height=height * high)
+    return figure
+
+
+def _outer_labels(figure: Figure, wide: int, count: int, *, sharex: bool, sharey: bool) -> None:
+    """Labels at the left and at the bottom alone, where panels share their axes."""
+    for place, panel in enumerate(figure.axes[:count]):
+        if sharey and place % wide:
+            panel.set_ylabel("")
+        lowest = place + wide >= count
+        if sharex:
+            panel.tick_params(axis="x", labelbottom=lowest)
+            if not lowest:
+                panel.set_xlabel("")

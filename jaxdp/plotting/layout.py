@@ -1,0 +1,91 @@
+"""The layout of figures: text that wraps within a figure's width, and a legend in one box with the title."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+from matplotlib.ticker import FixedLocator
+
+# In inches.
+LEAST_WIDTH = 6.0
+LINE_HEIGHT = 0.22
+MARGIN = 0.3  # kept free beside a line of text, left and right together
+LEGEND_MARK = 0.7  # a legend's mark, its gap and the space up to the next column
+LEGEND_COLUMNS = 4
+
+
+@lru_cache(maxsize=4096)
+def text_width(text: str, size: str) -> float:
+    """Width in inches of one line of text, in the default font."""
+    font = FontProperties(size=size)
+    return float(TextPath((0, 0), text, prop=font, usetex=False).get_extents().width) / 72 if text.strip() else 0.0
+
+
+def wrapped(text: str, width: float, size: str) -> str:
+    """The text with line breaks between words, such that no line is wider than `width` inches if words allow it."""
+    lines = [""]
+    for word in text.split(" "):  # not at no-break spaces
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and text_width(longer, size) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return "\n".join(lines)
+
+
+def room_for_names(ax: Axes) -> float:
+    """Inches that the names beside an axis need more than numbers would; 0 where there are no names."""
+    named = isinstance(ax.yaxis.get_major_locator(), FixedLocator)
+    names = [label.get_text() for label in ax.get_yticklabels()] if named else []
+    return max(0.0, max((text_width(name, "medium") for name in names), default=0.0) - 0.5)
+
+
+def surround(
+    figure: Figure, panels: float, title: str, handles: Sequence[Any], names: Sequence[str], caption: str
+) -> None:
+    """Title and legend in one box above the panels (apart, they would overlap), and a caption below them.
+
+    The figure gets the height that all of it needs.
+
+    Args:
+        figure: with constrained layout, and without a legend.
+        panels: height of the panels with their own labels, in inches.
+        title: of the figure; may be empty.
+        handles: what legend entries show.
+        names: legend texts.
+        caption: may be empty.
+    """
+    width = figure.get_figwidth()
+    below = wrapped(caption, width - MARGIN, "medium")
+    above = wrapped(title, width - MARGIN, "x-large")
+    columns = _columns(names, width)
+    entries = [wrapped(name, width - MARGIN - LEGEND_MARK, "medium") for name in names]
+    legend = -(-len(names) // columns) + sum(entry.count("\n") for entry in entries)
+    lines = (below.count("\n") + 1) * bool(below) + legend + 1.5 * (above.count("\n") + 1) * bool(above)
+    figure.set_figheight(panels + 0.3 + LINE_HEIGHT * lines)
+    figure.supxlabel(below, fontsize="medium")
+    if not entries:
+        figure.suptitle(above, fontsize="x-large")
+        return
+    figure.suptitle("")
+    figure.legend(
+        handles,
+        entries,
+        title=above or None,
+        title_fontproperties=FontProperties(size="x-large"),
+        loc="outside upper center",
+        ncols=columns,
+        frameon=False,
+        fontsize="medium",
+        alignment="center",
+    )
+
+
+def _columns(names: Sequence[str], width: float) -> int:
+    """How many legend columns fit into `width` inches."""
+    widest = max((text_width(name, "medium") for name in names), default=0.0)
+    return max(1, min(len(names), LEGEND_COLUMNS, int((width - MARGIN) / (widest + LEGEND_MARK))))

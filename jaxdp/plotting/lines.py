@@ -1,0 +1,209 @@
+"""Curves of a mean (or median, or share) over seeds, with its band."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from jaxdp.plotting.figure import drawn_on, finish, name_axes
+from jaxdp.plotting.places import FAINT, Places, draw_band, fit_y, places, prepare_x, prepare_y
+from jaxdp.plotting.records import Drawn, curves_on, record
+from jaxdp.plotting.style import style
+from jaxdp.plotting.summaries import summary
+from jaxdp.plotting.words import Labels, check_values, label_of, natural_x, settle, title_of, values_of
+
+BAND_WIDTH = 7.0  # in points, of a band at a single x
+APART_WIDTH = 4.0  # where infinity stands
+BESIDE = 1.15  # factor between curves at a single x
+DODGE = 0.04  # of the axis, between all bars at one x
+
+
+def curves(
+    values: xr.DataArray,
+    *,
+    x: str | None = None,
+    hue: str | None = None,
+    ax: Axes | None = None,
+    band: str | None = "t",
+    labels: Labels | None = None,
+    label: str | None = None,
+    bars: bool = False,
+    xscale: str | None = None,
+    yscale: str | None = None,
+    xlabel: str | None = None,
+    ylabel: str | None = None,
+    title: str = "",
+    legend: bool = True,
+    over: str = "seed",
+) -> Axes:
+    """Draws what seeds give against one dimension, one curve for every value of another, with bands.
+
+    Args:
+        values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x` and
+            `hue` have one value.
+        x: dimension on the horizontal axis. None is `round`, or else the only dimension of several values that is left.
+            An infinite value stands apart at the right, behind a break of the axis.
+        hue: dimension with one curve for each value.
+        ax: axes to draw on; None makes a figure, which a notebook shows. Curves are added to those already there.
+        band: "t" (mean, 95% confidence interval by Student's t), "quantile" (median, central 95% of seeds), "share"
+            (share of values 0 or 1, 95% interval by Clopper-Pearson) or None (mean alone).
+        labels: legend text of each value of `hue`.
+        label: legend text of the curve where there is no `hue`.
+        bars: bars, side by side, in place of bands.
+        xscale: "linear" or "log". None is logarithmic where all x are positive and the largest is 10 times the
+            smallest; for `epsilon` always.
+        yscale: the same for the marks.
+        xlabel: text of the axis; None is made from the name and its attributes `long_name` and `units`.
+        ylabel: text of the axis.
+        title: of the figure, or of the axes if they are given.
+        legend: whether axes of the user's get a legend.
+        over: the dimension of seeds.
+
+    Returns:
+        The axes. What marks and bands are, what is cut and what has no mark is said in the figure's caption, or by
+        `caption(ax)`.
+
+    Raises:
+        ValueError: if the values have other dimensions of several values, or an option is not among its choices.
+
+    Examples:
+        >>> values = xr.DataArray([[3.0, 5.0], [1.0, 2.0]], {"epsilon": [1.0, 2.0]}, ("epsilon", "seed"), "l2_error")
+        >>> curves(values, x="epsilon")
+        <axes: l2 error against ε>
+        >>> curves(values.expand_dims(num_arms=[2, 4]), x="epsilon")
+        Traceback (most recent call last):
+        ...
+        ValueError: values must have one value along num_arms, got (num_arms: 2, epsilon: 2, seed: 2): choose one, \
+such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets(values, col='num_arms')
+    """
+    values = check_values(values, over)
+    otherwise = "draw them all with " + ("hue={0} or " if hue is None else "") + "facets(values, col={0})"
+    x = x or natural_x(values, hue, over=over)
+    values = settle(values, ("x", x), ("hue", hue), over=over, otherwise=otherwise)
+    found = summary(values, band, over)
+    along = values_of(values[x])
+    where = places(x, along, xscale, [label_of(x, value, labels) for value in along])
+    ax = drawn_on(ax, title)
+    prepare_x(ax, where)
+    prepare_y(ax, "linear" if band == "share" and yscale is None else yscale, found.middle.values)
+    hues = [None] if hue is None else values_of(values[hue])
+    start, barred = len(curves_on(ax)), bars or where.joined == 0
+    for index, value in enumerate(hues):
+        own = found if hue is None else found.select({hue: index})
+        middle, low, high = (part.values[where.order] for part in (own.middle, own.low, own.high))
+        text = label_of(str(hue), value, labels) if hue is not None else label or ""
+        look = style(start + index, ax)
+        drawn = Drawn(value, text, where.at, middle, low, high, found.marks, found.spread, look["color"], barred)
+        draw_curve(ax, where, drawn, look, index - (len(hues) - 1) / 2)
+        record(ax, drawn)
+    fit_y(ax)
+    if band == "share" and ax.get_yscale() == "linear":
+        ax.set_ylim(-0.03, 1.03)
+    if len(where.at) == 1 and where.scale == "log":
+        room = BESIDE ** max(2, len(hues))
+        ax.set_xlim(where.at[0] / room, where.at[0] * room)
+    ax.grid(visible=True, which="major", alpha=0.35)
+    named = title_of(values) if ylabel is None else ylabel
+    name_axes(ax, title_of(values, x) if xlabel is None else xlabel, named)
+    return finish(ax, legend=legend)
+
+
+def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], step: float) -> np.ndarray:
+    """Draws one curve with its band.
+
+    Args:
+        ax: axes to draw on.
+        where: places of the marks.
+        drawn: their heights, and the band.
+        look: of the line.
+        step: the curve's place among those at the same x, 0 for the middle one.
+
+    Returns:
+        Where the marks are.
+    """
+    at, joined = where.at, where.joined
+    if ax.get_yscale() == "log":
+        drawn = drawn.positive()
+    if drawn.bars:
+        at = _beside(where, DODGE * step)
+    elif len(at) == 1:
+        at = at * BESIDE**step if where.scale == "log" else at + 0.1 * step  # curves would hide each other
+    labelled = {**look, "label": drawn.label or "_curve"}
+    if joined:
+        ax.plot(at[:joined], drawn.middle[:joined], **labelled)
+    if joined < len(at):
+        single = {**look, "linestyle": "none"} if joined else {**labelled, "linestyle": "none"}
+        ax.plot(at[joined:], drawn.middle[joined:], **single)
+    if 0 < joined < len(at):  # a broken line across the break
+        ends = slice(joined - 1, joined + 1)
+        ax.plot(at[ends], drawn.middle[ends], color=look["color"], linestyle=(0, (1, 3)), linewidth=1.0, alpha=0.7)
+    # On a logarithmic axis a bar that goes below zero ends below the bottom edge.
+    low = np.where(drawn.low > 0, drawn.low, np.abs(drawn.middle) * 1e-9) if ax.get_yscale() == "log" else drawn.low
+    if drawn.bars:
+        ax.errorbar(
+            at,
+            drawn.middle,
+            np.abs(np.stack([drawn.middle - low, drawn.high - drawn.middle])),
+            fmt="none",
+            ecolor=look["color"],
+            elinewidth=1.2,
+            capsize=2,
+        )
+        return at
+    if joined == 1:
+        joined = 0
+    draw_band(ax, at[:joined], drawn.low[:joined], drawn.high[:joined], look["color"])
+    width = BAND_WIDTH if len(at) == 1 else APART_WIDTH
+    ax.vlines(at[joined:], low[joined:], drawn.high[joined:], color=look["color"], alpha=FAINT, linewidth=width)
+    return at
+
+
+def _beside(where: Places, share: float) -> np.ndarray:
+    """The places, moved by a share of the axis."""
+    at = where.at
+    if where.scale == "log":
+        return at * (at[-1] / at[0] if len(at) > 1 else 10.0) ** share
+    return at + share * (at[-1] - at[0] if len(at) > 1 and where.joined else 4.0)
+
+
+def cost_of_privacy(
+    values: xr.DataArray,
+    *,
+    hue: str | None = None,
+    ax: Axes | None = None,
+    band: str | None = "t",
+    labels: Labels | None = None,
+    title: str | None = None,
+    **options: Any,
+) -> Axes:
+    """Draws what seeds give against epsilon; no privacy stands apart at the right, behind a break of the axis.
+
+    Args:
+        values: one variable of a sweep's results, with the dimensions of seeds and epsilon. Of several rounds the last
+            is drawn, and the title says so.
+        hue: dimension with one curve for each value.
+        ax: axes to draw on; None makes a figure, which a notebook shows.
+        band: as in `curves`.
+        labels: legend text of each value of `hue`.
+        title: as in `curves`; None is the number of rounds where there are several.
+        **options: as `curves` takes them.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: as `curves`.
+
+    Examples:
+        >>> epsilons = [0.1, 1.0, float("inf")]
+        >>> values = xr.DataArray([[9.0, 8.0], [3.0, 4.0], [2.0, 3.0]], {"epsilon": epsilons}, ("epsilon", "seed"))
+        >>> [tick.get_text() for tick in cost_of_privacy(values).get_xticklabels()]
+        ['0.1', '1', '∞']
+    """
+    values = check_values(values, options.get("over", "seed"))
+    if values.sizes.get("round", 1) > 1 and hue != "round":
+        values = values.isel(round=-1)
+        if title is None and "round" in values.coords:
+            title = f"after {int(values['round']):,} rounds"
+    return curves(values, x="epsilon", hue=hue, ax=ax, band=band, labels=labels, title=title or "", **options)

@@ -1,0 +1,163 @@
+"""What was drawn on axes: for captions, legends, limits, and bounds through a curve's first mark."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+BELOW = 1.5  # zorder of bounds, below the curves; legends name them last
+NEUTRAL = "#888888"  # seen on white and on black
+
+
+class Drawn(NamedTuple):
+    """One curve or bound on axes.
+
+    Attributes:
+        hue: the value that it is of; None without.
+        label: its legend text; empty without.
+        at: places of its marks on the horizontal axis.
+        middle: heights of its marks.
+        low: lower ends of its band; NaN without.
+        high: upper ends of its band.
+        marks: what its marks are, in words; empty for a bound.
+        spread: what its band is, in words; empty without.
+        colour: of the curve.
+        bars: whether the spread is drawn as bars.
+    """
+
+    hue: Any
+    label: str
+    at: np.ndarray
+    middle: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    marks: str
+    spread: str
+    colour: Any
+    bars: bool = False
+
+    def positive(self) -> "Drawn":
+        """The same without marks at zero or below, which a logarithmic axis has no place for."""
+        shown = self.middle > 0
+        middle, low, high = (np.where(shown, part, np.nan) for part in (self.middle, self.low, self.high))
+        return self._replace(middle=middle, low=low, high=high)
+
+
+_DRAWN: WeakKeyDictionary[Axes, list[Drawn]] = WeakKeyDictionary()
+_NOTES: WeakKeyDictionary[Axes, list[str]] = WeakKeyDictionary()
+
+
+def record(ax: Axes, drawn: Drawn) -> None:
+    """Notes what was drawn."""
+    _DRAWN.setdefault(ax, []).append(drawn)
+
+
+def records(ax: Axes) -> list[Drawn]:
+    """What was drawn on the axes, in order."""
+    return _DRAWN.get(ax, [])
+
+
+def curves_on(ax: Axes) -> list[Drawn]:
+    """What was drawn on the axes, without bounds."""
+    return [drawn for drawn in records(ax) if drawn.marks]
+
+
+def note(ax: Axes, text: str) -> None:
+    """Adds a sentence to what `caption` says of the axes."""
+    notes = _NOTES.setdefault(ax, [])
+    if text not in notes:
+        notes.append(text)
+
+
+def handles(panels: Iterable[Axes]) -> tuple[list[Any], list[str]]:
+    """Legend entries of what has a label on the axes: each label once, curves before bounds.
+
+    Where one label is of several colours (a theorem's order, in its curves' colours), the entry is grey.
+    """
+    found: dict[str, Any] = {}
+    for panel in panels:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            first = found.setdefault(label, handle)
+            if isinstance(first, Line2D) and isinstance(handle, Line2D) and first.get_color() != handle.get_color():
+                found[label] = Line2D(
+                    [],
+                    [],
+                    color=NEUTRAL,
+                    linestyle=first.get_linestyle(),
+                    linewidth=first.get_linewidth(),
+                    zorder=BELOW,
+                )
+                found[label].set_linestyle(first._unscaled_dash_pattern)  # pyright: ignore[reportAttributeAccessIssue]
+    ordered = sorted(found, key=lambda label: _order(found[label]) == BELOW)  # stable
+    return [found[label] for label in ordered], ordered
+
+
+def _order(handle: Any) -> float:
+    return handle.get_zorder() if hasattr(handle, "get_zorder") else 2.0
+
+
+def caption(panels: Axes | Sequence[Axes]) -> str:
+    r"""What marks, bands and bars on axes are, in words: for a caption of your own below your own axes.
+
+    Args:
+        panels: axes that functions of this module drew on.
+
+    Returns:
+        Whole sentences; empty where nothing was drawn. Bands that are cut at the bottom of a logarithmic axis, and
+        values that have no mark, are told.
+
+    >>> import numpy as np, xarray as xr
+    >>> from jaxdp.plotting import curves
+    >>> values = xr.DataArray(np.ones((3, 2)), {"round": [1, 2, 3]}, ("round", "seed"))
+    >>> caption(curves(values, xscale="linear"))
+    "Marks: mean of 2 seeds. Bands: 95% confidence interval of that mean (Student's\xa0t)."
+    """
+    panels = [panels] if isinstance(panels, Axes) else [panel for panel in panels if records(panel) or panel in _NOTES]
+    groups: dict[str, list[Axes]] = {}
+    for panel in panels:
+        groups.setdefault(_meaning(panel), []).append(panel)
+    groups.pop("", None)
+    sentences = list(groups)
+    if len(groups) > 1:
+        sentences = [f"{_name(own[0])}: {meaning.removeprefix('Marks: ')}" for meaning, own in groups.items()]
+    if any(_cut(panel) for panel in panels):
+        sentences.append("A band that meets the bottom edge goes on below it.")
+    sentences += [_scales(panels), *dict.fromkeys(text for panel in panels for text in _NOTES.get(panel, []))]
+    middles = [(panel, drawn.middle) for panel in panels for drawn in curves_on(panel)]
+    if not all(np.isfinite(middle).all() for _, middle in middles):
+        sentences.append("No mark: a value was not finite for at least one seed.")
+    if any((middle <= 0).any() for panel, middle in middles if panel.get_yscale() == "log"):
+        sentences.append("No mark: a value of zero or below, as the axis is logarithmic.")
+    return " ".join(filter(None, sentences))
+
+
+def _meaning(panel: Axes) -> str:
+    found = []
+    for drawn in curves_on(panel):
+        kind = "Bars" if drawn.bars else "Bands"
+        found.append(f"Marks: {drawn.marks}." + (f" {kind}: {drawn.spread}." if drawn.spread else ""))
+    return " ".join(dict.fromkeys(found))
+
+
+def _name(panel: Axes) -> str:
+    text = " ".join((panel.get_ylabel() or panel.get_title()).split())
+    return text[:1].upper() + text[1:] if text else "Another panel"
+
+
+def _cut(panel: Axes) -> bool:
+    bottom = panel.get_ylim()[0]
+    return panel.get_yscale() == "log" and any((drawn.positive().low < bottom).any() for drawn in curves_on(panel))
+
+
+def _scales(panels: Sequence[Axes]) -> str:
+    scales = {
+        (panel.get_xscale(), panel.get_yscale()) for panel in panels if any(len(old.at) > 1 for old in curves_on(panel))
+    }
+    if scales == {("log", "log")}:
+        return "Both axes are logarithmic."
+    if scales == {("log", "linear")}:
+        return "The horizontal axis is logarithmic."
+    return "The vertical axis is logarithmic." if scales == {("linear", "log")} else ""

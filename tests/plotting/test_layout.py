@@ -1,0 +1,102 @@
+"""Figures are drawn, and measured: nothing outside the figure, nothing on top of something else."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from jaxdp import plotting
+from jaxdp.studies import private_ranking, reward_estimation
+from tests.plotting.made_up import EPSILONS, ESTIMATORS, check_inside, errors, regret, single
+
+pytestmark = pytest.mark.once
+SLOW = pytest.mark.slow
+
+
+def grid(values, **changes):
+    options = {
+        "labels": reward_estimation.LABELS,
+        "xscale": "log",
+        "yscale": "log",
+        "title": "What label privacy costs",
+    }
+    dims = {"x": "num_samples", "hue": "estimator", "col": "epsilon", "row": "num_features"}
+    return plotting.facets(values, **{**dims, **options, **changes})
+
+
+def abilities(num_epsilons=1, items=("Milwaukee", "Baltimore", "a team with a very long name indeed"), num_seeds=5):
+    coords = {"estimator": list(ESTIMATORS[:3]), "epsilon": list(EPSILONS[-num_epsilons:]), "item": list(items)}
+    sizes = 3, num_epsilons, len(items), num_seeds
+    return xr.DataArray(np.random.default_rng(0).normal(size=sizes), coords, (*coords, "seed"), "ability")
+
+
+def items(values, **changes):
+    options = {"y": "item", "hue": "estimator", "col": "epsilon", "width": 2.6, "labels": private_ranking.LABELS}
+    return plotting.facets(values, draw=plotting.dots, **{**options, "title": "A ranking", **changes})
+
+
+@pytest.mark.parametrize(
+    ("num_epsilons", "num_sizes"),
+    [(2, 3), *(pytest.param(*sizes, marks=SLOW) for sizes in [(1, 1), (5, 3), (1, 3), (2, 1), (5, 1)])],
+)
+def test_grids_fit_their_figure(num_epsilons, num_sizes):
+    check_inside(grid(errors(num_epsilons, num_sizes, spread=0.9, num_seeds=3)))
+
+
+@pytest.mark.parametrize("num_epsilons", [pytest.param(1, marks=SLOW), 2, pytest.param(5, marks=SLOW)])
+def test_dots_fit_their_figure(num_epsilons):
+    check_inside(items(abilities(num_epsilons)))
+
+
+@pytest.mark.slow
+def test_long_words_widen_or_wrap():
+    check_inside(items(abilities(items=("$cheap$ and $", "x" * 80))))
+    check_inside(grid(errors(), title="many words " * 20, labels={"mle": "a name of many words " * 6}))
+    check_inside(plotting.curves(single(errors()), hue="estimator", ylabel="a long name " * 9).figure)
+
+
+def test_single_panels_fit_their_figure():
+    check_inside(plotting.curves(regret(), hue="epsilon", title="Regret").figure)
+    check_inside(plotting.cost_of_privacy(regret(), title="many words " * 20).figure)
+    check_inside(plotting.dots(single(errors()).isel(num_samples=0), y="estimator").figure)
+
+
+def test_panels_go_on_in_the_next_line():
+    values = errors(num_epsilons=5, num_samples=(1000, 3000))
+    figure = plotting.facets(values, x="num_samples", hue="estimator", col="epsilon", abreast=3)
+    check_inside(figure)
+    shown = [panel for panel in figure.axes if panel.get_visible()]
+    assert [panel.get_title() for panel in shown] == [plotting.epsilon_label(epsilon) for epsilon in EPSILONS]
+    assert [bool(panel.get_ylabel()) for panel in shown] == [True, False, False, True, False]
+    assert [bool(panel.get_xlabel()) for panel in shown] == [False, False, True, True, True]
+    assert len({panel.get_ylim() for panel in shown}) == 1
+
+
+def test_a_figure_too_narrow_is_noticed():
+    figure = grid(errors())
+    figure.set_figwidth(3.0)
+    with pytest.raises((AssertionError, UserWarning)):
+        check_inside(figure)
+
+
+def test_rows_are_named():
+    values = errors(num_sizes=2).rename(num_features="policy").assign_coords(policy=["greedy", "timid"])
+    figure = grid(values, row="policy", labels={"greedy": "GREEDY", "mle": "no privacy"})
+    check_inside(figure)
+    assert [panel.get_ylabel().split("\n")[0] for panel in figure.axes] == ["GREEDY", "timid"]
+    assert figure.legends[0].get_texts()[0].get_text() == "no privacy"
+
+
+def test_spare_panels_are_for_the_user():
+    figure = plotting.facets(regret(), col="epsilon", abreast=3, spare=1, sharex=False)
+    shown = [panel for panel in figure.axes if panel.get_visible()]
+    assert len(shown) == 4
+    assert not shown[3].has_data()
+
+
+def test_facets_name_what_is_missing():
+    with pytest.raises(ValueError, match="col must be a dimension, or row, got neither"):
+        plotting.facets(regret(), hue="epsilon")
+    with pytest.raises(ValueError, match="values must have one value along epsilon"):
+        plotting.facets(errors(2, 2), x="num_samples", hue="estimator", col="num_features")
+    with pytest.raises(ValueError, match="col must be another dimension than hue, got 'epsilon'"):
+        plotting.facets(regret(), hue="epsilon", col="epsilon")
