@@ -88,17 +88,14 @@ def paper(source: str) -> str:
 
 
 def claims_table() -> str:
-    """What every registered estimator and learner keeps private, and who claims nothing, as a table in Markdown."""
+    """Every registered learner and estimator: paper, trust model, unit, claim and proof, as a table in Markdown."""
     load_plugins()
-    rows: dict[tuple[str, str], list[str]] = {}
-    nothing: list[str] = []
-    for name, entry in (*ESTIMATORS.items(), *LEARNERS.items()):
+    lines = ["| algorithm | paper | trust model | private is | claim | proof |", "|---|---|---|---|---|---|"]
+    for name, entry in (*LEARNERS.items(), *ESTIMATORS.items()):
         claim = claim_of(entry)
+        told = ("", "nothing", "none", "")
         if claim.is_private:
-            rows.setdefault((claim.privacy_unit, f"{claim.trust_model}, {_HOW[claim.kind]}"), []).append(name)
-        else:
-            nothing.append(name)
-    lines = ["| private | how | by |", "|---|---|---|"]
-    for (unit, how), names in (*rows.items(), (("nothing", "no claim"), nothing)):
-        lines.append(f"| {unit} | {how} | {', '.join(f'`{name}`' for name in names)} |")
+            told = (claim.trust_model, claim.privacy_unit, _HOW[claim.kind], entry.proof)
+        cells = (f"`{name}`", paper(entry.source), *told)
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
