@@ -14,7 +14,7 @@ start = time.perf_counter()
 
 # %% tags=["parameters"] small={"num_seeds": 100}
 num_seeds = 1000
-epsilons = [1e-6, 0.003, 0.01, 0.03, float("inf")]
+epsilons = [1e-6, 0.01, 0.03, 0.1, 0.3, float("inf")]
 
 # %% [markdown]
 # ## An algorithm and its claim
@@ -41,7 +41,7 @@ claim
 # %%
 def build():
     bandit = jaxdp.bandits.bernoulli_bandit([0.50, 0.52, 0.54, 0.56])
-    return jaxdp.simulator(learner, bandit, horizon=20_000, checkpoints=jaxdp.log_spaced(16))
+    return jaxdp.simulator(learner, bandit, horizon=20_000, checkpoints=20)
 
 
 results = jaxdp.sweep(build, axes={"epsilon": epsilons}, num_seeds=num_seeds, key=jax.random.key(0), progress=True)
@@ -53,7 +53,7 @@ results
 # Every seed's value is in the dataset; bands are 95% confidence intervals of the mean (Student's t).
 
 # %%
-jaxdp.plotting.curves(results.pseudo_regret, x="round", hue="epsilon")
+jaxdp.plotting.curves(results.pseudo_regret, x="round", hue="epsilon", xscale="linear", yscale="linear")
 
 # %%
 jaxdp.plotting.cost_of_privacy(results.pseudo_regret.isel(round=-1))

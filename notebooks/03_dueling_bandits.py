@@ -13,8 +13,8 @@
 # %% [markdown]
 # # Dueling bandits: who loses less, and from which ε on?
 #
-# A dueling bandit shows two items and learns which one won. What should be private is the outcome of each duel. With a
-# trusted curator (the central model) noise is added to totals; without one (the local model) every outcome is
+# A dueling bandit shows two items and learns which one won. What should be private is the outcome of each duel. With
+# a trusted curator (the central model) noise is added to totals; without one (the local model) every outcome is
 # randomized before it leaves the user. This notebook plays both kinds of learners in the same worlds, compares them
 # seed by seed, and looks for the ε at which they change places.
 
@@ -79,9 +79,9 @@ plotting.paired(differences, x="epsilon", hue="learner", title="Regret beyond th
 stats.paired(regret, "epsilon", against=np.inf).difference.to_pandas().round(1)
 
 # %% [markdown]
-# From which ε on does RUCB, which trusts nobody, lose less than the learner with a curator? The interval holds all ε at
-# which the paired difference may be zero. Between two budgets of the sweep it is interpolated, linearly in log ε: that
-# is why the grid is finer where the curves cross.
+# From which ε on does RUCB, which trusts nobody, lose less than the learner with a curator? The interval holds all ε
+# at which the paired difference may be zero. Between two budgets of the sweep it is interpolated, linearly in log ε:
+# that is why the grid is finer where the curves cross.
 
 # %%
 crossing = stats.crossover(regret.sel(learner="rucb"), regret.sel(learner="ebs_phased"))
@@ -92,8 +92,8 @@ print(
 assert crossing.crossings == 1
 
 # %% [markdown]
-# A number that is known. At ε = 0.1 `ebs_local` has not told any two items apart yet, and plays all pairs alike. A pair
-# loses 2 max r − r[left] − r[right], and the mean of that over all pairs of utilities 3, 1, 0 is 10/3 a round.
+# A number that is known. At ε = 0.1 `ebs_local` has not told any two items apart yet, and plays all pairs alike. A
+# pair loses 2 max r − r[left] − r[right], and the mean of that over all pairs of utilities 3, 1, 0 is 10/3 a round.
 
 # %%
 per_round = stats.mean_interval(regret.sel(learner="ebs_local", epsilon=0.1) / horizon)
@@ -110,5 +110,5 @@ jaxdp.claims(results)[["learner", "epsilon", "claim"]]
 print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {time.perf_counter() - started:.1f} seconds")
 
 # %% [markdown]
-# **What not to conclude:** that a curator is worth less than randomized outcomes. The place where the two curves cross
-# belongs to these three utilities, this horizon and these constants: with more rounds it moves.
+# **What not to conclude:** that a curator is worth less than randomized outcomes. The place where the two curves
+# cross belongs to these three utilities, this horizon and these constants: with more rounds it moves.

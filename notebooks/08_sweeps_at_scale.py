@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import textwrap
 import time
 from pathlib import Path
 
@@ -27,44 +26,39 @@ num_seeds, horizon = 4096, 100_000
 # %% [markdown]
 # ## A script that is killed
 #
-# This sweep is a script of its own, so that it can be killed as a job is. Chunks of 256 lanes are written as they
-# come.
+# This sweep is a script of its own, so that it can be killed as a job is: here once half of the lanes are done.
+# Chunks of 256 lanes are written as they come.
 
 # %%
 folder = Path(tempfile.mkdtemp(prefix="jaxdp-"))
 store = folder / "ranking.zarr"
 script = folder / "ranking.py"
-script.write_text(
-    textwrap.dedent(
-        f"""
-        import jax, jaxdp
+text = f"""
+import os, signal, sys
+import jax, jaxdp
 
-        def build():
-            learner = jaxdp.bandits.explore_then_commit(num_arms=8, explore_rounds=2_000)
-            bandit = jaxdp.bandits.bernoulli_bandit([0.5] * 7 + [0.6])
-            return jaxdp.simulator(learner, bandit, horizon={horizon}, checkpoints=jaxdp.log_spaced(8))
+def build():
+    learner = jaxdp.bandits.explore_then_commit(num_arms=8, explore_rounds=2_000)
+    bandit = jaxdp.bandits.bernoulli_bandit([0.5] * 7 + [0.6])
+    return jaxdp.simulator(learner, bandit, horizon={horizon}, checkpoints=jaxdp.log_spaced(8))
 
-        def sweep(**scheduling):
-            return jaxdp.sweep(build, axes={{"epsilon": [0.01, 0.1, float("inf")]}}, num_seeds={num_seeds},
-                               key=jax.random.key(0), **scheduling)
+def sweep(**scheduling):
+    return jaxdp.sweep(build, axes={{"epsilon": [0.01, 0.1, float("inf")]}}, num_seeds={num_seeds},
+                       key=jax.random.key(0), **scheduling)
 
-        if __name__ == "__main__":
-            sweep(store={str(store)!r}, chunk_size=256)
-        """
-    )
-)
-process = subprocess.Popen([sys.executable, script])
+def killed(now):
+    if now.lanes > now.num_lanes / 2:
+        os.kill(os.getpid(), signal.SIGKILL)
 
-
-def lanes_done():
-    return int(jaxdp.open(store).computed.sum()) if (store / "zarr.json").exists() else 0
-
-
-while lanes_done() == 0 and process.poll() is None:
-    time.sleep(0.05)
-process.send_signal(signal.SIGKILL)
-process.wait()
-print("killed with", lanes_done(), "of", 3 * num_seeds, "lanes in the store")
+if __name__ == "__main__":
+    jaxdp.cache_compilations()
+    sweep(store=sys.argv[1], chunk_size=256, progress=killed)
+"""
+_ = script.write_text(text)
+ended = subprocess.run([sys.executable, script, store])
+half = jaxdp.open(store)
+print("ended with", ended.returncode, "and", int(half.computed.sum()), "of", half.computed.size, "lanes in the store")
+assert ended.returncode == -signal.SIGKILL
 
 # %% [markdown]
 # ## Inspect it

@@ -5,10 +5,19 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from jaxdp.core.accounting import dp_event
 from jaxdp.core.conversions import gaussian_epsilon, zcdp_epsilon
 from jaxdp.core.made_by import cut
 from jaxdp.core.shown import guarantee_rows, page
-from jaxdp.validation import check_above, check_at_least, check_choice, check_count, check_delta, check_epsilon
+from jaxdp.validation import (
+    check_above,
+    check_at_least,
+    check_choice,
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_flag,
+)
 
 TRUST_MODELS = ("central", "local", "shuffle", "joint")
 KINDS = ("pure", "approximate", "zcdp", "gaussian", "none")
@@ -259,6 +268,36 @@ class Guarantee:
             raise ValueError(f"delta must be given to compose a {self.kind} claim with a {other.kind} one, got None")
         check_delta(delta)
         return self._as_approximate(delta).compose(other._as_approximate(delta))
+
+    def to_dp_event(self, *, delta_apart: bool = False) -> Any:
+        """The claim as an event of dp-accounting, for its accountants (`pip install 'jaxdp[accounting]'`).
+
+        Use accountants for `NeighboringRelation.REPLACE_ONE`, which the claims here are for. They give, for each kind:
+
+        * pure: by privacy loss distributions (PLD) and by Rényi divergences (RDP) at most what every mechanism of that
+          epsilon costs. Under `REPLACE_SPECIAL` the event means less, and the result is too small: do not use it.
+        * zcdp: by RDP, the claim's `epsilon_at` but for the coarse orders. PLD accountants refuse it.
+        * gaussian: by RDP a bound on `epsilon_at`. PLD accountants for `REPLACE_ONE` take the sensitivity for twice
+          what it is, a safe bound; those for `ADD_OR_REMOVE_ONE` give `epsilon_at`.
+        * approximate, and so most shuffle claims: no event has a delta. With `delta_apart=True` it is the event of
+          epsilon alone, and you take the sum of all such claims' deltas off the delta that you ask an accountant for.
+        * none: an event without privacy.
+
+        >>> about = {"trust_model": "central", "privacy_unit": "one record", "argument": "Gaussian noise"}
+        >>> Guarantee.gaussian(0.5, **about).to_dp_event()
+        GaussianDpEvent(noise_multiplier=2.0)
+
+        Args:
+            delta_apart: whether you account for the delta of an approximate claim yourself.
+
+        Returns:
+            A `dp_accounting.DpEvent`.
+
+        Raises:
+            ValueError: if the claim has a delta, and delta_apart is False.
+            ImportError: if dp-accounting is not installed.
+        """
+        return dp_event(self, delta_apart=check_flag("delta_apart", delta_apart))
 
     def _as_approximate(self, delta: float) -> "Guarantee":
         if self.kind in ("pure", "approximate"):

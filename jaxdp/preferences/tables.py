@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,48 @@ class ComparisonTable:
     pairs: np.ndarray
     wins: np.ndarray
     totals: np.ndarray
+
+    @classmethod
+    def from_arrays(cls, winner: Any, loser: Any, weight: Any = None) -> "ComparisonTable":
+        """The table in columns of NumPy arrays, lists, or Series of pandas.
+
+        The rules are those of a file (`read_comparisons`), and so is the table, where the file holds the same columns.
+
+        >>> table = ComparisonTable.from_arrays(["b", "a", "b"], ["a", "b", "c"], weight=[2, 1, 1])
+        >>> table.items, table.wins.tolist(), table.totals.tolist()
+        (('a', 'b', 'c'), [1, 1], [3, 1])
+
+        Args:
+            winner: [rows] names, as text or whole numbers, which become text. Categories are taken by their values.
+            loser: [rows] likewise.
+            weight: [rows] whole numbers >= 0, of such comparisons; None is 1 each.
+
+        Returns:
+            The table.
+
+        Raises:
+            ValueError: if a column is not one-dimensional, they differ in length, there is no comparison, or a row is
+                malformed, with the argument and the row, counted from 0.
+        """
+        columns = {"winner": _column("winner", winner), "loser": _column("loser", loser)}
+        if weight is not None:
+            columns["weight"] = _column("weight", weight)
+        for name, column in columns.items():
+            if len(column) != len(columns["winner"]):
+                raise ValueError(
+                    f"{name} must have as many rows as winner, {len(columns['winner'])}, got {len(column)}"
+                )
+        if not columns["winner"]:
+            raise ValueError("winner must have at least one row, got none")
+        first: dict[tuple[str, ...], list[int]] = {}  # a row's text: where it is first, and how often it comes
+        for number, row in enumerate(zip(*columns.values(), strict=True)):
+            first.setdefault(row, [number, 0])[1] += 1
+        header = list(columns)
+        return _tally(
+            ((f"row {number}", header, list(row), times) for row, (number, times) in first.items()),
+            "from_arrays",
+            "the last row",
+        )
 
     @property
     def num_comparisons(self) -> int:
@@ -152,6 +195,30 @@ def baseball1987() -> ComparisonTable:
         return read_comparisons(path)
 
 
+def _column(name: str, values: Any) -> list[str]:
+    """A column as text, as a file would hold it; missing values are empty."""
+    if isinstance(values, str | bytes | dict | set):
+        raise ValueError(f"{name} must be a column of values, got {shown(values)}")
+    column = np.asarray(values, dtype=object)
+    if column.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {column.shape}")
+    wanted = (int, np.integer) if name != "weight" else (int, np.integer, float, np.floating, Decimal)
+    told = "text or whole numbers" if name != "weight" else "numbers"
+    texts = []
+    for number, value in enumerate(column):
+        if value is None or type(value).__name__ in ("NAType", "NaTType"):  # missing, in pandas
+            texts.append("")
+        elif isinstance(value, str) and name != "weight":
+            texts.append(value)
+        elif isinstance(value, wanted) and not isinstance(value, bool):
+            texts.append(str(value))
+        elif isinstance(value, float | np.floating) and np.isnan(value):
+            texts.append("")
+        else:
+            raise ValueError(f"from_arrays, row {number}: {name} must be {told}, got {shown(value)}")
+    return texts
+
+
 def _csv_rows(data: bytes, name: str) -> list[tuple[int, list[str]]]:
     """Returns the lines that hold more than spaces, as (number of the line, fields)."""
     reader = csv.reader(io.StringIO(utf8_text(data, name), newline=""), strict=True)
@@ -185,7 +252,7 @@ def _tally(rows: Iterable[tuple[str, list[str], list[str], int]], name: str, las
             raise malformed(name, where, str(error)) from None
         counts[winner, loser] = counts.get((winner, loser), 0) + times * weight
     if not total:
-        raise malformed(name, last, "no comparisons up to the end of the file")
+        raise malformed(name, last, "no comparisons up to the end")
     return tabulate(counts)
 
 

@@ -1,0 +1,36 @@
+"""Claims as events of Google's dp-accounting, for its accountants."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxdp.core.guarantee import Guarantee
+
+
+def dp_event(claim: "Guarantee", *, delta_apart: bool = False) -> Any:
+    """The event whose privacy loss is the worst that a claim allows; `Guarantee.to_dp_event` has the duties.
+
+    A pure claim is binary randomized response at its epsilon, which every epsilon-DP mechanism is a post-processing of
+    (Kairouz, Oh & Viswanath, 2015); a Gaussian one is the Gaussian mechanism at noise multiplier 1 / mu.
+
+    Raises:
+        ValueError: if the claim has a delta that is not kept apart.
+        ImportError: if dp-accounting is not installed.
+    """
+    if claim.is_private and claim.delta > 0 and not delta_apart:
+        raise ValueError(
+            f"delta_apart must be True for an (epsilon, delta) claim, as dp-accounting has no event with a delta, got "
+            f"{delta_apart} for {claim}"
+        )
+    try:
+        import dp_accounting
+    except ImportError as error:
+        raise ImportError("to_dp_event needs dp-accounting: pip install 'jaxdp[accounting]'") from error
+    if not claim.is_private:
+        return dp_accounting.NonPrivateDpEvent()
+    if claim.rho is not None:
+        return dp_accounting.ZCDpEvent(claim.rho)
+    if claim.mu is not None:
+        return dp_accounting.GaussianDpEvent(1 / claim.mu)
+    odds = math.exp(-claim.epsilon)  # of a lie to the truth
+    return dp_accounting.RandomizedResponseDpEvent(2 * odds / (1 + odds), num_buckets=2)

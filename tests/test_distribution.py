@@ -1,0 +1,94 @@
+"""What is distributed: a description that stands alone, and every file that it names."""
+
+import email
+import importlib.util
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The wheel and the source distribution."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder), "-t", "wheel", "-t", "sdist"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return wheel, sdist
+
+
+@pytest.fixture(scope="module")
+def metadata(built):
+    with zipfile.ZipFile(built[0]) as wheel:
+        (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        return email.message_from_string(wheel.read(name).decode())
+
+
+@pytest.fixture(scope="module")
+def shipped(built):
+    with tarfile.open(built[1]) as sdist:
+        return {name.split("/", 1)[1] for name in sdist.getnames() if "/" in name}
+
+
+def described(readme):
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.description(readme)
+
+
+def test_the_description_has_no_link_that_is_dead_elsewhere(metadata):
+    text = metadata.get_payload()
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert len(text) > 5000
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    targets = re.findall(r"\]\(([^)\s]+)\)", prose)
+    assert targets
+    assert [target for target in targets if not re.match("https?://", target)] == []
+    assert "](docs/" in (ROOT / "README.md").read_text(encoding="utf-8")  # else this test sees nothing
+
+
+def test_every_file_that_the_description_names_is_in_the_source_distribution(metadata, shipped):
+    named = set(re.findall(r"`([^`\s]+)` of\s+the\s+source\s+distribution", metadata.get_payload()))
+    assert {"docs/reward_estimation.png", "benchmarks/README.md"} <= named
+    for path in named:
+        assert path.rstrip("/") in shipped or any(name.startswith(f"{path.rstrip('/')}/") for name in shipped), path
+    assert {"README.md", "LICENSE", "hatch_build.py", "pyproject.toml", "Makefile"} <= shipped
+    assert not [name for name in shipped if name.startswith((".venv", ".cache", "results", "runs"))]
+
+
+def test_the_version_is_said_once_and_no_host_is_made_up(metadata):
+    assert metadata["Version"] == PROJECT["version"]
+    assert metadata.get_all("Project-URL") is None
+    assert metadata["Home-page"] is None
+    assert "accounting" in metadata.get_all("Provides-Extra")
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text"),
+    [
+        ("see [the page](https://a.b/c)", "see [the page](https://a.b/c)"),
+        ("![A picture](docs/a.png)", "(Picture: A picture. It is `docs/a.png` of the source distribution.)"),
+        ("[docs/a.csv](docs/a.csv) is", "`docs/a.csv` of the source distribution is"),
+        ("[notes](docs/a.md#part)", "notes (`docs/a.md` of the source distribution)"),
+        ("[below](#below)", "below"),
+        ("[`rucb`](jaxdp/dueling)", "`rucb` (`jaxdp/dueling` of the source distribution)"),
+        ("`a[0](b)` and\n```python\nf[1](x)\n```\n", "`a[0](b)` and\n```python\nf[1](x)\n```\n"),
+    ],
+)
+def test_links(markdown, text):
+    assert described(markdown) == text
