@@ -13,6 +13,7 @@ from jaxdp import registry
 from jaxdp.audit import heading, line, remarks, scoreboard, to_json
 from jaxdp.audit.black_box import FEWEST_TRIALS
 from jaxdp.audit.scoreboard import Step
+from jaxdp.simulation.compilation import keep_or_leave
 from jaxdp.simulation.inspection import describe
 from jaxdp.studies import STUDIES, study
 from jaxdp.studies.command import Seed, root_key
@@ -122,10 +123,14 @@ def before_jax_starts(
         int | None,
         typer.Option(help="Number of CPU devices, each with its own tiles. Without it JAX's own, which is one."),
     ] = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Keep no compiled programs in your cache directory, and read none.")
+    ] = False,
 ) -> None:
     """What must be set before JAX starts."""
     if cpu_devices is not None:
         jax.config.update("jax_num_cpu_devices", check_count("cpu_devices", cpu_devices))
+    keep_or_leave(not no_cache, lambda sentence: typer.echo(sentence, err=True))
 
 
 def main() -> None:
