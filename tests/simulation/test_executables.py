@@ -10,7 +10,6 @@ import pytest
 import jaxdp
 from jaxdp.simulation import Run
 from jaxdp.simulation.executables import EXECUTABLES, Executables
-from tests.notebook import run_cells, shown
 
 pytestmark = pytest.mark.once
 
@@ -134,30 +133,3 @@ def test_the_last_ones_are_kept():
     get("x", 6)
     get("y", 6)
     assert len(kept) == 1
-
-
-def test_in_a_notebook():
-    outputs = run_cells(
-        """
-import jax, jaxdp
-compiled = []
-def listen(event, duration_secs, **details):
-    if event.endswith("backend_compile_duration"):
-        compiled.append(event)
-jax.monitoring.register_event_duration_secs_listener(listen)
-""",
-        *[
-            """
-def build():
-    learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
-    return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.1, 0.9]), horizon=8)
-compiled.clear()
-results = jaxdp.sweep(build, axes={"epsilon": [1.0, 2.0]}, num_seeds=5, key=jax.random.key(0))
-print(len(compiled))
-"""
-        ]
-        * 2,
-    )
-    first, again = (int(shown(own)) for own in outputs[1:])
-    assert first > 0
-    assert again == 0
