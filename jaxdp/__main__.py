@@ -152,6 +152,9 @@ def before_jax_starts(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=print_version)
     ] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Keep no compiled programs in your cache directory, and read none.")
+    ] = False,
 ) -> None:
     """What must be set before JAX starts."""
     if cpu_devices is not None:
@@ -160,6 +163,9 @@ def before_jax_starts(
         from jaxdp.validation import check_count
 
         jax.config.update("jax_num_cpu_devices", check_count("cpu_devices", cpu_devices))
+    from jaxdp.simulation.compilation import keep_or_leave
+
+    keep_or_leave(not no_cache, lambda sentence: typer.echo(sentence, err=True))
 
 
 def main() -> None:

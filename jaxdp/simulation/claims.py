@@ -3,16 +3,18 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-import xarray as xr
 
 from jaxdp.core import Guarantee
 from jaxdp.simulation.labels import coordinate
 from jaxdp.simulation.provenance import plain
 from jaxdp.simulation.replay import ENTRY, Recipe
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
 
 COLUMNS = (
     "claim",
@@ -29,7 +31,7 @@ COLUMNS = (
 _GONE = object()
 
 
-def claims(results: xr.Dataset) -> pd.DataFrame:
+def claims(results: "xr.Dataset") -> "pd.DataFrame":
     """What was claimed for each algorithm at each grid point of a sweep, as a table.
 
     >>> import jax, jaxdp
@@ -55,6 +57,8 @@ def claims(results: xr.Dataset) -> pd.DataFrame:
     Raises:
         ValueError: if the results do not tell how they were made.
     """
+    import pandas
+
     if "provenance" not in getattr(results, "attrs", {}):
         raise ValueError("results must be those of a sweep, got a dataset without provenance")
     record = json.loads(results.attrs["provenance"])
@@ -72,10 +76,10 @@ def claims(results: xr.Dataset) -> pd.DataFrame:
         own = {name: found[index] for name, found in labels.items()}
         if _GONE not in own.values():
             rows += [{**own, "algorithm": name, **_parts(claim)} for name, claim in guarantees.items()]
-    return pd.DataFrame(rows, columns=[*labels, "algorithm", *COLUMNS])
+    return pandas.DataFrame(rows, columns=[*labels, "algorithm", *COLUMNS])
 
 
-def _labels(results: xr.Dataset, name: str, values: Sequence[Any], given: Sequence[Any] | None) -> list[Any]:
+def _labels(results: "xr.Dataset", name: str, values: Sequence[Any], given: Sequence[Any] | None) -> list[Any]:
     """The coordinate's labels of recorded values, `_GONE` for those that a selection left out.
 
     Args:

@@ -7,6 +7,7 @@ import platform
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -37,7 +38,7 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
     Warns:
         RuntimeWarning: if the folder cannot be written; programs are then compiled in every process, as without it.
     """
-    told = jax.config.read("jax_compilation_cache_dir")
+    told = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
     if folder is None and told:
         return Path(told)
     try:
@@ -58,6 +59,23 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST)
     return path
+
+
+def keep_or_leave(keep: bool, tell: Callable[[str], object]) -> None:
+    """What the command line does before JAX starts.
+
+    Args:
+        keep: whether compiled programs are kept and read.
+        tell: is called with one sentence if they cannot be kept.
+    """
+    if not keep:
+        jax.config.update("jax_enable_compilation_cache", False)
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        cache_compilations()
+    for warning in caught:
+        tell(f"warning: {warning.message}")
 
 
 def folder_name() -> str:

@@ -129,8 +129,7 @@ class Program:
             compiled = compile_it()
         else:
             about = traced.in_avals, traced.out_tree  # the text leaves out arguments that nothing reads
-            settled = options, settings(), jax.config.read("jax_enable_x64")
-            key = self._hash, device, str(about), repr(settled)
+            key = self._hash, device, repr(about), repr((options, settings()))
             compiled = EXECUTABLES.get(key, constant_bytes(traced), compile_it)
         memory = compiled.memory_analysis()
         needs = 0 if memory is None else memory.temp_size_in_bytes + memory.output_size_in_bytes

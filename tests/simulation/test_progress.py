@@ -12,19 +12,9 @@ import pytest
 import jaxdp
 from jaxdp.simulation.lanes import Program
 from jaxdp.simulation.progress import Progress
-from tests.notebook import run_cells, shown
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
 
 pytestmark = pytest.mark.once
-
-SWEPT = """
-import warnings
-warnings.simplefilter("always")
-import jax, jaxdp
-bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9])
-run = jaxdp.simulator(jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4), bandit, horizon=8)
-results = jaxdp.sweep(run, axes={"epsilon": [1.0, 2.0]}, num_seeds=5, key=jax.random.key(0), progress=True)
-"""
 
 
 class Terminal(io.StringIO):
@@ -72,15 +62,6 @@ def test_a_bar_of_text_in_a_kernel_that_is_no_terminal(monkeypatch):
     stderr.truncate(0)
     jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), progress=True)
     assert stderr.getvalue().strip("\0") == ""
-
-
-def test_a_notebook_holds_a_bar():
-    """And no warning that widgets are missing, where they are."""
-    outputs = run_cells("", SWEPT)[1]
-    text = shown(outputs)
-    assert "10/10" in text
-    assert "Warning" not in text
-    assert all(output.get("name", "stderr") == "stderr" for output in outputs)
 
 
 def test_a_function_is_told(tmp_path):

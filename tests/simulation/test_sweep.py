@@ -22,7 +22,8 @@ from jaxdp.estimation import (
     sgd_rr,
 )
 from jaxdp.simulation import Run, sweep
-from jaxdp.simulation.lanes import stack_params
+from jaxdp.simulation.executables import EXECUTABLES
+from jaxdp.simulation.stacking import stack_params
 from jaxdp.validation import check_epsilon
 
 pytestmark = pytest.mark.once
@@ -202,6 +203,7 @@ def test_one_compilation_for_each_static_point():
         axes, static_axes = {"epsilon": [1.0, 2.0, math.inf]}, {"num_arms": [2, 3]}
         key = jax.random.key(0)
         compiled.clear()
+        EXECUTABLES.clear()
         sweep(build, axes=axes, static_axes=static_axes, num_seeds=6, key=key, tile_size=4, chunk_size=chunk_size)
         return len(compiled)
 

@@ -1,0 +1,170 @@
+"""Compiled programs on disk: where, by whose word, that the sweep's own programs are there, and the same results."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import jax
+import pytest
+
+import jaxdp
+from jaxdp.__main__ import main
+from jaxdp.simulation import compilation
+from jaxdp.simulation.compilation import folder_name
+
+pytestmark = pytest.mark.once
+
+SWEPT = """
+import json, sys, warnings
+import jax, jaxdp
+events = []
+jax.monitoring.register_event_listener(lambda event, **_: events.append(event.split("/")[-1]))
+folder = sys.argv[1]
+jax.numpy.zeros(3).block_until_ready()  # the process has compiled before
+path = jaxdp.cache_compilations(folder)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # tests' programs are small
+def build():
+    learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
+    return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.1, 0.9]), horizon=8)
+results = jaxdp.sweep(build, axes={"epsilon": [1.0, 2.0]}, num_seeds=5, key=jax.random.key(0))
+print(json.dumps([str(path), events.count("cache_hits"), results.pseudo_regret.values.tolist()]))
+"""
+
+
+def setting(name):
+    return getattr(jax.config, name)
+
+
+def kept_in():
+    return setting("jax_compilation_cache_dir")
+
+
+@pytest.fixture
+def untold(monkeypatch, tmp_path):
+    """No folder is told, and the user's cache directory is an empty one; all as it was afterwards."""
+    was = {
+        name: setting(name)
+        for name in (
+            "jax_compilation_cache_dir",
+            "jax_persistent_cache_min_compile_time_secs",
+            "jax_enable_compilation_cache",
+        )
+    }
+    jax.config.update("jax_compilation_cache_dir", None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", raising=False)
+    yield tmp_path
+    compilation.compilation_cache.reset_cache()
+    for name, value in was.items():
+        jax.config.update(name, value)
+
+
+def test_the_users_cache_directory(untold, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    path = jaxdp.cache_compilations()
+    assert path == untold / "jaxdp" / folder_name()
+    assert path is not None
+    assert path.is_dir()
+    assert kept_in() == str(path)
+    assert setting("jax_persistent_cache_min_compile_time_secs") == compilation.SHORTEST
+    assert jaxdp.cache_compilations() == path
+    other = jaxdp.cache_compilations(untold / "other")
+    assert other == untold / "other" / folder_name()
+    assert kept_in() == str(other)
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {"XDG_CACHE_HOME": "relative"}, ".cache"),
+        ("darwin", {}, "Library/Caches"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local"),
+    ],
+)
+def test_on_other_systems(platform, variables, expected, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert compilation._user_cache() == tmp_path / expected
+
+
+def test_a_folder_that_jax_is_told_is_left(untold):
+    jax.config.update("jax_compilation_cache_dir", str(untold / "mine"))
+    assert jaxdp.cache_compilations() == untold / "mine"
+    assert kept_in() == str(untold / "mine")
+    assert list(untold.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_one_warning(untold):
+    (untold / "jaxdp").write_text("a file")
+    with pytest.warns(RuntimeWarning, match="compiled programs are not kept, as their folder cannot be") as caught:
+        assert jaxdp.cache_compilations() is None
+    assert len(caught) == 1
+    assert "\n" not in str(caught[0].message)
+    assert kept_in() is None
+
+
+def test_the_name_tells_processors_and_versions_apart(monkeypatch):
+    names = []
+    for words in ("Intel-6-85 avx avx2 avx512f fma sse", "Intel-6-79 avx avx2 fma sse", "ARM-8 asimd fp"):
+        monkeypatch.setattr(compilation, "host_processor", lambda words=words: words)
+        names.append(folder_name())
+    monkeypatch.setattr(compilation.importlib.metadata, "version", lambda name: "9.9")
+    names.append(folder_name())
+    assert len(set(names)) == 4
+    assert [("avx512f" in name, "avx2" in name, "asimd" in name) for name in names[:3]] == [
+        (True, False, False),
+        (False, True, False),
+        (False, False, True),
+    ]
+    assert all(len(name) < 80 for name in names)
+
+
+def test_another_process_reads_the_sweeps_program(tmp_path):
+    """It is compiled with options of its own, ahead of time: that goes through the cache as well."""
+
+    def run(folder):
+        env = {name: value for name, value in os.environ.items() if not name.startswith("JAX_COMPILATION_CACHE")}
+        done = subprocess.run(
+            [sys.executable, "-c", SWEPT, str(folder)], capture_output=True, text=True, check=True, env=env
+        )
+        assert done.stderr == ""
+        return json.loads(done.stdout)
+
+    first, again = run(tmp_path), run(tmp_path)
+    assert first[0] == again[0] == str(tmp_path / folder_name())
+    assert first[1] == 0
+    assert again[1] > 0
+    assert [path for path in Path(first[0]).iterdir() if path.name.startswith("jit_lane-")]
+    assert first[2] == again[2]
+
+
+@pytest.mark.parametrize("options", [[], ["--no-cache"]])
+def test_the_command_line_does_it_by_itself(options, untold, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["jaxdp", *options, "list", "--kind", "mechanism"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code in (None, 0), capsys.readouterr()
+    assert setting("jax_enable_compilation_cache") is not bool(options)
+    assert (kept_in() is None) == bool(options)
+    assert (untold / "jaxdp").exists() is not bool(options)
+
+
+def test_the_command_line_tells_in_a_line_that_it_cannot(untold, monkeypatch, capsys):
+    (untold / "jaxdp").write_text("a file")
+    monkeypatch.setattr(sys, "argv", ["jaxdp", "list", "--kind", "mechanism"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code in (None, 0)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("warning: compiled programs are not kept, as their folder cannot be written: ")
+
+
+def test_no_warning_where_all_is_well(untold):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jaxdp.cache_compilations()

@@ -1,0 +1,135 @@
+"""The same program is compiled once in a process, as a notebook's cell that is run again."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.simulation import Run
+from jaxdp.simulation.executables import EXECUTABLES, Executables
+
+pytestmark = pytest.mark.once
+
+KEY = jax.random.key(0)
+
+
+@pytest.fixture
+def compiled():
+    """What XLA compiles, or reads from the cache on disk, in a list."""
+    events = []
+
+    def listen(event, duration_secs, **details):
+        if event.endswith("backend_compile_duration"):
+            events.append(details)
+
+    EXECUTABLES.clear()
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield events
+    jax.monitoring.clear_event_listeners()
+
+
+def cell(shift, scales=(1.0, 2.0), *, unread=0, num_seeds=5, **given):
+    """A cell of a notebook, which makes all that it needs: also the class of its parameters."""
+
+    @jax.tree_util.register_dataclass
+    @dataclass(frozen=True)
+    class Params:
+        scale: np.float32
+        unread: np.ndarray
+
+    def build():
+        return Run(
+            simulate=lambda key, params: {"value": params.scale * jax.random.normal(key).astype(jnp.float32) + shift},
+            params=lambda *, scale: Params(np.float32(scale), np.zeros(unread, np.float32)),
+            guarantee=lambda **_: {},
+            dims={"value": ()},
+        )
+
+    return jaxdp.sweep(build, axes={"scale": scales}, num_seeds=num_seeds, key=KEY, **given).value.values
+
+
+def test_a_cell_that_is_run_again(compiled, tmp_path):
+    first = cell(np.float32(1))
+    compiled.clear()
+    np.testing.assert_array_equal(cell(np.float32(1)), first)
+    assert len(cell(np.float32(1), scales=(3.0, 4.0), num_seeds=2)) == 2  # values are arguments, not the program
+    np.testing.assert_array_equal(cell(np.float32(1), store=tmp_path / "s.zarr"), first)
+    assert compiled == []
+    np.testing.assert_array_equal(cell(np.float32(2)), first + 1)
+    assert len(compiled) == 1
+
+
+def test_what_is_another_program(compiled):
+    """An array that is closed over, a tile's size, an argument that nothing reads, the number of points, bits."""
+    table = np.arange(3.0, dtype=np.float32)
+    first = cell(table.sum())
+    expected = [first, first + 1, first, first, first[:1]]
+    found = [first]
+    for size, again in enumerate(
+        [
+            lambda: cell(np.float32(4)),
+            lambda: cell(table.sum(), tile_size=3),
+            lambda: cell(table.sum(), unread=2),
+            lambda: cell(table.sum(), scales=(1.0,)),
+        ],
+        2,
+    ):
+        compiled.clear()
+        found.append(again())
+        assert len(EXECUTABLES) == size
+        assert len(compiled) >= 1
+    with jax.enable_x64(True):
+        cell(table.sum())
+    assert len(EXECUTABLES) == 6
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_large_arrays_that_are_closed_over_are_told_apart(compiled):
+    def swept(table):
+        run = Run(
+            simulate=lambda key, scale: {"value": scale * jnp.asarray(table)[jax.random.randint(key, (), 0, 1000)]},
+            params=lambda *, scale: np.float32(scale),
+            guarantee=lambda **_: {},
+            dims={"value": ()},
+        )
+        return jaxdp.sweep(run, axes={"scale": [1.0]}, num_seeds=4, key=KEY).value.values
+
+    table = np.ones(1000, np.float32)
+    np.testing.assert_array_equal(swept(table), 1)
+    np.testing.assert_array_equal(swept(2 * table), 2)
+
+
+def test_functions_of_python_are_called_and_not_their_predecessors(compiled):
+    """The program's text is the same whatever it calls back."""
+
+    def swept(function):
+        run = Run(
+            simulate=lambda key, scale: {"value": jax.pure_callback(function, scale, scale, vmap_method="sequential")},
+            params=lambda *, scale: np.float32(scale),
+            guarantee=lambda **_: {},
+            dims={"value": ()},
+        )
+        return jaxdp.sweep(run, axes={"scale": [3.0]}, num_seeds=1, tile_size=1, key=KEY).value.item()
+
+    assert [swept(lambda x: x + np.float32(1)), swept(lambda x: x * np.float32(2))] == [4.0, 6.0]
+    assert len(EXECUTABLES) == 0
+
+
+def test_the_last_ones_are_kept():
+    made = []
+    kept = Executables(most=2, most_bytes=10)
+
+    def get(key, num_bytes=1):
+        return kept.get(key, num_bytes, lambda: made.append(key) or key)
+
+    assert [get(key) for key in "abacb"] == list("abacb")
+    assert made == list("abcb")  # c took the place of b, and b that of a
+    assert get("large", 11) == "large"
+    assert len(kept) == 0
+    get("x", 6)
+    get("y", 6)
+    assert len(kept) == 1
