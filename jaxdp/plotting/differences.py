@@ -65,7 +65,7 @@ def paired(
         x = "epsilon" if "epsilon" in difference.dims and hue != "epsilon" else natural_x(difference, hue)
     rest = [str(name) for name in difference.dims if name != x and difference.sizes[name] > 1]
     hue = rest[0] if hue is None and len(rest) == 1 else hue
-    otherwise = "choose it as x or hue, got {0}"
+    otherwise = "draw them all with x={0} or hue={0}"
     settled = {name: settle(differences[name], ("x", x), ("hue", hue), otherwise=otherwise) for name in differences}
     along = values_of(settled["difference"][x])
     where = places(x, along, xscale, [label_of(x, value, labels) for value in along])

@@ -14,6 +14,7 @@ from jaxdp.plotting import layout
 from jaxdp.plotting.records import caption, handles
 
 LABEL_LENGTH = 3.0  # inches beside a panel
+COLOUR_BAR = "<colorbar>"  # Matplotlib's label of its axes
 LIGHT = 0.5  # of a colour's brightness: text lighter than this is made for a dark background
 
 
@@ -61,7 +62,7 @@ class Figure(figure.Figure):
         return buffer.getvalue()
 
     def __repr__(self) -> str:
-        panels = [panel for panel in self.axes if panel.get_visible()]
+        panels = [panel for panel in self.axes if panel.get_visible() and panel.get_label() != COLOUR_BAR]
         count = "1 panel" if len(panels) == 1 else f"{len(panels)} panels"
         about = self._title or next(filter(None, map(_about, panels)), "")
         return f"<figure of {count}{': ' if about else ''}{textwrap.shorten(about, 120)}>"

@@ -186,7 +186,7 @@ def cost_of_privacy(
         ax: axes to draw on; None makes a figure, which a notebook shows.
         band: as in `curves`.
         labels: legend text of each value of `hue`.
-        title: as in `curves`; None is the number of rounds where there are several.
+        title: as in `curves`; None is the number of rounds, if there are rounds.
         **options: as `curves` takes them.
 
     Returns:
@@ -202,7 +202,7 @@ def cost_of_privacy(
         ['0.1', '1', '∞']
     """
     values = check_values(values, options.get("over", "seed"))
-    if values.sizes.get("round", 1) > 1 and hue != "round":
+    if "round" in values.dims and hue != "round":
         values = values.isel(round=-1)
         if title is None and "round" in values.coords:
             title = f"after {int(values['round']):,} rounds"
