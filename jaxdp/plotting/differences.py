@@ -80,10 +80,10 @@ def paired(
         point = {} if hue is None else {hue: index}
         middle, low, high = (settled[name].isel(point).values[where.order] for name in NEEDED)
         text = "" if hue is None else label_of(hue, value, labels)
-        look, step = style(start + index, ax), index - (len(hues) - 1) / 2
+        look = style(start + index, ax)
         marks, spread = "mean of paired differences", "their intervals, from `low` to `high`"
         drawn = Drawn(value, text, where.at, middle, low, high, marks, spread, look["color"], bars=True)
-        at = draw_curve(ax, where, drawn, look, step)
+        at = draw_curve(ax, where, drawn, look, index, len(hues))
         record(ax, drawn)
         if tested is not None:
             unsure = ~(tested.isel(point).values[where.order] <= LEVEL)

@@ -12,6 +12,7 @@ from matplotlib.colors import to_rgba
 
 from jaxdp.plotting import layout
 from jaxdp.plotting.records import caption, handles
+from jaxdp.plotting.style import text_colour
 
 LABEL_LENGTH = 3.0  # inches beside a panel
 COLOUR_BAR = "<colorbar>"  # Matplotlib's label of its axes
@@ -134,7 +135,7 @@ def finish(ax: axes.Axes, *, legend: bool = True) -> axes.Axes:
     elif legend:
         marks, names = handles([ax])
         if names:
-            ax.legend(marks, names, frameon=False, fontsize="small")
+            ax.legend(marks, names, frameon=False, fontsize="small", labelcolor=text_colour(ax))
     return ax
 
 

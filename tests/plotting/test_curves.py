@@ -166,6 +166,10 @@ def test_bars_stand_side_by_side():
     ax = plotting.cost_of_privacy(values, hue="estimator", bars=True)
     firsts = [np.asarray(labelled(ax, name).get_xdata())[0] for name in ESTIMATORS]
     assert np.all(np.diff(firsts) > 0)
+    dense = values.isel(epsilon=0, drop=True).expand_dims(epsilon=np.geomspace(0.1, 10, 30))
+    lines = plotting.cost_of_privacy(dense, hue="estimator", bars=True).get_lines()
+    ends = [np.asarray(line.get_xdata(), float) for line in lines if line.get_label() in ESTIMATORS]
+    assert np.all(np.max(ends, axis=0)[:-1] < np.min(ends, axis=0)[1:])
     assert "Bars:" in below(ax.figure)
 
 

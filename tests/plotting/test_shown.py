@@ -1,6 +1,7 @@
 """Figures show themselves: in notebooks, on dark backgrounds, and as text."""
 
 import io
+from typing import Any
 
 import matplotlib.style
 import numpy as np
@@ -80,14 +81,15 @@ def test_the_background_is_opaque_and_the_first_curve_is_seen(style, background)
 
 @pytest.mark.parametrize("where", ["axes", "figure"])
 def test_the_first_curve_is_seen_on_a_dark_ax_of_the_users(where):
-    own = Figure().add_subplot()
+    own: Any = Figure().add_subplot()
     if where == "axes":
         own.set_facecolor("#111111")  # with black text beside it
     else:
         own.figure.set_facecolor("black")
         own.set_facecolor("none")
     plotting.curves(regret(), hue="epsilon", ax=own)
-    assert np.mean(to_rgba(own.get_lines()[0].get_color())[:3]) > 0.8
+    for colour in (own.get_lines()[0].get_color(), own.get_legend().get_texts()[0].get_color()):
+        assert np.mean(to_rgba(colour)[:3]) > 0.8
 
 
 def test_a_legend_follows_what_is_added_later():
