@@ -65,7 +65,7 @@ def paired(
         x = "epsilon" if "epsilon" in difference.dims and hue != "epsilon" else natural_x(difference, hue)
     rest = [str(name) for name in difference.dims if name != x and difference.sizes[name] > 1]
     hue = rest[0] if hue is None and len(rest) == 1 else hue
-    otherwise = "choose it as x or hue, got {0}"
+    otherwise = "draw them all with x={0} or hue={0}"
     settled = {name: settle(differences[name], ("x", x), ("hue", hue), otherwise=otherwise) for name in differences}
     along = values_of(settled["difference"][x])
     where = places(x, along, xscale, [label_of(x, value, labels) for value in along])
@@ -80,10 +80,10 @@ def paired(
         point = {} if hue is None else {hue: index}
         middle, low, high = (settled[name].isel(point).values[where.order] for name in NEEDED)
         text = "" if hue is None else label_of(hue, value, labels)
-        look, step = style(start + index, ax), index - (len(hues) - 1) / 2
+        look = style(start + index, ax)
         marks, spread = "mean of paired differences", "their intervals, from `low` to `high`"
         drawn = Drawn(value, text, where.at, middle, low, high, marks, spread, look["color"], bars=True)
-        at = draw_curve(ax, where, drawn, look, step)
+        at = draw_curve(ax, where, drawn, look, index, len(hues))
         record(ax, drawn)
         if tested is not None:
             unsure = ~(tested.isel(point).values[where.order] <= LEVEL)

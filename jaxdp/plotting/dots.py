@@ -12,6 +12,7 @@ from jaxdp.plotting.records import BELOW, NEUTRAL, Drawn, curves_on, note, recor
 from jaxdp.plotting.style import style
 from jaxdp.plotting.summaries import Summary, seed_count, summary
 from jaxdp.plotting.words import Labels, check_values, label_of, natural_x, settle, title_of, values_of
+from jaxdp.stats import power_law
 
 SPREAD = 0.48  # of the height of a row, over all values of hue
 ROW_HEIGHT = 0.42  # in inches
@@ -58,7 +59,9 @@ def dots(
         >>> [tick.get_text() for tick in dots(values, y="item").get_yticklabels()]
         ['tea', 'coffee']
     """
-    values = settle(check_values(values, over), ("y", y), ("hue", hue), over=over, otherwise="name it as hue, got {0}")
+    values = settle(
+        check_values(values, over), ("y", y), ("hue", hue), over=over, otherwise="draw them all with hue={0}"
+    )
     xlabel = title_of(values) if xlabel is None else xlabel
     ax = _draw(summary(values, band, over), y, hue, ax, labels, xlabel, title)
     if reference is not None:
@@ -106,13 +109,11 @@ def slopes(
         >>> slopes(values.rename("regret"), expected=0.5)
         <axes: exponent of rounds T in regret>
     """
-    from jaxdp.studies.power_laws import power_law
-
     values = check_values(values, over)
     x = x or natural_x(values, hue, over=over)
     lines = [str(name) for name in values.dims if name not in (over, x, hue) and values.sizes[name] > 1]
     y = lines[0] if lines else None
-    otherwise = "name it as hue, got {0}"
+    otherwise = "draw them all with hue={0}"
     values = settle(values, ("x", x), ("hue", hue), ("y", y), over=over, otherwise=otherwise).astype(float)
     left_out = x == "epsilon" and bool(np.isinf(values[x]).any())
     if left_out:

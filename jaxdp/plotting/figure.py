@@ -12,8 +12,10 @@ from matplotlib.colors import to_rgba
 
 from jaxdp.plotting import layout
 from jaxdp.plotting.records import caption, handles
+from jaxdp.plotting.style import text_colour
 
 LABEL_LENGTH = 3.0  # inches beside a panel
+COLOUR_BAR = "<colorbar>"  # Matplotlib's label of its axes
 LIGHT = 0.5  # of a colour's brightness: text lighter than this is made for a dark background
 
 
@@ -61,7 +63,7 @@ class Figure(figure.Figure):
         return buffer.getvalue()
 
     def __repr__(self) -> str:
-        panels = [panel for panel in self.axes if panel.get_visible()]
+        panels = [panel for panel in self.axes if panel.get_visible() and panel.get_label() != COLOUR_BAR]
         count = "1 panel" if len(panels) == 1 else f"{len(panels)} panels"
         about = self._title or next(filter(None, map(_about, panels)), "")
         return f"<figure of {count}{': ' if about else ''}{textwrap.shorten(about, 120)}>"
@@ -133,7 +135,7 @@ def finish(ax: axes.Axes, *, legend: bool = True) -> axes.Axes:
     elif legend:
         marks, names = handles([ax])
         if names:
-            ax.legend(marks, names, frameon=False, fontsize="small")
+            ax.legend(marks, names, frameon=False, fontsize="small", labelcolor=text_colour(ax))
     return ax
 
 

@@ -77,7 +77,7 @@ def facets(
         x = natural_x(values, hue, col, row, over=over)
     axes = (("x", x), ("y", y), ("hue", hue))
     chosen = (*axes, ("col", col), ("row", row))
-    values = settle(values, *chosen, over=over, otherwise="name it as hue, col or row, got {0}")
+    values = settle(values, *chosen, over=over, otherwise="draw them all with hue={0}, col={0} or row={0}")
     columns = [None] if col is None else values_of(values[col])
     rows = [None] if row is None else values_of(values[row])
     wide = len(columns) if row is not None else min(check_count("abreast", abreast), len(columns) + spare)

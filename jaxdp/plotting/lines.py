@@ -16,7 +16,8 @@ from jaxdp.plotting.words import Labels, check_values, label_of, natural_x, sett
 BAND_WIDTH = 7.0  # in points, of a band at a single x
 APART_WIDTH = 4.0  # where infinity stands
 BESIDE = 1.15  # factor between curves at a single x
-DODGE = 0.04  # of the axis, between all bars at one x
+DODGE = 0.04  # of the axis, between bars at one x
+BETWEEN = 0.5  # of the way to the next x, at most, for all bars at one x
 
 
 def curves(
@@ -95,7 +96,7 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
         text = label_of(str(hue), value, labels) if hue is not None else label or ""
         look = style(start + index, ax)
         drawn = Drawn(value, text, where.at, middle, low, high, found.marks, found.spread, look["color"], barred)
-        draw_curve(ax, where, drawn, look, index - (len(hues) - 1) / 2)
+        draw_curve(ax, where, drawn, look, index, len(hues))
         record(ax, drawn)
     fit_y(ax)
     if band == "share" and ax.get_yscale() == "linear":
@@ -109,7 +110,7 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
     return finish(ax, legend=legend)
 
 
-def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], step: float) -> np.ndarray:
+def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], index: int, count: int) -> np.ndarray:
     """Draws one curve with its band.
 
     Args:
@@ -117,16 +118,17 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], step
         where: places of the marks.
         drawn: their heights, and the band.
         look: of the line.
-        step: the curve's place among those at the same x, 0 for the middle one.
+        index: of the curve among those at the same x.
+        count: how many these are.
 
     Returns:
         Where the marks are.
     """
-    at, joined = where.at, where.joined
+    at, joined, step = where.at, where.joined, index - (count - 1) / 2
     if ax.get_yscale() == "log":
         drawn = drawn.positive()
     if drawn.bars:
-        at = _beside(where, DODGE * step)
+        at = _beside(where, step, count)
     elif len(at) == 1:
         at = at * BESIDE**step if where.scale == "log" else at + 0.1 * step  # curves would hide each other
     labelled = {**look, "label": drawn.label or "_curve"}
@@ -159,12 +161,12 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], step
     return at
 
 
-def _beside(where: Places, share: float) -> np.ndarray:
-    """The places, moved by a share of the axis."""
-    at = where.at
-    if where.scale == "log":
-        return at * (at[-1] / at[0] if len(at) > 1 else 10.0) ** share
-    return at + share * (at[-1] - at[0] if len(at) > 1 and where.joined else 4.0)
+def _beside(where: Places, step: float, count: int) -> np.ndarray:
+    """The places, each moved by the same share of the axis, and by less than half way to the next one."""
+    at = np.log(where.at) if where.scale == "log" else where.at
+    length, least = (at[-1] - at[0], np.diff(at).min()) if len(at) > 1 else (1.0, 1.0)
+    at = at + step * min(DODGE * length, BETWEEN * least / max(1, count - 1))
+    return np.exp(at) if where.scale == "log" else at
 
 
 def cost_of_privacy(
@@ -186,7 +188,7 @@ def cost_of_privacy(
         ax: axes to draw on; None makes a figure, which a notebook shows.
         band: as in `curves`.
         labels: legend text of each value of `hue`.
-        title: as in `curves`; None is the number of rounds where there are several.
+        title: as in `curves`; None is the number of rounds, if there are rounds.
         **options: as `curves` takes them.
 
     Returns:
@@ -202,7 +204,7 @@ def cost_of_privacy(
         ['0.1', '1', '∞']
     """
     values = check_values(values, options.get("over", "seed"))
-    if values.sizes.get("round", 1) > 1 and hue != "round":
+    if "round" in values.dims and hue != "round":
         values = values.isel(round=-1)
         if title is None and "round" in values.coords:
             title = f"after {int(values['round']):,} rounds"

@@ -1,5 +1,7 @@
 """Theory's curves stand where they should."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -30,7 +32,8 @@ def test_a_scaled_bound_passes_through_its_curves_first_mark():
     check_inside(ax.figure)
     assert entries(ax.figure)[-1] == "order of a theorem"
     assert len(entries(ax.figure)) == 5
-    assert ax.figure.legends[0].legend_handles[-1].get_color() == "#888888"  # of several colours
+    shared: Any = ax.figure.legends[0].legend_handles[-1]
+    assert shared.get_color() == "#888888"  # of several colours
 
 
 def test_as_printed_and_through_the_lowest():
