@@ -161,8 +161,7 @@ entry = jaxdp.registry.LearnerEntry(
     neighbours=neighbours,
     draw_user=user,
 )
-jaxdp.registry.LEARNERS.pop("successive_halving", None)  # a cell may run again
-jaxdp.register("successive_halving", entry)
+jaxdp.register("successive_halving", entry, replace=True)  # a cell may run again
 attack = jaxdp.registry.attacks(["successive_halving"])["successive_halving"].attacks["counts"]
 found = jaxdp.audit.audit(jax.random.key(0), attack, trials=trials)
 print(found)
@@ -195,3 +194,24 @@ results = jaxdp.sweep(
 )
 regret = results.pseudo_regret
 jaxdp.plotting.cost_of_privacy(regret.isel(round=-1), hue="learner")
+
+# %% [markdown]
+# ## Claims, versions, seconds
+#
+# At the largest budget both lose about as much as without privacy; one number: at ε = ∞ the regret of successive halving
+# lies below that of exploring all arms alike for as long, 12,000 rounds at a mean gap of 0.03 plus what mistakes cost.
+#
+# What not to conclude: that halving is better. The phases' lengths were not tuned for either learner, and an audit that
+# finds nothing is no proof.
+
+# %%
+clear = jaxdp.stats.mean_interval(regret.isel(round=-1).sel(learner="successive_halving", epsilon=float("inf")))
+exploring = 4_000 * 0.03 + 4_000 * 0.01  # the first phase has all arms; the second at best the last two
+print(f"{clear.low.item():.0f} to {clear.high.item():.0f}, at least {exploring:.0f}")
+assert exploring - 1 <= clear.high
+
+# %%
+jaxdp.claims(results)
+
+# %%
+print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {time.perf_counter() - start:.0f} s")

@@ -65,7 +65,13 @@ def execute(notebook: Any) -> Any:
     Raises:
         CellExecutionError: if a cell fails, with its traceback.
     """
-    client = NotebookClient(notebook, timeout=LONGEST, kernel_name="python3", resources={"metadata": {"path": HERE}})
+    client = NotebookClient(
+        notebook,
+        timeout=LONGEST,
+        kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": HERE}},
+    )
     client.execute()
     return notebook
 

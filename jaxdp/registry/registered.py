@@ -23,9 +23,10 @@ TABLES: dict[str, tuple[type[Entry], dict[str, Any]]] = {
     "estimator": (EstimatorEntry, ESTIMATORS),
 }
 KINDS = tuple(TABLES)
+_LIBRARYS = frozenset(name for _, table in TABLES.values() for name in table)
 
 
-def register(name: str, entry: Entry) -> None:
+def register(name: str, entry: Entry, *, replace: bool = False) -> None:
     """Adds a learner, an estimator or a mechanism of your own, for this process.
 
     From then on it is listed by `python -m jaxdp list`, attacked by `python -m jaxdp audit` and checked by
@@ -41,21 +42,24 @@ def register(name: str, entry: Entry) -> None:
     Args:
         name: by which commands know it: letters, digits and underscores, and nobody else's.
         entry: a `LearnerEntry`, an `EstimatorEntry` or a `MechanismEntry` of `jaxdp.registry`.
+        replace: whether the entry may take the place of an earlier one of yours, as when a notebook's cell runs again.
 
     Raises:
-        ValueError: if the name is taken or no identifier, entry is of another type, what its factory makes is not of
+        ValueError: if the name is taken, with `replace` by an entry of the library or no identifier, entry is of another type, what its factory makes is not of
             its kind, or `values` do not fit.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"name must be letters, digits and underscores, and not start with a digit, got {name!r}")
     for kind, (_, table) in TABLES.items():
-        if name in table:
+        if name in table and (name in _LIBRARYS or not replace):
             raise ValueError(f"name must be new, got {name!r}, which is a registered {kind}")
     own = next((table for made, table in TABLES.values() if isinstance(entry, made)), None)
     if own is None:
         kinds = ", ".join(made.__name__ for made, _ in TABLES.values())
         raise ValueError(f"entry must be one of {kinds}, got an instance of {type(entry).__name__}")
     claim_of(entry)
+    for _, table in TABLES.values():
+        table.pop(name, None)
     own[name] = entry
 
 
