@@ -165,6 +165,20 @@ def test_a_horizon_among_sizes_is_the_problems():
 LEARNER = LearnerEntry(**FIELDS[LearnerEntry])
 
 
+def test_an_entry_of_ones_own_can_be_replaced_and_no_other():
+    other = dataclasses.replace(LEARNER, summary="another")
+    try:
+        jaxdp.register("mine", LEARNER)
+        with pytest.raises(ValueError, match="name must be new, got 'mine', which is a registered learner"):
+            jaxdp.register("mine", other)
+        jaxdp.register("mine", other, replace=True)
+        assert LEARNERS["mine"].summary == "another"
+    finally:
+        LEARNERS.pop("mine", None)
+    with pytest.raises(ValueError, match="name must be new, got 'rucb', which is a registered learner"):
+        jaxdp.register("rucb", LEARNER, replace=True)
+
+
 @pytest.mark.parametrize(
     ("name", "entry", "message"),
     [
