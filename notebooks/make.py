@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("verb", choices=("pair", "run"))
     parser.add_argument("--small", action="store_true", help="run small forms, as the tests do")
     parser.add_argument("numbers", nargs="*", help="which, as 01 07; all without")
-    told = parser.parse_args()
+    told = parser.parse_intermixed_args()
     chosen = [script for script in SCRIPTS if not told.numbers or script.stem[:2] in told.numbers]
     if told.verb == "pair":
         for script in chosen:

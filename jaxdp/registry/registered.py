@@ -45,8 +45,8 @@ def register(name: str, entry: Entry, *, replace: bool = False) -> None:
         replace: whether the entry may take the place of an earlier one of yours, as when a notebook's cell runs again.
 
     Raises:
-        ValueError: if the name is taken, with `replace` by an entry of the library or no identifier, entry is of another type, what its factory makes is not of
-            its kind, or `values` do not fit.
+        ValueError: if the name is taken, with `replace` by an entry of the library, or is no identifier; if entry is of
+            another type, what its factory makes is not of its kind, or `values` do not fit.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"name must be letters, digits and underscores, and not start with a digit, got {name!r}")
