@@ -28,16 +28,16 @@ num_samples = [500, 1000, 2000, 4000]
 
 # %%
 estimators = {"none": mle(), "central": objective_perturbation(), "local": debiased_rr()}
-for name, estimator in estimators.items():
-    values = {"epsilon": 1.0, "delta": 1e-3} if name == "central" else {"epsilon": 1.0}
-    print(f"{name:8} {estimator.guarantee(**values)}")
 
 
-# %%
 def build(num_samples):
     return jaxdp.estimation_run(estimators, gaussian_rewards(num_samples=num_samples, dim=5))
 
 
+for name, claim in build(500).guarantee(epsilon=1.0, delta=1e-3).items():
+    print(f"{name:8} {claim}")
+
+# %%
 results = jaxdp.sweep(
     build,
     axes={"epsilon": [0.5, 1.0, 2.0, float("inf")], "delta": [1e-3]},
