@@ -135,12 +135,14 @@ def test_the_table_of_claims_is_the_registrys(monkeypatch, capsys):
 
 
 def test_the_table_of_claims_names_everyone_once():
-    rows = [line.split("|")[1:-1] for line in claims_table().splitlines()[2:]]
-    where = {name: row for row in rows for name in re.findall("`(.*?)`", row[2])}
-    assert sum(len(re.findall("`(.*?)`", row[2])) for row in rows) == len(where)
-    assert set(where) == {*ESTIMATORS, *LEARNERS}
-    for name, entry in ESTIMATORS.items():
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in claims_table().splitlines()[2:]]
+    entries = {**LEARNERS, **ESTIMATORS}
+    assert [row[0].strip("`") for row in rows] == [*entries]
+    for (name, entry), (_, source, trust, unit, claimed, proof) in zip(entries.items(), rows, strict=True):
         claim = entry.make().guarantee(**entry.values)
-        assert where[name][0].strip() == (claim.privacy_unit if claim.is_private else "nothing")
+        assert (trust, unit) == ((claim.trust_model, claim.privacy_unit) if claim.is_private else ("", "nothing")), name
+        assert proof == (entry.proof if claim.is_private else "")
+        assert source
+        assert (claimed == "none") == (not claim.is_private)
     for name in ("mle", "plackett_luce_mle", "ballot_mle", "literal_objective_perturbation"):
-        assert where[name][0].strip() == "nothing"
+        assert not entries[name].make().guarantee(**entries[name].values).is_private
