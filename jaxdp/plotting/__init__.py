@@ -17,7 +17,7 @@ from jaxdp.plotting.grids import facets
 from jaxdp.plotting.lines import cost_of_privacy, curves
 from jaxdp.plotting.maps import heat
 from jaxdp.plotting.records import caption
-from jaxdp.plotting.summaries import mean_and_half_width, seed_count, share_and_limits
+from jaxdp.plotting.summaries import seed_count
 from jaxdp.plotting.words import epsilon_label
 
 __all__ = [
@@ -31,10 +31,8 @@ __all__ = [
     "epsilon_label",
     "facets",
     "heat",
-    "mean_and_half_width",
     "paired",
     "panels",
     "seed_count",
-    "share_and_limits",
     "slopes",
 ]

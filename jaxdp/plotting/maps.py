@@ -10,7 +10,7 @@ from matplotlib.colors import LogNorm, Normalize
 from jaxdp.plotting.figure import drawn_on, finish, name_axes
 from jaxdp.plotting.places import SCALES, suggested_scale
 from jaxdp.plotting.records import note
-from jaxdp.plotting.summaries import mean_and_half_width, seed_count
+from jaxdp.plotting.summaries import seed_count
 from jaxdp.plotting.words import Labels, check_values, label_of, number, settle, title_of, values_of
 from jaxdp.validation import check_choice
 
@@ -67,7 +67,7 @@ def heat(
     otherwise = "draw a map for each with facets(values, draw=heat, y=..., col={0})"
     values = settle(values, ("x", x), ("y", y), over=over, otherwise=otherwise).astype(float)
     values = values.sortby([name for name in (x, y) if values[name].dtype.kind in "iuf"])
-    mean = mean_and_half_width(values, over)[0].transpose(y, x).values
+    mean = values.mean(over, skipna=False).transpose(y, x).values
     ax = drawn_on(ax, title)
     norm = _norm(mean, scale)
     mesh = ax.pcolormesh(

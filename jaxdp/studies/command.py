@@ -65,6 +65,14 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
+def mean_and_half_width(values: "xr.DataArray") -> tuple["xr.DataArray", "xr.DataArray"]:
+    """The mean over seeds, and the half width of its 95% confidence interval by Student's t."""
+    from jaxdp.stats import mean_interval
+
+    found = mean_interval(values)
+    return found["mean"], (found.high - found.low) / 2
+
+
 def convergence_notes(results: "xr.Dataset") -> list[str]:
     """What to tell about minimisations that stopped early or failed.
 

@@ -17,7 +17,7 @@ from jaxdp.preferences import preference_gaps, utility_matrix
 from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import power_law
-from jaxdp.studies.command import Seed, Study, columns, root_key
+from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
 from jaxdp.theory import dueling as theory
 from jaxdp.validation import check_count, check_finite
 
@@ -169,7 +169,7 @@ def _labels(results: xr.Dataset) -> dict[str, str]:
 
 def table(results: xr.Dataset) -> str:
     """Mean regret after all rounds, +- half width of its 95% confidence interval."""
-    mean, half = plotting.mean_and_half_width(results.pseudo_regret.isel(round=-1))
+    mean, half = mean_and_half_width(results.pseudo_regret.isel(round=-1))
     rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
     for name, label in _labels(results).items():
         pairs_ = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)

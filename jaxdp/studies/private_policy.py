@@ -21,7 +21,7 @@ from jaxdp.estimation import (
 )
 from jaxdp.estimation.confidence import FAILURE_PROB
 from jaxdp.simulation import Run, estimation_run, sweep
-from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, root_key
+from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, mean_and_half_width, root_key
 from jaxdp.studies.orders import Order, sample_orders, with_orders
 
 EPSILONS = (0.1, 0.3, 1.0, float("inf"))
@@ -162,7 +162,7 @@ def reference_loss(results: xr.Dataset) -> float:
 
 def table(results: xr.Dataset) -> str:
     """The same numbers as text: mean suboptimality +- half width of its 95% confidence interval."""
-    mean, half = plotting.mean_and_half_width(results.suboptimality)
+    mean, half = mean_and_half_width(results.suboptimality)
     lines = []
     for epsilon in results.epsilon.values:
         rows = [["", *(f"{n:,}" for n in results.num_samples.values)]]

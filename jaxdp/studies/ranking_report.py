@@ -5,7 +5,8 @@ import xarray as xr
 
 from jaxdp import plotting
 from jaxdp.preferences import Ballots, ComparisonTable, pair_features
-from jaxdp.studies.command import columns, convergence_notes
+from jaxdp.stats import share_interval
+from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
 
 NOT_PRIVATE = (
     "Not private: this output, the figure and the data are made from what is to be protected, and are for whoever may"
@@ -59,8 +60,8 @@ def table(results: xr.Dataset) -> str:
         " reversed; +- 95% confidence interval of\nthe mean, Student's t):"
     ]
     private = results.estimator.values[1:]
-    share, low, high = plotting.share_and_limits(results.survival)
-    mean, half = plotting.mean_and_half_width(results.agreement)
+    share, low, high = _shares(results)
+    mean, half = mean_and_half_width(results.agreement)
     rows = [["", *(text for name in private for text in (f"{name}: first", "tau"))]]
     for epsilon in results.epsilon.values:
         row = [plotting.epsilon_label(epsilon).split(" (")[0]]
@@ -70,6 +71,12 @@ def table(results: xr.Dataset) -> str:
             row.append(f"{float(mean.sel(point)):.3f} +- {float(half.sel(point)):.3f}")
         rows.append(row)
     return "\n".join([*lines, *columns(rows)])
+
+
+def _shares(results: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
+    """How often the non-private winner comes first, with the limits of its 95% confidence interval."""
+    found = share_interval(results.survival)
+    return found.share, found.low, found.high
 
 
 def survival(results: xr.Dataset) -> str:
@@ -83,7 +90,7 @@ def survival(results: xr.Dataset) -> str:
         f"{results['item'].values[order[0]]} comes first at least {SURVIVES:.0%} of the time,"
         " over privacy's noise alone"
     ]
-    limits = [values.sortby("epsilon") for values in plotting.share_and_limits(results.survival)]
+    limits = [values.sortby("epsilon") for values in _shares(results)]
     for name in results.estimator.values[1:]:
         share, low, high = (values.sel(estimator=name) for values in limits)
         first = _from(share)

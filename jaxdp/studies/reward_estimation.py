@@ -23,7 +23,7 @@ from jaxdp.estimation import (
     sgd_rr,
 )
 from jaxdp.simulation import Run, estimation_run, sweep
-from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, root_key
+from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, mean_and_half_width, root_key
 from jaxdp.studies.orders import LABEL as ORDER_LABEL
 from jaxdp.studies.orders import sample_orders, with_orders
 from jaxdp.validation import check_choice
@@ -149,7 +149,7 @@ def figure(results: xr.Dataset) -> Figure:
 
 def table(results: xr.Dataset) -> str:
     """The same numbers as text: mean l2 error +- half width of its 95% confidence interval."""
-    mean, half = plotting.mean_and_half_width(results.l2_error)
+    mean, half = mean_and_half_width(results.l2_error)
     lines = []
     for num_features in results.num_features.values:
         for epsilon in results.epsilon.values:

@@ -13,6 +13,7 @@ from jaxdp import plotting
 from jaxdp.core import pairs
 from jaxdp.registry import LEARNERS
 from jaxdp.studies import dueling_regret as study
+from jaxdp.studies.command import mean_and_half_width
 from jaxdp.theory import dueling as theory
 
 pytestmark = pytest.mark.once
@@ -87,7 +88,7 @@ def test_results(small):
 
 def test_tables_hold_the_numbers_of_the_dataset():
     results = made_up()
-    mean, half = plotting.mean_and_half_width(results.pseudo_regret.isel(round=-1))
+    mean, half = mean_and_half_width(results.pseudo_regret.isel(round=-1))
     lines = study.table(results).splitlines()
     assert lines[0] == "regret after 1,000 rounds"
     for line, name in zip(lines[2:4], ("ebs_phased", "rucb"), strict=True):

@@ -8,10 +8,9 @@ import pytest
 import scipy.stats
 import xarray as xr
 
-from jaxdp import plotting
 from jaxdp.preferences import Ballots, baseball1987, read_comparisons
 from jaxdp.studies import private_policy, private_ranking, ranking_report, reward_estimation
-from jaxdp.studies.command import columns, convergence_notes
+from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
 from jaxdp.studies.output import save
 
 pytestmark = pytest.mark.once
@@ -46,7 +45,7 @@ def ranked(tmp_path, rows, **options):
 
 def test_reward_table_holds_the_numbers_of_the_dataset():
     results = reward_results()
-    mean, half = plotting.mean_and_half_width(results.l2_error)
+    mean, half = mean_and_half_width(results.l2_error)
     lines = reward_estimation.table(results).splitlines()
     start = lines.index("l2 error, d = 5, ε = 1, n =")
     header, first, second = lines[start + 1 : start + 4]
@@ -66,7 +65,7 @@ def test_ranking_table_holds_the_numbers_of_the_dataset():
     abilities = results.ability.sel(estimator="mle").isel(epsilon=0, seed=0)
     best = next(line for line in lines if line.split()[:2] == ["1", "Milwaukee"])
     assert float(best.split()[-1]) == pytest.approx(float(abilities.max() - abilities.min()), abs=6e-4)
-    mean, half = plotting.mean_and_half_width(results.agreement)
+    mean, half = mean_and_half_width(results.agreement)
     lines = ranking_report.table(results).splitlines()
     assert lines[-3].split() == ["objective_perturbation:", "first", "tau", "debiased_rr:", "first", "tau"]
     for line, epsilon in zip(lines[-2:], (1.0, 4.0), strict=True):

@@ -9,6 +9,7 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 
 from jaxdp import plotting
+from jaxdp.studies.command import mean_and_half_width
 from tests.plotting.made_up import ESTIMATORS, below, check_inside, entries, errors, heights, labelled, regret, single
 
 pytestmark = pytest.mark.once
@@ -28,7 +29,7 @@ def bands(ax):
 @pytest.mark.parametrize("num_samples", [pytest.param((100,), marks=SLOW), (100, 1000)])
 def test_a_band_below_zero_does_not_stretch_the_axis(num_samples):
     values = errors(num_seeds=3, spread=0.9, num_samples=num_samples)
-    mean, half = plotting.mean_and_half_width(values)
+    mean, half = mean_and_half_width(values)
     assert (mean < half).any()
     ax = drawn(values)
     check_inside(ax.figure)
@@ -49,7 +50,7 @@ def test_a_band_below_zero_does_not_stretch_the_axis(num_samples):
 def test_narrow_bands_are_shown_whole():
     values = errors(num_seeds=50)
     ax = drawn(values)
-    mean, half = plotting.mean_and_half_width(values)
+    mean, half = mean_and_half_width(values)
     bottom, top = ax.get_ylim()
     assert bottom < float((mean - half).min())
     assert top > float((mean + half).max())
