@@ -47,7 +47,7 @@ results = jaxdp.sweep(
     tile_size=16,
 )
 error = results.l2_error.squeeze("delta")
-jaxdp.plotting.facets(error, x="num_samples", hue="estimator", col="epsilon")
+jaxdp.plotting.facets(error, x="num_samples", hue="estimator", col="epsilon", xscale="log", yscale="log")
 
 # %% [markdown]
 # ## How fast does the error fall?

@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import jax
-import xarray as xr
 
 import jaxdp
 from jaxdp.estimation import ballot_election, ballot_mle, ballot_objective_perturbation, ballot_rr
@@ -60,20 +59,20 @@ results = jaxdp.sweep(
 # %%
 winner = results["item"].values[int(results["rank"].sel(estimator="none").isel(epsilon=0, seed=0).argmin("item"))]
 survival = (results["rank"].sel(item=winner) == 1).astype(float).rename(f"how often {winner} comes first")
-jaxdp.plotting.cost_of_privacy(survival.sel(estimator=["central", "local"]), hue="estimator")
+jaxdp.plotting.cost_of_privacy(survival.sel(estimator=["central", "local"]), hue="estimator", band="share")
 
 # %%
 lost = (1 - survival).sel(estimator=["central", "local"])
 print(jaxdp.stats.smallest_epsilon(lost, at_most=0.1))
 
 # %% [markdown]
-# At ε = ∞ nothing is noised, so that the central estimate's winner is that of its own non-private form in every seed.
-# One number: the share is 1, exactly.
+# A curator at ε = 32 adds hardly any noise: the winner survives in every seed, and the interval of that share ends at
+# 1.
 
 # %%
-assert survival.sel(epsilon=float("inf"), estimator="none").min() == 1.0
-interval = jaxdp.stats.mean_interval(survival.sel(estimator="central", epsilon=32.0))
-print(xr.Dataset.to_pandas(interval) if interval.sizes else interval)
+interval = jaxdp.stats.share_interval(survival.sel(estimator="central", epsilon=32.0))
+print(f"{interval.share.item():.2f}, from {interval.low.item():.3f} to {interval.high.item():.3f}")
+assert interval.low < interval.share == interval.high == 1.0
 
 # %% [markdown]
 # ## Abilities
