@@ -81,6 +81,8 @@ def brief(value: Any) -> str:
     >>> from jaxdp.core import State
     >>> State(private={"wins": np.zeros((8, 8), np.int32)}, public=np.float32(0.5))
     State(private={wins: int32[8, 8]}, public=0.5)
+
+    What is in a field `private` shows shapes only, of numbers too.
     """
     return cut(_brief(value))
 
@@ -120,14 +122,17 @@ def _kept(value: Any) -> Any:
     return jax.ShapeDtypeStruct(value.shape, value.dtype) if is_large else value
 
 
-def _brief(value: Any) -> str:
+def _brief(value: Any, secret: bool = False) -> str:
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        inside = ", ".join(f"{name}={_brief(each)}" for name, each in zip(value._fields, value, strict=True))  # pyright: ignore[reportAttributeAccessIssue]
+        fields = zip(value._fields, value, strict=True)  # pyright: ignore[reportAttributeAccessIssue]
+        inside = ", ".join(f"{name}={_brief(each, secret or name == 'private')}" for name, each in fields)
         return f"{type(value).__name__}({inside})"
     if type(value) in (list, tuple):
-        return f"({', '.join(map(_brief, value))})"
+        return f"({', '.join(_brief(each, secret) for each in value)})"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{name}: {_brief(each)}' for name, each in value.items())}}}"
-    if isinstance(value, np.ndarray | jax.Array) and (value.ndim or isinstance(value, Tracer)):
+        return f"{{{', '.join(f'{name}: {_brief(each, secret)}' for name, each in value.items())}}}"
+    if isinstance(value, np.ndarray | np.generic | jax.Array) and (value.ndim or secret or isinstance(value, Tracer)):
         return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    if secret:
+        return type(value).__name__
     return str(value) if isinstance(value, np.generic) else text(value)

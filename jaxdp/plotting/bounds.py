@@ -43,7 +43,7 @@ def bound(
         finite; neither is one at fewer than two x.
 
     Raises:
-        ValueError: if x and y differ in shape, or `through` names no curve.
+        ValueError: if x and y differ in shape, `through` names no curve, or x does not reach its first mark.
 
     Examples:
         >>> import xarray as xr
@@ -71,6 +71,8 @@ def bound(
     else:
         place, height, colour = _first_mark(ax, through, at)
         factor = height / _at(place, at, heights) if len(at) > 1 else np.nan
+        if len(at) > 1 and np.isfinite(height) and not at[0] <= place <= at[-1]:
+            raise ValueError(f"x must reach the mark that the bound passes through, at {place:g}, got {at.tolist()}")
         if np.isfinite(factor) and factor > 0 and np.isfinite(heights).all():
             ax.plot(at, factor * heights, **{**style, "color": color or colour}, **ORDER)
     fit_y(ax)

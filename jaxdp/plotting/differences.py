@@ -70,7 +70,7 @@ def paired(
     along = values_of(settled["difference"][x])
     where = places(x, along, xscale, [label_of(x, value, labels) for value in along])
     ax = drawn_on(ax, title)
-    prepare_x(ax, where)
+    where = prepare_x(ax, where)
     prepare_y(ax, "linear", settled["difference"].values)
     ax.axhline(0, color=NEUTRAL, linewidth=1.0, zorder=1.4)
     tested = next((settled[name] for name in ("p_adjusted", "p_value") if name in settled), None)

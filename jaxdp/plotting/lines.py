@@ -86,7 +86,7 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
     along = values_of(values[x])
     where = places(x, along, xscale, [label_of(x, value, labels) for value in along])
     ax = drawn_on(ax, title)
-    prepare_x(ax, where)
+    where = prepare_x(ax, where)
     prepare_y(ax, "linear" if band == "share" and yscale is None else yscale, found.middle.values)
     hues = [None] if hue is None else values_of(values[hue])
     start, barred = len(curves_on(ax)), bars or where.joined == 0

@@ -25,6 +25,7 @@ SLASH = ((-0.5, -1.0), (0.5, 1.0))
 FAINT = 0.25  # opacity of bands
 
 _CHOSEN: WeakSet[Axes] = WeakSet()  # whose vertical scale is the user's
+_INFINITY: WeakKeyDictionary[Axes, float] = WeakKeyDictionary()  # where it stands
 _CUT: WeakKeyDictionary[Axes, list[Any]] = WeakKeyDictionary()  # bands that go below zero, with their numbers
 
 
@@ -89,11 +90,20 @@ def suggested_scale(values: np.ndarray) -> str:
     return "log" if wide else "linear"
 
 
-def prepare_x(ax: Axes, found: Places) -> None:
-    """Scale, ticks and, where infinity stands apart, the break of the horizontal axis."""
+def prepare_x(ax: Axes, found: Places) -> Places:
+    """Scale, ticks and, where infinity stands apart, the break of the horizontal axis.
+
+    Returns:
+        The places, with infinity where it stands on these axes already.
+
+    Raises:
+        ValueError: if a finite value would stand where infinity does, or beyond.
+    """
+    found = _beside_infinity(ax, found)
+    ticks_so_far = _ticks_so_far(ax)  # a scale begins with ticks of its own
     ax.set_xscale(found.scale)
     if found.ticks:
-        ticks = sorted({**_ticks_so_far(ax), **dict(found.ticks)}.items())
+        ticks = sorted({**ticks_so_far, **dict(found.ticks)}.items())
         turned = 45 if _too_long(ax, ticks, found.scale) else 0
         ax.set_xticks([place for place, _ in ticks], [text for _, text in ticks], rotation=turned)
         ax.xaxis.set_minor_locator(NullLocator())
@@ -112,6 +122,26 @@ def prepare_x(ax: Axes, found: Places) -> None:
             clip_on=False,
             transform=ax.get_xaxis_transform(),
         )
+    return found
+
+
+def _beside_infinity(ax: Axes, found: Places) -> Places:
+    """Infinity has one place on axes, to the right of everything finite."""
+    mine, finite = found.at[found.joined :], found.at[: found.joined]
+    is_number = bool(found.ticks) or found.joined > 0  # names have no infinity
+    apart = _INFINITY.get(ax, float(mine[0]) if is_number and len(mine) else np.inf)
+    drawn = [place for old in curves_on(ax) for place in old.at] if ax not in _INFINITY else []
+    beyond = [place for place in (*finite, *drawn) if place >= apart]
+    if is_number and beyond and apart < np.inf:
+        raise ValueError(
+            f"x must stay below {apart:g} on these axes, where infinity stands, got {max(beyond):g}; draw all curves "
+            "in one call with hue=, or first those that reach furthest"
+        )
+    if is_number and len(mine):
+        _INFINITY[ax] = apart
+        ticks = [(apart if place == mine[0] else place, text) for place, text in found.ticks]
+        return found._replace(at=np.where(np.arange(len(found.at)) < found.joined, found.at, apart), ticks=ticks)
+    return found
 
 
 def prepare_y(ax: Axes, scale: str | None, middles: np.ndarray) -> None:

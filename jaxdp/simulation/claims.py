@@ -45,7 +45,7 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
 
     Args:
         results: of `sweep` or `open`, in memory or from a file; of a selection, the claims of the grid points that are
-            left in its coordinates.
+            left in its coordinates. An axis whose coordinate was dropped has all its values.
 
     Returns:
         One row for every grid point and algorithm. Columns: the grid's values by their axes' names, as the results'
@@ -55,12 +55,13 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
         and mu are NaN.
 
     Raises:
-        ValueError: if the results do not tell how they were made.
+        ValueError: if the results do not tell how they were made, or hold those of another sweep as well.
     """
     import pandas
 
     if "provenance" not in getattr(results, "attrs", {}):
-        raise ValueError("results must be those of a sweep, got a dataset without provenance")
+        got = "a Dataset without provenance" if hasattr(results, "data_vars") else type(results).__name__
+        raise ValueError(f"results must be the Dataset of a sweep, which has its provenance, got {got}")
     record = json.loads(results.attrs["provenance"])
     axes = results.encoding.get(ENTRY, Recipe()).axes
     points = [
@@ -96,6 +97,9 @@ def _labels(results: "xr.Dataset", name: str, values: Sequence[Any], given: Sequ
     else:
         labels = [float(value) if value in ("inf", "-inf", "nan") and not text else value for value in values]
     known = [label in left or (label != label and any(other != other for other in left)) for label in labels]
+    lost = [label for label in left if label == label and label not in labels]
+    if any(known) and lost:
+        raise ValueError(f"results must be of one sweep, got {name}={lost[0]}, which its provenance does not have")
     if not any(known):  # the coordinate was dropped, or labels objects by names, which the provenance does not have
         return labels
     return [label if is_there else _GONE for label, is_there in zip(labels, known, strict=True)]

@@ -47,10 +47,10 @@ def constant_bytes(traced: Any) -> int:
 
 def calls_back(jaxpr: Any) -> bool:
     """Whether a program calls functions of Python while it runs, which its text does not tell apart."""
-    equations = getattr(jaxpr, "jaxpr", jaxpr).eqns
-    return any(
+    inside = getattr(jaxpr, "jaxpr", jaxpr)
+    return bool(inside.effects) or any(
         "callback" in equation.primitive.name or any(calls_back(inner) for inner in _inner(equation))
-        for equation in equations
+        for equation in inside.eqns
     )
 
 

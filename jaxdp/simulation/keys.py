@@ -41,5 +41,6 @@ def lane_keys(key: jax.Array, n: int) -> jax.Array:
     Raises:
         ValueError: if key is not a typed Threefry key, or n < 1.
     """
+    check_root(key)
     seeds = jnp.arange(check_count("n", n), dtype=jnp.uint32)
-    return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(fast(check_root(key)), seeds)
+    return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(fast(key), seeds)

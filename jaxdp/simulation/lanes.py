@@ -73,7 +73,8 @@ class Program:
         def lane(*arguments):  # without the classes of the parameters, which a notebook's cell makes anew
             return one(*jax.tree.unflatten(self._structure, arguments[:-2]), *arguments[-2:])
 
-        self._tile = jax.jit(jax.vmap(lane, in_axes=(*[None] * len(shared), 0, 0)))
+        # Arguments that nothing reads stay, so that the text tells which of two alike is read.
+        self._tile = jax.jit(jax.vmap(lane, in_axes=(*[None] * len(shared), 0, 0)), keep_unused=True)
 
     def hashes(self) -> dict[str, Any]:
         """What tells this program from others: hashes of the program and of its stacked parameters.
@@ -128,7 +129,7 @@ class Program:
         if calls_back(traced.jaxpr):  # the text does not tell what they call
             compiled = compile_it()
         else:
-            about = traced.in_avals, traced.out_tree  # the text leaves out arguments that nothing reads
+            about = traced.in_avals, traced.out_tree
             key = self._hash, device, repr(about), repr((options, settings()))
             compiled = EXECUTABLES.get(key, constant_bytes(traced), compile_it)
         memory = compiled.memory_analysis()

@@ -56,7 +56,7 @@ class Run:
             )
         return self.simulate(key, params)
 
-    def points(self, **values: Any) -> tuple[Any, Any]:
+    def points(self, *unnamed: Any, **values: Any) -> tuple[Any, Any]:
         """Parameters of several grid points along one axis, for a `jax.vmap` of one's own.
 
         >>> import jax, jaxdp
@@ -68,6 +68,7 @@ class Run:
         (5, 3, 1)
 
         Args:
+            *unnamed: none; for the error.
             **values: of `params`, each one value, which all points share, or a list with a value for every point. The
                 lists go side by side, so they have one length; a product of two axes is for `sweep`. A value that is
                 itself a list or an array is given as a list of one for every point.
@@ -80,6 +81,8 @@ class Run:
         Raises:
             ValueError: if no value is a list, or a list is empty, or two differ in length; as `params` does.
         """
+        if unnamed:
+            raise ValueError(f"points must have values by their names, as epsilon=[0.1, 1.0], got {unnamed[0]!r}")
         lists = {name: as_list(name, value) for name, value in values.items() if is_list(value)}
         sizes = {name: len(own) for name, own in lists.items()}
         if not lists:

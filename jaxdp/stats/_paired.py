@@ -58,6 +58,8 @@ def paired(
     if along == over:
         raise ValueError(f"along must be another dimension than over, got {along!r} for both")
     labels = values[along].values
+    if np.ndim(against):
+        raise ValueError(f"against must be one label of {along}, got {against!r}")
     (places,) = np.nonzero(labels == against)
     if len(places) != 1 or len(labels) < 2:
         raise ValueError(f"against must be one label of {along}, of two or more, got {against!r} of {labels.tolist()}")

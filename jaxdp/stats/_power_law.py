@@ -39,7 +39,7 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
     >>> round(power_law(values, "round").exponent.item(), 6)
     0.5
     """
-    check_array("values", values, x, over)
+    values = check_array("values", values, x, over).astype(np.float64).compute()
     check_probability("confidence", confidence)
     at = values[x].astype(float)
     if at.size < 2 or not bool(((at > 0) & np.isfinite(at)).all()):

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import plotting
@@ -71,7 +72,6 @@ def test_no_bound_where_there_is_none():
     plotting.bound(ax, COUNTS, [np.nan, 1.0, 1.0], through="debiased_rr", label="x")
     plotting.bound(ax, COUNTS[:1], ORDER[:1], through="debiased_rr", label="x")
     plotting.bound(ax, COUNTS[:1], ORDER[:1], label="x")
-    plotting.bound(ax, COUNTS + 10**6, ORDER, through="debiased_rr", label="x")
     assert len(ax.get_lines()) == count
     assert "x" not in entries(ax.figure)
     plotting.bound(ax, [*COUNTS, np.inf], [*ORDER, 1.0])
@@ -86,3 +86,10 @@ def test_wrong_bounds():
         plotting.bound(ax, COUNTS, ORDER[:2])
     with pytest.raises(ValueError, match="through must be one of no curve"):
         plotting.bound(Figure().add_subplot(), COUNTS, ORDER, through="mle")
+
+
+def test_a_bound_that_does_not_reach_its_mark_is_refused():
+    values = xr.DataArray(np.ones((2, 3)), {"round": [10.0, 100.0]}, ("round", "seed"), "regret")
+    ax = plotting.curves(values, x="round", label="mine")
+    with pytest.raises(ValueError, match="x must reach the mark that the bound passes through, at 10, got"):
+        plotting.bound(ax, [50.0, 100.0], [1.0, 2.0], through="mine", label="order")

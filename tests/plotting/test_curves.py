@@ -233,3 +233,24 @@ def test_wrong_values():
         plotting.curves(regret().isel(round=0).assign_coords(epsilon=[0.0, 1, 2]).rename(epsilon="gap"), xscale="log")
     with pytest.raises(ValueError, match="epsilon must be finite or infinity, got"):
         plotting.cost_of_privacy(regret((1.0, np.nan)))
+
+
+def test_infinity_has_one_place_on_axes():
+    def line(*epsilons):
+        grid = np.array(epsilons)
+        return xr.DataArray(np.ones((len(grid), 3)), {"epsilon": grid}, ("epsilon", "seed"), "l2_error")
+
+    def ticks(ax):
+        return dict(zip(ax.get_xticks(), [text.get_text() for text in ax.get_xticklabels()], strict=True))
+
+    ax = plotting.curves(line(0.1, 1, 10, np.inf), x="epsilon", label="far")
+    plotting.curves(line(0.1, 1, np.inf), x="epsilon", label="near", ax=ax)
+    assert ticks(ax) == {0.1: "0.1", 1: "1", 10: "10", 40: "∞"}
+    for first, second in [
+        ((0.1, 1, np.inf), (0.1, 1, 4)),
+        ((0.1, 1, 4), (0.1, 1, np.inf)),
+        ((1, np.inf), (10, np.inf)),
+    ]:
+        ax = plotting.curves(line(*first), x="epsilon", label="first")
+        with pytest.raises(ValueError, match="x must stay below 4 on these axes, where infinity stands"):
+            plotting.curves(line(*second), x="epsilon", label="second", ax=ax)

@@ -133,3 +133,41 @@ def test_the_last_ones_are_kept():
     get("x", 6)
     get("y", 6)
     assert len(kept) == 1
+
+
+def test_which_of_two_parameters_is_read_is_in_the_program(compiled, tmp_path):
+    """JAX drops arguments that nothing reads: one of the two programs would get the results of the other."""
+
+    def run(which):
+        return Run(
+            simulate=lambda key, params: {"value": params[which] * 1.0},
+            params=lambda *, scale: {"a": np.float32(scale), "b": np.float32(10 * scale)},
+            guarantee=lambda **_: {},
+            dims={"value": ()},
+        )
+
+    options = {"axes": {"scale": [1.0, 2.0]}, "num_seeds": 1, "key": KEY}
+    for which, expected in (("a", [1, 2]), ("b", [10, 20])):
+        np.testing.assert_array_equal(jaxdp.sweep(run(which), **options).value.values[:, 0], expected)
+    both = jaxdp.sweep(run, static_axes={"which": ["a", "b"]}, **options)
+    np.testing.assert_array_equal(both.value.values[:, :, 0], [[1, 2], [10, 20]])
+    jaxdp.sweep(run("a"), store=tmp_path / "s.zarr", **options)
+    with pytest.raises(ValueError, match="program"):
+        jaxdp.sweep(run("b"), store=tmp_path / "s.zarr", **options)
+
+
+def test_what_a_program_prints_is_its_own(compiled, capfd):
+    def swept(text):
+        def simulate(key, scale):
+            jax.debug.print(text, scale)
+            return {"value": scale}
+
+        run = Run(
+            simulate=simulate, params=lambda *, scale: np.float32(scale), guarantee=lambda **_: {}, dims={"value": ()}
+        )
+        jaxdp.sweep(run, axes={"scale": [3.0]}, num_seeds=1, tile_size=1, key=KEY)
+        jax.effects_barrier()
+        return capfd.readouterr().out
+
+    assert "one 3.0" in swept("one {}")
+    assert "two 3.0" in swept("two {}")

@@ -130,7 +130,10 @@ CENTRAL = jaxdp.estimation_run(
                 (lambda: jaxdp.lane_keys(OLD, 2), "key must be one typed PRNG key"),
                 (lambda: jaxdp.lane_keys(KEY, 0), "n must be a whole number >= 1, got 0"),
                 (lambda: jaxdp.lane_keys(jax.random.key(0, impl="rbg"), 2), "key must be of a Threefry implementation"),
-                (lambda: jaxdp.claims(xr.Dataset()), "results must be those of a sweep, got a dataset without"),
+                (
+                    lambda: jaxdp.claims(xr.Dataset()),
+                    "results must be the Dataset of a sweep, which has its provenance, got a Dataset without",
+                ),
             ]
         ),
         (

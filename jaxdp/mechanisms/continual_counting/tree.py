@@ -76,7 +76,8 @@ def tree_counter(
         sqrt(levels) l2_sensitivity. l1_sensitivity: the sum of the absolute changes that one unit makes, over all
         entries of all counters fed with one `params`. l2_sensitivity: the root of the sum of their squares, if no two
         are in one counter, or two of opposite sign (a block with both moves less); else a counter counts by the sum of
-        its absolute changes. Clocks and `fed` must not depend on the data.
+        its absolute changes. Clocks and `fed` must not depend on the data, except
+        through what has been released.
     Source: Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); Honaker (2015), from the leaves up, for
         `combine`; Qardaji, Yang & Li (2013) for the arity.
     Deviations: floating-point noise, as in `laplace`. Blocks are summed up exactly (streams of integers as integers, of
