@@ -144,6 +144,8 @@ def test_a_learner_that_needs_unknown_values_or_fails_is_shown_all_the_same():
 
 
 def test_states_samples_and_claims():
+    told = State(private={"income": np.float32(51234), "age": 44}, public=np.float32(0.5))
+    assert repr(told) == "State(private={income: float32[], age: int}, public=0.5)"
     big = State(private={"wins": jnp.zeros((8, 8), int)}, public=(np.float32(0.5), jnp.ones(3)))
     assert (
         repr(big) == f"State(private={{wins: {jnp.zeros(0, int).dtype}[8, 8]}}, public=(0.5, {jnp.ones(3).dtype}[3]))"

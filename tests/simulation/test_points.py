@@ -121,6 +121,9 @@ class TestClaims:
             own = jaxdp.claims(these.sel(num_arms=3).sortby("epsilon", ascending=False).isel(epsilon=slice(2)))
             assert own.equals(table[(table.num_arms == 3) & (table.epsilon > 0.1)].reset_index(drop=True))
             assert jaxdp.claims(these.drop_vars("epsilon")).equals(table)
+        other = jaxdp.sweep(build, **{**grid, "axes": {"epsilon": [0.7]}})
+        with pytest.raises(ValueError, match=r"results must be of one sweep, got epsilon=0\.7, which its provenance"):
+            jaxdp.claims(xr.concat([results, other], "epsilon"))
 
     def test_several_algorithms_and_currencies(self):
         problem = jaxdp.estimation.gaussian_rewards(num_samples=20, dim=2)
