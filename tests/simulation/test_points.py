@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit
