@@ -163,6 +163,8 @@ def before_jax_starts(
         from jaxdp.validation import check_count
 
         jax.config.update("jax_num_cpu_devices", check_count("cpu_devices", cpu_devices))
+    if "--help" in sys.argv:  # nothing will be compiled, and JAX need not start
+        return
     from jaxdp.simulation.compilation import keep_or_leave
 
     keep_or_leave(not no_cache, lambda sentence: typer.echo(sentence, err=True))

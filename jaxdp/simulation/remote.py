@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any
 
-import cloudpickle
 import jax
 import numpy as np
 
@@ -38,6 +37,8 @@ def pack(build: Callable[..., Any], plan: Plan) -> bytes:
     Raises:
         ValueError: if `build` or a value of the grid cannot be pickled.
     """
+    import cloudpickle  # here, as a sweep in this process needs none
+
     key = (np.asarray(jax.random.key_data(plan.key)), str(jax.random.key_impl(plan.key)))
     try:
         return cloudpickle.dumps(  # also functions of a notebook or a script, and closures
