@@ -61,7 +61,9 @@ class Public(NamedTuple):
 
 @factory
 def successive_halving(*, num_arms: int, phase_rounds: int) -> Learner:
-    """Halves the arms after each phase, by totals with Laplace noise. num_arms is a power of two."""
+    """Halves the arms after each phase, by totals with Laplace noise."""
+    if num_arms < 2 or num_arms & (num_arms - 1) or phase_rounds < 1 or phase_rounds % num_arms:
+        raise ValueError(f"num_arms must be a power of two that divides phase_rounds, got {num_arms}, {phase_rounds}")
     phases = num_arms.bit_length() - 1
 
     def params(*, epsilon: float) -> Params:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ FAINT = 0.25  # opacity of bands
 
 _CHOSEN: WeakSet[Axes] = WeakSet()  # whose vertical scale is the user's
 _INFINITY: WeakKeyDictionary[Axes, float] = WeakKeyDictionary()  # where it stands
-_CUT: WeakKeyDictionary[Axes, list[Any]] = WeakKeyDictionary()  # bands that go below zero, with their numbers
+_CUT: WeakKeyDictionary[Axes, list[Any]] = WeakKeyDictionary()  # bands that go below zero, and their numbers
 
 
 class Places(NamedTuple):
@@ -129,8 +129,11 @@ def _beside_infinity(ax: Axes, found: Places) -> Places:
     """Infinity has one place on axes, to the right of everything finite."""
     mine, finite = found.at[found.joined :], found.at[: found.joined]
     is_number = bool(found.ticks) or found.joined > 0  # names have no infinity
+    drawn = [place for old in curves_on(ax) for place in old.at]
+    if not drawn:  # none yet, or they were cleared
+        _INFINITY.pop(ax, None)
     apart = _INFINITY.get(ax, float(mine[0]) if is_number and len(mine) else np.inf)
-    drawn = [place for old in curves_on(ax) for place in old.at] if ax not in _INFINITY else []
+    drawn = [] if ax in _INFINITY else drawn
     beyond = [place for place in (*finite, *drawn) if place >= apart]
     if is_number and beyond and apart < np.inf:
         raise ValueError(
@@ -150,6 +153,8 @@ def prepare_y(ax: Axes, scale: str | None, middles: np.ndarray) -> None:
     if scale is not None:
         ax.set_yscale(check_choice("yscale", scale, SCALES))
     drawn = [old.middle for other in shared for old in curves_on(other)]
+    if not drawn:
+        _CHOSEN.difference_update(shared)
     if scale is not None or (not drawn and ax.get_yscale() != "linear"):
         _CHOSEN.update(shared)
     if any(other in _CHOSEN for other in shared):
@@ -170,7 +175,8 @@ def fit_y(ax: Axes) -> None:
     ax.set_ylim(bottom, top)
     for other in siblings(ax):
         for band, at, lower, upper in _CUT.get(other, []):
-            band.set_verts(_polygons(at, np.clip(lower, bottom, None), upper))
+            if (shown := band()) is not None:
+                shown.set_verts(_polygons(at, np.clip(lower, bottom, None), upper))
     if top / bottom < 1e3:
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_minor_locator(NullLocator())
@@ -186,7 +192,7 @@ def draw_band(ax: Axes, at: np.ndarray, low: np.ndarray, high: np.ndarray, colou
     shown = np.where(low > 0, low, high) if cut else low  # for Matplotlib's limits, until `fit_y` sets them
     band = ax.fill_between(at, shown, high, color=colour, alpha=FAINT, linewidth=0)
     if cut:
-        _CUT.setdefault(ax, []).append((band, at, low, high))
+        _CUT.setdefault(ax, []).append((ref(band), at, low, high))
 
 
 def _polygons(at: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:

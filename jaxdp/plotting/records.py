@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -48,16 +49,35 @@ class Drawn(NamedTuple):
 
 _DRAWN: WeakKeyDictionary[Axes, list[Drawn]] = WeakKeyDictionary()
 _NOTES: WeakKeyDictionary[Axes, list[str]] = WeakKeyDictionary()
+_MARKS: WeakKeyDictionary[Axes, "ref[Artist]"] = WeakKeyDictionary()  # which `ax.clear()` removes with all else
+
+
+def _is_cleared(ax: Axes) -> bool:
+    """Whether nothing was drawn, or what was drawn has been cleared since."""
+    mark = _MARKS[ax]() if ax in _MARKS else None
+    return mark is None or mark.axes is not ax
+
+
+def _begin(ax: Axes) -> None:
+    """Forgets what was drawn on axes that were cleared since."""
+    if _is_cleared(ax):
+        _DRAWN.pop(ax, None)
+        _NOTES.pop(ax, None)
+        mark = Artist()
+        mark.set_visible(False)
+        mark.set_in_layout(False)
+        _MARKS[ax] = ref(ax.add_artist(mark))
 
 
 def record(ax: Axes, drawn: Drawn) -> None:
     """Notes what was drawn."""
+    _begin(ax)
     _DRAWN.setdefault(ax, []).append(drawn)
 
 
 def records(ax: Axes) -> list[Drawn]:
-    """What was drawn on the axes, in order."""
-    return _DRAWN.get(ax, [])
+    """What was drawn on the axes, in order, since they were last cleared."""
+    return [] if _is_cleared(ax) else _DRAWN.get(ax, [])
 
 
 def curves_on(ax: Axes) -> list[Drawn]:
@@ -67,9 +87,14 @@ def curves_on(ax: Axes) -> list[Drawn]:
 
 def note(ax: Axes, text: str) -> None:
     """Adds a sentence to what `caption` says of the axes."""
+    _begin(ax)
     notes = _NOTES.setdefault(ax, [])
     if text not in notes:
         notes.append(text)
+
+
+def _notes(ax: Axes) -> list[str]:
+    return [] if _is_cleared(ax) else _NOTES.get(ax, [])
 
 
 def handles(panels: Iterable[Axes]) -> tuple[list[Any], list[str]]:
@@ -115,7 +140,7 @@ def caption(panels: Axes | Sequence[Axes]) -> str:
     >>> caption(curves(values, xscale="linear"))
     "Marks: mean of 2 seeds. Bands: 95% confidence interval of that mean (Student's\xa0t)."
     """
-    panels = [panels] if isinstance(panels, Axes) else [panel for panel in panels if records(panel) or panel in _NOTES]
+    panels = [panels] if isinstance(panels, Axes) else [panel for panel in panels if records(panel) or _notes(panel)]
     groups: dict[str, list[Axes]] = {}
     for panel in panels:
         groups.setdefault(_meaning(panel), []).append(panel)
@@ -125,7 +150,7 @@ def caption(panels: Axes | Sequence[Axes]) -> str:
         sentences = [f"{_name(own[0])}: {meaning.removeprefix('Marks: ')}" for meaning, own in groups.items()]
     if any(_cut(panel) for panel in panels):
         sentences.append("A band that meets the bottom edge goes on below it.")
-    sentences += [_scales(panels), *dict.fromkeys(text for panel in panels for text in _NOTES.get(panel, []))]
+    sentences += [_scales(panels), *dict.fromkeys(text for panel in panels for text in _notes(panel))]
     middles = [(panel, drawn.middle) for panel in panels for drawn in curves_on(panel)]
     if not all(np.isfinite(middle).all() for _, middle in middles):
         sentences.append("No mark: a value was not finite for at least one seed.")

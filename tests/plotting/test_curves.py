@@ -1,5 +1,7 @@
 """Curves show the numbers of their data, and say what they leave out."""
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -254,3 +256,29 @@ def test_infinity_has_one_place_on_axes():
         ax = plotting.curves(line(*first), x="epsilon", label="first")
         with pytest.raises(ValueError, match="x must stay below 4 on these axes, where infinity stands"):
             plotting.curves(line(*second), x="epsilon", label="second", ax=ax)
+
+
+def test_axes_that_were_cleared_begin_anew():
+    values = xr.DataArray(
+        [[0.1, 3.0], [0.5, 0.5], [2.0, 2.0]], {"epsilon": [0.1, 1, np.inf]}, ("epsilon", "seed"), "error"
+    )
+    ax = plotting.curves(
+        values, x="epsilon", yscale="log", label="first"
+    )  # a band below zero, a chosen scale, infinity
+    ax.clear()
+    assert plotting.caption(ax) == ""
+    longer = values.assign_coords(epsilon=[0.1, 40, np.inf]).isel(seed=[0, 0, 0])
+    plotting.curves(longer, x="epsilon", yscale="linear", label="second", ax=ax)
+    fresh = plotting.curves(longer, x="epsilon", yscale="linear", label="second")
+    assert plotting.caption(ax) == plotting.caption(fresh)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["0.1", "40", "∞"]
+    assert ax.get_lines()[-1].get_color() == fresh.get_lines()[-1].get_color()
+
+
+def test_a_figure_that_nobody_holds_is_freed():
+    values = xr.DataArray([[0.1, 3.0], [2.0, 2.0]], {"round": [1.0, 100.0]}, ("round", "seed"), "error")
+    ax = plotting.curves(values, x="round", yscale="log")
+    alive = weakref.ref(ax)
+    del ax
+    gc.collect()
+    assert alive() is None
