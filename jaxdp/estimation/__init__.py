@@ -31,6 +31,7 @@ from jaxdp.estimation.policy import (
     suboptimality,
 )
 from jaxdp.estimation.problems import ballot_election, comparison_table, gaussian_rewards, plackett_luce_rewards
+from jaxdp.estimation.public_weights import WithCut, predicted_errors, quieter_noise
 from jaxdp.estimation.sgd import sgd, sgd_rr
 from jaxdp.estimation.sgd_krr import sgd_krr
 from jaxdp.estimation.solver import Estimate
@@ -43,6 +44,7 @@ __all__ = [
     "Estimate",
     "LabelNoise",
     "PessimisticPolicy",
+    "WithCut",
     "ballot_election",
     "ballot_mle",
     "ballot_objective_perturbation",
@@ -73,6 +75,8 @@ __all__ = [
     "plackett_luce_mle",
     "plackett_luce_objective_perturbation",
     "plackett_luce_rewards",
+    "predicted_errors",
+    "quieter_noise",
     "relative_features",
     "semi_norm_error",
     "sgd",

@@ -19,12 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxdp.core import Estimator, Guarantee, Scalar, default_float, factory
+from jaxdp.core import Estimator, Guarantee, Scalar, default_float, factory, only
+from jaxdp.estimation.label_noise import searched
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, Params, full_batch_estimator, make_params
 from jaxdp.estimation.objectives import Objective, statistic_objective
-from jaxdp.mechanisms import analytic_gaussian, gaussian, randomized_response, round_up
+from jaxdp.estimation.public_weights import NOISES, check_weights
+from jaxdp.mechanisms import analytic_gaussian, gaussian, k_norm, randomized_response, round_up
 from jaxdp.preferences import pair_features
-from jaxdp.validation import check_count
+from jaxdp.validation import check_choice, check_count
 
 UNIT = "one ballot"
 
@@ -35,11 +37,14 @@ class CentralParams:
     """What a sweep may vary.
 
     Attributes:
-        noise_multiplier: [] float >= 0, noise standard deviation per unit of sensitivity; 0 at epsilon = inf.
+        epsilon: [] float > 0, privacy budget; K-norm noise alone reads it.
+        noise_multiplier: [] float >= 0, Gaussian noise's standard deviation per unit of sensitivity; 0 at epsilon =
+            inf, and for K-norm noise.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
         tolerance: [] float > 0, as in `maximum_likelihood.Params`.
     """
 
+    epsilon: Scalar
     noise_multiplier: Scalar
     radius: Scalar
     tolerance: Scalar
@@ -188,45 +193,59 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
 
 
 @factory
-def ballot_objective_perturbation(*, max_steps: int = MAX_STEPS) -> Estimator:
+def ballot_objective_perturbation(
+    *, weights: str = "none", noise: str = "gaussian", max_steps: int = MAX_STEPS
+) -> Estimator:
     """Central ballot-private BTL: the logistic loss of all pairs with a noisy sufficient statistic of the ballots.
 
     Minimises the mean over pairs of log(1 + exp(x.theta)) - S~.theta / (num_ballots num_pairs) over |theta| <= radius,
-    where S~ = S + N(0, sigma^2 I), S the sum over ballots and all pairs of y x.
+    where S~ = S + noise, S the sum over ballots and all pairs of y x.
 
-    Privacy: (epsilon, delta)-DP in the central model; unit: one whole ballot, with which items it ranks; adjacency:
-        replace one. Ballots enter through S alone; the number of ballots and the items are public, and features are
-        those of all pairs of items, whoever ranked what. The L2 sensitivity is sqrt(m (m^2 - 1) / 3) for m items
-        (`ballot_sensitivity` has the proof), the noise that of the analytic Gaussian mechanism, and the estimate is
-        post-processing. Labels outside [0, 2] are clipped.
-    Source: DP-Reward, Theorem 5.2 and Algorithm 2, for one label.
+    Privacy: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP; unit: one whole ballot, with which
+        items it ranks; adjacency: replace one. Ballots enter through S alone; the number of ballots and the items are
+        public, and features are those of all pairs of items, whoever ranked what. The L2 sensitivity is
+        sqrt(m (m^2 - 1) / 3) for m items (`ballot_sensitivity` has the proof), the noise that of the analytic Gaussian
+        mechanism or K-norm noise in the m - 1 dimensions where sums are zero, as those of S are up to a public vector;
+        the estimate is post-processing. Labels outside [0, 2] are clipped.
+    Source: DP-Reward, Theorem 5.2 and Algorithm 2, for one label; K-norm noise: Hardt & Talwar (2010).
     Deviations: a whole ballot is protected, where the paper protects one comparison; noise on the statistic, as in
         `objective_perturbation`; no opinion is half a win for either side.
 
     Args:
+        weights: "none", or "cut" as for `objective_perturbation`, which is the same here: the features of all pairs of
+            items are equally long, so that no cut would weight one pair more than another. There is no value `cut`, and
+            the report is as without weights.
+        noise: "gaussian", or "k_norm", which takes no delta.
         max_steps: gradient evaluations at most, >= 1.
 
     Returns:
-        An estimator as `ballot_mle`. Its `params` take epsilon and delta as well.
+        An estimator as `ballot_mle`. Its `params` take epsilon, and for Gaussian noise delta, as well.
 
     Raises:
-        ValueError: as `ballot_mle`, and from `params` if epsilon <= 0 or delta is outside (0, 1); when traced, if there
-            are more ballots than floats count exactly (2^24 / (m - 1) in 32 bits).
+        ValueError: as `ballot_mle`, if weights or noise is unknown, and from `params` if epsilon <= 0 or delta is
+            outside (0, 1); when traced, if there are more ballots than floats count exactly (2^24 / (m - 1) in 32
+            bits).
     """
+    check_weights(weights)
+    is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
 
-    def params(*, epsilon: float, delta: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> CentralParams:
-        multiplier = analytic_gaussian(epsilon, delta)
+    def params(
+        *, epsilon: float, delta: float = 0.0, radius: float = np.inf, tolerance: float = TOLERANCE
+    ) -> CentralParams:
+        multiplier = analytic_gaussian(epsilon, delta) if is_gaussian else 0.0
         point = make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
         return CentralParams(
+            epsilon=point.epsilon,
             noise_multiplier=round_up(multiplier, default_float()),
             radius=point.radius,
             tolerance=point.tolerance,
         )
 
-    def claim(epsilon: float, delta: float) -> Guarantee:
+    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
         argument = (
-            "ballots enter through the sum of y x over all pairs of items alone, whose L2 sensitivity is "
-            "sqrt(m (m^2 - 1) / 3); it is released once with Gaussian noise, and the estimate is post-processing"
+            "ballots enter through the sum of y x over all pairs of items alone, whose L2 sensitivity is sqrt(m (m^2 - "
+            f"1) / 3); it is released once with {'Gaussian' if is_gaussian else 'K-norm'} noise, and the estimate is "
+            "post-processing"
         )
         return _claim("central", argument, epsilon, delta)
 
@@ -241,15 +260,21 @@ def ballot_objective_perturbation(*, max_steps: int = MAX_STEPS) -> Estimator:
             )
         leads = jnp.sum(jnp.clip(labels, 0, 2).astype(jnp.int32) - 1, axis=0, dtype=jnp.int32) @ design
         sensitivity = round_up(ballot_sensitivity(num_items), features.dtype)
-        noise_stddev = jnp.asarray(params.noise_multiplier, features.dtype) * sensitivity
-        noisy = gaussian(key, leads.astype(features.dtype) / 2, noise_stddev, l2_sensitivity=sensitivity)
+        halves = leads.astype(features.dtype) / 2  # exact, and their sum is zero
+        if is_gaussian:
+            noise_stddev = jnp.asarray(params.noise_multiplier, features.dtype) * sensitivity
+            noisy = gaussian(key, halves, noise_stddev, l2_sensitivity=sensitivity)
+        else:
+            basis = searched(jnp.asarray(design, features.dtype), zero_sum=True)
+            noisy = k_norm(key, halves, params.epsilon, sensitivity=sensitivity, basis=basis)
         return noisy / num_ballots + jnp.asarray(design.sum(0) / 2, features.dtype)
 
     def objective(params: CentralParams, features, report, scale) -> Objective:
         del params
         return statistic_objective(features, report / scale, jnp.zeros((), features.dtype))
 
-    return _of_ballots(params, claim, privatize, objective, max_steps=max_steps)
+    values = {"epsilon", "radius", "tolerance"} | ({"delta"} if is_gaussian else set())
+    return _of_ballots(only(params, values), claim, privatize, objective, max_steps=max_steps)
 
 
 # k answers at epsilon / k each estimate a ballot's statistic with a noise variance in proportion to u coth(u / 2)^2,

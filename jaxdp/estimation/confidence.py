@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxdp.checks import check_made
 from jaxdp.core import Estimator, Scalar, factory, scalar_leaf
+from jaxdp.eigen import eigh
 from jaxdp.estimation.label_noise import LabelNoise
 from jaxdp.estimation.solver import Estimate
 from jaxdp.validation import check_at_least, check_probability, check_within
@@ -24,7 +25,7 @@ class ConfidenceSet(NamedTuple):
     Attributes:
         center: [dim] float, the estimate.
         shape: [dim, dim] float, positive definite on the span of basis, and zero on what is orthogonal to it:
-            Sigma_D + ridge I within the span.
+            Sigma_D + ridge I within the span, of samples with their weights.
         width: [] float >= 0; NaN where shape is singular within the span, to rounding.
         basis: [dim, rank] float, orthonormal columns that span the differences theta - center; None is all. Under
             `zero_sum` it is the differences that sum to zero.
@@ -55,8 +56,9 @@ class ConfidenceSet(NamedTuple):
         """
         flat = vectors.reshape(-1, vectors.shape[-1])
         flat = flat if self.basis is None else _product(flat, self.basis)
-        factor = jnp.linalg.cholesky(self.inner_shape())
-        solved = jax.scipy.linalg.solve_triangular(factor, flat.T, lower=True).T
+        values, directions = eigh(self.inner_shape())
+        positive = values > values.shape[0] * jnp.finfo(values.dtype).eps * values[-1]
+        solved = _product(flat, directions) / jnp.where(jnp.all(positive), jnp.sqrt(values), jnp.nan)[None, :]
         return solved.reshape(*vectors.shape[:-1], solved.shape[-1])
 
     def interval(self, direction: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -110,24 +112,30 @@ def confidence_set(
     """The set of Theorem 4.2 with explicit constants, for minimisers of the logistic objective over a ball.
 
     width = [G + sqrt(G^2 + 16 gamma^2 ridge radius^2)] / (2 gamma) <= G / gamma + 2 sqrt(ridge) radius, where
-    gamma = min over i of sigmoid'(radius |x_i|), and with mu_j the eigenvalues of Sigma_D, t = ln(1 / failure_prob),
-    q_j = [spread^2 mu_j / (4 n) + statistic_stddev^2 / n^2] / (mu_j + ridge),
-    G = sqrt(sum q_j + 2 sqrt(t sum q_j^2) + 2 t max q_j) + (beta / n) radius / sqrt(min mu_j + ridge).
+    gamma = min over i of sigmoid'(radius |x_i|). With Sigma_D the mean of w_i x_i x_i^T, A = Sigma_D + ridge I,
+    t = ln(1 / failure_prob) and q_j the eigenvalues of A^(-1/2) Q A^(-1/2), where
+    Q = (spread^2 / (4 n^2)) sum w_i^2 x_i x_i^T + (statistic_stddev^2 / n^2) I,
+    G = sqrt(sum q_j + 2 sqrt(t sum q_j^2) + 2 t max q_j) + (beta / n) radius / sqrt(min eigenvalue of A).
+
+    K-norm noise of scale b in d dimensions is Gaussian noise whose variance 2 b^2 Y is itself random, Y ~ Gamma((d +
+    1) / 2); its length is Gamma(d, b). Half of failure_prob goes to it. G is the lesser of two bounds, of which each
+    holds with the probability asked for: with the other half for the Gaussian noise of the variance that has been
+    reached; or of the labels' part with the other half, plus the length's quantile over n sqrt(min eigenvalue of A).
 
     Why: with D = theta - theta* and g the gradient of the mean objective at theta*, optimality over the ball gives
     gamma |D|^2_Sigma <= -g.D, so that gamma |D|^2_A <= |g|_(1/A) |D|_A + 4 gamma ridge radius^2 for A = Sigma_D +
     ridge I, as |D| <= 2 radius. Given the features g is linear in independent centred variables: labels, which are
-    sub-Gaussian with variance proxy spread^2 / 4 (Hoeffding), and the Gaussian noise. The tail of such a quadratic form
-    (Hsu, Kakade & Zhang, 2012, Theorem 2.1) bounds |g|_(1/A) by G. For one label noise this is DP-Reward's eq. (7)
-    with C = sqrt(3) / 2 and C' = 2.
+    sub-Gaussian with variance proxy (spread w_i)^2 / 4 (Hoeffding), and the Gaussian noise. The tail of such a
+    quadratic form (Hsu, Kakade & Zhang, 2012, Theorem 2.1) bounds |g|_(1/A) by G. For one label noise this is
+    DP-Reward's eq. (7) with C = sqrt(3) / 2 and C' = 2.
 
     Where the parameters that were searched span less than the space (`zero_sum`), all of this happens within the span:
     what comparisons cannot tell, and so neither estimate nor truth can err in, is part of neither shape nor noise.
 
     Privacy: post-processing of the estimate; everything else is public (features, and the noise's law).
     Source: DP-Reward, Theorem 4.2 and its proof.
-    Deviations: constants are explicit; the trace of A^-1 Sigma_D stands in place of its bound d; Gaussian noise on the
-        statistic is covered by the same argument.
+    Deviations: constants are explicit; the trace of A^-1 Sigma_D stands in place of its bound d; weights, and noise on
+        the statistic, are covered by the same argument.
 
     Args:
         theta: [dim] float, the minimiser.
@@ -155,16 +163,32 @@ def confidence_set(
     rank = within.shape[1]
     if rank < 1:
         raise ValueError(f"features must have at least two dimensions under zero_sum, got shape {features.shape}")
-    covariance = _product(within.T, within) / num_samples
-    spectrum = jnp.maximum(jnp.linalg.eigvalsh(covariance), 0)
-    scaled = spectrum + ridge
+    weights = jnp.ones(num_samples, dtype) if noise.weights is None else noise.weights
+    covariance = _product((weights[:, None] * within).T, within) / num_samples
+    spectrum, directions = eigh(covariance)
+    scaled = jnp.maximum(spectrum, 0) + ridge
     longest = jnp.max(jnp.linalg.norm(within, axis=1))
     gamma = jnp.maximum(jax.nn.sigmoid(radius * longest) * jax.nn.sigmoid(-radius * longest), curvature)
-    shares = (noise.spread**2 * spectrum / (4 * num_samples) + (noise.statistic_stddev / num_samples) ** 2) / scaled
-    tail = -jnp.log(failure_prob)
-    gradient = jnp.sqrt(
-        jnp.sum(shares) + 2 * jnp.sqrt(tail * jnp.sum(shares**2)) + 2 * tail * jnp.max(shares)
-    ) + _times(noise.regularization / num_samples, radius / jnp.sqrt(jnp.min(scaled)))
+    whitened = _product(weights[:, None] * within, directions) / jnp.sqrt(scaled)[None, :]
+    labels = (noise.spread / (2 * num_samples)) ** 2 * _product(whitened.T, whitened)
+
+    def deviation(stddev: jax.Array, failure_prob: jax.Array) -> jax.Array:
+        """Which the whitened gradient exceeds with at most this probability, with Gaussian noise of this deviation."""
+        shares = eigh(labels + jnp.diag((stddev / num_samples) ** 2 / scaled)).values
+        tail = -jnp.log(failure_prob)
+        return jnp.sqrt(jnp.sum(shares) + 2 * jnp.sqrt(tail * jnp.sum(shares**2)) + 2 * tail * jnp.max(shares))
+
+    if noise.k_norm_scale is None:
+        gradient = deviation(noise.statistic_stddev, failure_prob)
+    else:
+        half = failure_prob / 2
+        stddev = noise.k_norm_scale * jnp.sqrt(2 * gamma_quantile((rank + 1) / 2, half))
+        longest_noise = noise.k_norm_scale * gamma_quantile(rank, half) / (num_samples * jnp.sqrt(jnp.min(scaled)))
+        gradient = jnp.minimum(
+            deviation(jnp.hypot(noise.statistic_stddev, stddev), half),
+            deviation(noise.statistic_stddev, half) + longest_noise,
+        )
+    gradient = gradient + _times(noise.regularization / num_samples, radius / jnp.sqrt(jnp.min(scaled)))
     bias = 4 * _times(gamma * jnp.sqrt(ridge), radius)
     width = (gradient + jnp.sqrt(gradient**2 + bias**2)) / (2 * gamma)
     # What rounding leaves of an eigenvalue that is 0 tells nothing of its direction.
@@ -173,6 +197,25 @@ def confidence_set(
     if basis is not None:
         shape = _product(basis, _product(shape, basis.T))
     return ConfidenceSet(theta, shape, jnp.where(regular, width, jnp.nan), basis)
+
+
+def gamma_quantile(shape: float, tail: jax.Array) -> jax.Array:
+    """What a Gamma(shape, 1) variable exceeds with probability at most tail, up to rounding: [] float.
+
+    Args:
+        shape: > 0, static.
+        tail: [] float in (0, 1).
+    """
+    high = shape + jnp.sqrt(2 * shape * -jnp.log(tail)) - jnp.log(tail)  # Boucheron, Lugosi & Massart (2013), ch. 2.4
+    size = jnp.asarray(shape, tail.dtype)
+
+    def halve(_: Any, ends: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        low, high = ends
+        middle = (low + high) / 2
+        enough = jax.scipy.special.gammaincc(size, middle) <= tail
+        return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
+
+    return jax.lax.fori_loop(0, 40, halve, (jnp.zeros_like(high), high))[1]
 
 
 def _product(left: jax.Array, right: jax.Array) -> jax.Array:

@@ -16,12 +16,17 @@ class LabelNoise(NamedTuple):
         statistic_stddev: [] float >= 0, of Gaussian noise on sum_i y_i x_i, in every direction that was searched.
         regularization: [] float >= 0, beta, in the scale of the sum over samples.
         basis: [dim, rank] float, orthonormal columns that span the parameters that were searched; None is all.
+        weights: [num_samples] float >= 0, of the samples, in sum_i w_i y_i x_i and the objective; None is all 1.
+        k_norm_scale: [] float >= 0, of K-norm noise on the statistic, in every direction that was searched: its density
+            is in proportion to exp(-|z| / k_norm_scale). None is no such noise.
     """
 
     spread: jax.Array
     statistic_stddev: jax.Array
     regularization: jax.Array
     basis: jax.Array | None = None
+    weights: jax.Array | None = None
+    k_norm_scale: jax.Array | None = None
 
 
 def searched(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:
@@ -41,17 +46,6 @@ def searched(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:
     ones = jnp.full(dim, dim**-0.5, dtype)
     mirror = ones.at[0].add(1)  # not the difference, which cancels
     return (jnp.eye(dim, dtype=dtype) - mirror[:, None] * mirror[None, :] / mirror[0])[:, 1:]
-
-
-def clear_labels(zero_sum: bool) -> NoiseFn:
-    """The noise of labels in the clear: none but their own."""
-
-    def noise(params: Any, features: jax.Array) -> LabelNoise:
-        del params
-        zero = jnp.zeros((), features.dtype)
-        return LabelNoise(zero + 1, zero, zero, searched(features, zero_sum=zero_sum))
-
-    return noise
 
 
 def randomized_labels(zero_sum: bool) -> NoiseFn:

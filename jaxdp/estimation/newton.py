@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxdp.eigen import eigh
 from jaxdp.estimation.objectives import Evaluation
 
 SECULAR_STEPS = 12  # Newton on the secular equation converges monotonically, quadratically near the root
@@ -49,7 +50,7 @@ def minimize_quadratic_on_ball(hessian: jax.Array, linear: jax.Array, radius: ja
     info = jnp.finfo(hessian.dtype)
     unbounded = jnp.isinf(radius)
     radius = jnp.where(unbounded, FARTHEST, radius)
-    eigenvalues, basis = jnp.linalg.eigh(hessian)
+    eigenvalues, basis = eigh(hessian)
     eigenvalues = jnp.where(unbounded, jnp.abs(eigenvalues), eigenvalues)
     unit = jnp.maximum(jnp.max(jnp.abs(eigenvalues)), jnp.maximum(jnp.linalg.norm(linear) / radius, info.tiny))
     eigenvalues, rotated = eigenvalues / unit, linear @ basis / unit  # powers of these stay in range

@@ -11,6 +11,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp.core import Estimator, Guarantee, Scalar, claimed, default_float, factory, scalar_leaf
+from jaxdp.eigen import eigh
 from jaxdp.estimation.constraints import center, project
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS
 from jaxdp.estimation.objectives import Evaluation, add_quadratic, label_loss, likelihood_objective
@@ -94,7 +95,7 @@ def output_multiplier(epsilon: float, delta: float, regularization: float) -> fl
 
 @factory
 def objective_perturbation_full(
-    *, constants: str = "tight", zero_sum: bool = False, max_steps: int = MAX_STEPS
+    *, constants: str = "tight", weights: str = "none", zero_sum: bool = False, max_steps: int = MAX_STEPS
 ) -> Estimator:
     """Central maximum likelihood under BTL with privacy for whole comparisons, features and label.
 
@@ -132,6 +133,7 @@ def objective_perturbation_full(
 
     Args:
         constants: "tight" or "paper": the least beta.
+        weights: "none" alone: features are private here, and weights would tell of them.
         zero_sum: constrain sum(theta) = 0; features are centred first.
         max_steps: gradient evaluations at most, >= 1.
 
@@ -143,11 +145,16 @@ def objective_perturbation_full(
         beta may be 0, and the tolerance is on the gradient of the mean objective.
 
     Raises:
-        ValueError: if constants is unknown or max_steps < 1; from `params`, if epsilon <= 0, delta is outside (0, 1),
-            regularization is below its least, or another value is not > 0, or feature_norm not finite.
+        ValueError: if constants is unknown, weights are asked for or max_steps < 1; from `params`, if epsilon <= 0,
+            delta is outside (0, 1), regularization is below its least, or another value is not > 0, or feature_norm not
+            finite.
         RuntimeError: from `estimate`, if the solver did not converge.
     """
     check_choice("constants", constants, CONSTANTS)
+    if weights != "none":
+        raise ValueError(
+            f"weights must be 'none' where features are private, as weights would tell of them, got {weights!r}"
+        )
     check_count("max_steps", max_steps)
 
     def params(
@@ -266,7 +273,7 @@ def distance_bound(
         gradient, norm = num_samples * evaluation.gradient, jnp.linalg.norm(theta)
         # any curvature along the ones vector will do where nothing moves along it
         hessian = evaluation.hessian + jnp.asarray(1 / dim if zero_sum else 0, theta.dtype)
-        eigenvalues, basis = jnp.linalg.eigh(hessian)
+        eigenvalues, basis = eigh(hessian)
         curvatures = jnp.maximum(num_samples * (eigenvalues - dim * info.eps * eigenvalues[-1]), beta)
 
         def share(residual: jax.Array, curvatures: jax.Array) -> jax.Array:

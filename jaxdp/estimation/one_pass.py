@@ -31,6 +31,7 @@ class Pass(NamedTuple):
         radius: [] float > 0, of the ball that iterates are projected on; infinity is no bound.
         linear: [dim] float, added to every gradient; or None.
         ridge: [] float >= 0, times theta is added to every gradient; or None.
+        weights: [num_samples] float >= 0, factors of the samples' slopes; or None, which is all 1.
     """
 
     features: jax.Array
@@ -40,6 +41,7 @@ class Pass(NamedTuple):
     radius: jax.Array
     linear: jax.Array | None = None
     ridge: jax.Array | None = None
+    weights: jax.Array | None = None
 
 
 class Recipe(NamedTuple):
@@ -94,8 +96,9 @@ def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformati
 
     def step(carry, sample):
         theta, optimizer_state, running = carry
-        index, feature, target = sample
+        index, feature, target, weight = sample
         slope = recipe.slope(feature @ theta, target)
+        slope = slope if weight is None else weight * slope
         gradient = data.gain * slope * feature if slope.ndim == 0 else data.gain * (slope @ feature)
         if data.linear is not None:
             gradient = gradient + data.linear
@@ -108,7 +111,7 @@ def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformati
         return (theta, optimizer_state, running), None
 
     theta = jnp.zeros(dim, data.features.dtype)
-    samples = (jnp.arange(num_samples), data.features, data.targets)
+    samples = (jnp.arange(num_samples), data.features, data.targets, data.weights)
     (_, _, running), _ = jax.lax.scan(step, (theta, optimizer.init(theta), compensated.zero(theta)), samples)
     return running.total / (num_samples - first_averaged)
 
@@ -123,14 +126,16 @@ def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
     linear = None if data.linear is None else data.linear.T
     width = math.prod(margins) * dim
     index = jnp.arange(num_samples)
-    weights = (index >= first_averaged).astype(dtype)
+    averaged = (index >= first_averaged).astype(dtype)
     decay = 1 / (index + 1).astype(dtype) if recipe.inverse_time else jnp.ones(num_samples, dtype)
 
     def step(carry, sample):
         theta, total = carry  # [dim, lanes]
-        feature, target, weight, slower = sample  # [*margins, dim, lanes], [*margins, lanes], [], []
+        # [*margins, dim, lanes], [*margins, lanes], [lanes] or None, [], []
+        feature, target, weight, counts, slower = sample
         margin = jnp.sum(feature * jnp.broadcast_to(theta, feature.shape), axis=-2)
         slope = recipe.slope(margin, target)
+        slope = slope if weight is None else jnp.broadcast_to(weight, slope.shape) * slope
         gradient = (jnp.broadcast_to(data.gain, slope.shape) * slope)[..., None, :] * feature
         if margins:
             gradient = jnp.sum(gradient, axis=0)
@@ -143,19 +148,21 @@ def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
             theta = center(theta.T).T
         shrink = radius / jnp.sqrt(jnp.maximum(jnp.sum(theta**2, axis=0), radius**2))
         theta = theta * jnp.where(bounded, shrink, 1)[None, :]
-        return (theta, total + weight * theta), None
+        return (theta, total + counts * theta), None
 
     def block(carry, start, size: int):
         def part(array, axis):
             return jax.lax.dynamic_slice_in_dim(array, start, size, axis)
 
-        feature, target = part(data.features, 1), part(data.targets, 1)
-        rows = jnp.concatenate([array.reshape(num_lanes, -1) for array in (feature, target)], axis=1)
+        given = [array for array in (data.features, data.targets, data.weights) if array is not None]
+        rows = jnp.concatenate([part(array, 1).reshape(num_lanes, -1) for array in given], axis=1)
         columns = jax.lax.optimization_barrier(rows.T)  # transposed once, in cache, and not again in every step
+        ends = size * width, size * (width + math.prod(margins))
         samples = (
-            columns[: size * width].reshape(size, *margins, dim, num_lanes),
-            columns[size * width :].reshape(size, *margins, num_lanes),
-            part(weights, 0),
+            columns[: ends[0]].reshape(size, *margins, dim, num_lanes),
+            columns[ends[0] : ends[1]].reshape(size, *margins, num_lanes),
+            None if data.weights is None else columns[ends[1] :],
+            part(averaged, 0),
             part(decay, 0),
         )
         theta, running = carry

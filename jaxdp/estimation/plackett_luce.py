@@ -16,6 +16,7 @@ import optax
 from jaxdp.core import Estimator, Guarantee, factory
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.estimate import check_choices
+from jaxdp.estimation.label_noise import searched
 from jaxdp.estimation.maximum_likelihood import (
     MAX_STEPS,
     TOLERANCE,
@@ -27,16 +28,16 @@ from jaxdp.estimation.maximum_likelihood import (
     report_clear,
 )
 from jaxdp.estimation.maximum_likelihood import Params as LikelihoodParams
-from jaxdp.estimation.objective_perturbation import (
+from jaxdp.estimation.noisy_statistic import (
     Params,
-    exact_statistic,
-    noise_stddev,
-    perturbation_params,
+    Weighted,
+    check_release,
+    release_statistic,
     statistic_claim,
+    statistic_params,
 )
 from jaxdp.estimation.objectives import Objective, choice_objective
-from jaxdp.mechanisms import LabelParams, debias_one_hot, gaussian, label_channel
-from jaxdp.validation import check_choice
+from jaxdp.mechanisms import LabelParams, debias_one_hot, label_channel
 
 CONSTANTS = ("analytic", "classical")
 
@@ -144,6 +145,8 @@ def plackett_luce_debiased_krr(
 def plackett_luce_objective_perturbation(
     *,
     constants: str = "analytic",
+    weights: str = "none",
+    noise: str = "gaussian",
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
@@ -151,44 +154,53 @@ def plackett_luce_objective_perturbation(
     """Central label-private maximum likelihood from K-wise labels: the loss with a noisy sufficient statistic.
 
     Minimises (1/n) sum_i log sum_k exp(phi_ik.theta) - S~.theta / n + (beta / 2n) |theta|^2 over |theta| <= radius,
-    where S~ = S + N(0, sigma^2 I) and S = sum_i phi_i,y_i. (The report has sum_i mean_k phi_ik, which is public, taken
-    out of S~.) Rankings do not enter through a sum, and are not covered.
+    where S~ = S + noise and S = sum_i phi_i,y_i. (The report has sum_i mean_k phi_ik, which is public, taken out of
+    S~.) Rankings do not enter through a sum, and are not covered. With `weights="cut"` a sample's logarithm and its
+    term of S are multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
 
-    Privacy: (epsilon, delta)-DP in the central model; unit: one label; adjacency: replace one. A label enters through
-        S alone, with L2 sensitivity max |phi_ij - phi_ik| over the public features' samples and pairs (at most 2 L).
-        The minimiser is post-processing.
+    Privacy: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP; unit: one label; adjacency: replace
+        one. A label enters through S alone, with L2 sensitivity max w_i |phi_ij - phi_ik| over the public features'
+        samples and pairs (at most 2 L, or c). The minimiser is post-processing.
     Source: DP-Reward, Theorem 5.2 and Algorithm 2, whose pairwise loss has this form for K actions too.
     Deviations: as `objective_perturbation`; the paper has no K-wise central algorithm, and no constants for one.
 
     Args:
-        constants: "analytic", or "classical" (raises for finite epsilon >= 1).
+        constants: of Gaussian noise: "analytic", or "classical" (raises for finite epsilon >= 1).
+        weights: as for `objective_perturbation`.
+        noise: as for `objective_perturbation`.
         zero_sum: constrain sum(theta) = 0; features are centred first, which only lowers their norms.
         optimizer: as for `mle`.
         max_steps: gradient evaluations at most, >= 1.
 
     Returns:
         An estimator of theta from features [num_samples, K, dim] float and labels [num_samples] int in [0, K). Its
-        `params` take epsilon, delta, and radius (default inf), regularization beta (0) and tolerance (1e-5).
+        `params` take epsilon, delta, and radius (default inf), regularization beta (0) and tolerance (1e-5), and for
+        weights="cut" cut, c, as `objective_perturbation`.
 
     Raises:
-        ValueError: if constants is unknown or max_steps < 1; from `params`, if epsilon <= 0, delta is outside (0, 1), a
-            value is out of range, or classical constants meet finite epsilon >= 1.
+        ValueError: as `objective_perturbation`.
     """
-    check_choice("constants", constants, CONSTANTS)
+    release = check_release(constants, weights, noise, CONSTANTS)
 
     def privatize(key, params: Params, features, labels):
         features = relative(center(features) if zero_sum else features)
-        targets = jax.nn.one_hot(labels, features.shape[1], dtype=features.dtype)
+        num_actions = features.shape[1]
+        targets = jax.nn.one_hot(labels, num_actions, dtype=features.dtype)
         chosen = jnp.einsum("nk,nkd->nd", targets, features, precision="highest")
-        return gaussian(key, exact_statistic(chosen), _choice_noise_stddev(params, features, constants))
+        basis = searched(features[:, 0], zero_sum=zero_sum)
+        rows = features / np.sqrt(num_actions).astype(features.dtype)  # their second moment: the information at 0
+        return release_statistic(key, params, chosen, _lengths(features), lambda: rows, release, basis)
 
     def objective(params: Params, features, report, scale) -> Objective:
         ridge = jnp.asarray(params.regularization, features.dtype) / scale**2
-        return choice_objective(features, report / scale, ridge)
+        if not release.is_weighted:
+            return choice_objective(features, report / scale, ridge)
+        weighted = Weighted.of(_lengths(features), report, scale)
+        return choice_objective(features, weighted.statistic, ridge / weighted.mean, weights=weighted.weights)
 
     return _choice_estimator(
-        perturbation_params("plackett_luce_objective_perturbation", constants, "tolerance"),
-        statistic_claim,
+        statistic_params("plackett_luce_objective_perturbation", release, "tolerance"),
+        statistic_claim(release),
         privatize,
         objective,
         zero_sum=zero_sum,
@@ -212,11 +224,14 @@ def chosen_sum(features: jax.Array, targets: jax.Array) -> jax.Array:
     return jnp.einsum("nk,nkd->d", targets, features, precision="highest")
 
 
-def _choice_noise_stddev(params: Params, features: jax.Array, constants: str) -> jax.Array:
-    """The largest over cyclic shifts by at most K / 2, which pair every action with every other."""
+def _lengths(features: jax.Array) -> jax.Array:
+    """The largest distance between two of a sample's actions: [num_samples] float.
+
+    Cyclic shifts by at most K / 2 pair every action with every other.
+    """
     shifts = range(1, features.shape[1] // 2 + 1)
-    scales = [noise_stddev(params, features - jnp.roll(features, shift, axis=1), constants) for shift in shifts]
-    return jnp.max(jnp.stack(scales))
+    distances = [jnp.linalg.norm(features - jnp.roll(features, shift, axis=1), axis=-1) for shift in shifts]
+    return jnp.max(jnp.stack(distances), axis=(0, 2))
 
 
 def _nothing(features: jax.Array) -> jax.Array:
@@ -226,7 +241,7 @@ def _nothing(features: jax.Array) -> jax.Array:
 def _choice_estimator(
     params: Callable[..., Any],
     claim: Callable[..., Guarantee],
-    privatize: Callable[..., jax.Array],
+    privatize: Callable[..., Any],
     objective: Callable[..., Objective],
     **options: Any,
 ) -> Estimator:

@@ -19,6 +19,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp.core import default_float
+from jaxdp.eigen import eigh
 from jaxdp.estimation.confidence import ConfidenceSet
 from jaxdp.validation import check_count, check_finite, check_within
 
@@ -227,7 +228,7 @@ def pessimistic_policy(
     width, rank = confidence.width, penalties.shape[-1]
     root = jnp.sqrt(state_weights)[:, None, None] * penalties
     gram = jnp.einsum("sad,sae->de", root, root, precision="highest")
-    norm = jnp.sqrt(jnp.maximum(jnp.max(jnp.linalg.eigvalsh(gram)), jnp.finfo(scores.dtype).tiny))
+    norm = jnp.sqrt(jnp.maximum(eigh(gram).values[-1], jnp.finfo(scores.dtype).tiny))
     # Policies differ by about 1, parameters by the width. A state's weight is its metric, so that rare ones keep pace.
     policy_step, shift_step = 1 / (norm * jnp.where(width > 0, width, 1)), width / norm
 

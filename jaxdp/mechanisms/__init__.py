@@ -1,7 +1,7 @@
 """Differentially private mechanisms, and the noise they need."""
 
 from jaxdp.mechanisms._noisy_leads import noisy_leads
-from jaxdp.mechanisms.additive import gaussian, laplace
+from jaxdp.mechanisms.additive import gaussian, k_norm, laplace
 from jaxdp.mechanisms.calibration import (
     analytic_gaussian,
     classical_gaussian,
@@ -80,6 +80,7 @@ __all__ = [
     "gaussian",
     "gaussian_delta",
     "gaussian_epsilon",
+    "k_norm",
     "label_channel",
     "laplace",
     "laplace_sum_radius",

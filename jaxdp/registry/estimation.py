@@ -8,6 +8,7 @@ SAMPLES = {"num_samples": 60, "dim": 3}
 CHOSEN = {"num_samples": 60, "num_actions": 4, "dim": 3}
 VOTERS = {"num_voters": 40, "num_items": 4}
 DP_REWARD = "Chowdhury, Zhou & Natarajan (2023)"
+HARDT = "Hardt & Talwar (2010), section 3"
 
 ESTIMATION = {
     "mle": EstimatorEntry(
@@ -64,6 +65,26 @@ ESTIMATION = {
         sizes=SAMPLES,
         values={"epsilon": 1.0, "delta": 1e-3, "radius": 3.0},
     ),
+    "objective_perturbation_cut": EstimatorEntry(
+        family="estimation",
+        summary="the same with long public features cut, which takes less noise",
+        source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2, with public weights",
+        proof="proved",
+        factory=estimation.objective_perturbation,
+        variant={"weights": "cut"},
+        sizes=SAMPLES,
+        values={"epsilon": 1.0, "delta": 1e-3, "radius": 3.0},
+    ),
+    "objective_perturbation_cut_k_norm": EstimatorEntry(
+        family="estimation",
+        summary="the same with K-norm noise, for pure privacy",
+        source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2, with public weights; {HARDT}",
+        proof="proved",
+        factory=estimation.objective_perturbation,
+        variant={"weights": "cut", "noise": "k_norm"},
+        sizes=SAMPLES,
+        values={"epsilon": 1.0, "radius": 3.0},
+    ),
     "sgd_objective_perturbation": EstimatorEntry(
         family="estimation",
         summary="one pass of projected SGD with a Gaussian-noised sufficient statistic of the labels",
@@ -72,6 +93,16 @@ ESTIMATION = {
         factory=estimation.sgd_objective_perturbation,
         sizes=SAMPLES,
         values={"epsilon": 1.0, "delta": 1e-3, "radius": 3.0},
+    ),
+    "sgd_objective_perturbation_cut_k_norm": EstimatorEntry(
+        family="estimation",
+        summary="the same with public weights and K-norm noise",
+        source=f"{DP_REWARD}, section 6, with public weights; {HARDT}",
+        proof="proved",
+        factory=estimation.sgd_objective_perturbation,
+        variant={"weights": "cut", "noise": "k_norm"},
+        sizes=SAMPLES,
+        values={"epsilon": 1.0, "radius": 3.0},
     ),
     "literal_objective_perturbation": EstimatorEntry(
         family="estimation",
@@ -134,6 +165,18 @@ ESTIMATION = {
         data=tiny_choices,
         neighbours=CHOICES,
     ),
+    "plackett_luce_objective_perturbation_cut_k_norm": EstimatorEntry(
+        family="estimation",
+        summary="the same with public weights and K-norm noise",
+        source=f"{DP_REWARD}, Theorem 5.2 and Algorithm 2, for K actions; {HARDT}",
+        proof="proved",
+        factory=estimation.plackett_luce_objective_perturbation,
+        variant={"weights": "cut", "noise": "k_norm"},
+        sizes=CHOSEN,
+        values={"epsilon": 1.0, "radius": 3.0},
+        data=tiny_choices,
+        neighbours=CHOICES,
+    ),
     "sgd_krr": EstimatorEntry(
         family="estimation",
         summary="one pass of projected SGD over K-ary randomized choices",
@@ -164,6 +207,18 @@ ESTIMATION = {
         factory=estimation.ballot_objective_perturbation,
         sizes=VOTERS,
         values={"epsilon": 1.0, "delta": 1e-3, "radius": 3.0},
+        data=tiny_election,
+        neighbours=BALLOTS,
+    ),
+    "ballot_objective_perturbation_k_norm": EstimatorEntry(
+        family="estimation",
+        summary="the same with K-norm noise",
+        source=f"{DP_REWARD}, Theorem 5.2 and Algorithm 2, for whole ballots; {HARDT}",
+        proof="proved",
+        factory=estimation.ballot_objective_perturbation,
+        variant={"noise": "k_norm"},
+        sizes=VOTERS,
+        values={"epsilon": 1.0, "radius": 3.0},
         data=tiny_election,
         neighbours=BALLOTS,
     ),

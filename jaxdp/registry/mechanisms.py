@@ -55,6 +55,10 @@ def _gaussian(key, noise_stddev, data):
     return mechanisms.gaussian(key, data, noise_stddev)
 
 
+def _k_norm(key, epsilon, data):
+    return mechanisms.k_norm(key, data, epsilon, sensitivity=1.0)
+
+
 def _randomized_response(key, epsilon, data, *, num_labels):
     return mechanisms.randomized_response(key, data, epsilon, num_labels=num_labels)
 
@@ -209,6 +213,20 @@ RELEASES = {
         params=_classical_stddev,
         guarantee=claim("central", UNIT, "classical Gaussian mechanism at L2 sensitivity 1 and epsilon < 1"),
         release=_gaussian,
+        neighbours=_one_counted,
+        exact=_itself,
+    ),
+    "k_norm": MechanismEntry(
+        family="mechanisms",
+        summary="adds noise of Gamma length in a uniform direction to a vector",
+        source="Hardt & Talwar (2010), section 3, for the Euclidean ball",
+        proof="proved",
+        factory=mechanisms.k_norm,
+        sizes={"num_counts": 2},
+        values={"epsilon": 1.0},
+        params=_budget,
+        guarantee=claim("central", UNIT, "K-norm mechanism of the Euclidean ball at L2 sensitivity 1"),
+        release=_k_norm,
         neighbours=_one_counted,
         exact=_itself,
     ),

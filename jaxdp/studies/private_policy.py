@@ -1,6 +1,6 @@
 """What label privacy costs a policy: greedy and pessimistic policies from private comparisons."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -21,6 +21,7 @@ from jaxdp.estimation import (
 )
 from jaxdp.estimation.confidence import FAILURE_PROB
 from jaxdp.simulation import Run, estimation_run, sweep
+from jaxdp.studies.central_noise import SUFFIX, noise_lines, shown, which_noise, with_noise
 from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, mean_and_half_width, root_key
 from jaxdp.studies.orders import Order, sample_orders, with_orders
 
@@ -34,14 +35,16 @@ RIDGE = 1e-4
 DELTA = 1e-3
 NUM_SEEDS = 100
 TILE_SIZE = 16
+CENTRAL = "objective_perturbation"
 
 LABELS = {
     "mle": "no privacy: mle",
-    "objective_perturbation": "central: objective_perturbation",
+    CENTRAL: "central: objective_perturbation",
     "debiased_rr": "local: debiased_rr",
 }
 ORDER_LABEL = (
-    "greedy: order of 2L x the l2 error, Thm 5.3 (no privacy, central) or Thm 4.5 (local), through the first mark"
+    "greedy: order of 2L x the l2 error, Thm 5.3 (no privacy, central with Gaussian noise) or Thm 4.5 (local), through"
+    " the first mark"
 )
 POLICY_LABELS = {
     "greedy": "greedy",
@@ -54,7 +57,8 @@ def estimators() -> dict[str, Estimator]:
     """The estimators that are compared, each with its confidence set."""
     return {
         "mle": with_confidence(mle()),
-        "objective_perturbation": with_confidence(objective_perturbation()),
+        CENTRAL: with_confidence(objective_perturbation()),
+        CENTRAL + SUFFIX: with_confidence(objective_perturbation(noise="k_norm")),
         "debiased_rr": with_confidence(debiased_rr()),
     }
 
@@ -76,6 +80,9 @@ def private_policy(
 ) -> xr.Dataset:
     """What policies lose to the best one, for every estimator, kind of policy, epsilon, num_samples and seed.
 
+    The central estimator is run with Gaussian and with K-norm noise, as two estimators with claims of their own.
+    Figures and texts show at each epsilon the one of smaller predicted error, which does not look at the data.
+
     Args:
         epsilon: privacy budgets, > 0; infinity is no privacy.
         num_samples: numbers of comparisons.
@@ -87,13 +94,14 @@ def private_policy(
             be proved, and makes the sets so large that pessimistic policies are the reference's.
         ridge: lambda of the confidence sets, >= 0.
         failure_prob: of the confidence sets, in (0, 1).
-        delta: of the central estimator, in (0, 1).
+        delta: of the central estimator with Gaussian noise, in (0, 1).
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
     Returns:
         A dataset with `suboptimality` (dimensions estimator, policy, epsilon, num_samples, seed) and, without the
-        dimension policy, `covered`, `width`, `gap`, `l2_error`, `certificate`, `steps` and `converged`.
+        dimension policy, `covered`, `width`, `gap`, `l2_error`, `certificate`, `steps` and `converged`. The coordinate
+        `noise` (epsilon) is that of the central estimator which is shown.
 
     Raises:
         ValueError: if a value is out of range.
@@ -120,15 +128,17 @@ def private_policy(
         tile_size=TILE_SIZE,
         **scheduling,
     )
-    results = results.squeeze(list(single)).assign_coords(num_features=num_features)
+    results = with_noise(results.squeeze(list(single)).assign_coords(num_features=num_features), num_features)
     return results.transpose("estimator", "policy", "epsilon", "num_samples", "seed")
 
 
 def figure(results: xr.Dataset) -> Figure:
     """The figure: suboptimality against num_samples, one panel for every epsilon, one row for every kind of policy."""
+    results = shown(results)
     num_features = int(results.num_features)
     bounds = sample_orders(results.estimator.values.tolist(), float(results.delta), lambda _: num_features)
-    greedy = {name: _for_greedy(order) for name, order in bounds.items()}
+    pure = set(results.epsilon.values[results.noise.values == "k_norm"].tolist())
+    greedy = {name: _for_greedy(order, pure if name == CENTRAL else ()) for name, order in bounds.items()}
     return plotting.facets(
         results.suboptimality.sel(policy=list(POLICY_LABELS)),
         x="num_samples",
@@ -138,7 +148,7 @@ def figure(results: xr.Dataset) -> Figure:
         draw=with_orders(greedy, ORDER_LABEL, row="policy"),
         labels={**LABELS, **POLICY_LABELS},
         title=f"What label privacy costs a policy (d = {num_features})",
-        note=f"The policy that collected the data loses {reference_loss(results):.2g}.",
+        note=f"The policy that collected the data loses {reference_loss(results):.2g}. {which_noise(results)}",
         xscale="log",
         yscale="log",
         xlabel="comparisons n",
@@ -146,11 +156,12 @@ def figure(results: xr.Dataset) -> Figure:
     )
 
 
-def _for_greedy(order: Order) -> Order:
-    """Greedy policies lose at most 2 L times the l2 error; for the others that bound says nothing."""
+def _for_greedy(order: Order, uncovered: Collection[float]) -> Order:
+    """Greedy policies lose at most 2 L times the l2 error; for the others, and for some epsilon, no bound is known."""
 
     def bound(num_samples: np.ndarray, epsilon: float, policy: str) -> np.ndarray:
-        return order(num_samples, epsilon, policy) if policy == "greedy" else np.full(len(num_samples), np.nan)
+        known = policy == "greedy" and epsilon not in uncovered
+        return order(num_samples, epsilon, policy) if known else np.full(len(num_samples), np.nan)
 
     return bound
 
@@ -162,6 +173,7 @@ def reference_loss(results: xr.Dataset) -> float:
 
 def table(results: xr.Dataset) -> str:
     """The same numbers as text: mean suboptimality +- half width of its 95% confidence interval."""
+    results = shown(results)
     mean, half = mean_and_half_width(results.suboptimality)
     lines = []
     for epsilon in results.epsilon.values:
@@ -189,6 +201,7 @@ def notes(results: xr.Dataset) -> list[str]:
         f"The policy that collected the data loses {reference_loss(results):.4f}; pessimistic policies fall back on it"
         " where little is known."
     ]
+    results = shown(results)
     made = np.isfinite(results.gap)
     if made.any():
         covered = results.covered.where(made).mean("seed")
@@ -211,7 +224,8 @@ def report(results: xr.Dataset) -> str:
     """What the command prints: the table, what to know about it, and what it means."""
     seeds = plotting.seed_count(results.sizes["seed"])
     meaning = f"+- and bands: 95% confidence interval (Student's t) of the mean over {seeds}."
-    return "\n\n".join([table(results), meaning, *notes(results)])
+    noise = ["\n".join(lines)] if (lines := noise_lines(results)) else []
+    return "\n\n".join([table(results), meaning, *noise, *notes(results)])
 
 
 def options(

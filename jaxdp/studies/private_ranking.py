@@ -26,6 +26,7 @@ from jaxdp.plotting.dots import ROW_HEIGHT
 from jaxdp.preferences import Ballots, ComparisonTable, baseball1987, read_ballots, read_comparisons
 from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.simulation import Run, estimation_run, sweep
+from jaxdp.studies.central_noise import SUFFIX, shown, which_noise, with_noise
 from jaxdp.studies.command import Delta, Printed, Study, root_key
 from jaxdp.studies.ranking_release import default_radius, ranking_release, release_key, release_report
 from jaxdp.studies.ranking_report import report
@@ -38,6 +39,7 @@ DELTA = 1e-3
 NUM_SEEDS = 200
 
 NOT_PRIVATE = "a simulation: not private"
+ONLY_NOISE = "Privacy's noise alone is what varies over seeds."
 
 LABELS = {
     "mle": "no privacy: mle",
@@ -70,6 +72,9 @@ def private_ranking(
     is private: which pairs were compared, and how often, is public. Of ballots one whole ballot is private, with which
     items it ranks, and their number is public. For one comparison as the unit, rank `ballots.comparisons()`.
 
+    The central estimator is run with Gaussian and with K-norm noise, as two estimators with claims of their own.
+    Figures and texts show at each epsilon the one of smaller predicted error, which does not look at the data.
+
     Args:
         data: who was compared with whom and who won, or ballots.
         unranked: of ballots, what one says of a ranked item and one that is not; see `Ballots.answers`.
@@ -77,16 +82,17 @@ def private_ranking(
         num_seeds: repetitions.
         radius: bound on the norm of the abilities (log odds, mean zero), > 0. None is 3 sqrt(number of items), a root
             mean square ability of 3: a bound on the norm alone would bind ever harder as tables grow.
-        delta: of the central estimator, in (0, 1).
+        delta: of the central estimator with Gaussian noise, in (0, 1).
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
     Returns:
         A dataset with `ability` and `rank` (dimensions estimator, epsilon, item, seed), `survival` (1 where the item
         that is first without privacy comes first, else 0; estimator, epsilon, seed), `agreement` (Kendall's tau with
-        the ranking without privacy; the same), `certificate`, `steps` and `converged`, and the radius as a coordinate.
-        The first estimator is the one without privacy: maximum likelihood of all comparisons, or of all
-        preferences that ballots state. Where a fit failed, ability, rank, survival and agreement are NaN.
+        the ranking without privacy; the same), `certificate`, `steps` and `converged`, and as coordinates the radius
+        and `noise` (epsilon; that of the central estimator which is shown). The first estimator is the one without
+        privacy: maximum likelihood of all comparisons, or of all preferences that ballots state. Where a fit failed,
+        ability, rank, survival and agreement are NaN.
 
     Raises:
         ValueError: if a value is out of range, or no ballot puts an item above another.
@@ -106,7 +112,7 @@ def private_ranking(
         tile_size=16,
         **scheduling,
     )
-    results = results.squeeze(("delta", "radius"))
+    results = with_noise(results.squeeze(("delta", "radius")), len(data.items) - 1)
     results["rank"] = results["rank"].where(results.ability.notnull())
     reference = results["rank"].isel(estimator=0, epsilon=0, seed=0, drop=True)
     winner = results["rank"].isel(item=int(reference.argmin("item")), drop=True)
@@ -122,12 +128,14 @@ def _compared(data: ComparisonTable | Ballots, unranked: str) -> tuple[dict[str,
         estimators = {
             "ballot_mle": ballot_mle(),
             "ballot_objective_perturbation": ballot_objective_perturbation(),
+            "ballot_objective_perturbation" + SUFFIX: ballot_objective_perturbation(noise="k_norm"),
             "ballot_rr": ballot_rr(),
         }
         return estimators, ballot_election(data, unranked=unranked)
     estimators = {
         "mle": mle(zero_sum=True),
         "objective_perturbation": objective_perturbation(zero_sum=True),
+        "objective_perturbation" + SUFFIX: objective_perturbation(noise="k_norm", zero_sum=True),
         "debiased_rr": debiased_rr(zero_sum=True),
     }
     return estimators, comparison_table(data)
@@ -151,6 +159,7 @@ def kendall_tau(rank: xr.DataArray, reference: xr.DataArray) -> xr.DataArray:
 
 def ability_figure(results: xr.Dataset) -> Figure:
     """Abilities in the order of the non-private ranking, one panel for every epsilon."""
+    results = shown(results)
     best_first = results["rank"].isel(estimator=0, epsilon=0, seed=0).argsort()
     abilities = results.ability.isel(item=best_first.values)
     return plotting.facets(
@@ -161,7 +170,7 @@ def ability_figure(results: xr.Dataset) -> Figure:
         draw=plotting.dots,
         labels=LABELS,
         title=f"What label privacy costs a ranking ({NOT_PRIVATE})",
-        note="Privacy's noise alone is what varies over seeds. The mean ability of all items is 0.",
+        note=f"{ONLY_NOISE} The mean ability of all items is 0. {which_noise(results)}",
         reference=0.0,
         xlabel="ability (log odds)",
         abreast=results.sizes["epsilon"],
@@ -172,6 +181,7 @@ def ability_figure(results: xr.Dataset) -> Figure:
 
 def survival_figure(results: xr.Dataset) -> Figure:
     """How often the non-private winner comes first, and how well the rankings agree, at every epsilon."""
+    results = shown(results)
     winner = str(
         results["item"].values[int(results["rank"].isel(estimator=0, epsilon=0, seed=0).argmin("item"))]
     ).replace("$", r"\$")  # no formula
@@ -182,7 +192,7 @@ def survival_figure(results: xr.Dataset) -> Figure:
     plotting.cost_of_privacy(results.survival, ax=left, band="share", ylabel=first, **options)
     tau = "Kendall's tau with the ranking at no privacy"
     plotting.cost_of_privacy(results.agreement, ax=right, ylabel=tau, yscale="linear", **options)
-    note = "Privacy's noise alone is what varies over seeds."
+    note = f"{ONLY_NOISE} {which_noise(results)}"
     figure.explain(title=f"What privacy costs an election ({NOT_PRIVATE})", note=note)
     return figure
 

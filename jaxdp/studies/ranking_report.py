@@ -6,6 +6,7 @@ import xarray as xr
 from jaxdp import plotting
 from jaxdp.preferences import Ballots, ComparisonTable, pair_features
 from jaxdp.stats import share_interval
+from jaxdp.studies.central_noise import noise_lines, shown
 from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
 
 NOT_PRIVATE = (
@@ -23,15 +24,16 @@ SURVIVES = 0.95  # of the seeds
 
 def report(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str = "unknown") -> str:
     """What the command prints: the size of the data, the rankings, when the winner survives, and what to know."""
+    results = shown(results)
     whole = isinstance(data, Ballots)
     count, kind = (data.num_ballots, "ballots") if whole else (data.num_comparisons, "comparisons")
     size = f"{len(data.items)} items, {count} {kind}"
     unit = "one whole ballot" if whole else "the outcome of one comparison"
     delta = float(results.delta)
-    claim = (
-        f"What the private estimators protect: {unit}. The central estimator's δ is {delta:g}:"
-        f" {delta * count:.2g} / number of {kind}.\n"
-    )
+    claim = f"What the private estimators protect: {unit}."
+    if "gaussian" in results.noise:
+        claim += f" The central estimator's δ is {delta:g}: {delta * count:.2g} / number of {kind}."
+    claim = "\n".join([claim, *noise_lines(results), ""])
     parts = [size, NOT_PRIVATE, ranking(results), ONLY_NOISE, claim + table(results), survival(results)]
     return "\n\n".join([*parts, *notes(data, results, unranked=unranked)])
 
@@ -52,6 +54,7 @@ def ranking(results: xr.Dataset) -> str:
 
 def table(results: xr.Dataset) -> str:
     """How often the non-private winner comes first, and how far the rankings agree, at every epsilon."""
+    results = shown(results)
     _, order = _without_privacy(results)
     seeds = plotting.seed_count(results.sizes["seed"])
     lines = [
@@ -85,6 +88,7 @@ def survival(results: xr.Dataset) -> str:
     First where the confidence interval's lower limit says so, as a share of few seeds is high by luck somewhere; then
     where the share itself does.
     """
+    results = shown(results)
     _, order = _without_privacy(results)
     lines = [
         f"{results['item'].values[order[0]]} comes first at least {SURVIVES:.0%} of the time,"

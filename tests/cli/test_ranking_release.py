@@ -105,7 +105,7 @@ VOTES = "\n".join(
         (["--epsilon", "1", "--seeds", "5"], "seeds must be left out with --release, which draws once, got 5"),
         (["--epsilon", "1", "--out", "x"], "out must be left out where a text is all that comes, got x"),
         (["--epsilon", "1", "--radius", "inf"], "radius must be finite, got inf"),
-        (["--epsilon", "1", "--delta", "0"], "delta must be in (0, 1), got 0.0"),
+        (["--epsilon", "1", "--delta", "1"], "delta must be in (0, 1), got 1.0"),
         (["--epsilon", "1", "--seed", "-1"], "seed must be in [0, 2**32), got -1"),
         (["--epsilon", "1", "--ballots", "votes.soi"], "data must be comparisons for a release, as ballot_objective_"),
         (["--epsilon", "1", "--comparisons", "apart.csv"], "data must connect all items by comparisons, got 2 groups"),
@@ -119,6 +119,23 @@ def test_refusals(arguments, message, command, tmp_path):
     assert message in err
     assert err.count("\n") == 1
     assert files == ["apart.csv", "votes.soi"]
+
+
+@pytest.mark.parametrize(("epsilon", "noise"), [(1.0, "gaussian"), (4.0, "k_norm")])
+def test_the_claim_is_that_of_the_noise_which_is_predicted_to_be_smaller(epsilon, noise):
+    """Of 7 items at δ = 0.001: K-norm noise from ε = 1.2 or so on."""
+    released = ranking_release(baseball1987(), epsilon=epsilon, delta=1e-3, key=jax.random.key(0))
+    assert released.noise.item() == noise
+    text = release_report(released, fresh=True, of_ballots=False)
+    if noise == "gaussian":
+        assert "7 items: (1, 0.001)-differential privacy, central model." in text
+        assert (
+            "one noisy statistic:\nGaussian noise, the one of smaller predicted error here. δ is 0.27 / number" in text
+        )
+    else:
+        assert "7 items: pure 4-differential privacy, central model." in text
+        assert "one noisy statistic:\nK-norm noise, the one of smaller predicted error here; it needs no δ.\n\n" in text
+        assert "0.001" not in text
 
 
 def test_a_store_is_refused(command):
@@ -154,8 +171,9 @@ def test_the_dataset():
     values = {"epsilon": 4.0, "delta": 1e-3, "radius": 5.0}
     released = ranking_release(baseball1987(), **values, key=jax.random.key(2))
     features, labels = baseball1987().design()
-    plain = objective_perturbation(zero_sum=True)
-    fit = estimate(plain, features, labels, key=jax.random.key(2), **values)
+    assert (released.noise, released.delta) == ("k_norm", 0)
+    plain = objective_perturbation(noise="k_norm", zero_sum=True)
+    fit = estimate(plain, features, labels, key=jax.random.key(2), epsilon=4.0, radius=5.0)
     np.testing.assert_allclose(released.ability, fit.theta, atol=1e-5)
     np.testing.assert_array_equal(np.argsort(released["rank"].values), np.argsort(-np.asarray(fit.theta)))
     np.testing.assert_allclose(released.low, -released.high.T, atol=1e-5)

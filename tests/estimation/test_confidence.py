@@ -2,11 +2,13 @@
 
 import inspect
 import re
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 
 from jaxdp import registry
 from jaxdp.estimation import (
@@ -24,7 +26,7 @@ from jaxdp.estimation import (
     suboptimality,
     with_confidence,
 )
-from jaxdp.estimation.label_noise import clear_labels
+from jaxdp.estimation.confidence import gamma_quantile
 from jaxdp.preferences import probit
 from jaxdp.preferences.data import clip_norm
 from jaxdp.preferences.models import sample_comparisons
@@ -37,7 +39,15 @@ POINTS = {  # estimator, values
     "mle": (mle, {}),
     "debiased_rr": (debiased_rr, {"epsilon": 0.5}),
     "objective_perturbation": (objective_perturbation, {"epsilon": 0.5, "delta": 1e-3}),
+    "objective_perturbation_cut": (partial(objective_perturbation, weights="cut"), {"epsilon": 0.5, "delta": 1e-3}),
+    "objective_perturbation_cut_k_norm": (
+        partial(objective_perturbation, weights="cut", noise="k_norm"),
+        {"epsilon": 0.5},
+    ),
 }
+
+
+CLEAR = LabelNoise(*(jnp.asarray(x, float) for x in (1, 0, 0)))
 
 
 def test_the_formula_in_numpy():
@@ -73,6 +83,48 @@ def test_the_formula_in_numpy():
     assert not found().contains(jnp.asarray(outside, float))
 
 
+def test_the_formula_in_numpy_with_weights_and_k_norm_noise():
+    rng = np.random.default_rng(0)
+    features, weights = rng.normal(size=(50, 3)), rng.uniform(0.2, 1, 50)
+    scale, ridge, radius, failure_prob = 4.0, 0.1, 0.3, 0.05
+    leaves = {"ridge": ridge, "radius": radius, "failure_prob": failure_prob, "curvature": 0.0}
+    leaves = {name: jnp.asarray(value, float) for name, value in leaves.items()}
+
+    def found(weights, scale):
+        noise = CLEAR._replace(weights=weights, k_norm_scale=scale)
+        return jax.jit(confidence_set)(jnp.zeros(3), jnp.asarray(features, float), noise, **leaves)
+
+    shape = features.T @ (weights[:, None] * features) / 50 + ridge * np.eye(3)
+    root = np.linalg.inv(np.linalg.cholesky(shape))
+    labels = root @ features.T @ (weights[:, None] ** 2 * features) @ root.T / (4 * 50**2)
+
+    def deviation(quadratic, tail):
+        t = -np.log(tail)
+        trace, square = np.trace(quadratic), np.trace(quadratic @ quadratic)
+        return np.sqrt(trace + 2 * np.sqrt(t * square) + 2 * t * np.linalg.norm(quadratic, 2))
+
+    half = failure_prob / 2
+    variance = 2 * scale**2 * scipy.stats.gamma(2.0).isf(half)  # d = 3: Gamma((3 + 1) / 2)
+    mixed = deviation(labels + variance / 50**2 * root @ root.T, half)
+    smallest = np.linalg.eigvalsh(shape)[0]
+    apart = deviation(labels, half) + scale * scipy.stats.gamma(3.0).isf(half) / (50 * np.sqrt(smallest))
+    gradient = min(mixed, apart)
+    margin = radius * np.linalg.norm(features, axis=1).max()
+    gamma = 1 / (2 + np.exp(margin) + np.exp(-margin))
+    width = (gradient + np.sqrt(gradient**2 + 16 * gamma**2 * ridge * radius**2)) / (2 * gamma)
+    both = found(jnp.asarray(weights, float), jnp.asarray(scale, float))
+    np.testing.assert_allclose(both.width, width, rtol=1e-4)
+    np.testing.assert_allclose(both.shape, shape, rtol=1e-4)
+    for wrong in (found(None, jnp.asarray(scale, float)), found(jnp.asarray(weights, float), None)):
+        assert abs(wrong.width / width - 1) > 1e-2  # planted: the weights, or the noise, forgotten
+
+
+@pytest.mark.parametrize(("shape", "tail"), [(0.5, 0.3), (1.0, 0.05), (3.0, 1e-4), (20.5, 0.5)])
+def test_quantiles_of_gamma(shape, tail):
+    found = jax.jit(gamma_quantile, static_argnums=0)(shape, jnp.asarray(tail, float))
+    np.testing.assert_allclose(found, scipy.stats.gamma(shape).isf(tail), rtol=1e-4)
+
+
 def test_no_bound_on_the_parameter_needs_no_ridge():
     features = jnp.asarray(np.random.default_rng(0).normal(size=(20, 2)), float)
     values = {"ridge": 0.0, "radius": np.inf, "failure_prob": 0.1, "curvature": 0.2}
@@ -83,7 +135,12 @@ def test_no_bound_on_the_parameter_needs_no_ridge():
 
 @pytest.mark.parametrize(
     ("name", "epsilon"),
-    [("debiased_rr", 0.5), pytest.param("objective_perturbation", 0.02, marks=pytest.mark.slow)],
+    [
+        ("debiased_rr", 0.5),
+        ("objective_perturbation_cut_k_norm", 0.01),
+        pytest.param("objective_perturbation_cut", 0.02, marks=pytest.mark.slow),
+        pytest.param("objective_perturbation", 0.02, marks=pytest.mark.slow),
+    ],
 )
 def test_sets_hold_the_truth(name, epsilon):
     factory, values = POINTS[name]
@@ -99,7 +156,7 @@ def test_sets_hold_the_truth(name, epsilon):
         report = estimator.privatize(key_privatize, params, features, labels)
         fit = estimator.fit(key_fit, params, features, report)
         # A planted mistake, the noise of privacy forgotten, must fail the same test.
-        forgetful = confidence_set(fit.theta, features, clear_labels(False)(params, features), **leaves)
+        forgetful = confidence_set(fit.theta, features, CLEAR, **leaves)
         return jnp.stack([fit.confidence.contains(parameter), forgetful.contains(parameter)])
 
     count = 200
@@ -128,7 +185,7 @@ def test_report_and_claim_are_the_wrapped_estimators(name):
     data = jnp.ones((4, 2)), jnp.asarray([0, 1, 1, 0], jnp.int32)
     key, params = jax.random.key(1), estimator.params(**values, radius=2.0, ridge=1e-3)
     report = estimator.privatize(key, params, *data)
-    np.testing.assert_array_equal(report, plain.privatize(key, plain.params(**values, radius=2.0), *data))
+    jax.tree.map(np.testing.assert_array_equal, report, plain.privatize(key, plain.params(**values, radius=2.0), *data))
 
 
 def test_what_a_problem_makes_known_reaches_the_wrapped_estimator():

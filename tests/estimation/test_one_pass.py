@@ -18,7 +18,7 @@ DTYPE = jnp.result_type(float)
 
 
 def data(num_samples, *, linear=False, radius=1.0):
-    keys = iter(jax.random.split(jax.random.key(num_samples), 6))
+    keys = iter(jax.random.split(jax.random.key(num_samples), 7))
     lead = (OUTER, INNER)
     return Pass(
         features=jax.random.normal(next(keys), (*lead, num_samples, DIM), DTYPE),
@@ -28,6 +28,7 @@ def data(num_samples, *, linear=False, radius=1.0):
         radius=jnp.full(lead, radius, DTYPE),
         linear=jax.random.normal(next(keys), (*lead, DIM), DTYPE) / 10 if linear else None,
         ridge=jax.random.uniform(next(keys), lead, DTYPE) / 10 if linear else None,
+        weights=jax.random.uniform(next(keys), (*lead, num_samples), DTYPE) if linear else None,
     )
 
 
@@ -54,6 +55,8 @@ def test_kernel_equals_the_loop(average, num_samples):
     if num_samples > 1:  # a planted mistake: one sample visited twice
         features = batch.features.at[:, :, 0].set(batch.features[:, :, 1])
         assert not agrees(batch._replace(features=features), recipe, reference)
+        if batch.weights is not None:  # another: weights of other samples
+            assert not agrees(batch._replace(weights=batch.weights[..., ::-1]), recipe, reference)
 
 
 def test_no_bound_and_another_link():
@@ -68,6 +71,7 @@ def test_several_margins_a_sample(num_samples):
     batch, num_actions = data(num_samples), 3
     shape = (OUTER, INNER, num_samples, num_actions)
     batch = batch._replace(
+        weights=jax.random.uniform(jax.random.key(3), shape[:-1], DTYPE),
         features=jax.random.normal(jax.random.key(1), (*shape, DIM), DTYPE),
         targets=jax.random.normal(jax.random.key(2), shape, DTYPE),
     )

@@ -159,7 +159,7 @@ def choice_minimum(values, features, statistic):
     def objective(theta):
         margins = features @ theta
         mean = np.einsum("nk,nkd->d", softmax(margins, axis=1), features)
-        return (np.sum(logsumexp(margins, axis=1)) - statistic @ theta) / n, (mean - statistic) / n
+        return (np.sum(np.asarray(logsumexp(margins, axis=1))) - statistic @ theta) / n, (mean - statistic) / n
 
     return minimum(objective, features.shape[2], values["radius"])
 

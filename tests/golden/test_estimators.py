@@ -20,8 +20,14 @@ BOUNDS = {"inside": 40.0, "on the ball": 0.4}
 PRIVATE = [name for name in GOLDEN if "epsilon" in ESTIMATORS[name].values]
 
 
+# With public weights and K-norm noise: tests/estimation/test_public_weights.py holds what they minimise against SciPy,
+# tests/mechanisms/test_k_norm.py the noise against its law.
+ELSEWHERE = {name for name in ESTIMATORS if name.endswith(("_cut", "_k_norm"))}
+
+
 def test_every_estimator_has_a_golden_version():
-    assert {*GOLDEN, *OF_BALLOTS} == set(ESTIMATORS)
+    assert {*GOLDEN, *OF_BALLOTS} == set(ESTIMATORS) - ELSEWHERE
+    assert len(ELSEWHERE) == 5
 
 
 def problem(name):

@@ -28,6 +28,12 @@ from tests.privacy.mutants.noise import (
 )
 from tests.privacy.mutants.selection import argmin_plus_exponential, half_the_sensitivity, large_counts_as_floats
 from tests.privacy.mutants.sparse_vector import variant_3, variant_4, variant_5, variant_6
+from tests.privacy.mutants.weights import (
+    cut_after_the_labels,
+    cut_on_the_sum,
+    gamma_of_one_dimension_less,
+    weights_from_labels,
+)
 
 ZOO = {
     "randomized response at the wrong probability": wrong_randomized_response,
@@ -58,4 +64,8 @@ ZOO = {
     "counters of duels fed upon wins only": counters_fed_upon_wins,
     "the noise of a node reused in every node": node_noise_reused,
     "outcomes of duels reported at twice epsilon": responses_at_twice_epsilon,
+    "weights that depend on labels": weights_from_labels,
+    "a cut chosen after the labels are seen": cut_after_the_labels,
+    "a cut on the norm of the sum": cut_on_the_sum,
+    "K-norm noise of one dimension less": gamma_of_one_dimension_less,
 }

@@ -1,0 +1,81 @@
+"""Eigenvalues of small symmetric matrices, in as many lanes as there are."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
+
+LARGEST_CALL = 2**14  # entries cubed: 131 matrices of 5 x 5, 16 of 10 x 10
+
+
+class Eigen(NamedTuple):
+    """A symmetric matrix as vectors diag(values) vectors^T.
+
+    Attributes:
+        values: [dim] float, increasing.
+        vectors: [dim, dim] float, orthonormal columns.
+    """
+
+    values: jax.Array
+    vectors: jax.Array
+
+
+def eigh(matrix: jax.Array) -> Eigen:
+    """The eigenvalues and eigenvectors of a symmetric matrix ([dim, dim] float), as `jnp.linalg.eigh`.
+
+    On a CPU `jax.vmap` calls LAPACK for few matrices at a time. In JAX 0.10 a call for many spreads them over the
+    threads of the very pool in which it waits for them; two programs at once, as a sweep runs them, then wait for each
+    other forever: from about 100 lanes of 10 dimensions on.
+
+    Derivatives are those of distinct eigenvalues; where some are equal, derivatives of vectors are not finite.
+    """
+    return Eigen(*_of_one(matrix))
+
+
+@jax.custom_jvp
+def _of_one(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+    values, vectors = _of_many(matrix[None])
+    return values[0], vectors[0]
+
+
+@_of_one.defjvp
+def _tangents(primals: tuple[jax.Array], tangents: tuple[jax.Array]):
+    values, vectors = _of_one(*primals)
+    (change,) = tangents
+    inside = vectors.T @ ((change + change.T) / 2) @ vectors
+    same = jnp.eye(len(values), dtype=bool)
+    gaps = jnp.where(same, 1, values[None, :] - values[:, None])
+    turns = jnp.where(same, 0, inside) / gaps
+    return (values, vectors), (jnp.diagonal(inside), vectors @ turns)
+
+
+@custom_vmap
+def _of_many(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Of [count, dim, dim], in one call."""
+    found = jnp.linalg.eigh(matrices)
+    return found.eigenvalues, found.eigenvectors
+
+
+@_of_many.def_vmap
+def _of_lanes(num_lanes: int, batched: list[bool], matrices: jax.Array):
+    del batched  # of the one argument, which has the lanes
+    return jax.lax.platform_dependent(matrices, cpu=_few_at_a_time, default=_all_at_once), (True, True)
+
+
+def _all_at_once(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
+    lanes, count, dim, _ = matrices.shape
+    values, vectors = _of_many(matrices.reshape(lanes * count, dim, dim))
+    return values.reshape(lanes, count, dim), vectors.reshape(matrices.shape)
+
+
+def _few_at_a_time(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
+    lanes, count, dim, _ = matrices.shape
+    if matrices.size == 0:
+        return _all_at_once(matrices)
+    fits = max(1, LARGEST_CALL // (count * dim**3))
+    together = max(size for size in range(1, min(lanes, fits) + 1) if lanes % size == 0)
+    if together == lanes:
+        return _all_at_once(matrices)
+    values, vectors = jax.lax.map(_of_many, matrices.reshape(lanes // together, together * count, dim, dim))
+    return values.reshape(lanes, count, dim), vectors.reshape(matrices.shape)

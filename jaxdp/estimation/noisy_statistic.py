@@ -1,0 +1,247 @@
+"""A sufficient statistic of labels, released once with noise: how much noise, of which kind, and what is claimed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import compensated
+from jaxdp.core import Guarantee, Scalar, default_float, only, scalar_leaf
+from jaxdp.estimation.maximum_likelihood import TOLERANCE
+from jaxdp.estimation.public_weights import (
+    NOISES,
+    WithCut,
+    check_weights,
+    cut_leaf,
+    cut_weights,
+    effective_cut,
+    noise_variance,
+)
+from jaxdp.mechanisms import analytic_gaussian, classical_gaussian, gaussian, k_norm, round_up
+from jaxdp.validation import check_above, check_at_least, check_choice, check_delta, check_epsilon
+
+CONSTANTS = ("analytic", "classical", "paper")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """What a sweep may vary.
+
+    Attributes:
+        epsilon: [] float > 0, privacy budget; K-norm noise alone reads it.
+        noise_multiplier: [] float >= 0, Gaussian noise's standard deviation per unit of feature norm; 0 at
+            epsilon = inf, and for K-norm noise.
+        feature_norm: [] float > 0, bound L on an action's feature norm that the paper's sigma needs; infinity takes
+            half the largest norm of a differential feature, which suffices. Other constants do not read it.
+        cut: [] float >= 0, largest weighted feature norm; 0 lets the predicted error choose it, and infinity cuts
+            nothing. It is read where samples are weighted.
+        regularization: [] float >= 0, beta, in the scale of the sum over samples.
+        radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
+        learning_rate: [] float > 0, of the SGD form only.
+        tolerance: [] float > 0, on the norm of the projected gradient of the mean objective; exact form only.
+    """
+
+    epsilon: Scalar
+    noise_multiplier: Scalar
+    feature_norm: Scalar
+    cut: Scalar
+    regularization: Scalar
+    radius: Scalar
+    learning_rate: Scalar
+    tolerance: Scalar
+
+
+class Weighted(NamedTuple):
+    """A weighted sample and its statistic, both divided by the mean weight: tolerances and steps then mean the same.
+
+    Attributes:
+        weights: [num_samples] float, of mean 1.
+        statistic: [dim] float.
+        mean: [] float, by which they were divided.
+    """
+
+    weights: jax.Array
+    statistic: jax.Array
+    mean: jax.Array
+
+    @classmethod
+    def of(cls, lengths: jax.Array, report: WithCut, scale: jax.Array) -> "Weighted":
+        """Of lengths [num_samples] of features that were divided by scale, [] float, and a report that was not."""
+        weights = cut_weights(lengths, report.cut / scale)
+        mean = jnp.mean(weights)
+        return cls(weights / mean, report.report / scale / mean, mean)
+
+
+class Release(NamedTuple):
+    """How a statistic is released; fixed at compile time.
+
+    Attributes:
+        constants: of Gaussian noise: "analytic", "classical" or "paper".
+        weights: "none" or "cut".
+        noise: "gaussian" or "k_norm".
+    """
+
+    constants: str
+    weights: str
+    noise: str
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether the report comes with a cut."""
+        return self.weights == "cut"
+
+
+def check_release(constants: str, weights: str, noise: str, among: tuple[str, ...] = CONSTANTS) -> Release:
+    """The release of these names; ValueError where one is unknown or does not go with the others."""
+    check_choice("constants", constants, among)
+    check_weights(weights)
+    check_choice("noise", noise, NOISES)
+    if noise != "gaussian" and constants != "analytic":
+        raise ValueError(f"constants must be left at 'analytic' with noise={noise!r}, got {constants!r}")
+    if weights != "none" and constants == "paper":
+        raise ValueError(f"constants must not be 'paper' with weights={weights!r}, as the paper has no weights")
+    return Release(constants, weights, noise)
+
+
+def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
+    """Gaussian noise's standard deviation per unit of feature norm, on the host in float64.
+
+    Args:
+        epsilon: privacy budget, in (0, inf].
+        delta: in (0, 1).
+        constants: "analytic" or "classical" (per unit of the largest |x_i|, the sensitivity of the statistic), or
+            "paper" (per unit of L, where |x_i| <= 2 L).
+
+    Returns:
+        The multiplier, >= 0.
+
+    Raises:
+        ValueError: if epsilon, delta or constants is out of range, or classical is asked for at finite epsilon >= 1.
+    """
+    check_epsilon(epsilon)
+    check_delta(delta)
+    check_choice("constants", constants, CONSTANTS)
+    if constants == "analytic":
+        return analytic_gaussian(epsilon, delta)
+    if constants == "classical":
+        return classical_gaussian(epsilon, delta)
+    return float(np.sqrt(8 * np.log(2 / delta) / epsilon**2 + 4 / epsilon))  # Theorem 5.2, and 0 at infinity
+
+
+def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., Params]:
+    """The `params` of an estimator of this name from a noisy statistic, which reads the value `reads` as well."""
+
+    def params(
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        feature_norm: float = np.inf,
+        cut: float = 0.0,
+        regularization: float = 0.0,
+        radius: float = np.inf,
+        learning_rate: float = 0.1,
+        tolerance: float = TOLERANCE,
+    ) -> Params:
+        multiplier = noise_multiplier(epsilon, delta, release.constants) if release.noise == "gaussian" else 0.0
+        return Params(
+            epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
+            noise_multiplier=round_up(multiplier, default_float()),
+            feature_norm=scalar_leaf("feature_norm", check_above("feature_norm", feature_norm, 0.0)),
+            cut=cut_leaf(cut),
+            regularization=scalar_leaf("regularization", check_at_least("regularization", regularization, 0.0)),
+            radius=scalar_leaf("radius", check_above("radius", radius, 0.0)),
+            learning_rate=scalar_leaf("learning_rate", check_above("learning_rate", learning_rate, 0.0)),
+            tolerance=scalar_leaf("tolerance", check_above("tolerance", tolerance, 0.0)),
+        )
+
+    params.__qualname__ = f"{owner}.params"  # whose values they are, for errors
+    read = {"epsilon", "regularization", "radius", reads}  # a value that would not be read is refused
+    read |= {"delta"} if release.noise == "gaussian" else set()
+    read |= {"feature_norm"} if release.constants == "paper" else set()
+    return only(params, read | ({"cut"} if release.is_weighted else set()))
+
+
+def statistic_claim(release: Release) -> Callable[..., Guarantee]:
+    """The claim of an estimator that sees labels through one noisy sufficient statistic."""
+    longest = "weighted norm" if release.is_weighted else "norm"
+
+    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+        kind = "Gaussian" if release.noise == "gaussian" else "K-norm"
+        return Guarantee.approximate(
+            epsilon,
+            delta,
+            trust_model="central",
+            privacy_unit="one label",
+            argument="none: epsilon is infinite, so that no noise is added"
+            if np.isinf(epsilon)
+            else f"labels enter through a sum alone, whose L2 sensitivity is the largest {longest} of a public "
+            f"differential feature; it is released once with {kind} noise, and the estimate is post-processing",
+        )
+
+    return claim
+
+
+def exact_statistic(terms: jax.Array) -> compensated.Sum:
+    """The sum over samples of terms [num_samples, dim], which noise is added to: off by far less than one of them.
+
+    A float32 sum of many terms is rounded by more than a single label moves it, and would be hidden less than claimed.
+    """
+    return compensated.fold(compensated.zero(terms)._replace(total=terms), 0)
+
+
+def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> jax.Array:
+    """What noise is scaled by where nothing is cut: the statistic's sensitivity, or L with the paper's constants."""
+    longest = jnp.max(lengths)
+    if release.constants != "paper":
+        return longest
+    bound = jnp.asarray(params.feature_norm, lengths.dtype)
+    return jnp.where(jnp.isinf(bound), longest / 2, jnp.maximum(bound, longest / 2))  # too small protects nobody
+
+
+def cut_of(params: Params, lengths: jax.Array, rows: jax.Array, release: Release, basis: jax.Array | None) -> jax.Array:
+    """The cut of the samples' weights; see `effective_cut`."""
+    dtype, rank = lengths.dtype, rows.shape[-1] if basis is None else basis.shape[1]
+    multiplier, epsilon = jnp.asarray(params.noise_multiplier, dtype), jnp.asarray(params.epsilon, dtype)
+    return effective_cut(params.cut, lengths, rows, noise_variance(multiplier, epsilon, release.noise, rank), basis)
+
+
+def release_statistic(
+    key: jax.Array,
+    params: Params,
+    terms: jax.Array,
+    lengths: jax.Array,
+    rows: Callable[[], jax.Array],
+    release: Release,
+    basis: jax.Array | None = None,
+) -> jax.Array | WithCut:
+    """Releases the sum of terms, of which each depends on one label and is not longer than its sample's length.
+
+    Args:
+        key: of the noise.
+        params: of the estimator.
+        terms: [num_samples, dim] float.
+        lengths: [num_samples] float, public: by how much one label may move its term at most, in L2 norm.
+        rows: () -> [num_samples, num_rows, dim] float; see `effective_cut`.
+        release: how.
+        basis: [dim, rank] float, orthonormal columns that span all terms' changes; None is all.
+
+    Returns:
+        [dim] float, the noisy sum; where samples are weighted that of the weighted terms, with the cut.
+    """
+    if not release.is_weighted:
+        statistic = exact_statistic(terms)
+        return _noised(key, params, statistic, sensitivity_unit(params, lengths, release), release, basis)
+    cut = cut_of(params, lengths, rows(), release, basis)
+    statistic = exact_statistic(terms * cut_weights(lengths, cut)[:, None])
+    return WithCut(_noised(key, params, statistic, cut, release, basis), cut)
+
+
+def _noised(key, params: Params, statistic: compensated.Sum, unit: jax.Array, release: Release, basis) -> jax.Array:
+    dtype = statistic.total.dtype
+    if release.noise == "k_norm":
+        return k_norm(key, statistic, jnp.asarray(params.epsilon, dtype), sensitivity=unit, basis=basis)
+    return gaussian(key, statistic, jnp.asarray(params.noise_multiplier, dtype) * unit)

@@ -1,0 +1,193 @@
+"""Weights from public features, which cut what a long feature costs: how they are chosen, and what error to expect.
+
+A label enters a sufficient statistic with its feature, so that the longest feature decides how much noise all need.
+With weights w_i = min(1, cut / |x_i|) on samples the statistic's sensitivity is the cut. The estimate stays consistent
+whatever the weights, since they depend on features alone.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import Scalar, scalar_leaf
+from jaxdp.eigen import eigh
+from jaxdp.mechanisms import analytic_gaussian
+from jaxdp.validation import check_at_least, check_choice, check_count, check_epsilon
+
+WEIGHTS = ("none", "cut")
+NOISES = ("gaussian", "k_norm")
+CANDIDATES = 64
+
+
+class WithCut(NamedTuple):
+    """What is reported where samples are weighted.
+
+    Attributes:
+        report: what would be reported without weights: a noisy statistic.
+        cut: [] float >= 0, largest weighted length of a sample's features: the one that was given, or else chosen from
+            features alone.
+    """
+
+    report: Any
+    cut: jax.Array
+
+
+def cut_leaf(cut: float) -> Scalar:
+    """The value `cut` of an estimator as a leaf: 0 lets the predicted error choose it, infinity cuts nothing."""
+    return scalar_leaf("cut", check_at_least("cut", cut, 0.0))
+
+
+def cut_weights(lengths: jax.Array, cut: jax.Array) -> jax.Array:
+    """min(1, cut / length): [num_samples] float in (0, 1], from lengths [num_samples] float >= 0 and cut [] float."""
+    longer = lengths > cut
+    return jnp.where(longer, cut / jnp.where(longer, lengths, 1), 1)
+
+
+def effective_cut(
+    cut: Scalar, lengths: jax.Array, rows: jax.Array, noise_variance: jax.Array, basis: jax.Array | None
+) -> jax.Array:
+    """The cut that is used: the given one, or where that is 0 the one of least predicted error; at most max lengths.
+
+    Args:
+        cut: [] float >= 0.
+        lengths: [num_samples] float, of the samples' features, as cutting measures them.
+        rows: [num_samples, num_rows, dim] float, of which a sample's Fisher information at 0 is rows^T rows.
+        noise_variance: [] float >= 0, of privacy's noise on each coordinate of the statistic, per unit of cut^2.
+        basis: [dim, rank] float, orthonormal columns that span the parameters that are searched; None is all.
+
+    Returns:
+        [] float.
+    """
+    given = jnp.asarray(cut, lengths.dtype)
+    candidates, errors = predicted_errors(lengths, rows if basis is None else _matmul(rows, basis), noise_variance)
+    chosen = candidates[jnp.argmin(errors)]
+    return jnp.minimum(jnp.where(given > 0, given, chosen), jnp.max(lengths))
+
+
+def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The mean squared error that each of some cuts should have, were the parameter zero.
+
+    With Fisher informations C_i at theta = 0 the weighted objective's Hessian is H = sum w_i C_i, the covariance of its
+    gradient M = sum w_i^2 C_i from the labels and V = noise_variance cut^2 I from privacy's noise. The estimate then
+    has the covariance H^-1 (M + V) H^-1 as the number of samples grows; its trace is what is predicted.
+
+    Args:
+        lengths: [num_samples] float >= 0.
+        rows: [num_samples, num_rows, rank] float; C_i = rows_i^T rows_i. Directions that none of them spans are left
+            out of the error.
+        noise_variance: [] float >= 0, per unit of cut^2.
+
+    Returns:
+        Cuts [at most 65] float, increasing: the least length, and the lengths at up to 64 equally spaced quantiles, the
+        last of which is the largest; and their squared l2 errors, [the same] float.
+    """
+    num_samples, num_rows, dim = rows.shape
+    size = -(-num_samples // CANDIDATES)  # samples in a group; sums of the groups give all candidates' matrices
+    groups = -(-num_samples // size)
+    order = jnp.argsort(lengths)
+    ordered = lengths[order]
+    padding = groups * size - num_samples
+    ordered = jnp.concatenate([ordered, jnp.broadcast_to(ordered[-1:], (padding,))])
+    rows = jnp.concatenate([rows[order], jnp.zeros((padding, num_rows, dim), rows.dtype)])
+    grouped, inside = ordered.reshape(groups, size), rows.reshape(groups, size * num_rows, dim)
+
+    def second_moments(weights):  # [groups, size] -> [groups, dim, dim]
+        repeated = jnp.repeat(weights, num_rows, axis=1)[:, :, None]
+        return _matmul(jnp.swapaxes(inside * repeated, 1, 2), inside)
+
+    shrink = jnp.where(grouped > 0, 1 / jnp.where(grouped > 0, grouped, 1), 0)
+    whole, once, twice = (second_moments(weights) for weights in (jnp.ones_like(shrink), shrink, shrink**2))
+    none = jnp.zeros((1, dim, dim), rows.dtype)
+    below = jnp.concatenate([none, jnp.cumsum(whole, axis=0)])  # of groups up to each candidate
+
+    def above(sums):  # of groups beyond each candidate; added from the end, so that nothing cancels
+        return jnp.concatenate([jnp.cumsum(sums[::-1], axis=0)[::-1], none])
+
+    cuts = jnp.concatenate([grouped[:1, 0], grouped[:, -1]])
+    factor = cuts[:, None, None]
+    hessian, labels = below + factor * above(once), below + factor**2 * above(twice)
+    # Features of unit length tell which directions there are: one long feature would hide all others by rounding.
+    directed = jnp.sum(twice, axis=0)
+    eigenvalues, directions = eigh(directed)
+    spanned = (eigenvalues > dim * jnp.finfo(rows.dtype).eps * jnp.trace(directed)).astype(rows.dtype)
+    span = _matmul(directions * spanned[None, :], directions.T)
+    rest = jnp.trace(below[-1]) * (jnp.eye(dim, dtype=rows.dtype) - span)
+    regular = hessian + rest[None]  # where nothing is known, nothing errs
+    middle = labels + noise_variance * factor**2 * span[None]
+    inverse = _inverses(regular)
+    errors = jnp.sum(_matmul(inverse, middle) * inverse, axis=(1, 2))  # the trace, as inverses are symmetric
+    # A cut of 0 leaves nothing of any label; the longest features then are 0, too, or a longer candidate has to do.
+    return cuts, jnp.where((cuts > 0) & (errors > 0) & jnp.isfinite(errors), errors, jnp.inf)
+
+
+def noise_variance(noise_multiplier: jax.Array, epsilon: jax.Array, noise: str, rank: int) -> jax.Array:
+    """The variance of privacy's noise on each coordinate, per unit of sensitivity^2: [] float.
+
+    Args:
+        noise_multiplier: [] float, standard deviation of Gaussian noise per unit of sensitivity.
+        epsilon: [] float > 0, of K-norm noise.
+        noise: "gaussian" or "k_norm".
+        rank: coordinates, d.
+    """
+    return noise_multiplier**2 if noise == "gaussian" else (rank + 1) / epsilon**2
+
+
+def quieter_noise(*, epsilon: float, delta: float, dim: int) -> str:
+    """Which noise has the smaller predicted error, "gaussian" or "k_norm", on the host and from public values alone.
+
+    Both enter the predicted error through their variance per coordinate and unit of sensitivity alone, whatever the
+    features: sigma^2 of the analytic Gaussian mechanism, and (d + 1) / epsilon^2. K-norm noise also needs no delta. Its
+    tails are heavier, so that confidence sets may be wider with it (by a fifth) where estimates are closer.
+
+    Args:
+        epsilon: in (0, inf].
+        delta: of the Gaussian noise, in (0, 1); or 0, which K-norm noise alone can give.
+        dim: d, number of coordinates in which there is noise: the features', or one less under `zero_sum`.
+
+    Returns:
+        The name of the quieter one; without privacy "gaussian", but for delta = 0.
+
+    Raises:
+        ValueError: if a value is out of range.
+
+    >>> quieter_noise(epsilon=1.0, delta=1e-3, dim=5), quieter_noise(epsilon=0.1, delta=1e-3, dim=5)
+    ('k_norm', 'gaussian')
+    """
+    check_epsilon(epsilon)
+    check_count("dim", dim)
+    if delta == 0:
+        return "k_norm"
+    stddev = analytic_gaussian(epsilon, delta)
+    return "k_norm" if np.isfinite(epsilon) and (dim + 1) / epsilon**2 < stddev**2 else "gaussian"
+
+
+def check_weights(weights: str) -> bool:
+    """Whether samples are weighted; ValueError for a name that is none of `WEIGHTS`."""
+    return check_choice("weights", weights, WEIGHTS) == "cut"
+
+
+def _inverses(matrices: jax.Array) -> jax.Array:
+    """Of positive definite matrices [count, dim, dim], by Gauss-Jordan steps, which need no pivots there.
+
+    Written out, since LAPACK's calls for so many matrices may wait for each other forever; see `jaxdp.eigen.eigh`.
+    """
+    dim = matrices.shape[-1]
+    place = jnp.arange(dim)
+
+    def step(index: jax.Array, current: jax.Array) -> jax.Array:
+        here = (place == index).astype(matrices.dtype)
+        row = jnp.sum(current * here[None, :, None], axis=1)
+        column = jnp.sum(current * here[None, None, :], axis=2)
+        pivot = jnp.sum(row * here[None, :], axis=1)
+        row = (row + here[None, :] * (1 - pivot)[:, None]) / pivot[:, None]
+        cleared = current * (1 - here)[None, None, :]  # the unit column, of which the inverse takes the place
+        eliminated = cleared - (column * (1 - here)[None, :])[:, :, None] * row[:, None, :]
+        return jnp.where(here[None, :, None] > 0, row[:, None, :], eliminated)
+
+    return jax.lax.fori_loop(0, dim, step, matrices)
+
+
+def _matmul(left: jax.Array, right: jax.Array) -> jax.Array:
+    return jnp.matmul(left, right, precision="highest")

@@ -1,0 +1,130 @@
+"""K-norm noise: its law, its span, exact sums, and what it refuses."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+from jaxdp import compensated, registry
+from jaxdp.audit import Attack, audit
+from jaxdp.mechanisms import k_norm
+
+X64 = bool(jax.config.read("jax_enable_x64"))
+NUM_DRAWS = 50_000
+SCALE = 2.0 / 0.5  # of sensitivity 2 at epsilon 0.5
+CLOSE = math.sqrt(math.log(2 / 5.7e-7) / (2 * NUM_DRAWS))  # as in test_additive
+
+
+def draws(dim, noise=None):
+    keys = jax.random.split(jax.random.key(3), NUM_DRAWS)
+    value = jnp.full(dim, 3.0, jnp.float32)
+    noise = noise or (lambda key, value: k_norm(key, value, 0.5, sensitivity=2.0))
+    return np.asarray(jax.jit(jax.vmap(noise, (0, None)))(keys, value), np.float64) - 3.0
+
+
+def check_law(noise, rank):
+    """The length is Gamma(rank), the direction uniform, and they are independent."""
+    length = np.linalg.norm(noise, axis=1)
+    assert scipy.stats.kstest(length, scipy.stats.gamma(rank, scale=SCALE).cdf).statistic <= CLOSE
+    direction = noise / length[:, None]
+    if rank == 1:
+        assert abs(np.sign(noise).mean()) <= 5 / math.sqrt(NUM_DRAWS)
+        return
+    # A coordinate of a uniform direction: (1 + u) / 2 is Beta((d - 1) / 2, (d - 1) / 2).
+    beta = scipy.stats.beta((rank - 1) / 2, (rank - 1) / 2)
+    for coordinate in range(rank):
+        assert scipy.stats.kstest((1 + direction[:, coordinate]) / 2, beta.cdf).statistic <= CLOSE
+    assert abs(np.corrcoef(length, direction[:, 0])[0, 1]) <= 5 / math.sqrt(NUM_DRAWS)
+    covariance, expected = noise.T @ noise / NUM_DRAWS, (rank + 1) * SCALE**2
+    assert np.all(np.abs(covariance - expected * np.eye(rank)) <= 5 * 3 * expected / math.sqrt(NUM_DRAWS))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_the_law(dim):
+    noise = draws(dim)
+    check_law(noise, dim)
+    with pytest.raises(AssertionError):  # planted: the length of one dimension less, or more
+        check_law(noise, dim + 1)
+    if dim > 1:
+
+        def shorter(key, value):  # planted: Gamma(d - 1)
+            key_length, key_direction = jax.random.split(key)
+            length = jax.random.gamma(key_length, dim - 1.0, dtype=value.dtype)
+            direction = jax.random.normal(key_direction, (dim,), value.dtype)
+            return value + jnp.float32(SCALE) * length * direction / jnp.linalg.norm(direction)
+
+        with pytest.raises(AssertionError):
+            check_law(draws(dim, shorter), dim)
+
+
+def test_noise_in_a_span():
+    basis = jnp.asarray(np.linalg.qr(np.random.default_rng(0).normal(size=(4, 2)))[0], jnp.float32)
+    value = basis @ jnp.asarray([5.0, -7.0], jnp.float32)
+    keys = jax.random.split(jax.random.key(1), NUM_DRAWS)
+    noise = np.asarray(jax.vmap(lambda key: k_norm(key, value, 0.5, sensitivity=2.0, basis=basis) - value)(keys))
+    check_law(noise @ np.asarray(basis), 2)
+    assert np.abs(noise - noise @ np.asarray(basis) @ np.asarray(basis).T).max() < 1e-4
+
+
+def test_no_noise_and_every_shape():
+    key = jax.random.key(0)
+    values = np.array([[-1.5, 0.0, 1e30]], np.float32)
+    np.testing.assert_array_equal(k_norm(key, values, math.inf, sensitivity=5), values)
+    assert k_norm(key, jnp.float32(1), 1.0, sensitivity=1.0).shape == ()
+    noisy = k_norm(key, jnp.zeros((2, 3), jnp.float32), 1.0, sensitivity=1.0)
+    np.testing.assert_array_equal(noisy.ravel(), k_norm(key, jnp.zeros(6, jnp.float32), 1.0, sensitivity=1.0))
+
+
+def test_integers_and_exact_sums_get_the_same_noise():
+    key, counts = jax.random.key(0), jnp.asarray([7, -3], jnp.int32)
+    floats = counts.astype(jnp.float32)
+    exact = compensated.add(compensated.zero(floats), floats)
+    expected = k_norm(key, floats, 1.0, sensitivity=1.0)
+    np.testing.assert_allclose(k_norm(key, exact, 1.0, sensitivity=1.0), expected, rtol=1e-6)
+    if not X64:  # where integers become float64, and other words are drawn
+        np.testing.assert_allclose(k_norm(key, counts, 1.0, sensitivity=1.0), expected, rtol=1e-6)
+
+
+def test_one_compilation_for_every_epsilon():
+    traces = []
+
+    @jax.jit
+    def noisy(epsilon):
+        traces.append(epsilon)
+        return k_norm(jax.random.key(0), jnp.zeros(3, jnp.float32), epsilon, sensitivity=epsilon * 2)
+
+    for epsilon in (0.1, 2.0):
+        np.testing.assert_allclose(noisy(jnp.float32(epsilon)), noisy(jnp.float32(1.0)), rtol=1e-5)
+    assert len(traces) == 1
+
+
+def test_what_is_refused():
+    key, value = jax.random.key(0), jnp.zeros(3, jnp.float32)
+    for name in ("epsilon", "sensitivity"):
+        for wrong in (0.0, -1.0, math.nan):
+            given = {"epsilon": 1.0, "sensitivity": 1.0, name: wrong}
+            with pytest.raises(ValueError, match=rf"{name} must be > 0, got {wrong}"):
+                k_norm(key, value, given["epsilon"], sensitivity=given["sensitivity"])
+    with pytest.raises(ValueError, match="value must have at least one entry"):
+        k_norm(key, jnp.zeros(0, jnp.float32), 1.0, sensitivity=1.0)
+    for wrong, shape in [(jnp.ones((2, 1), jnp.float32), r"\(2, 1\)"), (jnp.ones(3, jnp.float32), r"\(3,\)")]:
+        with pytest.raises(ValueError, match=f"a basis of shape {shape}"):
+            k_norm(key, value, 1.0, sensitivity=1.0, basis=wrong)
+    nowhere = k_norm(key, value + 1, 1.0, sensitivity=1.0, basis=jnp.ones((3, 0), jnp.float32))
+    np.testing.assert_array_equal(nowhere, np.zeros(3))
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_the_auditor_finds_most_of_epsilon(dim):
+    entry = registry.MECHANISMS["k_norm"].sized(num_counts=dim)
+    made = entry.make()
+    for epsilon in (1.0, 0.3):
+        attack = Attack(
+            made.release, made.params(epsilon=epsilon), entry.make_neighbours(), made.guarantee(epsilon=epsilon)
+        )
+        found = audit(jax.random.key(0), attack, trials=300_000)
+        assert found.verdict == "consistent"
+        assert found.lower_bound >= 0.8 * epsilon
