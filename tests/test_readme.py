@@ -94,6 +94,7 @@ def test_shell_lines_run_one_after_the_other(checkout):
         "private-policy",
         *("private-ranking", "private-ranking-2", "private-ranking-3"),
         "reward-estimation",
+        *("tracking-regret", "tracking-separation", "tracking-your-losses"),
     ]
 
 

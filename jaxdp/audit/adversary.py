@@ -134,7 +134,9 @@ def asked(
         feedback = all_said(places, numbered(learner, index))
         assert learner.interface is not None
         added = jax.tree.map(
-            lambda said, space: _totals(index, is_played, counts, said, space), feedback, learner.interface.feedback
+            lambda said, space: _totals(answer, index, is_played, counts, said, space),
+            feedback,
+            learner.interface.feedback,
         )
         return world + counts.sum(dtype=world.dtype), added, {}
 
@@ -207,9 +209,18 @@ def total_type(said: jax.Array, counts: jax.Array, space: Any) -> Any:
     return counts.dtype if isinstance(space, Space) and space.kind == "integers" else said.dtype
 
 
-def _totals(index: jax.Array, is_played: jax.Array, counts: jax.Array, said: jax.Array, space: Any) -> jax.Array:
-    """What users said to each action, added up: of integers what so many users can say, as `Counts` are promised."""
-    if isinstance(space, Space) and space.kind == "integers":
+def total_shape(answer: Answer, said: jax.Array, counts: jax.Array) -> tuple[int, ...]:
+    """The shape of what users' answers add up to: by action, but for full information, which is of all plays."""
+    return said.shape if answer is whole else (len(counts), *said.shape)
+
+
+def _totals(
+    answer: Answer, index: jax.Array, is_played: jax.Array, counts: jax.Array, said: jax.Array, space: Any
+) -> jax.Array:
+    """What users said, added up: what so many users can say within the space, as `Counts` are promised."""
+    if isinstance(space, Space):
         said = jnp.clip(said, space.low, space.high)
-    said = said.astype(total_type(said, counts, space))
-    return jnp.zeros((len(counts), *said.shape[1:]), said.dtype).at[index].add(kept(is_played, said))
+    said = kept(is_played, said.astype(total_type(said, counts, space)))
+    if answer is whole:
+        return jnp.sum(said, axis=0, dtype=said.dtype)
+    return jnp.zeros(total_shape(answer, said[0], counts), said.dtype).at[index].add(said)

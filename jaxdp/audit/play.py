@@ -7,7 +7,18 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.audit.adversary import Answer, Past, Users, asked, example, in_order, num_rounds, numbered, total_type
+from jaxdp.audit.adversary import (
+    Answer,
+    Past,
+    Users,
+    asked,
+    example,
+    in_order,
+    num_rounds,
+    numbered,
+    total_shape,
+    total_type,
+)
 from jaxdp.core import Environment, Learner, State
 from jaxdp.simulation.engines import BlockEvents, CountEvents, choose_engine, play_block, play_counts, play_round
 from jaxdp.simulation.rounds import Events, Keys, Play, root_keys, round_keys
@@ -196,7 +207,7 @@ def _blank(
             return action, ()
         plan = counts.plan(keys[0], params, state.public, jnp.asarray(rounds, jnp.result_type(int)))
         many = jax.tree.map(
-            lambda x, space: jnp.zeros((len(plan.counts), *x.shape), total_type(x, plan.counts, space)),
+            lambda x, space: jnp.zeros(total_shape(answer, x, plan.counts), total_type(x, plan.counts, space)),
             feedback,
             learner.interface.feedback,
         )

@@ -59,7 +59,7 @@ from jaxdp.core.learner import (
     UpdateFn,
 )
 from jaxdp.core.made_by import MadeBy, factory
-from jaxdp.core.params import Scalar, claimed, default_float, interval_leaves, only, scalar_leaf
+from jaxdp.core.params import Scalar, claimed, default_float, interval_leaves, leaf_rounded_down, only, scalar_leaf
 
 __all__ = [
     "ActFn",
@@ -116,6 +116,7 @@ __all__ = [
     "default_float",
     "factory",
     "interval_leaves",
+    "leaf_rounded_down",
     "only",
     "pairs",
     "scalar_leaf",

@@ -64,7 +64,11 @@ class BlockFn(Protocol):
 
 
 class TallyFn(Protocol):
-    """Answers counts of actions: (world, totals of feedback, totals of outcomes), with the law of single rounds."""
+    """Answers counts of actions: (world, totals of feedback, totals of outcomes), with the law of single rounds.
+
+    Totals of feedback have a leading axis of actions; not so full information, the same for every action: that is added
+    up over all rounds.
+    """
 
     def __call__(self, key: jax.Array, params: Any, world: Any, counts: jax.Array) -> tuple[Any, Any, Outcome]: ...
 

@@ -43,6 +43,16 @@ def scalar_leaf(name: str, value: float) -> np.floating:
     return leaf
 
 
+def leaf_rounded_down(name: str, value: float) -> np.floating:
+    """As `scalar_leaf`, never rounded up: a budget, or a rate of which a budget allows no more.
+
+    >>> float(leaf_rounded_down("epsilon", 0.1)) <= 0.1 < float(np.float32(0.1))
+    True
+    """
+    leaf = scalar_leaf(name, value)
+    return np.nextafter(leaf, leaf.dtype.type(0)) if float(leaf) > value else leaf  # NumPy would round `value`, too
+
+
 def interval_leaves(low: float, high: float) -> tuple[np.floating, np.floating]:
     """The ends of an interval as `Params` leaves.
 

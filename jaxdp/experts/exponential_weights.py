@@ -9,18 +9,17 @@ import jax.numpy as jnp
 from jaxdp import compensated
 from jaxdp.core import (
     Guarantee,
-    Interface,
     Learner,
     Scalar,
-    Space,
     State,
-    arms,
     claimed,
     default_float,
     factory,
     only,
     scalar_leaf,
 )
+from jaxdp.experts._clear_losses import behind
+from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
@@ -95,7 +94,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
             epsilon,
             delta,
             trust_model="local",
-            privacy_unit="one round's loss vector",
+            privacy_unit=UNIT,
             argument=f"each report is one release of the {noise} mechanism",
         )
 
@@ -105,13 +104,11 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
 
     def act(key, params: Params, public: compensated.Sum, context: None) -> jax.Array:
         del context
-        # Differences first: totals are large, and their excess matters for what is between them.
-        behind = (public.total - public.total.min()) - public.excess
-        return weighted_index(key, jnp.exp(-params.learning_rate * behind))
+        return weighted_index(key, jnp.exp(-params.learning_rate * behind(public)))
 
     def privatize(key, params: Params, public: compensated.Sum, context: None, action, feedback) -> jax.Array:
         del public, context, action
-        losses = jnp.where(feedback > 0, jnp.minimum(feedback, 1), 0)  # NaN counts as 0: noise would not hide it
+        losses = clipped(feedback)  # NaN counts as 0: noise would not hide it
         if is_gaussian:
             stddev = jnp.asarray(params.noise_stddev)
             return gaussian(key, losses, stddev, l2_sensitivity=math.sqrt(num_experts))
@@ -130,5 +127,5 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         privatize=privatize,
         update=update,
         horizon=horizon,
-        interface=Interface(arms(num_experts), Space("numbers", (num_experts,), 0, 1)),
+        interface=losses_interface(num_experts),
     )

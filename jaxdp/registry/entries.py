@@ -201,6 +201,8 @@ class LearnerEntry(Entry):
             users as they come, by a `jaxdp.audit.Past`: then all users are drawn by it but the one who differs.
         users_answer: how users answer to an action.
         randomizes: whether reports are randomized responses: at any epsilon one is the outcome, turned or not.
+        draws_in_update: whether `update` draws what is played, without privacy as well, as where it is from weights.
+        may_claim_less: whether the claim may be less than `epsilon` of the values, as where less is spent.
     """
 
     factory: Callable[..., Learner]
@@ -209,6 +211,8 @@ class LearnerEntry(Entry):
     draw_user: Callable[..., Users] | None = None
     users_answer: Callable[..., Any] = by_action
     randomizes: bool = False
+    draws_in_update: bool = False
+    may_claim_less: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -87,7 +87,8 @@ def simulator(
     engine = choose_engine(learner, environment, engine)
     stages = MAKERS[engine](learner, environment, horizon)
     recorded = dict(record or {})
-    whose = f"the learner {maker(learner.act)}", f"the environment {maker(environment.feedback)}"
+    named = maker(learner.act) if learner.made_by is None else learner.made_by.name
+    whose = f"the learner {named}", f"the environment {maker(environment.feedback)}"
     takers = list(zip(whose, (learner.params, environment.params), strict=True))
     clash = set(parameters(learner.params)) & set(parameters(environment.params))
     if clash:

@@ -16,11 +16,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxdp.memory import free_host_bytes
 from jaxdp.random.threefry import key_from_data
 from jaxdp.simulation.chunks import Chunk
 from jaxdp.simulation.identity import differences
 from jaxdp.simulation.labels import Output
-from jaxdp.simulation.memory import free_host_bytes
 from jaxdp.simulation.patience import Patience
 from jaxdp.simulation.plan import Plan
 from jaxdp.simulation.schedule import Arrays, Chunks, Runner

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxdp.memory import free_bytes, is_out_of_memory
 from jaxdp.simulation.chunks import Chunk
 from jaxdp.simulation.lanes import Compiled, tiles_in_flight
-from jaxdp.simulation.memory import free_bytes, is_out_of_memory
 
 Arrays = dict[str, np.ndarray]
 Chunks = Generator[tuple[Chunk, Arrays], None, None]

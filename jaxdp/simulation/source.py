@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
+from jaxdp.memory import free_host_bytes
 from jaxdp.simulation.chunks import Chunk, chunk_shape
-from jaxdp.simulation.memory import free_host_bytes
 from jaxdp.simulation.patience import Patience
 from jaxdp.simulation.plan import Plan
 from jaxdp.simulation.processor import processor, settings

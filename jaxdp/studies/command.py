@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-Delta = Annotated[float, typer.Option(help="Failure mass of the central estimator, in (0, 1).")]
+Delta = Annotated[float, typer.Option(help="Failure mass where a central estimator's noise is Gaussian, in (0, 1).")]
 Seed = Annotated[int, typer.Option(help="Root seed of all randomness, in [0, 2**32).")]
 
 

@@ -54,6 +54,8 @@ def check_registered(name: str, *, seed: int = 0) -> None:
             entry.values,
             horizon=entry.horizon,
             key=jax.random.fold_in(root, 3),
+            draws_in_update=entry.draws_in_update,
+            may_claim_less=entry.may_claim_less,
         )
     elif name in ESTIMATORS:
         entry = ESTIMATORS[name]

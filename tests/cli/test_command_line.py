@@ -89,6 +89,31 @@ def test_two_cpu_devices_write_the_same_data(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("study", "small"),
+    [
+        ("tracking-regret", ("--horizon", "60", "--horizon", "40", "--switches", "2", "--epsilon", "1")),
+        ("tracking-your-losses", ("--losses", "mine.csv", "--switches", "1", "--epsilon", "1")),
+        ("tracking-separation", ("--horizon", "60", "--switches", "2", "--ratio", "1", "--ratio", "10")),
+    ],
+)
+def test_studies_of_tracking_run_and_resume(study, small, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    (folder / "mine.csv").write_text("one,other\n" + "0,1\n" * 20 + "1,0\n" * 20)
+    small = (study, *small, "--seeds", "2", "--learner", "mirror_descent")
+    code, printed = in_process("run", *small, "--out", study, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0, printed.err
+    assert "central, (ε, δ): mirror_descent" in printed.out
+    data = xr.open_zarr(folder / study / "data.zarr").load()
+    assert data.loss.sizes["seed"] == 2
+    assert (folder / study / "figure.png").exists()
+    for _ in range(2):
+        code, again = in_process("sweep", *small, "--store", f"{study}.zarr", monkeypatch=monkeypatch, capsys=capsys)
+        assert code == 0, again.err
+        assert again.out.split("\n\nstore")[0] == printed.out.split("\n\ndata")[0]
+
+
+@pytest.mark.slow
 def test_dueling_regret_runs_and_resumes(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     small = ("dueling-regret", "--horizon", "100", "--seeds", "2", "--epsilon", "1", "--learner", "rucb")
@@ -197,6 +222,12 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
         (["run", "dueling-regret", "--learner", "laplace"], "learner must be among "),
         (["run", "dueling-regret", "--utility", "1"], "utility must be at least two numbers, one of them the largest"),
         (["run", "dueling-regret", "--horizon", "10"], "horizon must be a whole number >= 100, got 10"),
+        (["run", "tracking-regret", "--learner", "laplace"], "learner must be one of "),
+        (["run", "tracking-regret", "--switches", "20000"], "num_switches must be < horizon = 20000, got 20000"),
+        (["run", "tracking-separation", "--ratio", "0"], "ratio must be > 0, got 0.0"),
+        (["run", "tracking-your-losses", "--losses", "bad.csv"], "bad.csv"),
+        (["run", "tracking-your-losses", "--losses", "absent.npy"], "absent.npy"),
+        (["run", "tracking-your-losses", "--losses", "absent.npy", "--share", "2"], "share must be in [0, 1], got 2.0"),
         (["run", "reward-estimation", "--seed", "-1"], "seed must be in [0, 2**32), got -1"),
         (["run", "reward-estimation", "--seed", "4294967296"], "seed must be in [0, 2**32), got 4294967296"),
         (["run", "private-ranking", "--seed", "9" * 20], f"seed must be in [0, 2**32), got {'9' * 20}"),

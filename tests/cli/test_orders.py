@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from jaxdp.studies import reward_estimation
 from jaxdp.studies.orders import sample_orders
 from jaxdp.theory import reward_estimation as theory
 
@@ -34,6 +35,15 @@ def test_exponents(epsilon):
         assert exponents[name] == pytest.approx(-0.5) if np.isinf(epsilon) else -1 < exponents[name] < -0.5
     if np.isfinite(epsilon):
         assert exponents["literal_objective_perturbation"] < exponents["objective_perturbation"]  # more noise
+
+
+def test_no_order_is_drawn_where_no_theorem_speaks():
+    """Neither of weights nor of K-norm noise, whose estimators' names end so in every study."""
+    for study in (reward_estimation.estimators("exact"), reward_estimation.estimators("averaged")):
+        beyond = {name for name in study if "cut" in name or "k_norm" in name}
+        assert beyond
+        assert set(sample_orders(list(study), 1e-3)) == study.keys() - beyond
+        assert study.keys() <= reward_estimation.LABELS.keys()
 
 
 def test_too_few_comparisons_for_a_theorem_have_no_order():

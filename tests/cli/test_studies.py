@@ -8,10 +8,13 @@ import pytest
 import scipy.stats
 import xarray as xr
 
+from jaxdp.mechanisms import analytic_gaussian
 from jaxdp.preferences import Ballots, baseball1987, read_comparisons
 from jaxdp.studies import private_policy, private_ranking, ranking_report, reward_estimation
+from jaxdp.studies.central_noise import shown, which_noise, with_noise
 from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
 from jaxdp.studies.output import save
+from tests.plotting.made_up import below
 
 pytestmark = pytest.mark.once
 
@@ -67,17 +70,45 @@ def test_ranking_table_holds_the_numbers_of_the_dataset():
     assert float(best.split()[-1]) == pytest.approx(float(abilities.max() - abilities.min()), abs=6e-4)
     mean, half = mean_and_half_width(results.agreement)
     lines = ranking_report.table(results).splitlines()
+    assert results.noise.values.tolist() == ["gaussian", "k_norm"]
+    central = {1.0: "objective_perturbation", 4.0: "objective_perturbation_k_norm"}  # that which is shown there
     assert lines[-3].split() == ["objective_perturbation:", "first", "tau", "debiased_rr:", "first", "tau"]
     for line, epsilon in zip(lines[-2:], (1.0, 4.0), strict=True):
         assert line.startswith(f"ε = {epsilon:g} ")
         cells = [(float(a), float(b)) for a, b in CELL.findall(line)]
-        point = {"estimator": ["objective_perturbation", "debiased_rr"], "epsilon": epsilon}
+        point = {"estimator": [central[epsilon], "debiased_rr"], "epsilon": epsilon}
         np.testing.assert_allclose(cells, np.stack([mean.sel(point), half.sel(point)], axis=1), atol=6e-4)
         for name, text in zip(point["estimator"], SHARE.findall(line), strict=True):
             first = int((results["rank"].sel(estimator=name, item="Milwaukee", epsilon=epsilon) == 1).sum())
             limits = scipy.stats.binomtest(first, 3).proportion_ci(0.95, method="exact")
             expected = [first / 3, limits.low, limits.high]
             np.testing.assert_allclose([float(number) / 100 for number in text], expected, atol=6e-4)
+
+
+def test_the_noise_of_smaller_predicted_error_is_shown_and_not_the_luckier_one():
+    """Where either noise is predicted to do better the other one did, in these made-up results."""
+    budgets, delta, dim = [1.0, 0.1, 4.0, 0.3, np.inf], 1e-3, 5
+    predicted = [(dim + 1) / epsilon**2 < analytic_gaussian(epsilon, delta) ** 2 for epsilon in budgets]
+    assert predicted == [True, False, True, False, False]
+    errors = np.ones((4, 5, 3)) * np.array([[[0.1]], [[1]], [[2]], [[3]]])  # dimensions estimator, epsilon, seed
+    errors[2, ~np.array(predicted)] = 0.5  # K-norm noise is the luckier one here
+    names = ["mle", "central", "central_k_norm", "local"]
+    coords = {"estimator": names, "epsilon": budgets, "delta": delta}
+    results = xr.Dataset({"error": (("estimator", "epsilon", "seed"), errors), "kept": ("epsilon", budgets)}, coords)
+    results = with_noise(results, dim)
+    assert results.noise.values.tolist() == ["k_norm", "gaussian", "k_norm", "gaussian", "none"]
+    found = shown(results)
+    assert found.estimator.values.tolist() == ["mle", "central", "local"]
+    assert found.error.dims == results.error.dims
+    np.testing.assert_array_equal(found.error.sel(estimator="central", seed=0), [2, 1, 2, 1, 1])
+    np.testing.assert_array_equal(found.error.isel(estimator=[0, 2]), results.error.isel(estimator=[0, 3]))
+    np.testing.assert_array_equal(found.kept, budgets)
+    luckier = results.error.sel(estimator=["central", "central_k_norm"]).mean("seed").min("estimator")
+    assert (found.error.sel(estimator="central", seed=0) > luckier)[:4].all()
+    xr.testing.assert_identical(shown(found), found)
+    text = "Central noise, by the smaller predicted error: Gaussian, δ = 0.001, at ε = 0.1, 0.3; K-norm, pure ε-DP, at"
+    assert which_noise(results) == which_noise(found) == f"{text} ε = 1, 4."
+    assert which_noise(results.isel(epsilon=[4])) == ""
 
 
 def survivals(rows, epsilons):
@@ -119,7 +150,9 @@ VOTES = Ballots(("x", "y", "z"), (((0,), (1,), (2,)), ((1,),), ((1,), (0,))), (6
 @pytest.mark.slow
 def test_ballots():
     results = private_ranking.private_ranking(VOTES, epsilon=[1.0, np.inf], num_seeds=3, key=jax.random.key(0))
-    assert results.estimator.values.tolist() == ["ballot_mle", "ballot_objective_perturbation", "ballot_rr"]
+    central = "ballot_objective_perturbation"
+    assert results.estimator.values.tolist() == ["ballot_mle", central, f"{central}_k_norm", "ballot_rr"]
+    assert results.noise.values.tolist() == ["k_norm", "none"]  # in two dimensions
     assert results.ability.dims == ("estimator", "epsilon", "item", "seed")
     np.testing.assert_array_equal(
         results.survival, (results["rank"].sel(item="x") == 1).transpose("estimator", "epsilon", "seed")
@@ -128,7 +161,10 @@ def test_ballots():
     np.testing.assert_allclose(clear.sel(estimator="ballot_rr"), clear.isel(estimator=1), atol=1e-3)
     text = ranking_report.report(VOTES, results)
     assert text.startswith("3 items, 100 ballots")
-    assert "What the private estimators protect: one whole ballot." in text
+    assert "What the private estimators protect: one whole ballot.\nCentral noise" in text
+    assert "K-norm, pure ε-DP, at ε = 1." in text
+    assert "Gaussian" not in text
+    assert "δ" not in text
     assert "note: for a pair" not in text
     private_ranking.survival_figure(results)
 
@@ -139,10 +175,10 @@ def test_a_winner_that_half_wins_would_not_have_is_told():
     results = private_ranking.private_ranking(votes, epsilon=[np.inf], num_seeds=1, key=jax.random.key(0))
     winner = results["item"].values[int(results["rank"].isel(estimator=0, epsilon=0, seed=0).argmin("item"))]
     assert winner == "x"
-    assert np.all(results.survival.isel(estimator=[1, 2]) == 0)
+    assert np.all(results.survival.isel(estimator=[1, 2, 3]) == 0)
     text = ranking_report.report(votes, results)
     assert "So counted, first is z and not x, even without noise" in text
-    assert "protect: one whole ballot. The central estimator's δ is 0.001: 0.11 / number of ballots." in text
+    assert "protect: one whole ballot.\nOver 1 seed" in text  # no privacy, and so no noise to tell of
 
 
 def without_privacy(abilities):
@@ -249,28 +285,33 @@ def test_the_data_is_safe_before_the_figure_is_drawn(tmp_path):
     xr.testing.assert_identical(xr.open_zarr(tmp_path / "data.zarr").load().l2_error, results.l2_error)
 
 
-def policy_results():
-    """Made-up results of `private_policy`: two estimators, two sizes, four seeds."""
+def policy_results(epsilon=1.0):
+    """Made-up results of `private_policy`: three estimators, of which one has two noises, two sizes, four seeds."""
     policies = ["greedy", "pessimistic", "pessimistic_per_state", "reference"]
-    coords = {"estimator": ["mle", "debiased_rr"], "policy": policies, "epsilon": [1.0], "num_samples": [100, 10000]}
+    names = ["mle", "objective_perturbation", "objective_perturbation_k_norm", "debiased_rr"]
+    coords = {"estimator": names, "policy": policies, "epsilon": [epsilon], "num_samples": [100, 10000]}
     single = {"num_features": 5, "delta": 1e-3, "failure_prob": 0.1, "curvature": 0.25}
-    sizes = (2, 4, 1, 2, 4)
+    sizes = (4, 4, 1, 2, 4)
     lost = xr.DataArray(np.random.default_rng(0).gamma(2.0, size=sizes), coords, (*coords, "seed"))
     ones = xr.ones_like(lost).isel(policy=0, drop=True)
     scalars = {"gap": 1e-3 * ones, "certificate": 1e-6 * ones, "covered": ones > 0, "converged": ones > 0}
-    return xr.Dataset({"suboptimality": lost, **scalars}).assign_coords(single)
+    return with_noise(xr.Dataset({"suboptimality": lost, **scalars}).assign_coords(single), 5)
 
 
-def test_orders_are_drawn_for_greedy_policies_alone():
-    """2L times the l2 error bounds what a greedy policy loses, and nothing else."""
-    panels = private_policy.figure(policy_results()).axes
-    dotted = [[line for line in panel.lines if line.get_linestyle() == ":" or line.is_dashed()] for panel in panels]
-    assert [len(lines) for lines in dotted] == [2, 0, 0]
+@pytest.mark.parametrize(("epsilon", "orders"), [(1.0, 2), (0.1, 3)])
+def test_orders_are_drawn_for_greedy_policies_alone(epsilon, orders):
+    """2L times the l2 error bounds what a greedy policy loses, and nothing else; K-norm noise has no theorem."""
+    figure = private_policy.figure(policy_results(epsilon))
+    dotted = [[line for line in panel.lines if line.get_marker() == "None"] for panel in figure.axes]
+    assert [len(lines) for lines in dotted] == [orders, 0, 0]
+    assert {1.0: "K-norm, pure ε-DP, at ε = 1.", 0.1: "Gaussian, δ = 0.001, at ε = 0.1."}[epsilon] in below(figure)
 
 
 def test_confidence_sets_that_failed_are_told():
     results = policy_results()
     text = private_policy.report(results)
+    assert "Central noise, by the smaller predicted error: K-norm, pure ε-DP, at ε = 1." in text
+    assert "objective_perturbation_k_norm" not in text
     assert "hold the true parameter in 100% to 100% of the seeds" in text
     assert "note" not in text
     results["gap"][0, 0, 0, 1:] = np.nan
@@ -278,9 +319,9 @@ def test_confidence_sets_that_failed_are_told():
     text = private_policy.report(results)
     assert "hold the true parameter in 100% to 100% of the seeds" in text  # of those with a set
     assert "within 0.001 of the best" in text
-    assert "note: 3 of 16 confidence sets failed, and pessimistic policies are NaN there" in text
+    assert "note: 3 of 24 confidence sets failed, and pessimistic policies are NaN there" in text
     results["gap"][:] = np.nan
     text = private_policy.report(results)
-    assert "note: 16 of 16 confidence sets failed" in text
+    assert "note: 24 of 24 confidence sets failed" in text
     assert "hold the true parameter" not in text
     assert "within" not in text

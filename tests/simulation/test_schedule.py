@@ -8,7 +8,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxdp.simulation import memory, schedule
+from jaxdp import memory
+from jaxdp.simulation import schedule
 from jaxdp.simulation.chunks import chunks
 from jaxdp.simulation.lanes import Compiled
 from jaxdp.simulation.schedule import Lanes, Runner, room

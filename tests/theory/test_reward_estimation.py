@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxdp import theory
-from jaxdp.estimation.objective_perturbation import noise_multiplier
+from jaxdp.estimation.noisy_statistic import noise_multiplier
 from jaxdp.theory import reward_estimation as bounds
 
 pytestmark = pytest.mark.once

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import default_float
+from jaxdp.core import default_float, leaf_rounded_down
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian, round_up, zcdp_gaussian
 from jaxdp.mechanisms.noisy_sums import Exact
@@ -133,7 +133,9 @@ def _laplace(nodes: int | np.ndarray) -> Noise:
         moved = [
             math.nextafter(unit * float(count), math.inf) if unit != 1 else float(count) for count in np.ravel(nodes)
         ]
-        return LaplaceParams(epsilon=_round_down(check_epsilon(epsilon)), l1_sensitivity=_leaf(moved, np.shape(nodes)))
+        return LaplaceParams(
+            epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon)), l1_sensitivity=_leaf(moved, np.shape(nodes))
+        )
 
     def add(key: jax.Array, params: LaplaceParams, epoch: jax.Array | None, values: Exact) -> jax.Array:
         epsilon = jnp.asarray(params.epsilon)
@@ -161,16 +163,3 @@ def _sensitivity(name: str, value: float) -> float:
 def _leaf(values: Any, shape: tuple[int, ...]) -> Leaf:
     rounded = np.asarray([round_up(value, default_float()) for value in values])
     return rounded.reshape(shape) if shape else rounded[0]
-
-
-def _round_down(epsilon: float) -> np.floating:
-    """Casts a budget without ever rounding it up.
-
-    Raises:
-        ValueError: if it is finite, and out of the range of the dtype's normal numbers.
-    """
-    limits = jnp.finfo(default_float())
-    if not (float(limits.smallest_normal) <= epsilon <= float(limits.max) or epsilon == math.inf):
-        raise ValueError(f"epsilon must be within the range of {limits.dtype}, got {epsilon}")
-    cast = limits.dtype.type(epsilon)
-    return np.nextafter(cast, limits.dtype.type(0)) if float(cast) > epsilon else cast

@@ -1,0 +1,30 @@
+"""What all adversaries share."""
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.core import default_float
+from jaxdp.validation import check_within
+
+
+def means_vector(name: str, values: ArrayLike) -> np.ndarray:
+    """Mean losses of at least two experts.
+
+    Raises:
+        ValueError: if they are not a vector of at least two numbers in [0, 1].
+    """
+    array = check_within(name, values, 0.0, 1.0)
+    if array.ndim != 1 or len(array) < 2:
+        raise ValueError(f"{name} must be a vector of at least two experts, got shape {array.shape}")
+    return array
+
+
+def cast(values: np.ndarray) -> np.ndarray:
+    """Numbers as a leaf of `Params`."""
+    return values.astype(default_float())
+
+
+def draw(key: jax.Array, means: jax.Array) -> jax.Array:
+    """Independent losses of 0 or 1 of these means: of one key, a smaller mean has no larger loss."""
+    return (jax.random.uniform(key, means.shape, means.dtype) < means).astype(means.dtype)

@@ -1,0 +1,109 @@
+"""Fixed share without privacy: the end at epsilon = inf of learners that track the best expert."""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import (
+    Guarantee,
+    Learner,
+    Scalar,
+    State,
+    claimed,
+    default_float,
+    factory,
+    only,
+    scalar_leaf,
+)
+from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._mirror_parameters import check_switches, tracking_nats
+from jaxdp.experts._shares import fixed_share_step
+from jaxdp.random import weighted_index
+from jaxdp.validation import check_above, check_count, check_horizon, check_positive, check_within
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        learning_rate: [] float > 0.
+        switch_rate: [] float in (0, 1].
+    """
+
+    learning_rate: Scalar
+    switch_rate: Scalar
+
+
+@factory
+def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner:
+    """Exponential weights of which each passes a part on to the others each round, so that none is lost for good.
+
+    Values: `learning_rate`, > 0, by default sqrt(8 ent / T); `switch_rate` a, in (0, 1], by default S / (T - 1). With
+    ent = ln N + S ln((N - 1) / a) + (T - 1 - S) ln(1 / (1 - a)), the regret against every sequence of S switches is at
+    most ent / rate + rate T / 8.
+
+    Args:
+        num_experts: number of experts N, >= 2.
+        horizon: rounds T, >= 2.
+        num_switches: S of the comparator, for the defaults: >= 1 and < T. For S = 0 there is `hedge`.
+
+    Returns:
+        A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
+
+    Raises:
+        ValueError: if an argument is out of range; from `params`, if a value is.
+
+    Privacy: none. `lazy_weights` and `counter_weights` over `markov(switch_rate=a)` and `mirror_descent` have this law
+        at epsilon = inf and the same rates.
+    Source: Herbster & Warmuth (1998), the fixed share algorithm.
+    Deviations: none.
+    """
+    num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon, minimum=2)
+    num_switches = check_switches(num_switches, horizon)
+
+    def params(*, learning_rate: float | None = None, switch_rate: float | None = None) -> Params:
+        if learning_rate is None:
+            learning_rate = math.sqrt(8 * tracking_nats(num_experts, num_switches, horizon) / horizon)
+        share = num_switches / (horizon - 1) if switch_rate is None else switch_rate
+        check_above("switch_rate", float(check_within("switch_rate", share, 0.0, 1.0)), 0.0)
+        return Params(
+            learning_rate=scalar_leaf("learning_rate", check_positive("learning_rate", learning_rate)),
+            switch_rate=scalar_leaf("switch_rate", share),
+        )
+
+    def claim(learning_rate: float | None = None, switch_rate: float | None = None) -> Guarantee:
+        del learning_rate, switch_rate
+        return Guarantee.none(trust_model="central", privacy_unit=UNIT, argument="losses are used as they are")
+
+    def init(key, params: Params) -> State:
+        del key, params
+        return State((), jnp.full(num_experts, 1 / num_experts, default_float()))
+
+    def act(key, params: Params, public: jax.Array, context: None) -> jax.Array:
+        del params, context
+        return weighted_index(key, public)
+
+    def privatize(key, params: Params, public: jax.Array, context: None, action, feedback) -> jax.Array:
+        del key, params, public, context, action
+        return clipped(feedback)
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key
+        switch_rate = jnp.asarray(params.switch_rate)
+        return State((), fixed_share_step(state.public, params.learning_rate * report, switch_rate))
+
+    values = only(params, ("learning_rate", "switch_rate"))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        horizon=horizon,
+        interface=losses_interface(num_experts),
+    )

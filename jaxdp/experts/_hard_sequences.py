@@ -1,0 +1,124 @@
+"""Hard losses: the adversary of a lower bound, and arrays of losses that were drawn or written down in advance."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import Environment, factory
+from jaxdp.experts._shifting import shifting_losses
+from jaxdp.validation import check_count, check_horizon, check_key
+
+
+@factory
+def lower_bound_losses(
+    *, num_experts: int, horizon: int, num_phases: int, gap: float = 0.5, num_switches: int | None = None
+) -> Environment:
+    """The adversary of the lower bound for shifting losses: each phase has its one good expert among its own experts.
+
+    The rounds are num_phases phases of equal length. Phase s draws its good expert from its own N / num_phases experts,
+    so that what was learned in earlier phases says nothing about it: each phase alone costs a private learner about
+    ln(N / num_phases) / epsilon.
+
+    Values: `gap` and `other_mean`, as of `shifting_losses`: by default the good expert has loss 0 and all others
+    losses of 0 or 1 with mean 1/2; `gap=1, other_mean=1` makes all other losses 1. `num_shifts`, the phases less one,
+    in [0, num_phases).
+
+    Args:
+        num_experts: number of experts N, >= num_phases and >= 2.
+        horizon: rounds, >= num_phases.
+        num_phases: number of phases S, >= 1.
+        gap: the default of the value.
+        num_switches: as for `shifting_losses`.
+
+    Returns:
+        `shifting_losses` with equal segments and good experts from parts of their own.
+
+    Raises:
+        ValueError: as `shifting_losses`.
+
+    Source: Tracking the best expert under privacy, section 3.2, "Lower bound for shifting adversary"; each phase is
+        the static one of Asi, Feldman, Koren & Talwar (2023).
+    Deviations: the paper's phases repeat a static lower bound, for which it cites losses that depend on the learner's
+        epsilon; the gap is a value here.
+    """
+    return shifting_losses(
+        num_experts=num_experts,
+        horizon=horizon,
+        num_shifts=check_count("num_phases", num_phases) - 1,
+        good_experts="own_parts",
+        gap=gap,
+        num_switches=num_switches,
+    )
+
+
+def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | None = None, **values: Any) -> np.ndarray:
+    """Draws losses in advance, so that all lanes of a run can meet the same ones.
+
+    >>> from jaxdp.experts import loss_sequence
+    >>> shifting = shifting_losses(num_experts=4, horizon=100, num_shifts=3)
+    >>> losses = sample_losses(shifting, jax.random.key(0), gap=0.3)
+    >>> losses.shape, losses.dtype, loss_sequence(losses).horizon
+    ((100, 4), dtype('uint8'), 100)
+
+    Args:
+        environment: with losses that do not depend on the plays. Of one with losses that do, the losses are those that
+            a learner meets which always plays expert 0.
+        key: typed PRNG key.
+        horizon: rounds, >= 1; by default the environment's.
+        values: of the environment's `params`.
+
+    Returns:
+        [horizon, num_experts] in [0, 1]: uint8 where all are 0 or 1, else JAX's default float type.
+
+    Raises:
+        ValueError: if neither the environment nor the argument has a horizon, or the argument is larger.
+    """
+    most = environment.horizon
+    rounds = check_horizon(horizon if horizon is not None else most if most is not None else 0)
+    if most is not None and rounds > most:
+        raise ValueError(f"horizon must be <= {most}, the environment's, got {horizon}")
+    key_world, key_rounds = jax.random.split(check_key(key))
+    params = environment.params(**values)
+
+    def step(world: Any, round_: jax.Array) -> tuple[Any, jax.Array]:
+        key_now = jax.random.fold_in(key_rounds, round_)
+        world, losses, _ = environment.feedback(key_now, params, world, jnp.int32(0))
+        return world, losses
+
+    def all_rounds(key: jax.Array) -> jax.Array:
+        return jax.lax.scan(step, environment.init(key, params), jnp.arange(rounds))[1]
+
+    losses = np.asarray(jax.jit(all_rounds)(key_world))
+    return losses.astype(np.uint8) if np.isin(losses, (0, 1)).all() else losses
+
+
+def alternating_losses(*, num_experts: int, horizon: int, period: int = 1) -> np.ndarray:
+    """Losses without chance, against which whoever follows the leader loses most rounds.
+
+    For `period` rounds the even experts have loss 1 and the odd ones 0; then they change places, and so on. In the
+    first period, losses are 1/2 in the place of 1. So the experts that have been better so far are worse next, while a
+    sequence that switches after every period has no loss.
+
+    >>> alternating_losses(num_experts=2, horizon=4).tolist()
+    [[0.5, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
+
+    Args:
+        num_experts: number of experts, >= 2.
+        horizon: rounds, >= 1.
+        period: rounds until the experts change places, >= 1.
+
+    Returns:
+        [horizon, num_experts] float16 in {0, 1/2, 1}.
+
+    Raises:
+        ValueError: if an argument is out of range.
+
+    Source: the example that follow-the-leader has linear regret, Cesa-Bianchi & Lugosi (2006), section 3.2.
+    """
+    size, rounds = check_count("num_experts", num_experts, 2), check_horizon(horizon)
+    turns = np.arange(rounds) // check_count("period", period)
+    losses = ((turns[:, None] + np.arange(size)) % 2 == 0).astype(np.float16)
+    losses[turns == 0] /= 2
+    return losses

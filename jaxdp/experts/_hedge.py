@@ -1,0 +1,96 @@
+"""Exponential weights (Hedge) without privacy: the end of the family at epsilon = inf."""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import compensated
+from jaxdp.core import (
+    Guarantee,
+    Learner,
+    Scalar,
+    State,
+    claimed,
+    default_float,
+    factory,
+    only,
+    scalar_leaf,
+)
+from jaxdp.experts._clear_losses import behind
+from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.random import weighted_index
+from jaxdp.validation import check_count, check_horizon, check_positive
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        learning_rate: [] float > 0.
+    """
+
+    learning_rate: Scalar
+
+
+@factory
+def hedge(*, num_experts: int, horizon: int) -> Learner:
+    """Plays expert i with probability proportional to exp(-learning_rate * its total loss).
+
+    Values: `learning_rate`, > 0, by default sqrt(8 ln N / T): regret at most sqrt(T ln N / 2).
+
+    Args:
+        num_experts: number of experts N, >= 2.
+        horizon: rounds T, >= 1.
+
+    Returns:
+        A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
+
+    Raises:
+        ValueError: if num_experts < 2 or horizon < 1; from `params`, if learning_rate is not > 0.
+
+    Privacy: none. `lazy_weights`, `counter_weights` over `static()` and `exponential_weights` have this law at
+        epsilon = inf and the same rate.
+    Source: Freund & Schapire (1997); the rate by Hoeffding's lemma, Cesa-Bianchi & Lugosi (2006), Theorem 2.2.
+    Deviations: totals are compensated sums.
+    """
+    num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
+
+    def params(*, learning_rate: float | None = None) -> Params:
+        rate = math.sqrt(8 * math.log(num_experts) / horizon) if learning_rate is None else learning_rate
+        return Params(learning_rate=scalar_leaf("learning_rate", check_positive("learning_rate", rate)))
+
+    def claim(learning_rate: float | None = None) -> Guarantee:
+        del learning_rate
+        return Guarantee.none(trust_model="central", privacy_unit=UNIT, argument="losses are used as they are")
+
+    def init(key, params: Params) -> State:
+        del key, params
+        return State((), compensated.zero(jnp.zeros(num_experts, default_float())))
+
+    def act(key, params: Params, public: compensated.Sum, context: None) -> jax.Array:
+        del context
+        return weighted_index(key, jnp.exp(-params.learning_rate * behind(public)))
+
+    def privatize(key, params: Params, public: compensated.Sum, context: None, action, feedback) -> jax.Array:
+        del key, params, public, context, action
+        return clipped(feedback)
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key, params
+        return State((), compensated.add(state.public, report))
+
+    values = only(params, ("learning_rate",))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        horizon=horizon,
+        interface=losses_interface(num_experts),
+    )

@@ -1,0 +1,204 @@
+"""What `lazy_weights` costs in privacy and promises in regret, and the parameters that promise most: on the host."""
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxdp.core.conversions import zcdp_rho
+from jaxdp.experts.classes import Sequences, static
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon
+
+ACCOUNTINGS = ("zcdp", "pure")
+SIZES = 80  # batches looked at, in geometric progression, before those around the best one
+CHANCES = 97  # probabilities of a fake switch, likewise
+SMALLEST = 1e-6  # of these: a decision of so small a probability is drawn with 24 digits still
+HALVINGS = 60  # of an interval of learning rates
+
+
+class LazyParameters(NamedTuple):
+    """Parameters of `lazy_weights`.
+
+    Attributes:
+        learning_rate: > 0.
+        fake_switch_prob: in [0, 1], of a resample after a batch whatever its losses were.
+        batch: rounds in a batch, >= 1.
+        budget: most resamples, >= 0.
+        regret_bound: on the expected regret against each sequence of the class with so many switches, oblivious losses;
+            at most the horizon, which nobody exceeds.
+    """
+
+    learning_rate: float
+    fake_switch_prob: float
+    batch: int
+    budget: int
+    regret_bound: float
+
+
+def privacy_cost(learning_rate, fake_switch_prob, budget, *, accounting: str):
+    """Rho ("zcdp") or epsilon ("pure") of the transcript: resample times, sequences, plays; arrays broadcast.
+
+    One loss vector is replaced. One decision depends on it, whose log odds change within a range r = ln(1 + (e^rate -
+    1) / p); and every later resample, an exponential mechanism of range 2 rate. A mechanism of range r is r^2/8-zCDP.
+    """
+    grown = np.expm1(learning_rate) / fake_switch_prob
+    if accounting == "zcdp":
+        return np.square(np.log1p(grown)) / 8 + budget * np.square(learning_rate) / 2
+    stays = np.log1p((1 - fake_switch_prob) * -np.expm1(-learning_rate) / fake_switch_prob)
+    return np.maximum(learning_rate, stays) + 2 * learning_rate * budget
+
+
+def enough_resamples(learning_rate, fake_switch_prob, num_decisions, horizon: int):
+    """A budget that is used up with probability at most 1 / horizon, by Freedman's inequality; arrays broadcast.
+
+    Decisions switch with probabilities of at most p + rate * (loss of the batch) each, so at most p per decision and
+    rate * horizon in all, which also bounds their variances.
+    """
+    mean, log = fake_switch_prob * num_decisions + learning_rate * horizon, math.log(horizon)
+    return np.minimum(num_decisions, np.ceil(mean + np.sqrt(2 * mean * log) + 2 / 3 * log))
+
+
+def regret_bound(
+    learning_rate: float,
+    fake_switch_prob: float,
+    batch: int,
+    budget: int,
+    *,
+    horizon: int,
+    num_switches: int,
+    nats: float,
+) -> float:
+    """The provable bound of given parameters; the cap's failure counts all rounds unless `budget` is enough.
+
+    Args:
+        learning_rate: as in `LazyParameters`.
+        fake_switch_prob: likewise.
+        batch: likewise.
+        budget: likewise.
+        horizon: rounds T.
+        num_switches: of the comparator.
+        nats: its log inverse prior in the class over ceil(T / batch) batches.
+    """
+    decisions = -(-horizon // batch) - 1
+    is_enough = budget >= enough_resamples(learning_rate, fake_switch_prob, decisions, horizon)
+    capped = 0 if budget >= decisions else 1 if is_enough else horizon
+    moved = num_switches * (batch // 2)
+    return min(float(horizon), nats / learning_rate + learning_rate * batch * horizon / 8 + moved + capped)
+
+
+def lazy_weights_parameters(
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    num_experts: int,
+    horizon: int,
+    num_switches: int = 0,
+    sequences: Sequences | None = None,
+    accounting: str = "zcdp",
+) -> LazyParameters:
+    """The parameters of `lazy_weights` whose provable regret bound is the smallest, and that bound.
+
+    With B the batch, M = ceil(T / B) and p the probability of a fake switch the bound is
+
+        ln(1 / pi(E)) / rate + rate B T / 8 + S floor(B / 2) + 1
+
+    for sequences E of S switches between batches, in the class over M steps. The third term moves the comparator's
+    switches to the next border of a batch; the last is T times the probability, at most 1 / T, that the budget is used
+    up. Minimised on a grid of batches and of p, made finer around its best point; for each the rate is the best that
+    the privacy budget allows.
+
+    >>> best = lazy_weights_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5)
+    >>> best.batch, round(best.regret_bound)
+    (2, 605)
+
+    Args:
+        epsilon: privacy budget, > 0; infinity is the tuning without privacy: p = 0 and batches of one round.
+        delta: in (0, 1), for "zcdp"; ignored for "pure".
+        num_experts: N, >= 2.
+        horizon: T, >= 1.
+        num_switches: S of the comparator, >= 0.
+        sequences: the class, by default `static()`.
+        accounting: "zcdp" or "pure".
+
+    Returns:
+        The parameters. For short horizons the bound is nearly vacuous: at T = 10^4, N = 10, S = 3,
+        delta = 10^-6 it is .23 T at epsilon = 1 and .39 T at .3.
+
+    Raises:
+        ValueError: if an argument is out of range, or the class has no sequence of S switches.
+
+    Source: the algorithm is that of Asi, Feldman, Koren & Talwar (2023) and Asi, Koren, Liu & Talwar (2024); bound
+        and accounting are proved in `lazy_weights`.
+    """
+    check_choice("accounting", accounting, ACCOUNTINGS)
+    check_count("num_experts", num_experts, 2)
+    check_horizon(horizon)
+    sequences = static() if sequences is None else sequences
+    epsilon, delta = check_epsilon(epsilon), float(delta) if accounting == "zcdp" else 0.0
+    return _best(
+        epsilon, delta, num_experts, horizon, check_count("num_switches", num_switches, 0), sequences, accounting
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _best(
+    epsilon: float,
+    delta: float,
+    num_experts: int,
+    horizon: int,
+    num_switches: int,
+    sequences: Sequences,
+    accounting: str,
+) -> LazyParameters:
+    allowed = zcdp_rho(epsilon, delta) if accounting == "zcdp" else epsilon
+    made = sequences(num_experts=num_experts, horizon=horizon)
+
+    def nats(batch: int) -> float:
+        steps = -(-horizon // batch)
+        return made.log_inverse_prior(num_switches, steps) if num_switches < steps else math.inf
+
+    if not nats(1) < math.inf:
+        raise ValueError(f"num_switches must be at most that of {made.name} and < horizon, got {num_switches}")
+    if epsilon == math.inf:
+        rate = math.sqrt(8 * nats(1) / horizon)
+        return LazyParameters(rate, 0.0, 1, horizon - 1, min(float(horizon), math.sqrt(nats(1) * horizon / 2)))
+
+    def looked_at(batches: np.ndarray, chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds and rates, [batches, chances]."""
+        size, p = batches[:, None].astype(float), chances[None]
+        price = np.asarray([nats(int(batch)) for batch in batches])[:, None]
+        decisions = np.ceil(horizon / size) - 1
+        high = np.minimum(np.sqrt(8 * price / (size * horizon)), 700.0) + 0 * p
+        low = np.zeros_like(high)
+
+        def costs(rate: np.ndarray) -> np.ndarray:
+            with np.errstate(over="ignore"):
+                return privacy_cost(rate, p, enough_resamples(rate, p, decisions, horizon), accounting=accounting)
+
+        high = np.where(np.isfinite(high), high, 700.0)
+        low = np.where(costs(high) <= allowed, high, low)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            fits = costs(middle) <= allowed
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+        with np.errstate(divide="ignore"):
+            bounds = price / low + low * size * horizon / 8 + num_switches * (size // 2)
+        return bounds, low
+
+    batches = np.unique(np.rint(np.geomspace(1, horizon, SIZES)).astype(int))
+    chances = np.geomspace(SMALLEST, 1, CHANCES)
+    best = (0.0, 1.0, horizon)
+    for _ in range(4):
+        bounds, rates = looked_at(batches, chances)
+        at, place = np.unravel_index(np.argmin(bounds), bounds.shape)
+        best = (float(rates[at, place]), float(chances[place]), int(batches[at]))
+        around = batches[max(at - 1, 0)], batches[min(at + 1, len(batches) - 1)]
+        batches = np.unique(np.rint(np.geomspace(*around, 24)).astype(int))
+        chances = np.geomspace(chances[max(place - 1, 0)], chances[min(place + 1, CHANCES - 1)], CHANCES)
+    rate, p, batch = best
+    if rate == 0:
+        raise ValueError(f"epsilon must be larger, got {epsilon}: no learning rate is private at horizon {horizon}")
+    budget = int(enough_resamples(rate, p, -(-horizon // batch) - 1, horizon))
+    about = {"horizon": horizon, "num_switches": num_switches, "nats": nats(batch)}
+    return LazyParameters(rate, p, batch, budget, regret_bound(rate, p, batch, budget, **about))

@@ -1,0 +1,242 @@
+"""Limited updates: the expert that did best in a block of rounds is played in the next one, which is twice as long."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import compensated
+from jaxdp.core import (
+    BlockPlan,
+    Blocks,
+    CountPlan,
+    Counts,
+    Guarantee,
+    Learner,
+    Scalar,
+    State,
+    claimed,
+    default_float,
+    factory,
+    scalar_leaf,
+)
+from jaxdp.experts._clear_losses import behind
+from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.kernels import any_lane
+from jaxdp.mechanisms import noisy_min
+from jaxdp.validation import check_choice, check_count, check_epsilon
+
+NOISES = ("exponential", "gumbel", "laplace")
+LOSSES = ("bounded", "binary")
+SHORT, LONG = 16, 256  # rounds in a block of a bulk run: at the start releases are close to one another
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
+    """
+
+    epsilon: Scalar
+
+
+class Private(NamedTuple):
+    """What the curator knows.
+
+    Attributes:
+        totals: [num_experts] losses of the block of rounds that is being played: compensated floats, or int32 (int64
+            under x64) counts of binary losses.
+    """
+
+    totals: Any
+
+
+class Public(NamedTuple):
+    """What has been released.
+
+    Attributes:
+        round: [] integer, rounds played.
+        expert: [] int32, the expert that is played.
+    """
+
+    round: jax.Array
+    expert: jax.Array
+
+
+@factory
+def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str = "bounded") -> Learner:
+    """Plays, in rounds 2^k to 2^(k+1) - 1, an expert whose losses in rounds 2^(k-1) to 2^k - 1 were least after noise.
+
+    Rounds are counted from 1. Round 1 plays expert 0. The horizon need not be known, and when the expert may change is
+    public.
+
+    Values: `epsilon`, the privacy budget, > 0.
+
+    >>> import math, jaxdp
+    >>> learner = limited_updates(num_experts=3)
+    >>> world = jaxdp.experts.stochastic_losses([0.5, 0.3, 0.5])
+    >>> run = jaxdp.simulator(learner, world, horizon=2000)
+    >>> outputs = run(jax.random.key(0), run.params(epsilon=math.inf))
+    >>> outputs["pseudo_regret"].tolist()[-1] < 20
+    True
+
+    Args:
+        num_experts: number of experts N, >= 2.
+        noise: of the selection, as for `jaxdp.mechanisms.noisy_min`: "exponential" (permute-and-flip), "gumbel" (the
+            exponential mechanism) or "laplace" (the paper's).
+        losses: "bounded" ([num_experts] float, clipped to [0, 1]) or "binary" (the same, then rounded to 0 or 1, and
+            counted as integers).
+
+    Returns:
+        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). It has blocks, and for
+        binary losses counts: these take totals of losses of 0 or 1 in place of single rounds.
+
+    Raises:
+        ValueError: if num_experts < 2, or noise or losses has another name; from `params`, if epsilon is not > 0.
+
+    Privacy:
+        * epsilon-DP in the central model; unit: one round's loss vector; adjacency: replace one.
+        * A loss vector enters the totals of one block, which are looked at once, by private selection. Each total
+          moves by at most 1, up or down: sensitivity 1, not monotone.
+        * Released: the expert of each block. Private leaves: `totals`.
+
+    Source:
+        Asi, Raman & Saha (2025), "Tracking the Best Expert Privately", Algorithm 1 and Theorem 3.1.
+
+    Deviations:
+        * The expert with the smallest noisy total is chosen. Line 4 of the paper has an arg max of losses, and its
+          proof the arg min.
+        * Noise is one-sided exponential by default, of the paper's scale 2 / epsilon: never worse in utility.
+        * Theorem 3.1 leaves out the factor log T that its Lemma 3.3 has: 16 log(N T / failure_prob) log(T) / epsilon.
+        * Totals are compensated sums, and selected from by differences, which are rounded to floats; floating-point
+          noise, as in `laplace`.
+    """
+    num_experts = check_count("num_experts", num_experts, 2)
+    check_choice("noise", noise, NOISES)
+    binary = check_choice("losses", losses, LOSSES) == "binary"
+
+    def params(*, epsilon: float) -> Params:
+        return Params(epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)))
+
+    def claim(epsilon: float) -> Guarantee:
+        return Guarantee.pure(
+            epsilon,
+            trust_model="central",
+            privacy_unit=UNIT,
+            argument="each loss vector is in the totals of one block, from which one expert is selected privately",
+        )
+
+    def init(key, params: Params) -> State:
+        del key, params
+        integer = jnp.result_type(int)
+        totals = (
+            jnp.zeros(num_experts, integer) if binary else compensated.zero(jnp.zeros(num_experts, default_float()))
+        )
+        return State(Private(totals), Public(jnp.zeros((), integer), jnp.int32(0)))
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del key, params, context
+        return public.expert
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
+        del key, params, public, context, action
+        losses = clipped(feedback)  # central model: the curator sees the losses themselves
+        return jnp.round(losses).astype(jnp.result_type(int)) if binary else losses
+
+    def started(state: State) -> Any:
+        """The totals before this round's losses: empty where a block begins."""
+        first = begins_block(state.public.round)
+        return jax.tree.map(lambda leaf: jnp.where(first, jnp.zeros_like(leaf), leaf), state.private.totals)
+
+    def add(totals: Any, losses: jax.Array) -> Any:
+        return totals + losses if binary else compensated.add(totals, losses)
+
+    def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
+        """Goes on by some rounds of one block, and selects if the next round begins another one."""
+        round_, expert = state.public.round + played, state.public.expert
+        due = begins_block(round_)
+
+        def release() -> jax.Array:
+            scores = totals if binary else behind(totals)
+            return jnp.where(due, noisy_min(key, scores, params.epsilon, noise=noise), expert)
+
+        expert = jax.lax.cond(any_lane(due), release, lambda: expert)
+        return State(Private(totals), Public(round_, expert))
+
+    def update(key, params: Params, state: State, report) -> State:
+        return advance(key, params, state, add(started(state), report), jnp.ones_like(state.public.round))
+
+    def plan_block(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
+        del params, contexts
+        return BlockPlan(jnp.broadcast_to(public.expert, keys.shape), jnp.minimum(limit, rounds_left(public.round)))
+
+    def absorb_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+        planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
+        totals = started(state)
+        if binary:
+            totals = totals + jnp.sum(jnp.where(planned[:, None], report, 0), axis=0)
+        else:  # one after the other, as floats round: the result must be that of single rounds
+
+            def step(totals, entry):
+                losses, is_planned = entry
+                added = add(totals, losses)
+                return jax.tree.map(lambda new, old: jnp.where(is_planned, new, old), added, totals), None
+
+            totals, _ = jax.lax.scan(step, totals, (report, planned), unroll=16)
+        played = plan.length.astype(state.public.round.dtype)
+        return advance(keys[plan.length - 1], params, state, totals, played), plan.length
+
+    def plan_counts(key, params: Params, public: Public, limit) -> CountPlan:
+        del key, params
+        ahead = jnp.minimum(limit, rounds_left(public.round))
+        return CountPlan(jnp.where(jnp.arange(num_experts, dtype=public.expert.dtype) == public.expert, ahead, 0))
+
+    def privatize_counts(key, params: Params, public: Public, plan: CountPlan, totals) -> jax.Array:
+        del key, params, public
+        rounds = plan.counts.sum(dtype=plan.counts.dtype)
+        whole = jnp.where(totals > 0, totals, 0)  # NaN counts as 0
+        if jnp.issubdtype(whole.dtype, jnp.floating):
+            whole = jnp.round(whole)
+        return jnp.minimum(whole.astype(rounds.dtype), rounds)
+
+    def absorb_counts(key, params: Params, state: State, plan: CountPlan, report) -> State:
+        played = plan.counts.sum(dtype=state.public.round.dtype)
+        return advance(key, params, state, started(state) + report.astype(state.private.totals.dtype), played)
+
+    return Learner(
+        params=params,
+        guarantee=claimed(params, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        blocks=(
+            Blocks(SHORT, plan_block, absorb_block, until=lambda params, public: public.round + 1 >= LONG),
+            Blocks(LONG, plan_block, absorb_block),
+        ),
+        counts=Counts(plan_counts, privatize_counts, absorb_counts) if binary else None,
+        interface=losses_interface(num_experts),
+    )
+
+
+def begins_block(round_: jax.Array) -> jax.Array:
+    """Whether, after this many rounds, the next one begins a block: its number, counted from 1, is a power of two."""
+    following = round_ + 1
+    return (following & (following - 1)) == 0
+
+
+def rounds_left(round_: jax.Array) -> jax.Array:
+    """How many rounds the block of the next round still has, after this many rounds; at least 1."""
+    following = round_ + 1
+    first = highest_power(following)
+    return first - (following - first)  # twice the first may not be an integer of this type
+
+
+def highest_power(number: jax.Array) -> jax.Array:
+    """The largest power of two that is at most a number >= 1."""
+    bits = jnp.iinfo(number.dtype).bits
+    return jnp.left_shift(jnp.ones_like(number), bits - 1 - jax.lax.clz(number))

@@ -1,0 +1,171 @@
+"""The exponential mechanism on all losses so far, asked anew once a batch of rounds."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import compensated
+from jaxdp.core import (
+    Guarantee,
+    Learner,
+    Scalar,
+    State,
+    claimed,
+    default_float,
+    factory,
+    leaf_rounded_down,
+    only,
+)
+from jaxdp.experts._clear_losses import behind
+from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.kernels import any_lane
+from jaxdp.mechanisms import noisy_min, zcdp_rho
+from jaxdp.validation import check_choice, check_count, check_delta, check_epsilon, check_horizon
+
+ACCOUNTING = ("pure", "zcdp")
+CANDIDATES = 4096  # lengths of a batch that are tried, at most about
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        learning_rate: [] float > 0.
+        batch: [] int32 (int64 under x64) >= 1, rounds of a batch.
+    """
+
+    learning_rate: Scalar
+    batch: Scalar
+
+
+class Public(NamedTuple):
+    """What has been released.
+
+    Attributes:
+        round: [] integer, rounds played.
+        expert: [] int32, the expert that is played.
+    """
+
+    round: jax.Array
+    expert: jax.Array
+
+
+@factory
+def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str = "pure") -> Learner:
+    """Plays, through each batch of rounds, expert i with probability proportional to exp(-rate * total loss of i).
+
+    The total is that of all earlier batches; the first batch plays an expert drawn uniformly.
+
+    Values: `epsilon`, the privacy budget, > 0; with accounting "zcdp" `delta`, in (0, 1); `batch`, rounds of a batch, a
+    whole number in [1, horizon], by default the one of those tried whose bound is least. The rate is the largest that
+    the budget allows, at most sqrt(8 ln N / (batch T)), which is best without privacy.
+
+    >>> import jaxdp
+    >>> learner = limited_updates_oblivious(num_experts=10, horizon=10**6)
+    >>> int(learner.params(epsilon=1.0).batch), int(learner.params(epsilon=math.inf).batch)
+    (332, 1)
+
+    Args:
+        num_experts: number of experts N, >= 2.
+        horizon: rounds T, >= 1.
+        accounting: "pure", or "zcdp" (zero-concentrated, from epsilon and delta).
+
+    Returns:
+        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
+
+    Raises:
+        ValueError: if num_experts < 2, horizon < 1 or accounting has another name; from `params`, if epsilon is not
+            > 0, delta not in (0, 1), or batch not a whole number in [1, horizon].
+
+    Privacy:
+        * epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model; unit: one round's loss vector;
+          adjacency: replace one. It holds against adversaries that adapt to the plays, too.
+        * A loss vector moves each later total by at most 1, up or down. A selection by the exponential mechanism at
+          this rate costs 2 rate, or rate^2 / 2 as zCDP, and all R = ceil(T / batch) - 1 of them may see it:
+          rate = epsilon / (2 R), or sqrt(2 rho / R).
+        * Released: the expert of each batch. Private: the totals.
+
+    Source:
+        The exponential mechanism in batches: McSherry & Talwar (2007) and Freund & Schapire (1997). It is the case of
+        private lazy multiplicative weights in which every batch draws anew.
+
+    Deviations:
+        * Against oblivious adversaries the expected regret is at most ln N / rate + rate batch T / 8; the default batch
+          minimises this over whole numbers (over some of them, where there are many). For pure DP the least is of order
+          T^(2/3) (ln N)^(2/3) / epsilon^(1/3). An adversary that adapts punishes the expert of a batch.
+        * Totals are compensated sums, and selected from by differences, which are rounded to floats; floating-point
+          noise, as in `laplace`.
+    """
+    num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
+    is_pure = check_choice("accounting", accounting, ACCOUNTING) == "pure"
+
+    def params(*, epsilon: float, delta: float = 0.0, batch: int | None = None) -> Params:
+        check_epsilon(epsilon)
+        rho = 0.0 if is_pure else zcdp_rho(epsilon, check_delta(delta))
+
+        def rate_of(lengths: np.ndarray) -> np.ndarray:
+            updates = np.maximum(np.ceil(horizon / lengths) - 1, 1)
+            allowed = epsilon / (2 * updates) if is_pure else np.sqrt(2 * rho / updates)
+            return np.minimum(allowed, np.sqrt(8 * math.log(num_experts) / (lengths * horizon)))
+
+        if batch is None:
+            tried = np.unique(np.geomspace(1, horizon, CANDIDATES).astype(np.int64)).astype(np.float64)
+            rates = rate_of(tried)
+            batch = int(tried[np.argmin(math.log(num_experts) / rates + rates * tried * horizon / 8)])
+        elif check_count("batch", batch) > horizon:
+            raise ValueError(f"batch must be <= horizon={horizon}, got {batch}")
+        rate = float(rate_of(np.asarray([batch], np.float64))[0])
+        return Params(
+            learning_rate=leaf_rounded_down("learning_rate", rate),
+            batch=np.dtype(jnp.result_type(int)).type(int(batch)),
+        )
+
+    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+        argument = "every loss vector is in the totals of all later batches, each selected from by the exponential "
+        unit = UNIT
+        if is_pure:
+            return Guarantee.pure(epsilon, trust_model="central", privacy_unit=unit, argument=argument + "mechanism")
+        rho = zcdp_rho(epsilon, delta)
+        return Guarantee.zcdp(rho, trust_model="central", privacy_unit=unit, argument=argument + "mechanism")
+
+    def init(key, params: Params) -> State:
+        del params
+        expert = jax.random.randint(key, (), 0, num_experts, jnp.int32)
+        totals = compensated.zero(jnp.zeros(num_experts, default_float()))
+        return State(totals, Public(jnp.zeros((), jnp.result_type(int)), expert))
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del key, params, context
+        return public.expert
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
+        del key, params, public, context, action
+        return clipped(feedback)  # central model: the curator sees the losses themselves
+
+    def update(key, params: Params, state: State, report) -> State:
+        totals, round_ = compensated.add(state.private, report), state.public.round + 1
+        due = (round_ % jnp.asarray(params.batch) == 0) & (round_ < horizon)
+
+        def release() -> jax.Array:
+            level = 2 * jnp.asarray(params.learning_rate)  # of the exponential mechanism, as a budget
+            return jnp.where(due, noisy_min(key, behind(totals), level, noise="gumbel"), state.public.expert)
+
+        return State(totals, Public(round_, jax.lax.cond(any_lane(due), release, lambda: state.public.expert)))
+
+    values = only(params, ("epsilon", "batch") if is_pure else ("epsilon", "delta", "batch"))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        horizon=horizon,
+        interface=losses_interface(num_experts),
+    )

@@ -1,0 +1,22 @@
+"""Loss vectors, as adversaries give and learners take them."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import Interface, Space, arms
+
+UNIT = "one round's loss vector"  # of privacy
+
+
+def losses_interface(num_experts: int) -> Interface:
+    """An expert is played, and the losses of all of them come back."""
+    return Interface(arms(num_experts), Space("numbers", (num_experts,), 0, 1))
+
+
+def clipped(losses: jax.Array) -> jax.Array:
+    """Losses as learners count them: clipped to [0, 1], NaN as 0.
+
+    >>> print(clipped(jnp.asarray([-1.0, 0.25, 7.0, jnp.nan])))
+    [0.   0.25 1.   0.  ]
+    """
+    return jnp.where(losses > 0, jnp.minimum(losses, 1), 0)  # NaN is not > 0

@@ -1,0 +1,153 @@
+"""Hedge on dyadic intervals, and fixed share over their lengths: form "intervals" of `mirror_descent`."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import compensated
+from jaxdp.core import (
+    Guarantee,
+    Learner,
+    Scalar,
+    State,
+    claimed,
+    default_float,
+    leaf_rounded_down,
+    only,
+    scalar_leaf,
+)
+from jaxdp.core.conversions import zcdp_rho
+from jaxdp.experts._clear_losses import behind
+from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._mirror_parameters import level_switches, mirror_descent_parameters
+from jaxdp.experts._mirror_sampling import law_of_play, step_of
+from jaxdp.mechanisms import gaussian, round_up
+from jaxdp.mechanisms.tape import Entry, record
+from jaxdp.random import weighted_index
+from jaxdp.validation import check_epsilon, check_positive
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float > 0; infinity is the non-private algorithm, and any other number makes no difference here.
+        interval_rates: [num_levels] float > 0.
+        noise_stddev: [] float >= 0, of the levels' losses.
+        learning_rate: [] float > 0, of fixed share over levels.
+    """
+
+    epsilon: Scalar
+    interval_rates: np.ndarray | jax.Array
+    noise_stddev: Scalar
+    learning_rate: Scalar
+
+
+class Public(NamedTuple):
+    """What has been released, and what follows from it.
+
+    Attributes:
+        round: [] integer, rounds played.
+        laws: [num_levels, num_experts] float, of what each level plays in this round: certainty of the expert that was
+            drawn; at epsilon = inf the weights of its interval.
+        shares: [num_levels] float, by which a level is drawn.
+    """
+
+    round: jax.Array
+    laws: jax.Array
+    shares: jax.Array
+
+
+def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
+    """See `mirror_descent`; arguments have been checked there."""
+    num_levels = horizon.bit_length()
+    step = step_of("fixed_share", num_levels, horizon, level_switches(num_switches, horizon))
+    about = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "intervals"}
+
+    def params(*, epsilon: float, delta: float, learning_rate: float | None = None) -> Params:
+        tuned = mirror_descent_parameters(epsilon=epsilon, delta=delta, **about)
+        rate = tuned.learning_rate if learning_rate is None else check_positive("learning_rate", learning_rate)
+        return Params(
+            epsilon=scalar_leaf("epsilon", epsilon),
+            interval_rates=np.asarray([leaf_rounded_down("epsilon", each) for each in tuned.interval_rates]),
+            noise_stddev=round_up(tuned.noise, default_float()),
+            learning_rate=scalar_leaf("learning_rate", rate),
+        )
+
+    def claim(epsilon: float, delta: float, learning_rate: float | None = None) -> Guarantee:
+        del learning_rate
+        unit = {
+            "trust_model": "central",
+            "privacy_unit": UNIT,
+            "argument": "draws by the exponential mechanism in one interval of each level; Gaussian losses of levels",
+        }
+        if check_epsilon(epsilon) == math.inf:
+            return Guarantee.none(**unit)
+        return Guarantee.zcdp(zcdp_rho(epsilon, delta), **unit)
+
+    def init(key, params: Params) -> State:
+        totals = jnp.zeros((num_levels, num_experts), default_float())
+        shares = jnp.full(num_levels, 1 / num_levels, default_float())
+        even = jnp.full_like(totals, 1 / num_experts)
+        laws = law_of_play(params.epsilon, even, _each_drawn(key, even))
+        return State(compensated.zero(totals), Public(jnp.zeros((), jnp.result_type(int)), laws, shares))
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del params, context
+        return weighted_index(key, jnp.sum(public.shares[:, None] * public.laws, axis=0))
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
+        del key, params, public, context, action
+        return clipped(feedback)
+
+    def update(key, params: Params, state: State, report) -> State:
+        key_losses, key_draws = jax.random.split(key)
+        round, laws, shares = state.public
+        stddev = jnp.asarray(params.noise_stddev)
+        noisy = gaussian(key_losses, jnp.sum(laws * report[None], axis=1), stddev, l2_sensitivity=math.sqrt(num_levels))
+        # An interval of length 2^k ends when the count of rounds is a multiple of 2^k: its totals are forgotten.
+        lengths = jnp.left_shift(1, jnp.arange(num_levels, dtype=round.dtype))
+        ends = (round + 1) % lengths == 0
+        added = compensated.add(state.private, jnp.broadcast_to(report, state.private.total.shape))
+        totals = jax.tree.map(lambda leaf: jnp.where(ends[:, None], 0, leaf), added)
+        weights = _weights(key_draws, behind(totals), jnp.asarray(params.interval_rates))
+        laws = law_of_play(params.epsilon, weights, _each_drawn(key_draws, weights))
+        return State(totals, Public(round + 1, laws, step(shares, params.learning_rate * noisy)))
+
+    params.__qualname__ = "mirror_descent.params"  # whose values they are, for errors
+    values = only(params, ("epsilon", "delta", "learning_rate"))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        horizon=horizon,
+        interface=losses_interface(num_experts),
+    )
+
+
+def _weights(key: jax.Array, excess_losses: jax.Array, rates: jax.Array) -> jax.Array:
+    """[num_levels, num_experts] float, whose rows have sum 1, by which each level draws its expert.
+
+    `excess_losses` are by how much each total exceeds its level's least one.
+
+    They are as many exponential mechanisms. On a tape they are one entry, which costs (half the range)^2 / 2 for each
+    level.
+    """
+    scores = -rates[:, None] * excess_losses
+    largest = rates.max()
+    told = record(Entry("levels", scores, "spread", key, largest, 2 * largest, jnp.square(largest) / 2))
+    return jax.nn.softmax(told, axis=1)
+
+
+def _each_drawn(key: jax.Array, weights: jax.Array) -> jax.Array:
+    """[num_levels] int32, an index for each row."""
+    return jax.vmap(weighted_index)(jax.random.split(key, len(weights)), weights)

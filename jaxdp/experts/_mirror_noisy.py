@@ -1,0 +1,109 @@
+"""Mirror descent on loss vectors that are noised one by one: form "noisy_losses" of `mirror_descent`."""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import (
+    Guarantee,
+    Learner,
+    Scalar,
+    State,
+    claimed,
+    default_float,
+    only,
+    scalar_leaf,
+)
+from jaxdp.core.conversions import zcdp_rho
+from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._mirror_parameters import mirror_descent_parameters
+from jaxdp.experts._mirror_sampling import step_of
+from jaxdp.mechanisms import gaussian, laplace, round_up
+from jaxdp.random import weighted_index
+from jaxdp.validation import check_epsilon, check_positive
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float > 0, that Laplace noise is for; infinity with Gaussian noise.
+        noise_stddev: [] float >= 0, of Gaussian noise; 0 with Laplace noise.
+        learning_rate: [] float > 0.
+    """
+
+    epsilon: Scalar
+    noise_stddev: Scalar
+    learning_rate: Scalar
+
+
+def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: str, noise: str) -> Learner:
+    """See `mirror_descent`; arguments have been checked there. Noise "paper" is Laplace(1 / epsilon), and its rate."""
+    step = step_of(mixing, num_experts, horizon, num_switches)
+    is_gaussian, is_paper = noise == "gaussian", noise == "paper"
+    about = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "noisy_losses"}
+
+    def params(*, epsilon: float, delta: float = 0.0, learning_rate: float | None = None) -> Params:
+        spent = num_experts * check_epsilon(epsilon) if is_paper else epsilon
+        if learning_rate is None and is_paper:
+            learning_rate = min(epsilon, 1.0) * math.sqrt(num_switches / (horizon * math.log(num_experts * horizon)))
+        tuned = mirror_descent_parameters(
+            epsilon=spent, delta=delta, noise="gaussian" if is_gaussian else "laplace", **about
+        )
+        rate = tuned.learning_rate if learning_rate is None else check_positive("learning_rate", learning_rate)
+        return Params(
+            epsilon=scalar_leaf("epsilon", math.inf if is_gaussian else spent),
+            noise_stddev=round_up(tuned.noise if is_gaussian else 0.0, default_float()),
+            learning_rate=scalar_leaf("learning_rate", rate),
+        )
+
+    def claim(epsilon: float, delta: float = 0.0, learning_rate: float | None = None) -> Guarantee:
+        del learning_rate
+        unit = {
+            "trust_model": "local",
+            "privacy_unit": UNIT,
+            "argument": f"each vector is one release of the {'gaussian' if is_gaussian else 'laplace'} mechanism"
+            + (", of L1 sensitivity num_experts, with noise for 1" if is_paper else ""),
+        }
+        if check_epsilon(epsilon) == math.inf:
+            return Guarantee.none(**unit)
+        if is_gaussian:
+            return Guarantee.zcdp(zcdp_rho(epsilon, delta), **unit)
+        return Guarantee.pure(num_experts * epsilon if is_paper else epsilon, **unit)
+
+    def init(key, params: Params) -> State:
+        del key, params
+        return State((), jnp.full(num_experts, 1 / num_experts, default_float()))
+
+    def act(key, params: Params, public: jax.Array, context: None) -> jax.Array:
+        del params, context
+        return weighted_index(key, public)
+
+    def privatize(key, params: Params, public: jax.Array, context: None, action, feedback) -> jax.Array:
+        del public, context, action
+        losses = clipped(feedback)
+        if is_gaussian:
+            stddev = jnp.asarray(params.noise_stddev)
+            return gaussian(key, losses, stddev, l2_sensitivity=math.sqrt(num_experts))
+        return laplace(key, losses, params.epsilon, l1_sensitivity=float(num_experts))
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key
+        return State((), step(state.public, params.learning_rate * report))
+
+    params.__qualname__ = "mirror_descent.params"  # whose values they are, for errors
+    values = only(params, ("epsilon", "delta", "learning_rate") if is_gaussian else ("epsilon", "learning_rate"))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        horizon=horizon,
+        interface=losses_interface(num_experts),
+    )

@@ -1,0 +1,145 @@
+"""Learning rates of `mirror_descent`, and what they promise in regret: on the host."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import xlogy
+
+from jaxdp.core.conversions import zcdp_rho
+from jaxdp.mechanisms import zcdp_gaussian
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon
+
+FORMS = ("sampling", "noisy_losses", "intervals")
+NOISES = ("gaussian", "laplace")
+
+
+class MirrorParameters(NamedTuple):
+    """Parameters of `mirror_descent`.
+
+    Attributes:
+        learning_rate: > 0; of "intervals" that of the level.
+        noise: >= 0, standard deviation of Gaussian noise, scale of Laplace noise.
+        regret_bound: on the expected regret against each sequence of so many switches, oblivious losses; at most the
+            horizon.
+        interval_rates: [num_levels] > 0, of "intervals": by level, shortest first; else empty.
+    """
+
+    learning_rate: float
+    noise: float
+    regret_bound: float
+    interval_rates: tuple[float, ...] = ()
+
+
+def check_switches(num_switches: int, horizon: int) -> int:
+    """Returns the number of switches, if it is a whole number in [1, horizon).
+
+    Raises:
+        ValueError: if it is not.
+    """
+    if check_count("num_switches", num_switches) >= horizon:
+        raise ValueError(f"num_switches must be < horizon, got {num_switches} at horizon {horizon}")
+    return int(num_switches)
+
+
+def tracking_nats(num_experts: int, num_switches: int, horizon: int) -> float:
+    """ln(1 / pi) of a sequence of S switches under fixed share at the rate S / (T - 1).
+
+    Args:
+        num_experts: N, >= 2.
+        num_switches: S, in [0, T).
+        horizon: T, >= 2.
+    """
+    rate = num_switches / (horizon - 1)
+    entropy = -float(xlogy(rate, rate) + xlogy(1 - rate, 1 - rate))
+    return math.log(num_experts) + num_switches * math.log(num_experts - 1) + (horizon - 1) * entropy
+
+
+def mirror_descent_parameters(
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    num_experts: int,
+    horizon: int,
+    num_switches: int,
+    form: str = "sampling",
+    noise: str = "gaussian",
+) -> MirrorParameters:
+    """The learning rate of `mirror_descent` with fixed share, and its provable regret bound.
+
+    >>> best = mirror_descent_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5, num_switches=5)
+    >>> f"{best.learning_rate:.2e}", round(best.regret_bound / 10**5, 2)
+    ('6.98e-04', 0.97)
+
+    Args:
+        epsilon: privacy budget, > 0; infinity is the tuning without privacy.
+        delta: in (0, 1); ignored for Laplace noise.
+        num_experts: N, >= 2.
+        horizon: T, >= 2.
+        num_switches: S of the comparator, in [1, T).
+        form: "sampling", "noisy_losses" or "intervals".
+        noise: "gaussian" or "laplace", of "noisy_losses".
+
+    Returns:
+        The parameters.
+
+    Raises:
+        ValueError: if an argument is out of range.
+
+    Source: as `mirror_descent`.
+    """
+    epsilon, num_experts = check_epsilon(epsilon), check_count("num_experts", num_experts, 2)
+    horizon = check_horizon(horizon, minimum=2)
+    num_switches = check_switches(num_switches, horizon)
+    check_choice("form", form, FORMS)
+    nats = tracking_nats(num_experts, num_switches, horizon)
+    if form == "noisy_losses" and check_choice("noise", noise, NOISES) == "laplace":
+        return _laplace(nats, horizon, num_experts / epsilon)
+    rho = zcdp_rho(epsilon, delta)
+    if form == "sampling":
+        rate = min(math.sqrt(2 * rho / horizon), math.sqrt(8 * nats / horizon))
+        return MirrorParameters(rate, 0.0, min(float(horizon), nats / rate + rate * horizon / 8))
+    if form == "noisy_losses":
+        stddev = zcdp_gaussian(rho, math.sqrt(num_experts))
+        rate, bound = _gaussian(nats, horizon, stddev)
+        return MirrorParameters(rate, stddev, min(float(horizon), bound))
+    return _intervals(num_experts, num_switches, horizon, rho)
+
+
+def _gaussian(nats: float, horizon: int, stddev: float) -> tuple[float, float]:
+    """The rate that minimises nats / rate + rate T (1/8 + s^2 / 2), and that minimum."""
+    scale = horizon * (1 / 8 + stddev**2 / 2)
+    return math.sqrt(nats / scale), 2 * math.sqrt(nats * scale)
+
+
+def _laplace(nats: float, horizon: int, scale: float) -> MirrorParameters:
+    def bound(rate: float) -> float:
+        return nats / rate + horizon * (rate / 8 - math.log1p(-((rate * scale) ** 2)) / rate)
+
+    largest = math.sqrt(8 * nats / horizon)
+    if scale == 0:
+        return MirrorParameters(largest, 0.0, min(float(horizon), bound(largest)))
+    end = math.log(min(largest, (1 - 1e-9) / scale))
+    found: Any = minimize_scalar(lambda log: bound(math.exp(log)), bounds=(end - 20, end), method="bounded")
+    rate = math.exp(float(found.x))
+    return MirrorParameters(rate, scale, min(float(horizon), bound(rate)))
+
+
+def _intervals(num_experts: int, num_switches: int, horizon: int, rho: float) -> MirrorParameters:
+    """A segment of the comparator is a union of intervals of different levels, at most two of each level."""
+    levels = int(math.log2(horizon)) + 1
+    lengths = 2.0 ** np.arange(levels)
+    of_privacy = np.sqrt(2 * (rho / (2 * levels)) / lengths)
+    rates = np.minimum(of_privacy, np.sqrt(8 * math.log(num_experts) / lengths))
+    used = np.minimum(2 * (num_switches + 1), np.ceil(horizon / lengths))
+    inside = float(np.sum(used * (math.log(num_experts) / rates + rates * lengths / 8)))
+    stddev = zcdp_gaussian(rho / 2, math.sqrt(levels))
+    moves = level_switches(num_switches, horizon)
+    rate, between = _gaussian(tracking_nats(levels, moves, horizon), horizon, stddev)
+    return MirrorParameters(rate, stddev, min(float(horizon), inside + between), tuple(map(float, rates)))
+
+
+def level_switches(num_switches: int, horizon: int) -> int:
+    """How often a comparator of S switches has to change its level, at most."""
+    return min(horizon - 1, math.ceil(2 * (num_switches + 1) * math.log2(horizon)))

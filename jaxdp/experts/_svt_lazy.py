@@ -1,0 +1,268 @@
+"""The exponential mechanism on all losses so far, asked anew when the sparse vector technique objects to its answer."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.stats import binom
+
+from jaxdp import compensated
+from jaxdp.core import (
+    Guarantee,
+    Learner,
+    Scalar,
+    State,
+    claimed,
+    default_float,
+    factory,
+    leaf_rounded_down,
+    only,
+    scalar_leaf,
+)
+from jaxdp.experts._clear_losses import behind, of_expert
+from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.kernels import any_lane
+from jaxdp.mechanisms import noisy_min, zcdp_rho
+from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, above_threshold_step
+from jaxdp.validation import (
+    check_at_least,
+    check_choice,
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_horizon,
+    check_number,
+    check_probability,
+)
+
+ACCOUNTING = ("pure", "zcdp")
+DROP = -math.log(0.5 + 0.5 / math.e)  # of the logarithm of the weights' sum, in one of two segments at least
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        monitor_epsilon: [] float > 0, budget of one run of AboveThreshold; infinity compares exactly.
+        learning_rate: [] float > 0, of the selections.
+        threshold: [] float, loss of an expert since it was selected at which the next one is.
+        max_switches: [] int32, selections at most.
+    """
+
+    monitor_epsilon: Scalar
+    learning_rate: Scalar
+    threshold: Scalar
+    max_switches: Scalar
+
+
+class Private(NamedTuple):
+    """What the curator knows.
+
+    Attributes:
+        totals: [num_experts] compensated sums of all losses.
+        own: [] compensated sum of the losses of the expert that is played, since it was selected.
+        monitor: the run of AboveThreshold.
+    """
+
+    totals: compensated.Sum
+    own: compensated.Sum
+    monitor: AboveThreshold
+
+
+class Public(NamedTuple):
+    """What has been released.
+
+    Attributes:
+        expert: [] int32, the expert that is played.
+        switches: [] int32, selections so far.
+        played: [] integer, rounds since the last selection; -1 before a round at whose end one is made.
+    """
+
+    expert: jax.Array
+    switches: jax.Array
+    played: jax.Array
+
+
+@factory
+def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Learner:
+    """Plays one expert until its losses are too many, then selects another by the exponential mechanism on all losses.
+
+    The sparse vector technique compares, after each round, the expert's losses since it was selected with a threshold.
+    After an answer "above" the expert plays one more round, at whose end the next one is drawn with probability
+    proportional to exp(-rate * total loss), at most K times. The first expert is drawn uniformly. Made for sequences of
+    losses in which one expert has few.
+
+    Values: `epsilon`, the privacy budget, > 0; with accounting "zcdp" `delta`, in (0, 1); `best_loss`, >= 0 and finite,
+    a bound on the total loss of the best expert, known beforehand, by default 0; `failure_prob`, in (0, 1), by default
+    0.01; `max_switches`, K >= 1, and `threshold`, finite, by default those of the bound below. Privacy depends neither
+    on `best_loss` nor on `threshold` nor on `failure_prob`.
+
+    >>> import jaxdp
+    >>> losses = np.zeros((4000, 8)); losses[:, 1:] = 1.0
+    >>> learner = svt_lazy(num_experts=8, horizon=4000)
+    >>> run = jaxdp.simulator(learner, jaxdp.experts.loss_sequence(losses), horizon=4000)
+    >>> run(jax.random.key(0), run.params(epsilon=math.inf))["regret"].tolist()[-1] < 100
+    True
+
+    Args:
+        num_experts: number of experts N, >= 2.
+        horizon: rounds T, >= 1.
+        accounting: "pure", or "zcdp" (zero-concentrated, from epsilon and delta).
+
+    Returns:
+        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
+
+    Raises:
+        ValueError: if num_experts < 2, horizon < 1 or accounting has another name; from `params`, if a value is out of
+            range.
+
+    Privacy:
+        * epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model; unit: one round's loss vector;
+          adjacency: replace one. It holds against adversaries that adapt to the plays, too.
+        * For a given transcript a loss vector enters one run of AboveThreshold at most, whose questions it moves by at
+          most 1: budget e = epsilon / 2, or sqrt(rho), which is rho / 2 as zCDP.
+        * It moves each total by at most 1, up or down, and K selections may see it: 2 rate each, or rate^2 / 2 as zCDP,
+          for rate = epsilon / (4 K) or sqrt(rho / K). After K of them no loss is looked at.
+        * Released: the experts, and when they change. Private leaves: all of `private`.
+
+    Source:
+        Structure after Asi, Feldman, Koren & Talwar (2023), "Near-Optimal Algorithms for Private Online Optimization in
+        the Realizable Regime"; accounting, threshold and number of switches are worked out here.
+
+    Deviations:
+        * The rate is at most 1. By default threshold = 1 / rate + a with a = 8 (ln T + ln(2 (K + 1) / failure_prob)) /
+          e, the error of the questions' noise. So an expert that is given up has lost 1 / rate at least. Against an
+          oblivious adversary, an expert drawn from the weights exp(-rate * loss) takes at least as long to lose that
+          much as half of the weights' experts, with probability 1/2; these weights have then shrunk to 1 / e, and the
+          sum of all to 1/2 + 1 / (2 e) = exp(-0.38). The sum starts at N and stays above exp(-rate best_loss). K is the
+          least number for which so many halves make (ln N + rate best_loss) / 0.38 with probability 1 - failure_prob.
+          With probability 1 - 2 failure_prob the loss is then at most K (1 / rate + 2 a + 2).
+        * Selection waits for the end of the next round, so that when it is made is public before its noise is drawn.
+        * Totals are compensated sums, and selected from by differences, which are rounded to floats; floating-point
+          noise, as in `laplace`.
+    """
+    num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
+    is_pure = check_choice("accounting", accounting, ACCOUNTING) == "pure"
+
+    def params(
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        best_loss: float = 0.0,
+        failure_prob: float = 0.01,
+        max_switches: int | None = None,
+        threshold: float | None = None,
+    ) -> Params:
+        check_epsilon(epsilon)
+        check_number("best_loss", check_at_least("best_loss", best_loss, 0.0))
+        check_probability("failure_prob", failure_prob)
+        rho = 0.0 if is_pure else zcdp_rho(epsilon, check_delta(delta))
+
+        def rate_of(switches: int) -> float:
+            return min(1.0, epsilon / (4 * switches) if is_pure else math.sqrt(rho / switches))
+
+        def enough(switches: int) -> bool:
+            halves = (math.log(num_experts) + rate_of(switches) * best_loss) / DROP
+            return float(binom.cdf(math.floor(halves), switches, 0.5)) <= failure_prob
+
+        budget = epsilon / 2 if is_pure else math.sqrt(rho)
+        most = _least(enough, horizon) if max_switches is None else check_count("max_switches", max_switches)
+        rate = rate_of(most)
+        accuracy = 8 * (math.log(horizon) + math.log(2 * (most + 1) / failure_prob)) / budget
+        level = 1 / rate + accuracy if threshold is None else check_number("threshold", threshold)
+        return Params(
+            monitor_epsilon=leaf_rounded_down("epsilon", budget),
+            learning_rate=leaf_rounded_down("learning_rate", rate),
+            threshold=scalar_leaf("threshold", level),
+            max_switches=np.int32(min(most, horizon)),
+        )
+
+    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+        unit = UNIT
+        argument = (
+            "each loss vector is in one run of the sparse vector technique, and in a limited number of selections"
+        )
+        if is_pure:
+            return Guarantee.pure(epsilon, trust_model="central", privacy_unit=unit, argument=argument)
+        return Guarantee.zcdp(zcdp_rho(epsilon, delta), trust_model="central", privacy_unit=unit, argument=argument)
+
+    def start(key, params: Params) -> AboveThreshold:
+        return above_threshold_init(key, jnp.asarray(params.monitor_epsilon), threshold=jnp.asarray(params.threshold))
+
+    def init(key, params: Params) -> State:
+        key_expert, key_monitor = jax.random.split(key)
+        none = jnp.zeros(num_experts, default_float())
+        private = Private(compensated.zero(none), compensated.zero(none[0]), start(key_monitor, params))
+        expert = jax.random.randint(key_expert, (), 0, num_experts, jnp.int32)
+        return State(private, Public(expert, jnp.int32(0), jnp.zeros((), jnp.result_type(int))))
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del key, params, context
+        return public.expert
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del key, params, public, context
+        return action, clipped(feedback)  # central model: the curator sees the play and the losses themselves
+
+    def update(key, params: Params, state: State, report) -> State:
+        key_threshold, key_query, key_select = jax.random.split(key, 3)
+        action, losses = report
+        private, public = state
+        fresh, selects = public.played == 0, public.played < 0
+        watches = ~selects & (public.switches < jnp.asarray(params.max_switches))
+
+        def restarted() -> AboveThreshold:
+            begun = start(key_threshold, params)
+            return jax.tree.map(lambda new, old: jnp.where(fresh, new, old), begun, private.monitor)
+
+        monitor = jax.lax.cond(any_lane(fresh), restarted, lambda: private.monitor)
+        own = jax.tree.map(lambda leaf: jnp.where(fresh, jnp.zeros_like(leaf), leaf), private.own)
+        own = compensated.add(own, of_expert(losses, action))
+        totals = compensated.add(private.totals, losses)
+
+        def ask() -> tuple[AboveThreshold, jax.Array]:
+            asked, above = above_threshold_step(key_query, monitor, own.total - own.excess)
+            return jax.tree.map(lambda new, old: jnp.where(watches, new, old), asked, monitor), above & watches
+
+        monitor, above = jax.lax.cond(any_lane(watches), ask, lambda: (monitor, jnp.asarray(False)))
+
+        def select() -> jax.Array:
+            level = 2 * jnp.asarray(params.learning_rate)  # of the exponential mechanism, as a budget
+            chosen = noisy_min(key_select, behind(totals), level, noise="gumbel")
+            return jnp.where(selects, chosen, public.expert)
+
+        expert = jax.lax.cond(any_lane(selects), select, lambda: public.expert)
+        played = jnp.where(selects, 0, jnp.where(above, -1, public.played + 1))
+        return State(
+            Private(totals, own, monitor),
+            Public(expert, public.switches + selects.astype(jnp.int32), played.astype(public.played.dtype)),
+        )
+
+    values = only(
+        params,
+        ("epsilon", *(() if is_pure else ("delta",)), "best_loss", "failure_prob", "max_switches", "threshold"),
+    )
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        horizon=horizon,
+        interface=losses_interface(num_experts),
+    )
+
+
+def _least(enough, most: int) -> int:
+    """The least number from 1 to `most` that is enough, if more of it is better; `most` if none is."""
+    low, high = 1, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return low

@@ -1,0 +1,389 @@
+"""Classes of sequences of experts, with a prior on each: what exponential weights over such a class needs.
+
+A sequence is drawn from the prior as a Markov chain: `Label` is its state. The weight of a sequence after some rounds
+is its prior times exp(-its own losses), and a class keeps the sum of the weights of all sequences that are in a state:
+(number of states) numbers in place of as many as there are sequences.
+
+>>> from jaxdp.experts import classes
+>>> sequences = classes.switching(num_switches=2)
+>>> sequences
+switching(num_switches=2)
+>>> made = sequences(num_experts=3, horizon=6)
+>>> round(float(np.exp(made.log_inverse_prior(2))))  # 3 + 5 * 3 * 2 + 10 * 3 * 2 * 2
+153
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import default_float
+from jaxdp.experts import _filter, _filter_kernels
+from jaxdp.experts._scaled import NOTHING, Scaled, normalised, times
+from jaxdp.kernels import own_kernel
+from jaxdp.lookup import nearest
+from jaxdp.random.threefry import two_uniforms
+from jaxdp.validation import check_count, check_horizon, check_number, check_within
+
+LONGEST_MIXTURE = 2**29  # rounds; weights of rates differ by up to so many powers of two
+
+
+class Label(NamedTuple):
+    """One sequence of a class, as far as it has been drawn.
+
+    Attributes:
+        expert: [] int32, the one that it plays now.
+        row: [] int32, what else decides how it goes on: switches so far in `switching`, the index of its rate in
+            `markov()`, 0 in other classes.
+    """
+
+    expert: jax.Array
+    row: jax.Array
+
+
+class Weights(NamedTuple):
+    """The weights of all sequences, added up by the state that they are in.
+
+    Attributes:
+        sums: [num_rows, num_experts] numbers with a power of two each. Of `switching` F(c, j) of the source: the future
+            of the prior is not in them. Of `markov()` without the powers of (1 - rate).
+        removed: [] int32, the power of two that has been divided out of all.
+        steps: [] int32, steps so far.
+    """
+
+    sums: Scaled
+    removed: jax.Array
+    steps: jax.Array
+
+
+class SequenceClass(NamedTuple):
+    """A class of sequences of experts, and its prior. All functions but the first are for one lane.
+
+    A class may be begun late: from `round` r on it is the class of sequences of horizon - r rounds.
+
+    Attributes:
+        log_inverse_prior: (num_switches, num_rounds=horizon) -> ln(1 / pi(E)) in nats, on the host, for a sequence E of
+            so many rounds and switches; infinity if the class has none.
+        init: () -> weights before any loss.
+        forward: (weights, round, scaled_losses) -> weights. Absorbs `scaled_losses`, [num_experts] float =
+            learning_rate * losses of `round` (0-based), of any sign, and takes the step to the next round.
+        law: (weights, round) -> [num_rows, num_experts] float, whose sum is 1: the law of a sequence's state at
+            `round`, by weight.
+        marginal: (weights, round) -> [num_experts] float, whose sum is 1: the law of the expert played at `round`.
+        draw: (key, weights, round) -> Label. A sequence drawn by weight, in its state at `round`.
+        roll: (key, label, round) -> Label. From `round` to `round + 1` by the prior.
+        name: of the class.
+        num_experts: N.
+        horizon: T.
+        num_switches: that learners are tuned for if nothing else is asked; None if the class suits all alike.
+    """
+
+    log_inverse_prior: Callable[..., float]
+    init: Callable[[], Weights]
+    forward: Callable[[Weights, jax.Array, jax.Array], Weights]
+    law: Callable[[Weights, jax.Array], jax.Array]
+    marginal: Callable[[Weights, jax.Array], jax.Array]
+    draw: Callable[[jax.Array, Weights, jax.Array], Label]
+    roll: Callable[[jax.Array, Label, jax.Array], Label]
+    name: str
+    num_experts: int
+    horizon: int
+    num_switches: int | None = None
+
+
+class Sequences(Protocol):
+    """A class of which experts and horizon are still open: what a learner takes."""
+
+    def __call__(self, *, num_experts: int, horizon: int) -> SequenceClass:
+        """The class for so many experts (>= 2) and rounds (>= 1)."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Static:
+    """See `static`."""
+
+    def __repr__(self) -> str:
+        return "static()"
+
+    @property
+    def __name__(self) -> str:
+        return repr(self)
+
+    def __call__(self, *, num_experts: int, horizon: int) -> SequenceClass:
+        num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
+
+        def log_inverse_prior(num_switches: int, num_rounds: int = horizon) -> float:
+            _check_switches(num_switches, num_rounds)
+            return math.log(num_experts) if num_switches == 0 else math.inf
+
+        return _chain(
+            repr(self),
+            num_experts,
+            horizon,
+            log_inverse_prior,
+            start=np.zeros(1),
+            flow=_filter.Flow(None, 0),
+            outlook=lambda weights, round: Scaled(jnp.ones(1, weights.sums.mantissa.dtype), jnp.zeros(1, jnp.int32)),
+            chances=lambda round: jnp.zeros(1, default_float()),
+            num_switches=0,
+        )
+
+
+@dataclass(frozen=True)
+class _Switching:
+    """See `switching`."""
+
+    num_switches: int
+
+    def __repr__(self) -> str:
+        return f"switching(num_switches={self.num_switches})"
+
+    @property
+    def __name__(self) -> str:
+        return repr(self)
+
+    def __call__(self, *, num_experts: int, horizon: int) -> SequenceClass:
+        num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
+        most = self.num_switches
+        if not most < horizon:
+            raise ValueError(f"num_switches must be < horizon, got {most} at horizon {horizon}")
+
+        def log_inverse_prior(num_switches: int, num_rounds: int = horizon) -> float:
+            _check_switches(num_switches, num_rounds)
+            if num_switches > most:
+                return math.inf
+            choices = [
+                _log_choose(num_rounds - 1, k) + k * math.log(num_experts - 1)
+                for k in range(min(most, num_rounds - 1) + 1)
+            ]
+            return math.log(num_experts) + float(np.logaddexp.reduce(choices))
+
+        def left(round: jax.Array) -> jax.Array:
+            return jnp.maximum(horizon - 1 - round, 0).astype(default_float())
+
+        def shares_before(left: jax.Array) -> jax.Array:
+            """Of the sums up to m = 1, ..., most the share of all terms but the last."""
+            return jnp.stack([1 / (1 + each) for each in _growth(left, most, num_experts)] or [left])[:most]
+
+        def outlook(weights: Weights, round: jax.Array) -> Scaled:
+            """G(c) / G(0) for c = 0, ..., most: futures of a sequence that has switched c times."""
+            del weights
+            one = jnp.ones((), default_float())
+            futures = [Scaled(one, jnp.int32(0))]
+            # G(c) has one switch less to come than G(c - 1). Shares are stored: each is used several times.
+            for share in own_kernel(shares_before, left(round))[::-1]:
+                futures.append(times(futures[-1], normalised(share, jnp.int32(0))))
+            return jax.tree.map(lambda *parts: jnp.stack(parts), *futures)
+
+        def chances(round: jax.Array) -> jax.Array:
+            """P(switch from `round` to the next) for c = 0, ..., most."""
+            odds = [(num_experts - 1) / (1 + each) for each in _growth(left(round) - 1, most, num_experts)[::-1]]
+            none = jnp.zeros((), default_float())
+            return jnp.stack([jnp.where(left(round) > 0, each / (1 + each), 0) for each in odds] + [none])
+
+        return _chain(
+            repr(self),
+            num_experts,
+            horizon,
+            log_inverse_prior,
+            start=np.where(np.arange(most + 1) == 0, 0, NOTHING),
+            flow=_filter.Flow(np.ones(most + 1), 1),
+            outlook=outlook,
+            chances=chances,
+            num_switches=most,
+        )
+
+
+@dataclass(frozen=True)
+class _Markov:
+    """See `markov`."""
+
+    switch_rate: float | None
+
+    def __repr__(self) -> str:
+        return "markov()" if self.switch_rate is None else f"markov(switch_rate={self.switch_rate:g})"
+
+    @property
+    def __name__(self) -> str:
+        return repr(self)
+
+    def __call__(self, *, num_experts: int, horizon: int) -> SequenceClass:
+        num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
+        if self.switch_rate is None:
+            if horizon > LONGEST_MIXTURE:
+                raise ValueError(f"horizon must be <= {LONGEST_MIXTURE} for the mixture over rates, got {horizon}")
+            rates = 2.0 ** -np.arange(1, max(1, math.ceil(math.log2(horizon))) + 1)
+        else:
+            rates = np.asarray([self.switch_rate])
+
+        def log_inverse_prior(num_switches: int, num_rounds: int = horizon) -> float:
+            _check_switches(num_switches, num_rounds)
+            stays = num_rounds - 1 - num_switches
+            logs = num_switches * np.log(rates / (num_experts - 1)) + stays * np.log1p(-rates)
+            return math.log(num_experts) + math.log(len(rates)) - float(np.logaddexp.reduce(logs))
+
+        odds = rates / (1 - rates) / (num_experts - 1)  # to switch to one other expert, where to stay has 1
+
+        def outlook(weights: Weights, round: jax.Array) -> Scaled:
+            del round
+            if len(rates) == 1:
+                return Scaled(jnp.ones(1, weights.sums.mantissa.dtype), jnp.zeros(1, jnp.int32))
+            return _filter.powers_of(weights.steps, -np.log2(1 - rates), weights.sums.mantissa.dtype)
+
+        return _chain(
+            repr(self),
+            num_experts,
+            horizon,
+            log_inverse_prior,
+            start=np.zeros(len(rates)),
+            flow=_filter.Flow(odds, 0),
+            outlook=outlook,
+            chances=lambda round: jnp.asarray(rates, default_float()),
+            num_switches=None if self.switch_rate is None else round(self.switch_rate * (horizon - 1)),
+        )
+
+
+def static() -> Sequences:
+    """The sequences of one expert, all with the same prior: 1 / N.
+
+    Source: standard.  Deviations: none.
+    """
+    return _Static()
+
+
+def switching(*, num_switches: int) -> Sequences:
+    """The sequences of at most so many switches, S, all with the same prior; O((S + 1) N) a round.
+
+    With R rounds to come a sequence that has switched c times goes on in G(c) = sum_{k <= S - c} C(R, k) (N - 1)^k
+    ways. Their ratios are computed from R where they are needed, in O(S): there is no table, and no term is negative.
+
+    Args:
+        num_switches: S, >= 0 and < horizon.
+
+    Returns:
+        A class for learners.
+
+    Raises:
+        ValueError: if num_switches is not a whole number >= 0; where it is used, if it is not < horizon.
+
+    Source: Asi, Raman & Saha (2025), the class of Theorem 4.1, each sequence once, by a recursion over (switches so
+        far, expert); the shape of that of Herbster & Warmuth (1998) and of the switching HMMs of Koolen & de Rooij
+        (2013).
+    Deviations: the paper lists a sequence once for each way to place its S changes, and so gives it another prior.
+    """
+    return _Switching(check_count("num_switches", num_switches, 0))
+
+
+def markov(*, switch_rate: float | None = None) -> Sequences:
+    """All sequences; the prior switches after each round with a probability, to each other expert alike.
+
+    The price of S switches is ln N + S ln((N - 1) / rate) + (T - 1 - S) ln(1 / (1 - rate)) nats: at the rate
+    S / (T - 1) only about ln(S) / 2 more than that of `switching`.
+
+    Args:
+        switch_rate: in (0, 1); None is the average over the rates 1/2, 1/4, ..., down to 1 / T or less, each of which
+            has the same prior: O(N log T) a round, and at most ln log2 T + S ln 2 + 1 nats more than the best rate.
+
+    Returns:
+        A class for learners.
+
+    Raises:
+        ValueError: if switch_rate is not in (0, 1); where it is used, if the average is to be over more than 2^29
+            rounds.
+
+    Source: Herbster & Warmuth (1998), fixed share, as a prior.  Deviations: none.
+    """
+    if switch_rate is not None:
+        check_within("switch_rate", check_number("switch_rate", switch_rate), 0.0, 1.0)
+        if not 0 < switch_rate < 1:
+            raise ValueError(f"switch_rate must be in (0, 1), got {switch_rate}")
+        switch_rate = float(switch_rate)
+    return _Markov(switch_rate)
+
+
+def _chain(
+    name: str,
+    num_experts: int,
+    horizon: int,
+    log_inverse_prior: Callable[..., float],
+    *,
+    start: np.ndarray,
+    flow: _filter.Flow,
+    outlook: Callable[[Weights, jax.Array], Scaled],
+    chances: Callable[[jax.Array], jax.Array],
+    num_switches: int | None,
+) -> SequenceClass:
+    """A class from its parts.
+
+    Args:
+        name: of the class.
+        num_experts: N.
+        horizon: T.
+        log_inverse_prior: of the class.
+        start: [num_rows], the powers of two of the weights at the start.
+        flow: of weight.
+        outlook: (weights, round) -> [num_rows] Scaled, the factors of rows in the law of states.
+        chances: (round) -> [num_rows] float, of a switch.
+        num_switches: of the class.
+    """
+    num_rows = len(start)
+    form = _filter_kernels if max(num_experts, num_rows) <= _filter_kernels.MOST else _filter
+
+    def init() -> Weights:
+        powers = np.broadcast_to(start.astype(np.int32)[:, None], (num_rows, num_experts))
+        sums = Scaled(jnp.ones((num_rows, num_experts), default_float()), jnp.asarray(powers))
+        return Weights(sums, jnp.int32(0), jnp.int32(0))
+
+    def forward(weights: Weights, round: jax.Array, scaled_losses: jax.Array) -> Weights:
+        del round
+        sums, power = form.step(flow, weights.sums, scaled_losses)
+        return Weights(sums, weights.removed + power, weights.steps + 1)
+
+    def law(weights: Weights, round: jax.Array) -> jax.Array:
+        found = _filter.odds_of(weights.sums, outlook(weights, round))
+        return found / found.sum()
+
+    def marginal(weights: Weights, round: jax.Array) -> jax.Array:
+        return law(weights, round).sum(0)
+
+    def draw(key: jax.Array, weights: Weights, round: jax.Array) -> Label:
+        return Label(*form.drawn(two_uniforms(key), weights.sums, outlook(weights, round)))
+
+    def roll(key: jax.Array, label: Label, round: jax.Array) -> Label:
+        uniforms = two_uniforms(key)
+        switches = uniforms[0] < nearest(chances(round), label.row)
+        other = jnp.minimum((uniforms[1] * (num_experts - 1)).astype(jnp.int32), num_experts - 2)
+        other = other + (other >= label.expert).astype(jnp.int32)
+        return Label(
+            jnp.where(switches, other, label.expert).astype(jnp.int32),
+            label.row + jnp.where(switches, flow.row_step, 0).astype(jnp.int32),
+        )
+
+    return SequenceClass(
+        log_inverse_prior, init, forward, law, marginal, draw, roll, name, num_experts, horizon, num_switches
+    )
+
+
+def _growth(left: jax.Array, most: int, num_experts: int) -> list[jax.Array]:
+    """For m = 1, ..., most: term m of sum_k C(left, k) (N - 1)^k, divided by the sum of the terms before it."""
+    share, growth = jnp.ones((), left.dtype), []  # of the last term in the sum so far
+    for m in range(1, most + 1):
+        ratio = jnp.maximum(left - (m - 1), 0) * ((num_experts - 1) / m) * share
+        growth.append(ratio)
+        share = ratio / (1 + ratio)
+    return growth
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def _check_switches(num_switches: Any, num_rounds: int) -> None:
+    if check_count("num_switches", num_switches, 0) >= check_count("num_rounds", num_rounds):
+        raise ValueError(f"num_switches must be < num_rounds, got {num_switches} of {num_rounds} rounds")

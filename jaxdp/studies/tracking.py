@@ -1,0 +1,259 @@
+"""What the studies of tracking share: learners and adversaries by name, and one run of both."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, NamedTuple
+
+import jax
+import typer
+import xarray as xr
+
+from jaxdp import experts
+from jaxdp.core import Environment, Learner
+from jaxdp.experts import classes
+from jaxdp.simulation import Run, simulator
+from jaxdp.simulation.values import parameters
+from jaxdp.validation import check_choice, check_count
+
+METRICS = ("loss", "regret", "best_loss", "dynamic_regret", "best_sequence_loss")
+CHECK_EVERY = 16  # rounds between the questions of `svt_restarts`
+
+
+def _lazy_weights(num_experts: int, horizon: int, num_switches: int) -> Learner:
+    sequences = classes.switching(num_switches=num_switches) if num_switches else classes.static()
+    return experts.lazy_weights(num_experts=num_experts, horizon=horizon, sequences=sequences)
+
+
+def _counter_weights(num_experts: int, horizon: int, num_switches: int) -> Learner:
+    rate = num_switches / (horizon - 1)
+    sequences = classes.markov(switch_rate=rate) if 0 < rate < 1 else classes.static()
+    return experts.counter_weights(num_experts=num_experts, horizon=horizon, sequences=sequences)
+
+
+def _mirror_descent(num_experts: int, horizon: int, num_switches: int, **form: str) -> Learner:
+    switches = max(1, num_switches)  # it is made for comparators that switch
+    return experts.mirror_descent(num_experts=num_experts, horizon=horizon, num_switches=switches, **form)
+
+
+LEARNERS: dict[str, Callable[[int, int, int], Learner]] = {  # (num_experts, horizon, num_switches) -> a learner
+    "exponential_weights": lambda size, horizon, _: experts.exponential_weights(
+        num_experts=size, horizon=horizon, noise="gaussian"
+    ),
+    "limited_updates": lambda size, *_: experts.limited_updates(num_experts=size),
+    "svt_restarts": lambda size, horizon, _: experts.svt_restarts(
+        num_experts=size, horizon=horizon, check_every=CHECK_EVERY
+    ),
+    "limited_updates_oblivious": lambda size, horizon, _: experts.limited_updates_oblivious(
+        num_experts=size, horizon=horizon, accounting="zcdp"
+    ),
+    "svt_lazy": lambda size, horizon, _: experts.svt_lazy(num_experts=size, horizon=horizon, accounting="zcdp"),
+    "lazy_weights_static": lambda size, horizon, _: experts.lazy_weights(num_experts=size, horizon=horizon),
+    "lazy_weights": _lazy_weights,
+    "counter_weights_static": lambda size, horizon, _: experts.counter_weights(num_experts=size, horizon=horizon),
+    "counter_weights": _counter_weights,
+    "mirror_descent": _mirror_descent,
+    "mirror_descent_noisy": partial(_mirror_descent, form="noisy_losses"),
+    "mirror_descent_intervals": partial(_mirror_descent, form="intervals"),
+    "mirror_descent_paper": partial(_mirror_descent, constants="paper"),
+}
+
+
+class Setting(NamedTuple):
+    """What learners are compared on.
+
+    Attributes:
+        adversary: its name, of `ADVERSARIES`.
+        num_experts: N.
+        horizon: T.
+        num_switches: S, of the comparator; the adversary shifts as often.
+    """
+
+    adversary: str
+    num_experts: int
+    horizon: int
+    num_switches: int
+
+    def __str__(self) -> str:
+        return f"{self.adversary}, N = {self.num_experts:,}, T = {self.horizon:,}, S = {self.num_switches:,}"
+
+
+class Adversary(NamedTuple):
+    """An adversary of the studies.
+
+    Attributes:
+        make: (setting, gap) -> the environment.
+        kind: the row of the paper's Table 1, "shifting", "oblivious" or "adaptive".
+        mean_loss: (num_experts, gap) -> mean loss of all experts, which uniform play has; None where it reacts to
+            plays.
+    """
+
+    make: Callable[[Setting, float], Environment]
+    kind: str
+    mean_loss: Callable[[int, float], float] | None
+
+
+def _shifting(setting: Setting, gap: float) -> Environment:
+    _, size, horizon, switches = setting
+    return experts.shifting_losses(
+        num_experts=size, horizon=horizon, num_shifts=switches, gap=gap, num_switches=switches
+    )
+
+
+def _lower_bound(setting: Setting, gap: float) -> Environment:
+    _, size, horizon, switches = setting
+    return experts.lower_bound_losses(
+        num_experts=size, horizon=horizon, num_phases=switches + 1, gap=gap, num_switches=switches
+    )
+
+
+def _alternating(setting: Setting, gap: float) -> Environment:
+    del gap
+    _, size, horizon, switches = setting
+    losses = experts.alternating_losses(num_experts=size, horizon=horizon, period=-(-horizon // (switches + 1)))
+    return experts.loss_sequence(losses, num_switches=switches)
+
+
+def _punish_repeats(setting: Setting, gap: float) -> Environment:
+    return experts.punish_repeats(num_experts=setting.num_experts, gap=gap, num_switches=setting.num_switches)
+
+
+ADVERSARIES = {
+    "shifting": Adversary(_shifting, "shifting", lambda size, gap: 0.5 - gap / size),
+    "lower_bound": Adversary(_lower_bound, "shifting", lambda size, gap: 0.5 - gap / size),
+    "alternating": Adversary(_alternating, "oblivious", None),
+    "punish_repeats": Adversary(_punish_repeats, "adaptive", None),
+}
+
+
+Names = Annotated[
+    list[str],
+    typer.Option(help=f"Learner. Repeat for several, of {', '.join(LEARNERS)}; or all.", rich_help_panel="Grid"),
+]
+Gap = Annotated[float, typer.Option(help="How far the best mean loss lies below 1/2, in (0, 1/2].")]
+NotPure = Annotated[float, typer.Option(help="Of learners that are not pure, in (0, 1).")]
+
+
+def chosen(learner: list[str]) -> list[str]:
+    """The names that the option asks for; empty for all."""
+    return [] if learner == ["all"] else learner
+
+
+def check_learners(names: Sequence[str]) -> list[str]:
+    """The names, all of them where there are none.
+
+    Raises:
+        ValueError: if one is not of `LEARNERS`.
+    """
+    for name in names:
+        check_choice("learner", name, tuple(LEARNERS))
+    return list(names) or list(LEARNERS)
+
+
+def star(
+    adversary: Sequence[str], num_experts: Sequence[int], horizon: Sequence[int], num_switches: Sequence[int]
+) -> list[Setting]:
+    """For each adversary the setting of all first values, then those in which one of the others takes its place.
+
+    Raises:
+        ValueError: if a name is unknown, a number is out of range, or there is none.
+    """
+    given = {"adversary": adversary, "num_experts": num_experts, "horizon": horizon, "num_switches": num_switches}
+    for name, values in given.items():
+        if not len(values):
+            raise ValueError(f"{name} must have at least one value, got none")
+    sizes = [check_count("num_experts", value, 2) for value in num_experts]
+    horizons = [check_count("horizon", value, 2) for value in horizon]
+    switches = [check_count("num_switches", value, 0) for value in num_switches]
+    found = []
+    for name in adversary:
+        check_choice("adversary", name, tuple(ADVERSARIES))
+        base = Setting(name, sizes[0], horizons[0], switches[0])
+        found += [base._replace(horizon=value) for value in horizons]
+        found += [base._replace(num_switches=value) for value in switches]
+        found += [base._replace(num_experts=value) for value in sizes]
+    for setting in found:
+        if setting.num_switches >= setting.horizon:
+            raise ValueError(f"num_switches must be < horizon = {setting.horizon}, got {setting.num_switches}")
+    return list(dict.fromkeys(found))
+
+
+def tracking_run(learner: Learner, environment: Environment, horizon: int, delta: float) -> Run:
+    """One run of a learner, with what it has lost after all rounds.
+
+    Args:
+        learner: what it takes as `delta` is settled.
+        environment: with the summaries of `METRICS`.
+        horizon: rounds.
+        delta: of learners that have one.
+
+    Returns:
+        A run whose outputs are the `METRICS`, without a dimension of rounds.
+    """
+    run = simulator(learner, environment, horizon, checkpoints=[horizon])
+    fixed = {"delta": delta} if "delta" in parameters(learner.params) else {}
+    simulate = run.simulate
+
+    def at_the_end(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
+        outputs = simulate(key, params)
+        return {name: outputs[name][-1] for name in METRICS}
+
+    return dataclasses.replace(
+        run,
+        simulate=at_the_end,
+        params=partial(run.params, **fixed),
+        guarantee=partial(run.guarantee, **fixed),
+        dims=dict.fromkeys(METRICS, ()),
+        coords={},
+    )
+
+
+def claim_of(learner: Learner, delta: float) -> str:
+    """Trust model and claim of a learner that is given epsilon, for labels."""
+    fixed = {"delta": delta} if "delta" in parameters(learner.params) else {}
+    claim = learner.guarantee(epsilon=1.0, **fixed)
+    if claim.kind != "pure":
+        return f"{claim.trust_model}, (ε, δ)"
+    return f"{claim.trust_model}, {'' if claim.epsilon == 1 else f'{claim.epsilon:g}'}ε"
+
+
+def proved_bound(name: str, setting: Setting, epsilon: float, delta: float) -> float | None:
+    """The regret bound that studies show for a learner of the table, oblivious losses; None for the others.
+
+    Shown are what is proved of `lazy_weights`, and of `counter_weights` over single experts. `mirror_descent` has one,
+    too (`mirror_descent_parameters`), which is not shown.
+    """
+    _, num_experts, horizon, switches = setting
+    about = {"epsilon": epsilon, "delta": delta, "num_experts": num_experts, "horizon": horizon}
+    if ADVERSARIES[setting.adversary].kind == "adaptive":
+        return None
+    if name == "lazy_weights":
+        sequences = classes.switching(num_switches=switches) if switches else classes.static()
+        return experts.lazy_weights_parameters(**about, num_switches=switches, sequences=sequences).regret_bound
+    if name == "counter_weights" and not switches:
+        return experts.counter_weights_parameters(**about).regret_bound
+    return None
+
+
+def label_of(name: str, claim: str) -> str:
+    """A learner's text in legends and tables."""
+    return f"{claim}: {name}"
+
+
+def at_setting(results: xr.Dataset, setting: Setting) -> xr.Dataset:
+    """The results of one setting, without that dimension."""
+    return results.sel(setting=str(setting), drop=True)
+
+
+def settings_of(results: xr.Dataset) -> list[Setting]:
+    """The settings of results that have their parts as coordinates, in order."""
+    columns = [results[name].values.tolist() for name in Setting._fields]
+    return [Setting(*row) for row in zip(*columns, strict=True)]
+
+
+def with_settings(results: xr.Dataset, settings: Sequence[Setting]) -> xr.Dataset:
+    """Results with the parts of settings as coordinates."""
+    parts = zip(*settings, strict=True)
+    return results.assign_coords(
+        {name: ("setting", list(part)) for name, part in zip(Setting._fields, parts, strict=True)}
+    )

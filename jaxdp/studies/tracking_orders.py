@@ -1,0 +1,90 @@
+"""The orders of Table 1 of "Tracking the Best Expert Privately", as lines and as exponents beside simulated regret."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from jaxdp import plotting
+from jaxdp.studies.tracking import ADVERSARIES, Setting
+from jaxdp.theory import tracking as theory
+
+ORDER_LABEL = "order of Table 1 (upper bound)"
+
+
+class Order(NamedTuple):
+    """A bound of Table 1.
+
+    Attributes:
+        text: its number in the paper.
+        at: (epsilon, setting, delta) -> the bound, up to a factor.
+    """
+
+    text: str
+    at: Callable[[float, Setting, float], np.ndarray]
+
+
+def _tuple(setting: Setting) -> dict[str, int]:
+    return {"horizon": setting.horizon, "num_experts": setting.num_experts, "num_switches": setting.num_switches}
+
+
+def _lower(epsilon: float, setting: Setting, delta: float) -> np.ndarray:
+    del delta
+    if setting.num_switches > setting.num_experts:
+        return np.array(np.nan)  # its phases have experts of their own
+    return theory.shifting_lower(epsilon, **_tuple(setting))
+
+
+_LOWER = Order("lower bound of section 3.2", _lower)
+ORDERS = {  # of each kind of adversary, the upper bound first
+    "shifting": (Order("Thm 3.6", lambda epsilon, at, delta: theory.shifting_upper(epsilon, **_tuple(at))), _LOWER),
+    "oblivious": (
+        Order(
+            "Cor 4.1.1, claimed",
+            lambda epsilon, at, delta: theory.oblivious_upper(epsilon, **_tuple(at), delta=delta),
+        ),
+        _LOWER,
+    ),
+    "adaptive": (
+        Order("Thm 5.2, claimed", lambda epsilon, at, delta: theory.adaptive_upper(epsilon, **_tuple(at))),
+        Order(
+            "Thm 5.1, lower bound",
+            lambda epsilon, at, delta: theory.adaptive_lower(epsilon, at.horizon, at.num_switches),
+        ),
+    ),
+}
+
+
+def orders_note(rows: Sequence[Setting]) -> str:
+    """Which bounds the dotted lines are of."""
+    if not rows[0].num_switches:
+        return ""
+    texts = {ORDERS[ADVERSARIES[base.adversary].kind][0].text: None for base in rows}
+    return f"Orders ({'; '.join(texts)}) go through the lowest first mark: compare slopes."
+
+
+def draw_orders(ax: Axes, x: Any, points: Sequence[tuple[float, Setting]], delta: float) -> None:
+    """The upper bound of Table 1, through the lowest first mark."""
+    order = ORDERS[ADVERSARIES[points[0][1].adversary].kind][0]
+    found = heights(order, points, delta)
+    if np.all((found > 0) & np.isfinite(found) | ~np.isfinite(np.asarray(x, float))):
+        plotting.bound(ax, x, found, through="lowest", label=ORDER_LABEL)
+
+
+def heights(order: Order, points: Sequence[tuple[float, Setting]], delta: float) -> np.ndarray:
+    """The bound at each point; NaN where it is not for such a setting."""
+
+    def height(epsilon: float, setting: Setting) -> float:
+        if not 0 < setting.num_switches < setting.horizon - 1:
+            return float("nan")
+        return float(order.at(epsilon, setting, delta))
+
+    return np.array([height(epsilon, setting) for epsilon, setting in points])
+
+
+def slope(x: np.ndarray, bound: np.ndarray) -> str:
+    """The exponent of a bound, where it is known and positive."""
+    if not np.all(bound > 0):
+        return "-"
+    return f"{np.polyfit(np.log(np.asarray(x, float)), np.log(bound), 1)[0] + 0.0:.2f}"

@@ -1,0 +1,241 @@
+"""Oblivious against adaptive adversaries: which learners survive one who reacts to plays."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import jax
+import numpy as np
+import typer
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from jaxdp import plotting
+from jaxdp.simulation import Run, sweep
+from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.studies.tracking import (
+    ADVERSARIES,
+    LEARNERS,
+    Gap,
+    Names,
+    NotPure,
+    Setting,
+    check_learners,
+    chosen,
+    claim_of,
+    label_of,
+    star,
+    tracking_run,
+)
+from jaxdp.theory import tracking as theory
+from jaxdp.validation import check_above, check_count, check_positive
+
+RATIOS = (0.1, 1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+COMPARED = ("lazy_weights", "counter_weights", "mirror_descent")
+PAIR = ("shifting", "punish_repeats")
+HORIZONS = (2_000, 20_000)
+SWITCHES = 3
+NUM_EXPERTS = 10
+GAP = 0.25
+DELTA = 1e-6
+NUM_SEEDS = 8
+TILE_SIZE = 28
+
+LABELS = {"shifting": "losses fixed in advance: shifting", "punish_repeats": "losses that react: punish_repeats"}
+ORDER_LABEL = "order of Thm 5.1 (lower bound), drawn with the factor 1"
+
+
+def tracking_separation(
+    *,
+    ratio: Sequence[float] = RATIOS,
+    learner: Sequence[str] = COMPARED,
+    horizon: Sequence[int] = HORIZONS,
+    num_switches: int = SWITCHES,
+    num_experts: int = NUM_EXPERTS,
+    gap: float = GAP,
+    delta: float = DELTA,
+    num_seeds: int = NUM_SEEDS,
+    key: jax.Array,
+    **scheduling: Any,
+) -> xr.Dataset:
+    """Dynamic regret a round, against losses fixed in advance and against losses that react to plays.
+
+    Args:
+        ratio: epsilon sqrt(T / S), > 0: at each T the budgets are ratio sqrt(S / T); infinity is no privacy.
+        learner: names, of `jaxdp.studies.tracking.LEARNERS`; empty is all.
+        horizon: rounds T, >= 2.
+        num_switches: S, of the comparator and of the shifting adversary, >= 1 and below the horizon.
+        num_experts: N, >= 2.
+        gap: how far the good expert's mean loss is below 1/2, in (0, 1/2].
+        delta: of learners with one, in (0, 1).
+        num_seeds: repetitions.
+        key: root key.
+        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+
+    Returns:
+        A dataset with `dynamic_regret` and the other outcomes, and `regret_a_round`, the dynamic regret over T, of
+        dimensions (learner, adversary, horizon, ratio, seed). Coordinates `claim`, by learner, and `epsilon`, by
+        horizon and ratio.
+
+    Raises:
+        ValueError: if a value is out of range.
+    """
+    names, settings = check_learners(learner), star(PAIR, [num_experts], horizon, [num_switches])
+    num_switches = check_count("num_switches", num_switches)
+    for value in ratio:
+        check_above("ratio", value, 0.0)
+    if check_positive("gap", gap) > 0.5:
+        raise ValueError(f"gap must be in (0, 1/2], got {gap}")
+
+    def build(learner: str, adversary: str, horizon: int) -> Run:
+        setting = Setting(adversary, num_experts, horizon, num_switches)
+        made = LEARNERS[learner](num_experts, horizon, num_switches)
+        run = tracking_run(made, ADVERSARIES[adversary].make(setting, gap), horizon, delta)
+        unit = math.sqrt(num_switches / horizon)
+        return dataclasses.replace(
+            run,
+            params=lambda *, ratio: run.params(epsilon=ratio * unit),
+            guarantee=lambda *, ratio: run.guarantee(epsilon=ratio * unit),
+        )
+
+    results = sweep(
+        build,
+        axes={"ratio": list(ratio)},
+        static_axes={"learner": names, "adversary": list(PAIR), "horizon": list(horizon)},
+        num_seeds=num_seeds,
+        key=key,
+        tile_size=TILE_SIZE,
+        **scheduling,
+    )
+    claims = [claim_of(LEARNERS[name](*settings[0][1:]), delta) for name in names]
+    epsilon = np.sqrt(num_switches / np.asarray(horizon, float))[:, None] * np.asarray(ratio, float)
+    results = results.assign_coords(
+        claim=("learner", claims),
+        epsilon=(("horizon", "ratio"), epsilon),
+        delta=delta,
+        num_switches=num_switches,
+        num_experts=num_experts,
+    )
+    results["regret_a_round"] = results.dynamic_regret / results.horizon
+    return results.transpose("learner", "adversary", "horizon", "ratio", "seed", ...)
+
+
+def threshold(ratio: np.ndarray, horizon: int, num_switches: int) -> np.ndarray:
+    """Theorem 5.1 over T, with the factor 1: at these values of epsilon sqrt(T / S)."""
+    epsilon = np.asarray(ratio, float) * math.sqrt(num_switches / horizon)
+    return theory.adaptive_lower(epsilon, horizon, num_switches) / horizon
+
+
+def labels_of(results: xr.Dataset) -> dict[Any, str]:
+    """Texts of learners, adversaries and horizons in legends and tables."""
+    pairs_ = zip(results.learner.values, results.claim.values, strict=True)
+    rounds = {int(horizon): f"T = {int(horizon):,}" for horizon in results.horizon.values}
+    return {**LABELS, **rounds, **{str(name): label_of(str(name), str(claim)) for name, claim in pairs_}}
+
+
+def figure(results: xr.Dataset) -> Figure:
+    """The figure: regret a round against epsilon sqrt(T / S), a column for each adversary, a row for each T."""
+    results = results.sortby("ratio")
+    switches = int(results.num_switches)
+    finite = results.ratio.values[np.isfinite(results.ratio.values)]
+
+    def draw(values: xr.DataArray, *, ax: Axes, **options: Any) -> Axes:
+        plotting.curves(values, ax=ax, **options)
+        if str(values.adversary.values) == "punish_repeats" and len(finite):
+            at = np.geomspace(finite[0], finite[-1], 100)
+            heights = threshold(at, int(values.horizon), switches)
+            plotting.bound(ax, at, heights, through=float(heights[0]), label=ORDER_LABEL)
+        return ax
+
+    return plotting.facets(
+        results.regret_a_round.drop_vars("epsilon"),
+        x="ratio",
+        hue="learner",
+        col="adversary",
+        row="horizon",
+        draw=draw,
+        labels=labels_of(results),
+        width=4.4,
+        height=3.0,
+        xscale="log",
+        yscale="log",
+        xlabel="ε sqrt(T / S)",
+        ylabel="dynamic regret / T",
+        title="Losses that are fixed in advance, and losses that react to plays",
+        note=f"N = {int(results.num_experts)}, S = {switches}. Thm 5.1 is an order with logarithms, for "
+        "N >= 2 T / S and tiny delta, against the worst adversary: these curves do not confirm its threshold.",
+    )
+
+
+def table(results: xr.Dataset) -> str:
+    """Mean dynamic regret over T, +- half width of its 95% confidence interval."""
+    mean, half = mean_and_half_width(results.regret_a_round)
+    labels, blocks = labels_of(results), []
+    for adversary in results.adversary.values:
+        for horizon in results.horizon.values:
+            point = {"adversary": adversary, "horizon": horizon}
+            rows = [["ε sqrt(T / S)", *(f"{value:g}" for value in results.ratio.values)]]
+            rows.append(["ε", *(f"{value:.3g}" for value in results.epsilon.sel(horizon=horizon).values)])
+            for name in results.learner.values:
+                own = {**point, "learner": name}
+                pairs_ = zip(mean.sel(own).values, half.sel(own).values, strict=True)
+                rows.append([labels[str(name)], *(f"{m:.3f} +- {h:.3f}" for m, h in pairs_)])
+            head = f"dynamic regret / T, {labels[str(adversary)]}, T = {int(horizon):,}"
+            blocks.append("\n".join([head, *columns(rows)]))
+    return "\n\n".join(blocks)
+
+
+def report(results: xr.Dataset) -> str:
+    """What the command prints: the table, and what it means."""
+    seeds = plotting.seed_count(results.sizes["seed"])
+    notes = [
+        f"+- and bands: 95% confidence (Student's t) over {seeds}. ε: pure; (ε, δ): zero-concentrated, or approximate, "
+        f"at delta = {float(results.delta):g}.",
+        "punish_repeats gives an expert that was played in the round before the loss 1: who keeps an expert for long "
+        "loses most rounds to it, however large ε is. Theorem 5.1 says that below a ratio of order 1 / ln(T) every "
+        "private learner has an adversary like that. It is an order, for N >= 2 T / S and delta <= (S + 1)^3 / T^3, "
+        "which these runs do not have: nothing here confirms it.",
+    ]
+    return "\n\n".join([table(results), *notes])
+
+
+def options(
+    ratio: Annotated[
+        list[float],
+        typer.Option(help="ε sqrt(T / S), > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
+    ] = list(RATIOS),  # noqa: B006  typer copies it
+    learner: Names = list(COMPARED),  # noqa: B006
+    horizon: Annotated[
+        list[int],
+        typer.Option(help="Rounds T. Repeat for several.", rich_help_panel="Grid"),
+    ] = list(HORIZONS),  # noqa: B006
+    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
+    switches: Annotated[
+        int, typer.Option(help="Switches S of the comparator, and shifts of the losses that are fixed.")
+    ] = SWITCHES,
+    experts: Annotated[int, typer.Option(help="Experts N.")] = NUM_EXPERTS,
+    gap: Gap = GAP,
+    delta: NotPure = DELTA,
+    seed: Seed = 0,
+) -> Study:
+    """Which learners survive an adversary who reacts to plays (Tracking, Theorem 5.1).
+
+    Plays learners against losses that are fixed in advance and against an
+    adversary who punishes repeats, at equal ε sqrt(T / S).
+    """
+    simulate = partial(
+        tracking_separation,
+        ratio=ratio,
+        learner=chosen(learner),
+        horizon=horizon,
+        num_switches=switches,
+        num_experts=experts,
+        gap=gap,
+        delta=delta,
+        num_seeds=seeds,
+        key=root_key(seed),
+    )
+    return Study(simulate, figure, report)

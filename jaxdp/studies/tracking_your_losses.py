@@ -1,0 +1,248 @@
+"""Which private learner tracks best on a user's own losses, and at which epsilon."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax
+import numpy as np
+import typer
+import xarray as xr
+from matplotlib.figure import Figure
+
+from jaxdp import experts, plotting
+from jaxdp.simulation import Run, sweep
+from jaxdp.stats import paired, smallest_epsilon
+from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.studies.tracking import LEARNERS, Names, NotPure, check_learners, chosen, claim_of, label_of, tracking_run
+from jaxdp.validation import check_count, check_within
+
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, float("inf"))
+COMPARED = (
+    "exponential_weights",
+    "svt_restarts",
+    "limited_updates_oblivious",
+    "lazy_weights_static",
+    "lazy_weights",
+    "counter_weights_static",
+    "counter_weights",
+    "mirror_descent",
+)
+SWITCHES = 5
+SHARE = 0.5
+DELTA = 1e-6
+NUM_SEEDS = 10
+TILE_SIZE = 30
+NOT_PRIVATE = "a simulation: not private"
+
+
+def tracking_your_losses(
+    losses: Any,
+    *,
+    scale: float = 1.0,
+    epsilon: Sequence[float] = EPSILONS,
+    learner: Sequence[str] = COMPARED,
+    num_switches: int = SWITCHES,
+    delta: float = DELTA,
+    num_seeds: int = NUM_SEEDS,
+    key: jax.Array,
+    **scheduling: Any,
+) -> xr.Dataset:
+    """What learners lose on given losses, for every learner, epsilon and seed.
+
+    It is a simulation, whose output is not private. Seeds differ in the learners' randomness alone; the losses are what
+    they are.
+
+    Args:
+        losses: [rounds, num_experts] in [0, scale], as `jaxdp.experts.read_losses` reads them.
+        scale: the entry that is the loss 1.
+        epsilon: privacy budgets, > 0; infinity is no privacy.
+        learner: names, of `jaxdp.studies.tracking.LEARNERS`; empty is all.
+        num_switches: of the sequences that learners are tuned for and compared with, in [0, rounds).
+        delta: of learners with one, in (0, 1).
+        num_seeds: repetitions.
+        key: root key.
+        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+
+    Returns:
+        A dataset with `loss`, `regret`, `best_loss`, `dynamic_regret` and `best_sequence_loss` in the unit of the
+        losses' 1, and `gained`: the share of what the best sequence gains over uniform play that the learner gains; 1
+        is the best sequence's, below 0 is worse than uniform play, and NaN is nothing to gain. Dimensions (learner,
+        epsilon, seed); coordinates `claim`, by learner, `uniform_loss`, `horizon`, `num_experts` and `num_switches`.
+
+    Raises:
+        ValueError: if a value is out of range.
+    """
+    names = check_learners(learner)
+    environment = experts.loss_sequence(losses, scale=scale, num_switches=num_switches)
+    horizon, num_experts = np.shape(losses)
+    switches = check_count("num_switches", num_switches, 0)
+
+    def build(learner: str) -> Run:
+        return tracking_run(LEARNERS[learner](num_experts, horizon, switches), environment, horizon, delta)
+
+    results = sweep(
+        build,
+        axes={"epsilon": list(epsilon)},
+        static_axes={"learner": names},
+        num_seeds=num_seeds,
+        key=key,
+        tile_size=TILE_SIZE,
+        **scheduling,
+    )
+    claims = [claim_of(LEARNERS[name](num_experts, horizon, switches), delta) for name in names]
+    uniform = float(np.mean(losses, dtype=np.float64)) / scale * horizon
+    results = results.assign_coords(
+        claim=("learner", claims),
+        delta=delta,
+        uniform_loss=uniform,
+        horizon=horizon,
+        num_experts=num_experts,
+        num_switches=switches,
+    )
+    possible = uniform - results.best_sequence_loss
+    results["gained"] = ((uniform - results.loss) / possible).where(possible > 0)
+    results.attrs["privacy"] = NOT_PRIVATE
+    return results.transpose("learner", "epsilon", "seed", ...)
+
+
+def labels_of(results: xr.Dataset) -> dict[str, str]:
+    """Learners' texts in legends and tables."""
+    pairs_ = zip(results.learner.values, results.claim.values, strict=True)
+    return {str(name): label_of(str(name), str(claim)) for name, claim in pairs_}
+
+
+def figure(results: xr.Dataset, *, share: float = SHARE) -> Figure:
+    """The figure: the share of the possible gain against epsilon, with the share that is asked for."""
+    results = results.sortby("epsilon")
+    ax = plotting.cost_of_privacy(
+        results.gained,
+        hue="learner",
+        labels=labels_of(results),
+        yscale="linear",
+        ylabel="gained over uniform play, of what\nthe best sequence gains",
+    )
+    fixed = fixed_share(results)
+    ax.axhline(share, color="0.4", linewidth=0.9, linestyle="--")
+    if fixed > 0:
+        ax.axhline(fixed, color="0.4", linewidth=0.9, linestyle=":")
+    made = ax.get_figure(root=True)
+    assert isinstance(made, plotting.Figure)
+    made.set_size_inches(6.4, 4.2)
+    made.explain(
+        title=f"Tracking on {int(results.horizon):,} rounds of {int(results.num_experts):,} experts",
+        note=f"1 is the best sequence of experts with at most {int(results.num_switches):,} switches, 0 an expert "
+        f"drawn anew in each round. Dashed: {share:.0%}, which is asked for. Dotted: the best single expert.",
+        height=4.2,
+    )
+    return made
+
+
+def fixed_share(results: xr.Dataset) -> float:
+    """The share of the best sequence's gain that the best single expert has."""
+    uniform, first = float(results.uniform_loss), results.isel(learner=0, epsilon=0, seed=0)
+    possible = uniform - float(first.best_sequence_loss)
+    return (uniform - float(first.best_loss)) / possible if possible > 0 else float("nan")
+
+
+def table(results: xr.Dataset) -> str:
+    """Mean share of the possible gain, +- half width of its 95% confidence interval."""
+    mean, half = mean_and_half_width(results.gained)
+    rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
+    for name, label in labels_of(results).items():
+        pairs_ = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)
+        rows.append([label, *(f"{m:.3f} +- {h:.3f}" for m, h in pairs_)])
+    return "\n".join(["share of the best sequence's gain over uniform play", *columns(rows)])
+
+
+def best_learners(results: xr.Dataset) -> str:
+    """For each epsilon the learner with the smallest mean loss, and those that the seeds do not tell from it."""
+    lines = ["tracks best"]
+    for epsilon in results.epsilon.values:
+        loss = results.loss.sel(epsilon=epsilon)
+        best = str(loss.learner.values[loss.mean("seed").values.argmin()])
+        line = f"{plotting.epsilon_label(epsilon)}: {best}"
+        if loss.sizes["learner"] > 1 and loss.sizes["seed"] > 1:
+            found = paired(loss, "learner", against=best)
+            close = [str(name) for name in found.learner.values if not float(found.low.sel(learner=name)) > 0]
+            others = [name for name in close if name != best]
+            line += f" (not told from it: {', '.join(others)})" if others else ""
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def needed(results: xr.Dataset, share: float) -> str:
+    """The smallest epsilon of the grid from which on each learner is shown to gain the share."""
+    found = smallest_epsilon(results.gained, at_least=share)
+    rows = []
+    for name, label in labels_of(results).items():
+        value = float(found.sel(learner=name))
+        shown = "none of these" if np.isnan(value) else plotting.epsilon_label(value)
+        rows.append([label, shown])
+    rows.sort(key=lambda row: row[1] == "none of these")
+    head = f"smallest ε of these that is shown to gain {share:.0%} (95% confidence, each learner by itself)"
+    return "\n".join([head, *columns(rows)])
+
+
+def report(results: xr.Dataset, *, share: float = SHARE) -> str:
+    """What the command prints: shares, the best learner at each epsilon, the smallest epsilon, and what that means."""
+    first = results.isel(learner=0, epsilon=0, seed=0)
+    uniform, sequence = float(results.uniform_loss), float(first.best_sequence_loss)
+    losses = (
+        f"{int(results.horizon):,} rounds, {int(results.num_experts):,} experts; total loss of uniform play "
+        f"{uniform:,.0f}, of the best expert {float(first.best_loss):,.0f}, of the best sequence of at most "
+        f"{int(results.num_switches):,} switches {sequence:,.0f}"
+    )
+    if not uniform > sequence:
+        return "\n\n".join([losses, "There is nothing to gain over uniform play on these losses."])
+    seeds = plotting.seed_count(results.sizes["seed"])
+    notes = [
+        f"+- and bands: 95% confidence (Student's t) over {seeds}, which differ in the learners' randomness alone. The "
+        "unit of privacy is one round's losses. ε: pure; (ε, δ): zero-concentrated, or approximate, at delta = "
+        f"{float(results.delta):g}.",
+        "This text is computed from the losses and is not private. To choose a learner by it spends no budget only on "
+        "losses that are public, such as old or made-up ones.",
+    ]
+    return "\n\n".join([losses, table(results), best_learners(results), needed(results, share), *notes])
+
+
+def options(
+    losses: Annotated[
+        Path,
+        typer.Option(help="Losses: a row is a round, a column an expert; .csv, .npy or .parquet.", show_default=False),
+    ],
+    scale: Annotated[float, typer.Option(help="The entry that is the loss 1; entries are in [0, scale].")] = 1.0,
+    switches: Annotated[
+        int, typer.Option(help="Switches S of the sequences that learners are tuned for and compared with.")
+    ] = SWITCHES,
+    share: Annotated[
+        float, typer.Option(help="Of the best sequence's gain over uniform play, asked for, in [0, 1].")
+    ] = SHARE,
+    epsilon: Annotated[
+        list[float],
+        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
+    ] = list(EPSILONS),  # noqa: B006  typer copies it
+    learner: Names = list(COMPARED),  # noqa: B006
+    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
+    delta: NotPure = DELTA,
+    seed: Seed = 0,
+) -> Study:
+    """Which private learner tracks best on losses of yours, and at which epsilon.
+
+    Plays learners on the losses of a file, and compares them with the best
+    sequence of experts. What it prints is not private.
+    """
+    check_within("share", share, 0.0, 1.0)
+    simulate = partial(
+        tracking_your_losses,
+        experts.read_losses(losses),
+        scale=scale,
+        epsilon=epsilon,
+        learner=chosen(learner),
+        num_switches=switches,
+        delta=delta,
+        num_seeds=seeds,
+        key=root_key(seed),
+    )
+    return Study(simulate, partial(figure, share=share), partial(report, share=share))

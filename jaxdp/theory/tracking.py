@@ -1,0 +1,218 @@
+"""The bounds of "Tracking the Best Expert Privately": dynamic regret under central privacy.
+
+Source of all: Asi, Raman & Saha (2025), *Tracking the Best Expert Privately*; Table 1 has the five orders without
+logarithms of T and 1 / delta.
+
+Notation: T is `horizon`; N `num_experts`; S `num_switches`, of the comparator. Section 2.1 lets a stochastic adversary
+have S distributions, hence S - 1 shifts. All arguments are numbers or arrays that broadcast, finite but for epsilon;
+all results are float64 arrays. Every function raises ValueError for an argument out of its range or NaN.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.theory.arguments import above, at_least, between
+
+
+def window_upper(
+    epsilon: ArrayLike,
+    horizon: ArrayLike,
+    num_experts: ArrayLike,
+    window: ArrayLike,
+    failure_prob: ArrayLike,
+    *,
+    corrected: bool = False,
+) -> np.ndarray:
+    """Upper bound on the regret of `limited_updates` in w rounds: 16 ln(NT/b) / epsilon + 9 sqrt(w ln(TN/b)).
+
+    Source: Theorem 3.1, for losses of one law, with probability 1 - b in all windows at once.
+    Deviations: none. The theorem has lost a factor ln T of its first term, which its Lemmas 3.3 and A.2 have:
+        `corrected=True` puts it back.
+
+    Args:
+        epsilon: [...], > 0; infinity leaves the second term.
+        horizon: [...], T, >= 2.
+        num_experts: [...], N, >= 2.
+        window: [...], w, >= 1 and <= T.
+        failure_prob: [...], b, in (0, 1).
+        corrected: whether the first term has the factor ln T.
+
+    Returns:
+        [...], the regret against the best fixed expert of these rounds.
+    """
+    budget, rounds, experts = above("epsilon", epsilon, 0), _rounds(horizon), _experts(num_experts)
+    length = at_least("window", window, 1)
+    if np.any(length > rounds):
+        raise ValueError(f"window must be <= horizon, got {length.max():g}")
+    union = np.log(experts * rounds / between("failure_prob", failure_prob, 0, 1))
+    factor = np.log(rounds) if corrected else 1.0
+    return 16 * union * factor / budget + 9 * np.sqrt(length * union)
+
+
+def shifting_upper(
+    epsilon: ArrayLike,
+    horizon: ArrayLike,
+    num_experts: ArrayLike,
+    num_switches: ArrayLike,
+    *,
+    scale: ArrayLike = 1.0,
+) -> np.ndarray:
+    """Upper bound on the dynamic regret of `svt_restarts`: sqrt(S T ln(NT)) + S ln(NT) / epsilon.
+
+    Source: Theorem 3.6, an order bound, for stochastic losses whose law shifts.
+    Deviations: none.
+
+    Args:
+        epsilon: [...], > 0; infinity leaves the first term.
+        horizon: [...], T, >= 2.
+        num_experts: [...], N, >= 2.
+        num_switches: [...], S, >= 0; at 0 the bound is 0, which holds for S >= 1 only.
+        scale: the unspecified constant, > 0.
+
+    Returns:
+        [...], the expected dynamic regret.
+    """
+    budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
+    union = np.log(experts * rounds)
+    return _positive("scale", scale) * (np.sqrt(switches * rounds * union) + switches * union / budget)
+
+
+def shifting_lower(
+    epsilon: ArrayLike,
+    horizon: ArrayLike,
+    num_experts: ArrayLike,
+    num_switches: ArrayLike,
+    *,
+    scale: ArrayLike = 1.0,
+) -> np.ndarray:
+    """Lower bound on the dynamic regret of every private learner: sqrt(S T ln N) + S ln(N/S) / epsilon.
+
+    Source: section 3.2, "Lower bound for shifting adversary", and Table 1; an order bound. The losses are oblivious,
+        so it bounds learners against oblivious adversaries, too.
+    Deviations: none.
+
+    Args:
+        epsilon: [...], > 0; infinity leaves the first term.
+        horizon: [...], T, >= 2.
+        num_experts: [...], N, >= 2.
+        num_switches: [...], S, > 0 and <= N: each phase has experts of its own.
+        scale: the unspecified constant, > 0.
+
+    Returns:
+        [...], the expected dynamic regret.
+    """
+    budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
+    above("num_switches", switches, 0)
+    if np.any(switches > experts):
+        raise ValueError(f"num_switches must be <= num_experts, got {switches.max():g}")
+    learning = np.sqrt(switches * rounds * np.log(experts))
+    return _positive("scale", scale) * (learning + switches * np.log(experts / switches) / budget)
+
+
+def oblivious_upper(
+    epsilon: ArrayLike,
+    horizon: ArrayLike,
+    num_experts: ArrayLike,
+    num_switches: ArrayLike,
+    delta: ArrayLike,
+    *,
+    scale: ArrayLike = 1.0,
+) -> np.ndarray:
+    """What is claimed against oblivious losses: sqrt(S T ln(NT)) + S T^(1/3) ln(T/delta) ln(NT) / epsilon^(2/3).
+
+    Source: Corollary 4.1.1, an order bound, for epsilon < 1: Theorem 4.1 with Proposition 1, which is claimed by Asi,
+        Koren, Liu & Talwar (2024).
+    Deviations: none; `lazy_weights` runs the reduction, but the bound that is proved for it falls like epsilon^(-3/5)
+        with T^(2/5), see `lazy_weights_parameters`.
+
+    Args:
+        epsilon: [...], > 0; infinity leaves the first term.
+        horizon: [...], T, >= 2.
+        num_experts: [...], N, >= 2.
+        num_switches: [...], S, >= 0; at 0 the bound is 0, which holds for S >= 1 only.
+        delta: [...], in (0, 1).
+        scale: the unspecified constant, > 0.
+
+    Returns:
+        [...], the expected dynamic regret.
+    """
+    budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
+    union = np.log(experts * rounds)
+    spread = np.log(rounds / between("delta", delta, 0, 1))
+    privacy = switches * np.cbrt(rounds) * spread * union / budget ** (2 / 3)
+    return _positive("scale", scale) * (np.sqrt(switches * rounds * union) + privacy)
+
+
+def adaptive_lower(
+    epsilon: ArrayLike, horizon: ArrayLike, num_switches: ArrayLike, *, scale: ArrayLike = 1.0
+) -> np.ndarray:
+    """Lower bound on the dynamic regret against some adversary who reacts: min(T, S / (epsilon ln(T/(S+1)))^2).
+
+    Source: Theorem 5.1, an order bound, for epsilon <= 1, delta <= (S + 1)^3 / T^3, N >= 2 T / S and T large.
+    Deviations: none. The proof takes the state of the learner for a release, which is fine for delta = 0 only.
+
+    Args:
+        epsilon: [...], > 0; at infinity the bound is 0.
+        horizon: [...], T, > S + 1.
+        num_switches: [...], S, >= 0; at 0 the bound is 0 (the proof has S + 1).
+        scale: the unspecified constant, > 0.
+
+    Returns:
+        [...], the expected dynamic regret.
+    """
+    budget, rounds = above("epsilon", epsilon, 0), _rounds(horizon)
+    switches = at_least("num_switches", num_switches, 0)
+    if np.any(rounds <= switches + 1):
+        raise ValueError(f"num_switches must be < horizon - 1, got {switches.max():g}")
+    privacy = switches / (budget * np.log(rounds / (switches + 1))) ** 2
+    return _positive("scale", scale) * np.minimum(rounds, privacy)
+
+
+def adaptive_upper(
+    epsilon: ArrayLike,
+    horizon: ArrayLike,
+    num_experts: ArrayLike,
+    num_switches: ArrayLike,
+    *,
+    scale: ArrayLike = 1.0,
+) -> np.ndarray:
+    """What is claimed against losses that react: sqrt(S T) ln(NT)^1.5 / epsilon + S ln(NT) / epsilon.
+
+    Source: Theorem 5.2, an order bound, for epsilon < 1.
+    Deviations: none. The learner of the theorem, `mirror_descent(constants="paper")`, is N epsilon-private, not
+        epsilon-private; `mirror_descent(form="intervals")` has this order in S, T and epsilon, up to logarithms.
+
+    Args:
+        epsilon: [...], > 0; at infinity the bound is 0, which is no bound there.
+        horizon: [...], T, >= 2.
+        num_experts: [...], N, >= 2.
+        num_switches: [...], S, >= 0; at 0 the bound is 0, which holds for S >= 1 only.
+        scale: the unspecified constant, > 0.
+
+    Returns:
+        [...], the expected dynamic regret.
+    """
+    budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
+    union = np.log(experts * rounds)
+    return _positive("scale", scale) * (np.sqrt(switches * rounds) * union**1.5 + switches * union) / budget
+
+
+def _four(
+    epsilon: ArrayLike, horizon: ArrayLike, num_experts: ArrayLike, num_switches: ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    rounds, switches = _rounds(horizon), at_least("num_switches", num_switches, 0)
+    if np.any(switches >= rounds):
+        raise ValueError(f"num_switches must be < horizon, got {switches.max():g}")
+    return above("epsilon", epsilon, 0), rounds, _experts(num_experts), switches
+
+
+def _rounds(horizon: ArrayLike) -> np.ndarray:
+    return at_least("horizon", horizon, 2)
+
+
+def _experts(num_experts: ArrayLike) -> np.ndarray:
+    return at_least("num_experts", num_experts, 2)
+
+
+def _positive(name: str, values: ArrayLike) -> np.ndarray:
+    return between(name, values, 0, np.inf)

@@ -1,0 +1,268 @@
+"""Classes of sequences against brute force; weights after many rounds; planted arithmetics that fail."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.audit import g_test
+from jaxdp.experts import classes
+from tests.experts import enumerated
+
+X64 = jax.config.read("jax_enable_x64")
+TOLERANCE = 1e-12 if X64 else 1e-5
+FLOAT = np.float64 if X64 else np.float32
+
+
+def cases(horizon) -> Iterator[tuple[str, classes.Sequences, dict[str, Any]]]:
+    yield "static", classes.static(), {}
+    yield "markov", classes.markov(switch_rate=0.3), {"rate": 0.3}
+    yield "mixture", classes.markov(), {}
+    for most in range(min(4, horizon)):
+        yield "switching", classes.switching(num_switches=most), {"num_switches": most}
+
+
+SIZES = list(itertools.product((2, 3), range(1, 7)))
+
+
+def merged(members, of):
+    result = {}
+    for member, weight in members.items():
+        key = of(member)
+        result[key] = result.get(key, 0.0) + weight
+    return result
+
+
+def check_weights(made, compiled, name, values, horizon):
+    """A class against the enumeration of its sequences of the last `horizon` rounds."""
+    (forward, law), num_experts, late = compiled, made.num_experts, made.horizon - horizon
+    scaled = np.random.default_rng(horizon).uniform(-1, 3, (horizon, num_experts)).astype(FLOAT).astype(float)
+    prior = enumerated.members(name, num_experts, horizon, **values)
+    weights = made.init()
+    for round in range(horizon):
+        exact = enumerated.weights(prior, scaled, round)
+        total = sum(exact.values())
+        found = np.asarray(law(weights, jnp.int32(late + round)))
+        expected = np.zeros_like(found, float)
+        for state, weight in merged(exact, lambda member, round=round: enumerated.state(member, round)).items():
+            expected[state] = weight / total
+        assert np.abs(found - expected).max() < TOLERANCE, (name, values, horizon, round)
+        if name in ("static", "switching"):  # the sum over all sequences, of prior 1 each
+            most, left = values.get("num_switches", 0), horizon - 1 - round
+            sums = np.asarray(weights.sums.mantissa, float) * 2.0 ** np.asarray(weights.sums.power, float)
+            ahead = [
+                sum(math.comb(left, k) * (num_experts - 1) ** k for k in range(most - c + 1)) for c in range(most + 1)
+            ]
+            normaliser = 2.0 ** int(weights.removed) * (sums * np.asarray(ahead)[:, None]).sum()
+            assert normaliser == pytest.approx(total * len(prior), rel=10 * TOLERANCE)
+        weights = forward(weights, jnp.int32(late + round), jnp.asarray(scaled[round], FLOAT))
+    return weights
+
+
+def compiled(made):
+    return jax.jit(made.forward), jax.jit(made.law)
+
+
+@pytest.mark.parametrize("num_experts", [2, 3])
+def test_weights_equal_enumeration(num_experts):
+    """Begun late: one compilation for all horizons."""
+    for name, sequences, values in cases(6):
+        made = sequences(num_experts=num_experts, horizon=6)
+        functions = compiled(made)
+        for horizon in [] if name == "mixture" else range(1, 6):  # which has other rates at other horizons
+            check_weights(made, functions, name, values, horizon)
+        weights = check_weights(made, functions, name, values, 6)
+        last = np.asarray(made.marginal(weights, jnp.int32(5)))
+        assert np.abs(last - np.asarray(made.law(weights, jnp.int32(5))).sum(0)).max() < TOLERANCE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("num_experts", "horizon"), [(3, 1), (3, 2), (2, 3), (3, 4)])
+def test_weights_equal_enumeration_at_other_horizons(num_experts, horizon):
+    for name, sequences, values in cases(horizon):
+        made = sequences(num_experts=num_experts, horizon=horizon)
+        check_weights(made, compiled(made), name, values, horizon)
+
+
+@pytest.mark.parametrize(("num_experts", "horizon"), SIZES)
+def test_priors_equal_enumeration(num_experts, horizon):
+    for name, sequences, values in cases(horizon):
+        made = sequences(num_experts=num_experts, horizon=horizon)
+        prior = merged(enumerated.members(name, num_experts, horizon, **values), lambda member: member[1])
+        for num_switches in range(horizon):
+            chances = {p for sequence, p in prior.items() if enumerated.switches_of(sequence) == num_switches}
+            expected = [-math.log(p) for p in chances] or [math.inf]
+            assert made.log_inverse_prior(num_switches) == pytest.approx(expected[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "late"), [("static", 0), ("switching", 0), ("switching", 2), ("markov", 0), ("mixture", 0)]
+)
+def test_a_sequence_is_drawn_by_weight_and_rolled_by_the_prior(name, late):
+    """Of the whole future at once; begun late it is the class of the rounds that are left."""
+    num_experts, horizon, round = 3, 5, 2
+    _, sequences, values = next(case for case in list(cases(2))[::-1] if case[0] == name)
+    made = sequences(num_experts=num_experts, horizon=horizon + late)
+    scaled = np.random.default_rng(4).uniform(0, 1, (round, num_experts))
+    weights = made.init()
+    for each in range(round):
+        weights = made.forward(weights, jnp.int32(late + each), jnp.asarray(scaled[each], FLOAT))
+    prior = enumerated.members(name, num_experts, horizon, **values)
+    if name == "mixture" and math.ceil(math.log2(horizon)) != 3:
+        raise AssertionError("other rates")
+
+    def future(key):
+        keys = jax.random.split(key, horizon - round)
+        labels = [made.draw(keys[0], weights, jnp.int32(late + round))]
+        for place, at in enumerate(range(round, horizon - 1), 1):
+            labels.append(made.roll(keys[place], labels[-1], jnp.int32(late + at)))
+        return jnp.stack([part for label in labels for part in label])
+
+    draws = np.asarray(jax.jit(jax.vmap(future))(jax.random.split(jax.random.key(2), 40_000)))
+    found = [tuple(each) for each in draws.tolist()]
+    exact = enumerated.weights(prior, scaled, round)
+
+    def drawn(member):
+        states = [enumerated.state(member, each) for each in range(round, horizon)]
+        return tuple(part for row, expert in states for part in (expert, row))
+
+    law = merged({member: weight / sum(exact.values()) for member, weight in exact.items()}, drawn)
+    assert g_test(found, law) > 1e-4
+    assert g_test(found, merged(prior, drawn)) < 1e-4  # planted: without the losses
+
+
+# ---- many rounds -----------------------------------------------------------------------------------------------------
+def shifting(horizon, num_segments, num_experts, nats, seed=0):
+    """Scaled losses [horizon, num_experts] float32: each segment's best expert gains so many nats on the others."""
+    generator, length = np.random.default_rng(seed), horizon // num_segments
+    best = np.arange(horizon) // length % num_experts
+    means = np.where(np.arange(num_experts) == best[:, None], 0.25, 0.75)
+    losses = generator.random((horizon, num_experts)) < means
+    gains = np.resize(np.asarray(nats, float), num_segments)[np.minimum(np.arange(horizon) // length, num_segments - 1)]
+    return (losses * (gains / (0.5 * length))[:, None]).astype(np.float32)
+
+
+def laws(made, scaled, every):
+    """P_t after each `every` rounds, flat."""
+
+    def several(weights, inputs):
+        losses, start = inputs
+        weights = jax.lax.fori_loop(0, every, lambda i, w: made.forward(w, start + i, losses[i]), weights)
+        return weights, made.law(weights, start + every).ravel()
+
+    parts = jnp.asarray(scaled, FLOAT).reshape(-1, every, scaled.shape[1])
+    starts = every * jnp.arange(len(parts), dtype=jnp.int32)
+    return np.asarray(jax.jit(lambda *inputs: jax.lax.scan(several, made.init(), inputs)[1])(parts, starts), float)
+
+
+def exclusive(logs):
+    """For each entry of a row the logarithm of the sum of the others."""
+    ahead = np.logaddexp.accumulate(logs, axis=1)
+    behind = np.logaddexp.accumulate(logs[:, ::-1], axis=1)[:, ::-1]
+    none = np.full((len(logs), 1), -np.inf)
+    return np.logaddexp(np.hstack([none, ahead[:, :-1]]), np.hstack([behind[:, 1:], none]))
+
+
+def exact_laws(scaled, every, most, dtype: Any = np.float64):
+    """The same of `switching` by logarithms, in NumPy."""
+    horizon, num_experts = scaled.shape
+    logs, found = np.full((most + 1, num_experts), -np.inf, dtype), []
+    logs[0] = 0.0
+    for round, losses in enumerate(scaled.astype(dtype)):
+        logs = logs - losses
+        logs[1:] = np.logaddexp(logs[1:], exclusive(logs[:-1]))
+        if (round + 1) % every == 0:
+            left = max(horizon - 2 - round, 0)
+            futures = [
+                sum(math.comb(left, k) * (num_experts - 1) ** k for k in range(most - c + 1)) for c in range(most + 1)
+            ]
+            odds = logs + np.asarray([math.log(each) for each in futures])[:, None]
+            odds = np.exp((odds - odds.max()).astype(float))
+            found.append((odds / odds.sum()).ravel())
+    return np.asarray(found)
+
+
+def distance(found, exact):
+    assert np.isfinite(found).all()
+    return np.abs(found - exact).sum(1).max() / 2
+
+
+def one_power_a_row(made):
+    """Planted: entries of a row share a power of two, and what is too small for a float is lost."""
+
+    def forward(weights, round, scaled_losses):
+        after = made.forward(weights, round, scaled_losses)
+        top = jnp.max(after.sums.power, axis=1, keepdims=True)
+        lost = after.sums.power < top + int(np.log2(np.finfo(FLOAT).tiny))
+        return after._replace(sums=after.sums._replace(power=jnp.where(lost, -(2**30), after.sums.power)))
+
+    return made._replace(forward=forward)
+
+
+SHIFTS = [300, 150, 400, 200]
+FEW = {"horizon": 20_000, "num_segments": 9, "num_experts": 10, "nats": SHIFTS}
+
+
+def test_weights_after_many_rounds():
+    """More shifts than switches, and entries that had all but vanished come back."""
+    scaled = shifting(**FEW)
+    exact = exact_laws(scaled, 40, 5)
+    made = classes.switching(num_switches=5)(num_experts=10, horizon=len(scaled))
+    assert distance(laws(made, scaled, 40), exact) < (1e-9 if X64 else 1e-4)
+    if not X64:
+        assert distance(exact_laws(scaled, 40, 5, np.float32), exact) > 1e-4  # planted: logarithms in float32
+        assert distance(laws(one_power_a_row(made), scaled, 40), exact) > 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("horizon", [10**5, 10**6])
+def test_weights_after_a_million_rounds(horizon):
+    scaled, made = shifting(horizon, 9, 10, SHIFTS), classes.switching(num_switches=5)(num_experts=10, horizon=horizon)
+    every = horizon // 500
+    assert distance(laws(made, scaled, every), exact_laws(scaled, every, 5)) < 1e-4
+
+
+def test_many_experts_and_switches_stay_finite():
+    scaled = shifting(400, 25, 1000, [300])
+    for sequences in (classes.switching(num_switches=20), classes.markov()):
+        found = laws(sequences(num_experts=1000, horizon=400), scaled, 50)
+        assert np.isfinite(found).all()
+        assert np.abs(found.sum(1) - 1).max() < 1e-5
+
+
+def test_losses_of_any_sign_and_size():
+    """As noise makes them: the posterior is that of their sums."""
+    scaled = np.random.default_rng(3).normal(0, 40, (2_000, 4)).astype(np.float32)
+    made = classes.static()(num_experts=4, horizon=2_000)
+    for exact, found in zip(-np.cumsum(scaled.astype(float), 0)[399::400], laws(made, scaled, 400), strict=True):
+        odds = np.exp(exact - exact.max())
+        assert distance(found[None], (odds / odds.sum())[None]) < 1e-2
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: classes.switching(num_switches=-1), "num_switches must be a whole number >= 0, got -1"),
+        (lambda: classes.switching(num_switches=4)(num_experts=3, horizon=4), "num_switches must be < horizon, got 4"),
+        (lambda: classes.markov(switch_rate=0.0), r"switch_rate must be in \(0, 1\), got 0.0"),
+        (lambda: classes.markov(switch_rate=1.0), r"switch_rate must be in \(0, 1\), got 1.0"),
+        (lambda: classes.markov(switch_rate=math.nan), "switch_rate must be finite, got nan"),
+        (lambda: classes.markov()(num_experts=3, horizon=2**30), "horizon must be <= 536870912 for the mixture"),
+        (lambda: classes.static()(num_experts=1, horizon=4), "num_experts must be a whole number >= 2, got 1"),
+    ],
+)
+def test_errors(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_names():
+    every = (classes.static(), classes.switching(num_switches=5), classes.markov(), classes.markov(switch_rate=0.01))
+    names = ["static()", "switching(num_switches=5)", "markov()", "markov(switch_rate=0.01)"]
+    assert [repr(each) for each in every] == names
+    assert [each(num_experts=2, horizon=9).name for each in every] == names

@@ -1,0 +1,266 @@
+"""Lazy weights: the law of transcripts, exact audits, mutants, parameters, and the end without privacy."""
+
+import functools
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.audit import exact_epsilon, exact_rho, g_test
+from jaxdp.experts import _lazy_weights, classes, lazy_weights, lazy_weights_parameters
+from tests.experts import enumerated
+from tests.experts.lazy_mutants import unlimited, without_fake_switches
+
+DRAWS = 40_000
+GIVEN = {"epsilon": 30.0, "delta": 1e-6}
+CLASSES = {
+    "static": (classes.static(), {}),
+    "switching": (classes.switching(num_switches=1), {"num_switches": 1}),
+    "markov": (classes.markov(switch_rate=0.3), {"rate": 0.3}),
+    "mixture": (classes.markov(), {}),
+}
+
+
+def made(name, *, num_experts=2, horizon=3, accounting="zcdp"):
+    sequences, _ = CLASSES[name]
+    return lazy_weights(
+        num_experts=num_experts, horizon=horizon, sequences=sequences, num_switches=0, accounting=accounting
+    )
+
+
+def prior_of(name, num_experts, num_batches):
+    return enumerated.members(name, num_experts, num_batches, **CLASSES[name][1])
+
+
+def enumerated_law(name, params, losses):
+    batch = int(params.batch)
+    prior = prior_of(name, losses.shape[1], -(-len(losses) // batch))
+    rate, fake = float(params.learning_rate), float(params.fake_switch_prob)
+    return enumerated.transcript_law(prior, losses, rate=rate, fake=fake, batch=batch, budget=int(params.budget))
+
+
+# ---- law -------------------------------------------------------------------------------------------------------------
+def transcripts(learner, params, losses, draws=DRAWS):
+    """(row, expert, resamples so far) at the start of each batch."""
+    params = jax.tree.map(jnp.asarray, params)
+
+    def play(key):
+        key, of_init = jax.random.split(key)
+        state, seen = learner.init(of_init, params), []
+        for round, each in enumerate(jnp.asarray(losses, jnp.result_type(float))):
+            of_round = jax.random.split(jax.random.fold_in(key, round))
+            action = learner.act(of_round[0], params, state.public, None)
+            label = state.public.label
+            seen.append(jnp.stack([label.row, action, state.public.resamples.astype(jnp.int32)]))
+            report = learner.privatize(of_round[1], params, state.public, None, action, each)
+            state = learner.update(jax.random.fold_in(of_round[1], 1), params, state, report)
+        return jnp.stack(seen)
+
+    found = np.asarray(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(5), draws)))
+    for first in range(0, len(losses), int(params.batch)):  # nothing changes within a batch
+        assert (found[:, first : first + int(params.batch)] == found[:, first : first + 1]).all()
+    return [tuple(map(tuple, each)) for each in found[:, :: int(params.batch)].tolist()]
+
+
+@pytest.mark.parametrize(
+    ("name", "num_experts", "horizon", "batch", "budget"),
+    [
+        ("switching", 2, 3, 1, 2),
+        ("switching", 2, 3, 1, 1),
+        ("switching", 3, 5, 2, 2),
+        ("mixture", 2, 3, 1, 2),
+        pytest.param("static", 2, 4, 1, 2, marks=pytest.mark.slow),
+        pytest.param("markov", 3, 4, 1, 3, marks=pytest.mark.slow),
+    ],
+)
+def test_the_law_of_transcripts(name, num_experts, horizon, batch, budget):
+    learner = made(name, num_experts=num_experts, horizon=horizon)
+    values = {"learning_rate": 0.9, "fake_switch_prob": 0.25, "batch": batch, "budget": budget}
+    params = learner.params(**GIVEN, **values)
+    losses = np.random.default_rng(horizon).uniform(0, 1, (horizon, num_experts))
+    found = transcripts(learner, params, losses)
+    assert g_test(found, enumerated.seen(enumerated_law(name, params, losses))) > 1e-4
+    other = learner.params(**GIVEN, **{**values, "learning_rate": 1.3})  # planted
+    assert g_test(found, enumerated.seen(enumerated_law(name, other, losses))) < 1e-4
+
+
+def test_without_privacy_plays_follow_exponential_weights():
+    horizon, num_experts = 4, 3
+    learner = made("static", num_experts=num_experts, horizon=horizon)
+    params = learner.params(epsilon=math.inf, delta=1e-6)
+    assert float(params.fake_switch_prob) == 0
+    assert int(params.batch) == 1
+    rate = float(params.learning_rate)
+    assert rate == pytest.approx(math.sqrt(8 * math.log(num_experts) / horizon))
+    losses = np.random.default_rng(1).uniform(0, 1, (horizon, num_experts))
+    found = np.asarray([[place[1] for place in each] for each in transcripts(learner, params, losses)])
+    for round in range(horizon):
+        weights = np.exp(-rate * losses[:round].sum(0))
+        assert g_test(found[:, round].tolist(), dict(enumerate(weights / weights.sum()))) > 1e-4
+    # Most plays stay where exponential weights draws each one anew.
+    assert (found[:, 0] == found[:, 1]).mean() > 0.6
+
+
+# ---- audits ----------------------------------------------------------------------------------------------------------
+@functools.cache
+def budgets(learner_of, name, horizon, **values):
+    """The true rho and epsilon of the learner's parameters, and what it claims in either currency."""
+    values = dict(itertools.chain(GIVEN.items(), values.items()))
+    concentrated, pure = (learner_of(made(name, horizon=horizon, accounting=each)) for each in ("zcdp", "pure"))
+    params = concentrated.params(**values)
+    every = [np.reshape(bits, (horizon, 2)) for bits in itertools.product((0.0, 1.0), repeat=2 * horizon)]
+    laws = {losses.tobytes(): enumerated_law(name, params, losses) for losses in every}
+    rho = epsilon = 0.0
+    for losses, round in itertools.product(every, range(horizon)):
+        for row in itertools.product((0.0, 1.0), repeat=2):
+            if row > tuple(losses[round]):  # both directions are looked at
+                other = losses.copy()
+                other[round] = row
+                pair = laws[losses.tobytes()], laws[other.tobytes()]
+                rho, epsilon = max(rho, exact_rho(*pair)), max(epsilon, exact_epsilon(*pair))
+    of_pure = pure.guarantee(**{each: value for each, value in values.items() if each != "delta"})
+    return rho, concentrated.guarantee(**values).rho, epsilon, of_pure.epsilon
+
+
+CASES = [
+    ("switching", 3, {"learning_rate": 0.5, "fake_switch_prob": 0.1, "batch": 1, "budget": 1}),
+    ("switching", 3, {"learning_rate": 1.0, "fake_switch_prob": 0.3, "batch": 1, "budget": 2}),
+    ("markov", 3, {"learning_rate": 0.3, "fake_switch_prob": 0.05, "batch": 1, "budget": 2}),
+    ("static", 4, {"learning_rate": 0.5, "fake_switch_prob": 0.1, "batch": 2, "budget": 1}),
+]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(("name", "horizon", "values"), CASES)
+def test_exact_audit(name, horizon, values):
+    rho, claimed_rho, epsilon, claimed_epsilon = budgets(lambda learner: learner, name, horizon, **values)
+    assert 0.5 * claimed_rho <= rho <= claimed_rho
+    assert 0.5 * claimed_epsilon <= epsilon <= claimed_epsilon
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("mutant", "values"),
+    [
+        (unlimited, {"learning_rate": 1.0, "fake_switch_prob": 0.5, "batch": 1, "budget": 0}),
+        (without_fake_switches, {"learning_rate": 0.5, "fake_switch_prob": 0.3, "batch": 1, "budget": 1}),
+    ],
+)
+def test_mutants_exceed_their_claims(mutant, values):
+    rho, claimed_rho, epsilon, claimed_epsilon = budgets(mutant, "switching", 3, **values)
+    assert rho > 1.5 * claimed_rho
+    assert epsilon > 1.5 * claimed_epsilon
+
+
+# ---- parameters ------------------------------------------------------------------------------------------------------
+def test_parameters():
+    best = lazy_weights_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5)
+    assert best.learning_rate == pytest.approx(4.74e-3, rel=0.01)
+    assert best.fake_switch_prob == pytest.approx(0.0189, rel=0.02)
+    assert (best.batch, round(best.regret_bound)) == (2, 605)
+    best = lazy_weights_parameters(epsilon=math.inf, delta=1e-6, num_experts=10, horizon=10**5)
+    assert best.regret_bound == pytest.approx(math.sqrt(math.log(10) * 10**5 / 2))
+    sequences = classes.switching(num_switches=3)
+    about = {"delta": 1e-6, "num_experts": 10, "num_switches": 3, "sequences": sequences}
+    bounds = [
+        lazy_weights_parameters(epsilon=e, horizon=10**6, **about).regret_bound for e in (0.3, 1.0, 4.0, math.inf)
+    ]
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[1] == pytest.approx(17_731, rel=0.01)
+
+
+@pytest.mark.parametrize("horizon", [2, 3, 4, 8, 12])
+def test_parameters_are_rounded_to_the_safe_side(horizon):
+    """All of the budget is one decision's where nothing is drawn anew."""
+    for accounting, delta in (("zcdp", {"delta": 1e-6}), ("pure", {})):
+        learner = lazy_weights(num_experts=2, horizon=horizon, accounting=accounting)
+        for epsilon in (0.1, 0.5, 1.0, 3.0):
+            claim = learner.guarantee(epsilon=epsilon, **delta)
+            assert claim.epsilon_at(delta.get("delta", 0.0)) <= epsilon * (1 + 1e-8)
+            best = lazy_weights_parameters(
+                epsilon=epsilon, delta=1e-6, num_experts=2, horizon=horizon, accounting=accounting
+            )
+            params = learner.params(epsilon=epsilon, **delta)
+            assert float(params.learning_rate) <= best.learning_rate
+            assert float(params.fake_switch_prob) >= best.fake_switch_prob
+
+
+@pytest.mark.parametrize("accounting", ["zcdp", "pure"])
+def test_claims_are_within_the_budget_and_use_it(accounting):
+    learner = lazy_weights(num_experts=10, horizon=10**5, accounting=accounting)
+    values = {"epsilon": 1.0, "delta": 1e-6} if accounting == "zcdp" else {"epsilon": 1.0}
+    claim = learner.guarantee(**values)
+    assert 0.99 < claim.epsilon_at(1e-6 if accounting == "zcdp" else 0.0) <= 1 + 1e-8  # rounding is paid for
+    assert not learner.guarantee(**{**values, "epsilon": math.inf}).is_private
+    given = {**values, "learning_rate": 1e-3, "fake_switch_prob": 0.02, "batch": 3}
+    assert claim.epsilon_at(1e-6 if accounting == "zcdp" else 0.0) <= 1 + 1e-8
+    assert int(learner.params(**given).budget) > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_experts": 1, "horizon": 5}, "num_experts must be a whole number >= 2, got 1"),
+        ({"num_experts": 2, "horizon": 5, "sequences": classes.switching(num_switches=5)}, "must be < horizon, got 5"),
+        ({"num_experts": 2, "horizon": 5, "sequences": classes.markov()}, r"num_switches must be given for markov\(\)"),
+        ({"num_experts": 2, "horizon": 5, "accounting": "renyi"}, "accounting must be one of zcdp, pure, got 'renyi'"),
+    ],
+)
+def test_factory_errors(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        lazy_weights(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
+        ({"delta": 0.0}, r"delta must be in \(0, 1\), got 0.0"),
+        ({"learning_rate": 0.0}, "learning_rate must be > 0, got 0.0"),
+        ({"learning_rate": math.nan}, "learning_rate must be > 0, got nan"),
+        ({"fake_switch_prob": 0.0}, "fake_switch_prob must be >= 1e-06 at a finite epsilon, got 0.0"),
+        ({"fake_switch_prob": 1.5}, r"fake_switch_prob must be in \[0, 1\], got 1.5"),
+        ({"batch": 0}, "batch must be a whole number >= 1, got 0"),
+        ({"batch": 101}, "batch must be <= horizon, got 101 at horizon 100"),
+        ({"budget": 99, "learning_rate": 0.1}, "budget must be <= .*, got 99"),
+        ({"learning_rate": 10.0, "fake_switch_prob": 0.1}, "epsilon must pay for one decision"),
+    ],
+)
+def test_value_errors(values, message):
+    learner = lazy_weights(num_experts=2, horizon=100)
+    for function in (learner.params, learner.guarantee):
+        with pytest.raises(ValueError, match=message):
+            function(**{"epsilon": 1.0, "delta": 1e-6, **values})
+
+
+@pytest.mark.parametrize("fake", [1e-3, 0.3])
+def test_fake_switches_are_as_often_as_they_should_be(fake):
+    params, count = decision(fake), 400_000
+    keys = jax.random.key_data(jax.random.split(jax.random.key(0), count))
+
+    def decide(words):
+        return wanted(jax.random.wrap_key_data(words), params)
+
+    share = float(jnp.mean(jax.jit(lambda: jax.lax.map(decide, keys, batch_size=50_000))()))
+    assert abs(share - fake) <= 5 * np.sqrt(fake / count)
+
+
+@pytest.mark.skipif(jax.config.read("jax_enable_x64"), reason="of float32")
+@pytest.mark.parametrize(("fine", "expected"), [(0.2, True), (0.6, False)])
+def test_rare_fake_switches_are_drawn_with_more_digits_than_one_float_has(fine, expected, monkeypatch):
+    """The threshold 1e-6 lies between two values of a uniform float32 variate."""
+    monkeypatch.setattr(_lazy_weights, "two_uniforms", lambda key: jnp.asarray([8 * 2.0**-23, fine], jnp.float32))
+    assert bool(wanted(jax.random.key(0), decision(1e-6))) is expected
+
+
+def decision(fake):
+    given = {"learning_rate": 1e-3, "fake_switch_prob": fake, "batch": 1}
+    return jax.tree.map(jnp.asarray, lazy_weights(num_experts=2, horizon=4).params(epsilon=1e3, delta=1e-6, **given))
+
+
+def wanted(key, params):
+    zero = jnp.zeros((), params.learning_rate.dtype)
+    return _lazy_weights._wants_another(key, params, zero, jnp.asarray(True), False)

@@ -1,0 +1,225 @@
+"""A user's losses stay one array of the type they have, are checked first, and come from files."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.experts import _oblivious, exponential_weights, loss_sequence, read_losses
+from jaxdp.simulation.stacking import stack_params
+
+KEY = jax.random.key(54)
+FLOAT = jax.dtypes.canonicalize_dtype(float)
+BYTES = np.random.default_rng(3).integers(0, 256, (40, 3)).astype(np.uint8)
+
+
+def shown(environment):
+    """[horizon, num_experts], all losses, in order."""
+    params = environment.params()
+    keys = jax.random.split(KEY, environment.horizon)
+    actions = jnp.zeros(environment.horizon, jnp.int32)
+
+    def play(params):
+        return environment.block(keys, params, environment.init(KEY, params), None, actions)[1]
+
+    return jax.jit(play)(params)
+
+
+@pytest.mark.parametrize(
+    ("losses", "scale", "kept"),
+    [
+        (BYTES, 255, np.uint8),
+        (BYTES % 2, 1, np.uint8),
+        (BYTES > 100, 1, np.uint8),
+        ((BYTES % 2).astype(np.int64), 1, np.uint8),
+        ((BYTES % 2).tolist(), 1, np.uint8),
+        (BYTES.astype(np.int32) * 100, 25500, FLOAT),
+        ((BYTES / 255).astype(np.float16), 1, np.float16),
+        ((BYTES / 255).astype(np.float32), 1, np.float32),
+        (BYTES / 255, 1, FLOAT),
+        (BYTES / 1.0, 255, FLOAT),
+    ],
+)
+def test_types_are_kept_and_widened(losses, scale, kept):
+    environment = loss_sequence(losses, scale=scale)
+    assert environment.params().losses.dtype == kept
+    found = shown(environment)
+    assert found.dtype == FLOAT
+    tolerance = 1e-12 if np.float64 == FLOAT else 1e-6
+    np.testing.assert_allclose(found, np.asarray(losses, np.float64) / scale, atol=tolerance)
+
+
+def test_a_byte_of_one_is_not_a_small_loss_unless_it_is_said():
+    assert shown(loss_sequence(np.array([[0, 1]], np.uint8))).tolist() == [[0, 1]]
+    with pytest.raises(ValueError, match=r"losses must be in \[0, 1\], got 255 at index \(0, 1\)"):
+        loss_sequence(np.array([[0, 255]], np.uint8))
+
+
+@pytest.mark.parametrize("scale", [1, 41, 255])
+def test_the_largest_entry_is_a_loss_of_one(scale):
+    losses = np.array([[0, scale]], np.uint8)
+    assert shown(loss_sequence(losses, scale=scale)).tolist() == [[0, 1]]
+
+
+def test_one_array_for_all_lanes():
+    """Neither stacked over grid points, nor widened or copied where lanes are mapped over."""
+    losses = np.random.default_rng(4).integers(0, 2, (20_000, 10)).astype(np.uint8)
+    environment = loss_sequence(losses)
+    learner = exponential_weights(num_experts=10, horizon=20_000)
+    run = jaxdp.simulator(learner, environment, 20_000)
+    points = [run.params(epsilon=epsilon) for epsilon in (0.5, 1.0)]
+    varying, fixed = stack_params(points)
+    assert varying["environment"].losses is None
+    assert fixed["environment"].losses is points[0]["environment"].losses
+    axes = jax.tree.map(lambda leaf: None if np.ndim(leaf) else 0, points[0])
+    lanes = jax.vmap(run, in_axes=(0, axes))
+    several = jax.tree.map(lambda *leaves: leaves[0] if np.ndim(leaves[0]) else np.stack(leaves), *(points * 32))
+    compiled = jax.jit(lanes).lower(jax.random.split(KEY, 64), several).compile()
+    memory = compiled.memory_analysis()
+    assert memory is not None
+    assert memory.temp_size_in_bytes < losses.nbytes  # 10 MB widened for each lane
+
+
+def test_read_only_losses_are_not_copied():
+    mine = BYTES.copy()
+    assert loss_sequence(mine, scale=255).params().losses is not mine
+    mine.flags.writeable = False
+    assert np.shares_memory(loss_sequence(mine, scale=255).params().losses, mine)
+
+
+def test_what_does_not_fit_is_refused_with_its_size(monkeypatch):
+    monkeypatch.setattr(_oblivious, "free_bytes", lambda device: 100)
+    with pytest.raises(ValueError, match=r"of which 9.31e-08 GiB are free, got 40 by 3 uint8 losses, which take 1.12e"):
+        loss_sequence(BYTES, scale=255)
+    loss_sequence(BYTES[:33], scale=255)
+
+
+def test_rounds_by_blocks_bit_for_bit():
+    environment = loss_sequence(BYTES, scale=255, num_switches=2)
+    params, actions = environment.params(), jnp.arange(12, dtype=jnp.int32) % 3
+    start = environment.init(KEY, params)
+    assert environment.block
+    worlds, losses, outcome = jax.jit(environment.block)(jax.random.split(KEY, 12), params, start, None, actions)
+    world, feedback = start, jax.jit(environment.feedback)
+    for index, action in enumerate(actions):
+        world, *one = feedback(KEY, params, world, action)
+        here = jax.tree.map(lambda leaf, i=index: leaf[i], (worlds, losses, outcome))
+        for left, right in zip(jax.tree.leaves((world, *one)), jax.tree.leaves(here), strict=True):
+            np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("scale", [0, -1, math.inf, math.nan])
+def test_bad_scales(scale):
+    with pytest.raises(ValueError, match=f"scale must be .*, got {scale}"):
+        loss_sequence(BYTES, scale=scale)
+
+
+@pytest.mark.parametrize("row", [0, 30])
+def test_bad_entries_are_found_in_every_part(monkeypatch, row):
+    monkeypatch.setattr(_oblivious, "AT_A_TIME", 12)
+    for bad, told in ((math.nan, "finite, got nan"), (1.5, r"in \[0, 1\], got 1.5"), (-0.5, r"in \[0, 1\], got -0.5")):
+        losses = np.zeros((40, 3))
+        losses[row, 1] = bad
+        with pytest.raises(ValueError, match=rf"losses must be {told} at index \({row}, 1\)"):
+            loss_sequence(losses)
+
+
+@pytest.mark.parametrize("losses", [np.ma.masked_array(BYTES, BYTES > 3), [["a", "b"]], np.zeros((3, 2), complex)])
+def test_what_is_no_number_is_refused(losses):
+    with pytest.raises(ValueError, match="losses must"):
+        loss_sequence(losses, scale=255)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.float64, bool])
+def test_npy(tmp_path, dtype):
+    np.save(tmp_path / "losses.npy", (BYTES % 2).astype(dtype))
+    found = read_losses(tmp_path / "losses.npy")
+    assert found.dtype == dtype
+    assert (np.asarray(found) == BYTES % 2).all()
+    assert loss_sequence(found).horizon == 40
+
+
+@pytest.mark.parametrize("names", ["", "first,second,third\n", "\ufeffa,b,c\r\n"])
+def test_csv(tmp_path, names):
+    path = tmp_path / "losses.csv"
+    path.write_text(names + "0.25,0.5,1\n\n0,1e-1,0\n", encoding="utf-8")
+    found = read_losses(path)
+    assert found.dtype == FLOAT
+    np.testing.assert_allclose(found, [[0.25, 0.5, 1], [0, 0.1, 0]], rtol=1e-6)
+    path.write_text(names + "0,255,1\n3,4,5\n", encoding="utf-8")
+    found = read_losses(str(path))
+    assert found.dtype == np.uint8
+    assert found.tolist() == [[0, 255, 1], [3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n0,1\n0,1,1\n", r"losses.csv, line 3: 3 fields where there were 2 before"),
+        ("0,1\n\n0,x\n", r"losses.csv, line 3: a loss must be a finite number, got 'x'"),
+        ("0,1\n0,nan\n", r"losses.csv, line 2: a loss must be a finite number, got 'nan'"),
+        ("0,1\n0,\n", r"losses.csv, line 2: a loss must be a finite number, got ''"),
+        ("0\n1\n", r"losses.csv, data: losses must be at least one round of two experts, got shape \(2, 1\)"),
+    ],
+)
+def test_bad_csv(tmp_path, text, message):
+    (tmp_path / "losses.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_losses(tmp_path / "losses.csv")
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n", "\n\n"])
+@pytest.mark.filterwarnings("error")
+def test_empty_csv(tmp_path, text):
+    (tmp_path / "losses.csv").write_text(text)
+    with pytest.raises(ValueError, match=r"losses.csv, data: losses must be at least one round of two experts"):
+        read_losses(tmp_path / "losses.csv")
+
+
+def test_bad_npy(tmp_path):
+    path = tmp_path / "losses.npy"
+    for data in (b"", b"not numpy", b"\x93NUMPY\x01\x00"):
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=r"losses.npy, data: not a readable npy file"):
+            read_losses(path)
+    np.save(path, np.array([[0, 1], [math.nan, 1]]))
+    with pytest.raises(ValueError, match=r"losses.npy, row 1: losses must be finite, got nan"):
+        read_losses(path)
+    np.save(path, np.array([["a", "b"]]))
+    with pytest.raises(ValueError, match=r"losses.npy, data: losses must be numbers, got dtype"):
+        read_losses(path)
+
+
+def test_other_endings(tmp_path):
+    with pytest.raises(ValueError, match=r"path must end in one of .csv, .npy, .parquet, got losses.txt"):
+        read_losses("losses.txt")
+    with pytest.raises(FileNotFoundError):
+        read_losses(tmp_path / "losses.csv")
+
+
+def test_parquet(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "losses.parquet"
+
+    def written(*columns):
+        pq.write_table(pa.table(list(columns), names=["a", "b"]), path)
+        return read_losses(path)
+
+    for dtype in (np.uint8, np.float16, np.float32, np.float64):
+        found = written(*(pa.array(column.astype(dtype)) for column in (BYTES % 2).T[:2]))
+        assert found.dtype == dtype
+        assert (found == (BYTES % 2)[:, :2]).all()
+    assert written(pa.array([True, False]), pa.array([False, False])).tolist() == [[True, False], [False, False]]
+    with pytest.raises(ValueError, match=r"losses.parquet, row 1: no value in column 'b'"):
+        written(pa.array([0.5, 0.5]), pa.array([0.5, None]))
+    with pytest.raises(ValueError, match=r"losses.parquet, schema: column 'b' must hold numbers or truth values"):
+        written(pa.array([0.5, 0.5]), pa.array(["x", "y"]))
+    with pytest.raises(ValueError, match=r"losses.parquet, row 1: losses must be finite"):
+        written(pa.array([0.5, 0.5]), pa.array([0.5, math.inf]))
+    path.write_bytes(b"PAR1 not parquet")
+    with pytest.raises(ValueError, match=r"losses.parquet, data: not a readable Parquet file"):
+        read_losses(path)

@@ -1,0 +1,382 @@
+"""Mirror descent: its steps, exact and grey-box audits, the published form, mutants, law and parameters."""
+
+import functools
+import itertools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from jaxdp import compensated
+from jaxdp.audit import Users, exact_rho, g_test, grey_box, whole
+from jaxdp.experts import mirror_descent, mirror_descent_parameters
+from jaxdp.experts._mirror_sampling import step_of
+from jaxdp.experts._shares import exact_fixed_share_step, fixed_share_step, projected
+from tests.experts.counted_mutants import claimed_as_published, overspent
+
+DTYPE = jnp.result_type(float)
+X64 = bool(jax.config.read("jax_enable_x64"))
+
+VALUES = {"epsilon": 1.0, "delta": 1e-6}
+FORMS = {
+    "sampling": ({"form": "sampling"}, VALUES),
+    "clipped": ({"mixing": "clipped"}, VALUES),
+    "gaussian": ({"form": "noisy_losses"}, VALUES),
+    "laplace": ({"form": "noisy_losses", "noise": "laplace"}, {"epsilon": 1.0}),
+    "intervals": ({"form": "intervals"}, VALUES),
+    "paper": ({"constants": "paper"}, {"epsilon": 1.0}),
+}
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
+def numpy_projection(shares, floor):
+    """By root search: projections in relative entropy are max(floor, scale * shares)."""
+    return np.maximum(floor, shares * brentq(lambda c: np.maximum(floor, c * shares).sum() - 1, 0, 2, xtol=1e-15))
+
+
+@pytest.mark.parametrize("num_experts", [2, 3, 7])
+def test_the_projection(num_experts):
+    rng = np.random.default_rng(num_experts)
+    project = jax.jit(projected)
+    for spread, part in itertools.product((0.1, 3.0, 40.0), (0.01, 0.5, 0.99)):
+        shares = np.exp(spread * rng.standard_normal(num_experts))
+        shares, floor = shares / shares.sum(), part / num_experts
+        found = np.asarray(project(jnp.asarray(shares, float), floor))
+        assert found.min() >= floor * (1 - 1e-6)
+        np.testing.assert_allclose(found, numpy_projection(shares, floor), rtol=2e-5)
+    rest = np.asarray(project(jnp.full(num_experts, 1 / num_experts, float), 1 / num_experts))
+    np.testing.assert_allclose(rest, 1 / num_experts, rtol=1e-6)
+
+
+@pytest.mark.parametrize("mixing", ["fixed_share", "clipped"])
+def test_steps_never_widen_the_range_of_log_ratios(mixing):
+    rng = np.random.default_rng(0)
+    step = jax.vmap(step_of(mixing, 4, 10, 3))
+    pair = rng.dirichlet(np.full(4, 0.5), (2, 500)) * 0.7 + 0.075
+    losses = rng.uniform(-1, 1, (500, 4))
+
+    def ranges(first, second):
+        logs = np.log(np.asarray(first, np.float64)) - np.log(np.asarray(second, np.float64))
+        return logs.max(1) - logs.min(1)
+
+    after = [step(jnp.asarray(each, float), jnp.asarray(losses, float)) for each in pair]
+    assert (ranges(*after) <= ranges(*pair) + 1e-5).all()
+    moved = step(jnp.asarray(pair[1], float), jnp.asarray(losses + 0.5 * (np.arange(4) == 0), float))  # planted
+    assert (ranges(after[0], moved) > ranges(*pair) + 1e-5).any()
+
+
+# ---- audits ----------------------------------------------------------------------------------------------------------
+def draw_user(key):
+    key_all, key_each = jax.random.split(key)
+    same = jnp.broadcast_to(jax.random.bernoulli(key_all), (4,)).astype(float)
+    return Users(jnp.where(jax.random.bernoulli(key), same, jax.random.bernoulli(key_each, shape=(4,)).astype(float)))
+
+
+def audited(learner, values, rounds=4):
+    return grey_box(
+        jax.random.key(0), learner, values, draw_user, rounds=rounds, answer=whole, num_bases=2, num_neighbours=64
+    )
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", FORMS)
+def test_grey_box(name):
+    arguments, values = FORMS[name]
+    learner = mirror_descent(num_experts=4, horizon=40, num_switches=1, **arguments)
+    found, claim = audited(learner, values), learner.guarantee(**values)
+    assert found.verdict == "consistent"
+    if name in ("gaussian", "laplace", "paper"):
+        (site,) = found.sites
+        assert site.measured == pytest.approx(site.declared)
+    if name in ("laplace", "paper"):
+        assert found.spent == pytest.approx(claim.epsilon)
+        assert claim.epsilon == (4 if name == "paper" else 1)
+    else:
+        assert 0.99 < claim.epsilon_at(1e-6) <= 1 + 1e-9
+
+
+@pytest.mark.once
+def test_the_published_claim_is_flagged():
+    learner = claimed_as_published(mirror_descent(num_experts=4, horizon=40, num_switches=1, constants="paper"))
+    found = audited(learner, {"epsilon": 1.0}, rounds=2)
+    assert found.verdict == "violated"
+    assert "epsilon = 4" in " ".join(found.faults)
+
+
+@functools.cache
+def compiled_step(horizon):
+    return jax.jit(step_of("clipped", 2, horizon, 1))
+
+
+def law_of_draws(learner, params, losses):
+    """The exact law of all draws after the first, which are independent where losses are given."""
+    step, shares, law = compiled_step(len(losses)), jnp.full(2, 0.5, float), {(): 1.0}
+    for each in losses:
+        shares = step(shares, params.learning_rate * jnp.asarray(each, float))
+        law = {
+            (*past, i): p * chance for past, p in law.items() for i, chance in enumerate(np.asarray(shares).tolist())
+        }
+    return law
+
+
+@functools.cache
+def exact_cost(learner_of):
+    """The true rho over all 0/1 losses of 2 experts and 4 rounds, and the claim."""
+    horizon, values = 4, {**VALUES, "epsilon": 1.0}
+    learner = learner_of(mirror_descent(num_experts=2, horizon=horizon, num_switches=1, mixing="clipped"))
+    params, found = learner.params(**values), 0.0
+    rows = list(itertools.product((0.0, 1.0), repeat=2))
+    laws = {losses: law_of_draws(learner, params, losses) for losses in itertools.product(rows, repeat=horizon)}
+    for losses in laws:
+        for row in rows:
+            if row > losses[0]:  # what is replaced first, moves most
+                found = max(found, exact_rho(laws[losses], laws[(row, *losses[1:])]))
+    return found, learner.guarantee(**values).rho
+
+
+@pytest.mark.once
+def test_exact_audit_of_sampling():
+    found, claimed = exact_cost(lambda learner: learner)
+    assert 0.9 * claimed <= found <= claimed
+
+
+@pytest.mark.once
+def test_a_rate_beyond_the_budget_is_flagged():
+    found, claimed = exact_cost(overspent)
+    assert found > 3 * claimed
+
+
+def test_draws_have_the_law_of_weights():
+    learner = mirror_descent(num_experts=2, horizon=3, num_switches=1, mixing="clipped")
+    params = jax.tree.map(jnp.asarray, learner.params(epsilon=30.0, delta=1e-6, learning_rate=0.8))
+    losses = [(1.0, 0.0), (1.0, 0.0), (0.2, 0.9)]
+
+    def play(key):
+        state, seen = learner.init(key, params), []
+        for round, each in enumerate(losses):
+            state = learner.update(jax.random.fold_in(key, round), params, state, jnp.asarray(each, float))
+            seen.append(jnp.argmax(state.public))
+        return jnp.stack(seen)
+
+    drawn = np.asarray(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(7), 20_000)))
+    law = law_of_draws(learner, params, losses)
+    found = [tuple(each) for each in drawn.tolist()]
+    assert g_test(found, law) > 1e-4
+    assert g_test(found, law_of_draws(learner, params, losses[::-1])) < 1e-4  # planted
+
+
+def log_chances(num_experts, horizon, num_switches, epsilon, lanes):
+    """ln of the chance, given the noise, that all plays after the first are among half of the experts, [2, lanes].
+
+    Either that half has no loss in the first round and the other has 1, or the other way round; later nobody has any.
+    """
+    learner = mirror_descent(num_experts=num_experts, horizon=horizon, num_switches=num_switches, constants="paper")
+    params = jax.tree.map(jnp.asarray, learner.params(epsilon=epsilon))
+    half = jnp.arange(num_experts) < num_experts // 2
+
+    def lane(key, first):
+        def step(state, round):
+            losses = (first & (round == 0)).astype(float)
+            report = learner.privatize(jax.random.fold_in(key, round), params, state.public, None, jnp.int32(0), losses)
+            state = learner.update(key, params, state, report)
+            return state, jnp.log(jnp.sum(jnp.where(half, 0, state.public)))
+
+        _, logs = jax.lax.scan(step, learner.init(key, params), jnp.arange(horizon - 1))
+        return logs.sum()
+
+    keys = jax.random.split(jax.random.key(11), lanes)
+    # The same noise for both: only the ratio matters.
+    run = jax.jit(jax.vmap(lane, (0, None)))
+    return np.stack([np.asarray(run(keys, first), np.float64) for first in (half, ~half)]), learner
+
+
+def log_ratio(logs):
+    return np.logaddexp.reduce(logs[0]) - np.logaddexp.reduce(logs[1])
+
+
+@pytest.mark.parametrize(
+    ("num_experts", "lanes", "about"), [(2000, 32, 4.3), pytest.param(2000, 200, 4.3, marks=pytest.mark.slow)]
+)
+def test_plays_of_the_published_form_exceed_epsilon(num_experts, lanes, about):
+    epsilon = 0.5
+    logs, learner = log_chances(num_experts, 100, 10, epsilon, lanes)
+    rng = np.random.default_rng(0)
+    boots = [log_ratio(logs[:, rng.integers(lanes, size=lanes)]) for _ in range(1000)]
+    low, high = np.quantile(boots, [0.005, 0.995])
+    assert low > 4 * epsilon
+    assert low - 0.3 < about < high + 0.3
+    assert high < learner.guarantee(epsilon=epsilon).epsilon == num_experts * epsilon
+
+
+# ---- independent versions --------------------------------------------------------------------------------------------
+def numpy_intervals(rng, losses, params, moves, lanes):
+    """Total loss of "intervals" by an independent version, [lanes]."""
+    horizon, num_experts = losses.shape
+    rates = np.asarray(params.interval_rates, np.float64)
+    levels, share = len(rates), moves / (horizon - 1)
+    weights, total = np.full((lanes, levels), 1 / levels), np.zeros(lanes)
+    for t in range(horizon):
+        drawn = np.empty((lanes, levels), int)
+        for level in range(levels):
+            start = t - t % 2**level
+            odds = np.exp(-rates[level] * losses[start:t].sum(0))
+            drawn[:, level] = rng.choice(num_experts, size=lanes, p=odds / odds.sum())
+        own = losses[t][drawn]
+        total += (weights * own).sum(1)
+        noisy = own + float(params.noise_stddev) * rng.standard_normal(own.shape)
+        kept = weights * np.exp(-float(params.learning_rate) * noisy)
+        kept /= kept.sum(1, keepdims=True)
+        weights = (1 - share) * kept + share / (levels - 1) * (1 - kept)
+    return total
+
+
+def numpy_noisy(rng, losses, params, share, lanes):
+    """Total loss of "noisy_losses" with Gaussian noise by an independent version, [lanes]."""
+    num_experts = losses.shape[1]
+    weights, total = np.full((lanes, num_experts), 1 / num_experts), np.zeros(lanes)
+    for each in losses:
+        total += weights @ each
+        noisy = each + float(params.noise_stddev) * rng.standard_normal(weights.shape)
+        kept = weights * np.exp(-float(params.learning_rate) * noisy)
+        kept /= kept.sum(1, keepdims=True)
+        weights = (1 - share) * kept + share / (num_experts - 1) * (1 - kept)
+    return total
+
+
+@pytest.mark.parametrize("form", ["noisy_losses", "intervals"])
+def test_an_independent_version_agrees(form):
+    num_experts, horizon, lanes, values = 3, 40, 3000, {"epsilon": 50.0, "delta": 1e-6}
+    learner = mirror_descent(num_experts=num_experts, horizon=horizon, num_switches=2, form=form)
+    params = learner.params(**values)
+    traced = jax.tree.map(jnp.asarray, params)
+    losses = np.random.default_rng(3).uniform(0, 1, (horizon, num_experts))
+    losses[:20, 0] *= 0.3
+    losses[20:, 1] *= 0.3
+
+    def play(key):
+        def step(state, now):
+            round, each = now
+            keys = jax.random.split(jax.random.fold_in(key, round), 3)
+            action = learner.act(keys[0], traced, state.public, None)
+            report = learner.privatize(keys[1], traced, state.public, None, action, each)
+            return learner.update(keys[2], traced, state, report), each[action]
+
+        given = jnp.arange(horizon), jnp.asarray(losses, float)
+        return jax.lax.scan(step, learner.init(jax.random.fold_in(key, horizon), traced), given)[1].sum()
+
+    found = np.asarray(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(2), lanes)), np.float64)
+    rng = np.random.default_rng(5)
+
+    def other(losses):
+        if form == "intervals":
+            return numpy_intervals(rng, losses, params, min(horizon - 1, math.ceil(6 * math.log2(horizon))), lanes)
+        return numpy_noisy(rng, losses, params, 2 / (horizon - 1), lanes)
+
+    def standardised(values):
+        return abs(found.mean() - values.mean()) / math.hypot(found.std(), values.std()) * math.sqrt(lanes)
+
+    assert standardised(other(losses)) < 4
+    assert standardised(other(losses[:, ::-1] * 1.05)) > 4  # planted
+
+
+# ---- parameters and errors -------------------------------------------------------------------------------------------
+def test_parameters():
+    about: dict[str, Any] = {"num_experts": 10, "horizon": 10**6, "num_switches": 5}
+    nats = math.log(10) + 5 * math.log(9) + 5 * math.log((10**6 - 1) / 5) + 5
+    free = [
+        mirror_descent_parameters(epsilon=math.inf, delta=1e-6, **about, form=f) for f in ("sampling", "noisy_losses")
+    ]
+    for each in free:
+        assert each.learning_rate == pytest.approx(math.sqrt(8 * nats / 10**6), rel=1e-4)
+        assert each.regret_bound == pytest.approx(math.sqrt(nats * 10**6 / 2), rel=1e-4)
+    for form, noise in (("sampling", "gaussian"), ("noisy_losses", "gaussian"), ("noisy_losses", "laplace")):
+        bounds = [
+            mirror_descent_parameters(epsilon=e, delta=1e-6, **about, form=form, noise=noise).regret_bound
+            for e in (0.3, 1, 4, 16, math.inf)
+        ]
+        assert bounds == sorted(bounds, reverse=True)
+    learner = mirror_descent(num_experts=10, horizon=100, num_switches=5, constants="paper")
+    assert float(learner.params(epsilon=0.5).learning_rate) == pytest.approx(0.5 * math.sqrt(5 / 100 / math.log(1000)))
+    assert np.isfinite(learner.params(epsilon=math.inf).learning_rate)
+    assert not learner.guarantee(epsilon=math.inf).is_private
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_experts": 1}, "num_experts must be a whole number >= 2, got 1"),
+        ({"num_switches": 0}, "num_switches must be a whole number >= 1, got 0"),
+        ({"num_switches": 10}, "num_switches must be < horizon, got 10 at horizon 10"),
+        ({"form": "noise"}, "form must be one of sampling, noisy_losses, intervals, got 'noise'"),
+        ({"noise": "laplace"}, "noise must be left out for form='sampling', got 'laplace'"),
+        ({"form": "intervals", "mixing": "clipped"}, "mixing must be left out for form='intervals', got 'clipped'"),
+        ({"constants": "paper", "mixing": "clipped"}, "mixing must be left out for constants='paper', got 'clipped'"),
+        ({"constants": "theirs"}, "constants must be one of corrected, paper, got 'theirs'"),
+    ],
+)
+def test_factory_errors(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        mirror_descent(**{"num_experts": 3, "horizon": 10, "num_switches": 2, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
+        ({"delta": 0.0}, r"delta must be in \(0, 1\), got 0.0"),
+        ({"learning_rate": 0.0}, "learning_rate must be > 0, got 0.0"),
+        ({"learning_rate": math.nan}, "learning_rate must be > 0, got nan"),
+        ({"learning_rate": 0.5}, "learning_rate must be <= 0.069.*, which epsilon pays for, got 0.5"),
+    ],
+)
+def test_value_errors(values, message):
+    learner = mirror_descent(num_experts=3, horizon=10, num_switches=2)
+    for function in (learner.params, learner.guarantee):
+        with pytest.raises(ValueError, match=message):
+            function(**{**VALUES, **values})
+
+
+def drift(step, start):
+    """The largest range of ln(w / w') over many rounds, over that of the one round whose losses differ."""
+    num_experts, rate, switch_rate = 1000, jnp.asarray(5e-6, DTYPE), jnp.asarray(1e-6, DTYPE)
+    first = (jnp.arange(num_experts) < num_experts // 2).astype(DTYPE)
+
+    def both(carry, round):
+        loss = jax.random.bernoulli(jax.random.fold_in(jax.random.key(0), round), shape=(num_experts,)).astype(DTYPE)
+        carry = tuple(step(shares, rate * loss, switch_rate) for shares in carry)
+        left, right = (shares if isinstance(shares, jax.Array) else shares.total - shares.excess for shares in carry)
+        apart = jnp.log(left) - jnp.log(right)
+        return carry, jnp.max(apart) - jnp.min(apart)
+
+    carry = tuple(step(start, rate * loss, switch_rate) for loss in (first, 1 - first))
+    return float(jnp.max(jax.jit(lambda: jax.lax.scan(both, carry, jnp.arange(10_000))[1])()) / (2 * rate))
+
+
+@pytest.mark.skipif(X64, reason="64-bit floats round too little to be seen")
+def test_rounding_does_not_widen_what_draws_may_differ_by():
+    """At a learning rate of long horizons, many rounds later; shares that are rounded every round fail."""
+    even = jnp.full(1000, 1e-3, DTYPE)
+    assert drift(exact_fixed_share_step, compensated.add(compensated.zero(even), even)) < 1.2  # of which logs are 0.1
+    assert drift(fixed_share_step, even) > 3  # planted
+
+
+def test_an_exact_step_is_a_step():
+    shares = jnp.asarray([0.2, 0.5, 0.3], DTYPE)
+    for scaled in ([0.1, 0.0, 0.4], [2.0, 5.0, 0.0]):
+        scaled = jnp.asarray(scaled, DTYPE)
+        rate = jnp.asarray(0.05, DTYPE)
+        found = exact_fixed_share_step(compensated.add(compensated.zero(shares), shares), scaled, rate)
+        np.testing.assert_allclose(found.total - found.excess, fixed_share_step(shares, scaled, rate), rtol=1e-5)
+
+
+def test_clipped_sampling_is_refused_where_rounding_would_cost():
+    sizes = {"num_experts": 3, "horizon": 10**6, "num_switches": 2, "mixing": "clipped"}
+    if X64:
+        mirror_descent(**sizes)
+    else:
+        with pytest.raises(ValueError, match="horizon must be <= 100000 for clipped sampling in 32-bit floats"):
+            mirror_descent(**sizes)

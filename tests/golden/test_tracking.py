@@ -1,0 +1,94 @@
+"""Learners that select from losses in the clear have the law of independent NumPy versions."""
+
+import dataclasses
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp import experts
+from tests.experts.worlds import shifting
+from tests.golden.make_tracking_reference import LEARNERS, PATH, WORLD
+
+pytestmark = pytest.mark.once
+
+REFERENCE = json.loads(PATH.read_text())
+KEY = jax.random.key(31)
+LANES = 2000
+CASES = [(name, index) for name, cases in LEARNERS.items() for index in range(len(cases))]
+
+
+def build(name, case):
+    """The learner, its values, and what replaces leaves of its params."""
+    sizes = {"num_experts": 3, "horizon": WORLD["horizon"]}
+    if name == "limited_updates":
+        return experts.limited_updates(num_experts=3), case, {}
+    if name == "limited_updates_oblivious":
+        leaves = {"learning_rate": np.float32(case["rate"]), "batch": np.int32(case["batch"])}
+        return experts.limited_updates_oblivious(**sizes), {"epsilon": 1.0}, leaves
+    if name == "svt_restarts":
+        statics = {key: case[key] for key in ("windows", "check_every")}
+        values = {key: case[key] for key in ("epsilon", "failure_prob", "margin")}
+        return experts.svt_restarts(**sizes, **statics), values, {}
+    leaves = {
+        "learning_rate": np.float32(case["rate"]),
+        "monitor_epsilon": np.float32(case["budget"]),
+        "threshold": np.float32(case["threshold"]),
+        "max_switches": np.int32(case["most"]),
+    }
+    return experts.svt_lazy(**sizes), {"epsilon": 1.0}, leaves
+
+
+RECORDS = {
+    "last": lambda look: look.public.expert,
+    "restarts": lambda look: look.public.restarts,
+    "switches": lambda look: look.public.switches,
+}
+
+
+def simulate(name, case, means=WORLD):
+    learner, values, leaves = build(name, case)
+    outputs = REFERENCE[name][0]
+    record = {output: read for output, read in RECORDS.items() if output in outputs}
+    world = shifting(means["before"], means["after"], means["shift"])
+    run = jaxdp.simulator(learner, world, means["horizon"], checkpoints=[means["horizon"]], record=record)
+    params = run.params(**values)
+    mine = params["learner"]
+    cast = {leaf: value.astype(getattr(mine, leaf).dtype) for leaf, value in leaves.items()}
+    params = jax.tree.map(jnp.asarray, {**params, "learner": dataclasses.replace(mine, **cast)})
+    found = jax.jit(jax.vmap(run, in_axes=(0, None)))(jax.random.split(KEY, LANES), params)
+    return {output: np.asarray(found[output])[:, -1] for output in outputs}
+
+
+def check(found, expected):
+    for output, values in found.items():
+        values, like = values.astype(float), expected[output]
+        error = math.hypot(values.std() / math.sqrt(LANES), like["standard_error"])
+        assert abs(values.mean() - like["mean"]) <= 5 * error + 1e-3, output
+        for share, quartile in zip((0.25, 0.5, 0.75), like["quartiles"], strict=True):
+            error = math.sqrt(share * (1 - share) * 2 / LANES)
+            assert np.mean(values < quartile - 1e-2) <= share + 5 * error, (output, share)
+            assert np.mean(values <= quartile + 1e-2) >= share - 5 * error, (output, share)
+
+
+@pytest.mark.parametrize(("name", "index"), CASES)
+def test_equals_the_independent_version(name, index):
+    check(simulate(name, LEARNERS[name][index]), REFERENCE[name][index])
+
+
+WRONG = {
+    "limited_updates": {"epsilon": 0.45},
+    "limited_updates_oblivious": {"rate": 0.03, "batch": 8},
+    "svt_restarts": {"epsilon": 5.0, "failure_prob": 0.5, "margin": 10.0, "windows": "dyadic", "check_every": 1},
+    "svt_lazy": {"rate": 0.2, "budget": 0.7, "threshold": 20.0, "most": 12},
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_another_law_is_seen(name):
+    with pytest.raises(AssertionError):
+        check(simulate(name, WRONG[name]), REFERENCE[name][0])
