@@ -161,7 +161,7 @@ def test_the_winner_of_2003():
 
 @pytest.mark.skipif(not ELECTION.exists(), reason=f"{ELECTION.name} is not there")
 def test_how_often_the_winner_of_2003_survives_a_curator():
-    """The README's numbers, from Borda scores with pure K-norm noise: between 95% and 97% at epsilon = 1, above 99% at 2."""
+    """The README's numbers, from Borda scores with K-norm noise: 95% to 97% at epsilon = 1, above 99% at 2."""
     lines = [line.partition(":") for line in ELECTION.read_text().splitlines() if not line.startswith("#")]
     scores = np.zeros(5)
     for count, _, order in lines:
