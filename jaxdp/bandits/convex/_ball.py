@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxdp import compensated
 from jaxdp.core import Interface, Probe, Space, ball, default_float
 from jaxdp.validation import check_choice
 
@@ -56,3 +57,21 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
         return jnp.where(normals < 0, -1.0, 1.0).astype(normals.dtype)
     norm = length(normals)
     return jnp.where(norm > 0, normals / jnp.where(norm > 0, norm, 1), first.astype(normals.dtype))
+
+
+def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
+    """The point x + step, or the one of the ball that is nearest to it.
+
+    What rounding takes from a step is kept for the next one: steps of strongly convex descent become far smaller than
+    the distance of neighbouring floats.
+
+    Args:
+        x: sum of [dim] floats, whose total is a point of the ball.
+        step: [dim] float.
+        radius: [] float >= 0.
+    """
+    moved = compensated.add(x, step)
+    norm = length(moved.total)
+    is_out = norm > radius
+    nearest = moved.total * (radius / jnp.where(norm > 0, norm, 1))
+    return compensated.Sum(jnp.where(is_out, nearest, moved.total), jnp.where(is_out, 0, moved.excess))
