@@ -38,12 +38,10 @@ class Public(NamedTuple):
     Attributes:
         round: [] integer, rounds played.
         x: sum of [dim] floats, the iterate.
-        direction: [dim] float, u of the round to come. It is drawn before the round, without a look at any data.
     """
 
     round: jax.Array
     x: compensated.Sum
-    direction: jax.Array
 
 
 @factory
@@ -169,24 +167,26 @@ def _learner(
     channel = scalar_channel(report)
 
     def init(key, params: Params) -> State:
-        del params
+        del key, params
         x = compensated.zero(jnp.zeros(dim, default_float()))
-        return State((), Public(jnp.zeros((), jnp.result_type(int)), x, unit_vector(key, dim)))
+        return State((), Public(jnp.zeros((), jnp.result_type(int)), x))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
-        del key, context
-        return public.x.total + params.exploration * public.direction
+        del context
+        return public.x.total + params.exploration * unit_vector(key, dim)
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
-        del public, context, action
-        return channel.report(key, params.channel, feedback)
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del public, context
+        return action, channel.report(key, params.channel, feedback)
 
     def update(key, params: Params, state: State, report) -> State:
+        del key
         public: Public = state.public
-        loss = channel.estimate(params.channel, report)
-        move = -(step(params, public.round) * loss) * public.direction
+        point, reported = report
+        loss, direction = channel.estimate(params.channel, reported), (point - public.x.total) / params.exploration
+        move = -(step(params, public.round) * loss) * direction
         x = descend(public.x, move, radius - jnp.asarray(params.exploration))
-        return State((), Public(public.round + 1, x, unit_vector(key, dim)))
+        return State((), Public(public.round + 1, x))
 
     return Learner(
         params=params,

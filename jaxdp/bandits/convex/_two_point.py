@@ -40,12 +40,10 @@ class Public(NamedTuple):
     Attributes:
         round: [] integer, rounds played.
         x: sum of [dim] floats, the iterate.
-        direction: [dim] float, u of the round to come. It is drawn before the round, without a look at any data.
     """
 
     round: jax.Array
     x: compensated.Sum
-    direction: jax.Array
 
 
 @factory
@@ -116,24 +114,26 @@ def two_point(
         return made(epsilon, delta, lipschitz, dim / check_positive("strong_convexity", strong_convexity))
 
     def init(key, params: Params) -> State:
-        del params
+        del key, params
         x = compensated.zero(jnp.zeros(dim, default_float()))
-        return State((), Public(jnp.zeros((), jnp.result_type(int)), x, unit_vector(key, dim)))
+        return State((), Public(jnp.zeros((), jnp.result_type(int)), x))
 
     def act(key, params: Params, public: Public, context: None) -> Probe:
-        del key, context
-        return Probe(public.x.total, params.exploration * public.direction)
+        del context
+        return Probe(public.x.total, params.exploration * unit_vector(key, dim))
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
-        del public, context, action
-        return channel.report(key, params.channel, feedback / (2 * params.exploration))
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del public, context
+        return action, channel.report(key, params.channel, feedback / (2 * params.exploration))
 
     def update(key, params: Params, state: State, report) -> State:
+        del key
         public: Public = state.public
-        slope = channel.estimate(params.channel, report)
+        probe, reported = report
+        slope, direction = channel.estimate(params.channel, reported), probe.offset / params.exploration
         step = params.step / (public.round + 1).astype(slope.dtype) if is_strong else params.step
-        x = descend(public.x, -(step * slope) * public.direction, radius - jnp.asarray(params.exploration))
-        return State((), Public(public.round + 1, x, unit_vector(key, dim)))
+        x = descend(public.x, -(step * slope) * direction, radius - jnp.asarray(params.exploration))
+        return State((), Public(public.round + 1, x))
 
     names = value_names(report, *(("strong_convexity",) if is_strong else ()), "lipschitz")
     values = only(params_strong if is_strong else params, names)
