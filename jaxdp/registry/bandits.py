@@ -42,6 +42,18 @@ def _bounded_neighbours(num_arms: int, explore_rounds: int) -> tuple[Users, User
     return _one_reward_moves(LOW, HIGH, num_arms, explore_rounds, float)
 
 
+def _every_reward_moves(num_arms: int) -> tuple[Users, Users]:
+    """One round, in which every arm pays nothing, or pays."""
+    nothing, paid = (Users(np.full((1, num_arms), pay, np.int32)) for pay in (0, 1))
+    return nothing, paid
+
+
+def _every_reward_leaves(num_arms: int) -> tuple[Users, Users]:
+    """One round, in which every reward is no number, or beyond what is clipped to: such users are private, too."""
+    missing, far = (Users(np.full((1, num_arms), pay, float)) for pay in (np.nan, HIGH))
+    return missing, far
+
+
 def _draw_binary(key: jax.Array, num_arms: int) -> Users:
     return Users(either(key, 0, 1, num_arms, jnp.int32))
 
@@ -50,6 +62,12 @@ def _draw_bounded(key: jax.Array, num_arms: int) -> Users:
     return Users(either(key, LOW, HIGH, num_arms, float))
 
 
+def _draw_any(key: jax.Array, num_arms: int) -> Users:
+    """Rewards beyond both ends, and some that are no numbers."""
+    return Users(jax.random.choice(key, jnp.asarray([LOW, HIGH, np.nan]), (num_arms,)))
+
+
+ON_REPORTS = "on reports as by Zheng, Cai, Huang, Li & Wang (2020), Appendix B.1"
 SOURCE = "standard; noise by Dwork & Roth (2014), Theorem 3.6"
 
 BANDITS = {
@@ -81,5 +99,61 @@ BANDITS = {
         neighbours=_bounded_neighbours,
         draw_user=_draw_bounded,
         law=explore_then_commit_law,
+    ),
+    "tsallis_inf": LearnerEntry(
+        family="bandits",
+        summary="follows the leader regularised by Tsallis entropy, by randomized rewards",
+        source=f"Zimmert & Seldin (2021), Algorithms 1 and 2; {ON_REPORTS}",
+        proof="proved",
+        factory=bandits.tsallis_inf,
+        sizes={"num_arms": 3},
+        values={"epsilon": 1.0},
+        environment=_bernoulli,
+        horizon=12,
+        neighbours=_every_reward_moves,
+        draw_user=_draw_binary,
+        randomizes=True,
+    ),
+    "tsallis_inf_gaussian": LearnerEntry(
+        family="bandits",
+        summary="the same by clipped rewards with Gaussian noise, with losses of reduced variance",
+        source=f"Zimmert & Seldin (2021), Algorithms 1 and 2; {ON_REPORTS}",
+        proof="proved",
+        factory=bandits.tsallis_inf,
+        variant={"report": "gaussian", "estimator": "rv", "rewards": "bounded"},
+        sizes={"num_arms": 3, "horizon": 10},
+        values={"epsilon": 1.0, "delta": 1e-3, "low": -1.0, "high": 2.0},
+        environment=_gaussian,
+        neighbours=_every_reward_leaves,
+        draw_user=_draw_any,
+    ),
+    "ucb": LearnerEntry(
+        family="bandits",
+        summary="plays the arm with the largest upper bound, by randomized rewards that were clipped",
+        source=f"Auer, Cesa-Bianchi & Fischer (2002), UCB1; {ON_REPORTS}",
+        proof="proved",
+        factory=bandits.ucb,
+        variant={"rewards": "bounded"},
+        sizes={"num_arms": 3},
+        values={"epsilon": 1.0, "low": -1.0, "high": 2.0},
+        environment=_gaussian,
+        horizon=12,
+        neighbours=_every_reward_leaves,
+        draw_user=_draw_any,
+        randomizes=True,
+    ),
+    "thompson": LearnerEntry(
+        family="bandits",
+        summary="plays the arm that is the best in a draw from the posterior, by randomized rewards",
+        source="Thompson (1933); Agrawal & Goyal (2012), Algorithm 1, by randomized responses of Warner (1965)",
+        proof="proved",
+        factory=bandits.thompson,
+        sizes={"num_arms": 3},
+        values={"epsilon": 1.0},
+        environment=_bernoulli,
+        horizon=8,
+        neighbours=_every_reward_moves,
+        draw_user=_draw_binary,
+        randomizes=True,
     ),
 }
