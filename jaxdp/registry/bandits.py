@@ -54,6 +54,11 @@ def _every_reward_leaves(num_arms: int) -> tuple[Users, Users]:
     return missing, far
 
 
+def _first_reward_moves(num_arms: int) -> tuple[Users, Users]:
+    """Arms pay always, but for the first user, who may pay nothing."""
+    return _one_reward_moves(0, 1, num_arms, 2 * num_arms, np.int32)
+
+
 def _draw_binary(key: jax.Array, num_arms: int) -> Users:
     return Users(either(key, 0, 1, num_arms, jnp.int32))
 
@@ -155,5 +160,57 @@ BANDITS = {
         neighbours=_every_reward_moves,
         draw_user=_draw_binary,
         randomizes=True,
+    ),
+    "exp3_laplace": LearnerEntry(
+        family="bandits",
+        summary="draws arms by exponential weights, by clipped rewards with Laplace noise",
+        source="Auer et al. (2002), Exp3; Tossou & Dimitrakakis (2017)",
+        proof="proved",
+        factory=bandits.exp3,
+        variant={"report": "laplace", "rewards": "bounded"},
+        sizes={"num_arms": 3, "horizon": 8},
+        values={"epsilon": 1.0, "low": -1.0, "high": 2.0},
+        environment=_gaussian,
+        neighbours=_every_reward_leaves,
+        draw_user=_draw_any,
+    ),
+    "successive_elimination_central": LearnerEntry(
+        family="bandits",
+        summary="plays arms in epochs, after which those with a low Laplace-noised mean are dropped",
+        source="Sajed & Sheffet (2019), DP successive elimination",
+        proof="proved",
+        factory=bandits.successive_elimination_central,
+        sizes={"num_arms": 2},
+        values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.01},
+        environment=_bernoulli,
+        horizon=40,
+        neighbours=_first_reward_moves,
+        draw_user=_draw_binary,
+    ),
+    "ucb_central": LearnerEntry(
+        family="bandits",
+        summary="plays the arm with the largest upper bound, from Laplace-noised totals of doubling blocks",
+        source="Auer, Cesa-Bianchi & Fischer (2002), UCB1; Azize & Basu (2022)",
+        proof="proved",
+        factory=bandits.ucb_central,
+        sizes={"num_arms": 3},
+        values={"epsilon": 1.0},
+        environment=_bernoulli,
+        horizon=30,
+        neighbours=_first_reward_moves,
+        draw_user=_draw_binary,
+    ),
+    "ucb_central_tree": LearnerEntry(
+        family="bandits",
+        summary="the same from continual counters of rewards, one an arm",
+        source="Auer, Cesa-Bianchi & Fischer (2002), UCB1; Mishra & Thakurta (2015)",
+        proof="proved",
+        factory=bandits.ucb_central,
+        variant={"release": "tree"},
+        sizes={"num_arms": 2, "horizon": 10},
+        values={"epsilon": 1.0},
+        environment=_bernoulli,
+        neighbours=_first_reward_moves,
+        draw_user=_draw_binary,
     ),
 }
