@@ -8,6 +8,7 @@ import pytest
 import jaxdp
 from jaxdp.bandits import convex
 from jaxdp.random import fast
+from tests.few import few
 
 pytestmark = [pytest.mark.once, pytest.mark.optimised]
 
@@ -55,7 +56,7 @@ def check(name, horizon, lanes):
     return narrow, wide
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", few(PROBLEMS, ["fkm"]))
 def test_both_precisions_agree(name, same_variates):
     narrow, wide = check(name, 10_000, 20)
     assert (narrow != wide).any()
