@@ -223,8 +223,9 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
 
 
 def by_cost(values: xr.Dataset) -> xr.Dataset:
-    """The same along the cost c in place of epsilon."""
-    cost = theory.noise_factor(values.epsilon.values)
+    """The same along the cost c of finite epsilons, in place of epsilon. Without privacy there is no noise to pay."""
+    values = values.sel(epsilon=np.isfinite(values.epsilon.values))
+    cost = theory.noise_factor(values.epsilon.values).round(3)
     return values.assign_coords(cost=("epsilon", cost)).swap_dims(epsilon="cost").drop_vars("epsilon").sortby("cost")
 
 
@@ -232,41 +233,19 @@ def figure(results: xr.Dataset) -> Figure:
     """The figure: regret against T at one epsilon, and against c at the largest T."""
     at, longest = shown_epsilon(results), int(results.horizon.max())
     labels = labels_of(results)
-    figure = plotting.panels(1, 2, height=3.8)
-    left, right = figure.axes
-    plotting.curves(
-        results.pseudo_regret.sel(epsilon=at, drop=True),
-        x="horizon",
-        hue="problem",
-        ax=left,
-        labels=labels,
-        xscale="log",
-        yscale="log",
-        xlabel="rounds T",
-        ylabel="regret",
-        title=plotting.epsilon_label(at),
-    )
     costs = by_cost(results.sel(horizon=longest, drop=True))
-    plotting.curves(
-        costs.pseudo_regret,
-        x="cost",
-        hue="problem",
-        ax=right,
-        labels=labels,
-        xscale="log",
-        yscale="log",
-        xlabel="c = (exp ε + 1) / (exp ε - 1)",
-        ylabel="",
-        title=f"T = {longest:,}",
-    )
-    for name in map(str, results.problem.values):
-        order = theory.TUNED[name]
-        rounds, cost = results.horizon.values.astype(float), costs.cost.values
-        growth = rounds**order.rounds * (np.log(rounds) if order.is_log else 1.0)
-        if results.pseudo_regret.sel(problem=name, epsilon=at).isel(horizon=0).mean() > 0:
-            plotting.bound(left, rounds, growth, through=name, label=ORDER_LABEL)
-        if costs.pseudo_regret.sel(problem=name).isel(cost=0).mean() > 0:
-            plotting.bound(right, cost, cost**order.privacy, through=name, label=ORDER_LABEL)
+    figure = plotting.panels(1, 2 if costs.sizes["cost"] else 1, height=3.8)
+    shared: dict[str, Any] = {"hue": "problem", "labels": labels, "xscale": "log", "yscale": "log"}
+    rounds = results.pseudo_regret.sel(epsilon=at, drop=True)
+    panels = [(rounds, "horizon", "rounds T", "regret", plotting.epsilon_label(at))]
+    if costs.sizes["cost"]:
+        panels.append((costs.pseudo_regret, "cost", "c = (exp ε + 1) / (exp ε - 1)", "", f"T = {longest:,}"))
+    for ax, (values, x, xlabel, ylabel, title) in zip(figure.axes, panels, strict=True):
+        plotting.curves(values, x=x, ax=ax, xlabel=xlabel, ylabel=ylabel, title=title, **shared)
+        for name in map(str, results.problem.values):
+            place = values[x].values.astype(float)
+            if bool((values.sel(problem=name).mean("seed") > 0).all()):
+                plotting.bound(ax, place, _growth(name, x, place), through=name, label=ORDER_LABEL)
     figure.explain(
         title="What local privacy costs in bandits",
         note=f"Reports are randomized responses; points have {results.attrs['dim']} dimensions. Dotted: T and c to the "
@@ -274,6 +253,14 @@ def figure(results: xr.Dataset) -> Figure:
         height=3.8,
     )
     return figure
+
+
+def _growth(name: str, x: str, place: np.ndarray) -> np.ndarray:
+    """How a problem's regret grows in T, or in c, as tuned."""
+    order = theory.TUNED[name]
+    if x == "cost":
+        return place**order.privacy
+    return place**order.rounds * (np.log(place) if order.is_log else 1.0)
 
 
 def table(results: xr.Dataset) -> str:
@@ -311,7 +298,7 @@ def exponents(results: xr.Dataset) -> str:
             kept = learns.sel(epsilon=value).values & (results.horizon.values >= results.horizon.values.max() / 10)
             cells.append(_fit(own.sel(epsilon=value).isel(horizon=np.flatnonzero(kept)), "horizon"))
         costs = by_cost(own.isel(horizon=-1).to_dataset(name="regret")).regret
-        kept = by_cost(learns.isel(horizon=-1).to_dataset(name="learns")).learns.values & (costs.cost.values > 1)
+        kept = by_cost(learns.isel(horizon=-1).to_dataset(name="learns")).learns.values
         tuned, claimed = theory.TUNED[name], theory.CLAIMED.get(name)
         power = "ln T" if tuned.is_log else f"{tuned.rounds:.2f}"
         cells += [power, _fit(costs.isel(cost=np.flatnonzero(kept)), "cost"), f"{tuned.privacy:.2f}"]
@@ -350,9 +337,9 @@ def report(results: xr.Dataset) -> str:
             else "Mean + 3 standard errors stays below it at every point."
         ),
         f"Exponents are fitted where the bound is below {LEARNS:g} of the regret of who learns nothing (the centre, or "
-        "uniform arms), in T over the last decade, in c at the largest T over finite ε; - is fewer than two such points. "
-        "For convex losses with one point that takes T of 10^6 and more: --problem convex --horizon 1000000 --horizon "
-        "10000000.",
+        "uniform arms), in T over the last decade, in c at the largest T over finite ε; - is fewer than two such "
+        "points. For convex losses with one point that takes T of 10^6 and more: --problem convex --horizon 1000000 "
+        "--horizon 10000000.",
         "Noise enters a step by the second moment of the report, of order c^2, and not by its size times the whole "
         "regret, as Table 1 has it: exploration is paid for by a bias that the step size balances against the noise. "
         "Tuned to the second moment, convex losses cost c^(1/2) where Table 1 has 1/ε, and with strong convexity or "
