@@ -1,6 +1,7 @@
 """Convex bandits: tuning by hand, regret below the bounds, no noise at epsilon = inf, long runs, and bad input."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ from jaxdp.mechanisms import analytic_gaussian
 from jaxdp.theory import ldp_bandits as bounds
 
 KEY = jax.random.key(77)
-SIZES = {"dim": 2, "horizon": 400}
+SIZES: Any = {"dim": 2, "horizon": 400}
 LN_3 = math.log(3)  # c = 2
 
 

@@ -1,6 +1,7 @@
 """Mistakes of convex bandits."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ from jaxdp.core import Learner
 from jaxdp.mechanisms import laplace, scalar_channel
 from tests.privacy.mutants.case import Case
 
-SIZES = {"dim": 2, "horizon": 10}
+SIZES: Any = {"dim": 2, "horizon": 10}
 VALUES = {"epsilon": 1.0}
 HALF = 2**-0.5
 
