@@ -50,7 +50,7 @@ class Reports(NamedTuple):
         return compensated.zero(jnp.zeros(num_arms, default_float()))
 
     def add(self, sums: Sums, here: jax.Array, reports: jax.Array) -> Sums:
-        """Adds a report to the sum of each arm that is `here`, [num_arms] bool; the others stay as they are, bit by bit.
+        """Adds a report to the sum of each arm that is `here`; the others stay as they are, bit by bit.
 
         Args:
             sums: so far.

@@ -79,8 +79,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         stopping time included, is post-processing. Private leaves: none. Released: all reports.
     Source: Jamieson, Malloy, Nowak & Bubeck (2014), lil'UCB and Theorem 2, on reports as in Zheng, Cai, Huang, Li &
         Wang (2020), Appendix B.2.
-    Deviations: a randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by c_eps = (e^epsilon +
-        1) / (e^epsilon - 1), and bounds with them, which changes no decision. Zheng et al. do not clip.
+    Deviations: a randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by the factor
+        (e^epsilon + 1) / (e^epsilon - 1), and bounds with them, which changes no decision. Zheng et al. do not clip.
 
     >>> import jax, jaxdp
     >>> run = jaxdp.simulator(lil_ucb(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.1, 0.9]), horizon=100_000)

@@ -35,7 +35,7 @@ class Params:
 
     Attributes:
         channel: of the reports.
-        squared_width: [] float > 0, 8 times the variance proxy of a report.
+        squared_width: [] float > 0, 8 times the variance proxy of a report, times confidence_multiplier^2.
         log_risk: [] float, ln(pi^2 K / (3 failure_prob)).
     """
 
@@ -68,7 +68,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     mean lies below the largest by more than 2 b_r, b_r = sqrt(2 s^2 ln(pi^2 K r^2 / (3 failure_prob)) / r).
 
     Values: `epsilon`, the privacy budget, > 0, with Gaussian reports also `delta` in (0, 1); `failure_prob`, in (0, 1),
-    by default 0.05; for bounded rewards `low` and `high`, finite, low < high, by default 0 and 1.
+    by default 0.05; `confidence_multiplier`, > 0, by default 1, which multiplies b_r: less is more daring, as private,
+    and without the guarantee; for bounded rewards `low` and `high`, finite, low < high, by default 0 and 1.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -88,9 +89,9 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     Source: Even-Dar, Mannor & Mansour (2006), Algorithm 3, on reports as in Zheng, Cai, Huang, Li & Wang (2020),
         Appendix B.2. By a union bound over arms and r no mean is ever off by more than b_r, except with probability
         sum 2 exp(-r b_r^2 / (2 s^2)) = failure_prob.
-    Deviations: a randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by c_eps = (e^epsilon +
-        1) / (e^epsilon - 1), which makes the sweeps needed larger by its square. Sums are compared, not means. Zheng
-        et al. do not clip.
+    Deviations: a randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by the factor
+        (e^epsilon + 1) / (e^epsilon - 1), whose square multiplies the sweeps that are needed. Sums are compared, not
+        means. Zheng et al. do not clip.
 
     >>> import jax, jaxdp
     >>> bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9, 0.5])
@@ -104,11 +105,18 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     every = jnp.arange(num_arms, dtype=jnp.int32)
 
     def params(
-        *, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05, low: float = 0.0, high: float = 1.0
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        failure_prob: float = 0.05,
+        confidence_multiplier: float = 1.0,
+        low: float = 0.0,
+        high: float = 1.0,
     ) -> Params:
         check_probability("failure_prob", failure_prob)
+        check_positive("confidence_multiplier", confidence_multiplier)
         own = reports.of({"epsilon": epsilon, "delta": delta, "low": low, "high": high})
-        squared = 8 * reports.variance_proxy(**own)
+        squared = 8 * reports.variance_proxy(**own) * confidence_multiplier * confidence_multiplier
         check_positive("the squared width of confidence bounds", squared)
         return Params(
             channel=reports.params(**own),
@@ -132,7 +140,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     def leads(active: jax.Array, sums: Sums) -> jax.Array:
         """[num_arms], by how much the largest sum of an active arm is ahead of each."""
         totals = total(sums)
-        return jnp.max(jnp.where(active, totals, lowest(totals.dtype)), axis=0) - totals
+        return jnp.max(jnp.where(active, totals, lowest(totals.dtype)), axis=0, keepdims=True) - totals
 
     def radius(params: Params, sweeps: jax.Array) -> jax.Array:
         """[] float, r 2 b_r: leads of sums up to this drop no arm after so many sweeps, >= 1."""
@@ -141,7 +149,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     def far_below(params: Params, active: jax.Array, sweeps: jax.Array, sums: Sums) -> jax.Array:
         """[num_arms] bool, the active arms that the sweeps so far show to be worse."""
-        return active & (leads(active, sums).astype(default_float()) > radius(params, sweeps))
+        return active & (leads(active, sums).astype(default_float()) > radius(params, sweeps)[None])
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, params, context
@@ -190,18 +198,20 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     def swept(block: tuple) -> tuple:
         """Sweeps one after the other, until arms are dropped; each array has lanes on its last axis."""
-        params, active, sweeps, sums, said, rounds, ends, length = block
-        used = jnp.zeros_like(length)
-        is_open = length > 0
-        for now in range(SWEEPS):
-            sums = reports.add(sums, (rounds[now] < length) & is_open, said[now])
-            is_over = is_open & (ends[now] <= length)
+        params, public, said, rounds, ends, length = block
+
+        def sweep(carry, now):
+            active, sweeps, sums, used, is_open = carry
+            said, rounds, end = now
+            sums = reports.add(sums, (rounds < length[None]) & is_open[None], said)
+            is_over = is_open & (end <= length)
             sweeps = sweeps + is_over.astype(sweeps.dtype)
-            dropped = is_over & far_below(params, active, sweeps, sums)
-            active = active & ~dropped
-            used = jnp.where(is_open, jnp.minimum(ends[now], length), used)
-            is_open = is_over & ~jnp.any(dropped, axis=0)
-        return active, sweeps, sums, used
+            dropped = is_over[None] & far_below(params, active, sweeps, sums)
+            used = jnp.where(is_open, jnp.minimum(end, length), used)
+            return (active & ~dropped, sweeps, sums, used, is_over & ~jnp.any(dropped, axis=0)), None
+
+        start = (public.active, public.sweeps, public.sums, jnp.zeros_like(length), length > 0)
+        return jax.lax.scan(sweep, start, (said, rounds, ends))[0][:4]
 
     many_swept = across_lanes(swept)
 
@@ -211,9 +221,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         left, length = size(public), plan.length.astype(jnp.int32)
         ends = jnp.arange(1, SWEEPS + 1, dtype=jnp.int32) * left - public.turn
         said = report[1].reshape(SWEEPS, num_arms)
-        active, sweeps, sums, used = many_swept(
-            (params, public.active, public.sweeps, public.sums, said, rounds_of(public), ends, length)
-        )
+        active, sweeps, sums, used = many_swept((params, public, said, rounds_of(public), ends, length))
         return State((), Public(active, sweeps, (public.turn + used) % left, sums)), used.astype(plan.length.dtype)
 
     # A sweep moves a lead by one bit at most, and the radius of sums only grows: so many sweeps drop no arm before the
@@ -244,7 +252,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         active = public.active & ~((over > 0) & far_below(params, public.active, sweeps, sums))
         return State((), Public(active, sweeps, turn.astype(jnp.int32), sums))
 
-    values = only(params, (*reports.names, "failure_prob"))
+    values = only(params, (*reports.names, "failure_prob", "confidence_multiplier"))
     return Learner(
         params=values,
         guarantee=claimed(values, local_claim),
