@@ -1,5 +1,6 @@
 """What local privacy costs in bandits: the regret that Table 1 of LDP-Bandits bounds, measured."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,6 +33,8 @@ NUM_ARMS = 5
 SLOPE, GAP = 0.5, 0.5
 RADIUS = 1.0
 ORDER_LABEL = "order as tuned, through the first mark"
+# Huber losses with the best point inside the ball.
+BEND = {"slope": SLOPE, "width": 0.5, "target": 0.75}
 # Quadratic losses with the best point on the boundary, and their Lipschitz constant.
 BOWL = {"curvature": 0.5, "target": 1.0}
 STEEP = BOWL["curvature"] * (RADIUS + BOWL["target"])
@@ -71,6 +74,13 @@ def _linear(factory: Callable[..., Learner], feedback: str) -> Callable[[int, in
     )
 
 
+def _huber(factory: Callable[..., Learner]) -> Callable[[int, int], tuple[Learner, Environment]]:
+    return lambda horizon, dim: (
+        factory(dim=dim, horizon=horizon, radius=RADIUS),
+        convex.huber_losses(dim=dim, radius=RADIUS),
+    )
+
+
 def _bowl(factory: Callable[..., Learner], feedback: str) -> Callable[[int, int], tuple[Learner, Environment]]:
     return lambda horizon, dim: (
         factory(dim=dim, horizon=horizon, radius=RADIUS),
@@ -86,6 +96,7 @@ def _arms(horizon: int, dim: int) -> tuple[Learner, Environment]:
 _LINES, _CURVES = {"slope": SLOPE, "lipschitz": SLOPE}, {**BOWL, "lipschitz": STEEP}
 _STRONG = {**_CURVES, "strong_convexity": BOWL["curvature"]}
 _ALONG, _DOWN = "linear, best on the boundary", "quadratic, best on the boundary"
+_BENT = "Huber, best inside the ball"
 
 PROBLEMS = {
     "convex": Problem(
@@ -96,6 +107,16 @@ PROBLEMS = {
         lambda epsilon, horizon, dim: theory.fkm_upper(moment(SLOPE * RADIUS, epsilon), horizon, dim, SLOPE, RADIUS),
         SLOPE * RADIUS,
     ),
+    "smooth": Problem(
+        "barrier_smooth",
+        _BENT,
+        _huber(convex.barrier_smooth),
+        {**BEND, "smoothness": BEND["slope"] / BEND["width"], "loss_bound": SLOPE * RADIUS},
+        lambda epsilon, horizon, dim: theory.barrier_smooth_upper(
+            moment(SLOPE * RADIUS, epsilon), horizon, dim, BEND["slope"] / BEND["width"], SLOPE * RADIUS, RADIUS
+        ),
+        BEND["slope"] * (BEND["target"] - BEND["width"] / 2),
+    ),
     "strongly_convex": Problem(
         "strongly_convex_one_point",
         _DOWN,
@@ -103,6 +124,16 @@ PROBLEMS = {
         {**_STRONG, "loss_bound": BOUND},
         lambda epsilon, horizon, dim: theory.strongly_convex_one_point_upper(
             moment(BOUND, epsilon), horizon, dim, BOWL["curvature"], STEEP, RADIUS
+        ),
+        BOWL["curvature"] / 2,
+    ),
+    "strongly_convex_smooth": Problem(
+        "barrier_strongly_convex",
+        _DOWN,
+        _bowl(convex.barrier_strongly_convex, "point"),
+        {**BOWL, "strong_convexity": BOWL["curvature"], "smoothness": BOWL["curvature"], "loss_bound": BOUND},
+        lambda epsilon, horizon, dim: theory.barrier_strongly_convex_upper(
+            math.sqrt(moment(BOUND, epsilon)), horizon, dim, BOWL["curvature"], BOWL["curvature"], RADIUS
         ),
         BOWL["curvature"] / 2,
     ),
@@ -340,8 +371,8 @@ def report(results: xr.Dataset) -> str:
         ),
         f"Exponents are fitted where the bound is below {LEARNS:g} of the regret of who learns nothing (the centre, or "
         f"uniform arms), in T over the last decade, in c at the largest T over ε <= {SMALL:g}; - is fewer than two "
-        "such points. For convex losses with one point that takes T of 10^6 and more: --problem convex --horizon 1000000 "
-        "--horizon 10000000.",
+        "such points. For convex losses with one point that takes T of 10^6 and more: --problem convex --horizon "
+        "1000000 --horizon 10000000.",
         "Noise enters a step by the second moment of the report, of order c^2, and not by its size times the whole "
         "regret, as Table 1 has it: exploration is paid for by a bias that the step size balances against the noise. "
         "Tuned to the second moment, convex losses cost c^(1/2) where Table 1 has 1/ε, and with strong convexity or "
