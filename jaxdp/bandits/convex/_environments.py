@@ -18,7 +18,15 @@ import numpy as np
 from jaxdp import compensated
 from jaxdp.bandits.convex._ball import convex_interface, length, project
 from jaxdp.core import Environment, Scalar, ball, default_float, factory, scalar_leaf
-from jaxdp.validation import check_at_least, check_choice, check_count, check_number, check_positive, check_probability
+from jaxdp.validation import (
+    check_at_least,
+    check_choice,
+    check_count,
+    check_flag,
+    check_number,
+    check_positive,
+    check_probability,
+)
 
 BITS = 32  # of a random word
 
@@ -35,6 +43,7 @@ class Params:
         tilt: [] float >= 0, length of the random linear part.
         drift: [] float >= 0, length of the linear part that turns.
         period: [] int, rounds in which it turns once.
+        push: [] float >= 0, length of the linear part that follows the plays; zero where the adversary does not look.
     """
 
     shape: dict[str, Any]
@@ -43,6 +52,7 @@ class Params:
     tilt: Scalar
     drift: Scalar
     period: Any
+    push: Scalar
 
 
 class World(NamedTuple):
@@ -50,11 +60,13 @@ class World(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
+        plays: [dim] sum of the points played; empty where the adversary does not look.
         tilts: [dim] sum of the linear parts h_t; empty without hindsight.
         excess: [] sum of f_t(x_t) - f_t(best), of the losses as they were; empty without hindsight.
     """
 
     round: jax.Array
+    plays: Any = ()
     tilts: Any = ()
     excess: Any = ()
 
@@ -79,7 +91,9 @@ class Losses(NamedTuple):
 
 
 @factory
-def linear_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", hindsight: bool = False) -> Environment:
+def linear_losses(
+    *, dim: int, radius: float = 1.0, feedback: str = "point", hindsight: bool = False, adaptive: bool = False
+) -> Environment:
     """Losses whose mean is linear: g(x) = slope <e, x>, where all entries of the unit vector e are equal.
 
     The best point, -radius e, lies on the boundary.
@@ -87,7 +101,9 @@ def linear_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", hin
     Values: `slope`, > 0, by default 0.5. What changes from round to round is told by four more, by default 0, 0, 0 and
     1000: `noise`, >= 0, the standard deviation of a normal variate that a round's losses have in common, so that the
     difference of two does not have it; `tilt`, >= 0, the length of a random linear part, tilt s / sqrt(dim) with random
-    signs s; `drift`, >= 0, the length of a linear part that turns once in `period` rounds, a whole number >= 2.
+    signs s; `drift`, >= 0, the length of a linear part that turns once in `period` rounds, a whole number >= 2. With
+    adaptive also `push`, >= 0, by default 0.25: the linear part push m / radius, where m is the mean of all plays so
+    far.
 
     Args:
         dim: of points, >= 1.
@@ -95,13 +111,15 @@ def linear_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", hin
         feedback: "point": an action is a point ([dim] float), the answer its loss. "difference": an action is
             `Probe(centre, offset)`, the answer f(centre + offset) - f(centre - offset), computed without cancellation.
         hindsight: whether to sum what `regret` needs.
+        adaptive: whether the adversary looks at the plays, and makes points worse near which the learner has been.
 
     Returns:
         An environment with feedback [] float, unbounded if `noise` > 0. Outcomes: `pseudo_regret`, the round's loss,
         in the mean over noise and tilt, less that of the best point of g; `loss`, of this round; both are means over
         the two points of a probe, and NaN if a point lies outside the ball by more than rounding. Losses are 0 at the
-        centre but for `noise`, at most slope + tilt + drift there per unit of distance, which is also their Lipschitz
-        constant. Summary, with hindsight: `regret`, the sum of losses less that of the best fixed point in hindsight.
+        centre but for `noise`, at most slope + tilt + drift + push per unit of distance elsewhere, which is also their
+        Lipschitz constant. Summary, with hindsight: `regret`, the sum of losses less that of the best fixed point in
+        hindsight.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
@@ -128,29 +146,32 @@ def linear_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", hin
             ahead > 0, jnp.sum(across * across) / jnp.where(ahead > 0, total + ahead, 1), total - ahead
         )
 
-    return _environment(dim, radius, feedback, hindsight, Losses(shape, rise, hindsight=lost))
+    return _environment(dim, radius, feedback, hindsight, adaptive, Losses(shape, rise, hindsight=lost))
 
 
 @factory
-def quadratic_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", hindsight: bool = False) -> Environment:
+def quadratic_losses(
+    *, dim: int, radius: float = 1.0, feedback: str = "point", hindsight: bool = False, adaptive: bool = False
+) -> Environment:
     """Losses whose mean is quadratic: g(x) = curvature (|x - m|^2 - |m|^2) / 2, m = target e, all entries of e equal.
 
     They are strongly convex and smooth, both with the constant `curvature`. The best point is m, or that of the ball
     nearest to it.
 
     Values: `curvature`, > 0, by default 0.5; `target`, the distance of m from the centre, by default half the radius;
-    it may be more than the radius. `noise`, `tilt`, `drift` and `period` as for `linear_losses`.
+    it may be more than the radius. `noise`, `tilt`, `drift`, `period` and `push` as for `linear_losses`.
 
     Args:
         dim: as for `linear_losses`.
         radius: as there.
         feedback: as there.
         hindsight: as there.
+        adaptive: as there.
 
     Returns:
         An environment as `linear_losses`. Losses are 0 at the centre but for `noise`, at most curvature (radius^2 / 2 +
-        target radius) + (tilt + drift) radius elsewhere; their Lipschitz constant is curvature (radius + target) + tilt
-        + drift.
+        target radius) + (tilt + drift + push) radius elsewhere; their Lipschitz constant is curvature (radius +
+        target) + tilt + drift + push.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
@@ -177,11 +198,11 @@ def quadratic_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", 
         half = (best - found) / 2
         return rounds * rise(params.shape, (best + found) / 2, half) + 2 * jnp.sum(tilts * half)
 
-    return _environment(dim, radius, feedback, hindsight, Losses(shape, rise, hindsight=lost))
+    return _environment(dim, radius, feedback, hindsight, adaptive, Losses(shape, rise, hindsight=lost))
 
 
 @factory
-def huber_losses(*, dim: int, radius: float = 1.0, feedback: str = "point") -> Environment:
+def huber_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False) -> Environment:
     """Losses whose mean is a Huber function of the distance from m = target e, less its value at the centre.
 
     g(x) = slope h(|x - m|), h(r) = r^2 / (2 width) up to r = width and r - width / 2 from there on. They are convex and
@@ -189,15 +210,17 @@ def huber_losses(*, dim: int, radius: float = 1.0, feedback: str = "point") -> E
     it.
 
     Values: `slope`, > 0, by default 0.5; `width`, > 0, by default a quarter of the radius; `target`, >= 0, the distance
-    of m from the centre, by default half the radius. `noise`, `tilt`, `drift` and `period` as for `linear_losses`.
+    of m from the centre, by default half the radius. `noise`, `tilt`, `drift`, `period` and `push` as for
+    `linear_losses`.
 
     Args:
         dim: as for `linear_losses`.
         radius: as there.
         feedback: as there.
+        adaptive: as there.
 
     Returns:
-        An environment as `linear_losses`, without `regret`. Their Lipschitz constant is slope + tilt + drift.
+        An environment as `linear_losses`, without `regret`. Their Lipschitz constant is slope + tilt + drift + push.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
@@ -228,27 +251,29 @@ def huber_losses(*, dim: int, radius: float = 1.0, feedback: str = "point") -> E
         mean = ((jnp.minimum(near, width) + jnp.minimum(far, width)) / 2 + kink) / width
         return shape["slope"] * further * mean
 
-    return _environment(dim, radius, feedback, False, Losses(shape, rise))
+    return _environment(dim, radius, feedback, False, adaptive, Losses(shape, rise))
 
 
 @factory
-def logistic_losses(*, dim: int, radius: float = 1.0, feedback: str = "point") -> Environment:
+def logistic_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False) -> Environment:
     """Logistic losses of random labels: f_t(x) = ln(1 + exp(-y steepness x_j)) - ln 2, coordinate j and label y random.
 
     The coordinate is uniform and y = 1 with probability `label_prob`, else -1. Losses are convex, smooth with the
     constant steepness^2 / 4, and their mean is strongly convex on the ball. All entries of the best point are equal:
     ln(label_prob / (1 - label_prob)) / steepness, or that of the ball nearest to it.
 
-    Values: `steepness`, > 0, by default 1; `label_prob`, in (0, 1), by default 0.6. `noise`, `tilt`, `drift` and
-    `period` as for `linear_losses`.
+    Values: `steepness`, > 0, by default 1; `label_prob`, in (0, 1), by default 0.6. `noise`, `tilt`, `drift`,
+    `period` and `push` as for `linear_losses`.
 
     Args:
         dim: as for `linear_losses`.
         radius: as there.
         feedback: as there.
+        adaptive: as there.
 
     Returns:
-        An environment as `linear_losses`, without `regret`. Their Lipschitz constant is steepness + tilt + drift.
+        An environment as `linear_losses`, without `regret`. Their Lipschitz constant is steepness + tilt + drift +
+        push.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
@@ -276,7 +301,7 @@ def logistic_losses(*, dim: int, radius: float = 1.0, feedback: str = "point") -
         factor = shape["steepness"] * label
         return _logistic_rise(factor * centre[coordinate], factor * offset[coordinate])
 
-    return _environment(dim, radius, feedback, False, Losses(shape, rise, sample, rise_of))
+    return _environment(dim, radius, feedback, False, adaptive, Losses(shape, rise, sample, rise_of))
 
 
 def _logistic_rise(middle: jax.Array, half: jax.Array) -> jax.Array:
@@ -306,10 +331,14 @@ def _signs(key: jax.Array, dim: int) -> jax.Array:
     return 1 - 2 * bits.astype(default_float())
 
 
-def _named(params: Callable[..., Params], shape: Callable[..., Any]) -> Callable[..., Params]:
+def _named(
+    params: Callable[..., Params], shape: Callable[..., Any], left_out: tuple[str, ...]
+) -> Callable[..., Params]:
     """The same `params`, whose signature names the values of `shape` first in place of **values."""
     own, common = inspect.signature(shape).parameters, inspect.signature(params).parameters
-    kept = inspect.Signature([*own.values(), *(p for p in common.values() if p.kind is not p.VAR_KEYWORD)])
+    kept = inspect.Signature(
+        [*own.values(), *(p for p in common.values() if p.kind is not p.VAR_KEYWORD and p.name not in left_out)]
+    )
 
     def named(**values: Any) -> Params:
         try:
@@ -323,17 +352,27 @@ def _named(params: Callable[..., Params], shape: Callable[..., Any]) -> Callable
     return named
 
 
-def _environment(dim: int, radius: float, feedback: str, hindsight: bool, losses: Losses) -> Environment:
+def _environment(
+    dim: int, radius: float, feedback: str, hindsight: bool, adaptive: bool, losses: Losses
+) -> Environment:
     """The environment of a family of losses."""
-    interface = convex_interface(dim, radius, feedback)
+    interface, adaptive = convex_interface(dim, radius, feedback), check_flag("adaptive", adaptive)
+    hindsight = check_flag("hindsight", hindsight)
     are_points, points = check_choice("feedback", feedback, ("point", "difference")) == "point", ball(dim, radius)
     turning = _diagonal(dim), _across(dim)
 
     def params(
-        *, noise: float = 0.0, tilt: float = 0.0, drift: float = 0.0, period: int = 1000, **values: float
+        *,
+        noise: float = 0.0,
+        tilt: float = 0.0,
+        drift: float = 0.0,
+        period: int = 1000,
+        push: float = 0.25,
+        **values: float,
     ) -> Params:
         shape, best = losses.shape(**values)
-        for name, value in (("noise", noise), ("tilt", tilt), ("drift", drift)):
+        push = push if adaptive else 0.0
+        for name, value in (("noise", noise), ("tilt", tilt), ("drift", drift), ("push", push)):
             check_number(name, check_at_least(name, value, 0.0))
         for name, value in shape.items():
             check_number(name, value)
@@ -344,15 +383,16 @@ def _environment(dim: int, radius: float, feedback: str, hindsight: bool, losses
             tilt=scalar_leaf("tilt", tilt),
             drift=scalar_leaf("drift", drift),
             period=np.int32(check_count("period", period, 2)),
+            push=scalar_leaf("push", push),
         )
 
     def init(key, params: Params) -> World:
         del key
         start = jnp.zeros((), jnp.result_type(int))
-        if not hindsight:
-            return World(start)
         best = jnp.asarray(params.best)
-        return World(start, compensated.zero(jnp.zeros_like(best)), compensated.zero(jnp.zeros_like(best[0])))
+        none = compensated.zero(jnp.zeros_like(best))
+        sums = (none, compensated.zero(jnp.zeros_like(best[0]))) if hindsight else ((), ())
+        return World(start, none if adaptive else (), *sums)
 
     def turned(params: Params, round_: jax.Array) -> jax.Array:
         """The linear part that turns, [dim] float."""
@@ -365,6 +405,9 @@ def _environment(dim: int, radius: float, feedback: str, hindsight: bool, losses
     def answered(key, params: Params, world: World, action):
         key_noise, key_tilt, key_sample = jax.random.split(key, 3)
         drifting = turned(params, world.round)
+        if adaptive:
+            mean = world.plays.total / jnp.maximum(world.round, 1).astype(drifting.dtype)
+            drifting = drifting + params.push / radius * mean
         tilted = drifting + params.tilt / math.sqrt(dim) * _signs(key_tilt, dim)
         sample = None if losses.sample is None else losses.sample(key_sample, params.shape)
         best = jnp.asarray(params.best)
@@ -395,12 +438,12 @@ def _environment(dim: int, radius: float, feedback: str, hindsight: bool, losses
         value = averaged(lambda x: rise(x / 2, x / 2)) + noise
         outcome = {"pseudo_regret": against(mean_rise), "loss": value}
         shown = rise(action / 2, action / 2) + noise if are_points else rise(action.centre, action.offset)
-        after = World(world.round + 1)
+        after = world._replace(round=world.round + 1)
+        if adaptive:
+            after = after._replace(plays=compensated.add(world.plays, action if are_points else action.centre))
         if hindsight:
-            after = World(
-                world.round + 1,
-                compensated.add(world.tilts, tilted),
-                compensated.add(world.excess, against(rise)),
+            after = after._replace(
+                tilts=compensated.add(world.tilts, tilted), excess=compensated.add(world.excess, against(rise))
             )
         return after, shown, outcome
 
@@ -410,7 +453,7 @@ def _environment(dim: int, radius: float, feedback: str, hindsight: bool, losses
         return {"regret": world.excess.total + losses.hindsight(params, rounds, world.tilts.total)}
 
     return Environment(
-        params=_named(params, losses.shape),
+        params=_named(params, losses.shape, () if adaptive else ("push",)),
         init=init,
         context=None,
         feedback=answered,
