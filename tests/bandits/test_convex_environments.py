@@ -98,7 +98,7 @@ def test_differences_do_not_cancel(family, size):
     )
     np.testing.assert_allclose(shown, expected, rtol=2e-4, atol=2e-4 * np.abs(expected).max())
     if size < 1e-3:  # planted: the points themselves, in float32
-        ends: Any = [
+        ends = [
             np.array([mean_loss(family, shape, (x + s * o).astype(float)) for x, o in zip(where, offsets, strict=True)])
             for s in (1, -1)
         ]

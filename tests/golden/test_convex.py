@@ -81,10 +81,10 @@ def test_equals_the_independent_version(name):
     check(simulate(name), REFERENCE[name])
 
 
-@pytest.mark.parametrize(
-    ("name", "changed"),
-    few([("fkm", {"epsilon": 1.0}), ("two_point", {"lipschitz": 0.35})], [("fkm", {"epsilon": 1.0})]),
-)
+OTHERS = [("fkm", {"epsilon": 1.0}), ("two_point", {"lipschitz": 0.35})]
+
+
+@pytest.mark.parametrize(("name", "changed"), few(OTHERS, OTHERS[:1]))
 def test_another_one_does_not(name, changed):
     with pytest.raises(AssertionError):
         check(simulate(name, **changed), REFERENCE[name])
