@@ -198,10 +198,10 @@ def test_hindsight(family):
     tilts = np.diff(sums, axis=0, prepend=0)
     assert np.abs(tilts).max() > 0.2
     played = sum(mean_loss(family, shape, where[t % 3]) + tilts[t] @ where[t % 3] for t in range(rounds))
-    angles, radii = np.linspace(0, 2 * np.pi, 2001), np.linspace(0, radius, 401)
+    angles, radii = np.linspace(0, 2 * np.pi, 401), np.linspace(0, radius, 101)
     grid = (radii[:, None, None] * np.stack([np.cos(angles), np.sin(angles)], -1)).reshape(-1, 2)
     best = min(rounds * mean_loss(family, shape, x) + sums[-1] @ x for x in grid)
-    assert regret == pytest.approx(played - best, abs=2e-3)
+    assert regret == pytest.approx(played - best, abs=5e-3)
     assert regret > 0.1
 
 
