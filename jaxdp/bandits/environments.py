@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,15 @@ from jaxdp.gaps import instance, unit_instance
 from jaxdp.lookup import entry
 from jaxdp.random import binomial
 from jaxdp.validation import check_finite, check_positive, check_within
+
+
+class HasGaps(Protocol):
+    """Params of an environment with gaps."""
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """[num_arms] float >= 0, how far each arm's mean lies below the largest."""
+        ...
 
 
 @jax.tree_util.register_dataclass
@@ -55,7 +65,7 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
     Source: standard.
     Deviations: in float32 the uniform is a multiple of 2^-23, and so are probabilities, but for tallies.
     """
-    given = _vector(check_within("means", means, 0.0, 1.0))
+    given = means_vector(check_within("means", means, 0.0, 1.0))
 
     def params(*, gap: float | None = None, best_mean: float | None = None) -> Params:
         return _instance(*unit_instance(given, gap, best_mean), np.nan)
@@ -63,12 +73,12 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
     def feedback(key, params: Params, world, action):
         mean = entry(jnp.asarray(params.means), action)
         uniform = jax.random.uniform(key, dtype=mean.dtype)
-        return world, (uniform < mean).astype(jnp.int32), _outcome(params, action)
+        return world, (uniform < mean).astype(jnp.int32), gap_outcome(params, action)
 
     def tally(key, params: Params, world, counts):
         return world, binomial(key, counts, params.means), _totals(params, counts)
 
-    return _bandit(len(given), params, feedback, tally, Space("integers", (), 0, 1))
+    return bandit_of(len(given), params, feedback, tally, Space("integers", (), 0, 1))
 
 
 @factory
@@ -94,7 +104,7 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
 
     Source: standard.  Deviations: none.
     """
-    given = _vector(check_finite("means", means))
+    given = means_vector(check_finite("means", means))
 
     def params(*, stddev: float = stddev, gap: float | None = None, best_mean: float | None = None) -> Params:
         leaf = scalar_leaf("stddev", check_positive("stddev", stddev))
@@ -104,32 +114,48 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
         mean = entry(jnp.asarray(params.means), action)
         noise = params.stddev * jax.random.normal(key, dtype=mean.dtype)
         # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
-        return world, mean + jax.lax.optimization_barrier(noise), _outcome(params, action)
+        return world, mean + jax.lax.optimization_barrier(noise), gap_outcome(params, action)
 
-    return _bandit(len(given), params, feedback, None, Space("numbers"))
+    return bandit_of(len(given), params, feedback, None, Space("numbers"))
 
 
-def _vector(means: np.ndarray) -> np.ndarray:
+def means_vector(means: np.ndarray) -> np.ndarray:
+    """Returns means, if they are a vector of at least two.
+
+    Raises:
+        ValueError: if not.
+    """
     if means.ndim != 1 or len(means) < 2:
         raise ValueError(f"means must be a vector of at least two arms, got shape {means.shape}")
     return means
 
 
 def _instance(means: np.ndarray, gaps: np.ndarray, stddev: float | np.floating) -> Params:
+    means, gaps = instance_leaves(means, gaps)
+    return Params(means=means, gaps=gaps, stddev=np.asarray(stddev, means.dtype))
+
+
+def instance_leaves(means: np.ndarray, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means and gaps as `Params` leaves.
+
+    Raises:
+        ValueError: if one leaves the range of JAX's default float type.
+    """
     dtype = default_float()
     with np.errstate(over="ignore", under="ignore"):
-        params = Params(means=means.astype(dtype), gaps=gaps.astype(dtype), stddev=np.asarray(stddev, dtype))
-    if not (np.isfinite(params.means).all() and np.isfinite(params.gaps).all()):
+        leaves = means.astype(dtype), gaps.astype(dtype)
+    if not (np.isfinite(leaves[0]).all() and np.isfinite(leaves[1]).all()):
         raise ValueError(f"means and their differences must be within the range of {dtype}, got {means.tolist()}")
-    return params
+    return leaves
 
 
-def _outcome(params: Params, action: jax.Array) -> dict[str, jax.Array]:
+def gap_outcome(params: HasGaps, action: jax.Array) -> dict[str, jax.Array]:
+    """The outcomes of one round; the regret of an arm outside is NaN."""
     gap = entry(jnp.asarray(params.gaps), action)
     return {"pseudo_regret": gap, "best_arm_plays": gap == 0}
 
 
-def _judge(params: Params, world, answer: jax.Array) -> dict[str, jax.Array]:
+def _judge(params: HasGaps, world, answer: jax.Array) -> dict[str, jax.Array]:
     del world
     gap = entry(jnp.asarray(params.gaps), answer)
     return {"correct": gap == 0, "simple_regret": gap}
@@ -140,8 +166,16 @@ def _totals(params: Params, counts: jax.Array) -> dict[str, jax.Array]:
     return {"pseudo_regret": regret, "best_arm_plays": jnp.sum(jnp.where(params.gaps == 0, counts, 0))}
 
 
-def _bandit(num_arms: int, params: Callable[..., Params], feedback, tally, rewards: Space) -> Environment:
-    """An environment without a memory: its world is empty, and a block is its rounds side by side."""
+def bandit_of(num_arms: int, params: Callable[..., HasGaps], feedback, tally, rewards: Space) -> Environment:
+    """An environment without a memory: its world is empty, and a block is its rounds side by side.
+
+    Args:
+        num_arms: number of arms.
+        params: of the environment; its gaps are what regrets and judgements are made of.
+        feedback: of the environment.
+        tally: of the environment, or None.
+        rewards: their space.
+    """
     params()  # refuses what no value can mend, now
 
     def block(keys, params: Params, world, contexts: None, actions):

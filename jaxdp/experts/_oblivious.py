@@ -1,21 +1,19 @@
 """Losses that are fixed in advance: one array, which all lanes share."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.core import Environment, default_float, factory
+from jaxdp.core import Environment, factory
 from jaxdp.experts._comparators import Comparison, after, begun, check_switches, followed, metrics
 from jaxdp.experts._losses import losses_interface
-from jaxdp.lookup import entry, nearest
-from jaxdp.memory import free_bytes
-from jaxdp.validation import check_positive, check_within
-
-AT_A_TIME = 2**22  # entries that are checked at a time: a check makes copies
+from jaxdp.lookup import entry
+from jaxdp.sequences import kept_matrix, shown_row
+from jaxdp.validation import check_positive
 
 
 @jax.tree_util.register_dataclass
@@ -76,18 +74,13 @@ def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | 
     dtype('uint8')
     """
     scale = check_positive("scale", scale)
-    array = _kept(losses, scale)
+    array = kept_matrix("losses", losses, scale, columns="experts", column="num_experts")
     horizon, num_experts = array.shape
     switches = check_switches(num_switches, horizon)
     params = SequenceParams(losses=array)  # one object for all runs
-    dtype = default_float()
 
     def row(params: SequenceParams, round_: jax.Array) -> jax.Array:
-        shown = nearest(jnp.asarray(params.losses), round_).astype(dtype)
-        if scale != 1:
-            # XLA multiplies by the inverse of the scale, which makes of the scale itself a bit less or more than 1.
-            shown = jnp.where(shown >= scale, jnp.ones_like(shown), shown / scale)
-        return jnp.where(round_ < horizon, shown, jnp.nan)
+        return shown_row(params.losses, round_, scale)
 
     def init(key, params) -> Replay:
         del key, params
@@ -116,56 +109,3 @@ def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | 
         interface=losses_interface(num_experts),
         horizon=horizon,
     )
-
-
-def _kept(losses: ArrayLike, scale: float) -> np.ndarray:
-    """The losses as they are kept: checked, of a small type, and read-only."""
-    try:
-        array = np.asarray(losses)
-    except ValueError:  # rows of different lengths, for which the check has words
-        array = check_within("losses", losses, 0.0, scale)
-    if np.ma.is_masked(losses):
-        check_within("losses", losses, 0.0, scale)  # refuses
-    if array.ndim != 2 or array.shape[0] < 1 or array.shape[1] < 2:
-        raise ValueError(f"losses must be [horizon, num_experts] with at least two experts, got shape {array.shape}")
-    dtype = _kept_dtype(array.dtype, scale)
-    _check_fits(array.shape, dtype)
-    if array.dtype == bool:
-        array = array.view(np.uint8)
-    rows = max(1, AT_A_TIME // array.shape[1])
-    for first in range(0, len(array), rows):
-        _check_rows(array, slice(first, first + rows), scale)
-    kept = array.astype(dtype, order="C", copy=array.flags.writeable)
-    kept.flags.writeable = False
-    return kept
-
-
-def _check_rows(array: np.ndarray, rows: slice, scale: float) -> None:
-    part = array[rows]
-    is_real = np.issubdtype(part.dtype, np.integer) or np.issubdtype(part.dtype, np.floating)
-    with np.errstate(invalid="ignore"):
-        if is_real and ((part >= 0) & (part <= scale)).all():
-            return
-    check_within("losses", array, 0.0, scale)  # says where
-
-
-def _kept_dtype(dtype: np.dtype, scale: float) -> np.dtype:
-    if dtype in (np.float16, np.float32):
-        return dtype
-    is_small = np.issubdtype(dtype, np.bool_) or (np.issubdtype(dtype, np.integer) and scale < 256)
-    return np.dtype(np.uint8) if is_small else default_float()
-
-
-def _check_fits(shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """Raises ValueError where an array is larger than the free memory of the device, with its size."""
-    device: Any = jax.local_devices()[0]
-    needed, free = int(np.prod(shape, dtype=object)) * dtype.itemsize, free_bytes(device)
-    if free is not None and needed > free:
-        raise ValueError(
-            f"losses must fit the memory of {device}, of which {_gib(free)} are free, got {shape[0]} by {shape[1]} "
-            f"{dtype} losses, which take {_gib(needed)}; float16 or uint8 would take less"
-        )
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:.3g} GiB"

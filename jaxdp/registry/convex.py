@@ -23,10 +23,9 @@ def _differences(dim: int) -> Environment:
     return convex.quadratic_losses(dim=dim, feedback="difference")
 
 
-def _one_loss_moves(rounds: int) -> tuple[Users, Users]:
-    """The first user has no loss, which counts as the smallest, or a loss beyond the bound."""
-    none = np.zeros(rounds)
-    none[0] = np.nan
+def _one_loss_moves() -> tuple[Users, Users]:
+    """The first of two users has no loss, which counts as the smallest, or a loss beyond the bound."""
+    none = np.array([np.nan, 0.0])
     large = none.copy()
     large[0] = BEYOND
     return Users(none), Users(large)
@@ -47,7 +46,7 @@ def _entry(summary: str, factory: Any, *, report: str, source: str, **options: A
         proof="proved",
         factory=factory,
         variant=variant,
-        sizes={"dim": 2, "horizon": 24, "rounds": 2},
+        sizes={"dim": 3, "horizon": 24},
         values=values,
         neighbours=_one_loss_moves,
         draw_user=_draw_loss,
@@ -94,14 +93,6 @@ CONVEX = {
         values=CURVED,
         **ONE,
     ),
-    "strongly_convex_one_point_gaussian": _entry(
-        "the same with Gaussian reports",
-        convex.strongly_convex_one_point,
-        report="gaussian",
-        source=STRONG,
-        values=CURVED,
-        **ONE,
-    ),
     "two_point": _entry(
         "descends by the reported slope of a loss between two points",
         convex.two_point,
@@ -116,13 +107,6 @@ CONVEX = {
         source=PAIRS,
         **TWO,
     ),
-    "two_point_laplace": _entry(
-        "the same with Laplace reports",
-        convex.two_point,
-        report="laplace",
-        source=PAIRS,
-        **TWO,
-    ),
     "two_point_strongly_convex": _entry(
         "the same for strongly convex losses, in shrinking steps",
         convex.two_point,
@@ -130,14 +114,6 @@ CONVEX = {
         source=PAIRS,
         variant={"losses": "strongly_convex"},
         values=CURVED,
-        **TWO,
-    ),
-    "two_point_paper": _entry(
-        "the same with the published constants, whatever the report",
-        convex.two_point,
-        report="gaussian",
-        source=PAIRS,
-        variant={"constants": "paper"},
         **TWO,
     ),
 }

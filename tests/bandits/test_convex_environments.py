@@ -197,7 +197,7 @@ def test_ball():
         np.testing.assert_allclose(found.T @ found / len(keys), np.eye(dim) / dim, atol=5 / math.sqrt(len(keys)) / dim)
     for x in ([0.0, 0.0], [0.3, 0.4], [30.0, 40.0]):
         got = np.asarray(project(jnp.asarray(x, default_float()), jnp.asarray(0.6, default_float())))
-        np.testing.assert_allclose(got, np.array(x) * min(1.0, 0.6 / max(np.hypot(*x), 1e-9)), atol=1e-6)
+        np.testing.assert_allclose(got, np.array(x) * min(1.0, 0.6 / max(math.hypot(*x), 1e-9)), atol=1e-6)
 
 
 @pytest.mark.parametrize(

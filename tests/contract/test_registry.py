@@ -68,6 +68,7 @@ ALIKE = (
         "svt_lazy_zcdp",
     ),
     *("counter_weights", "mirror_descent_noisy_losses", "hedge"),
+    *("fkm_gaussian", "fkm_laplace", "two_point_gaussian", "two_point_strongly_convex"),
 )
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.experts import _oblivious, exponential_weights, loss_sequence, read_losses
+from jaxdp import sequences
+from jaxdp.experts import exponential_weights, loss_sequence, read_losses
 from jaxdp.simulation.stacking import stack_params
 
 KEY = jax.random.key(54)
@@ -91,7 +92,7 @@ def test_read_only_losses_are_not_copied():
 
 
 def test_what_does_not_fit_is_refused_with_its_size(monkeypatch):
-    monkeypatch.setattr(_oblivious, "free_bytes", lambda device: 100)
+    monkeypatch.setattr(sequences, "free_bytes", lambda device: 100)
     with pytest.raises(ValueError, match=r"of which 9.31e-08 GiB are free, got 40 by 3 uint8 losses, which take 1.12e"):
         loss_sequence(BYTES, scale=255)
     loss_sequence(BYTES[:33], scale=255)
@@ -119,7 +120,7 @@ def test_bad_scales(scale):
 
 @pytest.mark.parametrize("row", [0, 30])
 def test_bad_entries_are_found_in_every_part(monkeypatch, row):
-    monkeypatch.setattr(_oblivious, "AT_A_TIME", 12)
+    monkeypatch.setattr(sequences, "AT_A_TIME", 12)
     for bad, told in ((math.nan, "finite, got nan"), (1.5, r"in \[0, 1\], got 1.5"), (-0.5, r"in \[0, 1\], got -0.5")):
         losses = np.zeros((40, 3))
         losses[row, 1] = bad

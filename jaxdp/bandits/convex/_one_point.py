@@ -13,7 +13,7 @@ from jaxdp.bandits.convex._ball import convex_interface, descend, unit_vector
 from jaxdp.bandits.convex._reports import channel_values, local_claim, value_names
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
-from jaxdp.validation import check_horizon, check_positive
+from jaxdp.validation import check_count, check_horizon, check_positive
 
 
 @jax.tree_util.register_dataclass
@@ -76,7 +76,8 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr") -> L
     Deviations: the step is tuned to the second moment of the report, and not to the loss's bound, whence the regret's
         factor is the square root of the report's size and not the size. x is a compensated sum.
     """
-    channel, rounds = scalar_channel(report), check_horizon(horizon)
+    channel, dim, rounds = scalar_channel(report), check_count("dim", dim), check_horizon(horizon)
+    radius = check_positive("radius", radius)
 
     def params(*, epsilon: float, delta: float = 0.0, loss_bound: float = 1.0, lipschitz: float = 1.0) -> Params:
         told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
@@ -99,7 +100,7 @@ def strongly_convex_one_point(*, dim: int, horizon: int, radius: float = 1.0, re
     del = min(R, (d^2 M2 (1 + ln T) / (4 mu G T))^(1/3)). Expected regret: at most d^2 M2 (1 + ln T) / (2 mu del^2) +
     4 G del T, of order T^(2/3) M2^(1/3).
 
-    Values: as for `fkm`, and `strong_convexity`, mu > 0.
+    Values: as for `fkm`, and `strong_convexity`, mu > 0, by default 1.
 
     Args:
         dim: as for `fkm`.
@@ -118,15 +119,16 @@ def strongly_convex_one_point(*, dim: int, horizon: int, radius: float = 1.0, re
         (2020), Algorithm 1.
     Deviations: as `fkm`.
     """
-    channel, rounds = scalar_channel(report), check_horizon(horizon)
+    channel, dim, rounds = scalar_channel(report), check_count("dim", dim), check_horizon(horizon)
+    radius = check_positive("radius", radius)
 
     def params(
         *,
         epsilon: float,
-        strong_convexity: float,
         delta: float = 0.0,
         loss_bound: float = 1.0,
         lipschitz: float = 1.0,
+        strong_convexity: float = 1.0,
     ) -> Params:
         told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
         reports, moment = channel.params(**told), channel.second_moment(**told)
@@ -142,7 +144,7 @@ def strongly_convex_one_point(*, dim: int, horizon: int, radius: float = 1.0, re
     def step(params: Params, round_: jax.Array) -> jax.Array:
         return params.step / (round_ + 1).astype(default_float())
 
-    values = only(params, value_names(report, "strong_convexity", "loss_bound", "lipschitz"))
+    values = only(params, value_names(report, "loss_bound", "lipschitz", "strong_convexity"))
     return _learner(dim, rounds, radius, report, values, step)
 
 

@@ -12,7 +12,7 @@ from jaxdp.bandits.convex._ball import convex_interface, descend, unit_vector
 from jaxdp.bandits.convex._reports import channel_values, local_claim, value_names
 from jaxdp.core import Learner, Probe, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
-from jaxdp.validation import check_choice, check_horizon, check_positive
+from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
 LOSSES = ("convex", "strongly_convex")
 CONSTANTS = ("tuned", "paper")
@@ -66,7 +66,7 @@ def two_point(
 
     Values: `epsilon`, the privacy budget, > 0; with Gaussian reports `delta`, in (0, 1); `lipschitz`, G > 0, by default
     1: the slope is clipped to [-G, G], which is to say D to [-2 rho G, 2 rho G]; for strongly convex losses
-    `strong_convexity`, mu > 0.
+    `strong_convexity`, mu > 0, by default 1.
 
     Args:
         dim: d of points, >= 1.
@@ -94,24 +94,21 @@ def two_point(
         differences, which is the same but for a factor; differences near 1 / T would be small numbers for floats.
         x is a compensated sum.
     """
-    channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
+    channel, dim, rounds = scalar_channel(report), check_count("dim", dim), check_horizon(horizon, minimum=2)
+    radius = check_positive("radius", radius)
     is_strong = check_choice("losses", losses, LOSSES) == "strongly_convex"
     is_tuned = check_choice("constants", constants, CONSTANTS) == "tuned"
     interface = convex_interface(dim, radius, "difference")
 
-    def made(epsilon: float, delta: float, lipschitz: float, step: float | None) -> Params:
+    def params(*, epsilon: float, delta: float = 0.0, lipschitz: float = 1.0, strong_convexity: float = 1.0) -> Params:
         told = channel_values(report, epsilon, delta, "lipschitz", lipschitz)
         reports, moment = channel.params(**told), channel.second_moment(**told)
         apart = radius / rounds if is_tuned else min(radius, math.log(rounds) / rounds)
-        if step is None:
+        if is_strong:
+            step = dim / check_positive("strong_convexity", strong_convexity)
+        else:
             step = radius / math.sqrt(moment * rounds) if is_tuned else dim / math.sqrt(rounds)
         return Params(channel=reports, exploration=scalar_leaf("rho", apart), step=scalar_leaf("eta d", step))
-
-    def params(*, epsilon: float, delta: float = 0.0, lipschitz: float = 1.0) -> Params:
-        return made(epsilon, delta, lipschitz, None)
-
-    def params_strong(*, epsilon: float, strong_convexity: float, delta: float = 0.0, lipschitz: float = 1.0) -> Params:
-        return made(epsilon, delta, lipschitz, dim / check_positive("strong_convexity", strong_convexity))
 
     def init(key, params: Params) -> State:
         del key, params
@@ -135,8 +132,7 @@ def two_point(
         x = descend(public.x, -(step * slope) * direction, radius - jnp.asarray(params.exploration))
         return State((), Public(public.round + 1, x))
 
-    names = value_names(report, *(("strong_convexity",) if is_strong else ()), "lipschitz")
-    values = only(params_strong if is_strong else params, names)
+    values = only(params, value_names(report, "lipschitz", *(("strong_convexity",) if is_strong else ())))
     return Learner(
         params=values,
         guarantee=claimed(values, local_claim(report)),

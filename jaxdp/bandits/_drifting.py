@@ -1,0 +1,99 @@
+"""A bandit whose means move while its gaps stay."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.bandits.environments import bandit_of, gap_outcome, instance_leaves, means_vector
+from jaxdp.core import Environment, Scalar, Space, factory, scalar_leaf
+from jaxdp.gaps import ROUNDING, unit_instance
+from jaxdp.lookup import entry
+from jaxdp.validation import check_within
+
+GROWTH = 1.6
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class DriftingParams:
+    """An instance.
+
+    Attributes:
+        means: [num_arms] float in [0, 1], the arms' mean rewards in phases 0, 2, 4, ...
+        gaps: [num_arms] float >= 0, how far each lies below the largest.
+        drift: [] float >= 0, by how much all means are less in phases 1, 3, 5, ...
+    """
+
+    means: np.ndarray
+    gaps: np.ndarray
+    drift: Scalar
+
+
+@factory
+def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environment:
+    """Rewards of 0 or 1 whose means all fall and rise together: a stochastically constrained adversary.
+
+    In phases of growing length, phase j from round 1.6^j on (rounded up), all means are `drift` less in every second
+    one. Gaps stay, and so does the best arm; but what an arm paid long ago says nothing of what it pays now, which
+    misleads learners that average rewards as if each arm had one mean. One uniform a round decides what every arm would
+    pay.
+
+    Values: `drift`, in [0, the smallest mean]; by default the argument. `gap`, > 0, how far the second-best mean lies
+    below the largest: all gaps change in proportion, and the largest mean stays; by default that of `means`.
+    `best_mean`, in [0, 1], the largest mean, from which gaps are counted; by default that of `means`.
+
+    Args:
+        means: [num_arms] in [0, 1], those of the phases in which they are large.
+        drift: the default of the value; None is the smallest mean.
+
+    Returns:
+        An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks. Outcomes and answers
+        as for `bernoulli_bandit`. Its world is how many rounds were played.
+
+    Raises:
+        ValueError: if means are not a vector of at least two numbers in [0, 1]; from `params`, if a value is out of
+            range or moves a mean out of [0, 1], or there is no gap to change.
+
+    Source: Zimmert & Seldin (2021), section 6, whose means alternate likewise in phases of growing length.
+    Deviations: in float32 the uniform is a multiple of 2^-23, and so are probabilities.
+
+    >>> import jax, jaxdp
+    >>> world = drifting_bandit([0.9, 0.8])
+    >>> run = jaxdp.simulator(jaxdp.bandits.tsallis_inf(num_arms=2), world, horizon=100)
+    >>> bool(run(jax.random.key(0), run.params(epsilon=1.0, drift=0.5))["pseudo_regret"][-1] < 10)
+    True
+    """
+    given, default = means_vector(check_within("means", means, 0.0, 1.0)), drift
+    integer = jnp.result_type(int)
+    largest = int(jnp.iinfo(integer).max)
+    starts = np.unique(np.ceil(GROWTH ** np.arange(np.log(largest) / np.log(GROWTH))).astype(np.int64))
+
+    def params(
+        *, drift: float | None = default, gap: float | None = None, best_mean: float | None = None
+    ) -> DriftingParams:
+        exact, gaps = unit_instance(given, gap, best_mean)
+        least = float(exact.min())
+        if drift is None:
+            drift = least
+        if not 0 <= drift <= least + ROUNDING:
+            raise ValueError(f"drift must be in [0, {least:.4g}], the smallest mean, got {drift}")
+        means, gaps = instance_leaves(exact, gaps)
+        return DriftingParams(means=means, gaps=gaps, drift=scalar_leaf("drift", float(min(drift, least))))
+
+    def feedback(key, params: DriftingParams, round_, action):
+        phase = sum((round_ + 1 >= int(start)).astype(jnp.int32) for start in starts[1:])
+        mean = entry(jnp.asarray(params.means), action)
+        mean = mean - jnp.where(jnp.asarray(phase) % 2 == 1, params.drift, 0)
+        uniform = jax.random.uniform(key, dtype=mean.dtype)
+        return round_ + 1, (uniform < mean).astype(jnp.int32), gap_outcome(params, action)
+
+    def block(keys, params: DriftingParams, round_, contexts: None, actions):
+        del contexts
+        rounds = round_ + jnp.arange(len(keys), dtype=integer)
+        return jax.vmap(lambda key, now, action: feedback(key, params, now, action))(keys, rounds, actions)
+
+    environment = bandit_of(len(given), params, feedback, None, Space("integers", (), 0, 1))
+    return environment._replace(init=lambda key, params: jnp.zeros((), integer), block=block)

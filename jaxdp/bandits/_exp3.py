@@ -1,0 +1,145 @@
+"""Exponential weights for exploration and exploitation, on rewards that each user randomizes."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import compensated
+from jaxdp.bandits._reports import reported, reward_reports
+from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
+from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.mechanisms import ScalarParams
+from jaxdp.random import index_at, key_uniform
+from jaxdp.validation import check_count, check_horizon, check_positive
+
+REPORTS = ("rr", "laplace", "gaussian")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        report: of the channel.
+        losses: how reports become losses in [0, 1].
+        learning_rate: [] float > 0.
+    """
+
+    report: ScalarParams
+    losses: UnitLosses
+    learning_rate: Scalar
+
+
+class Public(NamedTuple):
+    """What follows from the reports.
+
+    Attributes:
+        losses: [num_arms] compensated sums of estimated losses.
+        weights: [num_arms] float, the probabilities with which arms are played next.
+    """
+
+    losses: compensated.Sum
+    weights: jax.Array
+
+
+@factory
+def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "binary") -> Learner:
+    """Exp3: arm i is played with probability w_i in proportion to exp(-learning_rate L_i).
+
+    L are estimated losses so far: a report becomes a loss y in [0, 1], affine in the reward, and that of the arm I
+    played is estimated by y 1[i = I] / w_i.
+
+    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports also `delta`; with Gaussian or Laplace reports
+    `failure_prob` (by default 0.05), both in (0, 1); for bounded rewards `low` and `high`, finite, low < high, by
+    default 0 and 1: rewards are clipped to [low, high]. `learning_rate`, > 0 and finite, by default
+    sqrt(2 ln K / (K T)).
+
+    Args:
+        num_arms: number of arms K, >= 2.
+        horizon: rounds T, >= 1.
+        report: "rr", randomized response, whose losses are bits; or the reward with noise: "laplace", of scale
+            1 / epsilon for rewards in [0, 1], or "gaussian". The loss is then (1 - report + m) / (1 + 2 m), clipped to
+            [0, 1], where all noise is within m but for probability failure_prob: m = ln(T / failure_prob) / epsilon,
+            or s sqrt(2 ln(2 T / failure_prob)) for the standard deviation s.
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `low`).
+
+    Returns:
+        A learner whose actions are arms ([] int32).
+
+    Raises:
+        ValueError: if num_arms < 2, horizon < 1, or report or rewards has another name.
+
+    Privacy: epsilon-DP (randomized response, Laplace) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one
+        round's reward; adjacency: replace one, by anything. A reward leaves the user's device once, after it was
+        clipped; everything else is post-processing. Private leaves: none. Released: all reports.
+    Source: Auer, Cesa-Bianchi, Freund & Schapire (2002), in the form for losses of Bubeck & Cesa-Bianchi (2012),
+        Theorem 3.1, to which it is equal at epsilon = inf; Tossou & Dimitrakakis (2017), with Laplace reports scaled to
+        [0, 1].
+        The regret on rewards in [0, 1] is at most c sqrt(2 T K ln K), c = (e^epsilon + 1) / (e^epsilon - 1) for
+        randomized response and 1 + 2 m for noise, up to the failure of its bound.
+    Deviations: weights without a share of uniform play, as in the form for losses. Tossou & Dimitrakakis privatize in
+        the central model; here the noise is the user's, and rewards are clipped first. Estimated losses are compensated
+        sums.
+
+    >>> import jax, jaxdp
+    >>> learner = exp3(num_arms=2, horizon=1000, report="laplace")
+    >>> run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
+    >>> outputs = run(jax.random.key(0), run.params(epsilon=10.0))
+    >>> bool(outputs["pseudo_regret"][-1] < 300)  # uniform arms: 400
+    True
+    """
+    num_arms, horizon = check_count("num_arms", num_arms, 2), check_horizon(horizon)
+    channel, space, names, channel_params, claim = reward_reports(report, rewards, REPORTS)
+
+    def params(
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        failure_prob: float = 0.05,
+        low: float = 0.0,
+        high: float = 1.0,
+        learning_rate: float | None = None,
+    ) -> Params:
+        if learning_rate is None:
+            learning_rate = math.sqrt(2 * math.log(num_arms) / horizon / num_arms)
+        check_positive("learning_rate", learning_rate)
+        leaves = channel_params(epsilon=epsilon, delta=delta, low=low, high=high)
+        return Params(
+            report=leaves,
+            losses=unit_losses(leaves, report, horizon, failure_prob),
+            learning_rate=scalar_leaf("learning_rate", learning_rate),
+        )
+
+    def init(key, params: Params) -> State:
+        del key, params
+        none = jnp.zeros(num_arms, default_float())
+        return State((), Public(compensated.zero(none), none + 1 / num_arms))
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del params, context
+        return index_at(key_uniform(key), public.weights)
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key
+        public, (arm, said) = state.public, report
+        played = jnp.arange(num_arms, dtype=arm.dtype) == arm
+        losses = compensated.add(public.losses, jnp.where(played, unit_loss(params.losses, said) / public.weights, 0))
+        behind = (losses.total - losses.total.min()) - losses.excess  # differences of large numbers first
+        odds = jnp.exp(-params.learning_rate * jnp.maximum(behind, 0))
+        return State((), Public(losses, odds / odds.sum()))
+
+    values = only(params, (*names, *(() if report == "rr" else ("failure_prob",)), "learning_rate"))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=reported(channel),
+        update=update,
+        horizon=horizon,
+        interface=Interface(arms(num_arms), space),
+    )

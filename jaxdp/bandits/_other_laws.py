@@ -1,0 +1,165 @@
+"""Stochastic bandits with bounded rewards, and with heavy tails."""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.bandits.environments import bandit_of, gap_outcome, instance_leaves, means_vector
+from jaxdp.core import Environment, Scalar, Space, factory, scalar_leaf
+from jaxdp.gaps import instance, unit_instance
+from jaxdp.lookup import entry
+from jaxdp.random import beta
+from jaxdp.random.threefry import two_uniforms
+from jaxdp.validation import check_above, check_finite, check_number, check_positive, check_within
+
+LEAST_CONCENTRATION = 10.0
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class BoundedParams:
+    """An instance.
+
+    Attributes:
+        means: [num_arms] float in (0, 1), the arms' mean rewards.
+        gaps: [num_arms] float >= 0, how far each lies below the largest.
+        concentration: [] float, the sum of the Beta laws' parameters.
+    """
+
+    means: np.ndarray
+    gaps: np.ndarray
+    concentration: Scalar
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class HeavyTailedParams:
+    """An instance.
+
+    Attributes:
+        means: [num_arms] float, the arms' mean rewards.
+        gaps: [num_arms] float >= 0, how far each lies below the largest.
+        scale: [] float > 0, of the noise.
+        degrees_of_freedom: [] float > 1, of its Student-t law.
+    """
+
+    means: np.ndarray
+    gaps: np.ndarray
+    scale: Scalar
+    degrees_of_freedom: Scalar
+
+
+@factory
+def bounded_bandit(means: ArrayLike) -> Environment:
+    """Rewards in [0, 1] with the law Beta(m c, (1 - m) c) for the mean m, whose variance is m (1 - m) / (c + 1).
+
+    Values: `gap`, > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the
+    largest mean stays; by default that of `means`. `best_mean`, in (0, 1), the largest mean, from which gaps are
+    counted; by default that of `means`. `concentration`, c, such that m c and (1 - m) c are >= 1 for every arm; by
+    default 10, or the least that makes them so.
+
+    Args:
+        means: [num_arms] in (0, 1).
+
+    Returns:
+        An environment for actions in [0, num_arms) and rewards ([] float in [0, 1]), with blocks. Outcomes and answers
+        as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
+
+    Raises:
+        ValueError: if means are not a vector of at least two numbers in (0, 1); from `params`, if a value is out of
+            range or moves a mean out of (0, 1), or there is no gap to change.
+
+    Source: standard.
+    Deviations: none.
+    """
+    given = means_vector(check_within("means", means, 0.0, 1.0))
+
+    def params(
+        *, gap: float | None = None, best_mean: float | None = None, concentration: float | None = None
+    ) -> BoundedParams:
+        exact, gaps = unit_instance(given, gap, best_mean)
+        nearest_end = float(np.minimum(exact, 1 - exact).min())
+        if not nearest_end > 0:
+            raise ValueError(f"means must be in (0, 1), got {exact.tolist()}")
+        least = 1 / nearest_end
+        if concentration is None:
+            concentration = max(LEAST_CONCENTRATION, least)
+        check_number("concentration", concentration)
+        if not concentration >= least * (1 - 1e-9):
+            raise ValueError(f"concentration must be at least {least:.4g} for these means, got {concentration}")
+        leaf = scalar_leaf("concentration", concentration)
+        means, gaps = instance_leaves(exact, gaps)
+        return BoundedParams(means=means, gaps=gaps, concentration=leaf)
+
+    def feedback(key, params: BoundedParams, world, action):
+        mean = entry(jnp.asarray(params.means), action)
+        some = jnp.where(jnp.isnan(mean), 0.5, mean)  # of an arm outside, for which nothing is drawn
+        shapes = [jnp.maximum(each * params.concentration, 1)[None] for each in (some, 1 - some)]  # 1 up to rounding
+        paid = beta(key, *shapes)[0]
+        return world, jnp.where(jnp.isnan(mean), jnp.nan, jnp.clip(paid, 0, 1)), gap_outcome(params, action)
+
+    return bandit_of(len(given), params, feedback, None, Space("numbers", (), 0, 1))
+
+
+@factory
+def heavy_tailed_bandit(means: ArrayLike, *, degrees_of_freedom: float = 3.0, scale: float = 1.0) -> Environment:
+    """Rewards means[k] + scale * t, t of Student's law: few moments exist, and a user's channel clips what is far.
+
+    One variate t a round is the noise of every arm. A learner that clips rewards to [low, high] sees clipped means,
+    whose order is that of the means; regrets are those of the means.
+
+    Values: `degrees_of_freedom`, > 1, and `scale`, > 0, both finite; by default the arguments. The variance of t is
+    infinite up to 2 degrees, above it d / (d - 2). `gap`, > 0, how far the second-best mean lies below the largest: all
+    gaps change in proportion, and the largest mean stays; by default that of `means`. `best_mean`, the largest mean,
+    from which gaps are counted; by default that of `means`.
+
+    Args:
+        means: [num_arms] finite.
+        degrees_of_freedom: the default of the value.
+        scale: the default of the value.
+
+    Returns:
+        An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and
+        answers as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
+
+    Raises:
+        ValueError: if means are not a vector of at least two finite numbers; from `params`, if a value is out of range,
+            or there is no gap to change.
+
+    Source: Bailey (1994), "Polar generation of random variates with the t-distribution".
+    Deviations: in float32 the uniform that decides how far a variate lies is at least 2^-24, so that |t| stays below
+        sqrt(d) 2^(24 / d): what lies beyond has probability 6e-8 and less.
+    """
+    given = means_vector(check_finite("means", means))
+
+    def params(
+        *,
+        degrees_of_freedom: float = degrees_of_freedom,
+        scale: float = scale,
+        gap: float | None = None,
+        best_mean: float | None = None,
+    ) -> HeavyTailedParams:
+        check_number("degrees_of_freedom", check_above("degrees_of_freedom", degrees_of_freedom, 1.0))
+        means, gaps = instance_leaves(*instance(given, gap, best_mean))
+        return HeavyTailedParams(
+            means=means,
+            gaps=gaps,
+            scale=scalar_leaf("scale", check_positive("scale", scale)),
+            degrees_of_freedom=scalar_leaf("degrees_of_freedom", degrees_of_freedom),
+        )
+
+    def feedback(key, params: HeavyTailedParams, world, action):
+        mean = entry(jnp.asarray(params.means), action)
+        far, angle = two_uniforms(key).astype(mean.dtype)
+        degrees = jnp.asarray(params.degrees_of_freedom, mean.dtype)
+        far = jnp.log(far + 0.5 * float(jnp.finfo(mean.dtype).eps))
+        radius = jnp.sqrt(degrees * jnp.expm1(-2 * far / degrees))
+        noise = params.scale * radius * jnp.cos(2 * math.pi * angle)
+        # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
+        return world, mean + jax.lax.optimization_barrier(noise), gap_outcome(params, action)
+
+    return bandit_of(len(given), params, feedback, None, Space("numbers"))

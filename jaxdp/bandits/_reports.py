@@ -1,0 +1,79 @@
+"""What a user reports of a reward in the local model."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+
+from jaxdp.core import Channel, Guarantee, PrivatizeFn, Space
+from jaxdp.mechanisms import ScalarParams, scalar_channel
+from jaxdp.validation import check_choice
+
+REWARDS = ("binary", "bounded")
+MECHANISMS = {
+    "rr": "randomized response",
+    "laplace": "the Laplace mechanism",
+    "gaussian": "the analytic Gaussian mechanism",
+}
+
+
+class Reports(NamedTuple):
+    """A channel for rewards, and what goes with it.
+
+    Attributes:
+        channel: for one reward.
+        rewards: the space of rewards.
+        names: of the channel's values.
+        params: (**values) -> ScalarParams, of more values than the channel has.
+        claim: (epsilon, delta=0.0) -> Guarantee.
+    """
+
+    channel: Channel
+    rewards: Space
+    names: tuple[str, ...]
+    params: Callable[..., ScalarParams]
+    claim: Callable[..., Guarantee]
+
+
+def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports:
+    """The channel through which a learner sees rewards.
+
+    Args:
+        report: one of `known`.
+        rewards: "binary", integers clipped to {0, 1}; or "bounded", floats clipped to [low, high], NaN to low.
+        known: the reports that the learner can use.
+
+    Raises:
+        ValueError: if report or rewards has another name.
+    """
+    binary = check_choice("rewards", rewards, REWARDS) == "binary"
+    channel = scalar_channel(check_choice("report", report, known), binary=binary)
+    names = ("epsilon", *(("delta",) if report == "gaussian" else ()), *(() if binary else ("low", "high")))
+
+    def params(**values: float) -> ScalarParams:
+        return channel.params(**{name: values[name] for name in names})
+
+    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+        return Guarantee.approximate(
+            epsilon,
+            delta,
+            trust_model="local",
+            privacy_unit="one round's reward",
+            argument=f"each report is one release of {MECHANISMS[report]}",
+        )
+
+    return Reports(channel, Space("integers", (), 0, 1) if binary else Space("numbers"), names, params, claim)
+
+
+def reported(channel: Channel) -> PrivatizeFn:
+    """The trust boundary of a learner whose `Params` have the channel's as `report`.
+
+    Returns:
+        `privatize`: the arm, which everyone knows, and the user's report.
+    """
+
+    def privatize(key, params, public, context: None, action, feedback) -> tuple[jax.Array, jax.Array]:
+        del public, context
+        return action, channel.report(key, params.report, feedback)
+
+    return privatize

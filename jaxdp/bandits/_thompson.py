@@ -1,0 +1,117 @@
+"""Thompson sampling, on rewards that each user randomizes."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.bandits._means import Means, first_largest, heard, no_means
+from jaxdp.bandits._reports import reported, reward_reports
+from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
+from jaxdp.core import Interface, Learner, State, arms, claimed, factory, only
+from jaxdp.mechanisms import ScalarParams
+from jaxdp.random import beta, fast
+from jaxdp.validation import check_choice, check_count
+
+REPORTS = ("rr",)
+POSTERIORS = ("bits", "debiased")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        report: of the channel.
+        bits: how reports become bits.
+    """
+
+    report: ScalarParams
+    bits: UnitLosses
+
+
+@factory
+def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary") -> Learner:
+    """Plays the arm whose mean is the largest in a draw from the posterior, given randomized responses.
+
+    With n reports of an arm, of which k are ones, the draw is of
+
+    * "bits": Beta(1 + k, 1 + n - k), the posterior of the probability with which a report is one, which is affine in
+      the arm's mean: of two arms the better one has the larger probability;
+    * "debiased": Beta(1 + a, 1 + b), where a and b share n / c^2 in proportion to the debiased shares, clipped to
+      [0, 1], c = (e^epsilon + 1) / (e^epsilon - 1). A heuristic (below).
+
+    Values: `epsilon`, the privacy budget, > 0; for bounded rewards `low` and `high`, finite, low < high, by default 0
+    and 1: rewards are clipped to [low, high].
+
+    Args:
+        num_arms: number of arms, >= 2.
+        posterior: "bits" or "debiased".
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `low`).
+
+    Returns:
+        A learner whose actions are arms ([] int32).
+
+    Raises:
+        ValueError: if num_arms < 2, or posterior or rewards has another name.
+
+    Privacy: epsilon-DP in the local model; unit: one round's reward; adjacency: replace one, by anything. A reward
+        leaves the user's device once, by randomized response; everything else is post-processing. Private leaves: none.
+        Released: all reports.
+    Source: Thompson (1933); Agrawal & Goyal (2012), Algorithm 1, to which both are equal at epsilon = inf with binary
+        rewards. "bits" is their algorithm on a Bernoulli bandit whose gaps are smaller by c, so that its regret is c
+        times theirs on those gaps: O(c^2 ln T sum 1 / gap).
+    Deviations: *"debiased" is a heuristic under privacy*: n debiased reports have the variance of about n / c^2 rewards
+        only where the mean is near 1/2, and a larger one near 0 or 1, where the posterior is too sure; no regret bound
+        is known. Bounded rewards are bits only under privacy: at epsilon = inf k is their sum on the scale of [0, 1],
+        where Agrawal & Goyal toss a coin for each.
+
+    >>> import jax, jaxdp
+    >>> run = jaxdp.simulator(thompson(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
+    >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+    >>> bool(outputs["pseudo_regret"][-1] < 100)  # uniform arms: 400
+    True
+    """
+    num_arms = check_count("num_arms", num_arms, 2)
+    is_debiased = check_choice("posterior", posterior, POSTERIORS) == "debiased"
+    channel, space, names, channel_params, claim = reward_reports("rr", rewards, REPORTS)
+
+    def params(*, epsilon: float, low: float = 0.0, high: float = 1.0) -> Params:
+        leaves = channel_params(epsilon=epsilon, low=low, high=high)
+        return Params(report=leaves, bits=unit_losses(leaves, "rr"))
+
+    def init(key, params: Params) -> State:
+        del key, params
+        return State((), no_means(num_arms))
+
+    def shares(params: Params, public: Means) -> tuple[jax.Array, jax.Array]:
+        """The parameters of the Beta laws, less 1: [num_arms] float each."""
+        ones = jnp.maximum(public.sums.total - public.sums.excess, 0)
+        plays = public.plays.astype(ones.dtype)
+        if is_debiased:
+            bias = jnp.tanh(params.report.epsilon / 2)
+            share = jnp.clip(0.5 + (2 * ones - plays) / (2 * bias * jnp.maximum(plays, 1)), 0, 1)
+            ones, plays = bias * bias * plays * share, bias * bias * plays
+        return ones, jnp.maximum(plays - ones, 0)
+
+    def act(key, params: Params, public: Means, context: None) -> jax.Array:
+        del context
+        ones, zeros = shares(params, public)
+        return first_largest(beta(fast(key), 1 + ones, 1 + zeros))
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key
+        arm, said = report
+        return State((), heard(state.public, arm, 1 - unit_loss(params.bits, said)))
+
+    values = only(params, names)
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=reported(channel),
+        update=update,
+        interface=Interface(arms(num_arms), space),
+    )

@@ -1,0 +1,109 @@
+"""Upper confidence bounds, on rewards that each user randomizes."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.bandits._means import Means, first_largest, heard, no_means
+from jaxdp.bandits._reports import reported, reward_reports
+from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.kernels import lanes_last, own_kernel
+from jaxdp.mechanisms import ScalarParams
+from jaxdp.validation import check_count, check_positive
+
+REPORTS = ("rr", "gaussian")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        report: of the channel.
+        squared_radius: [] float > 0, the squared confidence radius after one play of an arm, over ln t.
+    """
+
+    report: ScalarParams
+    squared_radius: Scalar
+
+
+@factory
+def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learner:
+    """The arm with the largest upper confidence bound: its mean report plus sqrt(2 exploration_rate v ln t / n).
+
+    Here n is how often the arm was played, t how many rounds were, and v the variance proxy of a report, its noise
+    included: c^2 / 4 for randomized response of rewards in [0, 1], c = (e^epsilon + 1) / (e^epsilon - 1); 1/4 + s^2 for
+    Gaussian noise of standard deviation s. An arm that has not been played goes first; of equal bounds the first arm's.
+
+    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports also `delta`, in (0, 1); for bounded rewards `low`
+    and `high`, finite, low < high, by default 0 and 1: rewards are clipped to [low, high]. `exploration_rate`, > 0 and
+    finite, by default 4, as in UCB1.
+
+    Args:
+        num_arms: number of arms, >= 2.
+        report: "rr", randomized response, or "gaussian". Laplace reports have no variance proxy.
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `low`).
+
+    Returns:
+        A learner whose actions are arms ([] int32).
+
+    Raises:
+        ValueError: if num_arms < 2, or report or rewards has another name.
+
+    Privacy: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one round's
+        reward; adjacency: replace one, by anything. A reward leaves the user's device once, after it was clipped;
+        everything else is post-processing. Private leaves: none. Released: all reports.
+    Source: Auer, Cesa-Bianchi & Fischer (2002), UCB1, to which it is equal at epsilon = inf with binary rewards; Bubeck
+        & Cesa-Bianchi (2012), Theorem 2.1, for reports of another variance proxy: with exploration_rate a > 2 the
+        regret is at most the sum over arms of 8 v a ln T / gap + a / (a - 2).
+    Deviations: sums of reports are compensated.
+
+    >>> import jax, jaxdp
+    >>> learner = ucb(num_arms=2)
+    >>> run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
+    >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+    >>> bool(outputs["pseudo_regret"][-1] < 200)  # uniform arms: 400
+    True
+    """
+    num_arms = check_count("num_arms", num_arms, 2)
+    channel, space, names, channel_params, claim = reward_reports(report, rewards, REPORTS)
+
+    def params(
+        *, epsilon: float, delta: float = 0.0, low: float = 0.0, high: float = 1.0, exploration_rate: float = 4.0
+    ) -> Params:
+        given = {"epsilon": epsilon, "delta": delta, "low": low, "high": high}
+        check_positive("exploration_rate", exploration_rate)
+        leaves = channel_params(**given)
+        proxy = channel.variance_proxy(**{name: given[name] for name in names})
+        return Params(report=leaves, squared_radius=scalar_leaf("the squared radius", 2 * exploration_rate * proxy))
+
+    def init(key, params: Params) -> State:
+        del key, params
+        return State((), no_means(num_arms))
+
+    def bounds(total, excess, plays, spread) -> jax.Array:
+        total, excess, plays = jax.tree.map(lanes_last, (total, excess, plays))
+        share = 1 / jnp.maximum(plays, 1).astype(total.dtype)
+        return lanes_last(jnp.where(plays > 0, (total - excess) * share + jnp.sqrt(spread * share), jnp.inf))
+
+    def act(key, params: Params, public: Means, context: None) -> jax.Array:
+        del key, context
+        spread = params.squared_radius * jnp.log(jnp.maximum(public.round, 1).astype(default_float()))
+        return first_largest(own_kernel(bounds, *public.sums, public.plays, spread))
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key, params
+        return State((), heard(state.public, *report))
+
+    values = only(params, (*names, "exploration_rate"))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=reported(channel),
+        update=update,
+        interface=Interface(arms(num_arms), space),
+    )

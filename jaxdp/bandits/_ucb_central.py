@@ -1,0 +1,262 @@
+"""Upper confidence bounds on totals of rewards that a curator releases with noise."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import compensated
+from jaxdp.bandits._means import first_largest
+from jaxdp.core import (
+    BlockPlan,
+    Blocks,
+    CountPlan,
+    Counts,
+    Guarantee,
+    Interface,
+    Learner,
+    Scalar,
+    Space,
+    State,
+    arms,
+    claimed,
+    default_float,
+    factory,
+    scalar_leaf,
+)
+from jaxdp.mechanisms import laplace, tree_counter
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
+
+RELEASES = ("blocks", "tree")
+BLOCK = 128
+LARGEST_TAIL = 80.0  # exp(-80) is a float32
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
+        exploration_rate: [] float > 0, the factor of ln t in the logarithm of a bound's failure probability.
+        counter: of the counters; () by blocks.
+    """
+
+    epsilon: Scalar
+    exploration_rate: Scalar
+    counter: Any
+
+
+class Private(NamedTuple):
+    """What the curator knows, by blocks.
+
+    Attributes:
+        total: [] integer, rewards of the block that has begun. It is counted from zero again in a block's first round.
+    """
+
+    total: jax.Array
+
+
+class Public(NamedTuple):
+    """What has been released, and what follows from it.
+
+    Attributes:
+        round: [] integer, rounds played.
+        plays: [num_arms] integer, of each arm, in blocks that have ended; by trees in all rounds.
+        sums: [num_arms] of the arms' rewards, with noise: compensated by blocks; by trees the counters' estimates.
+        arm: [] int32, the arm of the block that has begun, or of the next one; by trees of the next round.
+        played: [] integer, rounds of the block played.
+    """
+
+    round: jax.Array
+    plays: jax.Array
+    sums: Any
+    arm: jax.Array
+    played: jax.Array
+
+
+@factory
+def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None = None) -> Learner:
+    """The arm with the largest upper confidence bound of its mean, from noisy totals of rewards.
+
+    An arm's bound is S / n + sqrt(x / (2 n)) + q / n, where S is the noisy total of n rewards, x = exploration_rate
+    ln t after t rounds, and q bounds the noise in S but for probability t^-exploration_rate, as the root bounds the
+    rewards. An arm that has not been played goes first; of equal bounds the first arm's.
+
+    * "blocks": an arm is played until it has been 1, 2, 4, 8, ... times in all. Then the total since its last release
+      gets Laplace(1 / epsilon) noise, and the next arm is chosen. S is the sum of its J totals. For every l in (0, 1)
+      Chernoff's bound of their noise is (x - J ln(1 - l^2)) / (epsilon l), and with l^2 = x / (x + J) it is
+      q = (x + J ln(1 + x / J)) sqrt(1 + J / x) / epsilon, within a few percent of the least.
+    * "tree": a continual counter for each arm, of `horizon` entries, is fed in every round in which the arm is played;
+      all bounds are computed in every round. What one tries first; the noise in S grows with the whole horizon.
+
+    Values: `epsilon`, the privacy budget, > 0; `exploration_rate`, > 0 and finite, by default 4, as in UCB1.
+
+    Args:
+        num_arms: number of arms, >= 2.
+        release: "blocks" or "tree".
+        horizon: rounds T, >= 1; needed for "tree", and otherwise not.
+
+    Returns:
+        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32). By blocks it has
+        blocks and counts.
+
+    Raises:
+        ValueError: if num_arms < 2, release has another name or horizon < 1; or if it is missing for "tree", or given
+            for "blocks"; from `params`, if a value is out of range or, for "tree", t^-exploration_rate would be less
+            than float32 holds.
+
+    Privacy: epsilon-DP in the central model; unit: one round's reward; adjacency: replace one. By blocks a reward
+        enters one total of one arm, by at most 1, which is released once with Laplace(1 / epsilon) noise; arms and
+        blocks' ends follow from earlier releases, so that blocks concern different users and compose in parallel. By
+        trees a reward is one entry of one arm's counter, of L1 sensitivity 1, and clocks follow from earlier releases.
+        Private leaves: `total`, the counters' states. Released: `sums`.
+    Source: Auer, Cesa-Bianchi & Fischer (2002), UCB1, to which "tree" is equal at epsilon = inf; Mishra & Thakurta
+        (2015), for "tree"; Azize & Basu (2022), for doubling blocks.
+    Deviations: all of an arm's blocks count, not its last alone: J noise variates for half as much sampling error. The
+        tree's radius is the exact Chernoff bound of its own noise, two-sided. Floating-point noise, as in `laplace`.
+
+    >>> import jax, jaxdp
+    >>> run = jaxdp.simulator(ucb_central(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=10**6)
+    >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+    >>> bool(outputs["pseudo_regret"][-1] < 1000)
+    True
+    """
+    num_arms, integer = check_count("num_arms", num_arms, 2), jnp.result_type(int)
+    is_tree = check_choice("release", release, RELEASES) == "tree"
+    if is_tree != (horizon is not None):
+        raise ValueError(f"horizon must be given for 'tree', and only for it, got {horizon} for {release!r}")
+    rounds = None if horizon is None else check_horizon(horizon, spare=1)
+    counter = None if rounds is None else tree_counter(horizon=rounds)
+
+    def params(*, epsilon: float, exploration_rate: float = 4.0) -> Params:
+        budget = scalar_leaf("epsilon", check_epsilon(epsilon))
+        rate = scalar_leaf("exploration_rate", check_positive("exploration_rate", exploration_rate))
+        if rounds is not None and not exploration_rate * math.log(rounds) <= LARGEST_TAIL:
+            most = LARGEST_TAIL / math.log(rounds)
+            raise ValueError(
+                f"exploration_rate must be at most {most:.4g} for a horizon of {rounds}, got {exploration_rate}"
+            )
+        return Params(
+            epsilon=budget,
+            exploration_rate=rate,
+            counter=() if counter is None else counter.params(epsilon=epsilon),
+        )
+
+    def claim(epsilon: float) -> Guarantee:
+        how = "is an entry of one continual counter" if is_tree else "enters one total, released once by Laplace noise"
+        return Guarantee.pure(
+            epsilon,
+            trust_model="central",
+            privacy_unit="one round's reward",
+            argument=f"each reward {how}, at L1 sensitivity 1",
+        )
+
+    def init(key, params: Params) -> State:
+        plays, none = jnp.zeros(num_arms, integer), jnp.zeros(num_arms, default_float())
+        public = Public(plays[0], plays, none if is_tree else compensated.zero(none), jnp.int32(0), plays[0])
+        if counter is None:
+            return State(Private(plays[0]), public)
+        return State(counter.init(key, params.counter, (num_arms,), clocks=(num_arms,)), public)
+
+    def best(params: Params, round_: jax.Array, plays: jax.Array, sums: jax.Array) -> jax.Array:
+        """The arm with the largest bound, from noisy sums."""
+        float_ = sums.dtype
+        tail = params.exploration_rate * jnp.log(jnp.maximum(round_, 2).astype(float_))  # a round is one of two arms'
+        share = 1 / jnp.maximum(plays, 1).astype(float_)
+        if counter is None:
+            blocks = num_blocks(plays).astype(float_)
+            noise = (tail + blocks * jnp.log1p(tail / blocks)) * jnp.sqrt(1 + blocks / tail) / params.epsilon
+        else:
+            noise = counter.radius(params.counter, jnp.maximum(plays, 1), jnp.exp(-tail))
+        bounds = sums * share + jnp.sqrt(tail * share / 2) + noise * share
+        return first_largest(jnp.where(plays > 0, bounds, jnp.inf))
+
+    def num_blocks(plays: jax.Array) -> jax.Array:
+        """Those that an arm has had after 1, 2, 4, 8, ... plays; at least 1."""
+        return (jnp.iinfo(integer).bits - jax.lax.clz(jnp.maximum(plays, 1))).astype(integer)
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del key, params, context
+        return public.arm
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del key, params, public, context
+        return action, feedback  # central model: the curator sees the play and its reward
+
+    def update_tree(key, params: Params, state: State, report) -> State:
+        assert counter is not None
+        public, (arm, paid) = state.public, report
+        mine = jnp.arange(num_arms, dtype=arm.dtype) == arm
+        entry = jnp.where(mine, jnp.clip(paid, 0, 1), 0).astype(integer)
+        private = counter.feed(key, params.counter, state.private, entry, mine)
+        plays, sums = public.plays + mine.astype(integer), counter.read(params.counter, private)
+        chosen = best(params, public.round + 1, plays, sums)
+        return State(private, Public(public.round + 1, plays, sums, chosen, public.played))
+
+    def length(public: Public) -> jax.Array:
+        """Rounds of the block: as many as the arm has been played, once at first; at most so that integers hold."""
+        before = public.plays[public.arm]
+        return jnp.where(before > jnp.iinfo(integer).max // 2, jnp.iinfo(integer).max, jnp.maximum(before, 1))
+
+    def advance(key, params: Params, state: State, paid: jax.Array, num: jax.Array) -> State:
+        """Goes on by `num` rounds of the block that pay so much, and releases their total if it ends with them."""
+        public = state.public
+        total = jnp.where(public.played == 0, 0, state.private.total) + paid
+        after = public._replace(round=public.round + num, played=public.played + num)
+
+        def released() -> Public:
+            mine = jnp.arange(num_arms, dtype=public.arm.dtype) == public.arm
+            noisy = laplace(key, total, params.epsilon, l1_sensitivity=1.0)
+            sums = compensated.add(public.sums, jnp.where(mine, noisy, 0))
+            plays = public.plays + jnp.where(mine, after.played, 0)
+            chosen = best(params, after.round, plays, sums.total - sums.excess)
+            return Public(after.round, plays, sums, chosen, jnp.zeros_like(after.played))
+
+        return State(Private(total), jax.lax.cond(after.played == length(public), released, lambda: after))
+
+    def update_blocks(key, params: Params, state: State, report) -> State:
+        _, paid = report
+        return advance(key, params, state, jnp.clip(paid, 0, 1).astype(integer), jnp.ones((), integer))
+
+    def ahead(public: Public, limit: jax.Array) -> jax.Array:
+        return jnp.minimum(limit, length(public) - public.played)
+
+    def plan_block(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
+        del params, contexts
+        return BlockPlan(jnp.full(len(keys), public.arm), ahead(public, limit))
+
+    def absorb_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+        _, feedback = report
+        planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
+        paid = jnp.sum(jnp.where(planned, jnp.clip(feedback, 0, 1), 0).astype(integer))
+        return advance(keys[plan.length - 1], params, state, paid, plan.length), plan.length
+
+    def plan_counts(key, params: Params, public: Public, limit) -> CountPlan:
+        del key, params
+        return CountPlan(jnp.where(jnp.arange(num_arms) == public.arm, ahead(public, limit), 0))
+
+    def privatize_counts(key, params: Params, public: Public, plan: CountPlan, totals):
+        del key, params, public
+        return plan.counts, totals
+
+    def absorb_counts(key, params: Params, state: State, plan: CountPlan, report) -> State:
+        counts, paid = report
+        won = jnp.clip(paid, 0, counts).sum(dtype=integer)
+        return advance(key, params, state, won, counts.sum(dtype=integer))
+
+    return Learner(
+        params=params,
+        guarantee=claimed(params, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update_tree if is_tree else update_blocks,
+        blocks=() if is_tree else (Blocks(BLOCK, plan_block, absorb_block),),
+        counts=None if is_tree else Counts(plan_counts, privatize_counts, absorb_counts),
+        horizon=rounds,
+        interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
+    )

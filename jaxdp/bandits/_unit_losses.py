@@ -1,0 +1,62 @@
+"""Losses in [0, 1] from reports of rewards, for learners that need them."""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import Scalar, scalar_leaf
+from jaxdp.mechanisms import ScalarParams
+from jaxdp.validation import check_probability
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class UnitLosses:
+    """Traced values: a report of `centre + reach` is a loss of 0, one of `centre - reach` a loss of 1.
+
+    Attributes:
+        centre: [] float, of the interval of rewards.
+        reach: [] float > 0, how far reports go from there; those that go further are clipped.
+    """
+
+    centre: Scalar
+    reach: Scalar
+
+
+def unit_losses(params: ScalarParams, report: str, horizon: int = 1, failure_prob: float = 0.05) -> UnitLosses:
+    """How reports become losses, on the host.
+
+    With B half the width of the interval of rewards, reports of randomized response lie at B c, c = (e^epsilon + 1) /
+    (e^epsilon - 1), from its centre: their losses are 0 or 1. With noise the reach is B + m, where m bounds all of
+    `horizon` noise variates with probability 1 - failure_prob: s sqrt(2 ln(2 T / failure_prob)) for Gaussian noise of
+    standard deviation s, b ln(T / failure_prob) for Laplace noise of scale b.
+
+    Args:
+        params: of the channel.
+        report: its name.
+        horizon: T, rounds; not looked at for randomized response.
+        failure_prob: in (0, 1).
+
+    Raises:
+        ValueError: if failure_prob is not in (0, 1).
+    """
+    check_probability("failure_prob", failure_prob)
+    half, epsilon = float(params.width) / 2, float(params.epsilon)
+    if report == "rr":
+        reach = half / math.tanh(epsilon / 2)
+    else:
+        tail = math.log(horizon) - math.log(failure_prob)
+        stddev = float(params.noise_stddev)
+        shift = stddev * math.sqrt(2 * (tail + math.log(2))) if report == "gaussian" else 2 * half / epsilon * tail
+        reach = half + shift
+    centre = float(params.low) + half
+    return UnitLosses(
+        centre=scalar_leaf("the centre of rewards", centre), reach=scalar_leaf("the reach of reports", reach)
+    )
+
+
+def unit_loss(params: UnitLosses, report: jax.Array) -> jax.Array:
+    """The loss that a report stands for, [...] float in [0, 1]."""
+    return jnp.clip(0.5 - (report - params.centre) / (2 * params.reach), 0, 1)

@@ -1,0 +1,99 @@
+"""Users' own rounds: a matrix in a small type, which all lanes share."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.core import default_float
+from jaxdp.lookup import nearest
+from jaxdp.memory import free_bytes
+from jaxdp.validation import check_within
+
+AT_A_TIME = 2**22  # entries that are checked at a time: a check makes copies
+
+
+def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, column: str) -> np.ndarray:
+    """A matrix with a row for each round as it is kept: checked, of a small type, and read-only.
+
+    Args:
+        name: what the values are, for errors.
+        values: [horizon, columns] numbers or truth values in [0, scale]. One that is read-only is not copied.
+        scale: > 0.
+        columns: what the columns are, for errors.
+        column: the name of their number.
+
+    Returns:
+        The matrix, of its own type if that is float16 or float32; uint8 for truth values, and for other whole numbers
+        where the scale allows it; else of JAX's default float type.
+
+    Raises:
+        ValueError: if it is not such a matrix, with at least one round and two columns, or takes more memory than the
+            device has free.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths, for which the check has words
+        array = check_within(name, values, 0.0, scale)
+    if np.ma.is_masked(values):
+        check_within(name, values, 0.0, scale)  # refuses
+    if array.ndim != 2 or array.shape[0] < 1 or array.shape[1] < 2:
+        raise ValueError(f"{name} must be [horizon, {column}] with at least two {columns}, got shape {array.shape}")
+    dtype = _kept_dtype(array.dtype, scale)
+    _check_fits(name, array.shape, dtype)
+    if array.dtype == bool:
+        array = array.view(np.uint8)
+    rows = max(1, AT_A_TIME // array.shape[1])
+    for first in range(0, len(array), rows):
+        _check_rows(name, array, slice(first, first + rows), scale)
+    kept = array.astype(dtype, order="C", copy=array.flags.writeable)
+    kept.flags.writeable = False
+    return kept
+
+
+def shown_row(matrix: np.ndarray | jax.Array, round_: jax.Array, scale: float) -> jax.Array:
+    """The row of a round over the scale, in JAX's default float type; NaN beyond the last one.
+
+    Args:
+        matrix: [horizon, columns], from `kept_matrix`.
+        round_: [] integer >= 0.
+        scale: of the matrix; an entry of this size becomes 1 exactly.
+    """
+    shown = nearest(jnp.asarray(matrix), round_).astype(default_float())
+    if scale != 1:
+        # XLA multiplies by the inverse of the scale, which makes of the scale itself a bit less or more than 1.
+        shown = jnp.where(shown >= scale, jnp.ones_like(shown), shown / scale)
+    return jnp.where(round_ < len(matrix), shown, jnp.nan)
+
+
+def _check_rows(name: str, array: np.ndarray, rows: slice, scale: float) -> None:
+    part = array[rows]
+    is_real = np.issubdtype(part.dtype, np.integer) or np.issubdtype(part.dtype, np.floating)
+    with np.errstate(invalid="ignore"):
+        if is_real and ((part >= 0) & (part <= scale)).all():
+            return
+    check_within(name, array, 0.0, scale)  # says where
+
+
+def _kept_dtype(dtype: np.dtype, scale: float) -> np.dtype:
+    if dtype in (np.float16, np.float32):
+        return dtype
+    is_small = np.issubdtype(dtype, np.bool_) or (np.issubdtype(dtype, np.integer) and scale < 256)
+    return np.dtype(np.uint8) if is_small else default_float()
+
+
+def _check_fits(name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """Raises ValueError where an array is larger than the free memory of the device, with its size."""
+    device: Any = jax.local_devices()[0]
+    needed, free = int(np.prod(shape, dtype=object)) * dtype.itemsize, free_bytes(device)
+    if free is not None and needed > free:
+        raise ValueError(
+            f"{name} must fit the memory of {device}, of which {_gib(free)} are free, got {shape[0]} by {shape[1]} "
+            f"{dtype} {name}, which take {_gib(needed)}; float16 or uint8 would take less"
+        )
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.3g} GiB"
