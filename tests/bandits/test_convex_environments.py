@@ -11,6 +11,9 @@ import jaxdp
 from jaxdp.bandits import convex
 from jaxdp.bandits.convex._ball import project, unit_vector
 from jaxdp.core import Guarantee, Learner, State, default_float
+from tests.few import few
+
+pytestmark = pytest.mark.once
 
 FAMILIES = {
     "linear": convex.linear_losses,
@@ -60,7 +63,7 @@ def answers(environment, params, world, actions):
     return jax.device_get(jax.jit(run)(keys, jax.tree.map(lambda x: jnp.asarray(x, default_float()), actions)))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", few(FAMILIES, ["quadratic", "logistic"]))
 def test_values_and_regret(family):
     environment, params, shape, world = made(family, "point")
     where = points(4000 if family == "logistic" else 40)
@@ -78,7 +81,7 @@ def test_values_and_regret(family):
     assert (outcome["pseudo_regret"] > -1e-6).all()
 
 
-@pytest.mark.parametrize("family", ["linear", "quadratic", "huber"])
+@pytest.mark.parametrize("family", few(["linear", "quadratic", "huber"], ["huber"]))
 @pytest.mark.parametrize("size", [0.05, 1e-8])
 def test_differences_do_not_cancel(family, size):
     environment, params, shape, world = made(family, "difference", noise=0.5)
@@ -104,7 +107,7 @@ def test_differences_do_not_cancel(family, size):
 
 def test_logistic_differences():
     environment, params, _, world = made("logistic", "difference", steepness=3.0)
-    x, o = np.float32([0.9, 0.9, 0.9]), np.float32([1e-7, 1e-7, 1e-7])
+    x, o = np.full(3, 0.9), np.full(3, 1e-7)
     shown, _ = answers(environment, params, world, convex.Probe(np.tile(x, (200, 1)), np.tile(o, (200, 1))))
     margin = 3.0 * 0.9
     slopes = {-2 * 3e-7 / (1 + math.exp(margin)), 2 * 3e-7 / (1 + math.exp(-margin))}
@@ -127,6 +130,19 @@ def test_tilts_and_drift():
         seen.append(float(shown))
     assert max(map(abs, seen)) > 0.1
     assert abs(sum(seen)) < 1e-5
+
+
+def test_an_adversary_who_looks():
+    """It makes the points worse where the learner has been: push m / radius, m the mean of the plays."""
+    environment = convex.linear_losses(dim=2, adaptive=True)
+    params = jax.tree.map(jnp.asarray, environment.params(slope=1e-6, push=0.4))
+    world, seen = environment.init(jax.random.key(0), params), []
+    for point in ([0.5, 0.0], [0.0, 0.5], [0.5, 0.5]):
+        world, shown, _ = environment.feedback(jax.random.key(0), params, world, jnp.asarray(point, default_float()))
+        seen.append(float(shown))
+    np.testing.assert_allclose(seen, [0, 0, 0.4 * 0.25], atol=1e-5)
+    with pytest.raises(TypeError, match="push"):
+        convex.linear_losses(dim=2).params(push=0.1)
 
 
 def test_outside_is_not_clamped():
@@ -158,12 +174,13 @@ def fixed_points(where):
     )
 
 
-@pytest.mark.parametrize("family", ["linear", "quadratic"])
+@pytest.mark.parametrize("family", few(["linear", "quadratic"], ["quadratic"]))
 def test_hindsight(family):
     """Against the losses as they were, summed up on a grid of the disc."""
     where, rounds, radius = np.array([[0.3, -0.5], [0.0, 0.2], [-0.9, 0.1]]), 50, 1.0
-    environment = FAMILIES[family](dim=2, radius=radius, hindsight=True)
-    values = {"tilt": 0.4, "drift": 0.3, "period": 300, **({"slope": 0.1} if family == "linear" else {})}
+    environment = FAMILIES[family](dim=2, radius=radius, hindsight=True, adaptive=True)
+    values = {"tilt": 0.4, "drift": 0.3, "period": 300, "push": 0.3}
+    values |= {"slope": 0.1} if family == "linear" else {}
     run = jaxdp.simulator(fixed_points(where), environment, rounds)
     regret = float(jax.jit(run)(jax.random.key(5), run.params(**values))["regret"][-1])
 
@@ -181,10 +198,10 @@ def test_hindsight(family):
     tilts = np.diff(sums, axis=0, prepend=0)
     assert np.abs(tilts).max() > 0.2
     played = sum(mean_loss(family, shape, where[t % 3]) + tilts[t] @ where[t % 3] for t in range(rounds))
-    angles, radii = np.linspace(0, 2 * np.pi, 2001), np.linspace(0, radius, 401)
+    angles, radii = np.linspace(0, 2 * np.pi, 401), np.linspace(0, radius, 101)
     grid = (radii[:, None, None] * np.stack([np.cos(angles), np.sin(angles)], -1)).reshape(-1, 2)
     best = min(rounds * mean_loss(family, shape, x) + sums[-1] @ x for x in grid)
-    assert regret == pytest.approx(played - best, abs=2e-3)
+    assert regret == pytest.approx(played - best, abs=5e-3)
     assert regret > 0.1
 
 

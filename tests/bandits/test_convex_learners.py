@@ -14,6 +14,9 @@ from jaxdp.bandits import convex
 from jaxdp.bandits.convex._ball import descend
 from jaxdp.mechanisms import analytic_gaussian
 from jaxdp.theory import ldp_bandits as bounds
+from tests.few import few
+
+pytestmark = pytest.mark.once
 
 KEY = jax.random.key(77)
 SIZES: Any = {"dim": 2, "horizon": 400}
@@ -96,8 +99,7 @@ def regrets(name, sizes, epsilons, lanes):
     return np.asarray(both(keys, params)["pseudo_regret"])[:, :, -1].astype(float)
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", few(PROBLEMS, ["fkm", "two_point_strongly_convex"]))
 def test_regret_is_below_the_bound(name):
     epsilons = [0.5, 2.0, math.inf]
     found = regrets(name, SIZES, epsilons, 100)
@@ -108,8 +110,7 @@ def test_regret_is_below_the_bound(name):
     assert found.mean(1)[0] > found.mean(1)[2]
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", few(PROBLEMS, ["strongly_convex_one_point", "two_point"]))
 def test_without_privacy_it_is_the_plain_algorithm(name):
     """Step by step: the iterate moves by the loss, or the slope, itself."""
     sizes = {"dim": 2, "horizon": 30}

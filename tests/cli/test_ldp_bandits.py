@@ -100,7 +100,7 @@ def test_every_problem_can_be_made():
 
 def test_errors():
     cases: Any = (
-        ({"problem": ["smooth"]}, "problem must be one of"),
+        ({"problem": ["bilinear"]}, "problem must be one of"),
         ({"horizon": []}, "horizon must have at least one value"),
         ({"horizon": [1]}, "horizon must be"),
         ({"dim": 0}, "dim must be"),
