@@ -85,8 +85,8 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
 
     An arm that is left alone is played for ever.
 
-    Values: `epsilon`, the privacy budget, > 0; `failure_prob`, in (0, 1), by default 0.05; `confidence_multiplier`, > 0,
-    by default 1, which multiplies R. With 1 the best arm is dropped with probability <= failure_prob. Less is more
+    Values: `epsilon`, the privacy budget, > 0; `failure_prob`, in (0, 1), by default 0.05; `confidence_multiplier`,
+    > 0, by default 1, which multiplies R. With 1 the best arm is dropped with probability <= failure_prob. Less is more
     daring, as private, and without that guarantee.
 
     Args:
