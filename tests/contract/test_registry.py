@@ -68,6 +68,7 @@ ALIKE = (
         "svt_lazy_zcdp",
     ),
     *("counter_weights", "mirror_descent_noisy_losses", "hedge"),
+    *("tsallis_inf_gaussian", "thompson", "exp3_laplace", "ucb_central_tree"),
 )
 
 
