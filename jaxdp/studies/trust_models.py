@@ -152,7 +152,7 @@ def figure(results: xr.Dataset) -> Figure:
     budgets = results.epsilon.values
     for model in shown:
         ax = next(panels)
-        mine = results.pseudo_regret.isel(learner=np.flatnonzero(trust == model))
+        mine = results.pseudo_regret.where(results.trust_model == model)  # all learners: colours are those of places
         plotting.cost_of_privacy(mine, ax=ax, **style)
         plotting.bound(ax, budgets, np.full(len(budgets), uniform_regret(results)), label="uniform play")
         ax.set_title("a curator who is trusted" if model == "central" else "nobody is trusted")
@@ -164,9 +164,10 @@ def figure(results: xr.Dataset) -> Figure:
     limits = np.asarray([ax.get_ylim() for ax in figure.axes])
     for ax in figure.axes:
         ax.set_ylim(limits[:, 0].min(), limits[:, 1].max())
+    rounds = f"{int(results['round'].values[-1]):,} rounds."
     figure.explain(
         title=f"What trust costs in bandits ({len(results['mean'])} arms)",
-        note=f"{int(results['round'].values[-1]):,} rounds; where lines cross depends on the gaps. {UNLEARNED}",
+        note=f"Of the panels by budget each has one model's learners alone. {rounds} {UNLEARNED}",
         height=4.0,
     )
     return figure
