@@ -85,14 +85,14 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
 
     An arm that is left alone is played for ever.
 
-    Values: `epsilon`, the privacy budget, > 0; `failure_prob`, in (0, 1), by default 0.05; `confidence_multiplier`, > 0,
-    by default 1, which multiplies R. With 1 the best arm is dropped with probability <= failure_prob. Less is more
+    Values: `epsilon`, the privacy budget, > 0; `failure_prob`, in (0, 1), by default 0.05; `confidence_multiplier`,
+    > 0, by default 1, which multiplies R. With 1 the best arm is dropped with probability <= failure_prob. Less is more
     daring, as private, and without that guarantee.
 
     Args:
         num_arms: number of arms, >= 2.
         constants: "tight": R is the root of h + c = D / 4, rounded up; "paper": R = 1 + max(32 ln(8 S e^2 / b) / D^2,
-            8 ln(4 S e^2 / b) / (epsilon D)), rounded up, which is 1.07 to 4 times as much for the same b.
+            8 ln(4 S e^2 / b) / (epsilon D)), rounded up, which is up to 4 times as much for the same b.
 
     Returns:
         A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32), with blocks and

@@ -59,6 +59,11 @@ def _first_reward_moves(num_arms: int) -> tuple[Users, Users]:
     return _one_reward_moves(0, 1, num_arms, 2 * num_arms, np.int32)
 
 
+def _an_epoch_moves(num_arms: int) -> tuple[Users, Users]:
+    """The same over a first epoch in which each arm has four turns."""
+    return _one_reward_moves(0, 1, num_arms, 4 * num_arms, np.int32)
+
+
 def _draw_binary(key: jax.Array, num_arms: int) -> Users:
     return Users(either(key, 0, 1, num_arms, jnp.int32))
 
@@ -181,10 +186,10 @@ BANDITS = {
         proof="proved",
         factory=bandits.successive_elimination_central,
         sizes={"num_arms": 2},
-        values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.01},
+        values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.016},
         environment=_bernoulli,
         horizon=40,
-        neighbours=_first_reward_moves,
+        neighbours=_an_epoch_moves,
         draw_user=_draw_binary,
     ),
     "ucb_central": LearnerEntry(

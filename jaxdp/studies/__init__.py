@@ -17,6 +17,7 @@ STUDIES = {
     "tracking-regret": "What privacy costs in tracking the best of several experts (Tracking, Table 1).",
     "tracking-your-losses": "Which private learner tracks best on losses of yours, and at which epsilon.",
     "tracking-separation": "Which learners survive an adversary who reacts to plays (Tracking, Theorem 5.1).",
+    "trust-models": "What trust costs in bandits: a curator, nobody, no privacy.",
 }
 
 

@@ -31,6 +31,7 @@ SPENT = {
     "svt_lazy_zcdp": 1.3190,  # pure mechanisms that add up cost less there than what is claimed
 }
 ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_phased": 10} | {
+    "successive_elimination_central": 8,
     "ebs_elimination": 4,
     "ebs_elimination_gaussian": 10,
     "limited_updates_oblivious": 4,
@@ -59,6 +60,11 @@ SLOW = (
     "ebs_elimination_gaussian",
     "versatile_sparring",
     "double_thompson",
+    "tsallis_inf_gaussian",
+    "exp3_laplace",
+    "thompson",
+    "successive_elimination_central",
+    "ucb_central_tree",
     "lazy_weights",
     "lazy_weights_markov",
     "limited_updates_binary",

@@ -25,7 +25,13 @@ from tests.privacy.mutants.estimators import (
     thurstone_at_twice_epsilon,
     wrong_k_ary_response,
 )
-from tests.privacy.mutants.learners import reused_key, unclipped_report, unnoised_choice
+from tests.privacy.mutants.learners import (
+    block_released_twice,
+    reused_coin,
+    reused_key,
+    unclipped_report,
+    unnoised_choice,
+)
 from tests.privacy.mutants.noise import (
     classical_gaussian,
     half_the_objective_perturbation,
@@ -65,6 +71,8 @@ ZOO = {
     "a learner that commits to the exact best arm": unnoised_choice,
     "a learner that uses its round's key twice": reused_key,
     "a local report that forgets to clip": unclipped_report,
+    "a coin reused within a round": reused_coin,
+    "a block of rewards released twice": block_released_twice,
     "elimination by exact shares of wins": unnoised_elimination,
     "counters of duels at half their noise": counters_at_half_their_noise,
     "counters of duels fed upon wins only": counters_fed_upon_wins,
