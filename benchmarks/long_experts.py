@@ -99,8 +99,9 @@ def exponent(horizons=(10**5, 10**6, 10**7), num_seeds=32):
         costs.append(found.sel(epsilon=1.0, drop=True) - found.sel(epsilon=math.inf, drop=True))
         seconds = time.perf_counter() - start
         print(
-            f"T {horizon:>8}: private {private[0]:.0f} +- {private[1]:.0f}, not private {free[0]:.0f} +- {free[1]:.0f}, "
-            "cost {:.0f} +- {:.0f}".format(*with_error(costs[-1])) + f"; {seconds:.0f} s",
+            f"T {horizon:>8}: private {private[0]:.0f} +- {private[1]:.0f}, without {free[0]:.0f} +- {free[1]:.0f}, "
+            "cost {:.0f} +- {:.0f}".format(*with_error(costs[-1]))
+            + f"; {seconds:.0f} s",
             flush=True,
         )
     if len(horizons) > 1:
