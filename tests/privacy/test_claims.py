@@ -35,8 +35,8 @@ LOOSE = {
     "svt_lazy_zcdp": 0.35,  # likewise
     "counter_weights": 0.5,  # of Gaussian noise a bound on rho finds as much of one release; the grey box finds all
     "counter_weights_switching": 0.45,  # likewise
-    "mirror_descent": 0.05,  # shares given to all experts take from what a loss before leaves of the odds
-    "mirror_descent_intervals": 0.45,  # likewise
+    "mirror_descent": 0.6,  # true: 0.751; draws of two experts that differ by much cost less than their range says
+    "mirror_descent_intervals": 0.45,  # true of long horizons alone: a loss is in all levels' intervals, most of them cut
     "shuffled_randomized_response": 0.7,  # what delta leaves is in the far tail of a count
     "objective_perturbation_full": 0.08,  # the theorem counts a shift twice as long, and its tails twice
 }
@@ -65,7 +65,7 @@ def test_a_claim_is_nearly_reached(name):
 
 QUICK = {"rucb": 20_000, "ebs_phased": 20_000, "limited_updates": 20_000}
 # Of epsilon: short epochs reach little of the tests' half, and shares of all experts little of what draws may cost.
-FACTORS = {"svt_restarts": 4, "svt_lazy": 4, "mirror_descent": 16, "mirror_descent_intervals": 4}
+FACTORS = {"svt_restarts": 4, "svt_lazy": 4, "mirror_descent_intervals": 4}
 ATTACKED = [
     pytest.param(name, QUICK.get(name, 10**6), marks=[] if name in QUICK else pytest.mark.slow)
     for name, entry in registry.LEARNERS.items()
