@@ -24,7 +24,7 @@ from jaxdp.stats import power_law
 DELTA = 1e-6
 SWITCHES = 5
 HORIZONS = (10**4, 10**5, 10**6)
-# num_experts, horizon, gap, epsilon, the regret of another program, in SPEC's set-up
+# num_experts, horizon, gap, epsilon, the regret that another program of the same definition had
 SWITCHING = (
     (10, 10**5, 0.2, 4.0, 900),
     (10, 10**5, 0.2, 1.0, 2789),

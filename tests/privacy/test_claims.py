@@ -30,7 +30,7 @@ LOOSE = {
     "lazy_weights_switching": 0.7,  # true: 0.770
     "lazy_weights_markov": 0.5,  # true: 0.590; a loss before a switch says little of what comes after it
     "limited_updates_oblivious": 0.6,  # true: 0.665; pure mechanisms add up to less
-    "svt_restarts": 0.5,  # true: 0.576; the tests' half is spent in long epochs alone; see tests/experts/test_exact_audits.py
+    "svt_restarts": 0.5,  # true: 0.576; the tests' half is spent in long epochs; see tests/experts/test_exact_audits.py
     "svt_lazy": 0.7,  # true: 0.791; few rounds say little of the threshold's noise
     "svt_lazy_zcdp": 0.4,  # likewise; true: 0.503
     "counter_weights": 0.5,  # of Gaussian noise a bound on rho finds as much of one release; the grey box finds all
