@@ -1,5 +1,6 @@
 """Settings that every test runs under: strict promotion, and a compilation cache shared by all test processes."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -15,3 +16,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 for name, value in SETTINGS.items():
     jax.config.update(name, value)
     os.environ[name.upper()] = str(value)  # for the processes that tests start
+
+# Traced programs are many small objects that live long: Python's usual thresholds spend a sixth of the tests' time on
+# looking through them again.
+gc.set_threshold(200_000, 20, 100)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.compensated import Sum
 from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalised, nothing, plus, shares, two_to
 from jaxdp.random.choice import index_at
 
@@ -92,33 +93,44 @@ def others(sums: Scaled) -> Scaled:
     )
 
 
-def powers_of(steps: jax.Array, rates: np.ndarray, dtype: np.dtype) -> Scaled:
-    """2^(-steps * rates), with 48 binary digits of the rates: in float32 a product would have only 24.
+def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
+    """Log2 of the part of each row's sum that losses leave, up to the same summand for all rows: [num_rows] float.
+
+    Flow within a row leaves its sum as it is, so this alone decides how rows compare.
 
     Args:
-        steps: [] int32 >= 0.
-        rates: [n] in [0, 1], on the host.
-        dtype: of the mantissas.
+        sums: [num_rows, num_experts].
+        scaled_losses: [num_experts] float.
     """
-    digits = [round(float(rate) * 2.0**48) for rate in rates]
-    first, second, third = (
-        jnp.asarray([(digit >> shift) & mask for digit in digits], jnp.uint32)
-        for shift, mask in ((32, 2**17 - 1), (16, 2**16 - 1), (0, 2**16 - 1))
-    )
-    low, high = (part.astype(jnp.uint32) for part in (steps & 0xFFFF, steps >> 16))
-    lower, fine = _added(low * second, high * third, (low * third) >> 16)
-    upper, coarse = _added(low * first, high * second, lower)
-    whole = (high * first + upper).astype(jnp.int32)
-    fraction = sum(
-        (
-            each.astype(dtype) * dtype.type(2.0 ** (-16 * place))
-            for place, each in enumerate((coarse, fine, low * third & 0xFFFF), 1)
-        )
-    )
-    return normalised(jnp.exp2(-fraction), -whole)
+    above = scaled_losses - jnp.min(scaled_losses)
+    before, top = row_sums(sums)
+    lost = row_sums(Scaled(sums.mantissa * jnp.expm1(-above)[None], sums.power), top).mantissa
+    change, power = exp_minus(above)
+    left, new_top = row_sums(Scaled(sums.mantissa + sums.mantissa * change[None], sums.power + power[None]))
+    return log_gain(lost, before, left, new_top - top)
 
 
-def _added(*terms: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The sum of words: what is above its lowest 16 bits, and these. The sum itself might overflow."""
-    lowest = sum((term & 0xFFFF for term in terms[1:]), terms[0] & 0xFFFF)
-    return sum((term >> 16 for term in terms), lowest >> 16), lowest & 0xFFFF
+def log_gain(lost: jax.Array, before: jax.Array, left: jax.Array, power: jax.Array) -> jax.Array:
+    """Log2 of (before + lost) / before, which is also left / before * 2^power.
+
+    Where little is lost, that is what is known exactly; where little is left, what is left.
+    """
+    near = lost / before
+    far = jnp.log2(left / before) + power.astype(before.dtype)
+    return jnp.where(near > -0.5, jnp.log1p(jnp.maximum(near, -0.5)) * near.dtype.type(1 / np.log(2)), far)
+
+
+def row_sums(sums: Scaled, top: jax.Array | None = None) -> Scaled:
+    """The sums of rows, at the power `top`, by default the row's largest one: [num_rows]."""
+    top = jnp.max(sums.power, axis=1) if top is None else top
+    return Scaled(jnp.sum(sums.mantissa * two_to(sums.power - top[:, None], sums.mantissa.dtype), axis=1), top)
+
+
+def outlook_of(evidence: Sum, sums: Scaled) -> Scaled:
+    """What rows have to be multiplied by so that their sums are as 2^evidence: [num_rows]."""
+    best = jnp.argmax(evidence.total)
+    behind = (evidence.total - evidence.total[best]) - (evidence.excess - evidence.excess[best])
+    behind = jnp.maximum(behind, NOTHING)
+    whole = jnp.round(behind)
+    total = row_sums(sums)
+    return normalised(jnp.exp2(behind - whole) / total.mantissa, whole.astype(jnp.int32) - total.power)

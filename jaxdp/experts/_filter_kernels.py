@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxdp.experts._filter import Flow
+from jaxdp.experts._filter import Flow, log_gain
 from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalised, two_to
 from jaxdp.kernels import WRITTEN_OUT, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
@@ -39,6 +39,23 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
     after = _kernel(functools.partial(_after, flow), mantissa, power, change, shift, top, alone, second, total, rest)
     powers = _kernel(functools.partial(_power_after, flow), power, shift, top, alone, second, after)
     return Scaled(_kernel(_mantissa, after), powers), largest
+
+
+def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
+    """`_filter.gains`."""
+    mantissa, power = lanes_last(sums.mantissa), lanes_last(sums.power)
+    above = _kernel(lambda losses: losses - _fold(jnp.minimum, losses), scaled_losses)
+    lost = _kernel(lambda above: jnp.expm1(-above), above)
+    change = _kernel(lambda above: exp_minus(above)[0], above)
+    shift = _kernel(lambda above: exp_minus(above)[1], above)
+    top = _kernel(lambda power: _fold(jnp.maximum, power), power)
+    new_top = _kernel(lambda power, shift: _fold(jnp.maximum, power + shift[None]), power, shift)
+    before = _kernel(lambda mantissa, power, top: _row_sums(mantissa, power, top), mantissa, power, top)
+    gained = _kernel(
+        lambda mantissa, power, top, lost: _row_sums(mantissa * lost[None], power, top), mantissa, power, top, lost
+    )
+    left = _kernel(_total, mantissa, power, change, shift, new_top)
+    return _kernel(log_gain, gained, before, left, new_top - top)
 
 
 def drawn(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
@@ -93,9 +110,12 @@ def _second(power: jax.Array, shift: jax.Array, top: jax.Array, alone: jax.Array
     return _fold(jnp.maximum, _lowered(power + shift[None], top, alone))
 
 
-def _total(mantissa, power, change, shift, top) -> jax.Array:
-    mantissa, power = _absorbed(mantissa, power, change, shift)
+def _row_sums(mantissa, power, top) -> jax.Array:
     return _fold(operator.add, mantissa * two_to(power - top[:, None], mantissa.dtype))
+
+
+def _total(mantissa, power, change, shift, top) -> jax.Array:
+    return _row_sums(*_absorbed(mantissa, power, change, shift), top)
 
 
 def _rest(mantissa, power, change, shift, top, alone, second) -> jax.Array:

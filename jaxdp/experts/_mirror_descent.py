@@ -25,7 +25,8 @@ def mirror_descent(
     """Exponential steps on weights that stay away from 0, so that they can follow a comparator that switches.
 
     - "sampling": weights use the losses as they are, and a fresh expert is drawn each round; the rate is small enough
-      that T draws are private. Rate at most sqrt(2 rho / T); regret ent / rate + rate T / 8, losses may react to plays.
+      that T draws are private. Rate at most sqrt(2 rho / D), where D <= T is as how many draws a loss counts, of which
+      fixed share forgets a part each round; regret ent / rate + rate T / 8, losses may react to plays.
     - "noisy_losses": each loss vector is noised by itself, and all else follows. Regret ent / rate + rate T (1/8 +
       s^2 / 2) with Gaussian noise of deviation s = sqrt(N / (2 rho)), oblivious losses; with Laplace noise of scale b =
       N / epsilon, s^2 / 2 becomes -ln(1 - rate^2 b^2) / rate^2. Better than "sampling" where N is small. Losses that
@@ -58,9 +59,12 @@ def mirror_descent(
             range, or `learning_rate` is more than "sampling" can pay for.
 
     Privacy: unit: one round's loss vector; adjacency: replace one; losses may react to all that is released.
-        - "sampling": zCDP in the central model, T rate^2 / 2 <= rho. Replacing a vector moves ln(w / w') within a range
-          2 rate; steps, fixed share (a positive linear map) and the projection never widen it. So each draw is an
-          exponential mechanism of range 2 rate, which is (rate^2 / 2)-zCDP. Released: draws. Private: the weights.
+        - "sampling": zCDP in the central model, D rate^2 / 2 <= rho. Replacing a vector moves ln(w / w') within a range
+          2 rate; steps and the projection never widen it, and fixed share at the rate a contracts it by k = |r - 1| /
+          (r + 1), r = (1 - a) (N - 1) / a (Birkhoff). So the i-th draw after it is an exponential mechanism of range
+          2 rate k^i, which is (rate^2 k^(2i) / 2)-zCDP: D = k^2 + k^4 + ... + k^(2T). For N = 2 that is all that a loss
+          can do; at larger N it takes weights that two experts share. "clipped": D = T. Released: draws. Private: the
+          weights.
         - "noisy_losses": in the local model, rho-zCDP (Gaussian noise for L2 sensitivity sqrt(N)) or epsilon-DP
           (Laplace noise for L1 sensitivity N). Released: all noisy losses.
         - "intervals": rho-zCDP in the central model. Half for draws of levels, 2^k rate_k^2 / 2 = rho / (2 levels)
@@ -75,6 +79,8 @@ def mirror_descent(
     Deviations: shares of "sampling" with fixed share are compensated sums: rounded in every round, those of
         neighbouring losses would drift apart by more than 2 rate at long horizons. In 32-bit floats its rate pays for
         what reading them rounds, and "clipped" sampling ends at a horizon of 10^5.
+        D is T in the source, where it is not counted what fixed share forgets: for N = 10, S = 5 and T = 10^5 it is
+        0.4 T, for N = 2 and S = 1 it is 0.25 T.
         The published privacy claim is too small by a factor N, hence three forms. "paper" keeps its rate below
         epsilon = 1, where it is stated; above, where noise is no longer what counts, it takes that of 1.
     """

@@ -22,7 +22,7 @@ from jaxdp.core import (
 )
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
-from jaxdp.experts._mirror_parameters import mirror_descent_parameters
+from jaxdp.experts._mirror_parameters import draws_reached, mirror_descent_parameters
 from jaxdp.experts._shares import clipped_step, exact_fixed_share_step, fixed_share_step
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.random import weighted_index
@@ -56,13 +56,15 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
             f"more than is claimed, got {horizon}"
         )
     step = exact_step_of(mixing, num_experts, horizon, num_switches)
+    reached = draws_reached(num_experts, num_switches, horizon) if mixing == "fixed_share" else float(horizon)
     about = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "sampling"}
 
     def settled(epsilon: float, delta: float, learning_rate: float | None) -> np.floating:
         """The rate as the program holds it: rounded down."""
         rho = zcdp_rho(check_epsilon(epsilon), delta)
-        # Shares are read as floats, whose rounding widens the range of a draw.
-        most = math.sqrt(2 * rho / horizon) - 2 * float(np.finfo(default_float()).eps)
+        # Shares are read as floats, whose rounding widens the range of each draw.
+        rounding = 2 * float(np.finfo(default_float()).eps) * math.sqrt(horizon)
+        most = (math.sqrt(2 * rho) - rounding) / math.sqrt(reached)
         if most <= 0:
             raise ValueError(
                 f"epsilon must pay for more than rounding in {default_float()} at horizon {horizon}, got {epsilon}"
@@ -82,7 +84,8 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
         unit = {
             "trust_model": "central",
             "privacy_unit": UNIT,
-            "argument": "each play is drawn by the exponential mechanism, and each range is at most 2 learning_rate",
+            "argument": "each play is drawn by the exponential mechanism, of a range of 2 learning_rate at most, which "
+            "fixed share makes smaller with every round",
         }
         return Guarantee.none(**unit) if epsilon == math.inf else Guarantee.zcdp(zcdp_rho(epsilon, delta), **unit)
 

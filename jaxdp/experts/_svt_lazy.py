@@ -48,7 +48,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        monitor_epsilon: [] float > 0, budget of one run of AboveThreshold; infinity compares exactly.
+        monitor_epsilon: [] float > 0, of AboveThreshold, which costs half of that here; infinity compares exactly.
         learning_rate: [] float > 0, of the selections.
         threshold: [] float, loss of an expert since it was selected at which the next one is.
         max_switches: [] int32, selections at most.
@@ -124,8 +124,12 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
     Privacy:
         * epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model; unit: one round's loss vector;
           adjacency: replace one. It holds against adversaries that adapt to the plays, too.
-        * For a given transcript a loss vector enters one run of AboveThreshold at most, whose questions it moves by at
-          most 1: budget e = epsilon / 2, or sqrt(rho), which is rho / 2 as zCDP.
+        * For a given transcript a loss vector enters one run of AboveThreshold at most. It moves all questions of that
+          run from its round on, by one and the same d in [-1, 1], and none before. So a run at 2 e costs e, where any
+          questions of sensitivity 1 would cost 2 e: let d > 0. With the threshold's noise larger by d, which is at most
+          e^e times less likely, later comparisons are as without d, and earlier ones rather stay below. In the other
+          direction later questions stay below less often, and the last one is above at most e^(e / 2) times as often.
+          Here e = epsilon / 2, or sqrt(rho), which is rho / 2 as zCDP.
         * It moves each total by at most 1, up or down, and K selections may see it: 2 rate each, or rate^2 / 2 as zCDP,
           for rate = epsilon / (4 K) or sqrt(rho / K). After K of them no loss is looked at.
         * Released: the experts, and when they change. Private leaves: all of `private`.
@@ -135,7 +139,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         the Realizable Regime"; accounting, threshold and number of switches are worked out here.
 
     Deviations:
-        * The rate is at most 1. By default threshold = 1 / rate + a with a = 8 (ln T + ln(2 (K + 1) / failure_prob)) /
+        * The rate is at most 1. By default threshold = 1 / rate + a with a = 4 (ln T + ln(2 (K + 1) / failure_prob)) /
           e, the error of the questions' noise. So an expert that is given up has lost 1 / rate at least. Against an
           oblivious adversary, an expert drawn from the weights exp(-rate * loss) takes at least as long to lose that
           much as half of the weights' experts, with probability 1/2; these weights have then shrunk to 1 / e, and the
@@ -170,7 +174,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
             halves = (math.log(num_experts) + rate_of(switches) * best_loss) / DROP
             return float(binom.cdf(math.floor(halves), switches, 0.5)) <= failure_prob
 
-        budget = epsilon / 2 if is_pure else math.sqrt(rho)
+        budget = epsilon if is_pure else 2 * math.sqrt(rho)  # twice what it costs
         most = _least(enough, horizon) if max_switches is None else check_count("max_switches", max_switches)
         rate = rate_of(most)
         accuracy = 8 * (math.log(horizon) + math.log(2 * (most + 1) / failure_prob)) / budget
@@ -192,7 +196,8 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         return Guarantee.zcdp(zcdp_rho(epsilon, delta), trust_model="central", privacy_unit=unit, argument=argument)
 
     def start(key, params: Params) -> AboveThreshold:
-        return above_threshold_init(key, jnp.asarray(params.monitor_epsilon), threshold=jnp.asarray(params.threshold))
+        begun = above_threshold_init(key, jnp.asarray(params.monitor_epsilon), threshold=jnp.asarray(params.threshold))
+        return begun._replace(epsilon=begun.epsilon / 2)  # what is declared of its questions; see `Privacy`
 
     def init(key, params: Params) -> State:
         key_expert, key_monitor = jax.random.split(key)

@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp import compensated
 from jaxdp.core import default_float
 from jaxdp.experts import _filter, _filter_kernels
 from jaxdp.experts._scaled import NOTHING, Scaled, normalised, times
@@ -51,14 +52,15 @@ class Weights(NamedTuple):
 
     Attributes:
         sums: [num_rows, num_experts] numbers with a power of two each. Of `switching` F(c, j) of the source: the future
-            of the prior is not in them. Of `markov()` without the powers of (1 - rate).
+            of the prior is not in them. Of `markov()` each row up to a factor of its own.
         removed: [] int32, the power of two that has been divided out of all.
-        steps: [] int32, steps so far.
+        evidence: of `markov()` alone, [num_rows] compensated sums: log2 of the weight of all sequences of a rate, up to
+            a summand that all rates have. Sums of a row know it, too, but round it anew in each step.
     """
 
     sums: Scaled
     removed: jax.Array
-    steps: jax.Array
+    evidence: compensated.Sum | tuple[()]
 
 
 class SequenceClass(NamedTuple):
@@ -232,9 +234,9 @@ class _Markov:
 
         def outlook(weights: Weights, round: jax.Array) -> Scaled:
             del round
-            if len(rates) == 1:
-                return Scaled(jnp.ones(1, weights.sums.mantissa.dtype), jnp.zeros(1, jnp.int32))
-            return _filter.powers_of(weights.steps, -np.log2(1 - rates), weights.sums.mantissa.dtype)
+            if isinstance(weights.evidence, compensated.Sum):
+                return _filter.outlook_of(weights.evidence, weights.sums)
+            return Scaled(jnp.ones(1, weights.sums.mantissa.dtype), jnp.zeros(1, jnp.int32))
 
         return _chain(
             repr(self),
@@ -246,6 +248,7 @@ class _Markov:
             outlook=outlook,
             chances=lambda round: jnp.asarray(rates, default_float()),
             num_switches=None if self.switch_rate is None else round(self.switch_rate * (horizon - 1)),
+            has_evidence=self.switch_rate is None,
         )
 
 
@@ -318,6 +321,7 @@ def _chain(
     outlook: Callable[[Weights, jax.Array], Scaled],
     chances: Callable[[jax.Array], jax.Array],
     num_switches: int | None,
+    has_evidence: bool = False,
 ) -> SequenceClass:
     """A class from its parts.
 
@@ -331,6 +335,7 @@ def _chain(
         outlook: (weights, round) -> [num_rows] Scaled, the factors of rows in the law of states.
         chances: (round) -> [num_rows] float, of a switch.
         num_switches: of the class.
+        has_evidence: whether the weight of a row is kept apart from the sums in it; weight stays in its row then.
     """
     num_rows = len(start)
     form = _filter_kernels if max(num_experts, num_rows) <= _filter_kernels.MOST else _filter
@@ -338,12 +343,16 @@ def _chain(
     def init() -> Weights:
         powers = np.broadcast_to(start.astype(np.int32)[:, None], (num_rows, num_experts))
         sums = Scaled(jnp.ones((num_rows, num_experts), default_float()), jnp.asarray(powers))
-        return Weights(sums, jnp.int32(0), jnp.int32(0))
+        evidence = compensated.zero(jnp.zeros(num_rows, default_float())) if has_evidence else ()
+        return Weights(sums, jnp.int32(0), evidence)
 
     def forward(weights: Weights, round: jax.Array, scaled_losses: jax.Array) -> Weights:
         del round
         sums, power = form.step(flow, weights.sums, scaled_losses)
-        return Weights(sums, weights.removed + power, weights.steps + 1)
+        evidence = weights.evidence
+        if isinstance(evidence, compensated.Sum):
+            evidence = compensated.add(evidence, form.gains(weights.sums, scaled_losses))
+        return Weights(sums, weights.removed + power, evidence)
 
     def law(weights: Weights, round: jax.Array) -> jax.Array:
         found = _filter.odds_of(weights.sums, outlook(weights, round))

@@ -10,7 +10,14 @@ from jaxdp.core import Environment, default_float
 from jaxdp.experts import classes
 from jaxdp.registry.draws import either, spread
 from jaxdp.registry.entries import LearnerEntry
-from jaxdp.registry.expert_laws import lazy_weights_law, limited_updates_law, limited_updates_oblivious_law
+from jaxdp.registry.expert_laws import (
+    lazy_weights_law,
+    limited_updates_law,
+    limited_updates_oblivious_law,
+    sampled_shares_law,
+    svt_lazy_law,
+    svt_restarts_law,
+)
 
 # Losses beyond the [0, 1] to which a learner clips them are a user's to hold, too.
 LOW, HIGH = -2.0, 3.0
@@ -64,6 +71,11 @@ def _blame_moves(num_experts: int, round_: int, *others: str) -> tuple[Users, Us
 def _the_first_loss_decides(num_experts: int) -> tuple[Users, Users]:
     """All totals of later batches have what the first round's losses are."""
     return _blame_moves(num_experts, 0, "none", "none")
+
+
+def _the_first_loss_decides_all(num_experts: int, horizon: int) -> tuple[Users, Users]:
+    """In every round to the horizon."""
+    return _blame_moves(num_experts, 0, *["none"] * (horizon - 1))
 
 
 def _the_first_batch_decides(num_experts: int) -> tuple[Users, Users]:
@@ -257,6 +269,7 @@ EXPERTS = {
         neighbours=_a_question_and_a_block,
         draw_user=_draw_any_losses,
         users_answer=whole,
+        law=svt_restarts_law,
     ),
     "svt_lazy": LearnerEntry(
         family="experts",
@@ -271,6 +284,7 @@ EXPERTS = {
         draw_user=_draw_any_losses,
         users_answer=whole,
         draws_in_update=True,
+        law=svt_lazy_law,
     ),
     "svt_lazy_zcdp": LearnerEntry(
         family="experts",
@@ -286,6 +300,7 @@ EXPERTS = {
         draw_user=_draw_any_losses,
         users_answer=whole,
         draws_in_update=True,
+        law=svt_lazy_law,
     ),
     "counter_weights": LearnerEntry(
         family="experts",
@@ -324,14 +339,31 @@ EXPERTS = {
         sizes={"num_experts": 2, "horizon": 6},
         values={"epsilon": 4.0, "delta": 1e-3},
         environment=_punishing,
-        neighbours=_the_first_loss_decides,
+        neighbours=_the_first_loss_decides_all,
         draw_user=_draw_any_losses,
         users_answer=whole,
         draws_in_update=True,
+        law=sampled_shares_law,
+    ),
+    "mirror_descent_clipped": LearnerEntry(
+        family="experts",
+        summary="the same by weights that are all kept above a floor",
+        source=TRACKING.format("Algorithm 3"),
+        proof="proved",
+        factory=experts.mirror_descent,
+        variant={"num_switches": 1, "mixing": "clipped"},
+        sizes={"num_experts": 2, "horizon": 6},
+        values={"epsilon": 4.0, "delta": 1e-3},
+        environment=_punishing,
+        neighbours=_the_first_loss_decides_all,
+        draw_user=_draw_any_losses,
+        users_answer=whole,
+        draws_in_update=True,
+        law=sampled_shares_law,
     ),
     "mirror_descent_noisy_losses": LearnerEntry(
         family="experts",
-        summary="the same on losses to each of which noise is added",
+        summary="mirror descent on losses to each of which noise is added",
         source=TRACKING.format("Algorithm 3"),
         proof="proved",
         factory=experts.mirror_descent,

@@ -26,7 +26,8 @@ SPENT = {
     "limited_updates_oblivious_zcdp": 1.4922,
     "counter_weights": 0.55817,  # at delta = 0.01, in three rounds
     "counter_weights_switching": 0.244742,
-    "mirror_descent": 0.654085,  # of draws in three rounds, and of what fixed share leaves of the odds
+    "mirror_descent": 2.598270,  # of draws in three rounds, and of what fixed share leaves of the odds
+    "mirror_descent_clipped": 2.003465,
     "mirror_descent_intervals": 2.508906,
     "svt_lazy_zcdp": 1.3190,  # pure mechanisms that add up cost less there than what is claimed
 }

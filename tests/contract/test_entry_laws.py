@@ -44,6 +44,11 @@ TRUE = {
     "limited_updates_binary": 0.5,
     "limited_updates_oblivious": 0.997426,
     "limited_updates_oblivious_zcdp": 0.184692,
+    "svt_restarts": 0.575665,
+    "svt_lazy": 3.164487,
+    "svt_lazy_zcdp": 0.097235,
+    "mirror_descent": 0.459617,
+    "mirror_descent_clipped": 0.601609,
     "ebs_local": 1.0,
     "rucb": 1.0,
     "versatile_sparring": 1.0,
@@ -54,6 +59,7 @@ ENTRIES = {name: entry for name, entry in {**MECHANISMS, **LEARNERS}.items() if 
 LONG = (
     *("explore_then_commit_bounded", "rucb", "versatile_sparring", "double_thompson", "limited_updates_binary"),
     *("lazy_weights", "lazy_weights_markov", "limited_updates_oblivious", "limited_updates_oblivious_zcdp"),
+    *("svt_restarts", "svt_lazy_zcdp", "mirror_descent"),
 )
 # The law of how much more epsilon is refuted; of others that of a tenth more.
 MORE = {"above_threshold": 1.5, "above_threshold_optimal_split": 1.5} | {

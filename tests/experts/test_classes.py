@@ -227,6 +227,50 @@ def test_weights_after_a_million_rounds(horizon):
     assert distance(laws(made, scaled, every), exact_laws(scaled, every, 5)) < 1e-4
 
 
+def exact_laws_of_rates(scaled, every):
+    """The same of `markov()`: fixed share and its evidence for each rate, in NumPy."""
+    horizon, num_experts = scaled.shape
+    rates = 2.0 ** -np.arange(1, math.ceil(math.log2(horizon)) + 1)[:, None]
+    shares, nats, found = np.full((len(rates), num_experts), 1 / num_experts), np.zeros((len(rates), 1)), []
+    for round, change in enumerate(np.exp(-scaled.astype(float)), 1):
+        shares = shares * change
+        left = shares.sum(1, keepdims=True)
+        nats, shares = nats + np.log(left), shares / left
+        shares = (1 - rates) * shares + rates / (num_experts - 1) * (1 - shares)
+        if round % every == 0:
+            odds = np.exp(nats - nats.max()) * shares
+            found.append((odds / odds.sum()).ravel())
+    return np.asarray(found)
+
+
+def plain_evidence(made):
+    """Planted: the weights of rates are products that are rounded in every round."""
+
+    def forward(weights, round, scaled_losses):
+        after = made.forward(weights, round, scaled_losses)
+        return after._replace(evidence=after.evidence._replace(excess=jnp.zeros_like(after.evidence.excess)))
+
+    return made._replace(forward=forward)
+
+
+def test_rates_after_many_rounds():
+    scaled = shifting(**FEW)
+    exact = exact_laws_of_rates(scaled, 40)
+    made = classes.markov()(num_experts=10, horizon=len(scaled))
+    assert distance(laws(made, scaled, 40), exact) < (1e-9 if X64 else 1e-5)
+    if not X64:
+        assert distance(laws(plain_evidence(made), scaled, 40), exact) > 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nats", [SHIFTS, [0]])
+def test_rates_after_a_million_rounds(nats):
+    """Without losses, too, where all rates stay as likely as they were."""
+    scaled = shifting(10**6, 9, 10, nats)
+    made = classes.markov()(num_experts=10, horizon=len(scaled))
+    assert distance(laws(made, scaled, 2000), exact_laws_of_rates(scaled, 2000)) < 1e-4
+
+
 def test_many_experts_and_switches_stay_finite():
     scaled = shifting(400, 25, 1000, [300])
     for sequences in (classes.switching(num_switches=20), classes.markov()):

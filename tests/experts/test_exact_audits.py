@@ -150,6 +150,24 @@ def test_lazy_selections_stay_below_their_claim(accounting):
     assert (0.5 if accounting == "pure" else 0.3) * claimed <= spent <= claimed
 
 
+@functools.cache
+def share_of_one_loss(budget, claimed=4.0):
+    """Of svt_lazy's claim: the first loss moves all questions of a run, up or down, and the selection thereafter."""
+    later = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
+    laws = [
+        exact.svt_lazy_law(np.asarray([first, *later]), claimed / 4, budget, threshold, 1)
+        for threshold in (0.5, 1.5)
+        for first in ([1.0, 0.0], [0.0, 1.0])
+    ]
+    return max(exact_epsilon(*laws[:2]), exact_epsilon(*laws[2:])) / claimed
+
+
+def test_lazy_tests_cost_half_of_what_any_questions_would():
+    """AboveThreshold at all of epsilon costs half of it here; at twice as much it would cost the other half, too."""
+    assert 0.7 < share_of_one_loss(4.0) <= 1
+    assert share_of_one_loss(8.0) > 1  # planted
+
+
 # ---- the programs follow these laws ----------------------------------------------------------------------------------
 def sampled(learner, losses, values, read, **leaves):
     """What `read` tells of the public state at the start and after each round, in many lanes."""
@@ -225,8 +243,8 @@ def test_lazy_selections_have_their_law():
     experts_ = np.concatenate([found["action"][:, :1], found["expert"]], axis=1).tolist()
     samples = [(tuple(row), end) for row, end in zip(experts_, ends, strict=True)]
     rate = float(params.learning_rate)
-    check_law(samples, exact.svt_lazy_law(HARD, rate, 4.0, 1.0, 1))
-    for wrong in ((rate, 5.0, 1.0, 1), (0.6 * rate, 4.0, 1.0, 1), (rate, 4.0, 1.5, 1)):
+    check_law(samples, exact.svt_lazy_law(HARD, rate, 8.0, 1.0, 1))
+    for wrong in ((rate, 10.0, 1.0, 1), (0.6 * rate, 8.0, 1.0, 1), (rate, 8.0, 1.5, 1)):
         with pytest.raises(AssertionError):
             check_law(samples, exact.svt_lazy_law(HARD, *wrong))
 

@@ -56,6 +56,17 @@ def test_kernels_equal_the_plain_step(flow):
         assert apart(planted, plain)[0] > 100 * TOLERANCE
 
 
+def test_kernels_have_the_same_gains():
+    sums, losses = states()
+
+    def gains(form, losses):
+        return np.asarray(jax.jit(jax.vmap(form.gains))(sums, losses))
+
+    plain, kernel = gains(_filter, losses), gains(_filter_kernels, losses)
+    assert np.abs(kernel - plain).max() < 100 * TOLERANCE  # of gains of up to hundreds
+    assert np.abs(gains(_filter_kernels, 1.01 * losses) - plain).max() > 1000 * TOLERANCE
+
+
 def test_kernels_draw_the_same():
     sums, _ = states()
     uniforms = jnp.asarray(np.random.default_rng(1).random((LANES, 2)), FLOAT)

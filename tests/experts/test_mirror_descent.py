@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from jaxdp import compensated
 from jaxdp.audit import Users, exact_rho, g_test, grey_box, whole
 from jaxdp.experts import mirror_descent, mirror_descent_parameters
+from jaxdp.experts._mirror_parameters import draws_reached
 from jaxdp.experts._mirror_sampling import step_of
 from jaxdp.experts._shares import exact_fixed_share_step, fixed_share_step, projected
 from tests.experts.counted_mutants import claimed_as_published, overspent
@@ -69,6 +70,27 @@ def test_steps_never_widen_the_range_of_log_ratios(mixing):
     assert (ranges(after[0], moved) > ranges(*pair) + 1e-5).any()
 
 
+@pytest.mark.parametrize(("num_experts", "num_switches"), [(2, 2), (2, 30), (5, 12), (5, 39)])
+def test_fixed_share_contracts_ranges(num_experts, num_switches):
+    """By what the learning rate counts on; of two experts with half of the weight each by no more than that."""
+    horizon, rng = 40, np.random.default_rng(1)
+    switch_rate = num_switches / (horizon - 1)
+    first = np.concatenate([rng.dirichlet(np.full(num_experts, 0.3), 1000) + 1e-9, np.full((1000, num_experts), 1e-9)])
+    first[1000:, :2] = 0.5
+    pair = np.stack([first, first * np.exp(rng.normal(size=first.shape) * np.repeat([2.0, 1e-3], 1000)[:, None])])
+    pair /= pair.sum(2, keepdims=True)
+    after = (1 - switch_rate) * pair + switch_rate / (num_experts - 1) * (1 - pair)
+    if num_experts > 2:  # what little the others have, does not count
+        pair[:, 1000:, 2:], after[:, 1000:, 2:] = pair[:, 1000:, :1], after[:, 1000:, :1]
+    before, now = (np.ptp(np.log(each[0]) - np.log(each[1]), axis=1) for each in (pair, after))
+    odds = (1 - switch_rate) * (num_experts - 1) / switch_rate
+    contraction = abs(odds - 1) / (odds + 1)
+    assert (now <= contraction * before * (1 + 1e-6) + 1e-12).all()
+    assert (now / before)[1000:].max() > 0.99 * contraction
+    reached = sum(contraction ** (2 * k) for k in range(1, horizon + 1))
+    assert draws_reached(num_experts, num_switches, horizon) == pytest.approx(reached, rel=1e-3)
+
+
 # ---- audits ----------------------------------------------------------------------------------------------------------
 def draw_user(key):
     key_all, key_each = jax.random.split(key)
@@ -108,13 +130,13 @@ def test_the_published_claim_is_flagged():
 
 
 @functools.cache
-def compiled_step(horizon):
-    return jax.jit(step_of("clipped", 2, horizon, 1))
+def compiled_step(horizon, mixing):
+    return jax.jit(step_of(mixing, 2, horizon, 1))
 
 
-def law_of_draws(learner, params, losses):
+def law_of_draws(params, losses, mixing="clipped"):
     """The exact law of all draws after the first, which are independent where losses are given."""
-    step, shares, law = compiled_step(len(losses)), jnp.full(2, 0.5, float), {(): 1.0}
+    step, shares, law = compiled_step(len(losses), mixing), jnp.full(2, 0.5, float), {(): 1.0}
     for each in losses:
         shares = step(shares, params.learning_rate * jnp.asarray(each, float))
         law = {
@@ -124,13 +146,13 @@ def law_of_draws(learner, params, losses):
 
 
 @functools.cache
-def exact_cost(learner_of):
+def exact_cost(learner_of, mixing="clipped"):
     """The true rho over all 0/1 losses of 2 experts and 4 rounds, and the claim."""
     horizon, values = 4, {**VALUES, "epsilon": 1.0}
-    learner = learner_of(mirror_descent(num_experts=2, horizon=horizon, num_switches=1, mixing="clipped"))
+    learner = learner_of(mirror_descent(num_experts=2, horizon=horizon, num_switches=1, mixing=mixing))
     params, found = learner.params(**values), 0.0
     rows = list(itertools.product((0.0, 1.0), repeat=2))
-    laws = {losses: law_of_draws(learner, params, losses) for losses in itertools.product(rows, repeat=horizon)}
+    laws = {losses: law_of_draws(params, losses, mixing) for losses in itertools.product(rows, repeat=horizon)}
     for losses in laws:
         for row in rows:
             if row > losses[0]:  # what is replaced first, moves most
@@ -139,15 +161,17 @@ def exact_cost(learner_of):
 
 
 @pytest.mark.once
-def test_exact_audit_of_sampling():
-    found, claimed = exact_cost(lambda learner: learner)
+@pytest.mark.parametrize("mixing", ["clipped", "fixed_share"])
+def test_exact_audit_of_sampling(mixing):
+    found, claimed = exact_cost(lambda learner: learner, mixing)
     assert 0.9 * claimed <= found <= claimed
 
 
 @pytest.mark.once
 def test_a_rate_beyond_the_budget_is_flagged():
-    found, claimed = exact_cost(overspent)
-    assert found > 3 * claimed
+    for mixing in ("clipped", "fixed_share"):
+        found, claimed = exact_cost(overspent, mixing)
+        assert found > 3 * claimed
 
 
 def test_draws_have_the_law_of_weights():
@@ -163,10 +187,10 @@ def test_draws_have_the_law_of_weights():
         return jnp.stack(seen)
 
     drawn = np.asarray(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(7), 20_000)))
-    law = law_of_draws(learner, params, losses)
+    law = law_of_draws(params, losses)
     found = [tuple(each) for each in drawn.tolist()]
     assert g_test(found, law) > 1e-4
-    assert g_test(found, law_of_draws(learner, params, losses[::-1])) < 1e-4  # planted
+    assert g_test(found, law_of_draws(params, losses[::-1])) < 1e-4  # planted
 
 
 def log_chances(num_experts, horizon, num_switches, epsilon, lanes):
@@ -330,7 +354,7 @@ def test_factory_errors(arguments, message):
         ({"delta": 0.0}, r"delta must be in \(0, 1\), got 0.0"),
         ({"learning_rate": 0.0}, "learning_rate must be > 0, got 0.0"),
         ({"learning_rate": math.nan}, "learning_rate must be > 0, got nan"),
-        ({"learning_rate": 0.5}, "learning_rate must be <= 0.069.*, which epsilon pays for, got 0.5"),
+        ({"learning_rate": 50.0}, "learning_rate must be <= 0.1.*, which epsilon pays for, got 50.0"),
     ],
 )
 def test_value_errors(values, message):

@@ -30,13 +30,13 @@ LOOSE = {
     "lazy_weights_switching": 0.7,  # true: 0.770
     "lazy_weights_markov": 0.5,  # true: 0.590; a loss before a switch says little of what comes after it
     "limited_updates_oblivious": 0.6,  # true: 0.665; pure mechanisms add up to less
-    "svt_restarts": 0.5,  # the tests' half is spent in long epochs alone; see tests/experts/test_exact_audits.py
-    "svt_lazy": 0.5,  # likewise
-    "svt_lazy_zcdp": 0.35,  # likewise
+    "svt_restarts": 0.5,  # true: 0.576; the tests' half is spent in long epochs; see tests/experts/test_exact_audits.py
+    "svt_lazy": 0.7,  # true: 0.791; few rounds say little of the threshold's noise
+    "svt_lazy_zcdp": 0.4,  # likewise; true: 0.503
     "counter_weights": 0.5,  # of Gaussian noise a bound on rho finds as much of one release; the grey box finds all
     "counter_weights_switching": 0.45,  # likewise
-    "mirror_descent": 0.05,  # shares given to all experts take from what a loss before leaves of the odds
-    "mirror_descent_intervals": 0.45,  # likewise
+    "mirror_descent": 0.6,  # true: 0.751; draws of two experts that differ by much cost less than their range says
+    "mirror_descent_intervals": 0.45,  # a loss is forgotten at the end of each interval
     "shuffled_randomized_response": 0.7,  # what delta leaves is in the far tail of a count
     "objective_perturbation_full": 0.08,  # the theorem counts a shift twice as long, and its tails twice
 }
@@ -65,7 +65,7 @@ def test_a_claim_is_nearly_reached(name):
 
 QUICK = {"rucb": 20_000, "ebs_phased": 20_000, "limited_updates": 20_000}
 # Of epsilon: short epochs reach little of the tests' half, and shares of all experts little of what draws may cost.
-FACTORS = {"svt_restarts": 4, "svt_lazy": 4, "mirror_descent": 16, "mirror_descent_intervals": 4}
+FACTORS = {"svt_restarts": 4, "mirror_descent_intervals": 4}
 ATTACKED = [
     pytest.param(name, QUICK.get(name, 10**6), marks=[] if name in QUICK else pytest.mark.slow)
     for name, entry in registry.LEARNERS.items()
