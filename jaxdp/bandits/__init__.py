@@ -2,8 +2,10 @@
 
 from jaxdp.bandits._drifting import drifting_bandit
 from jaxdp.bandits._exp3 import exp3
+from jaxdp.bandits._lil_ucb import lil_ucb
 from jaxdp.bandits._other_laws import bounded_bandit, heavy_tailed_bandit
 from jaxdp.bandits._reward_sequence import reward_sequence
+from jaxdp.bandits._successive_elimination import successive_elimination
 from jaxdp.bandits._successive_elimination_central import successive_elimination_central
 from jaxdp.bandits._thompson import thompson
 from jaxdp.bandits._tsallis_inf import tsallis_inf
@@ -20,7 +22,9 @@ __all__ = [
     "explore_then_commit",
     "gaussian_bandit",
     "heavy_tailed_bandit",
+    "lil_ucb",
     "reward_sequence",
+    "successive_elimination",
     "successive_elimination_central",
     "thompson",
     "tsallis_inf",

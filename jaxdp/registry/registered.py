@@ -4,7 +4,9 @@ from typing import Any
 
 from jaxdp.core import Guarantee
 from jaxdp.registry.bandits import BANDITS
+from jaxdp.registry.best_arm import BEST_ARM
 from jaxdp.registry.channels import CHANNELS
+from jaxdp.registry.convex import CONVEX
 from jaxdp.registry.counters import COUNTERS
 from jaxdp.registry.dueling import DUELING
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
@@ -14,7 +16,7 @@ from jaxdp.registry.mechanisms import RELEASES
 from jaxdp.registry.shuffle import SHUFFLED
 
 MECHANISMS: dict[str, MechanismEntry] = {**RELEASES, **CHANNELS, **COUNTERS, **SHUFFLED}
-LEARNERS: dict[str, LearnerEntry] = {**BANDITS, **EXPERTS, **DUELING}
+LEARNERS: dict[str, LearnerEntry] = {**BANDITS, **BEST_ARM, **CONVEX, **EXPERTS, **DUELING}
 ESTIMATORS: dict[str, EstimatorEntry] = {**ESTIMATION}
 
 TABLES: dict[str, tuple[type[Entry], dict[str, Any]]] = {

@@ -129,6 +129,22 @@ def test_dueling_regret_runs_and_resumes(folder, monkeypatch, capsys):
         assert again.out.split("\n\nstore")[0] == printed.out.split("\n\ndata")[0]
 
 
+@pytest.mark.slow
+def test_ldp_bandits_runs_and_resumes(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    small = ("ldp-bandits", "--horizon", "50", "--seeds", "2", "--epsilon", "1", "--problem", "convex")
+    code, printed = in_process("run", *small, "--out", "local", monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0, printed.err
+    assert "convex: fkm" in printed.out
+    data = xr.open_zarr(folder / "local" / "data.zarr").load()
+    assert data.pseudo_regret.sizes == {"problem": 1, "horizon": 1, "epsilon": 1, "seed": 2}
+    assert (folder / "local" / "figure.png").exists()
+    for _ in range(2):
+        code, again = in_process("sweep", *small, "--store", "local.zarr", monkeypatch=monkeypatch, capsys=capsys)
+        assert code == 0, again.err
+        assert again.out.split("\n\nstore")[0] == printed.out.split("\n\ndata")[0]
+
+
 def test_own_comparisons(folder, monkeypatch, capsys):
     table = folder / "own.csv"
     table.write_text("winner,loser,weight\nalpha,beta,5\nbeta,gamma,4\ngamma,alpha,1\n")

@@ -12,6 +12,7 @@ import pytest
 import jaxdp
 from jaxdp import registry
 from jaxdp.audit import Users
+from jaxdp.core.interface import is_space
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, EstimatorEntry, LearnerEntry, MechanismEntry, plugins
 from jaxdp.registry.entries import Entry
 from jaxdp.testing import check_registered
@@ -56,7 +57,11 @@ def test_a_learner_of_another_size_plays(name):
     learner, environment = entry.make(), entry.make_environment()
     assert entry.horizon == 9
     assert learner.interface is not None
-    assert learner.interface.action.high == OTHER["num_arms" if "num_arms" in entry.sizes else "num_experts"] - 1
+    action = jax.tree.leaves(learner.interface.action, is_leaf=is_space)[0]
+    if "dim" in entry.sizes:  # points
+        assert action.shape == (OTHER["dim"],)
+    else:
+        assert action.high == OTHER["num_arms" if "num_arms" in entry.sizes else "num_experts"] - 1
     run = jaxdp.simulator(learner, environment, entry.horizon)
     assert all(np.isfinite(values).all() for values in jax.jit(run)(KEY, run.params(**entry.values)).values())
     neighbours, user = entry.make_neighbours(), entry.make_user(KEY)

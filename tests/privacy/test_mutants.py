@@ -35,6 +35,7 @@ ALIKE = (
     "choices' statistic at half its noise",
     "a ballot's pairs at the whole budget each",
     "the noise of a node reused in every node",
+    "losses reported at twice epsilon",
 )
 
 

@@ -5,6 +5,12 @@ from tests.privacy.mutants.ballots import (
     noise_for_one_pair,
     only_pairs_that_were_ranked,
 )
+from tests.privacy.mutants.convex import (
+    gaussian_without_its_root_of_2,
+    loss_unclipped,
+    losses_at_twice_epsilon,
+    same_noise_for_both_points,
+)
 from tests.privacy.mutants.counters import counter_at_the_noise_of_one_level, counter_at_twice_epsilon
 from tests.privacy.mutants.dueling import (
     counters_at_half_their_noise,
@@ -72,6 +78,10 @@ ZOO = {
     "counters of duels fed upon wins only": counters_fed_upon_wins,
     "the noise of a node reused in every node": node_noise_reused,
     "outcomes of duels reported at twice epsilon": responses_at_twice_epsilon,
+    "a loss reported without a clip": loss_unclipped,
+    "a Gaussian report without its root of 2": gaussian_without_its_root_of_2,
+    "the same noise for both points": same_noise_for_both_points,
+    "losses reported at twice epsilon": losses_at_twice_epsilon,
     "weights that depend on labels": weights_from_labels,
     "a cut chosen after the labels are seen": cut_after_the_labels,
     "a cut on the norm of the sum": cut_on_the_sum,

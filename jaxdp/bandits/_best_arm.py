@@ -1,0 +1,130 @@
+"""What the learners that look for the best arm share: how a reward is reported, and sums of reports."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import compensated
+from jaxdp.core import Guarantee, Interface, Space, arms, default_float
+from jaxdp.core.channel import TotalFn
+from jaxdp.mechanisms import label_channel, scalar_channel
+from jaxdp.validation import check_choice
+
+REWARDS = ("binary", "bounded")
+REPORTS = ("rr", "gaussian")
+
+Sums = jax.Array | compensated.Sum  # [num_arms], of reports: integers are exact, floats are compensated
+
+
+class Reports(NamedTuple):
+    """A reward's way to the server.
+
+    Attributes:
+        names: of the values that the channel takes.
+        params: (those values) -> Params of the channel.
+        variance_proxy: (those values) -> float: reports are sub-Gaussian with it.
+        report: (key, params of the channel, reward) -> number.
+        total: as `Channel.total` where reports are bits; else None.
+        is_exact: whether reports are integers.
+        interface: of the learner.
+    """
+
+    names: tuple[str, ...]
+    params: Callable[..., Any]
+    variance_proxy: Callable[..., float]
+    report: Callable[[jax.Array, Any, jax.Array], jax.Array]
+    total: TotalFn | None
+    is_exact: bool
+    interface: Interface
+
+    def of(self, values: dict[str, float]) -> dict[str, float]:
+        """Those of the values that the channel takes."""
+        return {name: value for name, value in values.items() if name in self.names}
+
+    def none(self, num_arms: int) -> Sums:
+        """Sums of no reports."""
+        if self.is_exact:
+            return jnp.zeros(num_arms, jnp.result_type(int))
+        return compensated.zero(jnp.zeros(num_arms, default_float()))
+
+    def add(self, sums: Sums, here: jax.Array, reports: jax.Array) -> Sums:
+        """Adds a report to the sum of each arm that is `here`; the others stay as they are, bit by bit.
+
+        Args:
+            sums: so far.
+            here: [num_arms] bool.
+            reports: [] or [num_arms].
+        """
+        if isinstance(sums, compensated.Sum):
+            added = compensated.add(sums, reports.astype(sums.total.dtype))
+            return jax.tree.map(lambda new, old: jnp.where(here, new, old), added, sums)
+        return sums + jnp.where(here, reports, 0).astype(sums.dtype)
+
+
+def total(sums: Sums) -> jax.Array:
+    """[num_arms] integers or floats."""
+    return sums.total if isinstance(sums, compensated.Sum) else sums
+
+
+def lowest(dtype: Any) -> Any:
+    """No number of the type is smaller."""
+    return jnp.iinfo(dtype).min if jnp.issubdtype(dtype, jnp.integer) else -jnp.inf
+
+
+def mean(sums: Sums, plays: jax.Array) -> jax.Array:
+    """[num_arms] float, the average report of each arm; 0 without plays."""
+    dtype = default_float()
+    return total(sums).astype(dtype) / jnp.maximum(plays, 1).astype(dtype)
+
+
+def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
+    """How rewards are reported.
+
+    A randomized bit of a binary reward stays the bit, whose mean is 1/2 + (mean - 1/2) / c with c = (e^epsilon + 1) /
+    (e^epsilon - 1), and which is 1/4-sub-Gaussian. All other reports are unbiased.
+
+    Args:
+        report: "rr" or "gaussian".
+        rewards: "binary" or "bounded".
+        num_arms: >= 2.
+
+    Raises:
+        ValueError: if report or rewards has another name, and for Laplace noise.
+    """
+    if report == "laplace":
+        raise ValueError(
+            "report must be one of rr, gaussian, got 'laplace', whose tails no finite variance proxy bounds: "
+            "confidence intervals would not hold"
+        )
+    is_rr = check_choice("report", report, REPORTS) == "rr"
+    binary = check_choice("rewards", rewards, REWARDS) == "binary"
+    channel = label_channel(2) if binary and is_rr else scalar_channel(report, binary=binary)
+    names = ("epsilon", *(() if is_rr else ("delta",)), *(() if binary else ("low", "high")))
+
+    def proxy(**values: float) -> float:
+        return 0.25 if binary and is_rr else channel.variance_proxy(**values)
+
+    return Reports(
+        names=names,
+        params=channel.params,
+        variance_proxy=proxy,
+        report=channel.report,
+        total=channel.total if binary and is_rr else None,
+        is_exact=binary and is_rr,
+        interface=Interface(
+            arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers"), answer=arms(num_arms)
+        ),
+    )
+
+
+def local_claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+    """The claim of a learner that sees each reward through one report."""
+    return Guarantee.approximate(
+        epsilon,
+        delta,
+        trust_model="local",
+        privacy_unit="one round's reward",
+        argument="each report is one release of the channel, of one reward",
+    )

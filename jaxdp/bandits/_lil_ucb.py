@@ -1,0 +1,162 @@
+"""The best arm by upper confidence bounds of the law of the iterated logarithm, on reports that users randomize."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.bandits._best_arm import Sums, local_claim, mean, reports_of
+from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.validation import check_choice, check_count, check_positive, check_probability
+
+CONSTANTS = ("theory", "heuristic")
+SLACK = 0.01  # the theory's e
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        channel: of the reports.
+        squared_width: [] float > 0, ((1 + b) (1 + sqrt(e)))^2 2 (1 + e) times the variance proxy of a report.
+        log_risk: [] float > 0, ln(1 / w).
+        patience: [] float > 0, an arm wins when it has been played more than this many times as often as all others.
+    """
+
+    channel: Any
+    squared_width: Scalar
+    log_risk: Scalar
+    patience: Scalar
+
+
+class Public(NamedTuple):
+    """What has been reported.
+
+    Attributes:
+        plays: [num_arms] integer, of each arm.
+        sums: [num_arms] reports of each arm, added up.
+    """
+
+    plays: jax.Array
+    sums: Sums
+
+
+@factory
+def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", constants: str = "theory") -> Learner:
+    """Plays the arm with the largest upper confidence bound, until one arm has been played far more than all others.
+
+    Every arm is played once. From then on, with n_i the plays of arm i and s^2 the variance proxy of a report, the arm
+    played has the largest
+
+        mean of its reports + (1 + b) (1 + sqrt(e)) sqrt(2 s^2 (1 + e) ln(ln((1 + e) n_i) / w) / n_i).
+
+    The learner stops as soon as an arm has n_i >= 1 + L sum_{j != i} n_j, and answers the arm that was played most.
+
+    Values: `epsilon`, the privacy budget, > 0, with Gaussian reports also `delta` in (0, 1); `failure_prob` nu, in
+    (0, 1), by default 0.05; for bounded rewards `low` and `high`, finite, low < high, by default 0 and 1.
+
+    Args:
+        num_arms: number of arms K, >= 2.
+        report: "rr", randomized response, or "gaussian". Laplace noise is refused: its variance proxy is infinite.
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped to [low, high]; NaN is `low`).
+        constants: "theory": e = 0.01, b = 1, w = ((sqrt(1 + nu) - 1) / 2)^2 / c with c = (2 + e) / e
+            (1 / ln(1 + e))^(1 + e), and L = 9 (1 + ln(2 ln(9 / w)) / ln(1 / w)). With one best arm the answer is wrong
+            with probability <= nu. Or "heuristic": e = 0, b = 1/2, w = nu / 5, L = 1 + 10 / K, and ln(n_i + 2) for
+            ln((1 + e) n_i): several times faster, and without that guarantee.
+
+    Returns:
+        A learner whose actions and answers are arms ([] int32), and which stops.
+
+    Raises:
+        ValueError: if num_arms < 2, or an argument has another name.
+
+    Privacy: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one round's
+        reward; adjacency: replace one, by anything. A reward leaves the user's device once; everything else, the
+        stopping time included, is post-processing. Private leaves: none. Released: all reports.
+    Source: Jamieson, Malloy, Nowak & Bubeck (2014), lil'UCB and Theorem 2, on reports as in Zheng, Cai, Huang, Li &
+        Wang (2020), Appendix B.2.
+    Deviations: a randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by the factor
+        (e^epsilon + 1) / (e^epsilon - 1), and bounds with them, which changes no decision. Zheng et al. do not clip.
+
+    >>> import jax, jaxdp
+    >>> run = jaxdp.simulator(lil_ucb(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.1, 0.9]), horizon=100_000)
+    >>> outputs = run(jax.random.key(0), run.params(epsilon=4.0))
+    >>> outputs["correct"].tolist(), outputs["censored"].tolist()
+    ([True], False)
+    """
+    num_arms = check_count("num_arms", num_arms, 2)
+    is_theory = check_choice("constants", constants, CONSTANTS) == "theory"
+    reports = reports_of(report, rewards, num_arms)
+    slack, spare = (SLACK, 1.0) if is_theory else (0.0, 0.5)  # e, b
+
+    def params(
+        *, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05, low: float = 0.0, high: float = 1.0
+    ) -> Params:
+        check_probability("failure_prob", failure_prob)
+        own = reports.of({"epsilon": epsilon, "delta": delta, "low": low, "high": high})
+        if is_theory:
+            # sqrt(1 + nu) - 1 without cancellation.
+            half = failure_prob / (math.sqrt(1 + failure_prob) + 1) / 2
+            factor = (2 + slack) / slack * (1 / math.log1p(slack)) ** (1 + slack)
+            log_risk = math.log(factor) - 2 * math.log(half)
+            patience = 9 * (1 + math.log(2 * (math.log(9) + log_risk)) / log_risk)
+        else:
+            log_risk, patience = math.log(5) - math.log(failure_prob), 1 + 10 / num_arms
+        width = ((1 + spare) * (1 + math.sqrt(slack))) ** 2 * 2 * (1 + slack)
+        squared = width * reports.variance_proxy(**own)
+        check_positive("the squared width of confidence bounds", squared)
+        return Params(
+            channel=reports.params(**own),
+            squared_width=scalar_leaf("the squared width of confidence bounds", squared),
+            log_risk=scalar_leaf("ln(1 / w)", log_risk),
+            patience=scalar_leaf("the patience", patience),
+        )
+
+    def init(key, params: Params) -> State:
+        del key, params
+        return State((), Public(jnp.zeros(num_arms, jnp.result_type(int)), reports.none(num_arms)))
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del key, context
+        plays = jnp.maximum(public.plays, 1).astype(default_float())
+        iterated = jnp.log(jnp.log((1 + slack) * plays if is_theory else plays + 2))
+        radius = jnp.sqrt(params.squared_width * (iterated + params.log_risk) / plays)
+        bound = jnp.where(public.plays > 0, mean(public.sums, public.plays) + radius, jnp.inf)
+        return jnp.argmax(bound).astype(jnp.int32)
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del public, context
+        return action, reports.report(key, params.channel, feedback)
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key, params
+        public, (action, said) = state.public, report
+        here = jnp.arange(num_arms, dtype=action.dtype) == action
+        return State((), Public(public.plays + here.astype(public.plays.dtype), reports.add(public.sums, here, said)))
+
+    def done(params: Params, public: Public) -> jax.Array:
+        rounds = jnp.sum(public.plays, dtype=public.plays.dtype)
+        own, others = (plays.astype(default_float()) for plays in (public.plays, rounds - public.plays))
+        return jnp.all(public.plays > 0) & jnp.any(own >= 1 + params.patience * others)
+
+    def answer(params: Params, public: Public) -> jax.Array:
+        del params
+        return jnp.argmax(public.plays).astype(jnp.int32)
+
+    values = only(params, (*reports.names, "failure_prob"))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, local_claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        done=done,
+        answer=answer,
+        interface=reports.interface,
+        min_horizon=num_arms + 1,
+    )

@@ -1,0 +1,269 @@
+"""The best arm by successive elimination, on reports that users randomize."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.bandits._best_arm import Sums, local_claim, lowest, mean, reports_of, total
+from jaxdp.core import (
+    BlockPlan,
+    Blocks,
+    CountPlan,
+    Counts,
+    Learner,
+    Scalar,
+    State,
+    claimed,
+    default_float,
+    factory,
+    only,
+    scalar_leaf,
+)
+from jaxdp.kernels import across_lanes
+from jaxdp.validation import check_count, check_positive, check_probability
+
+SWEEPS = 16  # in a block
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        channel: of the reports.
+        squared_width: [] float > 0, 8 times the variance proxy of a report, times confidence_multiplier^2.
+        log_risk: [] float, ln(pi^2 K / (3 failure_prob)).
+    """
+
+    channel: Any
+    squared_width: Scalar
+    log_risk: Scalar
+
+
+class Public(NamedTuple):
+    """What has been reported, and what follows from it.
+
+    Attributes:
+        active: [num_arms] bool, the arms that are left.
+        sweeps: [] integer, how often every active arm has been played.
+        turn: [] int32, how many of the active arms have been played once more.
+        sums: [num_arms] reports of each arm, added up.
+    """
+
+    active: jax.Array
+    sweeps: jax.Array
+    turn: jax.Array
+    sums: Sums
+
+
+@factory
+def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learner:
+    """Plays all arms that are left in turn, and drops those whose mean is far below the largest, until one is left.
+
+    With s^2 the variance proxy of a report, after the r-th sweep over the active arms those are dropped whose reports'
+    mean lies below the largest by more than 2 b_r, b_r = sqrt(2 s^2 ln(pi^2 K r^2 / (3 failure_prob)) / r).
+
+    Values: `epsilon`, the privacy budget, > 0, with Gaussian reports also `delta` in (0, 1); `failure_prob`, in (0, 1),
+    by default 0.05; `confidence_multiplier`, > 0, by default 1, which multiplies b_r: less is more daring, as private,
+    and without the guarantee; for bounded rewards `low` and `high`, finite, low < high, by default 0 and 1.
+
+    Args:
+        num_arms: number of arms K, >= 2.
+        report: "rr", randomized response, or "gaussian". Laplace noise is refused: its variance proxy is infinite.
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped to [low, high]; NaN is `low`).
+
+    Returns:
+        A learner whose actions and answers are arms ([] int32), with blocks, and with counts for the randomized
+        responses of binary rewards. It stops; with one best arm its answer is wrong with probability <= failure_prob.
+
+    Raises:
+        ValueError: if num_arms < 2, or an argument has another name.
+
+    Privacy: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one round's
+        reward; adjacency: replace one, by anything. A reward leaves the user's device once; everything else, the
+        stopping time included, is post-processing. Private leaves: none. Released: all reports.
+    Source: Even-Dar, Mannor & Mansour (2006), Algorithm 3, on reports as in Zheng, Cai, Huang, Li & Wang (2020),
+        Appendix B.2. By a union bound over arms and r no mean is ever off by more than b_r, except with probability
+        sum 2 exp(-r b_r^2 / (2 s^2)) = failure_prob.
+    Deviations: a randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by the factor
+        (e^epsilon + 1) / (e^epsilon - 1), whose square multiplies the sweeps that are needed. Sums are compared, not
+        means. Zheng et al. do not clip.
+
+    >>> import jax, jaxdp
+    >>> bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9, 0.5])
+    >>> run = jaxdp.simulator(successive_elimination(num_arms=3), bandit, horizon=100_000)
+    >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+    >>> outputs["correct"].tolist(), outputs["censored"].tolist()
+    ([True], False)
+    """
+    num_arms = check_count("num_arms", num_arms, 2)
+    reports = reports_of(report, rewards, num_arms)
+    every = jnp.arange(num_arms, dtype=jnp.int32)
+
+    def params(
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        failure_prob: float = 0.05,
+        confidence_multiplier: float = 1.0,
+        low: float = 0.0,
+        high: float = 1.0,
+    ) -> Params:
+        check_probability("failure_prob", failure_prob)
+        check_positive("confidence_multiplier", confidence_multiplier)
+        own = reports.of({"epsilon": epsilon, "delta": delta, "low": low, "high": high})
+        squared = 8 * reports.variance_proxy(**own) * confidence_multiplier * confidence_multiplier
+        check_positive("the squared width of confidence bounds", squared)
+        return Params(
+            channel=reports.params(**own),
+            squared_width=scalar_leaf("the squared width of confidence bounds", squared),
+            log_risk=scalar_leaf("ln(1 / w)", math.log(math.pi**2 * num_arms / 3) - math.log(failure_prob)),
+        )
+
+    def init(key, params: Params) -> State:
+        del key, params
+        sweeps = jnp.zeros((), jnp.result_type(int))
+        return State((), Public(jnp.ones(num_arms, bool), sweeps, jnp.int32(0), reports.none(num_arms)))
+
+    def size(public: Public) -> jax.Array:
+        """How many arms are left."""
+        return jnp.sum(public.active, dtype=jnp.int32)
+
+    def rank(public: Public) -> jax.Array:
+        """[num_arms] int32, the place of each active arm in a sweep."""
+        return jnp.cumsum(public.active, dtype=jnp.int32) - 1
+
+    def leads(active: jax.Array, sums: Sums) -> jax.Array:
+        """[num_arms], by how much the largest sum of an active arm is ahead of each."""
+        totals = total(sums)
+        return jnp.max(jnp.where(active, totals, lowest(totals.dtype)), axis=0, keepdims=True) - totals
+
+    def radius(params: Params, sweeps: jax.Array) -> jax.Array:
+        """[] float, r 2 b_r: leads of sums up to this drop no arm after so many sweeps, >= 1."""
+        played = jnp.maximum(sweeps, 1).astype(default_float())
+        return jnp.sqrt(params.squared_width * (played * (params.log_risk + 2 * jnp.log(played))))
+
+    def far_below(params: Params, active: jax.Array, sweeps: jax.Array, sums: Sums) -> jax.Array:
+        """[num_arms] bool, the active arms that the sweeps so far show to be worse."""
+        return active & (leads(active, sums).astype(default_float()) > radius(params, sweeps)[None])
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del key, params, context
+        return jnp.argmax(public.active & (rank(public) == public.turn)).astype(jnp.int32)
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del public, context
+        return action, reports.report(key, params.channel, feedback)
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key
+        public, (action, said) = state.public, report
+        sums = reports.add(public.sums, every == action, said)
+        is_over = public.turn + 1 == size(public)
+        sweeps = public.sweeps + is_over.astype(public.sweeps.dtype)
+        active = public.active & ~(is_over & far_below(params, public.active, sweeps, sums))
+        return State((), Public(active, sweeps, jnp.where(is_over, 0, public.turn + 1), sums))
+
+    def done(params: Params, public: Public) -> jax.Array:
+        del params
+        return size(public) == 1
+
+    def answer(params: Params, public: Public) -> jax.Array:
+        del params
+        ahead = rank(public) < public.turn
+        means = mean(public.sums, public.sweeps + ahead.astype(public.sweeps.dtype))
+        return jnp.argmax(jnp.where(public.active, means, -jnp.inf)).astype(jnp.int32)
+
+    # A block has a place for each sweep and arm, in this order; places of dropped arms stay empty.
+    block = SWEEPS * num_arms
+
+    def rounds_of(public: Public) -> jax.Array:
+        """[SWEEPS, num_arms] int32, which of the next rounds an arm is played in; `block` for none."""
+        starts = jnp.arange(SWEEPS, dtype=jnp.int32) * size(public) - public.turn
+        rounds = starts[:, None] + rank(public)[None, :]
+        return jnp.where(public.active[None, :] & (rounds >= 0), rounds, block)
+
+    def order(params: Params, public: Public) -> jax.Array:
+        del params
+        return rounds_of(public).ravel()
+
+    def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
+        del keys, params, contexts
+        ahead = SWEEPS * size(public) - public.turn
+        return BlockPlan(jnp.tile(every, SWEEPS), jnp.minimum(limit, ahead.astype(limit.dtype)))
+
+    def swept(block: tuple) -> tuple:
+        """Sweeps one after the other, until arms are dropped; each array has lanes on its last axis."""
+        params, public, said, rounds, ends, length = block
+
+        def sweep(carry, now):
+            active, sweeps, sums, used, is_open = carry
+            said, rounds, end = now
+            sums = reports.add(sums, (rounds < length[None]) & is_open[None], said)
+            is_over = is_open & (end <= length)
+            sweeps = sweeps + is_over.astype(sweeps.dtype)
+            dropped = is_over[None] & far_below(params, active, sweeps, sums)
+            used = jnp.where(is_open, jnp.minimum(end, length), used)
+            return (active & ~dropped, sweeps, sums, used, is_over & ~jnp.any(dropped, axis=0)), None
+
+        start = (public.active, public.sweeps, public.sums, jnp.zeros_like(length), length > 0)
+        return jax.lax.scan(sweep, start, (said, rounds, ends))[0][:4]
+
+    many_swept = across_lanes(swept)
+
+    def absorb(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+        del keys
+        public: Public = state.public
+        left, length = size(public), plan.length.astype(jnp.int32)
+        ends = jnp.arange(1, SWEEPS + 1, dtype=jnp.int32) * left - public.turn
+        said = report[1].reshape(SWEEPS, num_arms)
+        active, sweeps, sums, used = many_swept((params, public, said, rounds_of(public), ends, length))
+        return State((), Public(active, sweeps, (public.turn + used) % left, sums)), used.astype(plan.length.dtype)
+
+    # A sweep moves a lead by one bit at most, and the radius of sums only grows: so many sweeps drop no arm before the
+    # last of them, and their order is immaterial.
+    def plan_counts(key, params: Params, public: Public, limit) -> CountPlan:
+        del key
+        left, ranks = size(public), rank(public)
+        slack = radius(params, public.sweeps) - jnp.max(leads(public.active, public.sums)).astype(default_float())
+        whole = jnp.minimum(jnp.maximum(jnp.floor(slack), 1).astype(limit.dtype), limit // left.astype(limit.dtype))
+        is_whole = (public.turn == 0) & (whole > 0)
+        in_part = (ranks >= public.turn) & ((ranks - public.turn).astype(limit.dtype) < limit)
+        counts = jnp.where(is_whole, whole, in_part.astype(limit.dtype))
+        return CountPlan(jnp.where(public.active, counts, 0))
+
+    def privatize_counts(key, params: Params, public: Public, plan: CountPlan, totals):
+        del public
+        assert reports.total is not None
+        return plan.counts, reports.total(key, params.channel, jnp.clip(totals, 0, plan.counts), plan.counts)
+
+    def absorb_counts(key, params: Params, state: State, plan: CountPlan, report) -> State:
+        del key, plan
+        public, (counts, said) = state.public, report
+        left = size(public)
+        sums = public.sums + said.astype(public.sweeps.dtype)
+        turn = public.turn.astype(counts.dtype) + jnp.sum(counts, dtype=counts.dtype)  # may be many sweeps
+        over, turn = turn // left.astype(counts.dtype), turn % left.astype(counts.dtype)
+        sweeps = public.sweeps + over.astype(public.sweeps.dtype)
+        active = public.active & ~((over > 0) & far_below(params, public.active, sweeps, sums))
+        return State((), Public(active, sweeps, turn.astype(jnp.int32), sums))
+
+    values = only(params, (*reports.names, "failure_prob", "confidence_multiplier"))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, local_claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        done=done,
+        answer=answer,
+        blocks=(Blocks(block, plan, absorb, order=order),),
+        counts=None if reports.total is None else Counts(plan_counts, privatize_counts, absorb_counts),
+        interface=reports.interface,
+        min_horizon=num_arms + 1,
+    )

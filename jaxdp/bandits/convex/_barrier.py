@@ -1,0 +1,76 @@
+"""The barrier -ln(1 - |x|^2 / R^2) of the ball, in the units of which R = 1, with its digits kept near the boundary.
+
+A point is told by its pull p = 2 |x| / (1 - |x|^2), the length of the barrier's gradient there. With w = sqrt(1 + p^2)
+
+    |x| = p / (1 + w),    1 - |x|^2 = 2 / (1 + w),
+
+and the Hessian is 1 + w across the radius and w (1 + w) along it: however near the boundary, 1 - |x| is not subtracted.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.bandits.convex._ball import length
+
+NEWTON_STEPS = 8
+
+
+class Place(NamedTuple):
+    """A point of the unit ball.
+
+    Attributes:
+        x: [dim] float, the point.
+        axis: [dim] float, the unit vector of its radius; 0 at the centre.
+        across: [] float >= 2, the barrier's Hessian in directions orthogonal to the axis.
+        along: [] float >= 2, the barrier's Hessian along the axis.
+    """
+
+    x: jax.Array
+    axis: jax.Array
+    across: jax.Array
+    along: jax.Array
+
+
+def place(slope: jax.Array, curvature: jax.Array) -> Place:
+    """The minimum of <slope, x> + curvature |x|^2 / 2 - ln(1 - |x|^2) over the unit ball.
+
+    Args:
+        slope: [dim] float.
+        curvature: [] float >= 0.
+    """
+    size = length(slope)
+    axis = -slope / jnp.where(size > 0, size, 1)
+    p = pull(size, curvature)
+    w = jnp.sqrt(1 + p * p)
+    return Place(axis * (p / (1 + w)), axis, 1 + w, w * (1 + w))
+
+
+def pull(size: jax.Array, curvature: jax.Array) -> jax.Array:
+    """The root p >= 0 of p + curvature p / (1 + sqrt(1 + p^2)) = size.
+
+    The left side is concave and increasing, so that Newton's steps from below stay below, and only ever approach the
+    root. They start at the larger root of two equations whose left sides are larger, as 1 + sqrt(1 + p^2) >= 2 and
+    >= 1 + p. The number of steps is fixed; a test shows that they suffice in both precisions.
+
+    Args:
+        size: [] float >= 0.
+        curvature: [] float >= 0.
+    """
+    shift = size - 1 - curvature
+    root = jnp.sqrt(shift * shift + 4 * size)
+    # (shift + root) / 2, where shift < 0 without the cancellation.
+    far = jnp.where(shift > 0, (shift + root) / 2, 2 * size / jnp.where(shift > 0, 1, root - shift))
+    p = jnp.maximum(far, size / (1 + curvature / 2))
+    for _ in range(NEWTON_STEPS):
+        w = jnp.sqrt(1 + p * p)
+        rest = size - p - curvature * (p / (1 + w))
+        p = jnp.maximum(p + rest / (1 + curvature / (w * (1 + w))), 0)
+    return p
+
+
+def stretched(vector: jax.Array, axis: jax.Array, across: jax.Array, along: jax.Array) -> jax.Array:
+    """The vector, times `along` in the direction of the axis and times `across` in those orthogonal to it."""
+    inward = axis * jnp.sum(axis * vector)
+    return across * (vector - inward) + along * inward

@@ -1,0 +1,144 @@
+"""Barrier-regularised leaders from one loss a round, for smooth convex losses."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import compensated
+from jaxdp.bandits.convex._ball import convex_interface, unit_vector
+from jaxdp.bandits.convex._barrier import place, stretched
+from jaxdp.bandits.convex._reports import channel_values, local_claim, value_names
+from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.mechanisms import ScalarParams, scalar_channel
+from jaxdp.validation import check_horizon, check_positive
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        channel: of the report, for losses in [-loss_bound, loss_bound].
+        exploration: [] float in (0, 1], the share of the Dikin ellipsoid's radius at which is played: del.
+        step: [] float > 0, eta d / del^2.
+    """
+
+    channel: ScalarParams
+    exploration: Scalar
+    step: Scalar
+
+
+class Public(NamedTuple):
+    """What follows from the reports.
+
+    Attributes:
+        slope: sum of [dim] floats, eta R times the sum of estimated gradients.
+    """
+
+    slope: compensated.Sum
+
+
+@factory
+def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
+    """Follows the leader that a self-concordant barrier regularises, by one-point estimates (Saha & Tewari).
+
+    With the barrier F(x) = -ln(1 - |x|^2 / R^2) and A = (Hessian of F at x)^(-1/2), plays x + del A u, u a random
+    direction: inside the ball, since A's ellipsoid is. From the report y of its loss it takes g = (d / del) y A^(-1) u
+    for a gradient, and moves x to the minimum of eta <sum of g, x> + F(x), which has a closed form. With M2 the second
+    moment of a report, M its range and T rounds
+
+        del = min(1, (2 sqrt(2) d sqrt(M2 ln T / T) / (beta R^2))^(1/3)),
+        eta = min(del sqrt(ln T / (2 T d^2 M2)), del / (2 d M)).
+
+    Expected regret: at most ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B, which is of order T^(2/3)
+    M2^(1/3).
+
+    Values: `epsilon`, the privacy budget, > 0; `smoothness`, beta > 0, of losses: their gradients are beta-Lipschitz;
+    with Gaussian reports `delta`, in (0, 1); `loss_bound`, B > 0, by default 1: losses are clipped to [-B, B];
+    `failure_prob`, in (0, 1), by default 0.05, with which reports may leave their range M where that has no end.
+
+    Args:
+        dim: d of points, >= 1.
+        horizon: rounds T, >= 2.
+        radius: R of the ball, finite and > 0.
+        report: how a loss is reported, as for `scalar_channel`: "rr", "laplace" or "gaussian".
+
+    Returns:
+        A learner whose actions are points of the ball ([dim] float). Feedback is the loss, [] float, NaN counts as
+        -loss_bound.
+
+    Raises:
+        ValueError: if an argument is out of range; from `params`, if a value is.
+
+    Privacy: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model; unit: one round's loss
+        function; adjacency: replace one. A loss is clipped and reported once, on the user's device; where it is asked
+        for is known to everyone. Private leaves: none. Released: all reports.
+    Source: Saha & Tewari (2011), Algorithm 1; the barrier's parameter is 1. On reports: Zheng, Cai, Huang, Li & Wang
+        (2020), Algorithm 1.
+    Deviations: eta is tuned to the report's second moment. The proof needs eta d M <= del / 2: a step that is larger,
+        as for T < 8 ln T M^2 / M2, is cut to that, and the bound above is of the step that is left. The sum of
+        gradients is compensated.
+    """
+    channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
+    interface = convex_interface(dim, radius, "point")
+
+    def params(
+        *,
+        epsilon: float,
+        smoothness: float,
+        delta: float = 0.0,
+        loss_bound: float = 1.0,
+        failure_prob: float = 0.05,
+    ) -> Params:
+        told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
+        reports, moment = channel.params(**told), channel.second_moment(**told)
+        bend = check_positive("smoothness", smoothness) * radius * radius
+        logarithm = math.log(rounds)
+        exploration = min(1.0, math.cbrt(2 * math.sqrt(2) * dim * math.sqrt(moment * logarithm / rounds) / bend))
+        rate = exploration * math.sqrt(logarithm / (2 * rounds * dim**2 * moment))
+        largest = exploration / (2 * dim * channel.range_bound(rounds, failure_prob, **told))
+        return Params(
+            channel=reports,
+            exploration=scalar_leaf("del", exploration),
+            step=scalar_leaf("eta d / del^2", min(rate, largest) * dim / exploration**2),
+        )
+
+    def init(key, params: Params) -> State:
+        del key, params
+        return State((), Public(compensated.zero(jnp.zeros(dim, default_float()))))
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del context
+        at = place(public.slope.total, jnp.zeros((), default_float()))
+        offset = stretched(unit_vector(key, dim), at.axis, 1 / jnp.sqrt(at.across), 1 / jnp.sqrt(at.along))
+        return radius * (at.x + params.exploration * offset)
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del public, context
+        return action, channel.report(key, params.channel, feedback)
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key
+        slope, (point, reported) = state.public.slope, report
+        at = place(slope.total, jnp.zeros((), default_float()))
+        # A^(-1) u is A^(-2) times the offset, over del.
+        gradient = stretched(point / radius - at.x, at.axis, at.across, at.along)
+        scale = params.step * channel.estimate(params.channel, reported)
+        return State((), Public(compensated.add(slope, compensated.rounded(scale * gradient))))
+
+    failing = () if report == "rr" else ("failure_prob",)
+    values = only(params, value_names(report, "smoothness", "loss_bound", *failing))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, local_claim(report)),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        horizon=rounds,
+        interface=interface,
+    )

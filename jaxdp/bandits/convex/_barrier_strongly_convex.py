@@ -1,0 +1,149 @@
+"""Barrier-regularised leaders from one loss a round, for smooth and strongly convex losses."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import compensated
+from jaxdp.bandits.convex._ball import convex_interface, unit_vector
+from jaxdp.bandits.convex._barrier import Place, place, stretched
+from jaxdp.bandits.convex._reports import channel_values, local_claim, value_names
+from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.mechanisms import ScalarParams, scalar_channel
+from jaxdp.validation import check_at_least, check_horizon, check_number, check_positive
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        channel: of the report, for losses in [-loss_bound, loss_bound].
+        step: [] float > 0, eta d.
+        curvature: [] float > 0, eta mu R^2.
+    """
+
+    channel: ScalarParams
+    step: Scalar
+    curvature: Scalar
+
+
+class Public(NamedTuple):
+    """What follows from the reports.
+
+    Attributes:
+        round: [] integer, rounds played.
+        slope: sum of [dim] floats, eta R times the sum of estimated gradients less mu x.
+    """
+
+    round: jax.Array
+    slope: compensated.Sum
+
+
+@factory
+def barrier_strongly_convex(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
+    """Follows the leader that a self-concordant barrier and the losses' own curvature regularise (Hazan & Levy).
+
+    With the barrier F(x) = -ln(1 - |x|^2 / R^2), in round t at x_t and with B_t = (Hessian of F at x_t + eta mu t
+    I)^(-1/2), plays x_t + B_t u, u a random direction. From the report y of its loss it takes g_t = d y B_t^(-1) u for
+    a gradient, and moves to the minimum of
+
+        sum over s <= t of (<g_s, x> + (mu / 2) |x - x_s|^2) + F(x) / eta,
+
+    whose distance from the centre is the root of an equation of one unknown. With M the range of a report and T rounds
+    eta = min(sqrt((1 + 2 beta / mu) ln T / (2 d^2 M^2 T)), 1 / (2 d M)). Expected regret, where T / ln T >= 2 (1 + 2
+    beta / mu): of order d M sqrt((1 + 2 beta / mu) T ln T).
+
+    Values: as for `barrier_smooth`, and `strong_convexity`, mu > 0, at most the smoothness beta.
+
+    Args:
+        dim: as for `barrier_smooth`.
+        horizon: as there.
+        radius: as there.
+        report: as there.
+
+    Returns:
+        A learner as `barrier_smooth`.
+
+    Raises:
+        ValueError: as `barrier_smooth`; from `params` also if smoothness < strong_convexity.
+
+    Privacy: as `barrier_smooth`.
+    Source: Hazan & Levy (2014), Algorithm 1; the barrier's parameter is 1. On reports: Zheng, Cai, Huang, Li & Wang
+        (2020), Algorithm 1.
+    Deviations: eta is tuned to the range of reports, not of losses, and cut to what the proof needs, eta d M <= 1 / 2,
+        which matters where T / ln T < 2 (1 + 2 beta / mu). The root is by Newton's method with a fixed number of steps.
+        The sum of gradients is compensated.
+    """
+    channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
+    interface = convex_interface(dim, radius, "point")
+
+    def params(
+        *,
+        epsilon: float,
+        strong_convexity: float,
+        smoothness: float,
+        delta: float = 0.0,
+        loss_bound: float = 1.0,
+        failure_prob: float = 0.05,
+    ) -> Params:
+        told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
+        reports, largest = channel.params(**told), channel.range_bound(rounds, failure_prob, **told)
+        curved = check_positive("strong_convexity", strong_convexity)
+        bent = check_number("smoothness", check_at_least("smoothness", smoothness, curved))
+        tuned = math.sqrt((1 + 2 * bent / curved) * math.log(rounds) / (2 * rounds)) / (dim * largest)
+        rate = min(tuned, 1 / (2 * dim * largest))
+        return Params(
+            channel=reports,
+            step=scalar_leaf("eta d", rate * dim),
+            curvature=scalar_leaf("eta mu R^2", rate * curved * radius * radius),
+        )
+
+    def init(key, params: Params) -> State:
+        del key, params
+        slope = compensated.zero(jnp.zeros(dim, default_float()))
+        return State((), Public(jnp.zeros((), jnp.result_type(int)), slope))
+
+    def iterate(params: Params, public: Public) -> Place:
+        """x_t over R, with the precision (B_t / R)^(-2) across and along its radius."""
+        played = public.round.astype(default_float())
+        at = place(public.slope.total, params.curvature * played)
+        own = params.curvature * (played + 1)
+        return at._replace(across=at.across + own, along=at.along + own)
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del context
+        at = iterate(params, public)
+        offset = stretched(unit_vector(key, dim), at.axis, 1 / jnp.sqrt(at.across), 1 / jnp.sqrt(at.along))
+        return radius * (at.x + offset)
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del public, context
+        return action, channel.report(key, params.channel, feedback)
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key
+        public, (point, reported) = state.public, report
+        at = iterate(params, public)
+        # B^(-1) u is B^(-2) times the offset.
+        gradient = stretched(point / radius - at.x, at.axis, at.across, at.along)
+        loss = channel.estimate(params.channel, reported)
+        moved = compensated.rounded(params.step * loss * gradient) - compensated.rounded(params.curvature * at.x)
+        return State((), Public(public.round + 1, compensated.add(public.slope, moved)))
+
+    failing = () if report == "rr" else ("failure_prob",)
+    values = only(params, value_names(report, "strong_convexity", "smoothness", "loss_bound", *failing))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, local_claim(report)),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        horizon=rounds,
+        interface=interface,
+    )

@@ -1,0 +1,234 @@
+"""Convex losses on a ball whose best points have closed forms."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.bandits.convex._ball import length, project
+from jaxdp.bandits.convex._world import Losses, Params, convex_environment, diagonal
+from jaxdp.core import Environment, default_float, factory
+from jaxdp.validation import check_at_least, check_positive, check_probability
+
+
+@factory
+def linear_losses(
+    *, dim: int, radius: float = 1.0, feedback: str = "point", hindsight: bool = False, adaptive: bool = False
+) -> Environment:
+    """Losses whose mean is linear: g(x) = slope <e, x>, where all entries of the unit vector e are equal.
+
+    The best point, -radius e, lies on the boundary.
+
+    Values: `slope`, > 0, by default 0.5. What changes from round to round is told by four more, by default 0, 0, 0 and
+    1000: `noise`, >= 0, the standard deviation of a normal variate that a round's losses have in common, so that the
+    difference of two does not have it; `tilt`, >= 0, the length of a random linear part, tilt s / sqrt(dim) with random
+    signs s; `drift`, >= 0, the length of a linear part that turns once in `period` rounds, a whole number >= 2. With
+    adaptive also `push`, >= 0, by default 0.25: the linear part push m / radius, where m is the mean of all plays so
+    far.
+
+    Args:
+        dim: of points, >= 1.
+        radius: of the ball in which they lie, finite and > 0.
+        feedback: "point": an action is a point ([dim] float), the answer its loss. "difference": an action is
+            `Probe(centre, offset)`, the answer f(centre + offset) - f(centre - offset), computed without cancellation.
+        hindsight: whether to sum what `regret` needs.
+        adaptive: whether the adversary looks at the plays, and makes points worse near which the learner has been.
+
+    Returns:
+        An environment with feedback [] float, unbounded if `noise` > 0. Outcomes: `pseudo_regret`, the round's loss,
+        in the mean over noise and tilt, less that of the best point of g; `loss`, of this round; both are means over
+        the two points of a probe, and NaN if a point lies outside the ball by more than rounding. Losses are 0 at the
+        centre but for `noise`, at most slope + tilt + drift + push per unit of distance elsewhere, which is also their
+        Lipschitz constant. Summary, with hindsight: `regret`, the sum of losses less that of the best fixed point in
+        hindsight.
+
+    Raises:
+        ValueError: if an argument is out of range; from `params`, if a value is.
+
+    Source: standard.
+    Deviations: none.
+    """
+    towards = diagonal(dim)
+
+    def shape(*, slope: float = 0.5):
+        return {"slope": check_positive("slope", slope)}, -radius * towards
+
+    def rise(shape, centre, offset):
+        del centre
+        return 2 * shape["slope"] * jnp.sum(jnp.asarray(towards, offset.dtype) * offset)
+
+    def lost(params: Params, rounds, tilts):
+        along = jnp.asarray(towards, tilts.dtype)
+        ahead = rounds * params.shape["slope"] + jnp.sum(tilts * along)
+        across = tilts - jnp.sum(tilts * along) * along
+        total = jnp.sqrt(ahead * ahead + jnp.sum(across * across))
+        # The length of the whole gradient less its part along e, without the cancellation where the latter is > 0.
+        return radius * jnp.where(
+            ahead > 0, jnp.sum(across * across) / jnp.where(ahead > 0, total + ahead, 1), total - ahead
+        )
+
+    return convex_environment(dim, radius, feedback, hindsight, adaptive, Losses(shape, rise, hindsight=lost))
+
+
+@factory
+def quadratic_losses(
+    *, dim: int, radius: float = 1.0, feedback: str = "point", hindsight: bool = False, adaptive: bool = False
+) -> Environment:
+    """Losses whose mean is quadratic: g(x) = curvature (|x - m|^2 - |m|^2) / 2, m = target e, all entries of e equal.
+
+    They are strongly convex and smooth, both with the constant `curvature`. The best point is m, or that of the ball
+    nearest to it.
+
+    Values: `curvature`, > 0, by default 0.5; `target`, the distance of m from the centre, by default half the radius;
+    it may be more than the radius. `noise`, `tilt`, `drift`, `period` and `push` as for `linear_losses`.
+
+    Args:
+        dim: as for `linear_losses`.
+        radius: as there.
+        feedback: as there.
+        hindsight: as there.
+        adaptive: as there.
+
+    Returns:
+        An environment as `linear_losses`. Losses are 0 at the centre but for `noise`, at most curvature (radius^2 / 2 +
+        target radius) + (tilt + drift + push) radius elsewhere; their Lipschitz constant is curvature (radius +
+        target) + tilt + drift + push.
+
+    Raises:
+        ValueError: if an argument is out of range; from `params`, if a value is.
+
+    Source: standard.
+    Deviations: none.
+    """
+    towards = diagonal(dim)
+
+    def shape(*, curvature: float = 0.5, target: float = radius / 2):
+        found = {"curvature": check_positive("curvature", curvature), "target": check_at_least("target", target, 0.0)}
+        return found, min(target, radius) * towards
+
+    def middle(shape, like):
+        return shape["target"] * jnp.asarray(towards, like.dtype)
+
+    def rise(shape, centre, offset):
+        return 2 * shape["curvature"] * jnp.sum((centre - middle(shape, centre)) * offset)
+
+    def lost(params: Params, rounds, tilts):
+        best = jnp.asarray(params.best)
+        shifted = middle(params.shape, tilts) - tilts / (params.shape["curvature"] * jnp.maximum(rounds, 1))
+        found = project(shifted, jnp.asarray(radius, tilts.dtype))
+        half = (best - found) / 2
+        return rounds * rise(params.shape, (best + found) / 2, half) + 2 * jnp.sum(tilts * half)
+
+    return convex_environment(dim, radius, feedback, hindsight, adaptive, Losses(shape, rise, hindsight=lost))
+
+
+@factory
+def huber_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False) -> Environment:
+    """Losses whose mean is a Huber function of the distance from m = target e, less its value at the centre.
+
+    g(x) = slope h(|x - m|), h(r) = r^2 / (2 width) up to r = width and r - width / 2 from there on. They are convex and
+    smooth with the constant slope / width, and not strongly convex. The best point is m, or that of the ball nearest to
+    it.
+
+    Values: `slope`, > 0, by default 0.5; `width`, > 0, by default a quarter of the radius; `target`, >= 0, the distance
+    of m from the centre, by default half the radius. `noise`, `tilt`, `drift`, `period` and `push` as for
+    `linear_losses`.
+
+    Args:
+        dim: as for `linear_losses`.
+        radius: as there.
+        feedback: as there.
+        adaptive: as there.
+
+    Returns:
+        An environment as `linear_losses`, without `regret`. Their Lipschitz constant is slope + tilt + drift + push.
+
+    Raises:
+        ValueError: if an argument is out of range; from `params`, if a value is.
+
+    Source: Huber (1964).
+    Deviations: none.
+    """
+    towards = diagonal(dim)
+
+    def shape(*, slope: float = 0.5, width: float = radius / 4, target: float = radius / 2):
+        found = {
+            "slope": check_positive("slope", slope),
+            "width": check_positive("width", width),
+            "target": check_at_least("target", target, 0.0),
+        }
+        return found, min(target, radius) * towards
+
+    def rise(shape, centre, offset):
+        width, away = shape["width"], centre - shape["target"] * jnp.asarray(towards, centre.dtype)
+        ends = length(away + offset), length(away - offset)
+        # The difference of the distances, by that of their squares: the distances' own difference would cancel.
+        both = ends[0] + ends[1]
+        further = 4 * jnp.sum(away * offset) / jnp.where(both > 0, both, 1)
+        near, far = jnp.minimum(*ends), jnp.maximum(*ends)
+        # The mean of h' between the two: by the trapezium, and what the kink lies above it.
+        apart = jnp.where(far > near, far - near, 1)
+        kink = jnp.maximum(width - near, 0) * jnp.maximum(far - width, 0) / (2 * apart)
+        mean = ((jnp.minimum(near, width) + jnp.minimum(far, width)) / 2 + kink) / width
+        return shape["slope"] * further * mean
+
+    return convex_environment(dim, radius, feedback, False, adaptive, Losses(shape, rise))
+
+
+@factory
+def logistic_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False) -> Environment:
+    """Logistic losses of random labels: f_t(x) = ln(1 + exp(-y steepness x_j)) - ln 2, coordinate j and label y random.
+
+    The coordinate is uniform and y = 1 with probability `label_prob`, else -1. Losses are convex, smooth with the
+    constant steepness^2 / 4, and their mean is strongly convex on the ball. All entries of the best point are equal:
+    ln(label_prob / (1 - label_prob)) / steepness, or that of the ball nearest to it.
+
+    Values: `steepness`, > 0, by default 1; `label_prob`, in (0, 1), by default 0.6. `noise`, `tilt`, `drift`,
+    `period` and `push` as for `linear_losses`.
+
+    Args:
+        dim: as for `linear_losses`.
+        radius: as there.
+        feedback: as there.
+        adaptive: as there.
+
+    Returns:
+        An environment as `linear_losses`, without `regret`. Their Lipschitz constant is steepness + tilt + drift +
+        push.
+
+    Raises:
+        ValueError: if an argument is out of range; from `params`, if a value is.
+
+    Source: standard.
+    Deviations: none.
+    """
+
+    def shape(*, steepness: float = 1.0, label_prob: float = 0.6):
+        chance, steepness = check_probability("label_prob", label_prob), check_positive("steepness", steepness)
+        found = (math.log(chance) - math.log1p(-chance)) / steepness * math.sqrt(dim)
+        return {"steepness": steepness, "label_prob": chance}, max(-radius, min(radius, found)) * diagonal(dim)
+
+    def rise(shape, centre, offset):
+        middle, half, chance = shape["steepness"] * centre, shape["steepness"] * offset, shape["label_prob"]
+        return jnp.mean(chance * _logistic_rise(middle, half) + (1 - chance) * _logistic_rise(-middle, -half))
+
+    def sample(key, shape):
+        key_coordinate, key_label = jax.random.split(key)
+        label = jnp.where(jax.random.uniform(key_label, dtype=default_float()) < shape["label_prob"], 1, -1)
+        return jax.random.randint(key_coordinate, (), 0, dim), label
+
+    def rise_of(shape, sample, centre, offset):
+        coordinate, label = sample
+        factor = shape["steepness"] * label
+        return _logistic_rise(factor * centre[coordinate], factor * offset[coordinate])
+
+    return convex_environment(dim, radius, feedback, False, adaptive, Losses(shape, rise, sample, rise_of))
+
+
+def _logistic_rise(middle: jax.Array, half: jax.Array) -> jax.Array:
+    """ln(1 + exp(-(middle + half))) - ln(1 + exp(-(middle - half)))."""
+    size = jnp.abs(half)
+    small = jnp.minimum(size, 1)
+    close = jnp.log1p(jnp.expm1(-2 * small) * jax.nn.sigmoid(small - middle))
+    apart = jax.nn.softplus(-(middle + size)) - jax.nn.softplus(size - middle)
+    return jnp.where(half < 0, -1, 1) * jnp.where(size > 1, apart, close)

@@ -1,0 +1,202 @@
+"""Gradient descent without a gradient: one loss a round, at a random point near the iterate."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import compensated
+from jaxdp.bandits.convex._ball import convex_interface, descend, unit_vector
+from jaxdp.bandits.convex._reports import channel_values, local_claim, value_names
+from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.mechanisms import ScalarParams, scalar_channel
+from jaxdp.validation import check_count, check_horizon, check_positive
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        channel: of the report, for losses in [-loss_bound, loss_bound].
+        exploration: [] float, how far from the iterate the point lies that is played: del.
+        step: [] float, what a report of 1 moves the iterate by, times t where steps shrink: eta d / del.
+    """
+
+    channel: ScalarParams
+    exploration: Scalar
+    step: Scalar
+
+
+class Public(NamedTuple):
+    """What follows from the reports.
+
+    Attributes:
+        round: [] integer, rounds played.
+        x: sum of [dim] floats, the iterate.
+    """
+
+    round: jax.Array
+    x: compensated.Sum
+
+
+@factory
+def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
+    """Gradient descent by one-point estimates (Flaxman, Kalai & McMahan), for convex losses on a ball.
+
+    Plays x + del u, u a random direction; from the report y of its loss it takes (d / del) y u for a gradient, and
+    moves x to x - eta (d / del) y u, or to the nearest point of the ball of radius R - del. With M2 the second moment
+    of a report, G the Lipschitz constant and T rounds, del = min(R, sqrt(R d sqrt(M2) / (4 G)) T^(-1/4)) and
+    eta = R del / (d sqrt(M2 T)). Expected regret: at most R d sqrt(M2 T) / del + 4 G del T, of order T^(3/4) M2^(1/4).
+
+    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports `delta`, in (0, 1); `loss_bound`, > 0, by default
+    1: losses are clipped to [-loss_bound, loss_bound]; `lipschitz`, G > 0, by default 1.
+
+    Args:
+        dim: d of points, >= 1.
+        horizon: rounds T, >= 1.
+        radius: R of the ball, finite and > 0.
+        report: how a loss is reported, as for `scalar_channel`: "rr", "laplace" or "gaussian".
+
+    Returns:
+        A learner whose actions are points of the ball ([dim] float). Feedback is the loss, [] float, NaN counts as
+        -loss_bound.
+
+    Raises:
+        ValueError: if an argument is out of range; from `params`, if a value is.
+
+    Privacy: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model; unit: one round's loss
+        function; adjacency: replace one. A loss is clipped and reported once, on the user's device; where it is asked
+        for is known to everyone. Private leaves: none. Released: all reports.
+    Source: Flaxman, Kalai & McMahan (2005); on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 1.
+    Deviations: the step is tuned to the second moment of the report, and not to the loss's bound, whence the regret's
+        factor is the square root of the report's size and not the size. x is a compensated sum.
+    """
+    channel, dim, rounds = scalar_channel(report), check_count("dim", dim), check_horizon(horizon)
+    radius = check_positive("radius", radius)
+
+    def params(*, epsilon: float, delta: float = 0.0, loss_bound: float = 1.0, lipschitz: float = 1.0) -> Params:
+        told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
+        reports, size = channel.params(**told), math.sqrt(channel.second_moment(**told))
+        wide = math.sqrt(radius * dim * size / (4 * check_positive("lipschitz", lipschitz))) * rounds**-0.25
+        return Params(
+            channel=reports,
+            exploration=scalar_leaf("del", min(radius, wide)),
+            step=scalar_leaf("eta d / del", radius / (size * math.sqrt(rounds))),
+        )
+
+    values = only(params, value_names(report, "loss_bound", "lipschitz"))
+    return _learner(dim, rounds, radius, report, values, lambda params, round_: params.step)
+
+
+@factory
+def strongly_convex_one_point(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
+    """As `fkm`, for losses that are strongly convex with a constant mu: the step of round t is eta = 1 / (mu t).
+
+    del = min(R, (d^2 M2 (1 + ln T) / (4 mu G T))^(1/3)). Expected regret: at most d^2 M2 (1 + ln T) / (2 mu del^2) +
+    4 G del T, of order T^(2/3) M2^(1/3).
+
+    Values: as for `fkm`, and `strong_convexity`, mu > 0, by default 1.
+
+    Args:
+        dim: as for `fkm`.
+        horizon: as there.
+        radius: as there.
+        report: as there.
+
+    Returns:
+        A learner as `fkm`.
+
+    Raises:
+        ValueError: as `fkm`.
+
+    Privacy: as `fkm`.
+    Source: Agarwal, Dekel & Xiao (2010), who treat one point in passing; on reports: Zheng, Cai, Huang, Li & Wang
+        (2020), Algorithm 1.
+    Deviations: as `fkm`.
+    """
+    channel, dim, rounds = scalar_channel(report), check_count("dim", dim), check_horizon(horizon)
+    radius = check_positive("radius", radius)
+
+    def params(
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        loss_bound: float = 1.0,
+        lipschitz: float = 1.0,
+        strong_convexity: float = 1.0,
+    ) -> Params:
+        told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
+        reports, moment = channel.params(**told), channel.second_moment(**told)
+        curved = check_positive("strong_convexity", strong_convexity)
+        drop = 4 * curved * check_positive("lipschitz", lipschitz) * rounds
+        wide = math.cbrt(dim**2 * moment * (1 + math.log(rounds)) / drop)
+        return Params(
+            channel=reports,
+            exploration=scalar_leaf("del", min(radius, wide)),
+            step=scalar_leaf("d / (mu del)", dim / (curved * min(radius, wide))),
+        )
+
+    def step(params: Params, round_: jax.Array) -> jax.Array:
+        return params.step / (round_ + 1).astype(default_float())
+
+    values = only(params, value_names(report, "loss_bound", "lipschitz", "strong_convexity"))
+    return _learner(dim, rounds, radius, report, values, step)
+
+
+def _learner(
+    dim: int,
+    horizon: int,
+    radius: float,
+    report: str,
+    params: Callable[..., Params],
+    step: Callable[[Params, jax.Array], Scalar],
+) -> Learner:
+    """Descent by one-point estimates.
+
+    Args:
+        dim: of points.
+        horizon: rounds.
+        radius: of the ball.
+        report: of the loss.
+        params: the learner's.
+        step: (params, rounds played) -> eta d / del of the next round.
+    """
+    channel = scalar_channel(report)
+
+    def init(key, params: Params) -> State:
+        del key, params
+        x = compensated.zero(jnp.zeros(dim, default_float()))
+        return State((), Public(jnp.zeros((), jnp.result_type(int)), x))
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del context
+        return public.x.total + params.exploration * unit_vector(key, dim)
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del public, context
+        return action, channel.report(key, params.channel, feedback)
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key
+        public: Public = state.public
+        point, reported = report
+        loss, direction = channel.estimate(params.channel, reported), (point - public.x.total) / params.exploration
+        move = -(step(params, public.round) * loss) * direction
+        x = descend(public.x, move, radius - jnp.asarray(params.exploration))
+        return State((), Public(public.round + 1, x))
+
+    return Learner(
+        params=params,
+        guarantee=claimed(params, local_claim(report)),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        horizon=horizon,
+        interface=convex_interface(dim, radius, "point"),
+    )

@@ -1,0 +1,164 @@
+"""Stochastic convex losses on an interval: quarters of it that are worse are cut off."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import compensated
+from jaxdp.bandits.convex._ball import convex_interface
+from jaxdp.bandits.convex._reports import channel_values, local_claim, value_names
+from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.mechanisms import ScalarParams, scalar_channel
+from jaxdp.validation import check_choice, check_horizon
+
+REPORTS = ("rr", "gaussian")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        channel: of the report, for losses in [-loss_bound, loss_bound].
+        loss_bound: [] float > 0.
+        samples: [levels] integer, n_1, n_2, ...: how often each of three points is played by the end of a level; one
+            that is more than the horizon is the horizon.
+    """
+
+    channel: ScalarParams
+    loss_bound: Scalar
+    samples: np.ndarray
+
+
+class Public(NamedTuple):
+    """What follows from the reports.
+
+    Attributes:
+        low: [] float, the interval's lower end.
+        width: [] float, of the interval.
+        level: [] int32, i - 1.
+        plays: [] integer, rounds in this epoch.
+        sums: sums of [3] floats, the epoch's reports at the three points.
+    """
+
+    low: jax.Array
+    width: jax.Array
+    level: jax.Array
+    plays: jax.Array
+    sums: compensated.Sum
+
+
+@factory
+def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
+    """Cuts off quarters of an interval, for convex losses of one mean (Agarwal, Foster, Hsu, Kakade & Rakhlin).
+
+    In an epoch the points at 1/4, 1/2 and 3/4 of the interval are played in turn. At level i = 1, 2, ..., with B the
+    bound on losses and s^2 the variance proxy of a report, until each has been played n_i = ceil(2 s^2 ln T / gamma^2)
+    times, gamma = B 2^-i; then the mean of its reports -+ gamma are its bounds. The quarter outside the left or the
+    right point, of the two the one with the larger lower bound, is cut off if that exceeds the upper bound of the other
+    one, or of the middle, by gamma; the next epoch begins. Else the next level does. With probability about 1 - 1/T
+    the best point is never cut off, and the regret is of order s sqrt(T ln T) ln(T / s).
+
+    For stochastic convex losses in more than one dimension the paper's algorithm has a regret of order d^16 sqrt(T),
+    and is not part of this library: `fkm` and the barrier methods serve there.
+
+    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports `delta`, in (0, 1); `loss_bound`, B > 0, by
+    default 1: losses are clipped to [-B, B].
+
+    Args:
+        horizon: rounds T, >= 2.
+        radius: R of the interval [-R, R], finite and > 0.
+        report: "rr" or "gaussian". Laplace noise is refused: its variance proxy is infinite.
+
+    Returns:
+        A learner whose actions are points of the interval ([1] float). Feedback is the loss, [] float, NaN counts as
+        -loss_bound.
+
+    Raises:
+        ValueError: if an argument is out of range; from `params`, if a value is.
+
+    Privacy: as `fkm`.
+    Source: Agarwal, Foster, Hsu, Kakade & Rakhlin (2011), Algorithm 1; on reports: Zheng, Cai, Huang, Li & Wang (2020),
+        Algorithm 1.
+    Deviations: gamma is a share of B, which in the paper is 1. Zheng et al. do not clip, without which unbounded losses
+        are not private. Sums are compensated.
+    """
+    if report == "laplace":
+        raise ValueError(
+            "report must be one of rr, gaussian, got 'laplace', whose tails no finite variance proxy bounds: "
+            "confidence intervals would not hold"
+        )
+    check_choice("report", report, REPORTS)
+    channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
+    interface = convex_interface(1, radius, "point")
+    levels = math.ceil(math.log(rounds) / math.log(4)) + 1  # s^2 >= B^2, so that n_i >= 2 ln(2) 4^i
+
+    def params(*, epsilon: float, delta: float = 0.0, loss_bound: float = 1.0) -> Params:
+        told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
+        unit = channel.variance_proxy(**told) / loss_bound**2
+        samples = [math.ceil(min(2 * unit * math.log(rounds) * 4.0**i, float(rounds))) for i in range(1, levels + 1)]
+        return Params(
+            channel=channel.params(**told),
+            loss_bound=scalar_leaf("loss_bound", loss_bound),
+            samples=np.asarray(samples, jax.dtypes.canonicalize_dtype(int)),
+        )
+
+    def init(key, params: Params) -> State:
+        del key, params
+        float_, plays = default_float(), jnp.zeros((), jnp.result_type(int))
+        ends = jnp.asarray(-radius, float_), jnp.asarray(2 * radius, float_)
+        return State((), Public(*ends, jnp.int32(0), plays, compensated.zero(jnp.zeros(3, float_))))
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del key, params, context
+        quarters = (public.plays % 3 + 1).astype(public.width.dtype)
+        return (public.low + quarters / 4 * public.width)[None]
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del public, context
+        return action, channel.report(key, params.channel, feedback)
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key
+        public, (_, said) = state.public, report
+        here = jnp.arange(3, dtype=public.plays.dtype) == public.plays % 3
+        added = compensated.add(public.sums, channel.estimate(params.channel, said))
+        sums = jax.tree.map(lambda new, old: jnp.where(here, new, old), added, public.sums)
+        plays = public.plays + 1
+        each = jnp.asarray(params.samples)[public.level]
+        is_over = plays // 3 >= each  # of the level
+
+        gamma = params.loss_bound * jnp.exp2(-(public.level + 1).astype(sums.total.dtype))
+        left, middle, right = sums.total / each.astype(sums.total.dtype)
+        worse, better = jnp.maximum(left, right), jnp.minimum(left, right)
+        is_worse = (worse - gamma >= better + gamma + gamma) | (worse - gamma >= middle + gamma + gamma)
+        is_cut = is_over & is_worse
+        low = jnp.where(is_cut & (left >= right), public.low + public.width / 4, public.low)
+        last = params.samples.shape[0] - 1
+        return State(
+            (),
+            Public(
+                low,
+                jnp.where(is_cut, 0.75 * public.width, public.width),
+                jnp.where(is_cut, 0, jnp.minimum(public.level + is_over.astype(jnp.int32), last)),
+                jnp.where(is_cut, 0, plays),
+                jax.tree.map(lambda s: jnp.where(is_cut, 0, s), sums),
+            ),
+        )
+
+    values = only(params, value_names(report, "loss_bound"))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, local_claim(report)),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        horizon=rounds,
+        interface=interface,
+    )

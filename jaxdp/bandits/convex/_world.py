@@ -1,0 +1,231 @@
+"""What convex losses have in common: their linear parts, their noise, and regret without cancellation.
+
+Every loss is f_t(x) = g(x) + <h_t, x> + q_t with g(0) = 0: a mean loss g, a linear part h_t and a number q_t.
+Differences of a loss between two points, and what a point loses against the best one, come from one function,
+`rise(centre, offset)` = g(centre + offset) - g(centre - offset), which is written so that it does not cancel.
+"""
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import compensated
+from jaxdp.bandits.convex._ball import convex_interface
+from jaxdp.core import Environment, Scalar, ball, default_float, scalar_leaf
+from jaxdp.validation import check_at_least, check_choice, check_count, check_flag, check_number
+
+BITS = 32  # of a random word
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        shape: what g is made of, by name; the names are those of the environment's values.
+        best: [dim] float, the best point of the mean losses.
+        noise: [] float >= 0, standard deviation of q_t.
+        tilt: [] float >= 0, length of the random linear part.
+        drift: [] float >= 0, length of the linear part that turns.
+        period: [] int, rounds in which it turns once.
+        push: [] float >= 0, length of the linear part that follows the plays; zero where the adversary does not look.
+    """
+
+    shape: dict[str, Any]
+    best: Any
+    noise: Scalar
+    tilt: Scalar
+    drift: Scalar
+    period: Any
+    push: Scalar
+
+
+class World(NamedTuple):
+    """What happened.
+
+    Attributes:
+        round: [] integer, rounds played.
+        plays: [dim] sum of the points played; empty where the adversary does not look.
+        tilts: [dim] sum of the linear parts h_t; empty without hindsight.
+        excess: [] sum of f_t(x_t) - f_t(best), of the losses as they were; empty without hindsight.
+    """
+
+    round: jax.Array
+    plays: Any = ()
+    tilts: Any = ()
+    excess: Any = ()
+
+
+class Losses(NamedTuple):
+    """A family of losses.
+
+    Attributes:
+        shape: (**own values) -> (shape, best), on the host in float64.
+        rise: (shape, centre, offset) -> g(centre + offset) - g(centre - offset).
+        sample: (key, shape) -> what a round's loss is made of, for `rise_of`; None if it is g but for its linear part.
+        rise_of: (shape, sample, centre, offset) -> as `rise`, of the round's loss without its linear part.
+        hindsight: (params, rounds, tilts) -> what `best` has lost so far against the best point in hindsight; None
+            where that has no closed form.
+    """
+
+    shape: Callable[..., tuple[dict[str, float], np.ndarray]]
+    rise: Callable[..., jax.Array]
+    sample: Callable[..., Any] | None = None
+    rise_of: Callable[..., jax.Array] | None = None
+    hindsight: Callable[..., jax.Array] | None = None
+
+
+def diagonal(dim: int) -> np.ndarray:
+    """The unit vector e, whose entries are all equal: [dim] float64."""
+    return np.full(check_count("dim", dim), 1 / math.sqrt(dim))
+
+
+def _across(dim: int) -> np.ndarray:
+    """A unit vector that is orthogonal to e; zero in one dimension."""
+    return np.zeros(1) if dim == 1 else np.concatenate([[1, -1], np.zeros(dim - 2)]) / math.sqrt(2)
+
+
+def _signs(key: jax.Array, dim: int) -> jax.Array:
+    """Random signs, [dim] float: the bits of as few words as will do."""
+    words = jax.random.bits(key, (-(-dim // BITS),), jnp.uint32)
+    place = np.arange(dim, dtype=np.uint32)
+    bits = (words[place // BITS] >> jnp.asarray(place % BITS)) & jnp.uint32(1)
+    return 1 - 2 * bits.astype(default_float())
+
+
+def _named(
+    params: Callable[..., Params], shape: Callable[..., Any], left_out: tuple[str, ...]
+) -> Callable[..., Params]:
+    """The same `params`, whose signature names the values of `shape` first in place of **values."""
+    own, common = inspect.signature(shape).parameters, inspect.signature(params).parameters
+    kept = inspect.Signature(
+        [*own.values(), *(p for p in common.values() if p.kind is not p.VAR_KEYWORD and p.name not in left_out)]
+    )
+
+    def named(**values: Any) -> Params:
+        try:
+            kept.bind(**values)
+        except TypeError as error:
+            raise TypeError(f"{params.__qualname__}(): {error}") from None
+        return params(**values)
+
+    named.__signature__ = kept  # pyright: ignore[reportFunctionMemberAccess]
+    named.__qualname__ = params.__qualname__
+    return named
+
+
+def convex_environment(
+    dim: int, radius: float, feedback: str, hindsight: bool, adaptive: bool, losses: Losses
+) -> Environment:
+    """The environment of a family of losses."""
+    interface, adaptive = convex_interface(dim, radius, feedback), check_flag("adaptive", adaptive)
+    hindsight = check_flag("hindsight", hindsight)
+    are_points, points = check_choice("feedback", feedback, ("point", "difference")) == "point", ball(dim, radius)
+    turning = diagonal(dim), _across(dim)
+
+    def params(
+        *,
+        noise: float = 0.0,
+        tilt: float = 0.0,
+        drift: float = 0.0,
+        period: int = 1000,
+        push: float = 0.25,
+        **values: float,
+    ) -> Params:
+        shape, best = losses.shape(**values)
+        push = push if adaptive else 0.0
+        for name, value in (("noise", noise), ("tilt", tilt), ("drift", drift), ("push", push)):
+            check_number(name, check_at_least(name, value, 0.0))
+        for name, value in shape.items():
+            check_number(name, value)
+        return Params(
+            shape={name: scalar_leaf(name, value) for name, value in shape.items()},
+            best=best.astype(default_float()),
+            noise=scalar_leaf("noise", noise),
+            tilt=scalar_leaf("tilt", tilt),
+            drift=scalar_leaf("drift", drift),
+            period=np.int32(check_count("period", period, 2)),
+            push=scalar_leaf("push", push),
+        )
+
+    def init(key, params: Params) -> World:
+        del key
+        start = jnp.zeros((), jnp.result_type(int))
+        best = jnp.asarray(params.best)
+        none = compensated.zero(jnp.zeros_like(best))
+        sums = (none, compensated.zero(jnp.zeros_like(best[0]))) if hindsight else ((), ())
+        return World(start, none if adaptive else (), *sums)
+
+    def turned(params: Params, round_: jax.Array) -> jax.Array:
+        """The linear part that turns, [dim] float."""
+        dtype = default_float()
+        share = (round_ % params.period.astype(round_.dtype)).astype(dtype) / params.period.astype(dtype)
+        angle = 2 * math.pi * share
+        along, across = (jnp.asarray(each, dtype) for each in turning)
+        return params.drift * (jnp.cos(angle) * along + jnp.sin(angle) * across)
+
+    def answered(key, params: Params, world: World, action):
+        key_noise, key_tilt, key_sample = jax.random.split(key, 3)
+        drifting = turned(params, world.round)
+        if adaptive:
+            mean = world.plays.total / jnp.maximum(world.round, 1).astype(drifting.dtype)
+            drifting = drifting + params.push / radius * mean
+        tilted = drifting + params.tilt / math.sqrt(dim) * _signs(key_tilt, dim)
+        sample = None if losses.sample is None else losses.sample(key_sample, params.shape)
+        best = jnp.asarray(params.best)
+
+        def rise(centre, offset):
+            """Of this round's loss."""
+            own = (
+                losses.rise(params.shape, centre, offset)
+                if losses.rise_of is None
+                else losses.rise_of(params.shape, sample, centre, offset)
+            )
+            return own + 2 * jnp.sum(tilted * offset)
+
+        def mean_rise(centre, offset):
+            return losses.rise(params.shape, centre, offset) + 2 * jnp.sum(drifting * offset)
+
+        noise = params.noise * jax.random.normal(key_noise, dtype=best.dtype)
+        played = (action,) if are_points else (action.centre + action.offset, action.centre - action.offset)
+        inside = jnp.stack([points.holds(x) for x in played]).all()
+
+        def averaged(one):
+            """The mean over the points played; NaN if one of them lies outside."""
+            return jnp.where(inside, sum(one(x) for x in played) / len(played), jnp.nan)
+
+        def against(rises):
+            return averaged(lambda x: rises((x + best) / 2, (x - best) / 2))
+
+        value = averaged(lambda x: rise(x / 2, x / 2)) + noise
+        outcome = {"pseudo_regret": against(mean_rise), "loss": value}
+        shown = rise(action / 2, action / 2) + noise if are_points else rise(action.centre, action.offset)
+        after = world._replace(round=world.round + 1)
+        if adaptive:
+            after = after._replace(plays=compensated.add(world.plays, action if are_points else action.centre))
+        if hindsight:
+            after = after._replace(
+                tilts=compensated.add(world.tilts, tilted), excess=compensated.add(world.excess, against(rise))
+            )
+        return after, shown, outcome
+
+    def summary(params: Params, world: World):
+        assert losses.hindsight is not None
+        rounds = world.round.astype(default_float())
+        return {"regret": world.excess.total + losses.hindsight(params, rounds, world.tilts.total)}
+
+    return Environment(
+        params=_named(params, losses.shape, () if adaptive else ("push",)),
+        init=init,
+        context=None,
+        feedback=answered,
+        summary=summary if hindsight else None,
+        interface=interface,
+    )

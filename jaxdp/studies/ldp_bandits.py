@@ -1,0 +1,423 @@
+"""What local privacy costs in bandits: the regret that Table 1 of LDP-Bandits bounds, measured."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any, NamedTuple
+
+import jax
+import numpy as np
+import typer
+import xarray as xr
+from matplotlib.figure import Figure
+
+from jaxdp import bandits, plotting
+from jaxdp.bandits import convex
+from jaxdp.core import Environment, Learner
+from jaxdp.mechanisms import scalar_channel
+from jaxdp.simulation import Run, simulator, sweep
+from jaxdp.stats import power_law
+from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.theory import ldp_bandits as theory
+from jaxdp.theory.ldp_bandits import Order
+from jaxdp.validation import check_choice, check_count
+
+EPSILONS = (0.25, 0.5, 1.0, 4.0, float("inf"))
+HORIZONS = (10_000, 100_000)
+NUM_SEEDS = 20
+TILE_SIZE = 50
+SMALL = 1.0  # epsilon, up to which the second moment of a report is noise for the most part
+LEARNS = 0.3  # of the trivial regret: exponents are fitted where a bound is below it
+NUM_ARMS = 5
+SLOPE, GAP = 0.5, 0.5
+RADIUS = 1.0
+ORDER_LABEL = "order as tuned, through the first mark"
+# Huber losses with the best point inside the ball.
+BEND = {"slope": SLOPE, "width": 0.5, "target": 0.75}
+# Quadratic losses with the best point on the boundary, and their Lipschitz constant.
+BOWL = {"curvature": 0.5, "target": 1.0}
+STEEP = BOWL["curvature"] * (RADIUS + BOWL["target"])
+BOUND = BOWL["curvature"] * (RADIUS**2 / 2 + BOWL["target"] * RADIUS)  # of |loss|
+
+
+class Problem(NamedTuple):
+    """A row of Table 1, as it is measured.
+
+    Attributes:
+        learner: its name.
+        world: the losses, in words.
+        make: (horizon, dim) -> learner and environment.
+        values: of both, but epsilon.
+        upper: (epsilon, horizon, dim) -> the bound on the expected regret with its constants; None where an order is
+            all that is known.
+        trivial: regret of a round of who learns nothing: who stays at the centre, or plays arms uniformly.
+    """
+
+    learner: str
+    world: str
+    make: Callable[[int, int], tuple[Learner, Environment]]
+    values: Mapping[str, float]
+    upper: Callable[[float, int, int], np.ndarray]
+    trivial: float
+
+
+def moment(bound: float, epsilon: float) -> float:
+    """The second moment of a randomized response about a number of [-bound, bound]."""
+    return scalar_channel("rr").second_moment(epsilon=epsilon, low=-bound, high=bound)
+
+
+def _linear(factory: Callable[..., Learner], feedback: str) -> Callable[[int, int], tuple[Learner, Environment]]:
+    return lambda horizon, dim: (
+        factory(dim=dim, horizon=horizon, radius=RADIUS),
+        convex.linear_losses(dim=dim, radius=RADIUS, feedback=feedback),
+    )
+
+
+def _huber(factory: Callable[..., Learner]) -> Callable[[int, int], tuple[Learner, Environment]]:
+    return lambda horizon, dim: (
+        factory(dim=dim, horizon=horizon, radius=RADIUS),
+        convex.huber_losses(dim=dim, radius=RADIUS),
+    )
+
+
+def _bowl(factory: Callable[..., Learner], feedback: str) -> Callable[[int, int], tuple[Learner, Environment]]:
+    return lambda horizon, dim: (
+        factory(dim=dim, horizon=horizon, radius=RADIUS),
+        convex.quadratic_losses(dim=dim, radius=RADIUS, feedback=feedback),
+    )
+
+
+def _arms(horizon: int, dim: int) -> tuple[Learner, Environment]:
+    del horizon, dim
+    return bandits.tsallis_inf(num_arms=NUM_ARMS), bandits.bernoulli_bandit([0.5] + [0.5 - GAP / 2] * (NUM_ARMS - 1))
+
+
+_LINES, _CURVES = {"slope": SLOPE, "lipschitz": SLOPE}, {**BOWL, "lipschitz": STEEP}
+_STRONG = {**_CURVES, "strong_convexity": BOWL["curvature"]}
+_ALONG, _DOWN = "linear, best on the boundary", "quadratic, best on the boundary"
+_BENT = "Huber, best inside the ball"
+
+PROBLEMS = {
+    "convex": Problem(
+        "fkm",
+        _ALONG,
+        _linear(convex.fkm, "point"),
+        {**_LINES, "loss_bound": SLOPE * RADIUS},
+        lambda epsilon, horizon, dim: theory.fkm_upper(moment(SLOPE * RADIUS, epsilon), horizon, dim, SLOPE, RADIUS),
+        SLOPE * RADIUS,
+    ),
+    "smooth": Problem(
+        "barrier_smooth",
+        _BENT,
+        _huber(convex.barrier_smooth),
+        {**BEND, "smoothness": BEND["slope"] / BEND["width"], "loss_bound": SLOPE * RADIUS},
+        lambda epsilon, horizon, dim: theory.barrier_smooth_upper(
+            moment(SLOPE * RADIUS, epsilon), horizon, dim, BEND["slope"] / BEND["width"], SLOPE * RADIUS, RADIUS
+        ),
+        BEND["slope"] * (BEND["target"] - BEND["width"] / 2),
+    ),
+    "strongly_convex": Problem(
+        "strongly_convex_one_point",
+        _DOWN,
+        _bowl(convex.strongly_convex_one_point, "point"),
+        {**_STRONG, "loss_bound": BOUND},
+        lambda epsilon, horizon, dim: theory.strongly_convex_one_point_upper(
+            moment(BOUND, epsilon), horizon, dim, BOWL["curvature"], STEEP, RADIUS
+        ),
+        BOWL["curvature"] / 2,
+    ),
+    "strongly_convex_smooth": Problem(
+        "barrier_strongly_convex",
+        _DOWN,
+        _bowl(convex.barrier_strongly_convex, "point"),
+        {**BOWL, "strong_convexity": BOWL["curvature"], "smoothness": BOWL["curvature"], "loss_bound": BOUND},
+        lambda epsilon, horizon, dim: theory.barrier_strongly_convex_upper(
+            math.sqrt(moment(BOUND, epsilon)), horizon, dim, BOWL["curvature"], BOWL["curvature"], RADIUS
+        ),
+        BOWL["curvature"] / 2,
+    ),
+    "two_point": Problem(
+        "two_point",
+        _ALONG,
+        _linear(convex.two_point, "difference"),
+        _LINES,
+        lambda epsilon, horizon, dim: theory.two_point_upper(moment(SLOPE, epsilon), horizon, dim, SLOPE, RADIUS),
+        SLOPE * RADIUS,
+    ),
+    "two_point_strongly_convex": Problem(
+        "two_point",
+        _DOWN,
+        _bowl(partial(convex.two_point, losses="strongly_convex"), "difference"),
+        _STRONG,
+        lambda epsilon, horizon, dim: theory.two_point_strongly_convex_upper(
+            moment(STEEP, epsilon), horizon, dim, BOWL["curvature"], STEEP, RADIUS
+        ),
+        BOWL["curvature"] / 2,
+    ),
+    "multi_armed_stochastic": Problem(
+        "tsallis_inf",
+        f"{NUM_ARMS} arms, gap {GAP / 2:g}",
+        _arms,
+        {},
+        lambda epsilon, horizon, dim: theory.tsallis_inf_upper(epsilon, horizon, NUM_ARMS),
+        GAP / 2 * (1 - 1 / NUM_ARMS),
+    ),
+}
+
+
+def ldp_bandits(
+    *,
+    problem: Sequence[str] = (),
+    epsilon: Sequence[float] = EPSILONS,
+    horizon: Sequence[int] = HORIZONS,
+    dim: int = 2,
+    num_seeds: int = NUM_SEEDS,
+    key: jax.Array,
+    **scheduling: Any,
+) -> xr.Dataset:
+    """Regret of locally private bandits, whose steps are tuned to their reports' second moment.
+
+    Reports are randomized responses, which have the smallest second moment.
+
+    Args:
+        problem: names, of `PROBLEMS`; empty is all.
+        epsilon: privacy budgets, > 0; infinity is no privacy.
+        horizon: rounds T, >= 2, each of which learners know.
+        dim: of points, >= 1.
+        num_seeds: repetitions.
+        key: root key.
+        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+
+    Returns:
+        A dataset with `pseudo_regret` of dimensions (problem, horizon, epsilon, seed), and `upper`, the bound on its
+        mean, of (problem, horizon, epsilon), and `trivial`, of (problem, horizon): regret of who learns nothing.
+
+    Raises:
+        ValueError: if a value is out of range, or a name unknown.
+    """
+    for name in problem:
+        check_choice("problem", name, tuple(PROBLEMS))
+    names, dim = list(dict.fromkeys(problem)) or list(PROBLEMS), check_count("dim", dim)
+    horizons = sorted({check_count("horizon", value, 2) for value in horizon})
+    if not horizons:
+        raise ValueError("horizon must have at least one value, got none")
+
+    def build(problem: str, horizon: int) -> Run:
+        learner, environment = PROBLEMS[problem].make(horizon, dim)
+        return _at_the_end(simulator(learner, environment, horizon), PROBLEMS[problem].values)
+
+    results = sweep(
+        build,
+        axes={"epsilon": list(epsilon)},
+        static_axes={"problem": names, "horizon": horizons},
+        num_seeds=num_seeds,
+        key=key,
+        tile_size=TILE_SIZE,
+        **scheduling,
+    ).transpose("problem", "horizon", "epsilon", "seed", ...)
+    uppers = [
+        [[float(PROBLEMS[name].upper(float(e), rounds, dim)) for e in epsilon] for rounds in horizons] for name in names
+    ]
+    trivial = [[PROBLEMS[name].trivial * rounds for rounds in horizons] for name in names]
+    return results.assign(
+        upper=(("problem", "horizon", "epsilon"), uppers), trivial=(("problem", "horizon"), trivial)
+    ).assign_attrs(dim=dim)
+
+
+def _at_the_end(run: Run, values: Mapping[str, float]) -> Run:
+    """The run with these values, whose output is the regret after all rounds."""
+    simulate = run.simulate
+
+    def at_the_end(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
+        return {"pseudo_regret": simulate(key, params)["pseudo_regret"][-1]}
+
+    return replace(
+        run,
+        simulate=at_the_end,
+        params=partial(run.params, **values),
+        guarantee=partial(run.guarantee, **values),
+        dims={"pseudo_regret": ()},
+        coords={},
+    )
+
+
+def shown_epsilon(results: xr.Dataset) -> float:
+    """The epsilon at which regret is drawn against T: the finite one that is closest to 1."""
+    budgets = results.epsilon.values
+    finite = budgets[np.isfinite(budgets)]
+    return float(finite[np.abs(np.log(finite)).argmin()]) if len(finite) else float("inf")
+
+
+def labels_of(results: xr.Dataset) -> dict[str, str]:
+    """Problems' texts in legends and tables."""
+    return {name: f"{name.replace('_', ' ')}: {PROBLEMS[name].learner}" for name in map(str, results.problem.values)}
+
+
+def by_cost(values: xr.Dataset) -> xr.Dataset:
+    """The same along the cost c of finite epsilons, in place of epsilon. Without privacy there is no noise to pay."""
+    values = values.sel(epsilon=np.isfinite(values.epsilon.values))
+    cost = theory.noise_factor(values.epsilon.values).round(3)
+    return values.assign_coords(cost=("epsilon", cost)).swap_dims(epsilon="cost").drop_vars("epsilon").sortby("cost")
+
+
+def figure(results: xr.Dataset) -> Figure:
+    """The figure: regret against T at one epsilon, and against c at the largest T."""
+    at, longest = shown_epsilon(results), int(results.horizon.max())
+    labels = labels_of(results)
+    costs = by_cost(results.sel(horizon=longest, drop=True))
+    figure = plotting.panels(1, 2 if costs.sizes["cost"] else 1, height=3.8)
+    shared: dict[str, Any] = {"hue": "problem", "labels": labels, "xscale": "log", "yscale": "log"}
+    rounds = results.pseudo_regret.sel(epsilon=at, drop=True)
+    panels = [(rounds, "horizon", "rounds T", "regret", plotting.epsilon_label(at))]
+    if costs.sizes["cost"]:
+        panels.append((costs.pseudo_regret, "cost", "c = (exp ε + 1) / (exp ε - 1)", "", f"T = {longest:,}"))
+    for ax, (values, x, xlabel, ylabel, title) in zip(figure.axes, panels, strict=True):
+        plotting.curves(values, x=x, ax=ax, xlabel=xlabel, ylabel=ylabel, title=title, **shared)
+        for name in map(str, results.problem.values):
+            place = values[x].values.astype(float)
+            if bool((values.sel(problem=name).mean("seed") > 0).all()):
+                plotting.bound(ax, place, _growth(name, x, place), through=name, label=ORDER_LABEL)
+    figure.explain(
+        title="What local privacy costs in bandits",
+        note=f"Reports are randomized responses; points have {results.attrs['dim']} dimensions. Dotted: T and c to the "
+        "powers of Table 1 as tuned, through the first mark; compare slopes.",
+        height=3.8,
+    )
+    return figure
+
+
+def _growth(name: str, x: str, place: np.ndarray) -> np.ndarray:
+    """How a problem's regret grows in T, or in c, as tuned."""
+    order = theory.TUNED[name]
+    if x == "cost":
+        return place**order.privacy
+    return place**order.rounds * (np.log(place) if order.is_log else 1.0)
+
+
+def table(results: xr.Dataset) -> str:
+    """Mean regret at the largest T, +- half width of its 95% interval, with bounds and the trivial regret."""
+    longest = results.isel(horizon=-1)
+    mean, half = mean_and_half_width(longest.pseudo_regret)
+    budgets = results.epsilon.values
+    rows = [["", *(plotting.epsilon_label(value) for value in budgets), "learns nothing"]]
+    for name, label in labels_of(results).items():
+        pairs_ = zip(mean.sel(problem=name).values, half.sel(problem=name).values, strict=True)
+        rows.append(
+            [label, *(f"{m:,.0f} +- {h:,.0f}" for m, h in pairs_), f"{float(longest.trivial.sel(problem=name)):,.0f}"]
+        )
+        rows.append(["  at most", *(f"{value:,.0f}" for value in longest.upper.sel(problem=name).values), ""])
+    return "\n".join([f"regret, T = {int(longest.horizon):,}", *columns(rows)])
+
+
+def learning(results: xr.Dataset, name: str) -> xr.DataArray:
+    """Where a problem's bound is below `LEARNS` of the trivial regret: [horizon, epsilon] bool."""
+    own = results.sel(problem=name)
+    return (own.upper < LEARNS * own.trivial).transpose("horizon", "epsilon")
+
+
+def exponents(results: xr.Dataset) -> str:
+    """Fitted exponents of T and c, where learners learn, beside those of Table 1."""
+    at = shown_epsilon(results)
+    kinds = list(dict.fromkeys([at, *(value for value in results.epsilon.values if np.isinf(value))]))
+    rows = [
+        ["", *(f"T, {plotting.epsilon_label(value)}" for value in kinds), "Table 1", "c", "as tuned", "Table 1, 1/ε"]
+    ]
+    for name, label in labels_of(results).items():
+        learns, own = learning(results, name), results.pseudo_regret.sel(problem=name, drop=True)
+        cells = []
+        for value in kinds:
+            kept = learns.sel(epsilon=value).values & (results.horizon.values >= results.horizon.values.max() / 10)
+            cells.append(_fit(own.sel(epsilon=value).isel(horizon=np.flatnonzero(kept)), "horizon"))
+        costs = by_cost(own.isel(horizon=-1).to_dataset(name="regret")).regret
+        small = costs.cost.values >= theory.noise_factor(SMALL).round(3)
+        kept = small & by_cost(learns.isel(horizon=-1).to_dataset(name="learns")).learns.values
+        tuned, claimed = theory.TUNED[name], theory.CLAIMED.get(name)
+        power = "ln T" if tuned.is_log else f"{tuned.rounds:.2f}"
+        cells += [power, _fit(costs.isel(cost=np.flatnonzero(kept)), "cost"), f"{tuned.privacy:.2f}"]
+        rows.append([label, *cells, _text(claimed)])
+    return "\n".join(["exponents of regret", *columns(rows)])
+
+
+def _text(claimed: Order | None) -> str:
+    return "-" if claimed is None else f"{claimed.privacy:.2f}"
+
+
+def _fit(values: xr.DataArray, x: str) -> str:
+    """An exponent with its interval; a dash where there are too few points."""
+    if values.sizes[x] < 2:
+        return "-"
+    fit = power_law(values, x)
+    middle, low, high = (round(float(fit[name]), 2) + 0.0 for name in ("exponent", "low", "high"))
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+
+def report(results: xr.Dataset) -> str:
+    """What the command prints: regret, bounds, exponents, and what that means."""
+    seeds = plotting.seed_count(results.sizes["seed"])
+    above = [
+        name
+        for name in map(str, results.problem.values)
+        if bool((_above(results.sel(problem=name)) > results.upper.sel(problem=name)).any())
+    ]
+    worlds = "; ".join(f"{name}: {PROBLEMS[name].world}" for name in map(str, results.problem.values))
+    notes = [
+        f"+- and intervals: 95% confidence (Student's t) over {seeds}. At most: the bound on the expected regret, with "
+        "its constants. "
+        + (
+            f"Mean + 3 standard errors exceeds it: {', '.join(above)}."
+            if above
+            else "Mean + 3 standard errors stays below it at every point."
+        ),
+        f"Exponents are fitted where the bound is below {LEARNS:g} of the regret of who learns nothing (the centre, or "
+        f"uniform arms), in T over the last decade, in c at the largest T over ε <= {SMALL:g}; - is fewer than two "
+        "such points. For convex losses with one point that takes T of 10^6 and more: --problem convex --horizon "
+        "1000000 --horizon 10000000.",
+        "Noise enters a step by the second moment of the report, of order c^2, and not by its size times the whole "
+        "regret, as Table 1 has it: exploration is paid for by a bias that the step size balances against the noise. "
+        "Tuned to the second moment, convex losses cost c^(1/2) where Table 1 has 1/ε, and with strong convexity or "
+        "smoothness c^(2/3); two points cost c where Table 1 has 1/ε^2, which its untuned step makes. c is near 2/ε.",
+        f"Losses: {worlds}. Reports: randomized responses.",
+    ]
+    return "\n\n".join([table(results), exponents(results), *notes])
+
+
+def _above(results: xr.Dataset) -> xr.DataArray:
+    """Mean regret plus 3 standard errors."""
+    regret = results.pseudo_regret
+    count = regret.sizes["seed"]
+    return regret.mean("seed") + (3 * regret.std("seed", ddof=1) / np.sqrt(count) if count > 1 else 0.0)
+
+
+def options(
+    problem: Annotated[
+        list[str],
+        typer.Option(help=f"Repeat for several, of {', '.join(PROBLEMS)}; or all.", rich_help_panel="Grid"),
+    ] = ["all"],  # noqa: B006  typer copies it
+    epsilon: Annotated[
+        list[float],
+        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
+    ] = list(EPSILONS),  # noqa: B006
+    horizon: Annotated[
+        list[int],
+        typer.Option(help="Rounds T, which learners know. Repeat for several.", rich_help_panel="Grid"),
+    ] = list(HORIZONS),  # noqa: B006
+    dim: Annotated[int, typer.Option(help="Dimension of points.")] = 2,
+    seeds: Annotated[int, typer.Option(help="Repetitions.", rich_help_panel="Grid")] = NUM_SEEDS,
+    seed: Seed = 0,
+) -> Study:
+    """What local privacy costs in bandits (LDP-Bandits, Table 1).
+
+    Plays bandits that see each round through one randomized response,
+    and compares how regret grows with what the table claims.
+    """
+    simulate = partial(
+        ldp_bandits,
+        problem=[] if problem == ["all"] else problem,
+        epsilon=epsilon,
+        horizon=horizon,
+        dim=dim,
+        num_seeds=seeds,
+        key=root_key(seed),
+    )
+    return Study(simulate, figure, report)

@@ -1,0 +1,352 @@
+"""The bounds of "Locally Differentially Private (Contextual) Bandits Learning", and those that tuning makes of them.
+
+Source of all: Zheng, Cai, Huang, Li & Wang (2020), *Locally Differentially Private (Contextual) Bandits Learning*,
+Table 1, and the non-private algorithms that it plugs in, with the second moment of their reports worked through.
+
+Notation: T is `horizon`, d is `dim`, R is `radius` of the ball, G is `lipschitz`, mu `strong_convexity`, beta
+`smoothness`; M2 is `second_moment`, of one report given the worst loss, and M `range_bound`, which no report exceeds.
+Of randomized response M = B c and M2 = M^2, where B bounds losses (slopes, with two points: G) and
+c = (e^epsilon + 1) / (e^epsilon - 1). All arguments are numbers or arrays that broadcast, finite but for epsilon; all
+results are float64 arrays. Every function raises ValueError for an argument out of its range or NaN.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.theory.arguments import above, at_least, between
+from jaxdp.validation import check_choice
+
+
+class Order(NamedTuple):
+    """How regret grows: T^rounds, times ln T where `is_log`, times cost^privacy.
+
+    Attributes:
+        rounds: exponent of T.
+        privacy: exponent of the cost: of 1 / epsilon where claimed, of c = (e^epsilon + 1) / (e^epsilon - 1) where
+            tuned.
+        is_log: whether there is a factor ln T which is not among those that orders leave out.
+    """
+
+    rounds: float
+    privacy: float
+    is_log: bool = False
+
+
+# As printed in Table 1, in T and 1 / epsilon.
+CLAIMED = {
+    "convex": Order(3 / 4, 1),
+    "smooth": Order(2 / 3, 1),
+    "strongly_convex": Order(2 / 3, 1),
+    "strongly_convex_smooth": Order(1 / 2, 1),
+    "two_point": Order(1 / 2, 2),
+    "two_point_strongly_convex": Order(0, 2, is_log=True),
+    "linear": Order(3 / 4, 1),
+    "generalized_linear": Order(3 / 4, 1),
+}
+
+# With steps tuned to the second moment of reports, in T and c; of the linear ones in T and 1 / epsilon.
+TUNED = {
+    "convex": Order(3 / 4, 1 / 2),
+    "smooth": Order(2 / 3, 2 / 3),
+    "strongly_convex": Order(2 / 3, 2 / 3),
+    "strongly_convex_smooth": Order(1 / 2, 1),
+    "two_point": Order(1 / 2, 1),
+    "two_point_strongly_convex": Order(0, 2, is_log=True),
+    "linear": Order(3 / 4, 1 / 2),
+    "generalized_linear": Order(3 / 4, 1 / 2),
+    "multi_armed": Order(1 / 2, 1),
+    "multi_armed_stochastic": Order(0, 2, is_log=True),
+    "best_arm": Order(0, 2),
+}
+BY_EPSILON = ("linear", "generalized_linear")
+
+
+def noise_factor(epsilon: ArrayLike) -> np.ndarray:
+    """The constant c = (e^epsilon + 1) / (e^epsilon - 1), by which randomized response makes a number larger.
+
+    >>> noise_factor(np.inf).item()
+    1.0
+
+    Args:
+        epsilon: [...], > 0; infinity is 1.
+
+    Returns:
+        [...], >= 1.
+    """
+    return 1 / np.tanh(above("epsilon", epsilon, 0) / 2)
+
+
+def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
+    """Upper bound on the regret as printed: T^a / epsilon^b, without dimension and logarithms.
+
+    Source: Table 1, an order bound.
+    Deviations: the two-point bounds, which have 1 / epsilon^2, are those of an untuned step; see `tuned_order`.
+
+    Args:
+        problem: of `CLAIMED`.
+        epsilon: [...], > 0; infinity makes the bound 0.
+        horizon: [...], T, >= 2.
+        scale: the unspecified constant, > 0.
+
+    Returns:
+        [...], the expected regret.
+    """
+    order = CLAIMED[check_choice("problem", problem, tuple(CLAIMED))]
+    return _order(order, 1 / above("epsilon", epsilon, 0), horizon, scale)
+
+
+def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
+    """Upper bound on the regret if steps are tuned to the second moment of randomized responses: T^a c^b.
+
+    Noise enters a gradient step by the second moment of the report alone, M2 of order c^2. Where exploration is paid
+    for by a bias, the best step shares the noise between the two: of order sqrt(M2 T) / del + del T, which is T^(3/4)
+    M2^(1/4), hence c^(1/2) for convex losses; with M2 / del^2 + del T, or sqrt(M2 T) / del + del^2 T, it is M2^(1/3),
+    hence c^(2/3). Theorem 3 multiplies the whole regret by the size of a report instead, hence 1 / epsilon.
+
+    Source: Table 1, an order bound, as improved by tuning.
+    Deviations: "best_arm" bounds rounds and not regret, "linear" and "generalized_linear" have 1 / epsilon for c.
+
+    Args:
+        problem: of `TUNED`.
+        epsilon: [...], > 0; infinity is the non-private order, where there is c.
+        horizon: [...], T, >= 2.
+        scale: the unspecified constant, > 0.
+
+    Returns:
+        [...], the expected regret.
+    """
+    order = TUNED[check_choice("problem", problem, tuple(TUNED))]
+    cost = 1 / above("epsilon", epsilon, 0) if problem in BY_EPSILON else noise_factor(epsilon)
+    return _order(order, cost, horizon, scale)
+
+
+def fkm_upper(
+    second_moment: ArrayLike,
+    horizon: ArrayLike,
+    dim: ArrayLike,
+    lipschitz: ArrayLike = 1.0,
+    radius: ArrayLike = 1.0,
+) -> np.ndarray:
+    """Upper bound on the regret of `fkm`: R d sqrt(M2 T) / del + 4 G del T.
+
+    Where del = sqrt(R d sqrt(M2) / (4 G)) T^(-1/4) is less than R this is 4 sqrt(R d G) M2^(1/4) T^(3/4).
+
+    Source: Flaxman, Kalai & McMahan (2005), for convex losses on a ball.
+    Deviations: none.
+
+    Args:
+        second_moment: [...], M2, > 0.
+        horizon: [...], T, >= 1.
+        dim: [...], d, >= 1.
+        lipschitz: [...], G, > 0.
+        radius: [...], R, > 0.
+
+    Returns:
+        [...], the expected regret against the best fixed point.
+    """
+    moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
+    steep, far = _positive("lipschitz", lipschitz), _positive("radius", radius)
+    explored = np.minimum(far, np.sqrt(far * size * np.sqrt(moment) / (4 * steep)) * rounds**-0.25)
+    return far * size * np.sqrt(moment * rounds) / explored + 4 * steep * explored * rounds
+
+
+def strongly_convex_one_point_upper(
+    second_moment: ArrayLike,
+    horizon: ArrayLike,
+    dim: ArrayLike,
+    strong_convexity: ArrayLike,
+    lipschitz: ArrayLike = 1.0,
+    radius: ArrayLike = 1.0,
+) -> np.ndarray:
+    """Upper bound on the regret of `strongly_convex_one_point`: d^2 M2 (1 + ln T) / (2 mu del^2) + 4 G del T.
+
+    del = min(R, (d^2 M2 (1 + ln T) / (4 mu G T))^(1/3)).
+
+    Source: Agarwal, Dekel & Xiao (2010), for strongly convex losses on a ball.
+    Deviations: none.
+
+    Args:
+        second_moment: [...], M2, > 0.
+        horizon: [...], T, >= 1.
+        dim: [...], d, >= 1.
+        strong_convexity: [...], mu, > 0.
+        lipschitz: [...], G, > 0.
+        radius: [...], R, > 0.
+
+    Returns:
+        [...], the expected regret against the best fixed point.
+    """
+    moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
+    steep, far = _positive("lipschitz", lipschitz), _positive("radius", radius)
+    noise = size**2 * moment * (1 + np.log(rounds)) / _positive("strong_convexity", strong_convexity)
+    explored = np.minimum(far, np.cbrt(noise / (4 * steep * rounds)))
+    return noise / (2 * explored**2) + 4 * steep * explored * rounds
+
+
+def two_point_upper(
+    second_moment: ArrayLike,
+    horizon: ArrayLike,
+    dim: ArrayLike,
+    lipschitz: ArrayLike = 1.0,
+    radius: ArrayLike = 1.0,
+) -> np.ndarray:
+    """Upper bound on the regret of `two_point`, tuned: R d sqrt(M2 T) + 4 G R, where M2 is that of a slope.
+
+    Source: Agarwal, Dekel & Xiao (2010), for convex losses on a ball; Theorem 6 has order d^3 sqrt(T) / epsilon^2.
+    Deviations: the step is tuned.
+
+    Args:
+        second_moment: [...], M2 of a reported slope, > 0: G^2 c^2 of randomized response, G^2 + s^2 with noise of
+            variance s^2.
+        horizon: [...], T, >= 1.
+        dim: [...], d, >= 1.
+        lipschitz: [...], G, > 0.
+        radius: [...], R, > 0.
+
+    Returns:
+        [...], the expected regret, of the mean of both points, against the best fixed point.
+    """
+    moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
+    far = _positive("radius", radius)
+    return far * size * np.sqrt(moment * rounds) + 4 * _positive("lipschitz", lipschitz) * far
+
+
+def two_point_strongly_convex_upper(
+    second_moment: ArrayLike,
+    horizon: ArrayLike,
+    dim: ArrayLike,
+    strong_convexity: ArrayLike,
+    lipschitz: ArrayLike = 1.0,
+    radius: ArrayLike = 1.0,
+) -> np.ndarray:
+    """Upper bound on the regret of `two_point` for strongly convex losses: d^2 M2 (1 + ln T) / (2 mu) + 4 G R.
+
+    Source: Agarwal, Dekel & Xiao (2010); Theorem 6 has order d^3 ln T / (mu epsilon^2).
+    Deviations: none.
+
+    Args:
+        second_moment: [...], M2 of a reported slope, as for `two_point_upper`.
+        horizon: [...], T, >= 1.
+        dim: [...], d, >= 1.
+        strong_convexity: [...], mu, > 0.
+        lipschitz: [...], G, > 0.
+        radius: [...], R, > 0.
+
+    Returns:
+        [...], the expected regret, of the mean of both points, against the best fixed point.
+    """
+    moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
+    learning = size**2 * moment * (1 + np.log(rounds)) / (2 * _positive("strong_convexity", strong_convexity))
+    return learning + 4 * _positive("lipschitz", lipschitz) * _positive("radius", radius)
+
+
+def barrier_smooth_upper(
+    second_moment: ArrayLike,
+    horizon: ArrayLike,
+    dim: ArrayLike,
+    smoothness: ArrayLike,
+    loss_bound: ArrayLike = 1.0,
+    radius: ArrayLike = 1.0,
+) -> np.ndarray:
+    """Upper bound on the regret of `barrier_smooth`: ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B.
+
+    eta = del sqrt(ln T / (2 T d^2 M2)), del = min(1, (2 sqrt(2) d sqrt(M2 ln T / T) / (beta R^2))^(1/3)). It holds
+    where eta d M <= del / 2, as it does for T >= 8 ln T M^2 / M2.
+
+    Source: Saha & Tewari (2011), for convex and smooth losses on a ball, whose barrier has the parameter 1.
+    Deviations: none.
+
+    Args:
+        second_moment: [...], M2, > 0.
+        horizon: [...], T, >= 2.
+        dim: [...], d, >= 1.
+        smoothness: [...], beta, > 0.
+        loss_bound: [...], B, > 0.
+        radius: [...], R, > 0.
+
+    Returns:
+        [...], the expected regret against the best fixed point.
+    """
+    moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 2), _dim(dim)
+    curved, far = _positive("smoothness", smoothness), _positive("radius", radius)
+    root = 2 * np.sqrt(2) * size * np.sqrt(moment * np.log(rounds) / rounds)
+    explored = np.minimum(1.0, np.cbrt(root / (curved * far**2)))
+    # ln T / eta and 2 eta T d^2 M2 / del^2 are equal.
+    learning = 2 * np.sqrt(2 * rounds * np.log(rounds) * moment) * size / explored
+    return learning + curved * (explored * far) ** 2 * rounds / 2 + 2 * _positive("loss_bound", loss_bound)
+
+
+def barrier_strongly_convex_upper(
+    range_bound: ArrayLike,
+    horizon: ArrayLike,
+    dim: ArrayLike,
+    strong_convexity: ArrayLike,
+    smoothness: ArrayLike,
+    radius: ArrayLike = 1.0,
+) -> np.ndarray:
+    """Upper bound on the regret of `barrier_strongly_convex`.
+
+    4 d M sqrt((1 + 2 beta / mu) T ln T) + 2 M + 2 beta R^2. It holds where T / ln T >= 2 (1 + 2 beta / mu).
+
+    Source: Hazan & Levy (2014), for strongly convex and smooth losses on a ball, whose barrier has the parameter 1.
+    Deviations: the last term stands for a constant that the theorem does not tell.
+
+    Args:
+        range_bound: [...], M, > 0.
+        horizon: [...], T, >= 2.
+        dim: [...], d, >= 1.
+        strong_convexity: [...], mu, > 0.
+        smoothness: [...], beta, >= mu.
+        radius: [...], R, > 0.
+
+    Returns:
+        [...], the expected regret against the best fixed point.
+    """
+    largest, rounds, size = _positive("range_bound", range_bound), at_least("horizon", horizon, 2), _dim(dim)
+    strong, curved = _positive("strong_convexity", strong_convexity), _positive("smoothness", smoothness)
+    if np.any(curved < strong):
+        raise ValueError(f"smoothness must be >= strong_convexity, got {np.min(curved):g}")
+    learning = 4 * size * largest * np.sqrt((1 + 2 * curved / strong) * rounds * np.log(rounds))
+    return learning + 2 * largest + 2 * curved * _positive("radius", radius) ** 2
+
+
+def tsallis_inf_upper(
+    epsilon: ArrayLike, horizon: ArrayLike, num_arms: ArrayLike, *, estimator: str = "iw"
+) -> np.ndarray:
+    """Upper bound on the adversarial regret of `tsallis_inf` on randomized responses of rewards in [0, 1].
+
+    c (4 sqrt(K T) + 1) with importance weights, c (2 sqrt(K T) + 10 K ln T + 16) with reduced variance: the regret on
+    true losses is c times that on responses.
+
+    Source: Zimmert & Seldin (2021), Theorem 1.
+    Deviations: none.
+
+    Args:
+        epsilon: [...], > 0; infinity is the non-private bound.
+        horizon: [...], T, >= 1.
+        num_arms: [...], K, >= 2.
+        estimator: "iw" or "rv".
+
+    Returns:
+        [...], the expected regret against the best fixed arm.
+    """
+    factor, rounds, arms = noise_factor(epsilon), at_least("horizon", horizon, 1), at_least("num_arms", num_arms, 2)
+    if check_choice("estimator", estimator, ("iw", "rv")) == "iw":
+        return factor * (4 * np.sqrt(arms * rounds) + 1)
+    return factor * (2 * np.sqrt(arms * rounds) + 10 * arms * np.log(rounds) + 16)
+
+
+def _order(order: Order, cost: np.ndarray, horizon: ArrayLike, scale: ArrayLike) -> np.ndarray:
+    rounds = at_least("horizon", horizon, 2)
+    growth = rounds**order.rounds * (np.log(rounds) if order.is_log else 1.0)
+    return _positive("scale", scale) * growth * cost**order.privacy
+
+
+def _positive(name: str, values: ArrayLike) -> np.ndarray:
+    return between(name, values, 0, np.inf)
+
+
+def _dim(values: ArrayLike) -> np.ndarray:
+    return at_least("dim", values, 1)
