@@ -65,14 +65,15 @@ def bench_learner(
 
 
 def bench_tsallis_inf() -> None:
-    for estimator in ("iw", "rv"):
+    for estimator, is_warm in (("iw", True), ("iw", False), ("rv", True)):
         is_importance = estimator == "iw"
+        start = "the last root" if is_warm else "1, as the paper has it"
         bench_learner(
-            f"tsallis_inf, {estimator}",
+            f"tsallis_inf, {estimator}, Numba's Newton steps from {start}",
             tsallis_inf(num_arms=ARMS, estimator=estimator),
             bernoulli_bandit(MEANS),
-            lambda regret, kind=is_importance: numba_bandits.tsallis_inf(
-                MEANS.astype(np.float32), KEEP, kind, 1000, regret
+            lambda regret, how=(is_importance, is_warm): numba_bandits.tsallis_inf(
+                MEANS.astype(np.float32), KEEP, *how, 1000, regret
             ),
             lambda rng, rounds, kind=is_importance: numpy_bandits.tsallis_inf(rng, MEANS, KEEP, kind, rounds),
             1000,
@@ -123,7 +124,7 @@ def bench_counts() -> None:
     call, compile_seconds = lanes_of(run, jax.devices("cpu")[0], lanes, 250, EPSILON)
     seconds = interleaved(3, {"counts": call})["counts"]
     print(
-        f"successive_elimination_central by counts, {ARMS} arms, {lanes} lanes of {horizon:.0e} rounds: {seconds:.3f} s, "
+        f"successive_elimination_central by counts, {ARMS} arms, {lanes} lanes, horizon {horizon}: {seconds:.3f} s, "
         f"compiled in {compile_seconds:.1f} s; regret {np.mean(call()['pseudo_regret']):.0f}"
     )
 

@@ -22,8 +22,8 @@ def reported(mean, keep):  # pragma: no cover  compiled
 
 
 @njit(parallel=True, fastmath=True)
-def tsallis_inf(means, keep, is_importance, horizon, regret):  # pragma: no cover  compiled
-    """Newton's steps start from the last round's root."""
+def tsallis_inf(means, keep, is_importance, is_warm, horizon, regret):  # pragma: no cover  compiled
+    """Newton's steps start from the last round's root, or from y = 1, where the sum of weights is at least 1."""
     num = means.shape[0]
     factor = np.float32(2 if is_importance else 4)
     best = means.max()
@@ -55,6 +55,8 @@ def tsallis_inf(means, keep, is_importance, horizon, regret):  # pragma: no cove
             for i in range(1, num):
                 smallest = min(smallest, losses[i])
             mass = np.float32(0)
+            if not is_warm:
+                y = ONE
             for _ in range(30):
                 mass, slope = np.float32(0), np.float32(0)
                 for i in range(num):

@@ -79,6 +79,7 @@ def test_rounds_by_blocks_bit_for_bit():
     ):
         params, actions = environment.params(), jnp.arange(12, dtype=jnp.int32) % 3
         world, keys = environment.init(KEY, params), jax.random.split(KEY, 12)
+        assert environment.block
         worlds, *blocks = jax.jit(environment.block)(keys, params, world, None, actions)
         one = jax.jit(environment.feedback)
         for index, action in enumerate(actions):

@@ -59,6 +59,7 @@ def plays(name):
         return world, reward, {f"arm_{arm}": action == arm for arm in range(3)}
 
     def tallied(key, params, world, counts):
+        assert arms.tally
         world, totals, _ = arms.tally(key, params, world, counts)
         return world, totals, {f"arm_{arm}": counts[arm] for arm in range(3)}
 
