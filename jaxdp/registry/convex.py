@@ -23,7 +23,7 @@ def _differences(dim: int) -> Environment:
     return convex.quadratic_losses(dim=dim, feedback="difference")
 
 
-def _one_loss_moves() -> tuple[Users, Users]:
+def one_loss_moves() -> tuple[Users, Users]:
     """The first of two users has no loss, which counts as the smallest, or a loss beyond the bound."""
     none = np.array([np.nan, 0.0])
     large = none.copy()
@@ -31,7 +31,7 @@ def _one_loss_moves() -> tuple[Users, Users]:
     return Users(none), Users(large)
 
 
-def _draw_loss(key: jax.Array) -> Users:
+def draw_loss(key: jax.Array) -> Users:
     """A loss beyond the bound on either side, or none."""
     return Users(jax.random.choice(key, jnp.asarray([-BEYOND, BEYOND, np.nan], default_float())))
 
@@ -48,8 +48,8 @@ def _entry(summary: str, factory: Any, *, report: str, source: str, **options: A
         variant=variant,
         sizes={"dim": 3, "horizon": 24},
         values=values,
-        neighbours=_one_loss_moves,
-        draw_user=_draw_loss,
+        neighbours=one_loss_moves,
+        draw_user=draw_loss,
         users_answer=whole,
         randomizes=report == "rr",
         **options,

@@ -4,6 +4,7 @@ from typing import Any
 
 from jaxdp.core import Guarantee
 from jaxdp.registry.bandits import BANDITS
+from jaxdp.registry.barriers import BARRIERS
 from jaxdp.registry.best_arm import BEST_ARM
 from jaxdp.registry.channels import CHANNELS
 from jaxdp.registry.convex import CONVEX
@@ -16,7 +17,7 @@ from jaxdp.registry.mechanisms import RELEASES
 from jaxdp.registry.shuffle import SHUFFLED
 
 MECHANISMS: dict[str, MechanismEntry] = {**RELEASES, **CHANNELS, **COUNTERS, **SHUFFLED}
-LEARNERS: dict[str, LearnerEntry] = {**BANDITS, **BEST_ARM, **CONVEX, **EXPERTS, **DUELING}
+LEARNERS: dict[str, LearnerEntry] = {**BANDITS, **BEST_ARM, **CONVEX, **BARRIERS, **EXPERTS, **DUELING}
 ESTIMATORS: dict[str, EstimatorEntry] = {**ESTIMATION}
 
 TABLES: dict[str, tuple[type[Entry], dict[str, Any]]] = {

@@ -68,8 +68,8 @@ ALIKE = (
         "svt_lazy_zcdp",
     ),
     *("counter_weights", "mirror_descent_noisy_losses", "hedge"),
-    *("tsallis_inf_gaussian", "tsallis_inf", "thompson", "exp3_laplace", "ucb_central_tree"),
     *("fkm_gaussian", "fkm_laplace", "two_point_gaussian", "two_point_strongly_convex"),
+    *("tsallis_inf_gaussian", "tsallis_inf", "thompson", "exp3_laplace", "ucb_central_tree"),
 )
 
 

@@ -33,16 +33,16 @@ class Place(NamedTuple):
     along: jax.Array
 
 
-def place(slope: jax.Array, curvature: jax.Array) -> Place:
+def place(slope: jax.Array, curvature: jax.Array | None = None) -> Place:
     """The minimum of <slope, x> + curvature |x|^2 / 2 - ln(1 - |x|^2) over the unit ball.
 
     Args:
         slope: [dim] float.
-        curvature: [] float >= 0.
+        curvature: [] float >= 0; None is 0.
     """
     size = length(slope)
     axis = -slope / jnp.where(size > 0, size, 1)
-    p = pull(size, curvature)
+    p = size if curvature is None else pull(size, curvature)
     w = jnp.sqrt(1 + p * p)
     return Place(axis * (p / (1 + w)), axis, 1 + w, w * (1 + w))
 

@@ -57,9 +57,9 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
     Expected regret: at most ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B, which is of order T^(2/3)
     M2^(1/3).
 
-    Values: `epsilon`, the privacy budget, > 0; `smoothness`, beta > 0, of losses: their gradients are beta-Lipschitz;
-    with Gaussian reports `delta`, in (0, 1); `loss_bound`, B > 0, by default 1: losses are clipped to [-B, B];
-    `failure_prob`, in (0, 1), by default 0.05, with which reports may leave their range M where that has no end.
+    Values: `epsilon`, the privacy budget, > 0; `smoothness`, beta > 0, by default 1: losses have beta-Lipschitz
+    gradients; `loss_bound`, B > 0, by default 1: losses are clipped to [-B, B]; with Gaussian reports `delta`, in
+    (0, 1); with these and with Laplace noise `failure_prob`, in (0, 1), by default 0.05, that any report exceeds M.
 
     Args:
         dim: d of points, >= 1.
@@ -89,8 +89,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
     def params(
         *,
         epsilon: float,
-        smoothness: float,
         delta: float = 0.0,
+        smoothness: float = 1.0,
         loss_bound: float = 1.0,
         failure_prob: float = 0.05,
     ) -> Params:
@@ -113,7 +113,7 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
-        at = place(public.slope.total, jnp.zeros((), default_float()))
+        at = place(public.slope.total)
         offset = stretched(unit_vector(key, dim), at.axis, 1 / jnp.sqrt(at.across), 1 / jnp.sqrt(at.along))
         return radius * (at.x + params.exploration * offset)
 
@@ -124,7 +124,7 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
     def update(key, params: Params, state: State, report) -> State:
         del key
         slope, (point, reported) = state.public.slope, report
-        at = place(slope.total, jnp.zeros((), default_float()))
+        at = place(slope.total)
         # A^(-1) u is A^(-2) times the offset, over del.
         gradient = stretched(point / radius - at.x, at.axis, at.across, at.along)
         scale = params.step * channel.estimate(params.channel, reported)

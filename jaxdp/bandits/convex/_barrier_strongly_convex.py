@@ -58,7 +58,7 @@ def barrier_strongly_convex(*, dim: int, horizon: int, radius: float = 1.0, repo
     eta = min(sqrt((1 + 2 beta / mu) ln T / (2 d^2 M^2 T)), 1 / (2 d M)). Expected regret, where T / ln T >= 2 (1 + 2
     beta / mu): of order d M sqrt((1 + 2 beta / mu) T ln T).
 
-    Values: as for `barrier_smooth`, and `strong_convexity`, mu > 0, at most the smoothness beta.
+    Values: as for `barrier_smooth`, and `strong_convexity`, mu > 0, by default 1, at most the smoothness beta.
 
     Args:
         dim: as for `barrier_smooth`.
@@ -85,9 +85,9 @@ def barrier_strongly_convex(*, dim: int, horizon: int, radius: float = 1.0, repo
     def params(
         *,
         epsilon: float,
-        strong_convexity: float,
-        smoothness: float,
         delta: float = 0.0,
+        strong_convexity: float = 1.0,
+        smoothness: float = 1.0,
         loss_bound: float = 1.0,
         failure_prob: float = 0.05,
     ) -> Params:

@@ -1,0 +1,101 @@
+"""Independent NumPy versions of the convex bandits with barriers, and of the one on an interval.
+
+Written from the algorithms' definitions, in float64: Hessians are matrices, of which powers are taken by their
+eigenvectors, and minima are found by bisection. Worlds are as for `numpy_convex`.
+"""
+
+import math
+
+import numpy as np
+
+from tests.golden.numpy_convex import best_loss, mean_loss, reported, second_moment, size, towards, unit
+
+
+def range_bound(bound, report, epsilon, stddev, horizon, failure_prob=0.05):
+    if report == "rr":
+        return bound * size(epsilon)
+    return bound + stddev * math.sqrt(2 * math.log(2 * horizon / failure_prob))
+
+
+def hessian(x, radius):
+    """Of -ln(1 - |x|^2 / R^2), [lanes, dim, dim]."""
+    rest = radius**2 - np.sum(x * x, axis=1)[:, None, None]
+    return 2 / rest * np.eye(x.shape[1]) + 4 * x[:, :, None] * x[:, None, :] / rest**2
+
+
+def power(matrices, exponent):
+    values, vectors = np.linalg.eigh(matrices)
+    return np.einsum("lij,lj,lkj->lik", vectors, values**exponent, vectors)
+
+
+def leader(slope, curvature, rate, radius):
+    """The minimum of <slope, x> + curvature |x|^2 / 2 - ln(1 - |x|^2 / R^2) / rate over the ball."""
+    norm = np.linalg.norm(slope, axis=1)
+    low, high = np.zeros(len(norm)), np.full(len(norm), radius)
+    for _ in range(100):
+        middle = (low + high) / 2
+        is_below = curvature * middle + 2 * middle / (rate * (radius**2 - middle**2)) < norm
+        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    return -slope * (low / np.where(norm > 0, norm, 1))[:, None]
+
+
+def barrier(
+    generator, lanes, world, *, horizon, epsilon, bound, smooth, strong=None, report="rr", stddev=0.0, noise=0.0
+):
+    """Saha & Tewari's; for `strong`, the constant of strong convexity, Hazan & Levy's."""
+    dim, radius = world["dim"], world["radius"]
+    largest = range_bound(bound, report, epsilon, stddev, horizon)
+    logarithm = math.log(horizon)
+    if strong is None:
+        size_ = math.sqrt(second_moment(bound, report, epsilon, stddev))
+        explored = min(
+            1.0, (2 * math.sqrt(2) * dim * size_ * math.sqrt(logarithm / horizon) / (smooth * radius**2)) ** (1 / 3)
+        )
+        rate = min(explored * math.sqrt(logarithm / (2 * horizon)) / (dim * size_), explored / (2 * dim * largest))
+    else:
+        explored = 1.0
+        rate = math.sqrt((1 + 2 * smooth / strong) * logarithm / (2 * dim**2 * largest**2 * horizon))
+        rate = min(rate, 1 / (2 * dim * largest))
+    curved = strong or 0.0
+    x, slope, regret, half = np.zeros((lanes, dim)), np.zeros((lanes, dim)), np.zeros(lanes), None
+    for t in range(1, horizon + 1):
+        precision = hessian(x, radius) + rate * curved * t * np.eye(dim)
+        directions = unit(generator, lanes, dim)
+        played = x + explored * np.einsum("lij,lj->li", power(precision, -0.5), directions)
+        regret += mean_loss(world, played) - best_loss(world)
+        losses = mean_loss(world, played) + noise * generator.standard_normal(lanes)
+        told = reported(generator, losses, bound, report, epsilon, stddev)
+        gradient = dim / explored * told[:, None] * np.einsum("lij,lj->li", power(precision, 0.5), directions)
+        slope += gradient - curved * x
+        x = leader(slope, curved * t, rate, radius)
+        half = regret.copy() if t == horizon // 2 else half
+    return {"half": half, "regret": regret, "along": rate * radius * slope @ towards(world)}
+
+
+def stochastic_1d(generator, lanes, world, *, horizon, epsilon, bound, report="rr", stddev=0.0, noise=0.0):
+    radius = world["radius"]
+    variance = (bound * size(epsilon)) ** 2 if report == "rr" else bound**2 + stddev**2
+    low, high = np.full(lanes, -radius), np.full(lanes, radius)
+    level, plays, sums = np.ones(lanes), np.zeros((lanes, 3)), np.zeros((lanes, 3))
+    regret, half, every = np.zeros(lanes), None, np.arange(lanes)
+    for t in range(1, horizon + 1):
+        which = np.argmin(plays, axis=1)
+        x = low + (high - low) * (which + 1) / 4
+        regret += mean_loss(world, x[:, None]) - best_loss(world)
+        losses = mean_loss(world, x[:, None]) + noise * generator.standard_normal(lanes)
+        sums[every, which] += reported(generator, losses, bound, report, epsilon, stddev)
+        plays[every, which] += 1
+        gamma = bound * 2.0**-level
+        is_over = plays.min(axis=1) >= np.ceil(2 * variance * math.log(horizon) / gamma**2)
+        means = (sums / np.maximum(plays, 1)).T
+        lower, upper = means - gamma, means + gamma
+        ends = np.maximum(lower[0], lower[2])
+        cut = (ends >= np.minimum(upper[0], upper[2]) + gamma) | (ends >= upper[1] + gamma)
+        left_is_cut = lower[0] >= lower[2]
+        quarter = (high - low) / 4
+        low = np.where(is_over & cut & left_is_cut, low + quarter, low)
+        high = np.where(is_over & cut & ~left_is_cut, high - quarter, high)
+        level = np.where(is_over, np.where(cut, 1, level + 1), level)
+        plays[is_over & cut] = sums[is_over & cut] = 0
+        half = regret.copy() if t == horizon // 2 else half
+    return {"half": half, "regret": regret, "low": low, "high": high}

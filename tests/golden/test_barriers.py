@@ -1,0 +1,79 @@
+"""Convex bandits with barriers, and the one on an interval, have the law of independent NumPy versions."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.bandits import convex
+from jaxdp.mechanisms import gaussian_delta
+from tests.golden.make_barriers_reference import CASES, PATH
+
+pytestmark = pytest.mark.once
+
+REFERENCE = json.loads(PATH.read_text())
+LANES = 1000
+
+
+def simulate(name, **changed):
+    function, world, horizon, case = CASES[name]
+    sizes = {"horizon": horizon, "radius": world["radius"], "report": case.get("report", "rr")}
+    values = {key: value for key, value in world.items() if key not in ("dim", "radius")}
+    values |= {"epsilon": case["epsilon"], "loss_bound": case["bound"], "noise": case.get("noise", 0.0)}
+    if function == "stochastic_1d":
+        learner = convex.stochastic_1d(**sizes)
+        record = {"low": lambda look: look.public.low, "high": lambda look: look.public.low + look.public.width}
+    else:
+        e = np.ones(world["dim"]) / math.sqrt(world["dim"])
+        record = {"along": lambda look: look.public.slope.total @ jnp.asarray(e, look.public.slope.total.dtype)}
+        values["smoothness"] = case["smooth"]
+        make = convex.barrier_smooth
+        if "strong" in case:
+            make = convex.barrier_strongly_convex
+            values["strong_convexity"] = case["strong"]
+        learner = make(dim=world["dim"], **sizes)
+    if "stddev" in case:
+        values["delta"] = float(gaussian_delta(case["epsilon"], case["stddev"], 2 * case["bound"]))
+    family = convex.linear_losses if "slope" in world else convex.quadratic_losses
+    losses = family(dim=world["dim"], radius=world["radius"])
+    run = jaxdp.simulator(learner, losses, horizon, checkpoints=[horizon // 2, horizon], record=record)
+    params = run.params(**{**values, **changed})
+    found = jax.jit(jax.vmap(run, in_axes=(0, None)))(jaxdp.lane_keys(jax.random.key(6), LANES), params)
+    own = {output: np.asarray(found[output])[:, 1] for output in record}
+    regret = np.asarray(found["pseudo_regret"])
+    return {"half": regret[:, 0], "regret": regret[:, 1], **own}
+
+
+def check(found, expected):
+    for output, values in found.items():
+        values, like = values.astype(float), expected[output]
+        error = math.hypot(values.std() / math.sqrt(LANES), like["standard_error"])
+        rounding = 1e-5 * abs(like["mean"])
+        assert abs(values.mean() - like["mean"]) <= 5 * error + rounding, output
+        for share, quartile in zip((0.25, 0.5, 0.75), like["quartiles"], strict=True):
+            # Where several have the same value, the share lies between those below and up to it.
+            error, rounding = 5 * math.sqrt(share * (1 - share) * 2 / LANES), 1e-5 * max(abs(quartile), 1)
+            below, up_to = np.mean(values < quartile - rounding), np.mean(values <= quartile + rounding)
+            assert below - error <= share <= up_to + error, (output, share)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_equals_the_independent_version(name):
+    check(simulate(name), REFERENCE[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("barrier_smooth", {"smoothness": 0.6}),
+        ("barrier_strongly_convex", {"smoothness": 3.0}),
+        ("stochastic_1d", {"loss_bound": 1.5}),
+    ],
+)
+def test_another_one_does_not(name, changed):
+    with pytest.raises(AssertionError):
+        check(simulate(name, **changed), REFERENCE[name])
