@@ -237,6 +237,8 @@ class _Markov:
         def outlook(weights: Weights, round: jax.Array) -> Scaled:
             if len(rates) == 1 and self.switch_rate is not None:
                 return _even(weights, round)
+            assert isinstance(weights.evidence, compensated.Sum)
+            assert isinstance(weights.sums, Scaled)
             return _filter.outlook_of(weights.evidence, weights.sums)
 
         return _chain(
@@ -354,16 +356,18 @@ def _chain(
     def forward(weights: Weights, round: jax.Array, scaled_losses: jax.Array) -> Weights:
         del round
         evidence = weights.evidence
-        if evidence_of == "experts":
+        if not isinstance(weights.sums, Scaled):
+            assert isinstance(evidence, compensated.Sum)
             return weights._replace(evidence=compensated.add(evidence, scaled_losses * (-1 / math.log(2))))
         sums, power = form.step(flow, weights.sums, scaled_losses)
-        if evidence_of == "rows":
+        if isinstance(evidence, compensated.Sum):
             evidence = compensated.add(evidence, form.gains(weights.sums, scaled_losses))
         return Weights(sums, weights.removed + power, evidence)
 
     def sums_of(weights: Weights) -> Scaled:
-        if evidence_of != "experts":
+        if isinstance(weights.sums, Scaled):
             return weights.sums
+        assert isinstance(weights.evidence, compensated.Sum)
         return jax.tree.map(lambda leaf: leaf[None], _filter.powers_of(weights.evidence))
 
     def law(weights: Weights, round: jax.Array) -> jax.Array:
