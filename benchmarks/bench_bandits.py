@@ -17,10 +17,11 @@ import jaxdp
 from benchmarks.bench_engine import lanes_of
 from benchmarks.peers import numba_bandits, numpy_bandits
 from benchmarks.timing import interleaved, machine
-from jaxdp.bandits import bernoulli_bandit, thompson, tsallis_inf, ucb
+from jaxdp.bandits import bernoulli_bandit, successive_elimination_central, thompson, tsallis_inf, ucb
+from jaxdp.bandits.convex import fkm, linear_losses, two_point
 from jaxdp.core import Environment, Learner
 
-ARMS, EPSILON = 10, 1.0
+ARMS, DIM, EPSILON = 10, 10, 1.0
 LANES, TILE = 2112, 528  # rows that are a power of two apart would share few of a cache's sets
 MEANS = np.linspace(0.2, 0.8, ARMS)
 KEEP = 1 / (1 + np.exp(-EPSILON))
@@ -31,7 +32,13 @@ Script = Callable[[np.random.Generator, int], float]  # the regret of one lane a
 
 
 def bench_learner(
-    name: str, learner: Learner, environment: Environment, peer: Peer, script: Script | None, horizon: int
+    name: str,
+    learner: Learner,
+    environment: Environment,
+    peer: Peer,
+    script: Script | None,
+    horizon: int,
+    sizes: str = f"{ARMS} arms",
 ) -> None:
     """By rounds, in tiles of lanes, as a sweep plays it."""
     one = ["pseudo_regret"]  # as the peer
@@ -47,7 +54,7 @@ def bench_learner(
     ours = np.asarray(lanes()["pseudo_regret"], float).ravel()
     error = np.hypot(ours.std(), theirs.std()) / np.sqrt(LANES)
     print(
-        f"{name}, {ARMS} arms, {LANES} lanes in tiles of {TILE}, horizon {horizon}, epsilon {EPSILON}, compiled in "
+        f"{name}, {sizes}, {LANES} lanes in tiles of {TILE}, horizon {horizon}, epsilon {EPSILON}, compiled in "
         f"{compile_seconds:.1f} s; regret {ours.mean():.2f}, Numba's {theirs.mean():.2f} +- {error:.2f}"
     )
     mine = nanoseconds["jaxdp by rounds"]
@@ -58,14 +65,15 @@ def bench_learner(
 
 
 def bench_tsallis_inf() -> None:
-    for estimator in ("iw", "rv"):
+    for estimator, is_warm in (("iw", True), ("iw", False), ("rv", True)):
         is_importance = estimator == "iw"
+        start = "the last root" if is_warm else "1, as the paper has it"
         bench_learner(
-            f"tsallis_inf, {estimator}",
+            f"tsallis_inf, {estimator}, Numba's Newton steps from {start}",
             tsallis_inf(num_arms=ARMS, estimator=estimator),
             bernoulli_bandit(MEANS),
-            lambda regret, kind=is_importance: numba_bandits.tsallis_inf(
-                MEANS.astype(np.float32), KEEP, kind, 1000, regret
+            lambda regret, how=(is_importance, is_warm): numba_bandits.tsallis_inf(
+                MEANS.astype(np.float32), KEEP, *how, 1000, regret
             ),
             lambda rng, rounds, kind=is_importance: numpy_bandits.tsallis_inf(rng, MEANS, KEEP, kind, rounds),
             1000,
@@ -94,10 +102,40 @@ def bench_thompson() -> None:
     )
 
 
+def bench_convex(name: str) -> None:
+    horizon = 1000
+    learner = {"fkm": fkm, "two_point": two_point}[name](dim=DIM, horizon=horizon)
+    world = linear_losses(dim=DIM, feedback="point" if name == "fkm" else "difference")
+    params = learner.params(epsilon=EPSILON)
+    size = 1 / np.tanh(EPSILON / 2)
+    leaves = 0.5, float(params.exploration), float(params.step), size
+
+    def peer(regret: np.ndarray) -> None:
+        getattr(numba_bandits, name)(DIM, *leaves, horizon, regret)
+
+    bench_learner(name, learner, world, peer, None, horizon, sizes=f"dimension {DIM}")
+
+
+def bench_counts() -> None:
+    """10^9 rounds as totals."""
+    horizon, lanes = 10**9, 1000
+    learner = successive_elimination_central(num_arms=ARMS)
+    run = jaxdp.simulator(learner, bernoulli_bandit(MEANS), horizon, engine="counts", outcomes=["pseudo_regret"])
+    call, compile_seconds = lanes_of(run, jax.devices("cpu")[0], lanes, 250, EPSILON)
+    seconds = interleaved(3, {"counts": call})["counts"]
+    print(
+        f"successive_elimination_central by counts, {ARMS} arms, {lanes} lanes, horizon {horizon}: {seconds:.3f} s, "
+        f"compiled in {compile_seconds:.1f} s; regret {np.mean(call()['pseudo_regret']):.0f}"
+    )
+
+
 BENCHMARKS = {
     "tsallis_inf": bench_tsallis_inf,
     "ucb": bench_ucb,
     "thompson": bench_thompson,
+    "fkm": lambda: bench_convex("fkm"),
+    "two_point": lambda: bench_convex("two_point"),
+    "counts": bench_counts,
 }
 
 

@@ -22,8 +22,8 @@ def reported(mean, keep):  # pragma: no cover  compiled
 
 
 @njit(parallel=True, fastmath=True)
-def tsallis_inf(means, keep, is_importance, horizon, regret):  # pragma: no cover  compiled
-    """Newton's steps start from the last round's root."""
+def tsallis_inf(means, keep, is_importance, is_warm, horizon, regret):  # pragma: no cover  compiled
+    """Newton's steps start from the last round's root, or from y = 1, where the sum of weights is at least 1."""
     num = means.shape[0]
     factor = np.float32(2 if is_importance else 4)
     best = means.max()
@@ -55,6 +55,8 @@ def tsallis_inf(means, keep, is_importance, horizon, regret):  # pragma: no cove
             for i in range(1, num):
                 smallest = min(smallest, losses[i])
             mass = np.float32(0)
+            if not is_warm:
+                y = ONE
             for _ in range(30):
                 mass, slope = np.float32(0), np.float32(0)
                 for i in range(num):
@@ -125,4 +127,76 @@ def thompson(means, keep, horizon, regret):  # pragma: no cover  compiled
             else:
                 zeros[arm] += ONE
             total += best - means[arm]
+        regret[lane] = total
+
+
+@njit(fastmath=True, inline="always")
+def direction(vector):  # pragma: no cover  compiled
+    """A random unit vector."""
+    square = np.float32(0)
+    for i in range(vector.shape[0]):
+        vector[i] = np.float32(np.random.standard_normal())  # noqa: NPY002
+        square += vector[i] * vector[i]
+    scale = ONE / np.float32(math.sqrt(square))
+    for i in range(vector.shape[0]):
+        vector[i] *= scale
+
+
+@njit(parallel=True, fastmath=True)
+def fkm(dim, slope, exploration, step, size, horizon, regret):  # pragma: no cover  compiled
+    """On the linear loss slope <e, x> of the unit ball. Reports are `size` or its negative, of the loss's mean."""
+    entry = np.float32(slope / math.sqrt(dim))
+    share, far = np.float32(1 / size), np.float32(1 - exploration)
+    apart, rate = np.float32(exploration), np.float32(step * size)
+    for lane in prange(regret.shape[0]):
+        np.random.seed(lane)  # noqa: NPY002
+        x = np.zeros(dim, np.float32)
+        u = np.zeros(dim, np.float32)
+        total = 0.0
+        for _ in range(horizon):
+            direction(u)
+            loss = np.float32(0)
+            for i in range(dim):
+                loss += entry * (x[i] + apart * u[i])
+            total += loss + slope
+            bias = HALF * min(max(loss, -ONE), ONE) * share
+            move = -rate if np.float32(np.random.random()) < HALF + bias else rate  # noqa: NPY002
+            square = np.float32(0)
+            for i in range(dim):
+                x[i] += move * u[i]
+                square += x[i] * x[i]
+            if square > far * far:
+                shrink = far / np.float32(math.sqrt(square))
+                for i in range(dim):
+                    x[i] *= shrink
+        regret[lane] = total
+
+
+@njit(parallel=True, fastmath=True)
+def two_point(dim, slope, exploration, step, size, horizon, regret):  # pragma: no cover  compiled
+    """The same, from the slope between two points."""
+    entry = np.float32(slope / math.sqrt(dim))
+    share, far, rate = np.float32(1 / size), np.float32(1 - exploration), np.float32(step * size)
+    for lane in prange(regret.shape[0]):
+        np.random.seed(lane)  # noqa: NPY002
+        x = np.zeros(dim, np.float32)
+        u = np.zeros(dim, np.float32)
+        total = 0.0
+        for _ in range(horizon):
+            direction(u)
+            loss, rise = np.float32(0), np.float32(0)
+            for i in range(dim):
+                loss += entry * x[i]
+                rise += entry * u[i]
+            total += loss + slope
+            bias = HALF * min(max(rise, -ONE), ONE) * share
+            move = -rate if np.float32(np.random.random()) < HALF + bias else rate  # noqa: NPY002
+            square = np.float32(0)
+            for i in range(dim):
+                x[i] += move * u[i]
+                square += x[i] * x[i]
+            if square > far * far:
+                shrink = far / np.float32(math.sqrt(square))
+                for i in range(dim):
+                    x[i] *= shrink
         regret[lane] = total

@@ -31,7 +31,8 @@ def ucb(generator, means, keep, exploration_rate, horizon):
         if t < num:
             arm = t
         else:
-            arm = int(np.argmax(ones / plays + np.sqrt(exploration_rate / 2 * math.log(t) / plays)))
+            spread = exploration_rate / 2 * math.log(t)
+            arm = int(np.argmax(ones / plays + np.sqrt(spread / plays)))
         ones[arm] += (generator.random() < means[arm]) == (generator.random() < keep)
         plays[arm] += 1
         total += means.max() - means[arm]

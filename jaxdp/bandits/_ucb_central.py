@@ -237,7 +237,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
 
     def plan_counts(key, params: Params, public: Public, limit) -> CountPlan:
         del key, params
-        return CountPlan(jnp.where(jnp.arange(num_arms) == public.arm, ahead(public, limit), 0))
+        return CountPlan(jnp.where(jnp.arange(num_arms, dtype=jnp.int32) == public.arm, ahead(public, limit), 0))
 
     def privatize_counts(key, params: Params, public: Public, plan: CountPlan, totals):
         del key, params, public

@@ -128,9 +128,14 @@ def row_sums(sums: Scaled, top: jax.Array | None = None) -> Scaled:
 
 def outlook_of(evidence: Sum, sums: Scaled) -> Scaled:
     """What rows have to be multiplied by so that their sums are as 2^evidence: [num_rows]."""
-    best = jnp.argmax(evidence.total)
-    behind = (evidence.total - evidence.total[best]) - (evidence.excess - evidence.excess[best])
+    powers, total = powers_of(evidence), row_sums(sums)
+    return normalised(powers.mantissa / total.mantissa, powers.power - total.power)
+
+
+def powers_of(logs: Sum) -> Scaled:
+    """2^logs, divided by about the largest of them: [n]."""
+    best = jnp.argmax(logs.total)
+    behind = (logs.total - logs.total[best]) - (logs.excess - logs.excess[best])
     behind = jnp.maximum(behind, NOTHING)
     whole = jnp.round(behind)
-    total = row_sums(sums)
-    return normalised(jnp.exp2(behind - whole) / total.mantissa, whole.astype(jnp.int32) - total.power)
+    return normalised(jnp.exp2(behind - whole), whole.astype(jnp.int32))

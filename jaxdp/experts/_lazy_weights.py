@@ -133,9 +133,10 @@ def lazy_weights(
         [0, B] then bounds the regret; see `lazy_weights_parameters`.
     Deviations: privacy constants are proved here, and smaller than in the sources. Every class runs exactly, without a
         list of its sequences. A resample has the resolution of a uniform variate, 2^-23 in float32: a sequence of
-        smaller probability may never be drawn. In float32 weights of neighbouring losses round apart: the range of a
-        resample was seen to exceed 2 rate by 3% at T = 10^6 and by 8% at 10^7, so that its part of the cost may be 5%
-        and 17% above what is claimed; with 64-bit floats there is none of it. Losses within a batch are added plainly:
+        smaller probability may never be drawn. In float32 weights of sequences that may switch round apart for
+        neighbouring losses: the range of a resample was seen to exceed 2 rate by 3% at T = 10^6 and by 8% at 10^7, so
+        that its part of the cost may be 5% and 17% above what is claimed. With 64-bit floats there is none of it, nor
+        over `static()`, whose weights are kept by compensated sums. Losses within a batch are added plainly:
         those of 0 or 1 are exact up to 2^24 rounds. Where the prior rolls on, a switch has the resolution 2^-23.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)

@@ -52,13 +52,14 @@ class Weights(NamedTuple):
 
     Attributes:
         sums: [num_rows, num_experts] numbers with a power of two each. Of `switching` F(c, j) of the source: the future
-            of the prior is not in them. Of `markov()` each row up to a factor of its own.
+            of the prior is not in them. Of `markov()` each row up to a factor of its own; of `static()` none.
         removed: [] int32, the power of two that has been divided out of all.
-        evidence: of `markov()` alone, [num_rows] compensated sums: log2 of the weight of all sequences of a rate, up to
-            a summand that all rates have. Sums of a row know it, too, but round it anew in each step.
+        evidence: compensated sums, which products that are rounded in every step would drift away from. Of `markov()`
+            [num_rows]: log2 of the weight of all sequences of a rate, up to a summand that all rates have. Of
+            `static()` [num_experts]: log2 of the weight of an expert. Of other classes none.
     """
 
-    sums: Scaled
+    sums: Scaled | tuple[()]
     removed: jax.Array
     evidence: compensated.Sum | tuple[()]
 
@@ -131,9 +132,10 @@ class _Static:
             log_inverse_prior,
             start=np.zeros(1),
             flow=_filter.Flow(None, 0),
-            outlook=lambda weights, round: Scaled(jnp.ones(1, weights.sums.mantissa.dtype), jnp.zeros(1, jnp.int32)),
+            outlook=_even,
             chances=lambda round: jnp.zeros(1, default_float()),
             num_switches=0,
+            evidence_of="experts",
         )
 
 
@@ -233,10 +235,11 @@ class _Markov:
         odds = rates / (1 - rates) / (num_experts - 1)  # to switch to one other expert, where to stay has 1
 
         def outlook(weights: Weights, round: jax.Array) -> Scaled:
-            del round
-            if isinstance(weights.evidence, compensated.Sum):
-                return _filter.outlook_of(weights.evidence, weights.sums)
-            return Scaled(jnp.ones(1, weights.sums.mantissa.dtype), jnp.zeros(1, jnp.int32))
+            if len(rates) == 1 and self.switch_rate is not None:
+                return _even(weights, round)
+            assert isinstance(weights.evidence, compensated.Sum)
+            assert isinstance(weights.sums, Scaled)
+            return _filter.outlook_of(weights.evidence, weights.sums)
 
         return _chain(
             repr(self),
@@ -248,7 +251,7 @@ class _Markov:
             outlook=outlook,
             chances=lambda round: jnp.asarray(rates, default_float()),
             num_switches=None if self.switch_rate is None else round(self.switch_rate * (horizon - 1)),
-            has_evidence=self.switch_rate is None,
+            evidence_of="rows" if self.switch_rate is None else None,
         )
 
 
@@ -321,7 +324,7 @@ def _chain(
     outlook: Callable[[Weights, jax.Array], Scaled],
     chances: Callable[[jax.Array], jax.Array],
     num_switches: int | None,
-    has_evidence: bool = False,
+    evidence_of: str | None = None,
 ) -> SequenceClass:
     """A class from its parts.
 
@@ -335,7 +338,8 @@ def _chain(
         outlook: (weights, round) -> [num_rows] Scaled, the factors of rows in the law of states.
         chances: (round) -> [num_rows] float, of a switch.
         num_switches: of the class.
-        has_evidence: whether the weight of a row is kept apart from the sums in it; weight stays in its row then.
+        evidence_of: whose weight is kept by its logarithm: of "rows", besides the sums, whose weight stays in its row
+            then; of "experts", in place of sums, where none passes any on; None: no one's.
     """
     num_rows = len(start)
     form = _filter_kernels if max(num_experts, num_rows) <= _filter_kernels.MOST else _filter
@@ -343,26 +347,38 @@ def _chain(
     def init() -> Weights:
         powers = np.broadcast_to(start.astype(np.int32)[:, None], (num_rows, num_experts))
         sums = Scaled(jnp.ones((num_rows, num_experts), default_float()), jnp.asarray(powers))
-        evidence = compensated.zero(jnp.zeros(num_rows, default_float())) if has_evidence else ()
-        return Weights(sums, jnp.int32(0), evidence)
+        if evidence_of is None:
+            return Weights(sums, jnp.int32(0), ())
+        size = num_rows if evidence_of == "rows" else num_experts
+        evidence = compensated.zero(jnp.zeros(size, default_float()))
+        return Weights(sums if evidence_of == "rows" else (), jnp.int32(0), evidence)
 
     def forward(weights: Weights, round: jax.Array, scaled_losses: jax.Array) -> Weights:
         del round
-        sums, power = form.step(flow, weights.sums, scaled_losses)
         evidence = weights.evidence
+        if not isinstance(weights.sums, Scaled):
+            assert isinstance(evidence, compensated.Sum)
+            return weights._replace(evidence=compensated.add(evidence, scaled_losses * (-1 / math.log(2))))
+        sums, power = form.step(flow, weights.sums, scaled_losses)
         if isinstance(evidence, compensated.Sum):
             evidence = compensated.add(evidence, form.gains(weights.sums, scaled_losses))
         return Weights(sums, weights.removed + power, evidence)
 
+    def sums_of(weights: Weights) -> Scaled:
+        if isinstance(weights.sums, Scaled):
+            return weights.sums
+        assert isinstance(weights.evidence, compensated.Sum)
+        return jax.tree.map(lambda leaf: leaf[None], _filter.powers_of(weights.evidence))
+
     def law(weights: Weights, round: jax.Array) -> jax.Array:
-        found = _filter.odds_of(weights.sums, outlook(weights, round))
+        found = _filter.odds_of(sums_of(weights), outlook(weights, round))
         return found / found.sum()
 
     def marginal(weights: Weights, round: jax.Array) -> jax.Array:
         return law(weights, round).sum(0)
 
     def draw(key: jax.Array, weights: Weights, round: jax.Array) -> Label:
-        return Label(*form.drawn(two_uniforms(key), weights.sums, outlook(weights, round)))
+        return Label(*form.drawn(two_uniforms(key), sums_of(weights), outlook(weights, round)))
 
     def roll(key: jax.Array, label: Label, round: jax.Array) -> Label:
         uniforms = two_uniforms(key)
@@ -377,6 +393,12 @@ def _chain(
     return SequenceClass(
         log_inverse_prior, init, forward, law, marginal, draw, roll, name, num_experts, horizon, num_switches
     )
+
+
+def _even(weights: Weights, round: jax.Array) -> Scaled:
+    """The factor of a single row."""
+    del weights, round
+    return Scaled(jnp.ones(1, default_float()), jnp.zeros(1, jnp.int32))
 
 
 def _growth(left: jax.Array, most: int, num_experts: int) -> list[jax.Array]:

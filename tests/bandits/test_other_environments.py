@@ -38,7 +38,7 @@ def test_bounded_rewards_are_beta_variates():
     assert ((rewards >= 0) & (rewards <= 1)).all()
     check_law(rewards, scipy.stats.beta(4.2, 1.8))
     with pytest.raises(AssertionError):
-        check_law(rewards, scipy.stats.beta(4.2 * 1.15, 1.8 * 1.15))
+        check_law(rewards, scipy.stats.beta(4.2 * 1.3, 1.8 * 1.3))
     assert not outcomes["pseudo_regret"].any()
     assert float(environment.params().concentration) == 10
     assert float(environment.params(best_mean=0.55).concentration) == pytest.approx(20)  # the other mean is 1/20
@@ -79,6 +79,7 @@ def test_rounds_by_blocks_bit_for_bit():
     ):
         params, actions = environment.params(), jnp.arange(12, dtype=jnp.int32) % 3
         world, keys = environment.init(KEY, params), jax.random.split(KEY, 12)
+        assert environment.block
         worlds, *blocks = jax.jit(environment.block)(keys, params, world, None, actions)
         one = jax.jit(environment.feedback)
         for index, action in enumerate(actions):

@@ -48,7 +48,7 @@ TRUE = {
     "svt_lazy": 3.164487,
     "svt_lazy_zcdp": 0.097235,
     "mirror_descent": 0.459617,
-    "mirror_descent_clipped": 0.601609,
+    "mirror_descent_clipped": 0.6016098,
     "ebs_local": 1.0,
     "rucb": 1.0,
     "versatile_sparring": 1.0,

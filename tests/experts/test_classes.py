@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jaxdp.audit import g_test
-from jaxdp.experts import classes
+from jaxdp.experts import _filter, classes
 from tests.experts import enumerated
 
 X64 = jax.config.read("jax_enable_x64")
@@ -52,7 +52,10 @@ def check_weights(made, compiled, name, values, horizon):
         for state, weight in merged(exact, lambda member, round=round: enumerated.state(member, round)).items():
             expected[state] = weight / total
         assert np.abs(found - expected).max() < TOLERANCE, (name, values, horizon, round)
-        if name in ("static", "switching"):  # the sum over all sequences, of prior 1 each
+        if name == "static":  # the sum over all sequences, of prior 1 each
+            logs = np.asarray(weights.evidence.total, float) - np.asarray(weights.evidence.excess, float)
+            assert np.exp2(logs).sum() == pytest.approx(total * len(prior), rel=10 * TOLERANCE)
+        if name == "switching":  # likewise
             most, left = values.get("num_switches", 0), horizon - 1 - round
             sums = np.asarray(weights.sums.mantissa, float) * 2.0 ** np.asarray(weights.sums.power, float)
             ahead = [
@@ -251,6 +254,31 @@ def plain_evidence(made):
         return after._replace(evidence=after.evidence._replace(excess=jnp.zeros_like(after.evidence.excess)))
 
     return made._replace(forward=forward)
+
+
+def drift_of(step, losses, rate):
+    """By how much of a resample's range products of floats, rounded in each step, drift from exact ones."""
+    sums = _filter.Scaled(jnp.ones((1, losses.shape[1]), FLOAT), jnp.zeros((1, losses.shape[1]), jnp.int32))
+    scaled = jnp.asarray(rate * losses, FLOAT)
+    found = jax.lax.scan(lambda sums, losses: (step(sums, losses), None), sums, scaled)[0]
+    logs = np.log(np.asarray(found.mantissa, float)) + np.asarray(found.power) * math.log(2)
+    return np.ptp(logs + np.asarray(scaled, float).sum(0)) / (2 * rate)
+
+
+def test_weights_of_experts_do_not_drift_apart():
+    """Of losses that differ in one round: by as much as that round says, to a float's precision."""
+    horizon, rate = 20_000, 1e-5
+    losses = (np.random.default_rng(2).random((horizon, 3)) < 0.5).astype(float)
+    made = classes.static()(num_experts=3, horizon=horizon)
+    pair = []
+    for first in ([1.0, 0.0, 0.0], [0.0, 1.0, 1.0]):
+        losses[0] = first
+        pair.append(np.log(laws(made, (rate * losses).astype(FLOAT), horizon // 20)))
+    assert np.abs(np.ptp(pair[0] - pair[1], axis=1) / (2 * rate) - 1).max() < 0.02
+    if not X64:  # planted: an added share is rounded in every step
+        plain = _filter.Flow(None, 0)
+        step = jax.jit(lambda sums, losses: _filter.step(plain, sums, losses)[0])
+        assert drift_of(step, losses, rate) > 0.05
 
 
 def test_rates_after_many_rounds():

@@ -159,7 +159,7 @@ def share_of_one_loss(budget, claimed=4.0):
         for threshold in (0.5, 1.5)
         for first in ([1.0, 0.0], [0.0, 1.0])
     ]
-    return max(exact_epsilon(*laws[:2]), exact_epsilon(*laws[2:])) / claimed
+    return max(exact_epsilon(laws[0], laws[1]), exact_epsilon(laws[2], laws[3])) / claimed
 
 
 def test_lazy_tests_cost_half_of_what_any_questions_would():

@@ -9,6 +9,7 @@ import pytest
 
 import jaxdp
 from jaxdp import bandits
+from tests.few import few
 from tests.golden import make_arms_reference as golden
 
 pytestmark = pytest.mark.once
@@ -59,6 +60,7 @@ def plays(name):
         return world, reward, {f"arm_{arm}": action == arm for arm in range(3)}
 
     def tallied(key, params, world, counts):
+        assert arms.tally
         world, totals, _ = arms.tally(key, params, world, counts)
         return world, totals, {f"arm_{arm}": counts[arm] for arm in range(3)}
 
@@ -75,7 +77,11 @@ def plays(name):
     return play
 
 
-@pytest.mark.parametrize("name", OURS)
+# The others differ from these in one step each.
+TRIED = ["tsallis_inf_rv", "exp3_laplace", "ucb", "thompson", "successive_elimination_central", "ucb_central"]
+
+
+@pytest.mark.parametrize("name", few(OURS, TRIED))
 def test_equals_the_independent_version(name):
     _, values, change = OURS[name]
     play, lanes = plays(name), golden.CASES[name][1]
@@ -88,7 +94,7 @@ def test_equals_the_independent_version(name):
         golden.check(play(**wrong), REFERENCE[name][str(epsilon)], lanes)
 
 
-@pytest.mark.parametrize("name", ["ucb", "successive_elimination_central"])
+@pytest.mark.parametrize("name", few(["ucb", "successive_elimination_central"], ["ucb"]))
 def test_the_reference_can_be_made_again(name):
     for epsilon in golden.epsilons(name):
         assert golden.make(name, epsilon) == REFERENCE[name][str(epsilon)]

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from jaxdp import compensated
 from jaxdp.core import Interface, Probe, Space, ball, default_float
+from jaxdp.kernels import folded, lanes_last, own_kernel
 from jaxdp.validation import check_choice
 
 FEEDBACKS = ("point", "difference")
@@ -29,7 +30,12 @@ def convex_interface(dim: int, radius: float, feedback: str) -> Interface:
 
 def length(x: jax.Array) -> jax.Array:
     """The Euclidean norm of a vector, [] float."""
-    return jnp.sqrt(jnp.sum(x * x))
+    return own_kernel(_length, x)
+
+
+def _length(x: jax.Array) -> jax.Array:
+    x = lanes_last(x)
+    return jnp.sqrt(folded(jnp.add, x * x))
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
@@ -52,11 +58,14 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
     In one dimension it is 1 or -1. Should all variates be 0, which floats allow, it is the first axis.
     """
     normals = jax.random.normal(key, (dim,), default_float())
-    first = jnp.arange(dim) == 0
     if dim == 1:  # exact, and no division
         return jnp.where(normals < 0, -1.0, 1.0).astype(normals.dtype)
-    norm = length(normals)
-    return jnp.where(norm > 0, normals / jnp.where(norm > 0, norm, 1), first.astype(normals.dtype))
+
+    def scaled(normals: jax.Array, norm: jax.Array) -> jax.Array:
+        normals, first = lanes_last(normals), (jnp.arange(dim) == 0).astype(normals.dtype)
+        return lanes_last(jnp.where(norm > 0, normals * (1 / jnp.where(norm > 0, norm, 1)), first))
+
+    return own_kernel(scaled, normals, length(normals))
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
@@ -70,8 +79,20 @@ def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensat
         step: [dim] float.
         radius: [] float >= 0.
     """
-    moved = compensated.add(x, step)
-    norm = length(moved.total)
-    is_out = norm > radius
-    nearest = moved.total * (radius / jnp.where(norm > 0, norm, 1))
-    return compensated.Sum(jnp.where(is_out, nearest, moved.total), jnp.where(is_out, 0, moved.excess))
+
+    def moved(total: jax.Array, excess: jax.Array, step: jax.Array) -> compensated.Sum:
+        return compensated.add(compensated.Sum(lanes_last(total), lanes_last(excess)), lanes_last(step))
+
+    def total(*now: jax.Array) -> jax.Array:
+        norm, radius, *parts = now
+        here = moved(*parts).total
+        return lanes_last(jnp.where(norm > radius, here * (radius / jnp.where(norm > 0, norm, 1)), here))
+
+    def excess(*now: jax.Array) -> jax.Array:
+        norm, radius, *parts = now
+        return lanes_last(jnp.where(norm > radius, 0, moved(*parts).excess))
+
+    parts = (x.total, x.excess, step)
+    norm = own_kernel(lambda *parts: _length(moved(*parts).total), *parts)
+    # A kernel gives one array: two kernels that do the same are faster than what both need, stored.
+    return compensated.Sum(*(own_kernel(each, norm, jnp.asarray(radius), *parts) for each in (total, excess)))
