@@ -153,8 +153,8 @@ def slope(results: xr.Dataset, *, resamples: int = RESAMPLES) -> xr.Dataset:
 
         def fitted(values: np.ndarray) -> np.ndarray:
             middle = np.median(values, axis=-1)
-            known = np.isfinite(middle).all(axis=-1)
-            return np.where(known, np.log(np.where(known[:, None], middle, 1)) @ weights, np.nan)
+            known = np.asarray(np.isfinite(middle)).all(axis=-1, keepdims=True)
+            return np.where(known[:, 0], np.log(np.where(known, middle, 1)) @ weights, np.nan)
 
         again = [fitted(values[..., draw.integers(count, size=count)]) for _ in range(resamples)]
         low, high = np.quantile(again, [0.025, 0.975], axis=0)
@@ -216,11 +216,18 @@ def figure(results: xr.Dataset) -> Figure:
     rounds, errors = figure.axes
     budgets = results.epsilon.values
     plotting.cost_of_privacy(
-        results.rounds.astype(float), hue="learner", ax=rounds, yscale="log", ylabel="rounds until it stops"
+        results.rounds.astype(float),
+        hue="learner",
+        ax=rounds,
+        band="quantile",
+        yscale="log",
+        ylabel="rounds until it stops",
     )
     order = theory.noise_factor(budgets) ** 2
-    plotting.bound(rounds, budgets, order, through="lowest", label="order c^2, through the lowest first mark")
-    plotting.cost_of_privacy(results.wrong.astype(float), hue="learner", ax=errors, ylabel="share of runs that err")
+    plotting.bound(rounds, budgets, order, through="lowest", label="order c², through the lowest first mark")
+    plotting.cost_of_privacy(
+        results.wrong.astype(float), hue="learner", ax=errors, band="share", ylabel="share of runs that err"
+    )
     allowed = np.full(len(budgets), float(results.failure_prob))
     plotting.bound(errors, budgets, allowed, label="failure_prob")
     cut = int(results.censored.sum())
