@@ -152,8 +152,8 @@ def slope(results: xr.Dataset, *, resamples: int = RESAMPLES) -> xr.Dataset:
         count = values.shape[-1]
 
         def fitted(values: np.ndarray) -> np.ndarray:
-            middle = np.median(values, axis=-1)
-            known = np.asarray(np.isfinite(middle)).all(axis=-1, keepdims=True)
+            middle: Any = np.median(values, axis=-1)
+            known = np.isfinite(middle).all(axis=-1, keepdims=True)
             return np.where(known[:, 0], np.log(np.where(known, middle, 1)) @ weights, np.nan)
 
         again = [fitted(values[..., draw.integers(count, size=count)]) for _ in range(resamples)]

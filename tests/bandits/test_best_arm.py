@@ -79,7 +79,7 @@ def test_bounded_rewards_in_blocks(report, horizon):
 
 def test_counts_stop_as_rounds_do():
     learner, world = successive_elimination(num_arms=3), bernoulli_bandit([0.9, 0.5, 0.1])
-    values = {"epsilon": 2.0, "confidence_multiplier": 0.4}
+    values: Any = {"epsilon": 2.0, "confidence_multiplier": 0.4}
     one, other = (run(learner, world, 600, engine=engine, **values) for engine in ("blocks", "counts"))
     for name in ("rounds", "correct", "pseudo_regret"):
         mine, theirs = one[name].ravel().astype(float), other[name].ravel().astype(float)

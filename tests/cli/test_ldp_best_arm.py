@@ -43,7 +43,7 @@ def test_slopes():
 def test_slopes_of_runs_that_were_cut_off():
     results = made_up()
     results["censored"][0, 0, :120] = True
-    assert np.isnan(ldp_best_arm.slope(results)["slope"]).tolist() == [True, False]
+    assert np.isnan(ldp_best_arm.slope(results)["slope"].values).tolist() == [True, False]
     assert math.isinf(float(ldp_best_arm.medians(results)[0, 0]))
     assert np.isnan(ldp_best_arm.slope(results.sel(epsilon=[1.0, math.inf]))["slope"]).all()
 
