@@ -1,6 +1,7 @@
 """Barrier methods: the closed forms of the ball, steps that proofs allow, regret below the bounds, refused values."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +20,9 @@ EPS = float(np.finfo(default_float()).eps)
 
 def root(size, curvature):
     """Of p + curvature p / (1 + sqrt(1 + p^2)) = size."""
-    return brentq(lambda p: p + curvature * p / (1 + math.hypot(1, p)) - size, 0, size + 1, xtol=1e-300, rtol=1e-15)
+    options: Any = {"xtol": 1e-300, "rtol": 1e-15}
+    found: Any = brentq(lambda p: p + curvature * p / (1 + math.hypot(1, p)) - size, 0, size + 1, **options)
+    return found
 
 
 def check_roots(found, sizes, curvatures):

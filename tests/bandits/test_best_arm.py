@@ -1,6 +1,7 @@
 """Learners that find the best arm: few errors, stopping times that grow as they should, refused values."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -65,7 +66,7 @@ def test_those_of_an_approximation_do_not():
 def test_bounded_rewards_in_blocks(report, horizon):
     """Bit for bit as round by round, through several drops and looks inside a sweep."""
     learner = successive_elimination(num_arms=4, report=report, rewards="bounded")
-    extra = {"delta": 0.1} if report == "gaussian" else {}
+    extra: Any = {"delta": 0.1} if report == "gaussian" else {}
     world = gaussian_bandit([0.9, 0.5, 0.2, 0.1], stddev=0.3)
     both = [
         run(learner, world, 20, horizon=horizon, engine=engine, epsilon=3.0, confidence_multiplier=0.4, **extra)
@@ -78,7 +79,7 @@ def test_bounded_rewards_in_blocks(report, horizon):
 
 def test_counts_stop_as_rounds_do():
     learner, world = successive_elimination(num_arms=3), bernoulli_bandit([0.9, 0.5, 0.1])
-    values = {"epsilon": 2.0, "confidence_multiplier": 0.4}
+    values: Any = {"epsilon": 2.0, "confidence_multiplier": 0.4}
     one, other = (run(learner, world, 600, engine=engine, **values) for engine in ("blocks", "counts"))
     for name in ("rounds", "correct", "pseudo_regret"):
         mine, theirs = one[name].ravel().astype(float), other[name].ravel().astype(float)

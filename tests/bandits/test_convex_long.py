@@ -18,6 +18,11 @@ PROBLEMS = {
         lambda **sizes: convex.two_point(**sizes, losses="strongly_convex"),
         {"curvature": 0.5, "target": 0.5, "strong_convexity": 0.5, "lipschitz": 0.75},
     ),
+    "barrier_smooth": (convex.barrier_smooth, {"slope": 0.5, "smoothness": 0.01, "loss_bound": 0.5}),
+    "barrier_strongly_convex": (
+        convex.barrier_strongly_convex,
+        {"curvature": 0.5, "target": 0.9, "strong_convexity": 0.5, "smoothness": 0.5},
+    ),
 }
 
 
@@ -39,7 +44,8 @@ def same_variates(monkeypatch):
 
 def regret(name, horizon, lanes):
     factory, values = PROBLEMS[name]
-    family, feedback = (convex.linear_losses, "point") if name == "fkm" else (convex.quadratic_losses, "difference")
+    family = convex.linear_losses if "slope" in values else convex.quadratic_losses
+    feedback = "difference" if name.startswith("two_point") else "point"
     learner = factory(dim=2, horizon=horizon)
     run = jaxdp.simulator(learner, family(dim=2, feedback=feedback), horizon)
     keys = fast(jax.random.split(jax.random.key(4), lanes))
@@ -56,7 +62,7 @@ def check(name, horizon, lanes):
     return narrow, wide
 
 
-@pytest.mark.parametrize("name", few(PROBLEMS, ["fkm"]))
+@pytest.mark.parametrize("name", few(PROBLEMS, ["fkm", "barrier_strongly_convex"]))
 def test_both_precisions_agree(name, same_variates):
     narrow, wide = check(name, 10_000, 20)
     assert (narrow != wide).any()

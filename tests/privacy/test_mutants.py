@@ -36,6 +36,7 @@ ALIKE = (
     "a ballot's pairs at the whole budget each",
     "the noise of a node reused in every node",
     "losses reported at twice epsilon",
+    "losses within a barrier that are not clipped",
 )
 
 

@@ -5,6 +5,11 @@ from tests.privacy.mutants.ballots import (
     noise_for_one_pair,
     only_pairs_that_were_ranked,
 )
+from tests.privacy.mutants.best_arm import (
+    counts_of_rewards_at_twice_epsilon,
+    losses_of_a_barrier_unclipped,
+    rewards_at_half_their_interval,
+)
 from tests.privacy.mutants.convex import (
     gaussian_without_its_root_of_2,
     loss_unclipped,
@@ -86,4 +91,7 @@ ZOO = {
     "a cut chosen after the labels are seen": cut_after_the_labels,
     "a cut on the norm of the sum": cut_on_the_sum,
     "K-norm noise of one dimension less": gamma_of_one_dimension_less,
+    "counts of rewards at twice epsilon": counts_of_rewards_at_twice_epsilon,
+    "rewards with noise for half their interval": rewards_at_half_their_interval,
+    "losses within a barrier that are not clipped": losses_of_a_barrier_unclipped,
 }

@@ -1,0 +1,276 @@
+"""What local privacy costs in rounds until the best arm is found."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import jax
+import numpy as np
+import typer
+import xarray as xr
+from matplotlib.figure import Figure
+
+from jaxdp import bandits, plotting
+from jaxdp.core import Learner
+from jaxdp.simulation import Run, simulator, sweep
+from jaxdp.simulation.values import parameters
+from jaxdp.stats import share_interval
+from jaxdp.studies.command import Seed, Study, columns, root_key
+from jaxdp.theory import ldp_bandits as theory
+from jaxdp.validation import check_count, check_horizon, check_positive, check_probability
+
+LEARNERS: dict[str, Callable[[int], Learner]] = {
+    "lil_ucb": lambda num_arms: bandits.lil_ucb(num_arms=num_arms),
+    "lil_ucb_heuristic": lambda num_arms: bandits.lil_ucb(num_arms=num_arms, constants="heuristic"),
+    "successive_elimination": lambda num_arms: bandits.successive_elimination(num_arms=num_arms),
+    "lil_ucb_gaussian": lambda num_arms: bandits.lil_ucb(num_arms=num_arms, report="gaussian"),
+    "successive_elimination_gaussian": lambda num_arms: bandits.successive_elimination(
+        num_arms=num_arms, report="gaussian"
+    ),
+}
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, float("inf"))
+COMPARED = ("lil_ucb", "lil_ucb_heuristic", "successive_elimination")
+ARMS = 2
+GAP = 0.4
+FAILURE_PROB = 0.05
+DELTA = 1e-6
+HORIZON = 10**8
+NUM_SEEDS = 200
+TILE_SIZE = 100
+RESAMPLES = 400
+METRICS = ("rounds", "censored", "wrong")
+
+
+def ldp_best_arm(
+    *,
+    epsilon: Sequence[float] = EPSILONS,
+    learner: Sequence[str] = COMPARED,
+    num_arms: int = ARMS,
+    gap: float = GAP,
+    failure_prob: float = FAILURE_PROB,
+    delta: float = DELTA,
+    horizon: int = HORIZON,
+    num_seeds: int = NUM_SEEDS,
+    key: jax.Array,
+    **scheduling: Any,
+) -> xr.Dataset:
+    """Stopping times and errors of learners that look for the best of several binary arms.
+
+    The best arm's mean is (1 + gap) / 2, that of the others (1 - gap) / 2.
+
+    Args:
+        epsilon: privacy budgets, > 0; infinity is no privacy.
+        learner: names, of `LEARNERS`; empty is all.
+        num_arms: K, >= 2.
+        gap: between the means, in (0, 1].
+        failure_prob: that a learner may err with, in (0, 1).
+        delta: of learners with Gaussian reports, in (0, 1).
+        horizon: rounds after which a run is cut off, > num_arms.
+        num_seeds: repetitions.
+        key: root key.
+        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+
+    Returns:
+        A dataset with `rounds` played, `censored` (1 where a run was cut off) and `wrong` (1 where it stopped with
+        another arm than the best one), of dimensions (learner, epsilon, seed).
+
+    Raises:
+        ValueError: if a value is out of range.
+    """
+    names = list(learner) or list(LEARNERS)
+    for name in names:
+        if name not in LEARNERS:
+            raise ValueError(f"learner must be among {', '.join(LEARNERS)}, got {name!r}")
+    num_arms, horizon = check_count("num_arms", num_arms, 2), check_horizon(horizon)
+    check_count("horizon", horizon, num_arms + 1)
+    if check_positive("gap", gap) > 1:
+        raise ValueError(f"gap must be in (0, 1], got {gap}")
+    check_probability("failure_prob", failure_prob)
+    world = bandits.bernoulli_bandit([(1 + gap) / 2, *[(1 - gap) / 2] * (num_arms - 1)])
+
+    def build(learner: str) -> Run:
+        made = LEARNERS[learner](num_arms)
+        run = simulator(made, world, horizon, checkpoints=[horizon])
+        fixed = {"failure_prob": failure_prob, **({"delta": delta} if "delta" in parameters(made.params) else {})}
+        simulate = run.simulate
+
+        def at_the_stop(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
+            outputs = simulate(key, params)
+            stopped, censored = outputs["correct"][-1], outputs["censored"]
+            return {"rounds": outputs["rounds"], "censored": censored, "wrong": ~censored & ~stopped}
+
+        return dataclasses.replace(
+            run,
+            simulate=at_the_stop,
+            params=partial(run.params, **fixed),
+            guarantee=partial(run.guarantee, **fixed),
+            dims=dict.fromkeys(METRICS, ()),
+            coords={},
+        )
+
+    results = sweep(
+        build,
+        axes={"epsilon": list(epsilon)},
+        static_axes={"learner": names},
+        num_seeds=num_seeds,
+        key=key,
+        tile_size=TILE_SIZE,
+        **scheduling,
+    )
+    results = results.assign_coords(gap=gap, failure_prob=failure_prob, delta=delta, num_arms=num_arms)
+    return results.assign_coords(horizon=horizon).transpose("learner", "epsilon", "seed", ...)
+
+
+def medians(results: xr.Dataset) -> xr.DataArray:
+    """Median stopping times; infinite where half of the runs were cut off."""
+    rounds = results.rounds.astype(np.float64).where(~results.censored.astype(bool), np.inf)
+    return rounds.median("seed")
+
+
+def slope(results: xr.Dataset, *, resamples: int = RESAMPLES) -> xr.Dataset:
+    """The slope of the logarithm of the median stopping time against that of c^2, over finite epsilon.
+
+    Args:
+        results: of `ldp_best_arm`.
+        resamples: of seeds, for the interval.
+
+    Returns:
+        `slope`, `low` and `high`, 95% limits by the percentiles of resampled seeds, of dimension learner. NaN where
+        there are fewer than two finite epsilon or half of the runs of one were cut off.
+    """
+    chosen = results.sel(epsilon=np.isfinite(results.epsilon))
+    names, draw = results.learner.values, np.random.default_rng(0)
+    if chosen.sizes["epsilon"] < 2:
+        found = np.full((3, len(names)), np.nan)
+    else:
+        x = 2 * np.log(theory.noise_factor(chosen.epsilon.values))
+        weights = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
+        rounds = chosen.rounds.astype(float).where(~chosen.censored.astype(bool), np.inf)
+        values = rounds.transpose("learner", "epsilon", "seed").values
+        count = values.shape[-1]
+
+        def fitted(values: np.ndarray) -> np.ndarray:
+            middle: Any = np.median(values, axis=-1)
+            known = np.isfinite(middle).all(axis=-1, keepdims=True)
+            return np.where(known[:, 0], np.log(np.where(known, middle, 1)) @ weights, np.nan)
+
+        again = [fitted(values[..., draw.integers(count, size=count)]) for _ in range(resamples)]
+        low, high = np.quantile(again, [0.025, 0.975], axis=0)
+        found = np.stack([fitted(values), low, high])
+    coords = {"learner": names}
+    return xr.Dataset(
+        {name: ("learner", row) for name, row in zip(("slope", "low", "high"), found, strict=True)}, coords
+    )
+
+
+def table(results: xr.Dataset) -> str:
+    """Median rounds, runs that were cut off and runs that erred, of each learner and epsilon; and the slopes."""
+    middle = medians(results)
+    labels = [plotting.epsilon_label(value) for value in results.epsilon.values]
+    parts = []
+    wrong = share_interval(results.wrong.astype(np.float64))
+    for text, cell in (
+        ("median rounds until it stops", lambda at: f"{float(middle.sel(at)):,.0f}"),
+        ("runs cut off", lambda at: f"{int(results.censored.sel(at).sum()):,}"),
+        (
+            "share of runs that err, at most (95% confidence)",
+            lambda at: f"{float(wrong.share.sel(at)):.4f} ({float(wrong.high.sel(at)):.4f})",
+        ),
+    ):
+        rows = [["", *labels]]
+        for name in results.learner.values:
+            rows.append([str(name), *(cell({"learner": name, "epsilon": e}) for e in results.epsilon.values)])
+        parts.append("\n".join([text, *columns(rows)]))
+    fit = slope(results)
+    rows = [["", "slope"]]
+    for name in results.learner.values:
+        own = fit.sel(learner=name)
+        known = math.isfinite(float(own["slope"]))
+        rows.append(
+            [str(name), f"{float(own['slope']):.3f} ({float(own.low):.3f} to {float(own.high):.3f})" if known else "-"]
+        )
+    parts.append("\n".join(["ln(median rounds) against ln(c^2), finite ε", *columns(rows)]))
+    return "\n\n".join(parts)
+
+
+def report(results: xr.Dataset) -> str:
+    """What the command prints: rounds, errors, slopes, and what that means."""
+    return "\n\n".join(
+        [
+            table(results),
+            f"{int(results.num_arms)} arms, gap {float(results.gap):g}, failure_prob {float(results.failure_prob):g}. "
+            "c = (e^ε + 1) / (e^ε - 1): a randomized response shrinks all gaps by it, so that rounds grow like c^2, "
+            "times a logarithm of the rounds in successive elimination, and an iterated one in lil_ucb. Gaussian "
+            "reports, which are (ε, δ)-private, have another noise. A slope's interval is by resampled seeds.",
+            f"{plotting.seed_count(results.sizes['seed'])}. A run is cut off after {int(results.horizon):,} rounds.",
+        ]
+    )
+
+
+def figure(results: xr.Dataset) -> Figure:
+    """The figure: rounds and errors against epsilon."""
+    results = results.sortby("epsilon")
+    figure = plotting.panels(1, 2, height=3.2)
+    rounds, errors = figure.axes
+    budgets = results.epsilon.values
+    plotting.cost_of_privacy(
+        results.rounds.astype(float),
+        hue="learner",
+        ax=rounds,
+        band="quantile",
+        yscale="log",
+        ylabel="rounds until it stops",
+    )
+    order = theory.noise_factor(budgets) ** 2
+    plotting.bound(rounds, budgets, order, through="lowest", label="order c², through the lowest first mark")
+    plotting.cost_of_privacy(
+        results.wrong.astype(float), hue="learner", ax=errors, band="share", ylabel="share of runs that err"
+    )
+    allowed = np.full(len(budgets), float(results.failure_prob))
+    plotting.bound(errors, budgets, allowed, label="failure_prob")
+    cut = int(results.censored.sum())
+    figure.explain(
+        title=f"What local privacy costs in finding the best of {int(results.num_arms)} arms",
+        note=f"Gap {float(results.gap):g}. {cut:,} runs were cut off after {int(results.horizon):,} rounds.",
+        height=3.2,
+    )
+    return figure
+
+
+def options(
+    epsilon: Annotated[
+        list[float],
+        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
+    ] = list(EPSILONS),  # noqa: B006  typer copies it
+    learner: Annotated[
+        list[str],
+        typer.Option(help=f"Learner. Repeat for several, of {', '.join(LEARNERS)}.", rich_help_panel="Grid"),
+    ] = list(COMPARED),  # noqa: B006
+    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
+    arms: Annotated[int, typer.Option(help="Arms, >= 2.")] = ARMS,
+    gap: Annotated[float, typer.Option(help="How far the best arm's mean is above all others', in (0, 1].")] = GAP,
+    failure_prob: Annotated[float, typer.Option(help="Share of runs that may err, in (0, 1).")] = FAILURE_PROB,
+    horizon: Annotated[int, typer.Option(help="Rounds after which a run is cut off.")] = HORIZON,
+    delta: Annotated[float, typer.Option(help="Failure mass of Gaussian reports, in (0, 1).")] = DELTA,
+    seed: Seed = 0,
+) -> Study:
+    """What local privacy costs in rounds until the best arm is found (LDP-Bandits, Appendix B.2).
+
+    Plays learners that stop by themselves on binary rewards, each of which
+    is randomized before it leaves the user, and counts rounds and errors.
+    """
+    simulate = partial(
+        ldp_best_arm,
+        epsilon=epsilon,
+        learner=learner,
+        num_arms=arms,
+        gap=gap,
+        failure_prob=failure_prob,
+        delta=delta,
+        horizon=horizon,
+        num_seeds=seeds,
+        key=root_key(seed),
+    )
+    return Study(simulate, figure, report)
