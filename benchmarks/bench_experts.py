@@ -30,8 +30,16 @@ Peer = Callable[[np.ndarray], Any]  # fills regret
 
 
 def bench(
-    title: str, learner: Learner, horizon: int, num: int, peers: dict[str, Callable[[Any], Peer]], engine: str = "rounds",
-    lanes: int | None = None, tile: int | None = None, check: bool = True, **values: Any
+    title: str,
+    learner: Learner,
+    horizon: int,
+    num: int,
+    peers: dict[str, Callable[[Any], Peer]],
+    engine: str = "rounds",
+    lanes: int | None = None,
+    tile: int | None = None,
+    check: bool = True,
+    **values: Any,
 ) -> None:
     """One learner against its peers, which are made of its parameters."""
     world = jaxdp.experts.shifting_losses(num_experts=num, horizon=horizon, num_shifts=SHIFTS, gap=GAP)
@@ -58,7 +66,9 @@ def bench(
     for name in regrets if check else ():
         error = np.hypot(ours.std(), regrets[name].std()) / np.sqrt(lanes)
         if not abs(ours.mean() - regrets[name].mean()) <= 5 * error:
-            raise AssertionError(f"the regrets of {title} and {name} must agree, got {ours.mean()}, {regrets[name].mean()}")
+            raise AssertionError(
+                f"the regrets of {title} and {name} must agree, got {ours.mean()}, {regrets[name].mean()}"
+            )
 
 
 def _called(run: Any, params: Any, lanes: int, tile: int) -> tuple[Callable[[], Any], float]:
@@ -158,8 +168,16 @@ def bench_lazy_weights() -> None:
             "Numba, plain float64": numba(numba_experts.lazy_doubles),
         }
         bench(
-            f"lazy_weights(switching({SHIFTS})), batch {batch}", learner, horizon, num, peers, lanes=lanes, tile=256,
-            epsilon=4.0, delta=DELTA, batch=batch,
+            f"lazy_weights(switching({SHIFTS})), batch {batch}",
+            learner,
+            horizon,
+            num,
+            peers,
+            lanes=lanes,
+            tile=256,
+            epsilon=4.0,
+            delta=DELTA,
+            batch=batch,
         )
 
 

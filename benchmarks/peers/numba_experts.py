@@ -246,7 +246,11 @@ def lazy_switching(
         batched, change = np.zeros(num, np.float32), np.zeros(num, np.float32)
         mantissa, power = np.ones((rows, num), np.float32), np.full((rows, num), np.int32(-(2**30)))
         came, came_power = np.zeros(num, np.float32), np.zeros(num, np.int32)
-        law, columns, kept_row = np.zeros((rows, num), np.float32), np.zeros(num, np.float32), np.zeros(rows, np.float32)
+        law, columns, kept_row = (
+            np.zeros((rows, num), np.float32),
+            np.zeros(num, np.float32),
+            np.zeros(rows, np.float32),
+        )
         power[0] = 0
         good, paid, row, resamples, step = -1, 0, 0, 0, 0
         first, second, word = following(first, second)
