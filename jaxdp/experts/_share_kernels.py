@@ -15,9 +15,8 @@ import jax.numpy as jnp
 
 from jaxdp import compensated
 from jaxdp.compensated import Sum
+from jaxdp.experts._scaled import expm1_near_0
 from jaxdp.kernels import WRITTEN_OUT, lanes_last, own_kernel
-
-TERMS = 7  # of a series of exp(x) - 1, enough in 32 bits for |x| <= GENTLE
 
 
 def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
@@ -82,7 +81,7 @@ def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: j
     smallest = fold(jnp.minimum, lambda losses: losses, scaled_losses)
 
     def gain(total, excess, losses, smallest):
-        return (total - excess) * gentle_expm1(smallest - losses)
+        return (total - excess) * expm1_near_0(smallest - losses)
 
     gained = kernel(gain, *shares, scaled_losses, smallest)
     old_sum = fold(operator.add, operator.sub, *shares)
@@ -108,16 +107,6 @@ def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:
         return jnp.exp(-learning_rate * ((total - smallest) - excess))
 
     return kernel(weight, *totals, smallest, learning_rate)
-
-
-def gentle_expm1(values: jax.Array) -> jax.Array:
-    """exp(values) - 1 for |values| <= 1/8 in 32 bits, by its series: the first term left out is below half a unit."""
-    if values.dtype != jnp.float32:
-        return jnp.expm1(values)
-    series = jnp.ones_like(values)
-    for term in range(TERMS, 1, -1):
-        series = 1 + values * series * values.dtype.type(1 / term)
-    return values * series
 
 
 def _grown(shares: jax.Array, scaled_losses: jax.Array) -> tuple[jax.Array, jax.Array]:
