@@ -456,7 +456,7 @@ def limited_updates(num, means, segment, horizon, epsilon, regret):  # pragma: n
 def svt_restarts(
     num, means, segment, horizon, epsilon, every, slack, before, window, margin, levels, regret, restarts
 ):  # pragma: no cover  compiled
-    """Limited updates with restarts; dyadic windows, of which the last two of each length are kept."""
+    """Limited updates with restarts; of dyadic windows the last odd multiple of each length is kept."""
     scale, budget = np.float32(4 / epsilon), np.float32(epsilon / 2)
     window = np.float32(window * math.sqrt(every))
     roots = np.sqrt(np.arange(horizon // every + 2)).astype(np.float32)
@@ -464,7 +464,7 @@ def svt_restarts(
         first, second = seeded(lane)
         losses, limits = np.zeros(num, np.float32), np.zeros(num, np.uint64)
         totals, regrets, beyond = np.zeros(num, np.float32), np.zeros(num, np.float32), np.zeros(num, np.float32)
-        memory, times = np.zeros((levels, 2, num), np.float32), np.zeros((levels, 2), np.int64)
+        memory, times = np.zeros((levels, num), np.float32), np.zeros(levels, np.int64)
         good, paid, expert, begun, local, block, threshold = -1, 0, 0, 0, 0, 0, ZERO
         again = 0
         for t in range(horizon):
@@ -483,13 +483,12 @@ def svt_restarts(
             first, second = draw_losses(first, second, limits, losses)
             if t % every == 0 and t > 0:
                 now = t // every
-                for k in range(levels):
-                    if (now >> k) << k != now:
-                        break
-                    place = (now >> k) & 1
-                    times[k, place] = now
-                    for i in range(num):
-                        memory[k, place, i] = beyond[i]
+                k = 0
+                while now >> k & 1 == 0:  # an odd multiple of 2^k
+                    k += 1
+                times[k] = now
+                for i in range(num):
+                    memory[k, i] = beyond[i]
             own = losses[expert]
             local += 1
             if local == 2 << block:
@@ -510,13 +509,11 @@ def svt_restarts(
                     best = max(best, beyond[i])
                 best -= window * roots[now - begun]
                 for k in range(levels):
-                    for place in range(2):
-                        since = times[k, place]
-                        if since > begun:
-                            most = beyond[0] - memory[k, place, 0]
-                            for i in range(1, num):
-                                most = max(most, beyond[i] - memory[k, place, i])
-                            best = max(best, most - window * roots[now - since])
+                    if times[k] > begun:
+                        most = beyond[0] - memory[k, 0]
+                        for i in range(1, num):
+                            most = max(most, beyond[i] - memory[k, i])
+                        best = max(best, most - window * roots[now - times[k]])
                 first, second, word = following(first, second)
                 half = uniform(word) - np.float32(0.5)
                 noise = math.log(ONE - np.float32(2) * abs(half) + TINY)
