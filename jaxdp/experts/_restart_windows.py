@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 
-from jaxdp.kernels import WRITTEN_OUT, folded
+from jaxdp.kernels import WRITTEN_OUT, folded, lanes_last, own_kernel
 
 CHUNK = 128  # beginnings of windows that are looked at together
 
@@ -100,7 +100,7 @@ class Dyadic(NamedTuple):
         """A time is an odd multiple of one power of two."""
         power = jnp.left_shift(1, jnp.arange(self.levels, dtype=now.dtype))
         written = asks & ((now & -now) == power)
-        return jnp.where(written[None], beyond[:, None], memory)
+        return lanes_last(jnp.where(written[None], lanes_last(beyond)[:, None], lanes_last(memory)))
 
     def largest(
         self, memory: jax.Array, beyond: jax.Array, window_slack: jax.Array, now: jax.Array, begin: jax.Array
@@ -110,9 +110,12 @@ class Dyadic(NamedTuple):
         last = jnp.right_shift(now - 1, level)  # multiples before this question's time
         times = jnp.left_shift(last - 1 + (last & 1), level)
         # Experts are the first axis, and the maximum of a few is written out: XLA on CPU reduces short rows slowly.
-        sums = largest_row(beyond[:, None] - memory)
-        excess = sums - window_slack * _root(now - times, sums.dtype)
-        largest = jnp.max(jnp.where(times > begin, excess, -jnp.inf))
+        sums = own_kernel(
+            lambda beyond, memory: lanes_last(largest_row(lanes_last(beyond)[:, None] - lanes_last(memory))),
+            *(lanes_last(beyond), lanes_last(memory)),
+        )
+        excess = lanes_last(sums) - window_slack * _root(now - times, sums.dtype)
+        largest = largest_row(jnp.where(times > begin, excess, -jnp.inf))
         return jnp.maximum(largest, _whole_epoch(beyond, window_slack, now, begin))
 
 
