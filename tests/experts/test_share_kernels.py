@@ -83,7 +83,7 @@ def test_the_series_is_as_exact_as_floats_are():
     values = np.linspace(-0.36, 0.36, 20_001).astype(FLOAT)
     error = np.abs(np.asarray(_scaled.expm1_near_0(jnp.asarray(values)), float) - np.expm1(values.astype(float)))
     units = error[values != 0] / np.abs(np.spacing(np.expm1(values[values != 0].astype(float)).astype(FLOAT)))
-    assert units.max() < 2.0
+    assert units.max() < (2 if jnp.float32 == FLOAT else 8)
 
 
 @pytest.mark.parametrize("num_experts", SIZES)
