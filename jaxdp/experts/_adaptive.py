@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, Scalar, default_float, factory, scalar_leaf
-from jaxdp.experts._adversary import cast, draw, means_vector
+from jaxdp.experts._adversary import cast, means_vector
 from jaxdp.experts._comparators import Comparison, after, begun, check_switches, metrics
 from jaxdp.experts._losses import losses_interface
 from jaxdp.lookup import entry
+from jaxdp.random.coins import coins
 from jaxdp.validation import check_count, check_horizon, check_number, check_positive, check_within
 
 
@@ -105,7 +106,7 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
 
     def feedback(key, params: AdaptiveParams, world: LastPlay, action):
         played_last = jnp.arange(len(means), dtype=world.last.dtype) == world.last
-        losses = draw(key, jnp.where(played_last, params.penalised, params.means))
+        losses = coins(key, jnp.where(played_last, params.penalised, params.means))
         loss = entry(losses, action)
         return LastPlay(action.astype(jnp.int32), after(world.comparison, losses, loss)), losses, {"loss": loss}
 
@@ -174,7 +175,7 @@ def punish_repeats(
     def feedback(key, params: RepeatParams, world: Plays, action):
         experts = jnp.arange(size, dtype=jnp.int32)
         means = jnp.where(experts == world.good_expert, params.good_mean, jnp.asarray(0.5, default_float()))
-        losses = draw(key, jnp.where(world.since <= params.memory, jnp.ones_like(means), means))
+        losses = coins(key, jnp.where(world.since <= params.memory, jnp.ones_like(means), means))
         loss = entry(losses, action)
         # Only now: this round's losses must not depend on this round's play.
         one = jnp.ones_like(world.since)

@@ -1,6 +1,5 @@
 """What all adversaries share."""
 
-import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -23,8 +22,3 @@ def means_vector(name: str, values: ArrayLike) -> np.ndarray:
 def cast(values: np.ndarray) -> np.ndarray:
     """Numbers as a leaf of `Params`."""
     return values.astype(default_float())
-
-
-def draw(key: jax.Array, means: jax.Array) -> jax.Array:
-    """Independent losses of 0 or 1 of these means: of one key, a smaller mean has no larger loss."""
-    return (jax.random.uniform(key, means.shape, means.dtype) < means).astype(means.dtype)

@@ -22,6 +22,7 @@ from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._counter_parameters import counter_of, counter_weights_parameters
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.experts.classes import Sequences, Weights, static
+from jaxdp.kernels import WRITTEN_OUT, lanes_last
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_count, check_epsilon, check_horizon, check_positive
 
@@ -149,7 +150,8 @@ def counter_weights(
         round, before, weights = state.public
         totals = counter.read(params.counter, counted)
         moved = made.forward(weights, round, params.learning_rate * (totals - before))
-        return State(counted, Public(round + 1, totals, moved))
+        after = State(counted, Public(round + 1, totals, moved))
+        return jax.tree.map(lanes_last, after) if num_experts <= WRITTEN_OUT else after
 
     values = only(params, ("epsilon", "delta", "learning_rate"))
     return Learner(

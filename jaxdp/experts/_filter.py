@@ -70,6 +70,12 @@ def odds_of(sums: Scaled, outlook: Scaled) -> jax.Array:
     return shares(Scaled(sums.mantissa * outlook.mantissa[:, None], sums.power + outlook.power[:, None]))
 
 
+def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
+    """Sums * ahead, added up over rows and divided by their total: [num_experts] float, the law of the expert."""
+    found = odds_of(sums, outlook).sum(0)
+    return found / found.sum()
+
+
 def others(sums: Scaled) -> Scaled:
     """For each entry the sum of the others of its row; nothing cancels. Mantissas are not in [1, 2).
 

@@ -58,16 +58,32 @@ def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
     return _kernel(log_gain, gained, before, left, new_top - top)
 
 
+def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
+    """`_filter.columns`."""
+    found = _columns(_all_odds(sums, outlook))
+    total = _kernel(lambda found: _fold(operator.add, found), found)
+    return _kernel(operator.truediv, found, total)
+
+
 def drawn(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
     """`_filter.drawn`."""
-    mantissa, power, ahead, ahead_power = (lanes_last(each) for each in (*sums, *outlook))
-    power = _kernel(lambda power, ahead_power: power + ahead_power[:, None], power, ahead_power)
-    peak = _kernel(lambda power: _fold(jnp.maximum, _fold(jnp.maximum, power)), power)
-    odds = _kernel(_odds, mantissa, power, ahead, peak)
-    columns = _kernel(lambda odds: functools.reduce(operator.add, list(odds)), odds)
+    odds = _all_odds(sums, outlook)
+    columns = _columns(odds)
     expert = _kernel(lambda uniforms, columns: inline_index_at(uniforms[0], list(columns)), uniforms, columns)
     column = _kernel(_column, odds, expert)
     return expert, _kernel(lambda uniforms, column: inline_index_at(uniforms[1], list(column)), uniforms, column)
+
+
+def _columns(odds: jax.Array) -> jax.Array:
+    return _kernel(lambda odds: functools.reduce(operator.add, list(odds)), odds)
+
+
+def _all_odds(sums: Scaled, outlook: Scaled) -> jax.Array:
+    """`_filter.odds_of`."""
+    mantissa, power, ahead, ahead_power = (lanes_last(each) for each in (*sums, *outlook))
+    power = _kernel(lambda power, ahead_power: power + ahead_power[:, None], power, ahead_power)
+    peak = _kernel(lambda power: _fold(jnp.maximum, _fold(jnp.maximum, power)), power)
+    return _kernel(_odds, mantissa, power, ahead, peak)
 
 
 def _odds(mantissa: jax.Array, power: jax.Array, ahead: jax.Array, peak: jax.Array) -> jax.Array:

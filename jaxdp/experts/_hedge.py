@@ -18,8 +18,9 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
-from jaxdp.experts._clear_losses import behind
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._share_kernels import odds
+from jaxdp.kernels import lanes_last
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_count, check_horizon, check_positive
 
@@ -73,7 +74,7 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
 
     def act(key, params: Params, public: compensated.Sum, context: None) -> jax.Array:
         del context
-        return weighted_index(key, jnp.exp(-params.learning_rate * behind(public)))
+        return weighted_index(key, odds(public, jnp.asarray(params.learning_rate)))
 
     def privatize(key, params: Params, public: compensated.Sum, context: None, action, feedback) -> jax.Array:
         del key, params, public, context, action
@@ -81,7 +82,7 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
 
     def update(key, params: Params, state: State, report) -> State:
         del key, params
-        return State((), compensated.add(state.public, report))
+        return State((), jax.tree.map(lanes_last, compensated.add(state.public, report)))
 
     values = only(params, ("learning_rate",))
     return Learner(

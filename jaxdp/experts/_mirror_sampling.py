@@ -23,7 +23,9 @@ from jaxdp.core import (
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.experts._mirror_parameters import draws_reached, mirror_descent_parameters
-from jaxdp.experts._shares import clipped_step, exact_fixed_share_step, fixed_share_step
+from jaxdp.experts._share_kernels import exact_fixed_share_step
+from jaxdp.experts._shares import clipped_step, fixed_share_step
+from jaxdp.kernels import any_lane
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_epsilon, check_positive
@@ -146,8 +148,12 @@ def exact_step_of(
     def step(shares: compensated.Sum, losses: jax.Array, learning_rate: jax.Array) -> compensated.Sum:
         switch_rate = jnp.asarray(num_switches / (horizon - 1), losses.dtype)
         exact = exact_fixed_share_step(shares, learning_rate * losses, switch_rate)
-        coarse = rounded(shares, losses, learning_rate)
-        return jax.tree.map(lambda left, right: jnp.where(learning_rate <= GENTLE, left, right), exact, coarse)
+
+        def either() -> compensated.Sum:
+            coarse = rounded(shares, losses, learning_rate)
+            return jax.tree.map(lambda left, right: jnp.where(learning_rate <= GENTLE, left, right), exact, coarse)
+
+        return jax.lax.cond(any_lane(learning_rate > GENTLE), either, lambda: exact)
 
     return rounded if mixing == "clipped" else step
 

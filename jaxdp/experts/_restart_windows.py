@@ -5,6 +5,8 @@ from typing import NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 
+from jaxdp.kernels import WRITTEN_OUT, folded, lanes_last, own_kernel
+
 CHUNK = 128  # beginnings of windows that are looked at together
 
 
@@ -76,7 +78,11 @@ class All(NamedTuple):
 
 
 class Dyadic(NamedTuple):
-    """For each k two windows that begin at multiples of 2^k, and the epoch. Memory: [levels, 2, num_experts]."""
+    """For each k the windows that begin at the last two multiples of 2^k, and the epoch. Memory: [num_experts, levels].
+
+    The last odd multiple of 2^k is kept for each k. The last even one is an odd multiple of a higher power of two, and
+    of that power it is the last one: it is kept there.
+    """
 
     num_experts: int
     checks: int
@@ -88,35 +94,41 @@ class Dyadic(NamedTuple):
 
     def empty(self, dtype: jnp.dtype) -> jax.Array:
         """No sums yet."""
-        return jnp.zeros((self.levels, 2, self.num_experts), dtype)
+        return jnp.zeros((self.num_experts, self.levels), dtype)
 
     def remember(self, memory: jax.Array, beyond: jax.Array, now: jax.Array, asks: jax.Array) -> jax.Array:
-        """Level k keeps the last two multiples of 2^k, by whether they are odd ones."""
-        level = jnp.arange(self.levels, dtype=now.dtype)
-        multiple = jnp.right_shift(now, level)
-        written = asks & (jnp.left_shift(multiple, level) == now)
-        place = (multiple & 1)[:, None] == jnp.arange(2, dtype=now.dtype)[None, :]
-        return jnp.where((written[:, None] & place)[:, :, None], beyond[None, None, :], memory)
+        """A time is an odd multiple of one power of two."""
+        power = jnp.left_shift(1, jnp.arange(self.levels, dtype=now.dtype))
+        written = asks & ((now & -now) == power)
+        return lanes_last(jnp.where(written[None], lanes_last(beyond)[:, None], lanes_last(memory)))
 
     def largest(
         self, memory: jax.Array, beyond: jax.Array, window_slack: jax.Array, now: jax.Array, begin: jax.Array
     ) -> jax.Array:
         """All at once."""
         level = jnp.arange(self.levels, dtype=now.dtype)
-        last = jnp.right_shift(now - 1, level)[:, None]  # multiples before this question's time
-        place = jnp.arange(2, dtype=now.dtype)[None, :]
-        times = jnp.left_shift(last - ((last & 1) != place).astype(now.dtype), level[:, None])
-        sums = jnp.max(beyond[None, None, :] - memory, axis=-1)
-        excess = sums - window_slack * _root(now - times, sums.dtype)
-        largest = jnp.max(jnp.where(times > begin, excess, -jnp.inf))
+        last = jnp.right_shift(now - 1, level)  # multiples before this question's time
+        times = jnp.left_shift(last - 1 + (last & 1), level)
+        # Experts are the first axis, and the maximum of a few is written out: XLA on CPU reduces short rows slowly.
+        sums = own_kernel(
+            lambda beyond, memory: lanes_last(largest_row(lanes_last(beyond)[:, None] - lanes_last(memory))),
+            *(lanes_last(beyond), lanes_last(memory)),
+        )
+        excess = lanes_last(sums) - window_slack * _root(now - times, sums.dtype)
+        largest = largest_row(jnp.where(times > begin, excess, -jnp.inf))
         return jnp.maximum(largest, _whole_epoch(beyond, window_slack, now, begin))
 
 
 KINDS = {"all": All, "dyadic": Dyadic}
 
 
+def largest_row(values: jax.Array) -> jax.Array:
+    """The largest of values [n, ...] along the first axis: [...] float."""
+    return folded(jnp.maximum, values) if len(values) <= WRITTEN_OUT else values.max(axis=0)
+
+
 def _whole_epoch(beyond: jax.Array, window_slack: jax.Array, now: jax.Array, begin: jax.Array) -> jax.Array:
-    return jnp.max(beyond) - window_slack * _root(now - begin, beyond.dtype)
+    return largest_row(beyond) - window_slack * _root(now - begin, beyond.dtype)
 
 
 def _root(length: jax.Array, dtype: jnp.dtype) -> jax.Array:

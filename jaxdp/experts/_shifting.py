@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Environment, Scalar, factory, only, scalar_leaf
-from jaxdp.experts._adversary import draw
 from jaxdp.experts._comparators import Comparison, after, begun, check_switches, followed, metrics
 from jaxdp.experts._losses import losses_interface
 from jaxdp.lookup import entry, nearest
 from jaxdp.random import beta, binomial
+from jaxdp.random.coins import coins
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive, check_within
 
 TIMES = ("equal", "drawn")
@@ -184,7 +184,7 @@ def shifting_losses(
         if is_beta:
             losses = beta(key, means * params.concentration, (1 - means) * params.concentration)
         else:
-            losses = draw(key, means)
+            losses = coins(key, means)
         loss = entry(losses, action)
         return losses, {
             "loss": loss,

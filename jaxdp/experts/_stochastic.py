@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, factory
-from jaxdp.experts._adversary import cast, draw, means_vector
+from jaxdp.experts._adversary import cast, means_vector
 from jaxdp.experts._comparators import Comparison, after, begun, check_switches, followed, metrics
 from jaxdp.experts._losses import losses_interface
 from jaxdp.gaps import unit_instance
 from jaxdp.lookup import entry
 from jaxdp.random import binomial
+from jaxdp.random.coins import coins
 
 
 @jax.tree_util.register_dataclass
@@ -67,7 +68,7 @@ def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> E
         return () if switches is None else begun(len(given), switches)
 
     def shown(key, params: StochasticParams, action):
-        losses = draw(key, jnp.asarray(params.means))
+        losses = coins(key, jnp.asarray(params.means))
         gap = entry(jnp.asarray(params.gaps), action)
         return losses, {"loss": entry(losses, action), "pseudo_regret": gap}
 

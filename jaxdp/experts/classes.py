@@ -24,7 +24,7 @@ import numpy as np
 
 from jaxdp import compensated
 from jaxdp.core import default_float
-from jaxdp.experts import _filter, _filter_kernels
+from jaxdp.experts import _filter, _filter_columns, _filter_kernels
 from jaxdp.experts._scaled import NOTHING, Scaled, normalised, times
 from jaxdp.kernels import own_kernel
 from jaxdp.lookup import nearest
@@ -342,7 +342,10 @@ def _chain(
             then; of "experts", in place of sums, where none passes any on; None: no one's.
     """
     num_rows = len(start)
-    form = _filter_kernels if max(num_experts, num_rows) <= _filter_kernels.MOST else _filter
+    if max(num_experts, num_rows) <= _filter_kernels.MOST:
+        form = _filter_kernels
+    else:
+        form = _filter_columns if num_rows == 1 else _filter
 
     def init() -> Weights:
         powers = np.broadcast_to(start.astype(np.int32)[:, None], (num_rows, num_experts))
@@ -375,7 +378,7 @@ def _chain(
         return found / found.sum()
 
     def marginal(weights: Weights, round: jax.Array) -> jax.Array:
-        return law(weights, round).sum(0)
+        return form.columns(weights.sums, outlook(weights, round))
 
     def draw(key: jax.Array, weights: Weights, round: jax.Array) -> Label:
         return Label(*form.drawn(two_uniforms(key), sums_of(weights), outlook(weights, round)))

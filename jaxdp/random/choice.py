@@ -1,5 +1,7 @@
 """One index, with given odds."""
 
+import functools
+import operator
 from collections.abc import Sequence
 from functools import partial
 
@@ -7,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp.kernels import own_kernel
+from jaxdp.kernels import lanes_last, own_kernel
 from jaxdp.random.threefry import fast
 
 COLUMNS = 16  # about the square root of the usual number of weights, and as many as a vector unit adds at once
@@ -55,7 +57,33 @@ def index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
     Returns:
         [] int32 in [0, n), as for `weighted_index`.
     """
-    return own_kernel(inline_index_at, uniform, weights)
+    if len(weights) > COLUMNS:
+        return _index_of_many(uniform, weights)
+    return own_kernel(lambda *each: inline_index_at(*map(lanes_last, each)), uniform, lanes_last(weights))
+
+
+def _index_of_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
+    """`inline_index_at` in three kernels: sums of columns, the column, its weights; nothing is padded."""
+    size = len(weights)
+
+    def added(weights):
+        rows = [weights[start : start + COLUMNS] for start in range(0, size - COLUMNS + 1, COLUMNS)]
+        return functools.reduce(operator.add, rows)
+
+    rest = size % COLUMNS
+    sums = own_kernel(added, weights)
+    if rest:
+        sums = own_kernel(lambda sums, last: sums.at[:rest].add(last), sums, weights[-rest:])
+    column = own_kernel(lambda *each: _column(*each)[0], uniform, sums)
+
+    def taken(weights, column):
+        place = jnp.arange(0, size, COLUMNS, dtype=jnp.int32) + column
+        found = weights.at[jnp.minimum(place, size - 1)].get(mode="promise_in_bounds")
+        return jnp.where(place < size, found, 0)
+
+    candidates = own_kernel(taken, weights, column)
+    row = own_kernel(lambda *each: _row(*_column(*each[:2])[1:], each[2]), uniform, sums, candidates)
+    return row * COLUMNS + column
 
 
 def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]) -> jax.Array:
@@ -66,24 +94,33 @@ def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]
         sums = matrix.sum(0)
     else:
         matrix, sums = None, weights
+    column, threshold, so_far = _column(uniform, sums)
+    if matrix is None:
+        return column
+    return _row(threshold, so_far, matrix[:, column]) * COLUMNS + column
+
+
+def _column(uniform: jax.Array, sums: jax.Array | Sequence[jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array | int]:
+    """The column of given sums that the variate falls into, what it stands for, and the sum of the columns before."""
     last = list(sums)
     for index in range(1, len(last)):
         last[index] = last[index - 1] + sums[index]  # written out: a loop of tiny steps would cost more
     threshold = uniform * last[-1]  # below it, as rounding is monotone
     passed = [threshold >= bound for bound in last[:-1]]
     column = sum((bound.astype(jnp.int32) for bound in passed), jnp.int32(0))
-    if matrix is None:
-        return jnp.asarray(column)
     so_far = sum(jnp.where(bound, value, 0) for bound, value in zip(passed, sums[:-1], strict=True))
-    candidates = matrix[:, column]
+    return jnp.asarray(column), threshold, so_far
+
+
+def _row(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -> jax.Array:
+    """The row, of a column's weights."""
     row, found = jnp.int32(0), jnp.asarray(False)
-    for index in range(len(matrix)):
+    for index in range(len(candidates)):
         so_far = so_far + candidates[index]
         found = found | (threshold < so_far)
         row = row + (~found).astype(jnp.int32)
     # Rounding can leave the column's own sum a little below the one drawn from.
-    row = jnp.where(found, row, jnp.argmax(candidates).astype(jnp.int32))
-    return jnp.asarray(row * COLUMNS + column)
+    return jnp.where(found, row, jnp.argmax(candidates).astype(jnp.int32))
 
 
 @partial(jax.jit, inline=True)  # compiled once for eager calls

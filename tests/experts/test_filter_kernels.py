@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.experts import _filter, _filter_kernels
+from jaxdp.experts import _filter, _filter_columns, _filter_kernels
 from jaxdp.experts._filter import Flow
 from jaxdp.experts._scaled import NOTHING, Scaled
 
@@ -77,3 +77,26 @@ def test_kernels_draw_the_same():
     ]
     for plain, kernel in zip(*draws, strict=True):
         assert (np.asarray(plain) == np.asarray(kernel)).mean() > 0.98  # sums in another order may round otherwise
+
+
+@pytest.mark.parametrize("odds", [None, np.asarray([1e-3])])
+def test_the_columns_of_one_row_equal_the_plain_step(odds):
+    generator = np.random.default_rng(2)
+    power = generator.integers(-400, 400, (LANES, 1, 37)) * generator.choice([0, 1], (LANES, 1, 37))
+    sums = Scaled(jnp.asarray(generator.uniform(1, 2, power.shape), FLOAT), jnp.asarray(power, jnp.int32))
+    losses = jnp.asarray(generator.normal(0, 1, (LANES, 37)), FLOAT)
+    outlook = Scaled(jnp.ones(1, FLOAT), jnp.zeros(1, jnp.int32))
+
+    def stepped(form, scale=1.0):
+        return jax.jit(jax.vmap(lambda *inputs: form.step(Flow(odds, 0), *inputs)))(sums, scale * losses)
+
+    plain = stepped(_filter)
+    error, others = apart(stepped(_filter_columns), plain)
+    assert error < TOLERANCE
+    assert not others
+    assert apart(stepped(_filter_columns, 1.01), plain)[0] > 100 * TOLERANCE  # planted
+    laws = [
+        jax.jit(jax.vmap(lambda sums, form=form: form.columns(sums, outlook)))(sums)
+        for form in (_filter, _filter_columns)
+    ]
+    np.testing.assert_allclose(*map(np.asarray, laws), rtol=TOLERANCE, atol=1e-30)

@@ -1,5 +1,7 @@
 """Continual counters from a Toeplitz factorisation near the square root, in a few running sums."""
 
+import functools
+import operator
 from typing import Any, NamedTuple
 
 import jax
@@ -8,6 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import default_float, factory
+from jaxdp.kernels import lanes_last, own_kernel
 from jaxdp.mechanisms.continual_counting.buffers import Buffers, find_buffers, row_norms, sensitivity
 from jaxdp.mechanisms.continual_counting.counter import (
     Counter,
@@ -123,7 +126,10 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         stddev, moved = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
         entry = Entry("toeplitz", recorded(value), "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise)
-        return record_exact(value, entry), stddev * noise
+        scaled = own_kernel(
+            lambda stddev, noise: lanes_last(stddev * lanes_last(noise)), stddev, lanes_last(noise)
+        )  # once for all leaky sums
+        return record_exact(value, entry), lanes_last(scaled)
 
     def feed(
         key: jax.Array, params: GaussianParams, state: ToeplitzState, value: ArrayLike, fed: ArrayLike = True
@@ -139,7 +145,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         return ToeplitzState(clock, joined(state.total, entered), sums)
 
     def weighted(sums: jax.Array) -> jax.Array:
-        return (jnp.asarray(weights).reshape((-1,) + (1,) * (sums.ndim - 1)) * sums).sum(axis=0)
+        return functools.reduce(operator.add, [jnp.asarray(weight) * sums[j] for j, weight in enumerate(weights)])
 
     def read(params: GaussianParams, state: ToeplitzState) -> jax.Array:
         del params

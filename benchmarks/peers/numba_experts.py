@@ -1,0 +1,524 @@
+"""What a good engineer writes today for learners that track experts: one scalar fastmath float32 loop per lane.
+
+Each fills regret [lanes] with the regret in means. Losses are 0 or 1; of each of equal segments another expert is the
+good one. Random words are xoroshiro128+'s, two losses a word; normal variates are Marsaglia and Tsang's ziggurat.
+"""
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+ZERO, ONE, TINY = np.float32(0), np.float32(1), np.float32(2.0**-24)
+LOW, HIGH, FIRST, SECOND = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(24), np.uint64(37)
+
+
+def _ziggurat():  # of 128 layers
+    edge, area = 3.442619855899, 9.91256303526217e-3
+    density = math.exp(-0.5 * edge * edge)
+    keep, width, height = (np.zeros(128) for _ in range(3))
+    x, previous = edge, edge
+    keep[0], keep[1] = edge / (area / density) * 2.0**31, 0
+    width[0], width[127] = area / density / 2.0**31, edge / 2.0**31
+    height[0], height[127] = 1, density
+    for i in range(126, 0, -1):
+        x = math.sqrt(-2 * math.log(area / x + math.exp(-0.5 * x * x)))
+        keep[i + 1], previous = x / previous * 2.0**31, x
+        height[i], width[i] = math.exp(-0.5 * x * x), x / 2.0**31
+    return keep.astype(np.int64), width.astype(np.float32), height.astype(np.float32)
+
+
+KEEP, WIDTH, HEIGHT = _ziggurat()
+EDGE = np.float32(3.442619855899)
+
+
+@njit(fastmath=True, inline="always")
+def seeded(lane):  # pragma: no cover  compiled
+    """A generator's state: splitmix64 of the lane."""
+    first = (np.uint64(lane) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    second = first + np.uint64(0x9E3779B97F4A7C15)
+    first = (first ^ (first >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    second = (second ^ (second >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return first ^ (first >> np.uint64(31)), second ^ (second >> np.uint64(31))
+
+
+@njit(fastmath=True, inline="always")
+def following(first, second):  # pragma: no cover  compiled
+    """The state after a word, and the word."""
+    word = first + second
+    second ^= first
+    first = ((first << FIRST) | (first >> np.uint64(40))) ^ second ^ (second << np.uint64(16))
+    second = (second << SECOND) | (second >> np.uint64(27))
+    return first, second, word
+
+
+@njit(fastmath=True, inline="always")
+def uniform(word):  # pragma: no cover  compiled
+    """In [0, 1), from a word's upper bits."""
+    return np.float32(word >> np.uint64(40)) * TINY
+
+
+@njit(fastmath=True, inline="always")
+def draw_losses(first, second, limits, losses):  # pragma: no cover  compiled
+    """Fills losses, of which there is an even number."""
+    for i in range(0, len(losses), 2):
+        first, second, word = following(first, second)
+        losses[i] = ONE if (word & LOW) < limits[i] else ZERO
+        losses[i + 1] = ONE if (word >> HIGH) < limits[i + 1] else ZERO
+    return first, second
+
+
+@njit(fastmath=True, inline="always")
+def shifted(first, second, good, means, limits):  # pragma: no cover  compiled
+    """Another good expert, means = (good one's, others')."""
+    first, second, word = following(first, second)
+    num = len(limits)
+    if good < 0:
+        good = int(uniform(word) * np.float32(num))
+    else:
+        good = (good + 1 + int(uniform(word) * np.float32(num - 1))) % num
+    for i in range(num):
+        limits[i] = np.uint64((means[0] if i == good else means[1]) * 4294967296.0)
+    return first, second, good
+
+
+@njit(fastmath=True, inline="always")
+def drawn(threshold, weights):  # pragma: no cover  compiled
+    """An index by inversion."""
+    index, so_far = 0, weights[0]
+    while so_far <= threshold and index < len(weights) - 1:
+        index += 1
+        so_far += weights[index]
+    return index
+
+
+@njit(fastmath=True)
+def normal_tail(first, second, value, layer):  # pragma: no cover  compiled
+    """What the ziggurat's fast path refused."""
+    while True:
+        x = np.float32(value) * WIDTH[layer]
+        if layer == 0:
+            while True:
+                first, second, word = following(first, second)
+                x = -math.log(ONE - uniform(word)) / EDGE
+                first, second, word = following(first, second)
+                y = -math.log(ONE - uniform(word))
+                if y + y >= x * x:
+                    break
+            return first, second, (EDGE + x if value > 0 else -EDGE - x)
+        first, second, word = following(first, second)
+        if HEIGHT[layer] + uniform(word) * (HEIGHT[layer - 1] - HEIGHT[layer]) < math.exp(-np.float32(0.5) * x * x):
+            return first, second, x
+        first, second, word = following(first, second)
+        value, layer = np.int64(word) >> np.int64(32), np.int64(word & np.uint64(127))
+        if abs(value) < KEEP[layer]:
+            return first, second, np.float32(value) * WIDTH[layer]
+
+
+@njit(fastmath=True, inline="always")
+def normal(first, second, word):  # pragma: no cover  compiled
+    """A standard normal variate from a word, and more of them if it takes more."""
+    value, layer = np.int64(word) >> np.int64(32), np.int64(word & np.uint64(127))
+    if abs(value) < KEEP[layer]:
+        return first, second, np.float32(value) * WIDTH[layer]
+    return normal_tail(first, second, value, layer)
+
+
+@njit(parallel=True, fastmath=True)
+def hedge(num, means, segment, horizon, rate, regret):  # pragma: no cover  compiled
+    """Exponential weights on total losses."""
+    rate = np.float32(rate)
+    for lane in prange(regret.shape[0]):
+        first, second = seeded(lane)
+        losses, limits = np.zeros(num, np.float32), np.zeros(num, np.uint64)
+        totals, weights = np.zeros(num, np.float32), np.zeros(num, np.float32)
+        good, paid = -1, 0
+        for t in range(horizon):
+            if t % segment == 0:
+                first, second, good = shifted(first, second, good, means, limits)
+            smallest = totals[0]
+            for i in range(1, num):
+                smallest = min(smallest, totals[i])
+            mass = ZERO
+            for i in range(num):
+                weights[i] = math.exp(-rate * (totals[i] - smallest))
+                mass += weights[i]
+            first, second, word = following(first, second)
+            paid += drawn(uniform(word) * mass, weights) != good
+            first, second = draw_losses(first, second, limits, losses)
+            for i in range(num):
+                totals[i] += losses[i]
+        regret[lane] = paid * (means[1] - means[0])
+
+
+@njit(parallel=True, fastmath=True)
+def fixed_share(num, means, segment, horizon, rate, switch_rate, regret):  # pragma: no cover  compiled
+    """Fixed share. With a fresh draw each round it is `mirror_descent`, too."""
+    rate, stays, comes = np.float32(rate), np.float32(1 - switch_rate), np.float32(switch_rate / (num - 1))
+    for lane in prange(regret.shape[0]):
+        first, second = seeded(lane)
+        losses, limits = np.zeros(num, np.float32), np.zeros(num, np.uint64)
+        shares = np.full(num, np.float32(1 / num))
+        good, paid = -1, 0
+        for t in range(horizon):
+            if t % segment == 0:
+                first, second, good = shifted(first, second, good, means, limits)
+            first, second, word = following(first, second)
+            paid += drawn(uniform(word), shares) != good
+            first, second = draw_losses(first, second, limits, losses)
+            mass = ZERO
+            for i in range(num):
+                shares[i] *= math.exp(-rate * losses[i])
+                mass += shares[i]
+            scale = ONE / mass
+            for i in range(num):
+                kept = shares[i] * scale
+                shares[i] = stays * kept + comes * (ONE - kept)
+        regret[lane] = paid * (means[1] - means[0])
+
+
+@njit(parallel=True, fastmath=True)
+def counter_weights(
+    num, means, segment, horizon, rate, switch_rate, stddev, weights, gaps, regret
+):  # pragma: no cover  compiled
+    """Fixed share on the differences of noisy totals, whose noise is a weighted sum of leaky sums."""
+    rate, stays, comes = np.float32(rate), np.float32(1 - switch_rate), np.float32(switch_rate / (num - 1))
+    stddev, buffers = np.float32(stddev), len(gaps)
+    for lane in prange(regret.shape[0]):
+        first, second = seeded(lane)
+        losses, limits = np.zeros(num, np.float32), np.zeros(num, np.uint64)
+        shares = np.full(num, np.float32(1 / num))
+        sums, draws = np.zeros((buffers, num), np.float32), np.zeros(num, np.float32)
+        totals, before = np.zeros(num, np.float32), np.zeros(num, np.float32)
+        noisy = np.zeros(num, np.float32)
+        good, paid = -1, 0
+        for t in range(horizon):
+            if t % segment == 0:
+                first, second, good = shifted(first, second, good, means, limits)
+            first, second, word = following(first, second)
+            paid += drawn(uniform(word), shares) != good
+            first, second = draw_losses(first, second, limits, losses)
+            for i in range(num):
+                first, second, word = following(first, second)
+                first, second, value = normal(first, second, word)
+                draws[i] = stddev * value
+                totals[i] += losses[i]
+                noisy[i] = totals[i]
+            for j in range(buffers):
+                for i in range(num):
+                    sums[j, i] += draws[i] - gaps[j] * sums[j, i]
+                    noisy[i] += weights[j] * sums[j, i]
+            smallest = noisy[0] - before[0]
+            for i in range(num):
+                losses[i] = noisy[i] - before[i]
+                before[i] = noisy[i]
+                smallest = min(smallest, losses[i])
+            mass = ZERO
+            for i in range(num):
+                shares[i] *= math.exp(-rate * (losses[i] - smallest))
+                mass += shares[i]
+            scale = ONE / mass
+            for i in range(num):
+                kept = shares[i] * scale
+                shares[i] = stays * kept + comes * (ONE - kept)
+        regret[lane] = paid * (means[1] - means[0])
+
+
+@njit(fastmath=True, inline="always")
+def two_to(power):  # pragma: no cover  compiled
+    """2^power for a power <= 0, or 0."""
+    return np.int32((max(power, np.int32(-127)) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@njit(parallel=True, fastmath=True)
+def lazy_switching(
+    num, means, segment, horizon, rate, fake, batch, budget, odds, futures, regret
+):  # pragma: no cover  compiled
+    """Lazy weights over sequences of few switches: a power of two for every entry, in float32.
+
+    odds [steps, rows] of a switch, futures [steps, rows] of the rows in the law of states: tables for all lanes.
+    """
+    rate, fake = np.float32(rate), np.float32(fake)
+    rows = odds.shape[1]
+    for lane in prange(regret.shape[0]):
+        first, second = seeded(lane)
+        losses, limits = np.zeros(num, np.float32), np.zeros(num, np.uint64)
+        batched, change = np.zeros(num, np.float32), np.zeros(num, np.float32)
+        mantissa, power = np.ones((rows, num), np.float32), np.full((rows, num), np.int32(-(2**30)))
+        came, came_power = np.zeros(num, np.float32), np.zeros(num, np.int32)
+        law, columns, kept_row = (
+            np.zeros((rows, num), np.float32),
+            np.zeros(num, np.float32),
+            np.zeros(rows, np.float32),
+        )
+        power[0] = 0
+        good, paid, row, resamples, step = -1, 0, 0, 0, 0
+        first, second, word = following(first, second)
+        expert = int(uniform(word) * np.float32(num))
+        for t in range(horizon):
+            if t % segment == 0:
+                first, second, good = shifted(first, second, good, means, limits)
+            paid += expert != good
+            first, second = draw_losses(first, second, limits, losses)
+            for i in range(num):
+                batched[i] += losses[i]
+            if (t + 1) % batch != 0 or t + 1 == horizon:
+                continue
+            own = rate * batched[expert]
+            for i in range(num):
+                change[i] = math.exp(-rate * batched[i])
+                batched[i] = ZERO
+            # The step of all rows, the last one first, as each adds to the next one.
+            largest = power[0, 0]
+            for i in range(1, num):
+                largest = max(largest, power[0, i])
+            for c in range(rows - 1, -1, -1):
+                for i in range(num):
+                    mantissa[c, i] *= change[i]
+                if c > 0:
+                    top = power[c - 1, 0]
+                    for i in range(1, num):
+                        top = max(top, power[c - 1, i])
+                    # What comes: the others of the row before, at their own largest power.
+                    alone, tops, under = -1, 0, np.int32(-(2**30))
+                    total = ZERO
+                    for i in range(num):
+                        value = mantissa[c - 1, i] * change[i] * two_to(power[c - 1, i] - top)
+                        came[i] = value
+                        total += value
+                        if power[c - 1, i] == top:
+                            tops += 1
+                            alone = i
+                        else:
+                            under = max(under, power[c - 1, i])
+                    for i in range(num):
+                        came[i] = total - came[i]
+                        came_power[i] = top
+                    if tops == 1:
+                        rest = ZERO
+                        for i in range(num):
+                            if i != alone:
+                                rest += mantissa[c - 1, i] * change[i] * two_to(power[c - 1, i] - under)
+                        came[alone] = rest
+                        came_power[alone] = under
+                    for i in range(num):
+                        higher = max(power[c, i], came_power[i])
+                        value = mantissa[c, i] * two_to(power[c, i] - higher) + came[i] * two_to(came_power[i] - higher)
+                        word32 = np.float32(value).view(np.int32)
+                        power[c, i] = max(
+                            higher + ((word32 >> np.int32(23)) - np.int32(127)) - largest, np.int32(-(2**30))
+                        )
+                        mantissa[c, i] = np.int32((word32 & np.int32(0x7FFFFF)) | np.int32(0x3F800000)).view(np.float32)
+                else:
+                    for i in range(num):
+                        word32 = np.float32(mantissa[c, i]).view(np.int32)
+                        power[c, i] = power[c, i] + ((word32 >> np.int32(23)) - np.int32(127)) - largest
+                        mantissa[c, i] = np.int32((word32 & np.int32(0x7FFFFF)) | np.int32(0x3F800000)).view(np.float32)
+            first, second, word = following(first, second)
+            step += 1
+            if resamples < budget and uniform(word) >= (ONE - fake) * math.exp(-own):
+                resamples += 1
+                top = power[0, 0]
+                for c in range(rows):
+                    for i in range(num):
+                        top = max(top, power[c, i])
+                for i in range(num):
+                    columns[i] = ZERO
+                mass = ZERO
+                for c in range(rows):
+                    for i in range(num):
+                        law[c, i] = mantissa[c, i] * two_to(power[c, i] - top) * futures[step, c]
+                        columns[i] += law[c, i]
+                        mass += law[c, i]
+                first, second, word = following(first, second)
+                expert = drawn(uniform(word) * mass, columns)
+                for c in range(rows):
+                    kept_row[c] = law[c, expert]
+                first, second, word = following(first, second)
+                row = drawn(uniform(word) * columns[expert], kept_row)
+            else:
+                first, second, word = following(first, second)
+                if uniform(word) < odds[step - 1, row]:
+                    first, second, word = following(first, second)
+                    other = int(uniform(word) * np.float32(num - 1))
+                    expert = other + (other >= expert)
+                    row += 1
+        regret[lane] = paid * (means[1] - means[0])
+
+
+@njit(parallel=True, fastmath=True)
+def lazy_doubles(
+    num, means, segment, horizon, rate, fake, batch, budget, odds, futures, regret
+):  # pragma: no cover  compiled
+    """As `lazy_switching` with plain float64 sums: an expert that falls 700 nats behind is lost for good."""
+    rate, fake = np.float32(rate), np.float32(fake)
+    rows = odds.shape[1]
+    for lane in prange(regret.shape[0]):
+        first, second = seeded(lane)
+        losses, limits = np.zeros(num, np.float32), np.zeros(num, np.uint64)
+        batched, change = np.zeros(num, np.float32), np.zeros(num, np.float32)
+        sums, columns, kept_row = np.zeros((rows, num)), np.zeros(num), np.zeros(rows)
+        sums[0] = 1
+        good, paid, row, resamples, step = -1, 0, 0, 0, 0
+        first, second, word = following(first, second)
+        expert = int(uniform(word) * np.float32(num))
+        for t in range(horizon):
+            if t % segment == 0:
+                first, second, good = shifted(first, second, good, means, limits)
+            paid += expert != good
+            first, second = draw_losses(first, second, limits, losses)
+            for i in range(num):
+                batched[i] += losses[i]
+            if (t + 1) % batch != 0 or t + 1 == horizon:
+                continue
+            own = rate * batched[expert]
+            for i in range(num):
+                change[i] = math.exp(-rate * batched[i])
+                batched[i] = ZERO
+            total = 0.0
+            for c in range(rows - 1, -1, -1):
+                for i in range(num):
+                    sums[c, i] *= change[i]
+                if c > 0:
+                    total = 0.0
+                    for i in range(num):
+                        total += sums[c - 1, i] * change[i]
+                    for i in range(num):
+                        sums[c, i] += total - sums[c - 1, i] * change[i]
+            if total < 1e-30:
+                for c in range(rows):
+                    for i in range(num):
+                        sums[c, i] *= 1e30
+            first, second, word = following(first, second)
+            step += 1
+            if resamples < budget and uniform(word) >= (ONE - fake) * math.exp(-own):
+                resamples += 1
+                for i in range(num):
+                    columns[i] = 0
+                mass = 0.0
+                for c in range(rows):
+                    for i in range(num):
+                        columns[i] += sums[c, i] * futures[step, c]
+                for i in range(num):
+                    mass += columns[i]
+                first, second, word = following(first, second)
+                expert = drawn(uniform(word) * mass, columns)
+                for c in range(rows):
+                    kept_row[c] = sums[c, expert] * futures[step, c]
+                first, second, word = following(first, second)
+                row = drawn(uniform(word) * columns[expert], kept_row)
+            else:
+                first, second, word = following(first, second)
+                if uniform(word) < odds[step - 1, row]:
+                    first, second, word = following(first, second)
+                    other = int(uniform(word) * np.float32(num - 1))
+                    expert = other + (other >= expert)
+                    row += 1
+        regret[lane] = paid * (means[1] - means[0])
+
+
+@njit(fastmath=True, inline="always")
+def selected(first, second, totals, scale):  # pragma: no cover  compiled
+    """The expert of the smallest total, less one-sided exponential noise."""
+    best, index = np.float32(np.inf), 0
+    for i in range(len(totals)):
+        first, second, word = following(first, second)
+        score = totals[i] + scale * math.log(ONE - uniform(word))
+        if score < best:
+            best, index = score, i
+    return first, second, index
+
+
+@njit(parallel=True, fastmath=True)
+def limited_updates(num, means, segment, horizon, epsilon, regret):  # pragma: no cover  compiled
+    """The best expert, after noise, of a block of rounds plays the next one, which is twice as long."""
+    scale = np.float32(2 / epsilon)
+    for lane in prange(regret.shape[0]):
+        first, second = seeded(lane)
+        losses, limits = np.zeros(num, np.float32), np.zeros(num, np.uint64)
+        totals = np.zeros(num, np.float32)
+        good, paid, expert, ends = -1, 0, 0, 1
+        for t in range(horizon):
+            if t % segment == 0:
+                first, second, good = shifted(first, second, good, means, limits)
+            paid += expert != good
+            first, second = draw_losses(first, second, limits, losses)
+            for i in range(num):
+                totals[i] += losses[i]
+            if t + 1 == ends:
+                first, second, expert = selected(first, second, totals, scale)
+                totals[:] = ZERO
+                ends += t + 2
+        regret[lane] = paid * (means[1] - means[0])
+
+
+@njit(parallel=True, fastmath=True)
+def svt_restarts(
+    num, means, segment, horizon, epsilon, every, slack, before, window, margin, levels, regret, restarts
+):  # pragma: no cover  compiled
+    """Limited updates with restarts; of dyadic windows the last odd multiple of each length is kept."""
+    scale, budget = np.float32(4 / epsilon), np.float32(epsilon / 2)
+    window = np.float32(window * math.sqrt(every))
+    roots = np.sqrt(np.arange(horizon // every + 2)).astype(np.float32)
+    for lane in prange(regret.shape[0]):
+        first, second = seeded(lane)
+        losses, limits = np.zeros(num, np.float32), np.zeros(num, np.uint64)
+        totals, regrets, beyond = np.zeros(num, np.float32), np.zeros(num, np.float32), np.zeros(num, np.float32)
+        memory, times = np.zeros((levels, num), np.float32), np.zeros(levels, np.int64)
+        good, paid, expert, begun, local, block, threshold = -1, 0, 0, 0, 0, 0, ZERO
+        again = 0
+        for t in range(horizon):
+            if t % segment == 0:
+                first, second, good = shifted(first, second, good, means, limits)
+            if local == 0:
+                first, second, word = following(first, second)
+                half = uniform(word) - np.float32(0.5)
+                noise = math.log(ONE - np.float32(2) * abs(half) + TINY)
+                threshold = np.float32(4) / budget * (noise if half < 0 else -noise)
+                regrets[:] = ZERO
+                totals[:] = ZERO
+                beyond[:] = ZERO
+                begun, block = t // every, 0
+            paid += expert != good
+            first, second = draw_losses(first, second, limits, losses)
+            if t % every == 0 and t > 0:
+                now = t // every
+                k = 0
+                while now >> k & 1 == 0:  # an odd multiple of 2^k
+                    k += 1
+                times[k] = now
+                for i in range(num):
+                    memory[k, i] = beyond[i]
+            own = losses[expert]
+            local += 1
+            if local == 2 << block:
+                block += 1
+            chance = before[block] + slack[block] * np.float32(local - (1 << block) + 1)
+            for i in range(num):
+                totals[i] += losses[i]
+                regrets[i] += own - losses[i]
+                beyond[i] = regrets[i] - chance
+            old = expert
+            if (local + 1) & local == 0:
+                first, second, expert = selected(first, second, totals, scale)
+                totals[:] = ZERO
+            if (t + 1) % every == 0:
+                now = (t + 1) // every
+                best = beyond[0]
+                for i in range(1, num):
+                    best = max(best, beyond[i])
+                best -= window * roots[now - begun]
+                for k in range(levels):
+                    if times[k] > begun:
+                        most = beyond[0] - memory[k, 0]
+                        for i in range(1, num):
+                            most = max(most, beyond[i] - memory[k, i])
+                        best = max(best, most - window * roots[now - times[k]])
+                first, second, word = following(first, second)
+                half = uniform(word) - np.float32(0.5)
+                noise = math.log(ONE - np.float32(2) * abs(half) + TINY)
+                if best - margin + np.float32(8) / budget * (noise if half < 0 else -noise) >= threshold:
+                    local, expert = 0, old
+                    again += 1
+        regret[lane] = paid * (means[1] - means[0])
+        restarts[lane] = again

@@ -1,0 +1,117 @@
+"""The steps of `_shares` and draws from shares, laid out for XLA on CPU.
+
+Each result that others share is a kernel of its own, so that it is computed once. Up to 16 experts lanes are the fast
+axis, and sums over experts are written out; more experts are rows of 16, which a vector unit adds at once. Results are
+tested to be equal to the plain ones up to the order of sums.
+"""
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import compensated
+from jaxdp.compensated import Sum
+from jaxdp.experts._scaled import expm1_near_0
+from jaxdp.kernels import WRITTEN_OUT, lanes_last, own_kernel
+
+
+def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
+    """function(*inputs) as a kernel of its own; up to 16 values lanes are the fast axis, inside as well."""
+
+    def inside(*inputs):
+        return lanes_last(function(*(lanes_last(each) for each in inputs)))
+
+    return lanes_last(own_kernel(inside, *(lanes_last(jnp.asarray(each)) for each in inputs)))
+
+
+def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
+    """of(*inputs), [n] float, combined into one by an associative operation: [] float.
+
+    Args:
+        operation: such as `jnp.minimum`.
+        of: elementwise, of the inputs.
+        inputs: [n] each, or [].
+    """
+    size = max(len(each) for each in inputs if jnp.ndim(each))
+
+    def all_(*inputs):
+        return functools.reduce(operation, [of(*inputs)[i] for i in range(size)])
+
+    if size <= WRITTEN_OUT:
+        return kernel(all_, *inputs)
+
+    def columns(*inputs):
+        values = of(*inputs)
+        starts = range(0, size - WRITTEN_OUT + 1, WRITTEN_OUT)
+        return functools.reduce(operation, [values[start : start + WRITTEN_OUT] for start in starts])
+
+    few, rest = own_kernel(columns, *inputs), size % WRITTEN_OUT
+    inputs = [each[-rest:] if jnp.ndim(each) else each for each in inputs] if rest else []
+
+    def last(few, *inputs):
+        values = of(*inputs) if inputs else few[:0]
+        return functools.reduce(operation, [*(few[i] for i in range(WRITTEN_OUT)), *(values[i] for i in range(rest))])
+
+    return own_kernel(last, few, *inputs)
+
+
+def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
+    """`_shares.exponential_step`."""
+    grown, scale = _grown(shares, scaled_losses)
+    return kernel(operator.mul, grown, scale)
+
+
+def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: jax.Array) -> jax.Array:
+    """`_shares.fixed_share_step`."""
+    grown, scale = _grown(shares, scaled_losses)
+
+    def mixed(grown, scale, switch_rate):
+        kept = grown * scale
+        return (1 - switch_rate) * kept + switch_rate / (len(shares) - 1) * (1 - kept)
+
+    return kernel(mixed, grown, scale, switch_rate)
+
+
+def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: jax.Array) -> Sum:
+    """`_shares.exact_fixed_share_step`, for scaled losses that differ by at most 1/8 where floats have 32 bits."""
+    smallest = fold(jnp.minimum, lambda losses: losses, scaled_losses)
+
+    def gain(total, excess, losses, smallest):
+        return (total - excess) * expm1_near_0(smallest - losses)
+
+    gained = kernel(gain, *shares, scaled_losses, smallest)
+    old_sum = fold(operator.add, operator.sub, *shares)
+    gained_sum = fold(operator.add, lambda gained: gained, gained)
+
+    def after(total, excess, gained, old_sum, gained_sum, switch_rate):
+        old = total - excess
+        growth = (old_sum - 1) + gained_sum
+        absorbed = gained - (old + gained) * (growth / (1 + growth))
+        kept = old + absorbed
+        passed = switch_rate * ((1 - kept) / (len(old) - 1) - kept)
+        return compensated.add(compensated.add(Sum(total, excess), absorbed), passed)
+
+    inputs = (*shares, gained, old_sum, gained_sum, switch_rate)
+    return Sum(kernel(lambda *each: after(*each).total, *inputs), kernel(lambda *each: after(*each).excess, *inputs))
+
+
+def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:
+    """exp(-learning_rate * `_clear_losses.behind`): [num_experts] float."""
+    smallest = fold(jnp.minimum, lambda total: total, totals.total)
+
+    def weight(total, excess, smallest, learning_rate):
+        return jnp.exp(-learning_rate * ((total - smallest) - excess))
+
+    return kernel(weight, *totals, smallest, learning_rate)
+
+
+def _grown(shares: jax.Array, scaled_losses: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Shares after losses, and what makes their sum 1."""
+    smallest = fold(jnp.minimum, lambda losses: losses, scaled_losses)
+    grown = kernel(lambda shares, losses, low: shares * jnp.exp(low - losses), shares, scaled_losses, smallest)
+    mass = fold(operator.add, lambda grown: grown, grown)
+    return grown, kernel(lambda mass: 1 / mass, mass)
