@@ -57,13 +57,11 @@ def tracking_nats(num_experts: int, num_switches: int, horizon: int) -> float:
     return math.log(num_experts) + num_switches * math.log(num_experts - 1) + (horizon - 1) * entropy
 
 
-def draws_reached(num_experts: int, num_switches: int, horizon: int) -> float:
-    """As how many draws a loss vector counts in form "sampling" with fixed share: at most T, > 0.
+def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
+    """By what a round with fixed share contracts the range of ln(w / w') at least, in [0, 1].
 
     A step with fixed share is a matrix with 1 - a on its diagonal and a / (N - 1) elsewhere, a = S / (T - 1). Such a
-    map contracts the range of ln(w / w') by k = |r - 1| / (r + 1) at least, r = (1 - a) (N - 1) / a. Losses that are
-    the same move no range. So the i-th draw after a replaced vector has the range 2 rate k^i, and all of them cost
-    rate^2 / 2 times k^2 + k^4 + ... + k^(2 T).
+    map contracts ranges by k = |r - 1| / (r + 1), r = (1 - a) (N - 1) / a. Losses that are the same move no range.
 
     Args:
         num_experts: N, >= 2.
@@ -72,11 +70,28 @@ def draws_reached(num_experts: int, num_switches: int, horizon: int) -> float:
 
     Source: Birkhoff (1957), "Extensions of Jentzsch's theorem": tanh(d / 4) for the diameter d = 2 |ln r|.
     """
-    away = num_switches / (horizon - 1) * (1 - ROUNDING)  # switches never become more by rounding
-    stay, move = 1 - away, away / (num_experts - 1)
-    squared = ((stay - move) / (stay + move)) ** 2
-    rest = -math.expm1(horizon * math.log(squared)) if squared > 0 else 1.0
-    return max(squared * rest / (1 - squared), ROUNDING)
+    given, rest = num_switches / (horizon - 1), 1 / (num_experts - 1)
+    # The program's switch rate is a float. The contraction is weakest at an end of what that may be.
+    rates = (given * (1 - ROUNDING), min(1.0, given * (1 + ROUNDING)))
+    return min(1.0, max(abs(1 - away - away * rest) / (1 - away + away * rest) for away in rates))
+
+
+def draws_reached(num_experts: int, num_switches: int, horizon: int) -> float:
+    """As how many draws a loss vector counts in form "sampling" with fixed share: at most T, > 0.
+
+    With k the `contraction`, the i-th draw after a replaced vector has the range 2 rate k^i, and all of them cost
+    rate^2 / 2 times k^2 + k^4 + ... + k^(2 T).
+
+    Args:
+        num_experts: as for `contraction`.
+        num_switches: as there.
+        horizon: as there.
+    """
+    squared = contraction(num_experts, num_switches, horizon) ** 2
+    if squared == 1:  # weights are permuted, and forget nothing
+        return float(horizon)
+    left = -math.expm1(horizon * math.log(squared)) if squared > 0 else 1.0
+    return min(float(horizon), max(squared * left / (1 - squared), ROUNDING))
 
 
 def mirror_descent_parameters(

@@ -22,7 +22,7 @@ from jaxdp.core import (
 )
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
-from jaxdp.experts._mirror_parameters import draws_reached, mirror_descent_parameters
+from jaxdp.experts._mirror_parameters import contraction, draws_reached, mirror_descent_parameters
 from jaxdp.experts._share_kernels import exact_fixed_share_step
 from jaxdp.experts._shares import clipped_step, fixed_share_step
 from jaxdp.kernels import any_lane
@@ -59,6 +59,7 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
         )
     step = exact_step_of(mixing, num_experts, horizon, num_switches)
     reached = draws_reached(num_experts, num_switches, horizon) if mixing == "fixed_share" else float(horizon)
+    kept = min(float(horizon), 1 / max(1 - contraction(num_experts, num_switches, horizon), 1 / horizon))
     about = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "sampling"}
 
     def settled(epsilon: float, delta: float, learning_rate: float | None) -> np.floating:
@@ -66,8 +67,12 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
         rho = zcdp_rho(check_epsilon(epsilon), delta)
         # Shares are read as floats, whose rounding widens the range of each draw.
         rounding = 2 * float(np.finfo(default_float()).eps) * math.sqrt(horizon)
-        most = (math.sqrt(2 * rho) - rounding) / math.sqrt(reached)
-        if most <= 0:
+        budget = math.sqrt(2 * rho) - rounding
+        most = budget / math.sqrt(reached)
+        if most > GENTLE and mixing == "fixed_share":
+            # Steps of larger rates round the shares anew, each by a range of 8 epsilons, which are forgotten as losses.
+            most = max(GENTLE, (budget - 2 * rounding * kept) / math.sqrt(reached))
+        if budget <= 0:
             raise ValueError(
                 f"epsilon must pay for more than rounding in {default_float()} at horizon {horizon}, got {epsilon}"
             )
