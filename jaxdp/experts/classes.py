@@ -378,7 +378,7 @@ def _chain(
         return found / found.sum()
 
     def marginal(weights: Weights, round: jax.Array) -> jax.Array:
-        return form.columns(weights.sums, outlook(weights, round))
+        return form.columns(sums_of(weights), outlook(weights, round))
 
     def draw(key: jax.Array, weights: Weights, round: jax.Array) -> Label:
         return Label(*form.drawn(two_uniforms(key), sums_of(weights), outlook(weights, round)))
