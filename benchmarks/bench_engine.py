@@ -28,9 +28,9 @@ EXPERT_HORIZON = 1000
 SWEEP_LANES = 4096
 
 
-def lanes_of(run, device, num_lanes=LANES, tile=TILE, epsilon=EPSILON):
+def lanes_of(run, device, num_lanes=LANES, tile=TILE, epsilon=EPSILON, params=None):
     """A function that runs all lanes as a sweep does, and seconds to compile it."""
-    params = run.params(epsilon=epsilon)
+    params = run.params(epsilon=epsilon) if params is None else params
     start = time.perf_counter()
     compiled = Program(run, jax.random.key(0), [params], tile, [device]).compile()
     seconds = time.perf_counter() - start

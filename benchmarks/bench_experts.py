@@ -47,7 +47,7 @@ def bench(
     run = jaxdp.simulator(learner, world, horizon, engine=engine, outcomes=["pseudo_regret"])
     params = run.params(**values)
     lanes, tile = lanes or LANES[num], tile or TILE[num]
-    call, compiling = _called(run, params, lanes, tile)
+    call, compiling = lanes_of(run, jax.devices("cpu")[0], lanes, tile, params=params)
     regrets = {name: np.zeros(lanes) for name in peers}
     made = {name: peer(params["learner"]) for name, peer in peers.items()}
     functions: dict[str, Callable[[], Any]] = {f"jaxdp by {engine}": call}
@@ -70,20 +70,6 @@ def bench(
             raise AssertionError(
                 f"the regrets of {title} and {name} must agree, got {ours.mean()}, {regrets[name].mean()}"
             )
-
-
-def _called(run: Any, params: Any, lanes: int, tile: int) -> tuple[Callable[[], Any], float]:
-    class Fixed:  # the run with its values
-        def __call__(self, *arguments):
-            return run(*arguments)
-
-        def __getattr__(self, name):
-            return getattr(run, name)
-
-        def params(self, **values):
-            return params
-
-    return lanes_of(Fixed(), jax.devices("cpu")[0], lanes, tile)
 
 
 def _segment(horizon: int) -> int:

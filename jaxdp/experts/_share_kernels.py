@@ -50,13 +50,13 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
         return functools.reduce(operation, [values[start : start + WRITTEN_OUT] for start in starts])
 
     few, rest = own_kernel(columns, *inputs), size % WRITTEN_OUT
-    inputs = [each[-rest:] if jnp.ndim(each) else each for each in inputs] if rest else []
+    ends = [each[-rest:] if jnp.ndim(each) else each for each in inputs] if rest else []
 
     def last(few, *inputs):
         values = of(*inputs) if inputs else few[:0]
         return functools.reduce(operation, [*(few[i] for i in range(WRITTEN_OUT)), *(values[i] for i in range(rest))])
 
-    return own_kernel(last, few, *inputs)
+    return own_kernel(last, few, *ends)
 
 
 def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
