@@ -307,6 +307,12 @@ def test_many_experts_and_switches_stay_finite():
         assert np.abs(found.sum(1) - 1).max() < 1e-5
 
 
+def test_many_experts_and_two_rounds():
+    """One rate only, and a row too long for the kernels of few experts."""
+    found = laws(classes.markov()(num_experts=40, horizon=2), np.zeros((2, 40)), 1)
+    assert found == pytest.approx(1 / 40, rel=1e-5)
+
+
 def test_losses_of_any_sign_and_size():
     """As noise makes them: the posterior is that of their sums."""
     scaled = np.random.default_rng(3).normal(0, 40, (2_000, 4)).astype(np.float32)
