@@ -92,6 +92,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
     is_theory = check_choice("constants", constants, CONSTANTS) == "theory"
     reports = reports_of(report, rewards, num_arms)
     slack, spare = (SLACK, 1.0) if is_theory else (0.0, 0.5)  # e, b
+    least = 9.0 if is_theory else 1 + 10 / num_arms  # the patience, whatever the failure probability
+    soonest = math.ceil(1 + least * (num_arms - 1)) + num_arms - 1
 
     def params(
         *, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05, low: float = 0.0, high: float = 1.0
@@ -103,9 +105,9 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
             half = failure_prob / (math.sqrt(1 + failure_prob) + 1) / 2
             factor = (2 + slack) / slack * (1 / math.log1p(slack)) ** (1 + slack)
             log_risk = math.log(factor) - 2 * math.log(half)
-            patience = 9 * (1 + math.log(2 * (math.log(9) + log_risk)) / log_risk)
+            patience = least * (1 + math.log(2 * (math.log(9) + log_risk)) / log_risk)
         else:
-            log_risk, patience = math.log(5) - math.log(failure_prob), 1 + 10 / num_arms
+            log_risk, patience = math.log(5) - math.log(failure_prob), least
         width = ((1 + spare) * (1 + math.sqrt(slack))) ** 2 * 2 * (1 + slack)
         squared = width * reports.variance_proxy(**own)
         check_positive("the squared width of confidence bounds", squared)
@@ -158,5 +160,5 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         done=done,
         answer=answer,
         interface=reports.interface,
-        min_horizon=num_arms + 1,
+        min_horizon=soonest,
     )

@@ -12,7 +12,9 @@ from jaxdp import compensated
 from jaxdp.core import Environment, Interface, Space, arms, default_float, factory
 from jaxdp.lookup import entry
 from jaxdp.sequences import kept_matrix, shown_row
-from jaxdp.validation import check_positive
+from jaxdp.validation import check_flag, check_positive
+
+ROWS = 1 << 16  # looked through at a time
 
 
 @jax.tree_util.register_dataclass
@@ -42,7 +44,7 @@ class Replay(NamedTuple):
 
 
 @factory
-def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0) -> Environment:
+def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = False) -> Environment:
     """Rewards that are fixed in advance, such as a user's own log: an oblivious adversary.
 
     All lanes of a run share the one array. It stays of the type that it has, as long as that is bool, uint8, float16 or
@@ -52,30 +54,40 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0) -> Environment:
     Args:
         rewards: [horizon, num_arms] numbers or truth values in [0, scale]. One that is read-only is not copied.
         scale: finite and > 0: an entry of this size is the reward 1. 255 for uint8 rewards that use their whole range.
+        binary: whether all entries are 0 or `scale`, and rewards are shown as integers: what learners of binary rewards
+            take.
 
     Returns:
-        An environment for at most `horizon` rounds, actions in [0, num_arms) and rewards ([] float in [0, 1]), with
-        blocks. Outcome: `reward`, of the arm played. Summaries: `regret`, the reward of the best fixed arm so far less
-        that of the arms played; `best_reward`, that arm's. An arm outside [0, num_arms) pays NaN, and so do all arms in
-        rounds beyond the horizon.
+        An environment for at most `horizon` rounds, actions in [0, num_arms) and rewards ([] float in [0, 1]; if binary
+        [] int32 in {0, 1}), with blocks. Outcome: `reward`, of the arm played. Summaries: `regret`, the reward of the
+        best fixed arm so far less that of the arms played; `best_reward`, that arm's. An arm outside [0, num_arms) pays
+        NaN, and so do all arms in rounds beyond the horizon; if binary what is shown is 0 then, and the outcomes are
+        NaN all the same.
 
     Raises:
-        ValueError: if rewards are not a matrix of at least one round and two arms, with entries in [0, scale], or take
-            more memory than the device has free; if scale is not finite and > 0.
+        ValueError: if rewards are not a matrix of at least one round and two arms, with entries in [0, scale] (if
+            binary: 0 or scale), or take more memory than the device has free; if scale is not finite and > 0, or binary
+            not True or False.
 
     Source: standard.
     Deviations: sums are compensated.
 
     >>> import jax, jaxdp
     >>> clicks = np.tile(np.array([[0, 1, 1]], np.uint8), (500, 1))
-    >>> learner = jaxdp.bandits.thompson(num_arms=3, rewards="bounded")
-    >>> run = jaxdp.simulator(learner, reward_sequence(clicks), horizon=500)
+    >>> learner = jaxdp.bandits.thompson(num_arms=3)
+    >>> run = jaxdp.simulator(learner, reward_sequence(clicks, binary=True), horizon=500)
     >>> bool(run(jax.random.key(0), run.params(epsilon=2.0))["regret"][-1] < 50)
     True
     """
     scale = check_positive("scale", scale)
     array = kept_matrix("rewards", rewards, scale, columns="arms", column="num_arms")
     horizon, num_arms = array.shape
+    if check_flag("binary", binary):
+        for start in range(0, horizon, ROWS):
+            rows = array[start : start + ROWS]
+            odd = rows[(rows != 0) & (rows != scale)]
+            if odd.size:
+                raise ValueError(f"rewards must be 0 or {scale:g} if binary, got {odd[0]}")
     params = RewardParams(rewards=array)  # one object for all runs
     dtype = default_float()
 
@@ -90,11 +102,14 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0) -> Environment:
     def after(world: Replay, row: jax.Array, paid: jax.Array) -> Replay:
         return Replay(world.round + 1, compensated.add(world.rewards, row), compensated.add(world.own, paid))
 
+    def shown(paid: jax.Array) -> jax.Array:
+        return (paid > 0).astype(jnp.int32) if binary else paid
+
     def feedback(key, params: RewardParams, world: Replay, action):
         del key
         row = shown_row(params.rewards, world.round, scale)
         paid = entry(row, action)
-        return after(world, row, paid), paid, {"reward": paid}
+        return after(world, row, paid), shown(paid), {"reward": paid}
 
     def block(keys, params: RewardParams, world: Replay, contexts: None, actions):
         del contexts
@@ -107,7 +122,7 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0) -> Environment:
             return world, world
 
         _, worlds = jax.lax.scan(step, world, (rows, paid), unroll=16)
-        return worlds, paid, {"reward": paid}
+        return worlds, shown(paid), {"reward": paid}
 
     def summary(params: RewardParams, world: Replay) -> dict[str, jax.Array]:
         del params
@@ -123,6 +138,6 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0) -> Environment:
         feedback=feedback,
         summary=summary,
         block=block,
-        interface=Interface(arms(num_arms), Space("numbers", (), 0, 1)),
+        interface=Interface(arms(num_arms), Space("integers" if binary else "numbers", (), 0, 1)),
         horizon=horizon,
     )

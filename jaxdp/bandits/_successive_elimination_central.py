@@ -124,15 +124,18 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
     largest = int(jnp.iinfo(integer).max)
     num_epochs = integer.itemsize * 4  # the last one would be too long to end: 32 x 4^e plays
 
+    def rounded_up(plays: float) -> float:
+        return math.ceil(plays) if plays < largest else math.inf
+
     def length_of(epoch: int, size: int, epsilon: float, failure_prob: float, multiplier: float) -> tuple[float, float]:
         """(R, by how much a noisy total may lie behind the largest)."""
         gap, tail = 0.5**epoch, math.log(4 * size * epoch**2) - math.log(failure_prob)
         share, noise = tail + math.log(2), tail / epsilon
         if is_paper:
-            plays = math.ceil(multiplier * max(32 * share / gap**2, 8 * noise / gap)) + 1
+            plays = rounded_up(multiplier * max(32 * share / gap**2, 8 * noise / gap)) + 1
             return plays, 2 * math.sqrt(share * plays / 2) + 2 * noise
         root = gap / 2 / (math.sqrt(share / 2) + math.sqrt(share / 2 + noise * gap))
-        plays = math.ceil(multiplier / root**2)
+        plays = rounded_up(multiplier / root**2)
         return plays, plays * gap / 2
 
     def params(*, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0) -> Params:

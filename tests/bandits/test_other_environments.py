@@ -9,7 +9,14 @@ import pytest
 import scipy.stats
 
 import jaxdp
-from jaxdp.bandits import bounded_bandit, drifting_bandit, heavy_tailed_bandit, reward_sequence, ucb
+from jaxdp.bandits import (
+    bounded_bandit,
+    drifting_bandit,
+    heavy_tailed_bandit,
+    reward_sequence,
+    successive_elimination_central,
+    ucb,
+)
 from jaxdp.simulation.stacking import stack_params
 
 pytestmark = pytest.mark.once
@@ -110,6 +117,21 @@ def test_regret_in_hindsight():
     np.testing.assert_allclose(found["best_reward"], best, rtol=1e-5)
 
 
+def test_binary_logs_are_played_by_binary_learners():
+    """Central references, too; blocks equal rounds."""
+    log = np.zeros((3000, 2), np.uint8)
+    log[:, 1] = 255
+    environment = reward_sequence(log, scale=255, binary=True)
+    learner = successive_elimination_central(num_arms=2)
+    found = []
+    for engine in ("rounds", "blocks"):
+        run = jaxdp.simulator(learner, environment, 3000, engine=engine)
+        found.append(run(jax.random.key(0), run.params(epsilon=math.inf, failure_prob=0.5)))
+    assert found[0]["regret"][-1] == found[1]["regret"][-1]
+    assert 0 < found[0]["regret"][-1] < 1000
+    assert found[0]["reward"][-1] + found[0]["regret"][-1] == 3000
+
+
 def test_lanes_and_points_share_the_rewards():
     environment = reward_sequence(np.zeros((1000, 3), np.uint8))
     run = jaxdp.simulator(ucb(num_arms=3, rewards="bounded"), environment, 1000)
@@ -151,6 +173,7 @@ def test_an_arm_outside_has_no_regret(arm):
         (lambda: reward_sequence([[0.5, 1.5]]), {}, r"rewards must be in \[0, 1\], got 1.5 at index \(0, 1\)"),
         (lambda: reward_sequence([[0.5, math.nan]]), {}, "rewards must be finite, got nan"),
         (lambda: reward_sequence([[0.5]]), {}, r"rewards must be \[horizon, num_arms\] with at least two arms"),
+        (lambda: reward_sequence([[0, 1], [0.5, 1]], binary=True), {}, "rewards must be 0 or 1 if binary, got 0.5"),
         (lambda: reward_sequence([[0, 1]], scale=0.0), {}, "scale must be > 0, got 0"),
         (lambda: drifting_bandit([0.3]), {}, "means must be a vector of at least two arms"),
     ],

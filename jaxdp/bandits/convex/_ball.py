@@ -4,11 +4,22 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import compensated
-from jaxdp.core import Interface, Probe, Space, ball, default_float
+from jaxdp.core import Interface, Probe, Space, ball, default_float, scalar_leaf
 from jaxdp.kernels import folded, lanes_last, own_kernel
-from jaxdp.validation import check_choice
+from jaxdp.validation import check_choice, check_count, check_positive
 
 FEEDBACKS = ("point", "difference")
+
+
+def checked_ball(dim: int, radius: float) -> tuple[int, float]:
+    """The dimension and the radius, as a Python integer and a float.
+
+    Raises:
+        ValueError: if dim is not a whole number >= 1, or radius not > 0 and within the range of floats.
+    """
+    scalar_leaf("radius", check_positive("radius", radius))
+    scalar_leaf("radius^2", float(radius) * float(radius))
+    return check_count("dim", dim), float(radius)
 
 
 def convex_interface(dim: int, radius: float, feedback: str) -> Interface:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import compensated
-from jaxdp.bandits.convex._ball import convex_interface, unit_vector
+from jaxdp.bandits.convex._ball import checked_ball, convex_interface, unit_vector
 from jaxdp.bandits.convex._barrier import Place, place, stretched
 from jaxdp.bandits.convex._reports import channel_values, local_claim, value_names
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
@@ -80,6 +80,7 @@ def barrier_strongly_convex(*, dim: int, horizon: int, radius: float = 1.0, repo
         The sum of gradients is compensated.
     """
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
+    dim, radius = checked_ball(dim, radius)
     interface = convex_interface(dim, radius, "point")
 
     def params(

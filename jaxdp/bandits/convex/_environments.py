@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits.convex._ball import length, project
+from jaxdp.bandits.convex._ball import checked_ball, length, project
 from jaxdp.bandits.convex._world import Losses, Params, convex_environment, diagonal
 from jaxdp.core import Environment, default_float, factory
 from jaxdp.validation import check_at_least, check_positive, check_probability
@@ -48,6 +48,7 @@ def linear_losses(
     Source: standard.
     Deviations: none.
     """
+    dim, radius = checked_ball(dim, radius)
     towards = diagonal(dim)
 
     def shape(*, slope: float = 0.5):
@@ -100,6 +101,7 @@ def quadratic_losses(
     Source: standard.
     Deviations: none.
     """
+    dim, radius = checked_ball(dim, radius)
     towards = diagonal(dim)
 
     def shape(*, curvature: float = 0.5, target: float = radius / 2):
@@ -149,6 +151,7 @@ def huber_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", adap
     Source: Huber (1964).
     Deviations: none.
     """
+    dim, radius = checked_ball(dim, radius)
     towards = diagonal(dim)
 
     def shape(*, slope: float = 0.5, width: float = radius / 4, target: float = radius / 2):
@@ -202,6 +205,7 @@ def logistic_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", a
     Source: standard.
     Deviations: none.
     """
+    dim, radius = checked_ball(dim, radius)
 
     def shape(*, steepness: float = 1.0, label_prob: float = 0.6):
         chance, steepness = check_probability("label_prob", label_prob), check_positive("steepness", steepness)

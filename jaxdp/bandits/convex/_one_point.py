@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import compensated
-from jaxdp.bandits.convex._ball import convex_interface, descend, unit_vector
+from jaxdp.bandits.convex._ball import checked_ball, convex_interface, descend, unit_vector
 from jaxdp.bandits.convex._reports import channel_values, local_claim, value_names
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
-from jaxdp.validation import check_count, check_horizon, check_positive
+from jaxdp.validation import check_horizon, check_positive
 
 
 @jax.tree_util.register_dataclass
@@ -76,8 +76,8 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr") -> L
     Deviations: the step is tuned to the second moment of the report, and not to the loss's bound, whence the regret's
         factor is the square root of the report's size and not the size. x is a compensated sum.
     """
-    channel, dim, rounds = scalar_channel(report), check_count("dim", dim), check_horizon(horizon)
-    radius = check_positive("radius", radius)
+    dim, radius = checked_ball(dim, radius)
+    channel, rounds = scalar_channel(report), check_horizon(horizon)
 
     def params(*, epsilon: float, delta: float = 0.0, loss_bound: float = 1.0, lipschitz: float = 1.0) -> Params:
         told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
@@ -119,8 +119,8 @@ def strongly_convex_one_point(*, dim: int, horizon: int, radius: float = 1.0, re
         (2020), Algorithm 1.
     Deviations: as `fkm`.
     """
-    channel, dim, rounds = scalar_channel(report), check_count("dim", dim), check_horizon(horizon)
-    radius = check_positive("radius", radius)
+    dim, radius = checked_ball(dim, radius)
+    channel, rounds = scalar_channel(report), check_horizon(horizon)
 
     def params(
         *,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import compensated
-from jaxdp.bandits.convex._ball import convex_interface
+from jaxdp.bandits.convex._ball import checked_ball, convex_interface
 from jaxdp.bandits.convex._reports import channel_values, local_claim, value_names
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
@@ -95,6 +95,7 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         )
     check_choice("report", report, REPORTS)
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
+    _, radius = checked_ball(1, radius)
     interface = convex_interface(1, radius, "point")
     levels = math.ceil(math.log(rounds) / math.log(4)) + 1  # s^2 >= B^2, so that n_i >= 2 ln(2) 4^i
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import compensated
-from jaxdp.bandits.convex._ball import convex_interface, descend, unit_vector
+from jaxdp.bandits.convex._ball import checked_ball, convex_interface, descend, unit_vector
 from jaxdp.bandits.convex._reports import channel_values, local_claim, value_names
 from jaxdp.core import Learner, Probe, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
@@ -98,6 +98,7 @@ def two_point(
     radius = check_positive("radius", radius)
     is_strong = check_choice("losses", losses, LOSSES) == "strongly_convex"
     is_tuned = check_choice("constants", constants, CONSTANTS) == "tuned"
+    dim, radius = checked_ball(dim, radius)
     interface = convex_interface(dim, radius, "difference")
 
     def params(*, epsilon: float, delta: float = 0.0, lipschitz: float = 1.0, strong_convexity: float = 1.0) -> Params:

@@ -140,6 +140,9 @@ def convex_environment(
         **values: float,
     ) -> Params:
         shape, best = losses.shape(**values)
+        period, longest = check_count("period", period, 2), np.iinfo(np.int32).max
+        if period > longest:
+            raise ValueError(f"period must be <= {longest}, got {period}")
         push = push if adaptive else 0.0
         for name, value in (("noise", noise), ("tilt", tilt), ("drift", drift), ("push", push)):
             check_number(name, check_at_least(name, value, 0.0))
@@ -151,7 +154,7 @@ def convex_environment(
             noise=scalar_leaf("noise", noise),
             tilt=scalar_leaf("tilt", tilt),
             drift=scalar_leaf("drift", drift),
-            period=np.int32(check_count("period", period, 2)),
+            period=np.int32(period),
             push=scalar_leaf("push", push),
         )
 
