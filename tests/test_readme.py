@@ -90,11 +90,11 @@ def test_shell_lines_run_one_after_the_other(checkout):
         assert in_shell(checkout, "bash", "-c", line)
     assert (checkout / "audit.json").is_file()
     assert sorted(path.name for path in (checkout / "results").iterdir()) == [
-        "dueling-regret",
+        *("dueling-regret", "ldp-bandits", "ldp-best-arm"),
         "private-policy",
         *("private-ranking", "private-ranking-2", "private-ranking-3"),
         "reward-estimation",
-        *("tracking-regret", "tracking-separation", "tracking-your-losses"),
+        *("tracking-regret", "tracking-separation", "tracking-your-losses", "trust-models"),
     ]
 
 

@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import compensated
+from jaxdp.bandits._reports import REWARD, REWARDS, check_report, local_claim, value_names
 from jaxdp.core import Guarantee, Interface, Space, arms, default_float
 from jaxdp.core.channel import TotalFn
 from jaxdp.mechanisms import label_channel, scalar_channel
 from jaxdp.validation import check_choice
 
-REWARDS = ("binary", "bounded")
 REPORTS = ("rr", "gaussian")
 
 Sums = jax.Array | compensated.Sum  # [num_arms], of reports: integers are exact, floats are compensated
@@ -28,6 +28,7 @@ class Reports(NamedTuple):
         report: (key, params of the channel, reward) -> number.
         total: as `Channel.total` where reports are bits; else None.
         is_exact: whether reports are integers.
+        claim: (epsilon, delta=0.0) -> Guarantee.
         interface: of the learner.
     """
 
@@ -37,6 +38,7 @@ class Reports(NamedTuple):
     report: Callable[[jax.Array, Any, jax.Array], jax.Array]
     total: TotalFn | None
     is_exact: bool
+    claim: Callable[..., Guarantee]
     interface: Interface
 
     def of(self, values: dict[str, float]) -> dict[str, float]:
@@ -93,15 +95,10 @@ def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
     Raises:
         ValueError: if report or rewards has another name, and for Laplace noise.
     """
-    if report == "laplace":
-        raise ValueError(
-            "report must be one of rr, gaussian, got 'laplace', whose tails no finite variance proxy bounds: "
-            "confidence intervals would not hold"
-        )
-    is_rr = check_choice("report", report, REPORTS) == "rr"
+    is_rr = check_report(report, REPORTS) == "rr"
     binary = check_choice("rewards", rewards, REWARDS) == "binary"
     channel = label_channel(2) if binary and is_rr else scalar_channel(report, binary=binary)
-    names = ("epsilon", *(() if is_rr else ("delta",)), *(() if binary else ("low", "high")))
+    names = value_names(report, *(() if binary else ("low", "high")))
 
     def proxy(**values: float) -> float:
         return 0.25 if binary and is_rr else channel.variance_proxy(**values)
@@ -113,18 +110,8 @@ def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
         report=channel.report,
         total=channel.total if binary and is_rr else None,
         is_exact=binary and is_rr,
+        claim=local_claim(report, REWARD),
         interface=Interface(
             arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers"), answer=arms(num_arms)
         ),
-    )
-
-
-def local_claim(epsilon: float, delta: float = 0.0) -> Guarantee:
-    """The claim of a learner that sees each reward through one report."""
-    return Guarantee.approximate(
-        epsilon,
-        delta,
-        trust_model="local",
-        privacy_unit="one round's reward",
-        argument="each report is one release of the channel, of one reward",
     )

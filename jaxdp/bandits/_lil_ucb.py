@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._best_arm import Sums, local_claim, mean, reports_of
+from jaxdp.bandits._best_arm import Sums, mean, reports_of
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.validation import check_choice, check_count, check_positive, check_probability
 
@@ -152,7 +152,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
     values = only(params, (*reports.names, "failure_prob"))
     return Learner(
         params=values,
-        guarantee=claimed(values, local_claim),
+        guarantee=claimed(values, reports.claim),
         init=init,
         act=act,
         privatize=privatize,

@@ -9,12 +9,55 @@ from jaxdp.core import Channel, Guarantee, PrivatizeFn, Space
 from jaxdp.mechanisms import ScalarParams, scalar_channel
 from jaxdp.validation import check_choice
 
+REWARD = "one round's reward"  # the unit of privacy
 REWARDS = ("binary", "bounded")
 MECHANISMS = {
     "rr": "randomized response",
     "laplace": "the Laplace mechanism",
     "gaussian": "the analytic Gaussian mechanism",
 }
+
+
+def check_report(report: str, known: tuple[str, ...]) -> str:
+    """Returns report, if a learner knows it.
+
+    Raises:
+        ValueError: if not.
+    """
+    if report == "laplace" and "laplace" not in known:
+        raise ValueError(
+            f"report must be one of {', '.join(known)}, got 'laplace', whose tails no finite variance proxy bounds: "
+            "what the learner concludes from its reports would not hold"
+        )
+    return check_choice("report", report, known)
+
+
+def value_names(report: str, *others: str) -> tuple[str, ...]:
+    """Names of a learner's values: those of its channel that a user chooses, and others."""
+    return ("epsilon", *(("delta",) if report == "gaussian" else ()), *others)
+
+
+def local_claim(report: str, unit: str) -> Callable[..., Guarantee]:
+    """The claim of a learner that sees of each round one report.
+
+    Args:
+        report: as for `scalar_channel`.
+        unit: of privacy.
+
+    Returns:
+        (epsilon, delta=0.0) -> Guarantee, in the local model.
+    """
+
+    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+        return Guarantee.approximate(
+            epsilon,
+            delta,
+            trust_model="local",
+            privacy_unit=unit,
+            argument=f"each report is one release of {MECHANISMS[report]}",
+        )
+
+    return claim
 
 
 class Reports(NamedTuple):
@@ -47,22 +90,15 @@ def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports
         ValueError: if report or rewards has another name.
     """
     binary = check_choice("rewards", rewards, REWARDS) == "binary"
-    channel = scalar_channel(check_choice("report", report, known), binary=binary)
-    names = ("epsilon", *(("delta",) if report == "gaussian" else ()), *(() if binary else ("low", "high")))
+    channel = scalar_channel(check_report(report, known), binary=binary)
+    names = value_names(report, *(() if binary else ("low", "high")))
 
     def params(**values: float) -> ScalarParams:
         return channel.params(**{name: values[name] for name in names})
 
-    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
-        return Guarantee.approximate(
-            epsilon,
-            delta,
-            trust_model="local",
-            privacy_unit="one round's reward",
-            argument=f"each report is one release of {MECHANISMS[report]}",
-        )
-
-    return Reports(channel, Space("integers", (), 0, 1) if binary else Space("numbers"), names, params, claim)
+    return Reports(
+        channel, Space("integers", (), 0, 1) if binary else Space("numbers"), names, params, local_claim(report, REWARD)
+    )
 
 
 def reported(channel: Channel) -> PrivatizeFn:

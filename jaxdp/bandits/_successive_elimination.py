@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._best_arm import Sums, local_claim, lowest, mean, reports_of, total
+from jaxdp.bandits._best_arm import Sums, lowest, mean, reports_of, total
 from jaxdp.core import (
     BlockPlan,
     Blocks,
@@ -255,7 +255,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     values = only(params, (*reports.names, "failure_prob", "confidence_multiplier"))
     return Learner(
         params=values,
-        guarantee=claimed(values, local_claim),
+        guarantee=claimed(values, reports.claim),
         init=init,
         act=act,
         privatize=privatize,

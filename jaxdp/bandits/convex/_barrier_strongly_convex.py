@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import compensated
+from jaxdp.bandits._reports import local_claim, value_names
 from jaxdp.bandits.convex._ball import checked_ball, convex_interface, unit_vector
 from jaxdp.bandits.convex._barrier import Place, place, stretched
-from jaxdp.bandits.convex._reports import channel_values, local_claim, value_names
+from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
 from jaxdp.validation import check_at_least, check_horizon, check_number, check_positive
@@ -140,7 +141,7 @@ def barrier_strongly_convex(*, dim: int, horizon: int, radius: float = 1.0, repo
     values = only(params, value_names(report, "strong_convexity", "smoothness", "loss_bound", *failing))
     return Learner(
         params=values,
-        guarantee=claimed(values, local_claim(report)),
+        guarantee=claimed(values, local_claim(report, UNIT)),
         init=init,
         act=act,
         privatize=privatize,

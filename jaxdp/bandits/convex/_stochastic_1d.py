@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import compensated
+from jaxdp.bandits._reports import check_report, local_claim, value_names
 from jaxdp.bandits.convex._ball import checked_ball, convex_interface
-from jaxdp.bandits.convex._reports import channel_values, local_claim, value_names
+from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
-from jaxdp.validation import check_choice, check_horizon
+from jaxdp.validation import check_horizon
 
 REPORTS = ("rr", "gaussian")
 
@@ -88,12 +89,7 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
     Deviations: gamma is a share of B, which in the paper is 1. Zheng et al. do not clip, without which unbounded losses
         are not private. Sums are compensated.
     """
-    if report == "laplace":
-        raise ValueError(
-            "report must be one of rr, gaussian, got 'laplace', whose tails no finite variance proxy bounds: "
-            "confidence intervals would not hold"
-        )
-    check_choice("report", report, REPORTS)
+    check_report(report, REPORTS)
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
     _, radius = checked_ball(1, radius)
     interface = convex_interface(1, radius, "point")
@@ -155,7 +151,7 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
     values = only(params, value_names(report, "loss_bound"))
     return Learner(
         params=values,
-        guarantee=claimed(values, local_claim(report)),
+        guarantee=claimed(values, local_claim(report, UNIT)),
         init=init,
         act=act,
         privatize=privatize,

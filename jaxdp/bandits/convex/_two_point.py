@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import compensated
+from jaxdp.bandits._reports import local_claim, value_names
 from jaxdp.bandits.convex._ball import checked_ball, convex_interface, descend, unit_vector
-from jaxdp.bandits.convex._reports import channel_values, local_claim, value_names
+from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Probe, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
@@ -136,7 +137,7 @@ def two_point(
     values = only(params, value_names(report, "lipschitz", *(("strong_convexity",) if is_strong else ())))
     return Learner(
         params=values,
-        guarantee=claimed(values, local_claim(report)),
+        guarantee=claimed(values, local_claim(report, UNIT)),
         init=init,
         act=act,
         privatize=privatize,
