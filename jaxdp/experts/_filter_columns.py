@@ -15,7 +15,7 @@ from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalised, two_to
 from jaxdp.experts._share_kernels import fold
 from jaxdp.kernels import own_kernel
 
-drawn = _filter.drawn
+drawn, gains = _filter.drawn, _filter.gains
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:

@@ -111,8 +111,8 @@ def test_a_swap_of_two_experts_costs_what_is_claimed():
     for rate in (None, 0.99 * math.sqrt(2 * zcdp_rho(1.0, 1e-6) / horizon)):
         about = {} if rate is None else {"learning_rate": rate}
         params = learner.params(epsilon=1.0, delta=1e-6, **about)
-        held = float(params.learning_rate)
-        assert horizon * held * math.tanh(held / 2) <= learner.guarantee(epsilon=1.0, delta=1e-6, **about).rho
+        held, claimed = float(params.learning_rate), learner.guarantee(epsilon=1.0, delta=1e-6, **about).rho
+        assert claimed is not None and horizon * held * math.tanh(held / 2) <= claimed
 
 
 # ---- audits ----------------------------------------------------------------------------------------------------------
