@@ -112,7 +112,8 @@ def test_a_swap_of_two_experts_costs_what_is_claimed():
         about = {} if rate is None else {"learning_rate": rate}
         params = learner.params(epsilon=1.0, delta=1e-6, **about)
         held, claimed = float(params.learning_rate), learner.guarantee(epsilon=1.0, delta=1e-6, **about).rho
-        assert claimed is not None and horizon * held * math.tanh(held / 2) <= claimed
+        assert claimed is not None
+        assert horizon * held * math.tanh(held / 2) <= claimed
 
 
 # ---- audits ----------------------------------------------------------------------------------------------------------
