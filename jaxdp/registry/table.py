@@ -9,7 +9,7 @@ from jaxdp.registry.registered import ESTIMATORS, KINDS, LEARNERS, TABLES, claim
 from jaxdp.validation import check_choice, check_count
 
 _HOW = {"pure": "ε-DP", "approximate": "(ε, δ)-DP", "zcdp": "ρ-zCDP", "gaussian": "μ-GDP"}  # noqa: RUF001
-_SHORT = {"Theorem": "Thm", "Algorithm": "Alg.", "Definition": "Def."}
+_SHORT = {"Theorem": "Thm", "Algorithms": "Algs", "Algorithm": "Alg.", "Definition": "Def."}
 WIDTH = 80  # of a terminal that does not say how wide it is
 ROOMY = 84  # columns beside the names from which claim, text and paper stand side by side
 BESIDE = 30  # columns beside the names from which they stand there, one below the other; else under the name
