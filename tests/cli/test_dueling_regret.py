@@ -11,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from jaxdp import plotting
 from jaxdp.core import pairs
+from jaxdp.core.interface import is_space
 from jaxdp.registry import LEARNERS
 from jaxdp.studies import dueling_regret as study
 from jaxdp.studies.command import mean_and_half_width
@@ -42,7 +43,12 @@ def made_up(num_seeds=4, learners=("ebs_phased", "rucb")):
 def test_every_registered_dueling_bandit_plays():
     """All that play pairs, at any number of arms and rounds, and with the defaults of what is tiny in the registry."""
     tiny = {name: entry.make() for name, entry in LEARNERS.items()}
-    registered = {name for name, made in tiny.items() if made.interface and made.interface.action.shape == (2,)}
+
+    def plays_pairs(made):
+        action = made.interface and made.interface.action
+        return is_space(action) and action.kind == "integers" and action.shape == (2,)
+
+    registered = {name for name, made in tiny.items() if plays_pairs(made)}
     known = study.duel_learners()
     assert set(known) == registered
     assert {"ebs_phased", "rucb"} <= registered
