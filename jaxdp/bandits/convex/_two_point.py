@@ -13,7 +13,7 @@ from jaxdp.bandits.convex._ball import checked_ball, convex_interface, descend, 
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Probe, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
-from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
+from jaxdp.validation import check_choice, check_horizon, check_positive
 
 LOSSES = ("convex", "strongly_convex")
 CONSTANTS = ("tuned", "paper")
@@ -95,8 +95,7 @@ def two_point(
         differences, which is the same but for a factor; differences near 1 / T would be small numbers for floats.
         x is a compensated sum.
     """
-    channel, dim, rounds = scalar_channel(report), check_count("dim", dim), check_horizon(horizon, minimum=2)
-    radius = check_positive("radius", radius)
+    channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
     is_strong = check_choice("losses", losses, LOSSES) == "strongly_convex"
     is_tuned = check_choice("constants", constants, CONSTANTS) == "tuned"
     dim, radius = checked_ball(dim, radius)

@@ -84,7 +84,7 @@ class Losses(NamedTuple):
 
 def diagonal(dim: int) -> np.ndarray:
     """The unit vector e, whose entries are all equal: [dim] float64."""
-    return np.full(check_count("dim", dim), 1 / math.sqrt(dim))
+    return np.full(dim, 1 / math.sqrt(dim))
 
 
 def _across(dim: int) -> np.ndarray:
