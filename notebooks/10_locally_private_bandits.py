@@ -53,10 +53,10 @@ plotting.cost_of_privacy(regret, hue="learner", yscale="log", title=f"Regret aft
 
 # %% [markdown]
 # Uniform play would lose 0.16 a round. With a curator, privacy is an additive price of order 1/ε that ends once the
-# best arm is found. Without one it multiplies: reports that spread c times as far need c² times as many plays. So compare
-# each learner with itself at ε = ∞. Across learners constants count for more than trust: both central ones play with the
-# wide intervals of their proofs, and lose more than local Thompson sampling, which has none, already without privacy. At
-# ε = 1, on the same worlds, seed by seed:
+# best arm is found. Without one it multiplies: reports that spread c times as far need c² times as many plays. So
+# compare each learner with itself at ε = ∞. Across learners constants count for more than trust: both central ones play
+# with the wide intervals of their proofs, and lose more than local Thompson sampling, which has none, already without
+# privacy. At ε = 1, on the same worlds, seed by seed:
 
 # %%
 differences = stats.paired(regret.sel(epsilon=1.0), "learner", against="local: Thompson")
@@ -104,8 +104,8 @@ plotting.curves(
 
 # %% [markdown]
 # Theory says T^(3/4) for one point and T^(1/2) for two. What is fitted is an exponent between these numbers of rounds,
-# with its interval: for one point it is still above 3/4, since at these T not much has been learned from one noisy number
-# a round. Between 10⁶ and 10⁷ rounds it is 0.75 (`python -m jaxdp run ldp-bandits --problem convex`).
+# with its interval: for one point it is still above 3/4, since at these T not much has been learned from one noisy
+# number a round. Between 10⁶ and 10⁷ rounds it is 0.75 (`python -m jaxdp run ldp-bandits --problem convex`).
 
 # %%
 exponents = stats.power_law(descent, "horizon")
