@@ -1,10 +1,9 @@
 """What local privacy costs in bandits: the regret that Table 1 of LDP-Bandits bounds, measured."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import jax
 import numpy as np
@@ -12,13 +11,11 @@ import typer
 import xarray as xr
 from matplotlib.figure import Figure
 
-from jaxdp import bandits, plotting
-from jaxdp.bandits import convex
-from jaxdp.core import Environment, Learner
-from jaxdp.mechanisms import scalar_channel
+from jaxdp import plotting
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import power_law
 from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.studies.ldp_problems import PROBLEMS
 from jaxdp.theory import ldp_bandits as theory
 from jaxdp.theory.ldp_bandits import Order
 from jaxdp.validation import check_choice, check_count
@@ -29,141 +26,7 @@ NUM_SEEDS = 20
 TILE_SIZE = 50
 SMALL = 1.0  # epsilon, up to which the second moment of a report is noise for the most part
 LEARNS = 0.3  # of the trivial regret: exponents are fitted where a bound is below it
-NUM_ARMS = 5
-SLOPE, GAP = 0.5, 0.5
-RADIUS = 1.0
 ORDER_LABEL = "order as tuned, through the first mark"
-# Huber losses with the best point inside the ball.
-BEND = {"slope": SLOPE, "width": 0.5, "target": 0.75}
-# Quadratic losses with the best point on the boundary, and their Lipschitz constant.
-BOWL = {"curvature": 0.5, "target": 1.0}
-STEEP = BOWL["curvature"] * (RADIUS + BOWL["target"])
-BOUND = BOWL["curvature"] * (RADIUS**2 / 2 + BOWL["target"] * RADIUS)  # of |loss|
-
-
-class Problem(NamedTuple):
-    """A row of Table 1, as it is measured.
-
-    Attributes:
-        learner: its name.
-        world: the losses, in words.
-        make: (horizon, dim) -> learner and environment.
-        values: of both, but epsilon.
-        upper: (epsilon, horizon, dim) -> the bound on the expected regret with its constants; None where an order is
-            all that is known.
-        trivial: regret of a round of who learns nothing: who stays at the centre, or plays arms uniformly.
-    """
-
-    learner: str
-    world: str
-    make: Callable[[int, int], tuple[Learner, Environment]]
-    values: Mapping[str, float]
-    upper: Callable[[float, int, int], np.ndarray]
-    trivial: float
-
-
-def moment(bound: float, epsilon: float) -> float:
-    """The second moment of a randomized response about a number of [-bound, bound]."""
-    return scalar_channel("rr").second_moment(epsilon=epsilon, low=-bound, high=bound)
-
-
-def _linear(factory: Callable[..., Learner], feedback: str) -> Callable[[int, int], tuple[Learner, Environment]]:
-    return lambda horizon, dim: (
-        factory(dim=dim, horizon=horizon, radius=RADIUS),
-        convex.linear_losses(dim=dim, radius=RADIUS, feedback=feedback),
-    )
-
-
-def _huber(factory: Callable[..., Learner]) -> Callable[[int, int], tuple[Learner, Environment]]:
-    return lambda horizon, dim: (
-        factory(dim=dim, horizon=horizon, radius=RADIUS),
-        convex.huber_losses(dim=dim, radius=RADIUS),
-    )
-
-
-def _bowl(factory: Callable[..., Learner], feedback: str) -> Callable[[int, int], tuple[Learner, Environment]]:
-    return lambda horizon, dim: (
-        factory(dim=dim, horizon=horizon, radius=RADIUS),
-        convex.quadratic_losses(dim=dim, radius=RADIUS, feedback=feedback),
-    )
-
-
-def _arms(horizon: int, dim: int) -> tuple[Learner, Environment]:
-    del horizon, dim
-    return bandits.tsallis_inf(num_arms=NUM_ARMS), bandits.bernoulli_bandit([0.5] + [0.5 - GAP / 2] * (NUM_ARMS - 1))
-
-
-_LINES, _CURVES = {"slope": SLOPE, "lipschitz": SLOPE}, {**BOWL, "lipschitz": STEEP}
-_STRONG = {**_CURVES, "strong_convexity": BOWL["curvature"]}
-_ALONG, _DOWN = "linear, best on the boundary", "quadratic, best on the boundary"
-_BENT = "Huber, best inside the ball"
-
-PROBLEMS = {
-    "convex": Problem(
-        "fkm",
-        _ALONG,
-        _linear(convex.fkm, "point"),
-        {**_LINES, "loss_bound": SLOPE * RADIUS},
-        lambda epsilon, horizon, dim: theory.fkm_upper(moment(SLOPE * RADIUS, epsilon), horizon, dim, SLOPE, RADIUS),
-        SLOPE * RADIUS,
-    ),
-    "smooth": Problem(
-        "barrier_smooth",
-        _BENT,
-        _huber(convex.barrier_smooth),
-        {**BEND, "smoothness": BEND["slope"] / BEND["width"], "loss_bound": SLOPE * RADIUS},
-        lambda epsilon, horizon, dim: theory.barrier_smooth_upper(
-            moment(SLOPE * RADIUS, epsilon), horizon, dim, BEND["slope"] / BEND["width"], SLOPE * RADIUS, RADIUS
-        ),
-        BEND["slope"] * (BEND["target"] - BEND["width"] / 2),
-    ),
-    "strongly_convex": Problem(
-        "strongly_convex_one_point",
-        _DOWN,
-        _bowl(convex.strongly_convex_one_point, "point"),
-        {**_STRONG, "loss_bound": BOUND},
-        lambda epsilon, horizon, dim: theory.strongly_convex_one_point_upper(
-            moment(BOUND, epsilon), horizon, dim, BOWL["curvature"], STEEP, RADIUS
-        ),
-        BOWL["curvature"] / 2,
-    ),
-    "strongly_convex_smooth": Problem(
-        "barrier_strongly_convex",
-        _DOWN,
-        _bowl(convex.barrier_strongly_convex, "point"),
-        {**BOWL, "strong_convexity": BOWL["curvature"], "smoothness": BOWL["curvature"], "loss_bound": BOUND},
-        lambda epsilon, horizon, dim: theory.barrier_strongly_convex_upper(
-            math.sqrt(moment(BOUND, epsilon)), horizon, dim, BOWL["curvature"], BOWL["curvature"], RADIUS
-        ),
-        BOWL["curvature"] / 2,
-    ),
-    "two_point": Problem(
-        "two_point",
-        _ALONG,
-        _linear(convex.two_point, "difference"),
-        _LINES,
-        lambda epsilon, horizon, dim: theory.two_point_upper(moment(SLOPE, epsilon), horizon, dim, SLOPE, RADIUS),
-        SLOPE * RADIUS,
-    ),
-    "two_point_strongly_convex": Problem(
-        "two_point",
-        _DOWN,
-        _bowl(partial(convex.two_point, losses="strongly_convex"), "difference"),
-        _STRONG,
-        lambda epsilon, horizon, dim: theory.two_point_strongly_convex_upper(
-            moment(STEEP, epsilon), horizon, dim, BOWL["curvature"], STEEP, RADIUS
-        ),
-        BOWL["curvature"] / 2,
-    ),
-    "multi_armed_stochastic": Problem(
-        "tsallis_inf",
-        f"{NUM_ARMS} arms, gap {GAP / 2:g}",
-        _arms,
-        {},
-        lambda epsilon, horizon, dim: theory.tsallis_inf_upper(epsilon, horizon, NUM_ARMS),
-        GAP / 2 * (1 - 1 / NUM_ARMS),
-    ),
-}
 
 
 def ldp_bandits(
