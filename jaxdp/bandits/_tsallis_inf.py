@@ -90,7 +90,8 @@ def tsallis_inf(
         against an adversary; O(c^2 ln T sum 1 / gap) for stochastic rewards. Gaussian reports have 1 + 2 m for c.
     Deviations: reports by randomized response, for which the paper has Gaussian ones alone, with sensitivity 2 where
         rewards in [0, 1] have 1. Reports are shifted, since negative losses break the algorithm's stability. Estimated
-        losses are compensated sums, and weights in float32 are right to about 1e-6.
+        losses are compensated sums, and weights in float32 are right to about 1e-6. There an arm is played with a
+        probability that is a multiple of 2^-23: what has a weight near that is played too seldom or too often.
 
     >>> import jax, jaxdp
     >>> run = jaxdp.simulator(tsallis_inf(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)

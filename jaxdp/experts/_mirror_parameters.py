@@ -126,6 +126,8 @@ def mirror_descent_parameters(
         ValueError: if an argument is out of range.
 
     Source: as `mirror_descent`.
+    Deviations: the bound is that of the rate which is told. With "sampling" the program's is smaller by what its
+        rounding costs: little, unless it is above 1/8, where a long horizon in 32 bits can bring it down to that.
     """
     epsilon, num_experts = check_epsilon(epsilon), check_count("num_experts", num_experts, 2)
     horizon = check_horizon(horizon, minimum=2)
