@@ -6,6 +6,7 @@ Keys are those of `jax.random`, or of `key`, which all its functions take but `j
 from jaxdp.random.binomial import binomial, multinomial
 from jaxdp.random.choice import index_at, weighted_index
 from jaxdp.random.gammas import beta, gamma
+from jaxdp.random.normals import normals
 from jaxdp.random.own_words import key_uniform
 from jaxdp.random.poisson import poisson
 from jaxdp.random.threefry import fast, key, key_from_data
@@ -20,6 +21,7 @@ __all__ = [
     "key_from_data",
     "key_uniform",
     "multinomial",
+    "normals",
     "poisson",
     "weighted_index",
 ]

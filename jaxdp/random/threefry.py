@@ -22,7 +22,7 @@ from jax.extend.random import define_prng_impl, threefry_prng_impl
 from jax.typing import ArrayLike
 
 from jaxdp.core import default_float
-from jaxdp.kernels import stored
+from jaxdp.kernels import lanes_last, own_kernel, stored
 
 NAME = "jaxdp_threefry2x32"
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -208,11 +208,30 @@ def two_uniforms(key: jax.Array) -> jax.Array:
     """
     key = fast(key)
     dtype = default_float()
-    if dtype != jnp.float32 or str(jax.random.key_impl(key)) not in (NAME, "threefry2x32"):
+    if dtype != jnp.float32 or not has_words(key):
         return jax.random.uniform(key, (2,), dtype)
     words = jax.random.key_data(jax.random.fold_in(key, 0))  # a hash, both words of it
     ones = lax.shift_right_logical(words, np.uint32(9)) | np.uint32(0x3F800000)  # 23 random bits: floats in [1, 2)
     return lax.bitcast_convert_type(ones, jnp.float32) - 1
+
+
+def has_words(key: jax.Array) -> bool:
+    """Whether children of this key are hashes of two 32-bit words."""
+    return str(jax.random.key_impl(key)) in (NAME, "threefry2x32")
+
+
+def word_pairs(key: jax.Array, size: int) -> jax.Array:
+    """[2, size] independent uint32; of a Threefry key both words of `size` hashes, those of its first children."""
+    key = fast(key)
+    if str(jax.random.key_impl(key)) != NAME:
+        return jax.random.key_data(jax.random.split(key, size)).T if has_words(key) else jax.random.bits(key, (2, size))
+
+    def words(key):
+        key, place = lanes_last(key), lax.iota(jnp.uint32, 2 * size)
+        is_low = (place >= size).astype(jnp.uint32)
+        return lanes_last(_hash_pairs(key, place - is_low * np.uint32(size), is_low))
+
+    return own_kernel(words, jax.random.key_data(key)).reshape(2, size)
 
 
 def builtin(key: jax.Array) -> jax.Array:

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxdp import compensated
 from jaxdp.core import Interface, Probe, Space, ball, default_float, scalar_leaf
 from jaxdp.kernels import folded, lanes_last, own_kernel
+from jaxdp.random import normals
 from jaxdp.validation import check_choice, check_count, check_positive
 
 FEEDBACKS = ("point", "difference")
@@ -45,8 +46,16 @@ def length(x: jax.Array) -> jax.Array:
 
 
 def _length(x: jax.Array) -> jax.Array:
-    x = lanes_last(x)
-    return jnp.sqrt(folded(jnp.add, x * x))
+    return jnp.sqrt(_inner(x, x))
+
+
+def inner(x: jax.Array, y: jax.Array) -> jax.Array:
+    """The inner product of two vectors, [] float."""
+    return own_kernel(_inner, x, y)
+
+
+def _inner(x: jax.Array, y: jax.Array) -> jax.Array:
+    return folded(jnp.add, lanes_last(x) * lanes_last(y))
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
@@ -68,15 +77,15 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
 
     In one dimension it is 1 or -1. Should all variates be 0, which floats allow, it is the first axis.
     """
-    normals = jax.random.normal(key, (dim,), default_float())
     if dim == 1:  # exact, and no division
-        return jnp.where(normals < 0, -1.0, 1.0).astype(normals.dtype)
+        return jnp.where(jax.random.bits(key, (1,)) >> 31 == 0, -1, 1).astype(default_float())
+    variates = normals(key, dim)
 
-    def scaled(normals: jax.Array, norm: jax.Array) -> jax.Array:
-        normals, first = lanes_last(normals), (jnp.arange(dim) == 0).astype(normals.dtype)
-        return lanes_last(jnp.where(norm > 0, normals * (1 / jnp.where(norm > 0, norm, 1)), first))
+    def scaled(variates: jax.Array, norm: jax.Array) -> jax.Array:
+        variates, first = lanes_last(variates), (jnp.arange(dim) == 0).astype(variates.dtype)
+        return lanes_last(jnp.where(norm > 0, variates * (1 / jnp.where(norm > 0, norm, 1)), first))
 
-    return own_kernel(scaled, normals, length(normals))
+    return own_kernel(scaled, variates, length(variates))
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:

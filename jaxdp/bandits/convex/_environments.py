@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits.convex._ball import checked_ball, length, project
+from jaxdp.bandits.convex._ball import checked_ball, inner, length, project
 from jaxdp.bandits.convex._world import Losses, Params, convex_environment, diagonal
 from jaxdp.core import Environment, default_float, factory
 from jaxdp.validation import check_at_least, check_positive, check_probability
@@ -56,7 +56,7 @@ def linear_losses(
 
     def rise(shape, centre, offset):
         del centre
-        return 2 * shape["slope"] * jnp.sum(jnp.asarray(towards, offset.dtype) * offset)
+        return 2 * shape["slope"] * inner(jnp.asarray(towards, offset.dtype), offset)
 
     def lost(params: Params, rounds, tilts):
         along = jnp.asarray(towards, tilts.dtype)
@@ -112,7 +112,7 @@ def quadratic_losses(
         return shape["target"] * jnp.asarray(towards, like.dtype)
 
     def rise(shape, centre, offset):
-        return 2 * shape["curvature"] * jnp.sum((centre - middle(shape, centre)) * offset)
+        return 2 * shape["curvature"] * inner(centre - middle(shape, centre), offset)
 
     def lost(params: Params, rounds, tilts):
         best = jnp.asarray(params.best)
@@ -167,7 +167,7 @@ def huber_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", adap
         ends = length(away + offset), length(away - offset)
         # The difference of the distances, by that of their squares: the distances' own difference would cancel.
         both = ends[0] + ends[1]
-        further = 4 * jnp.sum(away * offset) / jnp.where(both > 0, both, 1)
+        further = 4 * inner(away, offset) / jnp.where(both > 0, both, 1)
         near, far = jnp.minimum(*ends), jnp.maximum(*ends)
         # The mean of h' between the two: by the trapezium, and what the kink lies above it.
         apart = jnp.where(far > near, far - near, 1)

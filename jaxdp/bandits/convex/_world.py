@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import compensated
-from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.core import Environment, Scalar, ball, default_float, scalar_leaf
+from jaxdp.bandits.convex._ball import convex_interface, inner, length
+from jaxdp.core import Environment, Scalar, default_float, scalar_leaf
+from jaxdp.kernels import any_lane
 from jaxdp.validation import check_at_least, check_choice, check_count, check_flag, check_number
 
 BITS = 32  # of a random word
@@ -127,7 +128,8 @@ def convex_environment(
     """The environment of a family of losses."""
     interface, adaptive = convex_interface(dim, radius, feedback), check_flag("adaptive", adaptive)
     hindsight = check_flag("hindsight", hindsight)
-    are_points, points = check_choice("feedback", feedback, ("point", "difference")) == "point", ball(dim, radius)
+    are_points = check_choice("feedback", feedback, ("point", "difference")) == "point"
+    edge = radius * (1 + 4 * float(jnp.finfo(default_float()).eps) * math.sqrt(dim))  # norms are rounded
     turning = diagonal(dim), _across(dim)
 
     def params(
@@ -174,13 +176,32 @@ def convex_environment(
         along, across = (jnp.asarray(each, dtype) for each in turning)
         return params.drift * (jnp.cos(angle) * along + jnp.sin(angle) * across)
 
+    def varied(key, params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """The noise of a round, [] float, the random linear part and the one that turns, [dim] float.
+
+        Computed only where a lane of the batch has one of them.
+        """
+
+        def drawn(key):
+            key_noise, key_tilt = jax.random.split(key)
+            noise = params.noise * jax.random.normal(key_noise, dtype=default_float())
+            return noise, params.tilt / math.sqrt(dim) * _signs(key_tilt, dim), turned(params, round_)
+
+        def none(key):
+            del key
+            nothing = jnp.zeros(dim, default_float())
+            return nothing[0], nothing, nothing
+
+        is_varied = (params.noise > 0) | (params.tilt > 0) | (params.drift > 0)
+        return jax.lax.cond(any_lane(jnp.asarray(is_varied)), drawn, none, key)
+
     def answered(key, params: Params, world: World, action):
-        key_noise, key_tilt, key_sample = jax.random.split(key, 3)
-        drifting = turned(params, world.round)
+        key_varied, key_sample = (key, None) if losses.sample is None else jax.random.split(key)
+        noise, tilt, drifting = varied(key_varied, params, world.round)
         if adaptive:
             mean = world.plays.total / jnp.maximum(world.round, 1).astype(drifting.dtype)
             drifting = drifting + params.push / radius * mean
-        tilted = drifting + params.tilt / math.sqrt(dim) * _signs(key_tilt, dim)
+        tilted = drifting + tilt
         sample = None if losses.sample is None else losses.sample(key_sample, params.shape)
         best = jnp.asarray(params.best)
 
@@ -191,14 +212,13 @@ def convex_environment(
                 if losses.rise_of is None
                 else losses.rise_of(params.shape, sample, centre, offset)
             )
-            return own + 2 * jnp.sum(tilted * offset)
+            return own + 2 * inner(tilted, offset)
 
         def mean_rise(centre, offset):
-            return losses.rise(params.shape, centre, offset) + 2 * jnp.sum(drifting * offset)
+            return losses.rise(params.shape, centre, offset) + 2 * inner(drifting, offset)
 
-        noise = params.noise * jax.random.normal(key_noise, dtype=best.dtype)
         played = (action,) if are_points else (action.centre + action.offset, action.centre - action.offset)
-        inside = jnp.stack([points.holds(x) for x in played]).all()
+        inside = jnp.stack([length(x) <= edge for x in played]).all()  # NaN is not
 
         def averaged(one):
             """The mean over the points played; NaN if one of them lies outside."""

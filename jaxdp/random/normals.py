@@ -1,0 +1,66 @@
+"""Normal variates, two from each hash: for what is simulated in bulk."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxdp.kernels import lanes_last, own_kernel
+from jaxdp.random.threefry import word_pairs
+
+
+def normals(key: jax.Array, size: int, dtype: Any = float) -> jax.Array:
+    """Independent standard normal variates, in about half the time of `jax.random.normal`, from half the words.
+
+    In float32 the two words of one hash give two variates: the angle has 32 random bits, the length 31, so that no
+    variate is larger than 6.7 in absolute value (`jax.random.normal` ends at 5.4).
+
+    >>> import jax
+    >>> x = normals(jax.random.key(0), 10_000)
+    >>> bool(abs(x.mean()) < 0.05), bool(abs(x.std() - 1) < 0.04)
+    (True, True)
+
+    Args:
+        key: [] typed PRNG key, which nothing else uses.
+        size: how many, >= 1.
+        dtype: float32 or float64, by default JAX's default.
+
+    Returns:
+        [size] float.
+
+    Raises:
+        ValueError: if size < 1, or dtype is another one.
+
+    Source: Box & Muller (1958).
+    """
+    dtype = jax.dtypes.canonicalize_dtype(dtype)
+    if size < 1:
+        raise ValueError(f"size must be >= 1, got {size}")
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {dtype}")
+    half = -(-size // 2)
+    if dtype == np.float64:
+        first, second = jax.random.uniform(key, (2, half), dtype)
+        radius, angle = jnp.sqrt(-2 * jnp.log1p(-first)), 2 * math.pi * second
+        return jnp.concatenate([radius * jnp.cos(angle), radius * jnp.sin(angle)])[:size]
+    return own_kernel(lambda words: lanes_last(_pairs(lanes_last(words))[:size]), word_pairs(key, half).reshape(-1))
+
+
+def _pairs(words: jax.Array) -> jax.Array:
+    """[2 n] float32 of as many words."""
+    first, second = words[: len(words) // 2], words[len(words) // 2 :]
+    # In (0, 1), with all 31 bits where it is small: there the length is large.
+    uniform = (first >> 1).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-31) + np.float32(2**-32)
+    radius = jnp.sqrt(-2 * jnp.log(uniform))
+    # Two bits say which quarter of the circle it is, the rest where in a quarter about the first axis.
+    turn = lax.bitcast_convert_type(second << 2, jnp.int32).astype(jnp.float32) * np.float32(2**-31 * math.pi / 4)
+    square = turn * turn
+    sine = turn * (1 + square * (-1 / 6 + square * (1 / 120 + square * (-1 / 5040 + square / 362880))))
+    cosine = 1 + square * (-1 / 2 + square * (1 / 24 + square * (-1 / 720 + square / 40320)))
+    radius = jnp.where(second >> 31 == 1, -radius, radius)
+    is_turned = (second >> 30) & 1 == 1
+    both = (radius * jnp.where(is_turned, sine, cosine), radius * jnp.where(is_turned, cosine, sine))
+    return jnp.concatenate(both)
