@@ -11,8 +11,9 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
-from jaxdp.kernels import folded, own_kernel
-from jaxdp.random.threefry import fast
+from jaxdp.kernels import folded, lanes_last, own_kernel
+from jaxdp.random.normals import normals
+from jaxdp.random.threefry import fast, pair_uniforms, two_uniforms
 
 LARGE = {4: 1e3, 8: 1e6}  # from where on a series is closer than the logarithm, by the bytes of the float type
 WORD = 32  # bits
@@ -53,7 +54,10 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
         return jax.vmap(gamma)(jax.random.split(key, len(padded)), padded).ravel()[:size]
     index = jnp.arange(size, dtype=jnp.int32)
     key_first, key_more = jax.random.split(key)
-    first = own_kernel(_proposals, _uniforms(key_first, shape.dtype, size), shape)  # zero where refused
+    half_step = 0.5 * float(jnp.finfo(shape.dtype).eps)  # midpoints of what words can give, rounded
+    key_normal, key_uniform = jax.random.split(key_first)
+    drawn = normals(key_normal, size, shape.dtype), pair_uniforms(key_uniform, size, shape.dtype) + half_step
+    first = own_kernel(_proposals, *drawn, shape)  # zero where refused
 
     def more(carry: tuple[Any, ...]) -> jax.Array:
         return functools.reduce(operator.or_, carry[1]) != 0
@@ -61,8 +65,8 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
     def again(carry: tuple[Any, ...]) -> tuple[Any, ...]:
         attempt, refused, drawn = carry
         place = own_kernel(_first_place, *refused)
-        uniforms = _uniforms(jax.random.fold_in(key_more, attempt), shape.dtype, 1)
-        found = own_kernel(_proposals, uniforms, shape[place][None])[0]
+        quantile, uniform = two_uniforms(key_more, attempt, shape.dtype)[:, None] + half_step
+        found = own_kernel(_again, quantile, uniform, shape[place][None])[0]
         here = [(found != 0) & (place // WORD == each) for each in range(len(refused))]
         refused = [jnp.where(is_here, word & (word - 1), word) for is_here, word in zip(here, refused, strict=True)]
         return attempt + 1, refused, jnp.where(index == place, found, drawn)
@@ -99,16 +103,15 @@ def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
     return drawn[: len(first)] / (drawn[: len(first)] + drawn[len(first) :])
 
 
-def _uniforms(key: jax.Array, dtype: jnp.dtype, size: int) -> jax.Array:
-    """[2, size] in (0, 1): midpoints of the words' range, rounded."""
-    half_step = 0.5 * float(jnp.finfo(dtype).eps)
-    return jax.random.uniform(key, (2, size), dtype) + half_step
+def _again(quantile: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
+    """As `_proposals`, of a normal variate that is known by its quantile."""
+    return _proposals(lax.erf_inv(2 * quantile - 1) * 2**0.5, uniform, shape)
 
 
-def _proposals(uniforms: jax.Array, shape: jax.Array) -> jax.Array:
-    """A variate for each shape parameter, or zero where it is refused."""
+def _proposals(x: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
+    """A variate for each shape parameter, of a normal and a uniform one; or zero where it is refused."""
+    x, uniform, shape = lanes_last(x), lanes_last(uniform), lanes_last(shape)
     d = jnp.where(shape >= 1, shape - 1 / 3, jnp.nan)
-    x = lax.erf_inv(2 * uniforms[0] - 1) * 2**0.5
     u = x * lax.rsqrt(9 * d)
     root = 1 + u
     v = root * root * root
@@ -116,7 +119,7 @@ def _proposals(uniforms: jax.Array, shape: jax.Array) -> jax.Array:
     # For large d terms of about sqrt(d) nearly cancel; what is left of them begins with u^4.
     series = -d * u**4 * (3 / 4 - u * (3 / 5 - u * (3 / 6 - u * (3 / 7))))
     bound = lax.select(d < LARGE[shape.dtype.itemsize], bound, series)
-    accepted = ~(root <= 0) & ~(lax.log(uniforms[1]) >= bound)  # NaN, too: else it would be drawn for ever
+    accepted = ~(root <= 0) & ~(lax.log(uniform) >= bound)  # NaN, too: else it would be drawn for ever
     return lax.select(accepted, d * v, jnp.zeros_like(d))
 
 

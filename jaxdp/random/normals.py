@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxdp.kernels import lanes_last, own_kernel
-from jaxdp.random.threefry import word_pairs
+from jaxdp.random.threefry import of_word_pairs
 
 
 def normals(key: jax.Array, size: int, dtype: Any = float) -> jax.Array:
@@ -46,12 +45,11 @@ def normals(key: jax.Array, size: int, dtype: Any = float) -> jax.Array:
         first, second = jax.random.uniform(key, (2, half), dtype)
         radius, angle = jnp.sqrt(-2 * jnp.log1p(-first)), 2 * math.pi * second
         return jnp.concatenate([radius * jnp.cos(angle), radius * jnp.sin(angle)])[:size]
-    return own_kernel(lambda words: lanes_last(_pairs(lanes_last(words))[:size]), word_pairs(key, half).reshape(-1))
+    return of_word_pairs(_pair, key, half)[:size]
 
 
-def _pairs(words: jax.Array) -> jax.Array:
-    """[2 n] float32 of as many words."""
-    first, second = words[: len(words) // 2], words[len(words) // 2 :]
+def _pair(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Two variates of two words, elementwise."""
     # In (0, 1), with all 31 bits where it is small: there the length is large.
     uniform = (first >> 1).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-31) + np.float32(2**-32)
     radius = jnp.sqrt(-2 * jnp.log(uniform))
@@ -62,5 +60,4 @@ def _pairs(words: jax.Array) -> jax.Array:
     cosine = 1 + square * (-1 / 2 + square * (1 / 24 + square * (-1 / 720 + square / 40320)))
     radius = jnp.where(second >> 31 == 1, -radius, radius)
     is_turned = (second >> 30) & 1 == 1
-    both = (radius * jnp.where(is_turned, sine, cosine), radius * jnp.where(is_turned, cosine, sine))
-    return jnp.concatenate(both)
+    return radius * jnp.where(is_turned, sine, cosine), radius * jnp.where(is_turned, cosine, sine)

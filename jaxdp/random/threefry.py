@@ -12,7 +12,9 @@ vectorises it. How arrays are shaped below decides what XLA on CPU makes of them
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +23,7 @@ from jax import lax
 from jax.extend.random import define_prng_impl, threefry_prng_impl
 from jax.typing import ArrayLike
 
-from jaxdp.core import default_float
-from jaxdp.kernels import lanes_last, own_kernel, stored
+from jaxdp.kernels import lanes_last, stored
 
 NAME = "jaxdp_threefry2x32"
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -201,16 +202,21 @@ def fast(key: jax.Array) -> jax.Array:
     return jax.random.wrap_key_data(jax.random.key_data(key), impl=IMPLEMENTATION)
 
 
-def two_uniforms(key: jax.Array) -> jax.Array:
-    """Two independent uniform variates, [2] in [0, 1), of JAX's default float type: in 32 bits from a single hash.
+def two_uniforms(key: jax.Array, index: ArrayLike = 0, dtype: Any = float) -> jax.Array:
+    """Two independent uniform variates, [2] in [0, 1): in float32 from a single hash.
 
     `jax.random.uniform(key, (2,))` needs two hashes, for it uses one word of each.
+
+    Args:
+        key: [] typed PRNG key.
+        index: [] integer >= 0; each gives other variates.
+        dtype: float32 or float64, by default JAX's default.
     """
-    key = fast(key)
-    dtype = default_float()
+    key, dtype = fast(key), jax.dtypes.canonicalize_dtype(dtype)
+    child = jax.random.fold_in(key, index)
     if dtype != jnp.float32 or not has_words(key):
-        return jax.random.uniform(key, (2,), dtype)
-    words = jax.random.key_data(jax.random.fold_in(key, 0))  # a hash, both words of it
+        return jax.random.uniform(child, (2,), dtype)
+    words = jax.random.key_data(child)  # a hash, both words of it
     ones = lax.shift_right_logical(words, np.uint32(9)) | np.uint32(0x3F800000)  # 23 random bits: floats in [1, 2)
     return lax.bitcast_convert_type(ones, jnp.float32) - 1
 
@@ -220,18 +226,45 @@ def has_words(key: jax.Array) -> bool:
     return str(jax.random.key_impl(key)) in (NAME, "threefry2x32")
 
 
-def word_pairs(key: jax.Array, size: int) -> jax.Array:
-    """[2, size] independent uint32; of a Threefry key both words of `size` hashes, those of its first children."""
+def of_word_pairs(function: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]], key: jax.Array, size: int):
+    """What an elementwise function makes of independent pairs of words: [2 size] float32, the second ones last.
+
+    Of a Threefry key the pairs are both words of `size` hashes, its first children; `jax.random.bits` uses one of each.
+
+    Args:
+        function: ([size] uint32, [size] uint32) -> two [size] float32.
+        key: [] typed PRNG key.
+        size: number of pairs.
+    """
     key = fast(key)
     if str(jax.random.key_impl(key)) != NAME:
-        return jax.random.key_data(jax.random.split(key, size)).T if has_words(key) else jax.random.bits(key, (2, size))
+        words = jax.random.key_data(jax.random.split(key, size)) if has_words(key) else jax.random.bits(key, (size, 2))
+        return jnp.concatenate(function(words[:, 0], words[:, 1]))
 
-    def words(key):
-        key, place = lanes_last(key), lax.iota(jnp.uint32, 2 * size)
-        is_low = (place >= size).astype(jnp.uint32)
-        return lanes_last(_hash_pairs(key, place - is_low * np.uint32(size), is_low))
+    def both(key):
+        return function(*_hash_index(key, lax.iota(jnp.uint32, size)))
 
-    return own_kernel(words, jax.random.key_data(key)).reshape(2, size)
+    # XLA on CPU makes a loop for each array, and each would hash anew: the two are parts of one complex array.
+    pairs = stored(lambda key: lanes_last(lax.complex(*both(lanes_last(key)))))
+
+    def on_cpu(key):
+        found = pairs(key)
+        return jnp.concatenate([found.real, found.imag])
+
+    return lax.platform_dependent(jax.random.key_data(key), cpu=on_cpu, default=lambda key: jnp.concatenate(both(key)))
+
+
+def pair_uniforms(key: jax.Array, size: int, dtype: Any = jnp.float32) -> jax.Array:
+    """[size] independent uniform variates in [0, 1), in float32 two from each hash."""
+    if dtype != jnp.float32:
+        return jax.random.uniform(key, (size,), dtype)
+
+    def uniforms(*words: jax.Array):
+        ones = (lax.shift_right_logical(word, np.uint32(9)) | np.uint32(0x3F800000) for word in words)  # 23 random bits
+        first, second = (lax.bitcast_convert_type(one, jnp.float32) - 1 for one in ones)
+        return first, second
+
+    return of_word_pairs(uniforms, key, -(-size // 2))[:size]
 
 
 def builtin(key: jax.Array) -> jax.Array:

@@ -48,8 +48,8 @@ def test_rejection_matters(monkeypatch):
     keys, one = jax.random.split(jax.random.key(6), 100_000), float_array([1.0])
     proposals = gammas._proposals
 
-    def accepted(uniforms, shape):
-        return proposals(uniforms.at[1].set(jnp.finfo(shape.dtype).tiny), shape)
+    def accepted(normal, uniform, shape):
+        return proposals(normal, jnp.full_like(uniform, jnp.finfo(shape.dtype).tiny), shape)
 
     def drawn():
         return np.asarray(jax.jit(jax.vmap(lambda key: gamma(key, one)))(keys), np.float64)
@@ -72,9 +72,9 @@ def check_proposals(draws, shape):
 def test_large_parameters(shape):
     """What decides on a proposal is a small difference of large numbers, of which float32 would leave little."""
     size = 200_000
-    draw = jax.jit(lambda uniforms, shapes: gammas._proposals(uniforms, shapes))
-    uniforms = gammas._uniforms(KEYS[0], jnp.result_type(float), size)
-    found = np.asarray(draw(uniforms, jnp.full(size, shape)))
+    draw = jax.jit(lambda *given: gammas._proposals(*given))
+    normal, uniform = jax.random.normal(KEYS[0], (size,)), jax.random.uniform(KEYS[1], (size,))
+    found = np.asarray(draw(normal, uniform, jnp.full(size, shape)))
     check_proposals(found, shape)
     spread = np.abs(found - shape) > 2.5 * np.sqrt(shape)
     with pytest.raises(AssertionError):  # planted: half of the tails refused

@@ -8,7 +8,7 @@ from scipy import stats
 
 import jaxdp
 from jaxdp.random import normals
-from jaxdp.random.normals import _pairs
+from jaxdp.random.normals import _pair
 
 FLOAT = jax.dtypes.canonicalize_dtype(float)
 
@@ -34,7 +34,8 @@ def p_values(x):
 @pytest.mark.parametrize("make", [jax.random.key, jaxdp.random.key, lambda seed: jax.random.key(seed, impl="rbg")])
 def test_they_are_normal_and_independent(make):
     x = drawn(make(1))
-    assert x.shape == (20_000, 20) and min(p_values(x)) > 1e-4
+    assert x.shape == (20_000, 20)
+    assert min(p_values(x)) > 1e-4
     # Wrong ones that this refuses: the second of a pair repeats the first; a quarter of the circle only; 2% too wide.
     assert min(p_values(np.concatenate([x[:, :10], x[:, :10]], axis=1))) < 1e-6
     assert min(p_values(np.abs(x))) < 1e-6
@@ -43,7 +44,8 @@ def test_they_are_normal_and_independent(make):
 
 def test_both_threefry_keys_give_the_same():
     mine, theirs = normals(jaxdp.random.key(5), 7), normals(jax.random.key(5, impl="threefry2x32"), 7)
-    assert mine.dtype == FLOAT and np.allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+    assert mine.dtype == FLOAT
+    assert np.allclose(mine, theirs, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 10, 17, 40])
@@ -60,13 +62,15 @@ def test_every_word_gives_what_it_stands_for():
     rng = np.random.default_rng(0)
     first = np.concatenate([np.repeat(ends, 8), rng.integers(0, 2**32, 5000, np.uint32)])
     second = np.concatenate([np.tile(ends, 8), rng.integers(0, 2**32, 5000, np.uint32)])
-    x, y = np.asarray(_pairs(jnp.concatenate([jnp.asarray(first), jnp.asarray(second)]))).astype(float).reshape(2, -1)
+    x, y = (np.asarray(each).astype(float) for each in _pair(jnp.asarray(first), jnp.asarray(second)))
     uniform = np.float32(first >> 1).astype(float) * 2**-31 + 2**-32
     turn = (second << np.uint32(2)).view(np.int32) * 2.0**-31 * np.pi / 4
     quarter = np.where((second >> 30) & 1, np.pi / 2 - turn, turn)
     angle = quarter + np.pi * (second >> 31)
     radius = np.sqrt(-2 * np.log(np.minimum(uniform, 1)))
-    assert np.isfinite(x).all() and np.abs(x).max() < 6.7 and np.abs(y).max() > 6
+    assert np.isfinite(x).all()
+    assert np.abs(x).max() < 6.7
+    assert np.abs(y).max() > 6
     assert np.abs(x - radius * np.cos(angle)).max() < 5e-4  # near 1 a uniform is rounded
     far = radius > 0.1
     assert np.abs(x - radius * np.cos(angle))[far].max() < 5e-6
