@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from jaxdp.core import Environment, Interface, Space, arms, default_float, factory, scalar_leaf
 from jaxdp.gaps import instance, unit_instance
 from jaxdp.lookup import entry
-from jaxdp.random import binomial
+from jaxdp.random import binomial, key_uniform
 from jaxdp.validation import check_finite, check_positive, check_within
 
 
@@ -72,7 +72,7 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
 
     def feedback(key, params: Params, world, action):
         mean = entry(jnp.asarray(params.means), action)
-        uniform = jax.random.uniform(key, dtype=mean.dtype)
+        uniform = key_uniform(key, mean.dtype)
         return world, (uniform < mean).astype(jnp.int32), gap_outcome(params, action)
 
     def tally(key, params: Params, world, counts):
