@@ -3,6 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Tests start about a hundred processes. Where bytecode is not kept, as in many containers, each one spends seconds on
+# compiling the sources of what it imports.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")
 WORKERS ?= 2
 
