@@ -3,10 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Tests start about a hundred processes. Where bytecode is not kept, as in many containers, each one spends seconds on
+# compiling the sources of what it imports.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")
 WORKERS ?= 2
 
-.PHONY: run test test-all notebooks lint bench lock
+.PHONY: run test test-all notebooks lint style bench lock
 
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
 	$(BIN)/python -m jaxdp run reward-estimation
@@ -24,8 +28,15 @@ PLAINLY = XLA_FLAGS="$(XLA_FLAGS) $(QUICKLY) $(IF_KNOWN)"
 # In 64 bits: what draws, noises and calibrates, every kind of algorithm's contract, and every estimator's golden version.
 WIDE := tests/contract tests/golden tests/mechanisms tests/random
 
-test: lint  ## everything but the tests marked slow, in 32 bits, and in 64 bits what may hang on the precision
-	$(PLAINLY) JAX_ENABLE_X64=1 $(PYTEST) --durations=10 -m "not slow and not once" $(WIDE)
+# One thread: two of them parse everything twice, for nearly double the work.
+TYPES := $(BIN)/pyright --pythonpath $(BIN)/python
+
+# Types are checked beside the first tests, in the gaps that their workers leave.
+test: style  ## everything but the tests marked slow, in 32 bits, and in 64 bits what may hang on the precision
+	mkdir -p .cache
+	$(TYPES) >.cache/types 2>&1 & types=$$!; \
+	$(PLAINLY) JAX_ENABLE_X64=1 $(PYTEST) --durations=10 -m "not slow and not once" $(WIDE); \
+	tested=$$?; wait $$types; typed=$$?; cat .cache/types; exit $$((tested ? tested : typed))
 	$(PLAINLY) $(PYTEST) --durations=10 -m "not slow and not optimised"
 	$(PYTEST) --durations=10 -m "not slow and optimised"
 
@@ -36,10 +47,12 @@ test-all: lint  ## everything, in both precisions, optimised
 notebooks: $(READY)  ## executes every notebook in full; what they show goes to results/notebooks
 	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 $(BIN)/python notebooks/make.py run
 
-lint: $(READY)
+lint: style
+	$(TYPES)
+
+style: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright --threads 2 --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
 bench: $(READY)

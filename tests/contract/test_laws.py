@@ -57,9 +57,10 @@ def test_counts_of_another_law_are_found(name, change):
 
 def test_check_learner_finds_counts_without_noise():
     entry = LEARNERS["explore_then_commit"]
-    learner = quieter(entry.make(), math.inf, "counts")
+    learner = quieter(entry.make(), math.inf, "counts")._replace(blocks=())
+    options = {"horizon": entry.horizon, "key": jax.random.key(3), "num_lanes": 2048}
     with pytest.raises(AssertionError, match=r"counts must have the law of rounds, .* at epsilon = 0\.\d+ that are"):
-        check_learner(learner, entry.make_environment(), entry.values, horizon=entry.horizon, key=jax.random.key(3))
+        check_learner(learner, entry.make_environment(), entry.values, **options)
 
 
 def test_vectors_that_are_judged_at_the_stop():

@@ -85,7 +85,8 @@ def test_this_processor_is_known():
 
 def test_a_process_with_other_flags_is_refused(tmp_path):
     """A real process, for which XLA compiles other instructions."""
-    store, more = tmp_path / "s.zarr", {"num_seeds": 4, "axes": {"epsilon": [1.0]}}
+    store = tmp_path / "s.zarr"
+    more = {"num_seeds": 4, "axes": {"epsilon": [1.0]}, "static_axes": {"num_experts": [3]}}
     code, _, err = finish(start(store, process_index=0, num_processes=2, **more))
     assert code == 0, err
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_max_isa=SSE4_2"
