@@ -154,7 +154,8 @@ def _check_fits(name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
     if free is not None and needed > free:
         raise ValueError(
             f"{name} must fit the memory of {device}, of which {_gib(free)} are free, got "
-            f"{' by '.join(map(str, shape))} {dtype} {name}, which take {_gib(needed)}; float16 or uint8 would take less"
+            f"{' by '.join(map(str, shape))} {dtype} {name}, which take {_gib(needed)}; "
+            "float16 or uint8 would take less"
         )
 
 
