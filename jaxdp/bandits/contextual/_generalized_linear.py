@@ -218,7 +218,7 @@ def generalized_linear(
         del key
         public: Public = state.public
         round_ = public.round + 1
-        labelled = jnp.sum(report.outer * public.iterate, axis=1)
+        labelled = jnp.sum(report.outer * public.iterate[None], axis=1)
         outer, cross = compensated.add(public.outer, report.outer), compensated.add(public.cross, labelled)
         iterate = step(params.descent, public.iterate, report.cross)
         shift, width = shift_and_width(params, round_)
