@@ -30,4 +30,4 @@ def drawn_twice(key, params, user):
 def noise_drawn_for_both_halves() -> Case:
     params = CHANNEL.params(epsilon=1.0, delta=1e-2)
     right = Attack(drawn_once, params, USERS, claim(1.0, 1e-2))
-    return Case(wrong=right._replace(release=drawn_twice), right=(right,), trials=1_000_000)
+    return Case(wrong=right._replace(release=drawn_twice), right=(right,), trials=200_000)
