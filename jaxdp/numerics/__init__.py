@@ -1,0 +1,1 @@
+"""Arithmetic on short arrays, in as many lanes as there are."""

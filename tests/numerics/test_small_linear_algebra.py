@@ -1,0 +1,102 @@
+"""Factors and solves across lanes: those of LAPACK."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+
+from jaxdp.numerics.small_linear_algebra import (
+    WRITTEN_OUT,
+    cholesky,
+    cholesky_solve,
+    log_det,
+    rank_one_update,
+    solve_lower,
+    solve_upper,
+)
+
+DTYPE = jnp.result_type(float)
+TOLERANCE = 5e-5 if jnp.float32 == DTYPE else 1e-12
+SHAPES = [((), 1), ((3,), 2), ((2, 3), 5), ((4,), WRITTEN_OUT + 1)]
+
+
+def positive(*lanes, dim):
+    drawn = np.random.default_rng(0).normal(size=(*lanes, dim, dim))
+    return (drawn @ np.swapaxes(drawn, -1, -2) / dim + np.eye(dim)).astype(DTYPE)
+
+
+def drawn(*shape):
+    return np.random.default_rng(1).normal(size=shape).astype(DTYPE)
+
+
+def many(function, lanes):
+    for _ in lanes:
+        function = jax.vmap(function)
+    return jax.jit(function)
+
+
+def check(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(("lanes", "dim"), SHAPES)
+def test_factors_are_those_of_lapack(lanes, dim):
+    given = positive(*lanes, dim=dim)
+    found = many(cholesky, lanes)(np.tril(given) + np.triu(np.full_like(given, np.nan), 1))
+    assert found.dtype == DTYPE
+    check(found, np.linalg.cholesky(given.astype(float)))
+    check(many(log_det, lanes)(found), np.linalg.slogdet(given.astype(float))[1])
+
+
+@pytest.mark.parametrize(("lanes", "dim"), SHAPES)
+@pytest.mark.parametrize("count", [None, 3])
+def test_solutions_are_those_of_lapack(lanes, dim, count):
+    lower = np.linalg.cholesky(positive(*lanes, dim=dim))
+    rhs = drawn(*lanes, dim) if count is None else drawn(*lanes, dim, count)
+    given = lower + np.triu(np.full_like(lower, np.nan), 1)
+
+    def solved(transposed):
+        solve = np.vectorize(
+            lambda a, b: scipy.linalg.solve_triangular(a, b, trans=int(transposed), lower=True),
+            signature="(n,n),(n)->(n)" if count is None else "(n,n),(n,k)->(n,k)",
+        )
+        return solve(lower.astype(float), rhs.astype(float))
+
+    check(many(solve_lower, lanes)(given, rhs), solved(False))
+    check(many(solve_upper, lanes)(given, rhs), solved(True))
+    columns = rhs[..., None] if count is None else rhs
+    both = np.linalg.solve(lower.astype(float) @ np.swapaxes(lower, -1, -2).astype(float), columns.astype(float))
+    check(many(cholesky_solve, lanes)(given, rhs), both[..., 0] if count is None else both)
+
+
+@pytest.mark.parametrize(("lanes", "dim"), SHAPES)
+def test_updated_factors_are_those_of_the_sum(lanes, dim):
+    matrix, vector = positive(*lanes, dim=dim), drawn(*lanes, dim)
+    vector[..., 0] = 0  # turns nothing
+    lower = np.linalg.cholesky(matrix.astype(float)).astype(DTYPE)
+    expected = np.linalg.cholesky(matrix.astype(float) + vector[..., :, None].astype(float) * vector[..., None, :])
+    check(many(rank_one_update, lanes)(lower, vector), expected)
+
+
+def test_a_shared_factor_and_many_right_hand_sides():
+    lower, rhs = np.linalg.cholesky(positive(dim=4)), drawn(6, 4)
+    found = jax.vmap(cholesky_solve, in_axes=(None, 0))(lower, rhs)
+    check(found, np.linalg.solve((lower @ lower.T).astype(float), rhs.T.astype(float)).T)
+
+
+@pytest.mark.parametrize("dim", [2, WRITTEN_OUT + 1])
+def test_what_is_not_positive_definite_is_nan(dim):
+    matrix = np.eye(dim, dtype=DTYPE)
+    matrix[1, 1] = -1
+    assert np.isnan(cholesky(jnp.asarray(matrix))).any()
+
+
+def test_no_call_of_lapack():
+    def solved(matrix, vector):
+        return cholesky_solve(cholesky(matrix), vector)
+
+    text = jax.jit(jax.vmap(solved)).lower(positive(7, dim=3), drawn(7, 3)).compile().as_text()
+    assert "custom-call" not in text
+    planted = jax.jit(jax.vmap(jnp.linalg.cholesky)).lower(positive(7, dim=3)).compile().as_text()
+    assert "custom-call" in planted
