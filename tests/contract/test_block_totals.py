@@ -17,7 +17,7 @@ from tests.contract.local_moments import local_moments, sphere
 
 pytestmark = pytest.mark.once
 KEY = jax.random.key(29)
-SIZES = {"num_arms": 3, "dim": 2, "update_every": 4}
+SIZES: Any = {"num_arms": 3, "dim": 2, "update_every": 4}
 VALUES = {"epsilon": 1.0, "delta": 1e-2}
 WORLD = sphere(num_arms=3, dim=2)
 BLOCKWISE = local_moments(**SIZES, count=None)
