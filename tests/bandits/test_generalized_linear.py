@@ -1,6 +1,7 @@
 """Optimism in a generalized linear model: against a plain version, its ellipsoid, what leaves the device, bad input."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ from jaxdp.preferences import Link, logistic, probit
 pytestmark = pytest.mark.once
 
 KEY = jax.random.key(5)
-SIZES = {"num_arms": 4, "dim": 2, "horizon": 100}
+SIZES: Any = {"num_arms": 4, "dim": 2, "horizon": 100}
 PRIVATE = {"epsilon": 1.0, "delta": 1e-3}
 
 
