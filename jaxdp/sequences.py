@@ -1,5 +1,6 @@
-"""Users' own rounds: a matrix in a small type, which all lanes share."""
+"""Users' own rounds: an array in a small type, which all lanes share."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,9 +11,10 @@ from numpy.typing import ArrayLike
 from jaxdp.core import default_float
 from jaxdp.lookup import nearest
 from jaxdp.memory import free_bytes
-from jaxdp.validation import check_within
+from jaxdp.validation import check_finite, check_within
 
 AT_A_TIME = 2**22  # entries that are checked at a time: a check makes copies
+SMALL = ("int8", "uint8", "int16", "uint16", "float16", "float32")  # types of numbers that stay as they are
 
 
 def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, column: str) -> np.ndarray:
@@ -41,16 +43,64 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
         check_within(name, values, 0.0, scale)  # refuses
     if array.ndim != 2 or array.shape[0] < 1 or array.shape[1] < 2:
         raise ValueError(f"{name} must be [horizon, {column}] with at least two {columns}, got shape {array.shape}")
-    dtype = _kept_dtype(array.dtype, scale)
-    _check_fits(name, array.shape, dtype)
-    if array.dtype == bool:
-        array = array.view(np.uint8)
-    rows = max(1, AT_A_TIME // array.shape[1])
-    for first in range(0, len(array), rows):
-        _check_rows(name, array, slice(first, first + rows), scale)
-    kept = array.astype(dtype, order="C", copy=array.flags.writeable)
-    kept.flags.writeable = False
-    return kept
+    return _kept(name, array, _kept_dtype(array.dtype, scale), lambda part: _check_rows(name, array, part, scale))
+
+
+def kept_numbers(
+    name: str, values: ArrayLike, axes: tuple[str, ...], check: Callable[[np.ndarray, int], None] | None = None
+) -> np.ndarray:
+    """Numbers with an entry of the first axis for each round as they are kept: checked, and read-only.
+
+    Args:
+        name: what the values are, for errors.
+        values: finite numbers or truth values. One that is read-only is not copied.
+        axes: names of the axes, for errors; none may be of length 0.
+        check: (rows, the first one's round): raises ValueError where some of the values are wrong; for some of the
+            rounds at a time.
+
+    Returns:
+        The array, of its own type if that is one of `SMALL`; uint8 for truth values, and else of JAX's default float
+        type.
+
+    Raises:
+        ValueError: if it has other axes, an entry is not finite, or it takes more memory than the device has free.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths, for which the check has words
+        array = check_finite(name, values)
+    if np.ma.is_masked(values):
+        check_finite(name, values)  # refuses
+    if array.ndim != len(axes) or not array.size:
+        raise ValueError(f"{name} must be [{', '.join(axes)}], each at least 1, got shape {array.shape}")
+
+    array = array.view(np.uint8) if array.dtype == bool else array
+    dtype = array.dtype if array.dtype.name in SMALL else default_float()
+
+    def look(rows: slice) -> None:
+        part = array[rows]
+        try:
+            check_finite(name, part)
+        except ValueError:
+            check_finite(name, array)  # says where
+        with np.errstate(over="ignore"):
+            if not np.isfinite(part.astype(dtype)).all():
+                raise ValueError(f"{name} must be within the range of {dtype}, got {np.abs(part).max()}")
+        if check is not None:
+            check(part, rows.start)
+
+    return _kept(name, array, dtype, look)
+
+
+def shown_numbers(array: np.ndarray | jax.Array, round_: jax.Array) -> jax.Array:
+    """What a round has, in JAX's default float type; NaN beyond the last one.
+
+    Args:
+        array: [horizon, ...], from `kept_numbers`.
+        round_: [] integer >= 0.
+    """
+    shown = nearest(jnp.asarray(array), round_).astype(default_float())
+    return jnp.where(round_ < len(array), shown, jnp.nan)
 
 
 def shown_row(matrix: np.ndarray | jax.Array, round_: jax.Array, scale: float) -> jax.Array:
@@ -66,6 +116,19 @@ def shown_row(matrix: np.ndarray | jax.Array, round_: jax.Array, scale: float) -
         # XLA multiplies by the inverse of the scale, which makes of the scale itself a bit less or more than 1.
         shown = jnp.where(shown >= scale, jnp.ones_like(shown), shown / scale)
     return jnp.where(round_ < len(matrix), shown, jnp.nan)
+
+
+def _kept(name: str, array: np.ndarray, dtype: np.dtype, check: Callable[[slice], None]) -> np.ndarray:
+    """The array as that type, read-only, after a check of all its rows; not copied where it need not be."""
+    _check_fits(name, array.shape, dtype)
+    if array.dtype == bool:
+        array = array.view(np.uint8)
+    rows = max(1, AT_A_TIME // max(1, array[0].size))
+    for first in range(0, len(array), rows):
+        check(slice(first, first + rows))
+    kept = array.astype(dtype, order="C", copy=array.flags.writeable)
+    kept.flags.writeable = False
+    return kept
 
 
 def _check_rows(name: str, array: np.ndarray, rows: slice, scale: float) -> None:
@@ -90,8 +153,9 @@ def _check_fits(name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
     needed, free = int(np.prod(shape, dtype=object)) * dtype.itemsize, free_bytes(device)
     if free is not None and needed > free:
         raise ValueError(
-            f"{name} must fit the memory of {device}, of which {_gib(free)} are free, got {shape[0]} by {shape[1]} "
-            f"{dtype} {name}, which take {_gib(needed)}; float16 or uint8 would take less"
+            f"{name} must fit the memory of {device}, of which {_gib(free)} are free, got "
+            f"{' by '.join(map(str, shape))} {dtype} {name}, which take {_gib(needed)}; "
+            "float16 or uint8 would take less"
         )
 
 

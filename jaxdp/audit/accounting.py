@@ -71,6 +71,8 @@ def change(entry: tape.Entry) -> Change:
         infinite = np.isinf(rows).any(axis=2)
         finite = np.where(np.isinf(rows), 0.0, rows)
         each = np.where(infinite, np.inf, (finite.max(axis=2) - finite.min(axis=2)) / 2)
+    elif entry.norm == "any":
+        each = (size > 0).any(axis=2).astype(float)
     else:
         each = (size > 0).sum(axis=2).astype(float)
     return Change(

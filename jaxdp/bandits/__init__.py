@@ -1,6 +1,6 @@
 """Bandits: environments, and one file per algorithm."""
 
-from jaxdp.bandits import convex
+from jaxdp.bandits import contextual, convex
 from jaxdp.bandits._drifting import drifting_bandit
 from jaxdp.bandits._exp3 import exp3
 from jaxdp.bandits._lil_ucb import lil_ucb
@@ -18,6 +18,7 @@ from jaxdp.bandits.explore_then_commit import explore_then_commit
 __all__ = [
     "bernoulli_bandit",
     "bounded_bandit",
+    "contextual",
     "convex",
     "drifting_bandit",
     "exp3",

@@ -160,13 +160,27 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
     values = record(
         Entry("randomize_scalar", values, "max", key, 2 * bound, epsilon, each=True, low=-bound, high=bound)
     )
-    magnitude = jnp.abs(values).astype(wide) / bound
+    turns = sign_turns(key, jnp.abs(values).astype(wide) / bound, epsilon)
+    return jnp.where((values > 0) ^ turns, jnp.int32(1), jnp.int32(-1))
+
+
+def sign_turns(key: jax.Array, magnitude: jax.Array, epsilon: Scalar) -> jax.Array:
+    """The coin that turns a sign: true with probability 1/2 - magnitude / 2 tanh(epsilon / 2), rounded up.
+
+    Args:
+        key: a PRNG key.
+        magnitude: [...] float in [0, 1]: how sure the sign is. Above 1 the coin is not private.
+        epsilon: [] float > 0, may be traced.
+
+    Returns:
+        [...] bool. Either outcome has a probability between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon).
+    """
+    wide = _wide(magnitude.dtype)
+    magnitude, epsilon = magnitude.astype(wide), positive_scalar("epsilon", epsilon, wide)
     rare = (1 - magnitude) / 2 + magnitude * jax.nn.sigmoid(-epsilon)
     bias = magnitude * jnp.tanh(epsilon / 2)
-    flips = jax.random.bits(key, values.shape, jnp.uint32) < jnp.where(
-        bias < 0.5, _nearly_even(bias), _rare(rare, epsilon)
-    )
-    return jnp.where((values > 0) ^ flips, jnp.int32(1), jnp.int32(-1))
+    threshold = jnp.where(bias < 0.5, _nearly_even(bias), _rare(rare, epsilon))
+    return jax.random.bits(key, magnitude.shape, jnp.uint32) < threshold
 
 
 def debias_scalar(reports: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.Array:

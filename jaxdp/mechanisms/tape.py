@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-NORMS = ("l1", "l2", "max", "spread", "changed")
+NORMS = ("l1", "l2", "max", "spread", "changed", "any")
 
 
 class Entry(NamedTuple):
@@ -19,7 +19,7 @@ class Entry(NamedTuple):
         value: [...] the exact value. Secret.
         norm: in which a change of the value is measured, and sensitivity declared: "l1"; "l2"; "max", of its entries;
             "spread", half the distance between the largest and the smallest change of a vector's entries (the last
-            axis), which is what a selection sees; "changed", whether entries differ.
+            axis), which is what a selection sees; "changed", how many entries differ; "any", 1 if one of them does.
         key: that the noise comes from; None if it is not known.
         sensitivity: [] float, largest change that the caller declares, of each vector where there are several; None if
             it declares none.

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Channel, default_float
-from jaxdp.mechanisms import label_channel, moment_channel, scalar_channel, vector_channel
+from jaxdp.mechanisms import exact_moments, label_channel, moment_channel, scalar_channel, vector_channel
 from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.laws import label_law, scalar_law
 
@@ -21,7 +21,7 @@ _BITS = (np.asarray(-7, np.int32), np.asarray(9, np.int32))
 _L1_VECTORS = (np.asarray([np.inf, np.nan, 0, 0], np.float32), np.asarray([-np.inf, 0, 0, 0], np.float32))
 _USERS = (  # contexts about 60 degrees apart, and after each the reward
     np.asarray([HUGE, 0, np.inf], np.float32),
-    np.asarray([1 / 2, 27 / 32, np.nan], np.float32),
+    np.asarray([1 / 2, 27 / 32, -HUGE], np.float32),
 )
 
 
@@ -120,6 +120,13 @@ def _report_moments(channel: Channel, key: jax.Array, params: Any, data: jax.Arr
     return jnp.concatenate([outer.ravel(), cross])
 
 
+def _total_moments(channel: Channel, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
+    """Of one user."""
+    assert channel.total is not None
+    outer, cross = channel.total(key, params, exact_moments(params, (data[:2], data[2])), jnp.ones((), jnp.int32))
+    return jnp.concatenate([outer.ravel(), cross])
+
+
 WARNER = "Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels"
 LAPLACE, GAUSSIAN = "Dwork & Roth (2014), Theorem 3.6", "Balle & Wang (2018), Theorem 8"
 
@@ -177,14 +184,43 @@ CHANNELS: dict[str, MechanismEntry] = {
         variant={"shape": (4,), "norm": "l2"},
         values={"delta": 1e-2},
     ),
-    "moment_channel": _entry(
-        "reports x x^T and y x of a context x and its reward y with Gaussian noise",
-        moment_channel,
-        f"Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5; {GAUSSIAN}",
-        _USERS,
-        _clipped_moments,
-        variant={"dim": 2},
-        report=_report_moments,
-        values={"delta": 1e-2},
-    ),
+    **{
+        name: _entry(
+            f"reports x x^T and y x of a context x and its reward y {text}",
+            moment_channel,
+            source,
+            _USERS,
+            _clipped_moments,
+            variant={"dim": 2, **variant},
+            report=_report_moments,
+            total=total,
+            values=values,
+        )
+        for name, text, source, variant, total, values in (
+            (
+                "moment_channel",
+                "with Gaussian noise",
+                f"Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5; {GAUSSIAN}",
+                {},
+                _total_moments,
+                {"delta": 1e-2},
+            ),
+            (
+                "moment_channel_paper",
+                "with noise apart, as published",
+                "Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5",
+                {"constants": "paper"},
+                _total_moments,
+                {"delta": 1e-2},
+            ),
+            (
+                "moment_channel_l2_ball",
+                "as a vector of a sphere",
+                "Duchi, Jordan & Wainwright (2018), section 4.2.3",
+                {"report": "l2_ball"},
+                None,
+                {},
+            ),
+        )
+    },
 }

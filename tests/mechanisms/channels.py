@@ -76,6 +76,20 @@ def _vector(norm, **more):
     )
 
 
+def _moments(report, **more):
+    return Case(
+        moment_channel(3, report),
+        {"reward_bound": 2.0, **more},
+        [(X, 2.0), (X, -2.0), (np.asarray([2.0, 1.0, -2.0]), 0.7), (np.asarray([0.1, 0.5, 0.2]), -3.0)],
+        [
+            ((1e30 * np.ones(3), math.inf), (FLAT, 2.0)),
+            ((np.asarray([-math.inf, math.nan, 0]), -math.inf), (-X, -2.0)),
+            ((X, math.nan), (X, 0.0)),
+        ],
+        moments,
+    )
+
+
 X, FLAT = np.asarray([1.0, 0.0, 0.0]), np.full(3, math.sqrt(1 / 3))
 CASES: dict[str, Case] = {
     "rr": _scalar("rr"),
@@ -88,17 +102,8 @@ CASES: dict[str, Case] = {
     "labels_5": Case(label_channel(5), {}, [3, 0], [(9, 4), (-1, 0), (2**31 - 1, 4)], lambda v: np.eye(5)[int(v)]),
     "l1": _vector("l1"),
     "l2": _vector("l2", delta=1e-2),
-    "moments": Case(
-        moment_channel(3),
-        {"delta": 1e-2, "reward_bound": 2.0},
-        [(X, 2.0), (X, -2.0), (np.asarray([2.0, 1.0, -2.0]), 0.7), (np.asarray([0.1, 0.5, 0.2]), -3.0)],
-        [
-            ((1e30 * np.ones(3), math.inf), (FLAT, 2.0)),
-            ((np.asarray([-math.inf, math.nan, 0]), -math.inf), (-X, -2.0)),
-            ((X, math.nan), (X, -2.0)),
-        ],
-        moments,
-    ),
+    "moments": _moments("gaussian", delta=1e-2),
+    "moments_ball": _moments("l2_ball"),
 }
 
 

@@ -196,7 +196,10 @@ REFUSED = [
         r"value must have shape \(3,\), got \(4,\)",
     ),
     (lambda: moment_channel(0), "dim must be a whole number >= 1, got 0"),
-    (lambda: moment_channel(2, "l2_ball"), "report must be one of gaussian, got 'l2_ball'"),
+    (lambda: moment_channel(2, "ball"), "report must be one of gaussian, l2_ball, got 'ball'"),
+    (lambda: moment_channel(2, constants="old"), "constants must be one of tight, paper, got 'old'"),
+    (lambda: moment_channel(2, "l2_ball", constants="paper"), 'constants must be "tight" for reports from the ball'),
+    (lambda: moment_channel(2, constants="paper").params(epsilon=1.5, delta=0.1), "epsilon must be < 1.5"),
     (lambda: moment_channel(2).params(epsilon=1.0, delta=0.1, reward_bound=math.inf), "reward_bound must be finite"),
     (
         lambda: moment_channel(2).report(

@@ -1,7 +1,7 @@
 """Channels: what leaves one user's device in the local model, and what the server makes of it."""
 
 from jaxdp.mechanisms.channel.label import LabelParams, label_channel
-from jaxdp.mechanisms.channel.moment import MomentParams, Moments, moment_channel
+from jaxdp.mechanisms.channel.moment import MomentParams, Moments, exact_moments, moment_channel
 from jaxdp.mechanisms.channel.scalar import ScalarParams, scalar_channel
 from jaxdp.mechanisms.channel.vector import VectorParams, vector_channel
 
@@ -11,6 +11,7 @@ __all__ = [
     "Moments",
     "ScalarParams",
     "VectorParams",
+    "exact_moments",
     "label_channel",
     "moment_channel",
     "scalar_channel",

@@ -2,12 +2,22 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from jaxdp.core import default_float
 from jaxdp.validation import check_count, check_probability
+
+
+class Coordinate(Protocol):
+    """A kind of coordinate of an estimate: what `Channel` says of its size and its spread."""
+
+    def range_bound(self, horizon: int, failure_prob: float) -> float: ...
+
+    def second_moment(self) -> float: ...
+
+    def variance_proxy(self) -> float: ...
 
 
 class Additive(NamedTuple):
@@ -90,7 +100,7 @@ class Bounds(NamedTuple):
     variance_proxy: Callable[..., float]
 
 
-def bounds_of(params: Callable[..., Any], spread: Callable[[Any], Sequence[Additive | TwoPoints]]) -> Bounds:
+def bounds_of(params: Callable[..., Any], spread: Callable[[Any], Sequence[Coordinate]]) -> Bounds:
     """Bounds over the coordinates of an estimate.
 
     Args:

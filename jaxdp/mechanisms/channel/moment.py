@@ -9,15 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxdp.core import Channel, Scalar, claimed, default_float, factory, scalar_leaf
+from jaxdp.core import Channel, Scalar, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms.additive import gaussian
-from jaxdp.mechanisms.calibration import analytic_gaussian
+from jaxdp.mechanisms.calibration import analytic_gaussian, classical_gaussian
+from jaxdp.mechanisms.channel._ball import OnSphere, fixed_proxy, randomize_in_ball, sphere_radius
 from jaxdp.mechanisms.channel._bounds import Additive, bounds_of
 from jaxdp.mechanisms.channel._host import local_claim, rounded_up
 from jaxdp.mechanisms.channel.vector import into_ball, norm_error
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_positive
 
-REPORTS = ("gaussian",)
+REPORTS = ("gaussian", "l2_ball")
+CONSTANTS = ("tight", "paper")
+RADIUS = math.sqrt(2)  # of the ball in which the moments of one user lie
 
 
 class Moments(NamedTuple):
@@ -35,99 +38,222 @@ class Moments(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class MomentParams:
-    """Traced values.
+    """Traced values. All noise is 0 at epsilon = infinity.
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity reports moments as they are.
-        noise_stddev: [] float >= 0, of the noise on x_i^2, on sqrt(2) x_i x_j and on y x_i / reward_bound.
+        noise_stddev: [] float >= 0, of the noise on x_i^2, and on sqrt(2) x_i x_j (of the paper's constants on
+            x_i x_j); of reports from the ball the root of the mean square of any of their coordinates, `report_radius`
+            over the root of their number.
+        cross_stddev: [] float >= 0: in every direction the noise on y x / reward_bound is sub-Gaussian as normal noise
+            of this standard deviation; which it is, but for reports from the ball.
+        report_radius: [] float, length of reports from the ball, at any epsilon; 0 for Gaussian ones.
         reward_bound: [] float > 0, rewards are clipped to this absolute value.
     """
 
     epsilon: Scalar
     noise_stddev: Scalar
+    cross_stddev: Scalar
+    report_radius: Scalar
     reward_bound: Scalar
 
 
 @factory
-def moment_channel(dim: int, report: str = "gaussian") -> Channel:
-    """Reports x x^T and y x of a context x in the unit ball and its reward y, in one release.
+def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tight") -> Channel:
+    """Reports x x^T and y x of a context x in the unit ball and its reward y.
 
-    What is noised is the vector of all x_i^2, all sqrt(2) x_i x_j with i < j, and all y x_i / Y, with Y = reward_bound.
-    Its Euclidean norm is that of the matrix and the vector themselves (the release is isometric), and it moves by at
-    most sqrt(4.5) when a user is replaced. So the matrix has noise of standard deviation s on its diagonal and
-    s / sqrt(2) off it, and y x of Y s. At epsilon = inf the report is x x^T and y x.
+    With Y = reward_bound let v be the vector of all x_i^2, all sqrt(2) x_i x_j with i < j, and all y x_i / Y. It has
+    D = dim (dim + 1) / 2 + dim entries, its Euclidean norm is that of the matrix and the vector themselves, at most
+    sqrt(2), and it moves by at most sqrt(4.5) when a user is replaced. A report is one release of v,
 
-    Values: `epsilon`, the privacy budget, > 0; `delta`, in (0, 1); `reward_bound`, Y, finite and > 0, by default 1.
+    * "gaussian": with noise of standard deviation s in each entry: so the matrix has s on its diagonal and s / sqrt(2)
+      off it, and y x has Y s;
+    * "l2_ball": as a random vector of the sphere of radius B = sqrt(2 pi) c Gamma((D + 1) / 2) / Gamma(D / 2) with
+      c = (e^epsilon + 1) / (e^epsilon - 1), that lies on v's side with probability 1/2 + |v| / sqrt(8) / c. Its mean
+      is v, and the mean of its outer product tau^2 I, tau = B / sqrt(D). At delta = 1e-5 that is less noise than
+      "gaussian" up to epsilon about 4 to 8, half as much at epsilon = 1, dim = 5.
 
-    >>> channel = moment_channel(2)
-    >>> print(f"{channel.params(epsilon=1.0, delta=1e-5).noise_stddev:.3f}")
+    With the paper's constants x x^T and y x are two releases, with equal noise on and off the diagonal. At
+    epsilon = inf the report is x x^T and y x.
+
+    Values: `epsilon`, the privacy budget, > 0; with Gaussian noise `delta`, in (0, 1); `reward_bound`, Y, finite and
+    > 0, by default 1.
+
+    >>> for report, delta in (("gaussian", {"delta": 1e-5}), ("l2_ball", {})):
+    ...     print(f"{moment_channel(5, report).params(epsilon=1.0, **delta).noise_stddev:.3f}")
     7.914
+    3.786
 
     Args:
         dim: of contexts, >= 1.
-        report: "gaussian", with noise that is analytically calibrated.
+        report: "gaussian" or "l2_ball".
+        constants: "tight", with noise that is analytically calibrated; or, for "gaussian", "paper".
 
     Returns:
         A channel for a pair (x, y) of one user, [dim] and [] floats. A longer x is scaled down to the unit ball, in
-        which NaN counts as 0 and infinity as a large number; y is clipped to [-Y, Y], NaN to -Y. A report is
-        `Moments` in JAX's default float type, and its own estimate. There is no `total`.
+        which NaN counts as 0 and infinity as a large number; y is clipped to [-Y, Y], NaN to 0. A report is `Moments`
+        in JAX's default float type, and its own estimate. Gaussian reports have a `total`, `Moments`, of totals
+        `Moments`, sums of `exact_moments`, and count [], how many.
 
     Raises:
-        ValueError: if dim < 1 or report has another name; from `params`, if a value is out of range; from `report`, if
-            x or y has another shape.
+        ValueError: if dim < 1 or report or constants has another name, or "paper" is asked of "l2_ball"; from `params`,
+            if a value is out of range: with the paper's constants epsilon must be below 1.5 or infinite; from `report`,
+            if x or y has another shape.
 
-    Privacy: (epsilon, delta)-DP in the local model; unit: one user's context and reward; adjacency: replace one, by any
-        pair. With c = |x.z| the squared distance of the moments of two users is largest for unit vectors x, z and
-        rewards Y, -Y (or Y, Y, if x.z < 0), where it is 2 - 2 c^2 + 2 + 2 c <= 4.5, with equality at c = 1/2. The
-        sensitivity counts what rounding may add. The user's action is not to be logged beside the report: it depends
-        on the context.
-    Source: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5.
-    Deviations: the paper releases the two moments separately, with the classical Gaussian mechanism at half the budget
-        each, and equal noise on and off the diagonal.
+    Privacy: (epsilon, delta)-DP ("gaussian") or epsilon-DP ("l2_ball") in the local model; unit: one user's context and
+        reward; adjacency: replace one, by any pair. With c = |x.z| the squared distance of the moments of two users is
+        largest for unit vectors x, z and rewards Y, -Y (or Y, Y, if x.z < 0), where it is 2 - 2 c^2 + 2 + 2 c <= 4.5,
+        with equality at c = 1/2. The sensitivity counts what rounding may add. For "l2_ball" see `randomize_in_ball`:
+        its proof holds for floats. With the paper's constants x x^T is noised for a third of epsilon and y x for two
+        thirds, each for delta / 2, at the sensitivities 2 and 2 Y, and the budgets add up; the classical formula is
+        proved for parts below 1 alone. The user's action is not to be logged beside the report: it depends on the
+        context.
+    Source: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5, for the moments and the paper's constants; Duchi, Jordan &
+        Wainwright (2018), section 4.2.3, for the ball.
+    Deviations: the paper releases the two moments separately, with the classical Gaussian mechanism and equal noise on
+        and off the diagonal; so does "paper", for any Y where the paper has 2. It claims pure privacy for Gaussian
+        noise; "l2_ball" has it.
     """
     dim = check_count("dim", dim)
-    check_choice("report", report, REPORTS)
+    is_ball = check_choice("report", report, REPORTS) == "l2_ball"
+    is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
+    if is_ball and is_paper:
+        raise ValueError('constants must be "tight" for reports from the ball, got "paper"')
     rows, columns = np.triu_indices(dim, 1)
     num_pairs = len(rows)
+    num_outer = dim + num_pairs
+    num_entries = num_outer + dim
     place = np.zeros((dim, dim), np.int32)  # of each entry of the matrix in the vector that is noised
     place[np.arange(dim), np.arange(dim)] = np.arange(dim)
     place[rows, columns] = place[columns, rows] = dim + np.arange(num_pairs)
-    root = np.where(np.eye(dim, dtype=bool), 1.0, math.sqrt(2))
+    off = 1.0 if is_paper else math.sqrt(2)  # what x_i x_j is multiplied by before the noise
+    root = np.where(np.eye(dim, dtype=bool), 1.0, off)
 
-    def sensitivity() -> float:
-        return math.sqrt(4.5) * (1 + 4 * norm_error(dim))
+    def sensitivity(exact: float) -> float:
+        return exact * (1 + 4 * norm_error(dim))
 
-    def params(*, epsilon: float, delta: float, reward_bound: float = 1.0) -> MomentParams:
+    def params(*, epsilon: float, delta: float = 0.0, reward_bound: float = 1.0) -> MomentParams:
         budget = scalar_leaf("epsilon", check_epsilon(epsilon))
         bound = scalar_leaf("reward_bound", check_positive("reward_bound", reward_bound))
-        stddev = rounded_up("the noise", analytic_gaussian(epsilon, delta, sensitivity()))
-        scalar_leaf("the noise of y x", float(stddev) * float(bound))
-        return MomentParams(epsilon=budget, noise_stddev=stddev, reward_bound=bound)
+        report_radius = sphere_radius(num_entries, epsilon, RADIUS) if is_ball else 0.0
+        if is_ball:
+            spread = 0.0 if math.isinf(epsilon) else report_radius
+            outer = spread / math.sqrt(num_entries)
+            cross = spread * math.sqrt(fixed_proxy(num_entries, math.tanh(epsilon / 2)))
+        elif is_paper:
+            if 1.5 <= epsilon < math.inf:
+                raise ValueError(
+                    f"epsilon must be < 1.5 (or inf) with the paper's constants, got {epsilon}: y x gets two thirds of "
+                    "it, for which the classical formula is proved below 1"
+                )
+            outer = classical_gaussian(epsilon / 3, delta / 2, sensitivity(2.0))
+            cross = classical_gaussian(epsilon * 2 / 3, delta / 2, sensitivity(2.0))
+        else:
+            outer = cross = analytic_gaussian(epsilon, delta, sensitivity(math.sqrt(4.5)))
+        found = MomentParams(
+            epsilon=budget,
+            noise_stddev=rounded_up("the noise", outer),
+            cross_stddev=rounded_up("the noise", cross),
+            report_radius=scalar_leaf("the reports' radius", report_radius),
+            reward_bound=bound,
+        )
+        scalar_leaf("the noise of y x", max(report_radius, float(found.cross_stddev)) * float(bound))
+        return found
+
+    def vector(params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> jax.Array:
+        x, y = _clipped(dim, params, value)
+        return jnp.concatenate([x * x, off * x[rows] * x[columns], y / jnp.asarray(params.reward_bound, x.dtype) * x])
+
+    def shown(params: MomentParams, noisy: jax.Array) -> Moments:
+        bound = jnp.asarray(params.reward_bound, noisy.dtype)
+        return Moments(noisy[place] / jnp.asarray(root, noisy.dtype), noisy[num_outer:] * bound)
 
     def report_(key, params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> Moments:
-        x, y = (jnp.asarray(part, default_float()) for part in value)  # at once, as for a scalar
-        if (x.shape, y.shape) != ((dim,), ()):
-            raise ValueError(f"value must be a pair of shapes {(dim,)} and (), got {x.shape} and {y.shape}")
-        x, bound = into_ball(x, 1.0, "l2"), jnp.asarray(params.reward_bound, x.dtype)
-        y = jnp.where(y > -bound, jnp.minimum(y, bound), -bound)  # NaN is -bound, too
-        joint = jnp.concatenate([x * x, math.sqrt(2) * x[rows] * x[columns], y / bound * x])
-        noisy = gaussian(key, joint, jnp.asarray(params.noise_stddev), l2_sensitivity=sensitivity())
-        shown = Moments(noisy[place] / jnp.asarray(root, x.dtype), noisy[dim + num_pairs :] * bound)
-        exact = Moments(x[:, None] * x[None, :], y * x)
-        return jax.tree.map(lambda *two: jnp.where(jnp.isinf(params.epsilon), *two), exact, shown)
+        joint = vector(params, value)
+        if is_ball:
+            noisy = randomize_in_ball(key, joint, params.epsilon, radius=RADIUS, report_radius=params.report_radius)
+        elif is_paper:
+            parts = (joint[:num_outer], params.noise_stddev), (joint[num_outer:], params.cross_stddev)
+            limit = sensitivity(2.0)
+            noisy = jnp.concatenate(
+                [
+                    gaussian(each, part, jnp.asarray(stddev), l2_sensitivity=limit)
+                    for each, (part, stddev) in zip(jax.random.split(key), parts, strict=True)
+                ]
+            )
+        else:
+            limit = sensitivity(math.sqrt(4.5))
+            noisy = gaussian(key, joint, jnp.asarray(params.noise_stddev), l2_sensitivity=limit)
+        exact = exact_moments(params, value)
+        return jax.tree.map(lambda *two: jnp.where(jnp.isinf(params.epsilon), *two), exact, shown(params, noisy))
 
     def estimate(params: MomentParams, report: Moments) -> Moments:
         del params
         return report
 
+    def total(key, params: MomentParams, totals: Moments, count: ArrayLike) -> Moments:
+        dtype = default_float()
+        outer, cross = (jnp.asarray(part, dtype) for part in totals)
+        spread = jnp.concatenate(
+            [
+                jnp.broadcast_to(jnp.asarray(stddev, dtype), (size,))
+                for stddev, size in ((params.noise_stddev, num_outer), (params.cross_stddev, dim))
+            ]
+        )
+        noise = jnp.sqrt(jnp.asarray(count, dtype)) * spread * jax.random.normal(key, (num_entries,), dtype)
+        added = shown(params, noise)
+        return Moments(outer + added.outer, cross + added.cross)
+
     def spread(params: MomentParams):
-        stddev, bound = float(params.noise_stddev), float(params.reward_bound)
-        entries = dim + num_pairs + dim
+        outer, cross, bound = (float(x) for x in (params.noise_stddev, params.cross_stddev, params.reward_bound))
+        if is_ball and math.isfinite(params.epsilon):
+            bias = math.tanh(float(params.epsilon) / 2)
+            return (OnSphere(max(1.0, bound), float(params.report_radius), bias, num_entries),)
         return (
-            Additive(1.0, 0.5, "gaussian", stddev, entries),  # the diagonal; others are smaller
-            Additive(bound, bound, "gaussian", stddev * bound, entries),
+            Additive(1.0, 0.5, "gaussian", outer, num_entries),  # the diagonal; others are smaller
+            Additive(bound, bound, "gaussian", cross * bound, num_entries),
         )
 
+    values = only(params, ("epsilon", "reward_bound") if is_ball else ("epsilon", "delta", "reward_bound"))
     argument = "one release of x x^T and y x, clipped, by the analytic Gaussian mechanism at L2 sensitivity sqrt(4.5)"
+    if is_paper:
+        argument = (
+            "x x^T for a third of epsilon and y x for two thirds, clipped, each by the classical Gaussian mechanism at "
+            "delta / 2"
+        )
+    if is_ball:
+        argument = (
+            "one release of x x^T and y x, clipped, as a random vector of a sphere or its opposite, either with a "
+            "probability of at least 1 / (1 + e^epsilon)"
+        )
     claim = local_claim("one user's context and reward", argument, ("report", "public"))
-    return Channel(params, claimed(params, claim), report_, estimate, None, *bounds_of(params, spread))
+    return Channel(
+        values,
+        claimed(values, claim),
+        report_,
+        estimate,
+        None if is_ball else total,
+        *bounds_of(values, spread),
+    )
+
+
+def exact_moments(params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> Moments:
+    """The moments of one user's clipped context and reward, without noise: secret.
+
+    Args:
+        params: of a `moment_channel`.
+        value: (x, y) as for its `report`.
+
+    Returns:
+        x x^T and y x, whose sums over users `Channel.total` takes.
+    """
+    x, y = _clipped(np.shape(value[0])[-1], params, value)
+    return Moments(x[:, None] * x[None, :], y * x)
+
+
+def _clipped(dim: int, params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> tuple[jax.Array, jax.Array]:
+    x, y = (jnp.asarray(part, default_float()) for part in value)  # at once, as for a scalar
+    if (x.shape, y.shape) != ((dim,), ()):
+        raise ValueError(f"value must be a pair of shapes {(dim,)} and (), got {x.shape} and {y.shape}")
+    bound = jnp.asarray(params.reward_bound, x.dtype)
+    return into_ball(x, 1.0, "l2"), jnp.clip(jnp.where(jnp.isnan(y), 0, y), -bound, bound)

@@ -1,0 +1,16 @@
+"""Contextual bandits: environments, and one file per algorithm."""
+
+from jaxdp.bandits.contextual._context_sequence import context_sequence
+from jaxdp.bandits.contextual._environments import generalized_linear_contexts, linear_contexts
+from jaxdp.bandits.contextual._linear_ucb import linear_ucb
+from jaxdp.bandits.contextual._replay import LoggedFeedback, logged_contexts, on_logged
+
+__all__ = [
+    "LoggedFeedback",
+    "context_sequence",
+    "generalized_linear_contexts",
+    "linear_contexts",
+    "linear_ucb",
+    "logged_contexts",
+    "on_logged",
+]

@@ -1,0 +1,110 @@
+"""A user's own contexts and rewards: two arrays, which all lanes share."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.bandits.contextual._contexts import check_contexts
+from jaxdp.core import Environment, Interface, Space, arms, factory
+from jaxdp.lookup import entry
+from jaxdp.sequences import kept_numbers, shown_numbers
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class SequenceParams:
+    """What is fixed in advance.
+
+    Attributes:
+        contexts: [horizon, num_arms, dim], in the type that is kept.
+        rewards: [horizon, num_arms], in the type that is kept.
+    """
+
+    contexts: np.ndarray
+    rewards: np.ndarray
+
+
+def kept_contexts(contexts: ArrayLike) -> np.ndarray:
+    """Contexts as they are kept, read-only.
+
+    Args:
+        contexts: [horizon, num_arms, dim], of norm at most 1.
+
+    Raises:
+        ValueError: if not, or they take more memory than the device has free.
+    """
+
+    def check(rows: np.ndarray, first: int) -> None:
+        check_contexts("contexts", rows, 3, first)
+
+    return kept_numbers("contexts", contexts, ("horizon", "num_arms", "dim"), check)
+
+
+@factory
+def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
+    """Contexts and rewards that are fixed in advance, such as a user's own data: what every arm pays is known.
+
+    All lanes of a run share the two arrays. They stay of the types that they have, as long as those are bool, float16,
+    float32 or integers of at most 16 bits, and each round's are widened to JAX's default float type where they are
+    shown; other types become that type at once.
+
+    Args:
+        contexts: [horizon, num_arms, dim] finite, of norm at most 1 but for rounding. A read-only array is not copied.
+        rewards: [horizon, num_arms] finite; learners clip them to their own bound.
+
+    Returns:
+        An environment for at most `horizon` rounds, actions in [0, num_arms), contexts ([num_arms, dim] float) and
+        rewards ([] float), with blocks. Outcomes: `pseudo_regret`, the largest reward of the round less that of the arm
+        played; `reward`; `best_arm_plays`. An arm outside [0, num_arms) pays NaN, and its regret is NaN; so are
+        contexts and rewards beyond the horizon.
+
+    Raises:
+        ValueError: if contexts or rewards are not such arrays, or take more memory than the device has free.
+
+    Source: standard.
+    Deviations: none.
+
+    >>> context_sequence(np.eye(2, dtype=np.float16)[None], [[0.0, 1.0]]).params().contexts.dtype
+    dtype('float16')
+    """
+    kept = kept_contexts(contexts)
+    horizon, num_arms, dim = kept.shape
+    paid = kept_numbers("rewards", rewards, ("horizon", "num_arms"))
+    if paid.shape != (horizon, num_arms):
+        raise ValueError(f"rewards must be [{horizon}, {num_arms}], as contexts, got shape {paid.shape}")
+    params = SequenceParams(contexts=kept, rewards=paid)  # one object for all runs
+
+    def context(key, params: SequenceParams, round_) -> jax.Array:
+        del key
+        return shown_numbers(params.contexts, round_)
+
+    def feedback(key, params: SequenceParams, round_, action):
+        del key
+        return round_ + 1, *answered(params, round_, action)
+
+    def block(keys, params: SequenceParams, round_, contexts: Any, actions):
+        del contexts
+        rounds = round_ + jnp.arange(len(keys), dtype=round_.dtype)
+        return rounds + 1, *jax.vmap(lambda round_, action: answered(params, round_, action))(rounds, actions)
+
+    return Environment(
+        params=lambda: params,
+        init=lambda key, params: jnp.zeros((), jnp.result_type(int)),
+        context=context,
+        feedback=feedback,
+        block=block,
+        interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim), -1.0, 1.0)),
+        horizon=horizon,
+    )
+
+
+def answered(params: SequenceParams, round_: jax.Array, action: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """A reward, and the outcomes."""
+    row = shown_numbers(params.rewards, round_)
+    reward = entry(row, action)
+    gap = jnp.max(row) - reward
+    return reward, {"pseudo_regret": gap, "reward": reward, "best_arm_plays": gap == 0}

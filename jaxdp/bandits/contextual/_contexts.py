@@ -1,0 +1,116 @@
+"""Where a round's arms lie: laws of random contexts, a fixed set of arms, and a gap between the best and all others."""
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.core import default_float
+from jaxdp.validation import check_choice, check_count, check_finite
+
+LAWS = ("sphere", "ball", "cube")
+TOLERANCE = 1e-6  # of a norm beyond 1; twice the precision of a type that is coarser
+Draw = Callable[[jax.Array], jax.Array]
+
+
+def context_law(contexts: ArrayLike | str, num_arms: int | None, dim: int | None) -> tuple[int, int, Draw]:
+    """How contexts of a round are drawn.
+
+    Args:
+        contexts: one of LAWS, or [num_arms, dim] arms that stay.
+        num_arms: how many arms a round has; None for arms that stay.
+        dim: of contexts; None for arms that stay.
+
+    Returns:
+        (num_arms, dim, key -> [num_arms, dim] float).
+
+    Raises:
+        ValueError: if an argument is not as told, an arm's norm is larger than 1, or a size is missing, or given for
+            arms that stay.
+    """
+    if not isinstance(contexts, str):
+        if num_arms is not None or dim is not None:
+            raise ValueError(
+                f"num_arms and dim must be None where contexts are given as an array, got {num_arms} and {dim}"
+            )
+        arms = check_contexts("contexts", check_finite("contexts", contexts), 2)
+        fixed = arms.astype(default_float())
+        return *arms.shape, lambda key: jnp.asarray(fixed)
+    law = check_choice("contexts", contexts, LAWS)
+    if num_arms is None or dim is None:
+        raise ValueError(f"num_arms and dim must be given for random contexts, got {num_arms} and {dim}")
+    shape = check_count("num_arms", num_arms, 2), check_count("dim", dim)
+
+    def draw(key: jax.Array) -> jax.Array:
+        dtype = default_float()
+        if law == "cube":
+            side = 1 / math.sqrt(shape[1])
+            return jax.random.uniform(key, shape, dtype, -side, side)
+        key_direction, key_length = jax.random.split(key)
+        points = directions(key_direction, shape)
+        if law == "sphere":
+            return points
+        return points * jax.random.uniform(key_length, (shape[0], 1), dtype) ** (1 / shape[1])
+
+    return *shape, draw
+
+
+def check_contexts(name: str, contexts: np.ndarray, ndim: int, first: int = 0) -> np.ndarray:
+    """Returns contexts, if they are arms in the unit ball, at least two of them.
+
+    Args:
+        name: of the argument, for errors.
+        contexts: finite numbers.
+        ndim: how many axes there have to be; the last two are [num_arms, dim].
+        first: index of the first one, for errors.
+
+    Raises:
+        ValueError: if a norm is larger than 1 by more than rounding, with its index; or if they have other axes.
+    """
+    if contexts.ndim != ndim or not contexts.size or contexts.shape[-2] < 2:
+        axes = ("horizon, " if ndim == 3 else "") + "num_arms, dim"
+        raise ValueError(f"{name} must be [{axes}] with at least two arms, got shape {contexts.shape}")
+    precision = np.finfo(contexts.dtype).eps if np.issubdtype(contexts.dtype, np.floating) else 0.0
+    exact = contexts.astype(np.float64)
+    norms = np.sqrt(np.einsum("...i,...i->...", exact, exact))
+    bad = np.argwhere(~(norms <= 1 + max(TOLERANCE, 2 * float(precision))))
+    if len(bad):
+        index = tuple(bad[0].tolist())
+        where = (index[0] + first, *index[1:])
+        raise ValueError(f"{name} must have norms of at most 1, got {norms[index]:.6g} at index {where}")
+    return contexts
+
+
+def directions(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Uniform points of the unit sphere, along the last axis."""
+    normals = jax.random.normal(key, shape, default_float())
+    squares = jnp.sum(normals * normals, axis=-1, keepdims=True)
+    return normals / jnp.sqrt(jnp.maximum(squares, jnp.finfo(normals.dtype).tiny))
+
+
+def apart(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Array:
+    """Contexts among which the best arm leads by `gap` at least: what x.theta says of the others is less by that.
+
+    The best arm is raised to gap / 2 where it lies lower, and others that lie within `gap` of it are lowered, along
+    theta alone; what is orthogonal to theta shrinks where an arm would leave the unit ball. Other arms stay.
+
+    Args:
+        contexts: [num_arms, dim] float, in the unit ball.
+        theta: [dim] float.
+        gap: [] float, in [0, 2 |theta|].
+    """
+    size = jnp.sqrt(jnp.maximum(jnp.sum(theta * theta), jnp.finfo(theta.dtype).tiny))
+    along, lead = theta / size, gap / size
+    heights = jnp.sum(contexts * along, axis=1)
+    top = jnp.maximum(jnp.max(heights), lead / 2)
+    is_best = jnp.arange(len(heights)) == jnp.argmax(heights)
+    moved = jnp.where(is_best, top, jnp.minimum(heights, top - lead))
+    across = contexts - heights[:, None] * along
+    room = jnp.sqrt(jnp.maximum(1 - moved * moved, 0))
+    length = jnp.sqrt(jnp.sum(across * across, axis=1))
+    shrink = jnp.minimum(1, room / jnp.where(length > 0, length, 1))
+    placed = moved[:, None] * along + shrink[:, None] * across
+    return jnp.where((moved != heights)[:, None], placed, contexts)

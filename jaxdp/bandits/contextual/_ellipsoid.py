@@ -1,0 +1,194 @@
+"""Where a linear model lies that was fitted from noisy moments, with high probability.
+
+After t rounds V is the sum of x x^T, of its noise B and of a shift c times the identity; u is the sum of y x and of its
+noise xi. With rewards y = x . theta + eta and the model V^-1 u,
+
+    V^-1 u - theta = V^-1 (sum of eta x + xi - (B + c I) theta).
+
+Let L bound the eigenvalues of B, and c = 2 L: then L I <= B + c I <= 3 L I. In the norm of V, which is at least
+G + L I with G the sum of x x^T, the three terms are at most
+
+* the sum of eta x: R sqrt(2 l + ln det(I + G / L)) <= R sqrt(2 l + d ln(1 + t / (d L))), eta being R-sub-Gaussian
+  (Abbasi-Yadkori, Pal & Szepesvari 2011, Theorem 1, for each t with its own L);
+* xi: |xi| / sqrt(L);
+* (B + c I) theta: sqrt(3 L), as |theta| <= 1.
+
+Each of three events (eigenvalues, |xi|, rewards) fails with probability failure_prob / 3 at most in any of T rounds:
+l = ln(6 T / failure_prob).
+"""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import Scalar, scalar_leaf
+from jaxdp.validation import check_positive, check_probability
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Radii:
+    """Bounds in terms of the noise's size n, which is sqrt(t) where each of t users adds noise. Traced values.
+
+    Attributes:
+        matrix_rate: [] float >= 0; all eigenvalues of the noise B are at most matrix_rate n + matrix_offset in size.
+        matrix_offset: [] float >= 0.
+        vector_rate: [] float >= 0; the noise of u has a norm of at most vector_rate n.
+        log_term: [] float > 0, 2 l.
+        noise_proxy: [] float > 0, the variance proxy R^2 of rewards.
+    """
+
+    matrix_rate: Scalar
+    matrix_offset: Scalar
+    vector_rate: Scalar
+    log_term: Scalar
+    noise_proxy: Scalar
+
+
+def gaussian_radii(
+    *, dim: int, horizon: int, failure_prob: float, noise_stddev: float, cross_stddev: float, noise_proxy: float
+) -> Radii:
+    """Of isometric Gaussian noise, of standard deviation noise_stddev n on the diagonal of B.
+
+    It is noise_stddev n / sqrt(2) off the diagonal, and cross_stddev n on each entry of u. The expected largest
+    eigenvalue is at most noise_stddev n sqrt(2 d), and it is Lipschitz in the noise with the constant noise_stddev n
+    (Boucheron, Lugosi & Massart 2013, Theorem 5.6).
+
+    Args:
+        dim: d of contexts.
+        horizon: rounds T.
+        failure_prob: in (0, 1).
+        noise_stddev: >= 0.
+        cross_stddev: >= 0.
+        noise_proxy: of rewards, > 0.
+
+    Raises:
+        ValueError: if failure_prob or noise_proxy is out of range.
+    """
+    log_term = log_term_of(horizon, failure_prob)
+    return _leaves(
+        noise_stddev * (math.sqrt(2 * dim) + math.sqrt(2 * log_term)),
+        0.0,
+        cross_stddev * (math.sqrt(dim) + math.sqrt(2 * log_term)),
+        log_term,
+        noise_proxy,
+    )
+
+
+def ball_radii(
+    *,
+    dim: int,
+    horizon: int,
+    failure_prob: float,
+    noise_stddev: float,
+    cross_stddev: float,
+    report_radius: float,
+    noise_proxy: float,
+) -> Radii:
+    """Of reports that are points of a sphere; n is sqrt(t).
+
+    A user's matrix has the mean square noise_stddev^2 (d + 1) / 2 I, and eigenvalues of at most report_radius; its
+    noise has no larger mean square, and eigenvalues of at most report_radius + 1. Freedman's inequality for matrices
+    (Tropp 2011, Theorem 1.2) bounds the sum. Where in each direction a vector is sub-Gaussian, its norm is bounded by
+    Hsu, Kakade & Zhang (2012), Theorem 2.1.
+
+    Args:
+        dim: d of contexts.
+        horizon: rounds T.
+        failure_prob: in (0, 1).
+        noise_stddev: >= 0, the root of the mean square of any coordinate of a report; 0 for reports without noise.
+        cross_stddev: >= 0; the noise of u is sub-Gaussian in every direction as if this were its standard deviation.
+        report_radius: of the sphere.
+        noise_proxy: of rewards, > 0.
+
+    Raises:
+        ValueError: if failure_prob or noise_proxy is out of range.
+    """
+    log_term = log_term_of(horizon, failure_prob)
+    log_dim = log_term + math.log(dim)
+    return _leaves(
+        noise_stddev * math.sqrt((dim + 1) * log_dim),
+        (2 / 3) * (report_radius + 1) * log_dim if noise_stddev > 0 else 0.0,
+        cross_stddev * (math.sqrt(dim) + math.sqrt(2 * log_term)),
+        log_term,
+        noise_proxy,
+    )
+
+
+def log_term_of(horizon: int, failure_prob: float) -> float:
+    """The l = ln(6 T / failure_prob).
+
+    Raises:
+        ValueError: if failure_prob is not in (0, 1).
+    """
+    return math.log(6 * horizon / check_probability("failure_prob", failure_prob))
+
+
+def _leaves(matrix_rate: float, matrix_offset: float, vector_rate: float, log_term: float, noise_proxy: float) -> Radii:
+    return Radii(
+        matrix_rate=scalar_leaf("the bound on the matrix noise", matrix_rate),
+        matrix_offset=scalar_leaf("the bound on the matrix noise", matrix_offset),
+        vector_rate=scalar_leaf("the bound on the vector noise", vector_rate),
+        log_term=scalar_leaf("the logarithmic term", 2 * log_term),
+        noise_proxy=scalar_leaf("noise_proxy", check_positive("noise_proxy", noise_proxy)),
+    )
+
+
+def eigenvalue_bound(radii: Radii, noise: jax.Array) -> jax.Array:
+    """The bound L >= 1 on eigenvalues of the matrix noise, [] float; V is shifted by twice as much.
+
+    Args:
+        radii: of the noise.
+        noise: [] float, its size n.
+    """
+    return jnp.maximum(1, radii.matrix_rate * noise + radii.matrix_offset)
+
+
+def noise_width(radii: Radii, bound: jax.Array, noise: jax.Array) -> jax.Array:
+    """What the noise and the shift may move the model by in the norm of V, [] float.
+
+    Args:
+        radii: of the noise.
+        bound: [] float, L.
+        noise: [] float, its size n.
+    """
+    return jnp.sqrt(3 * bound) + radii.vector_rate * noise / jnp.sqrt(bound)
+
+
+def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) -> jax.Array:
+    """What the randomness of rewards may move the model by in the norm of V, [] float.
+
+    Args:
+        radii: of the noise.
+        bound: [] float, L.
+        rounds: [] float, t.
+        dim: d of contexts.
+    """
+    return jnp.sqrt(radii.noise_proxy * (radii.log_term + dim * jnp.log1p(rounds / (dim * bound))))
+
+
+def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev: float) -> Radii:
+    """As published, for `published_width`: the noise's standard deviation is noise_stddev n everywhere.
+
+    Source: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5.
+
+    Args:
+        dim: d of contexts.
+        horizon: rounds T.
+        failure_prob: alpha, in (0, 1).
+        noise_stddev: sigma, >= 0.
+
+    Raises:
+        ValueError: if failure_prob is out of range.
+    """
+    log_share = math.log(2 * horizon / check_probability("failure_prob", failure_prob))
+    rate = noise_stddev * (4 * math.sqrt(dim) + 2 * log_share)
+    return _leaves(rate, 0.0, noise_stddev * math.sqrt(dim), math.log(horizon) / 2, 1.0)
+
+
+def published_width(radii: Radii, bound: jax.Array, noise: jax.Array, dim: int) -> jax.Array:
+    """2 sigma sqrt(d ln T) + (sqrt(3 L) + sigma sqrt(d t / L)) d ln T, [] float."""
+    by_noise = 2 * radii.vector_rate * jnp.sqrt(radii.log_term)
+    return by_noise + noise_width(radii, bound, noise) * dim * radii.log_term

@@ -1,0 +1,223 @@
+"""Optimism in a linear model of contexts and rewards, of which each user reports noisy moments."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp import compensated
+from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
+from jaxdp.bandits.contextual._model import Model, solving, upper_bounds
+from jaxdp.core import (
+    Guarantee,
+    Interface,
+    Learner,
+    Scalar,
+    Space,
+    State,
+    arms,
+    claimed,
+    default_float,
+    factory,
+    only,
+    scalar_leaf,
+)
+from jaxdp.mechanisms import MomentParams, Moments, moment_channel
+from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
+from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
+
+CONSTANTS = ("tight", "paper")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        channel: of the report.
+        radii: of the confidence ellipsoid.
+        confidence_multiplier: [] float > 0, of the ellipsoid's radius.
+    """
+
+    channel: MomentParams
+    radii: ellipsoid.Radii
+    confidence_multiplier: Scalar
+
+
+class Public(NamedTuple):
+    """What follows from the reports.
+
+    Attributes:
+        round: [] integer, rounds played.
+        outer: [dim, dim] sums of reports of x x^T.
+        cross: [dim] sums of reports of y x.
+        model: solved for from these sums, now or earlier.
+    """
+
+    round: jax.Array
+    outer: compensated.Sum
+    cross: compensated.Sum
+    model: Model
+
+
+@factory
+def linear_ucb(
+    *,
+    num_arms: int,
+    dim: int,
+    horizon: int,
+    report: str = "gaussian",
+    constants: str = "tight",
+    update_every: int | float | str = 0.01,
+) -> Learner:
+    """LinUCB on private reports: plays the arm with the largest upper confidence bound x . theta + beta |x|_V^-1.
+
+    A user whose context is x of the arm that was played, and whose reward is y, reports x x^T and y x with noise. After
+    t rounds V is the sum of the reports of x x^T and of c times the identity, c = 2 L, where L >= 1 bounds the
+    eigenvalues of the sum of the noise; theta is V^-1 u with u the sum of the reports of y x. With probability
+    1 - failure_prob, |theta - theta*|_V <= beta in all rounds, where E[y] = x . theta* and |theta*| <= 1. At epsilon =
+    inf the learner is OFUL with a regulariser of 2.
+
+    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports `delta`, in (0, 1); `reward_bound`, Y, finite and
+    > 0, by default 1: rewards are clipped to [-Y, Y]; `failure_prob`, in (0, 1), by default 0.05; `noise_proxy`, R^2, a
+    variance proxy of y - x . theta*, by default Y^2, which all rewards in [-Y, Y] have; `confidence_multiplier` > 0, of
+    beta, by default 1.
+
+    Args:
+        num_arms: K, contexts in a round, >= 2.
+        dim: d of a context, >= 1.
+        horizon: rounds T, >= 1.
+        report: how moments are reported, as for `moment_channel`: "gaussian", with normal noise; or "l2_ball".
+        constants: "tight"; or "paper", of Gaussian reports: the published noise and radii, V_0 = 0, and in the first
+            round a uniform arm.
+        update_every: when V, theta and beta are computed anew: after so many rounds, a whole number >= 1; or when t has
+            grown by such a share, in (0, 1); or "doubling", when det V has doubled.
+
+    Returns:
+        A learner for contexts ([num_arms, dim] float, each row of at most unit length; longer ones are scaled down in
+        the report, in which NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([] int32).
+
+    Raises:
+        ValueError: if an argument is out of range; from `params`, if a value is; with the paper's constants also if
+            their noise is not proved to be enough: for finite epsilon >= 1.5.
+
+    Privacy: epsilon-DP ("l2_ball") or (epsilon, delta)-DP ("gaussian") in the local model; unit: one user's context and
+        reward; adjacency: replace one, by any pair. The two moments leave the device in one release, see
+        `moment_channel`; with the paper's constants in two, between which the budget is split. The action does not
+        leave it, for it depends on the user's context. Private leaves: none. Released: all reports, and what is solved
+        for from them.
+    Source: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5; at epsilon = inf Abbasi-Yadkori, Pal & Szepesvari (2011),
+        OFUL, Figure 1, and for "doubling" Figure 3.
+    Deviations: noise that is analytically calibrated to both moments at once and equal in all directions, and an
+        ellipsoid proved for it (`_ellipsoid.py`): both far smaller than published; "l2_ball", for the pure privacy that
+        the paper claims. V, theta and beta are not computed anew in every round. Where rounding or an event of
+        failure_prob leaves V without a Cholesky factor, the model stays as it is. Sums are compensated.
+
+    >>> learner = linear_ucb(num_arms=10, dim=5, horizon=10_000, report="l2_ball")
+    >>> print(learner.guarantee(epsilon=1.0))
+    1-DP, local, one user's context and reward
+    """
+    num_arms, dim = check_count("num_arms", num_arms, 2), check_count("dim", dim)
+    rounds = check_horizon(horizon)
+    is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
+    channel = moment_channel(dim, report, constants=constants)
+    is_ball = report == "l2_ball"
+    solved_anew = solving(update_every)
+    channel_names = ("epsilon", "reward_bound") if is_ball else ("epsilon", "delta", "reward_bound")
+
+    def params(
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        reward_bound: float = 1.0,
+        failure_prob: float = 0.05,
+        noise_proxy: float | None = None,
+        confidence_multiplier: float = 1.0,
+    ) -> Params:
+        told = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
+        reports: MomentParams = channel.params(**{name: told[name] for name in channel_names})
+        outer, cross = float(reports.noise_stddev), float(reports.cross_stddev) * float(reports.reward_bound)
+        proxy = float(reports.reward_bound) ** 2 if noise_proxy is None else check_positive("noise_proxy", noise_proxy)
+        sizes = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
+        if is_paper:
+            radii = ellipsoid.published_radii(**sizes, noise_stddev=max(outer, cross))
+        else:
+            noise = {"noise_stddev": outer, "cross_stddev": cross, "noise_proxy": proxy}
+            if is_ball:
+                radii = ellipsoid.ball_radii(**sizes, **noise, report_radius=float(reports.report_radius))
+            else:
+                radii = ellipsoid.gaussian_radii(**sizes, **noise)
+        multiplier = check_positive("confidence_multiplier", confidence_multiplier)
+        return Params(
+            channel=reports,
+            radii=radii,
+            confidence_multiplier=scalar_leaf("confidence_multiplier", multiplier),
+        )
+
+    def radii(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The shift c of V, and beta."""
+        now = round_.astype(default_float())
+        noise = jnp.sqrt(now)
+        bound = ellipsoid.eigenvalue_bound(params.radii, noise)
+        if is_paper:
+            width = ellipsoid.published_width(params.radii, bound, noise, dim)
+        else:
+            width = ellipsoid.noise_width(params.radii, bound, noise)
+            width = width + ellipsoid.reward_width(params.radii, bound, now, dim)
+        return 2 * bound, params.confidence_multiplier * width
+
+    def init(key, params: Params) -> State:
+        del key
+        no_rounds, eye = jnp.zeros((), jnp.result_type(int)), jnp.eye(dim, dtype=default_float())
+        shift, width = radii(params, no_rounds)
+        model = Model(eye[0] * 0, jnp.sqrt(shift) * eye, width, no_rounds)
+        return State((), Public(no_rounds, compensated.zero(eye), compensated.zero(eye[0]), model))
+
+    def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
+        del params
+        best = jnp.argmax(upper_bounds(public.model, context)).astype(jnp.int32)
+        if not is_paper:
+            return best
+        return jnp.where(public.model.solved == 0, jax.random.randint(key, (), 0, num_arms, jnp.int32), best)
+
+    def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Moments:
+        del public
+        return channel.report(key, params.channel, (context[action], feedback))
+
+    def update(key, params: Params, state: State, report: Moments) -> State:
+        del key
+        public: Public = state.public
+        round_ = public.round + 1
+        outer, cross = compensated.add(public.outer, report.outer), compensated.add(public.cross, report.cross)
+        shift, width = radii(params, round_)
+
+        def factor() -> jax.Array:
+            return cholesky(outer.total + shift * jnp.eye(dim, dtype=outer.total.dtype))
+
+        def solved(lower: jax.Array) -> Model:
+            return Model(cholesky_solve(lower, cross.total), lower, width, round_)
+
+        model = solved_anew(public.model, round_, factor, solved)
+        return State((), Public(round_, outer, cross, model))
+
+    values = only(
+        params, (*channel_names, "failure_prob", *(() if is_paper else ("noise_proxy",)), "confidence_multiplier")
+    )
+
+    def claim(epsilon: float, delta: float = 0.0, reward_bound: float = 1.0) -> Guarantee:
+        told = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
+        return channel.guarantee(**{name: told[name] for name in channel_names})
+
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        answer=lambda params, public: public.model.theta,
+        horizon=rounds,
+        interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),
+    )

@@ -1,0 +1,101 @@
+"""A linear model with its confidence ellipsoid, and when it is solved for anew."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.kernels import any_lane
+from jaxdp.numerics.small_linear_algebra import log_det, solve_lower
+from jaxdp.validation import check_count
+
+
+class Model(NamedTuple):
+    """What actions follow from.
+
+    Attributes:
+        theta: [dim] float, the centre of the ellipsoid.
+        lower: [dim, dim] float, the Cholesky factor of V, which gives the ellipsoid its shape.
+        width: [] float, the ellipsoid's radius beta in the norm of V.
+        solved: [] integer, the round after which the model was solved for; 0 before the first time.
+    """
+
+    theta: jax.Array
+    lower: jax.Array
+    width: jax.Array
+    solved: jax.Array
+
+
+def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
+    """The largest x . t over the ellipsoid for each context x: x . theta + beta |x|_V^-1.
+
+    Args:
+        model: the ellipsoid.
+        context: [num_arms, dim] float.
+
+    Returns:
+        [num_arms] float.
+    """
+    lengths = jnp.sqrt(jnp.sum(solve_lower(model.lower, context.T) ** 2, axis=0))
+    return context @ model.theta + model.width * lengths
+
+
+SolveFn = Callable[[Model, jax.Array, Callable[[], jax.Array], Callable[[jax.Array], Model]], Model]
+
+
+def solving(update_every: int | float | str) -> SolveFn:
+    """How a model is kept, or solved for anew, after a round.
+
+    Args:
+        update_every: a number of rounds L, >= 1: when so many have gone by; a share g in (0, 1): when the number of
+            rounds has grown by it, from t to (1 + g) t or more; or "doubling": when the determinant of V has doubled.
+
+    Returns:
+        (model, round, factor, solve) -> Model, where round is the number of rounds played ([] integer), factor() the
+        Cholesky factor of V now, and solve(lower) the model now. The old model is returned where it is not time for a
+        new one, and where V has no factor. Under `jax.vmap` nothing is solved for until it is time in some lane.
+
+    Raises:
+        ValueError: if update_every is none of these.
+    """
+    if update_every == "doubling":
+        return _doubling
+    is_share = isinstance(update_every, float) and 0 < update_every < 1
+    if isinstance(update_every, str) or not (is_share or _is_count(update_every)):
+        raise ValueError(
+            f"update_every must be a whole number of rounds >= 1, a share in (0, 1) or 'doubling', got {update_every!r}"
+        )
+
+    def is_time(round_: jax.Array, solved: jax.Array) -> jax.Array:
+        if not is_share:
+            return round_ >= solved + check_count("update_every", update_every)
+        grown = math.ceil(1 / update_every - 1e-9)  # rounds between which one is a step of this share, or less
+        return round_ >= solved + jnp.maximum(solved // grown, 1)
+
+    def scheduled(model: Model, round_: jax.Array, factor, solve) -> Model:
+        due = is_time(round_, model.solved)
+        return jax.lax.cond(any_lane(due), lambda: _kept(due, factor(), solve, model), lambda: model)
+
+    return scheduled
+
+
+def _is_count(value: object) -> bool:
+    try:
+        check_count("update_every", value)
+    except ValueError:
+        return False
+    return True
+
+
+def _kept(due: jax.Array, lower: jax.Array, solve: Callable[[jax.Array], Model], model: Model) -> Model:
+    is_new = due & (lower[-1, -1] > 0)  # what has no factor has NaN there
+    return jax.tree.map(lambda new, old: jnp.where(is_new, new, old), solve(lower), model)
+
+
+def _doubling(model: Model, round_: jax.Array, factor, solve) -> Model:
+    del round_
+    lower = factor()
+    due = (model.solved == 0) | (log_det(lower) >= log_det(model.lower) + math.log(2))
+    return jax.lax.cond(any_lane(due), lambda: _kept(due, lower, solve, model), lambda: model)

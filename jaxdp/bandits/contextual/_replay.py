@@ -1,0 +1,174 @@
+"""Logged data by replay: how a learner would have done on rounds that another one played."""
+
+import inspect
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.bandits.contextual._context_sequence import kept_contexts
+from jaxdp.core import Environment, Guarantee, Interface, Learner, Space, State, arms, factory
+from jaxdp.sequences import kept_numbers, shown_numbers
+from jaxdp.validation import check_finite
+
+MATCHED = Space("integers", (), 0, 1)
+
+
+class LoggedFeedback(NamedTuple):
+    """What comes back of a logged round.
+
+    Attributes:
+        reward: [] float, what the logged action paid; zero where it was another one.
+        matched: [] int32, 1 if the action is the logged one, else 0.
+    """
+
+    reward: Any
+    matched: Any
+
+
+class LoggedReport(NamedTuple):
+    """What the curator of an evaluation sees of a round.
+
+    Attributes:
+        report: of the learner.
+        matched: [] int32, whether it counts.
+    """
+
+    report: Any
+    matched: jax.Array
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class LoggedParams:
+    """What was logged.
+
+    Attributes:
+        contexts: [horizon, num_arms, dim], in the type that is kept.
+        actions: [horizon] integers in [0, num_arms), the arms that were played.
+        rewards: [horizon], in the type that is kept, what they paid.
+    """
+
+    contexts: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+
+
+@factory
+def logged_contexts(contexts: ArrayLike, actions: ArrayLike, rewards: ArrayLike) -> Environment:
+    """Logged data, for evaluation by replay: a round counts if the learner plays what was played then.
+
+    For learners by `on_logged`. If logged actions were drawn uniformly and rounds are independent, the rounds that
+    count are what the learner would have met had it played itself, as many rounds as those are: `reward` over `matched`
+    is an unbiased estimate of what it would have been paid a round.
+
+    Args:
+        contexts: [horizon, num_arms, dim] finite, of norm at most 1 but for rounding. Kept as by `context_sequence`.
+        actions: [horizon] whole numbers in [0, num_arms), the arms that were played.
+        rewards: [horizon] finite, what they paid.
+
+    Returns:
+        An environment for at most `horizon` rounds, actions in [0, num_arms), contexts ([num_arms, dim] float) and
+        `LoggedFeedback`. Outcomes: `matched`, rounds that count; `reward`, what those paid, in total. An action outside
+        [0, num_arms) matches nothing, and makes `reward` NaN.
+
+    Raises:
+        ValueError: if an argument is no such array, or takes more memory than the device has free.
+
+    Source: Li, Chu, Langford & Schapire (2010), section 4; Li, Chu, Langford & Wang (2011), Theorem 1.
+    Deviations: the stream ends with the log, and so the number of rounds that count is random.
+    """
+    kept = kept_contexts(contexts)
+    horizon, num_arms, dim = kept.shape
+    played = check_finite("actions", actions)
+    if played.shape != (horizon,) or not np.issubdtype(played.dtype, np.integer):
+        raise ValueError(f"actions must be [{horizon}] integers, as contexts, got {played.dtype} {list(played.shape)}")
+    bad = np.flatnonzero((played < 0) | (played >= num_arms))
+    if len(bad):
+        raise ValueError(f"actions must be in [0, {num_arms}), got {played[bad[0]]} at index {bad[0]}")
+    paid = kept_numbers("rewards", rewards, ("horizon",))
+    if paid.shape != (horizon,):
+        raise ValueError(f"rewards must be [{horizon}], as contexts, got shape {paid.shape}")
+    small = played.astype(np.min_scalar_type(num_arms))
+    small.flags.writeable = False
+    params = LoggedParams(contexts=kept, actions=small, rewards=paid)  # one object for all runs
+
+    def context(key, params: LoggedParams, round_) -> jax.Array:
+        del key
+        return shown_numbers(params.contexts, round_)
+
+    def feedback(key, params: LoggedParams, round_, action):
+        del key
+        logged = jnp.asarray(params.actions)[jnp.clip(round_, 0, horizon - 1)].astype(jnp.int32)
+        is_arm = (action >= 0) & (action < num_arms)
+        matched = (action == logged) & (round_ < horizon)
+        reward = jnp.where(matched, shown_numbers(params.rewards, round_), 0)
+        answer = LoggedFeedback(reward, matched.astype(jnp.int32))
+        return round_ + 1, answer, {"matched": matched, "reward": jnp.where(is_arm, reward, jnp.nan)}
+
+    return Environment(
+        params=lambda: params,
+        init=lambda key, params: jnp.zeros((), jnp.result_type(int)),
+        context=context,
+        feedback=feedback,
+        interface=Interface(
+            arms(num_arms), LoggedFeedback(Space("numbers"), MATCHED), Space("numbers", (num_arms, dim), -1.0, 1.0)
+        ),
+        horizon=horizon,
+    )
+
+
+@factory
+def on_logged(learner: Learner) -> Learner:
+    """A contextual learner that is evaluated on logged data: it learns from the rounds that match the log, and no more.
+
+    Values: those of the learner.
+
+    Args:
+        learner: for actions that are arms, contexts, and rewards.
+
+    Returns:
+        A learner for `logged_contexts`, without blocks. After a round that does not match, its state is as it was.
+
+    Raises:
+        ValueError: if the learner has no interface, or none with contexts.
+
+    Privacy: none. Whether a round counts depends on the arm that the learner would play for the user's context, and so
+        does the model after it: an evaluation belongs to whoever holds the log. Each report that is used is as private
+        as the learner's.
+    Source: Li, Chu, Langford & Schapire (2010), section 4.
+    Deviations: none.
+    """
+    interface = learner.interface
+    if interface is None or interface.context is None:
+        raise ValueError("learner must declare an interface with contexts, got None")
+
+    def guarantee(**values: Any) -> Guarantee:
+        claim = learner.guarantee(**values)
+        return Guarantee.none(
+            trust_model=claim.trust_model,
+            privacy_unit=claim.privacy_unit,
+            argument="whether a logged round counts depends on the action, which depends on the user's context",
+        )
+
+    guarantee.__signature__ = inspect.signature(learner.guarantee)  # pyright: ignore[reportFunctionMemberAccess]
+
+    def privatize(key, params, public, context, action, feedback: LoggedFeedback) -> LoggedReport:
+        report = learner.privatize(key, params, public, context, action, feedback.reward)
+        return LoggedReport(report, feedback.matched)
+
+    def update(key, params, state: State, report: LoggedReport) -> State:
+        after = learner.update(key, params, state, report.report)
+        return jax.tree.map(lambda new, old: jnp.where(report.matched == 1, new, old), after, state)
+
+    return learner._replace(
+        guarantee=guarantee,
+        privatize=privatize,
+        update=update,
+        blocks=(),
+        counts=None,
+        interface=interface._replace(feedback=LoggedFeedback(interface.feedback, MATCHED)),
+    )
