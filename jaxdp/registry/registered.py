@@ -7,6 +7,7 @@ from jaxdp.registry.bandits import BANDITS
 from jaxdp.registry.barriers import BARRIERS
 from jaxdp.registry.best_arm import BEST_ARM
 from jaxdp.registry.channels import CHANNELS
+from jaxdp.registry.contextual import CONTEXTUAL
 from jaxdp.registry.convex import CONVEX
 from jaxdp.registry.counters import COUNTERS
 from jaxdp.registry.dueling import DUELING
@@ -17,7 +18,15 @@ from jaxdp.registry.mechanisms import RELEASES
 from jaxdp.registry.shuffle import SHUFFLED
 
 MECHANISMS: dict[str, MechanismEntry] = {**RELEASES, **CHANNELS, **COUNTERS, **SHUFFLED}
-LEARNERS: dict[str, LearnerEntry] = {**BANDITS, **BEST_ARM, **CONVEX, **BARRIERS, **EXPERTS, **DUELING}
+LEARNERS: dict[str, LearnerEntry] = {
+    **BANDITS,
+    **BEST_ARM,
+    **CONVEX,
+    **BARRIERS,
+    **CONTEXTUAL,
+    **EXPERTS,
+    **DUELING,
+}
 ESTIMATORS: dict[str, EstimatorEntry] = {**ESTIMATION}
 
 TABLES: dict[str, tuple[type[Entry], dict[str, Any]]] = {
