@@ -72,6 +72,7 @@ SLOW = (
     "limited_updates_oblivious_zcdp",
     "svt_lazy_zcdp",
     "counter_weights",
+    "linear_ucb_joint",
 )  # like ones are tried
 
 

@@ -134,7 +134,7 @@ def test_gaussian_trees_draw_once_an_entry(arity, combine):
     params, keys = counter.params(rho=0.5), keys_of(1, length)
     values = jax.random.randint(jax.random.key(2), (length,), -1, 5)
     drawn = np.asarray(jax.vmap(jax.random.normal)(keys), np.float64) * float(params.noise_stddev)
-    expected = np.cumsum(values) + mixing(length, arity, combine)[1] @ drawn
+    expected = np.cumsum(np.asarray(values)) + mixing(length, arity, combine)[1] @ drawn
     np.testing.assert_allclose(fed_one_by_one(counter, keys, params, values), expected, rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(jax.jit(counter.prefixes)(keys, params, values), expected, rtol=1e-5, atol=1e-4)
 
