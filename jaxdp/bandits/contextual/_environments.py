@@ -192,7 +192,7 @@ def _environment(
 
     def answered(key, params: Params, theta: jax.Array, contexts: jax.Array, action):
         """A reward, and the outcomes."""
-        means = mean(jnp.sum(contexts * theta, axis=1))
+        means = mean(jnp.sum(contexts * theta[None], axis=1))
         own = entry(means, action)
         if kind == "gaussian":
             # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
