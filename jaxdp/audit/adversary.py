@@ -29,7 +29,7 @@ class Past(NamedTuple):
     """What an adversary may react to: the transcript so far, as far as the claim lets anybody see it.
 
     Arrays hold zeros from `round` on. Within a block, and within rounds that are played as one total, only the plays
-    are added: what is released is seen at the end.
+    are added (in problems with contexts not even these): what is released is seen at the end.
 
     Attributes:
         round: [] integer, rounds played.
@@ -113,7 +113,12 @@ def asked(
         return world + 1, said(world, actions, action), {}
 
     def all_said(places: jax.Array, planned: Any) -> Any:
-        """What users say to plays of the rounds `places`, who know the plays before their own."""
+        """What users say to plays of the rounds `places`, who know the plays before their own.
+
+        Users with contexts know the plays before the first of these rounds, as when they showed their contexts.
+        """
+        if with_contexts:
+            return jax.vmap(lambda round_, action: said(round_, actions, action))(places, planned)
         known = jax.tree.map(lambda all_, new: all_.at[places].set(new, mode="drop"), actions, planned)
 
         def one(round_: jax.Array, action: Any) -> Any:
@@ -126,6 +131,11 @@ def asked(
         del params, contexts
         places = world + jnp.arange(len(keys), dtype=world.dtype)
         return places + 1, all_said(places, actions), {}
+
+    def contexts(keys, params, world):
+        del params
+        places = world + jnp.arange(len(keys), dtype=world.dtype)
+        return jax.vmap(lambda round_: person(round_, past_of(round_, actions)).contexts)(places)
 
     def tally(key, params, world, counts):
         del key, params
@@ -147,6 +157,7 @@ def asked(
         feedback=feedback,
         block=block,
         tally=tally,
+        contexts=contexts if with_contexts else None,
     )
 
 

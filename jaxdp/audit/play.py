@@ -19,8 +19,16 @@ from jaxdp.audit.adversary import (
     total_shape,
     total_type,
 )
-from jaxdp.core import Environment, Learner, State
-from jaxdp.simulation.engines import BlockEvents, CountEvents, choose_engine, play_block, play_counts, play_round
+from jaxdp.core import Blocks, Environment, Learner, State
+from jaxdp.simulation.engines import (
+    BlockEvents,
+    CountEvents,
+    choose_engine,
+    has_totals,
+    play_block,
+    play_counts,
+    play_round,
+)
 from jaxdp.simulation.rounds import Events, Keys, Play, root_keys, round_keys
 
 DrawUser = Callable[[jax.Array, Past], Users]
@@ -33,7 +41,7 @@ class Transcript(NamedTuple):
 
     Attributes:
         actions: pytree of [rounds, ...] arrays, of every round; of totals in the order of actions.
-        reports: pytree of [rounds, ...] arrays, of every round; of totals one for each step.
+        reports: pytree of [rounds, ...] arrays, of every round; of totals (also those of blocks) one for each step.
         before: pytree of [rounds, ...] arrays, `public` before each step.
         after: the same after each step.
         length: [rounds] integers, how many rounds the step took; 0 where none began.
@@ -44,6 +52,11 @@ class Transcript(NamedTuple):
     before: Any
     after: Any
     length: jax.Array
+
+
+def by_totals(learner: Learner, path: str) -> bool:
+    """Whether a step has one report, which stands for those of all its rounds."""
+    return path == "counts" or (path == "blocks" and has_totals(learner))
 
 
 def keys_of(key: jax.Array, rounds: int) -> tuple[jax.Array, Keys]:
@@ -79,7 +92,7 @@ def play(
         params: the learner's.
         users: one for each round.
         path: the engine: "rounds"; "blocks" or "counts" where the learner has them. As long as nobody reacts, blocks
-            give the plays and states of single rounds, and counts have their law.
+            give the plays and states of single rounds, and counts have their law, as have blocks with totals.
         draw_user: (key, past) -> the next user, in place of the given one; None keeps those given.
         fixed: the round whose user is the given one all the same.
         shown: what of the past `answer` and `draw_user` get to see.
@@ -109,7 +122,7 @@ def play(
 
     def world(log: Transcript) -> Environment:
         def past_of(round_: jax.Array, actions: Any) -> Past:
-            return shown(Past(round_, actions, log.after, None if path == "counts" else log.reports))
+            return shown(Past(round_, actions, log.after, None if by_totals(learner, path) else log.reports))
 
         return asked(
             learner, answer, person, past_of, log.actions, rounds=rounds, with_contexts=users.contexts is not None
@@ -157,7 +170,7 @@ def play(
         def many(world: Environment, now: Play, blocks=blocks) -> tuple[Play, BlockEvents]:
             return play_block(blocks, learner, world, rounds, roots, both, now, stop)
 
-        carry = jax.lax.while_loop(unfinished, partial(step, many, _write_block), carry)
+        carry = jax.lax.while_loop(unfinished, partial(step, many, partial(_write_block, blocks)), carry)
     return carry[1]
 
 
@@ -189,7 +202,7 @@ def _blank(
             return learner.privatize(key, params, state.public, user.contexts, action, feedback)
 
         past = Past(jnp.zeros((), jnp.result_type(int)), log_of(action), log_of(state.public))
-        are_seen = path != "counts" and shown(past._replace(reports=())).reports is not None
+        are_seen = not by_totals(learner, path) and shown(past._replace(reports=())).reports is not None
         if are_seen and learner.interface is not None:
             past = past._replace(reports=log_of(report_on(keys[2], example(learner.interface.feedback))))
         try:
@@ -200,6 +213,8 @@ def _blank(
                     "interface must be declared by a learner for whom answer may read reports, got None"
                 ) from error
             raise
+        if path == "blocks" and has_totals(learner):
+            return action, _total_of(learner.blocks[0], keys, params, state.public, user.contexts, feedback)
         if path != "counts":
             return action, report_on(keys[1], feedback)
         counts = learner.counts
@@ -218,6 +233,16 @@ def _blank(
     return Transcript(actions, reports, public, public, jnp.zeros(rounds, jnp.result_type(int)))
 
 
+def _total_of(blocks: Blocks, keys: jax.Array, params: Any, public: Any, context: Any, feedback: Any) -> Any:
+    """What a block of such a user's rounds reports."""
+    assert blocks.total is not None
+    size = blocks.length
+    contexts, answers = jax.tree.map(lambda x: jnp.broadcast_to(x, (size, *jnp.shape(x))), (context, feedback))
+    limit = jnp.asarray(size, jnp.result_type(int))
+    plan = blocks.plan(jax.random.split(keys[0], size), params, public, contexts, limit)
+    return blocks.total(keys[1], params, public, contexts, plan, answers)
+
+
 def _write(log: Any, index: jax.Array, new: Any) -> Any:
     return jax.tree.map(lambda all_, x: all_.at[index].set(x, mode="drop"), log, new)
 
@@ -228,10 +253,11 @@ def _write_round(log: Transcript, round_: jax.Array, events: Events) -> Transcri
     )
 
 
-def _write_block(log: Transcript, round_: jax.Array, events: BlockEvents) -> Transcript:
+def _write_block(blocks: Blocks, log: Transcript, round_: jax.Array, events: BlockEvents) -> Transcript:
     index = jnp.where(events.order < events.used, round_ + events.order, len(log.length))
     return log._replace(
-        actions=_write(log.actions, index, events.actions), reports=_write(log.reports, index, events.report)
+        actions=_write(log.actions, index, events.actions),
+        reports=_write(log.reports, index if blocks.total is None else round_, events.report),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxdp.audit.forced import Base, drawn_alone
 from jaxdp.audit.play import play
+from jaxdp.simulation.engines import has_totals
 
 RUNS = 4096  # enough for one percent of noise more or less to change a choice in one of them
 LARGEST = 2**24  # numbers in all their transcripts
@@ -18,13 +19,13 @@ QUICKLY = {"xla_backend_optimization_level": 0}  # compiled for few runs
 def as_rounds(key: jax.Array, base: Base) -> bool:
     """Whether blocks give the plays and public states of single rounds, bit for bit, in random runs.
 
-    Not tried where users react: within a block they see less than in single rounds.
+    Not tried where users react: within a block they see less than in single rounds; nor of blocks with totals.
 
     Args:
         key: a typed PRNG key.
         base: a learner with blocks, and its users.
     """
-    if not drawn_alone(base):
+    if not drawn_alone(base) or has_totals(base.learner):
         return False
 
     def one(path: str, key: jax.Array, users: Any) -> Any:

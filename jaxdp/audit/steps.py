@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.adversary import Answer, Past, Users, asked, kept
-from jaxdp.audit.play import Transcript, keys_of
+from jaxdp.audit.play import Transcript, by_totals, keys_of
 from jaxdp.audit.seen import shown
 from jaxdp.core import Blocks, Environment, Guarantee, Learner, State
 from jaxdp.simulation.rounds import Keys
@@ -125,7 +125,8 @@ def choose(scene: Scene, step: Step, keys: Keys, users: Users, public: Any, open
             return learner.counts.plan(keys.act[step.start], params, public, limit)
         blocks = learner.blocks[step.block]
         places = step.start + _order(blocks, params, public)
-        return blocks.plan(keys.act[places], params, public, None, jnp.minimum(limit, blocks.length))
+        contexts = _contexts(users, places)
+        return blocks.plan(keys.act[places], params, public, contexts, jnp.minimum(limit, blocks.length))
 
 
 def places_of(scene: Scene, step: Step, plan: Any, public: Any) -> tuple[tuple[int, int], ...]:
@@ -149,7 +150,8 @@ def react(
 ) -> Made:
     """What follows from the plan: users answer, reports are made, and the learner takes them in.
 
-    Mechanisms of a block's reports are called one place after the other, so that each can be read.
+    Mechanisms of a block's reports are called one place after the other, so that each can be read; the sum of reports
+    that stands for all of them is one call, and what is read is the sum.
 
     Args:
         scene: of the replay.
@@ -180,19 +182,34 @@ def react(
         with opened("absorb", start):
             return Made(report, counts.absorb(keys.update[start], params, state, plan, report), None)
     blocks = learner.blocks[step.block]
-    reports = {}
-    for place, round_ in places:
-        action = at(plan.actions, place)
-        feedback = _answered(world, start + round_, action)
-        with opened("privatize", start + round_):
-            reports[place] = learner.privatize(keys.user[start + round_], params, public, None, action, feedback)
-    empty = jax.tree.map(jnp.zeros_like, next(iter(reports.values())))
-    rows = [reports.get(place, empty) for place in range(blocks.length)]
-    report = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
     every = start + _order(blocks, params, public)
+    played = [(place, start + round_, at(plan.actions, place)) for place, round_ in places]
+    feedbacks = {place: _answered(world, round_, action) for place, round_, action in played}
+    if blocks.total is not None:
+        contexts, feedback = _contexts(users, every), _rows_of(feedbacks, blocks.length)
+        with opened("total", start):
+            report = blocks.total(keys.user[start], params, public, contexts, plan, feedback)
+    else:
+        reports = {}
+        for place, round_, action in played:
+            context = at(users.contexts, round_)
+            with opened("privatize", round_):
+                reports[place] = learner.privatize(keys.user[round_], params, public, context, action, feedbacks[place])
+        report = _rows_of(reports, blocks.length)
     with opened("absorb", start):
         state, used = blocks.absorb(keys.update[every], params, state, plan, report)
     return Made(report, state, used)
+
+
+def _rows_of(found: dict[int, Any], length: int) -> Any:
+    """What was found of some places as arrays [length, ...]; zeros elsewhere."""
+    empty = jax.tree.map(jnp.zeros_like, next(iter(found.values())))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *[found.get(place, empty) for place in range(length)])
+
+
+def _contexts(users: Users, rounds: Any) -> Any:
+    """Of these rounds; of those beyond the last one, its own."""
+    return jax.tree.map(lambda x: x[jnp.minimum(rounds, len(x) - 1)], users.contexts)
 
 
 def past_of(scene: Scene, start: Any, round_: Any) -> Past:
@@ -210,7 +227,7 @@ def _seen_past(scene: Scene, start: Any, round_: Any, actions: Any) -> Past:
     def until(end: Any, tree: Any) -> Any:
         return jax.tree.map(lambda x: kept(every < end, x), tree)
 
-    reports = None if scene.path == "counts" else until(start, log.reports)
+    reports = None if by_totals(scene.learner, scene.path) else until(start, log.reports)
     past = Past(jnp.asarray(round_), until(round_, actions), until(start, log.after), reports)
     return shown(scene.claim, None, past)
 

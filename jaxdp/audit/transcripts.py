@@ -10,7 +10,7 @@ from jax.extend.core import Literal
 from jaxdp.audit.adversary import Answer, Users, by_action, num_rounds
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.checks import check_alike
-from jaxdp.audit.play import DrawUser, Transcript, play
+from jaxdp.audit.play import DrawUser, Transcript, by_totals, play
 from jaxdp.audit.seen import Parts, rounds_seen, shown, stop_is_seen
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
@@ -65,6 +65,7 @@ def learner_attack(
     claim, params = learner.guarantee(**values), learner.params(**values)
     changed = changed_round(claim, *neighbours)
     is_local = claim.trust_model == "local"
+    total = by_totals(learner, path)
     which = _which(claim, changed, num_rounds(neighbours[0]), starts_at_random=_starts_at_random(learner, params))
 
     def release(key: jax.Array, params: Any, users: Users) -> Any:
@@ -81,7 +82,7 @@ def learner_attack(
             fixed=changed,
             shown=lambda past: shown(claim, changed, past),
         )
-        output = _seen(claim, which, path, transcript, stops=stop_is_seen(claim, learner))
+        output = _seen(claim, which, path, transcript, stops=stop_is_seen(claim, learner), by_total=total)
         return output if look is None else look(output)
 
     return Attack(release, params, neighbours, claim)
@@ -137,8 +138,10 @@ def _starts_at_random(learner: Learner, params: Any) -> bool:
     return any(not isinstance(atom, Literal) and atom in drawn for atom in made.outvars)
 
 
-def _seen(claim: Guarantee, which: Parts, path: str, transcript: Transcript, *, stops: bool) -> dict[str, Any]:
-    model, by_total, in_steps = claim.trust_model, path == "counts", path != "rounds"
+def _seen(
+    claim: Guarantee, which: Parts, path: str, transcript: Transcript, *, stops: bool, by_total: bool
+) -> dict[str, Any]:
+    model, in_steps = claim.trust_model, path != "rounds"
     # Of a block or a total no single user's can be told from where it stands; a total's report is every user's.
     reports = None if model == "joint" else transcript.reports if which.reports else None
     all_before = in_steps and model == "local" and which.before

@@ -37,9 +37,10 @@ class TotalFn(Protocol):
     """The sum of `count` users' reports, drawn at once: its law is that of the sum of single reports.
 
     `totals` are of the users' values: for values 0 or 1 how many are 1; for more labels how many have each of them,
-    and the sum of reports then tells the same of the reports. Of totals outside what `count` values can add up to
-    nothing is promised. It stands for `count` releases, which is what it costs in privacy, and is not written on an
-    auditor's tape.
+    and the sum of reports then tells the same of the reports; of moments, with Gaussian noise, the sums of users' exact
+    moments. Of totals outside what `count` values can add up to nothing is promised. It stands for `count` releases,
+    which is what it costs in privacy. On an auditor's tape that of moments is one release, of the sum, and others are
+    not written.
     """
 
     def __call__(self, key: jax.Array, params: Any, totals: Any, count: jax.Array) -> Any: ...

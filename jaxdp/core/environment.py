@@ -25,6 +25,15 @@ class ContextFn(Protocol):
     def __call__(self, key: jax.Array, params: Any, world: Any) -> Any: ...
 
 
+class ContextsFn(Protocol):
+    """The contexts of the next rounds, one for each of the `keys`, as `context` gives them one after the other.
+
+    For problems whose contexts do not depend on what is played meanwhile. `keys` are those that `context` gets.
+    """
+
+    def __call__(self, keys: jax.Array, params: Any, world: Any) -> Any: ...
+
+
 class FeedbackFn(Protocol):
     """Answers an action: (World, feedback, outcome).
 
@@ -86,6 +95,7 @@ class Environment(NamedTuple):
         judge: what an answer is worth; or None.
         block: answers many rounds at once; or None.
         tally: answers counts of actions; or None.
+        contexts: of many rounds at once, for blocks in problems with contexts; or None.
         interface: the actions that it answers, its feedback, its contexts and the answers that it judges; or None.
         horizon: the number of rounds that it can answer, or None for any number.
         dims: names of the dimensions of each metric of `summary` and `judge`, where they have names.
@@ -100,6 +110,7 @@ class Environment(NamedTuple):
     judge: JudgeFn | None = None
     block: BlockFn | None = None
     tally: TallyFn | None = None
+    contexts: ContextsFn | None = None
     interface: Interface | None = None
     horizon: int | None = None
     dims: Mapping[str, tuple[str, ...]] = MappingProxyType({})

@@ -138,6 +138,22 @@ class BlockAbsorbFn(Protocol):
     ) -> tuple[State, jax.Array]: ...
 
 
+class BlockTotalFn(Protocol):
+    """The trust boundary for a block as a whole: the sum of its reports, drawn at once in its own law.
+
+    `report` in `absorb` is then this sum, of the rounds below `plan.length`: `contexts` and `feedback` have all places
+    of the block, and those after them count for nothing. Of additive noise that is independent from user to user the
+    law follows from the sum of the exact reports: of Gaussian noise of standard deviation s it is one normal draw of
+    s sqrt(plan.length), see `Channel.total`. It stands for as many releases as rounds, each of which is private by
+    itself; the sum alone hides each user better. `key` is the one that `privatize` gets in the block's first round, and
+    may be used once. May read and must not depend on: as `privatize`.
+    """
+
+    def __call__(
+        self, key: jax.Array, params: Any, public: Any, contexts: Any, plan: BlockPlan, feedback: Any
+    ) -> Any: ...
+
+
 class BlockOrderFn(Protocol):
     """Which of the next rounds each place of keys, actions and feedback holds: [block length] integers, increasing.
 
@@ -154,7 +170,11 @@ class UntilFn(Protocol):
 
 
 class Blocks(NamedTuple):
-    """The next rounds, in order. A run in blocks equals the run round by round bit for bit.
+    """The next rounds, in order. A run in blocks equals the run round by round bit for bit, unless they have a `total`.
+
+    With a `total` the two are equal in distribution: `engine="auto"` plays such a learner round by round, and blocks
+    are played where they are asked for by name. How far a block goes must then be fixed beforehand, by the number of
+    rounds and not by data: `absorb` uses all `plan.length` rounds. A learner's blocks have totals all of them, or none.
 
     Keys come as one array, one key a round: the very keys that `act`, `privatize` and `update` get in those rounds. The
     reports of a block are those of `Learner.privatize` for each of its rounds, with `public` as at the block's start.
@@ -168,6 +188,7 @@ class Blocks(NamedTuple):
             switched, and must be correct for them. Lanes that have ended run along with a `limit` of 0, and what
             comes of it is thrown away.
         order: which round each place holds; None is 0, 1, 2, ...
+        total: the sum of the block's reports, at once; None has `absorb` take them one by one.
     """
 
     length: int
@@ -175,6 +196,7 @@ class Blocks(NamedTuple):
     absorb: BlockAbsorbFn
     until: UntilFn | None = None
     order: BlockOrderFn | None = None
+    total: BlockTotalFn | None = None
 
 
 class CountPlanFn(Protocol):

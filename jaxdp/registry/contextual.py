@@ -22,6 +22,11 @@ def linear_world(num_arms: int, dim: int) -> Environment:
     return contextual.linear_contexts(num_arms=num_arms, dim=dim)
 
 
+def logistic_world(num_arms: int, dim: int) -> Environment:
+    """Contexts on the sphere, and rewards of 0 or 1."""
+    return contextual.generalized_linear_contexts(num_arms=num_arms, dim=dim)
+
+
 def context_of(index: Any, num_arms: int, dim: int) -> Any:
     """[num_arms, dim], one of `CONTEXTS` for every arm, so that the play does not matter."""
     padded = np.pad(CONTEXTS, ((0, 0), (0, dim - 2))).astype(default_float())
@@ -60,6 +65,7 @@ def _entry(summary: str, factory: Any, source: str, **options: Any) -> LearnerEn
     )
 
 
+ALGORITHM_3 = "Zheng, Cai, Huang, Li & Wang (2020), Algorithm 3"
 ALGORITHM_5 = "Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5"
 
 # ---- linear rewards, local privacy -----------------------------------------------------------------------------------
@@ -87,6 +93,7 @@ LINEAR = {
         values={"epsilon": 1.0, "delta": 1e-2},
     ),
 }
+
 
 # ---- linear rewards, joint privacy -----------------------------------------------------------------------------------
 def the_first_user_is_replaced(num_arms: int, dim: int) -> tuple[Users, Users]:
@@ -119,4 +126,26 @@ JOINT = {
     ),
 }
 
-CONTEXTUAL = {**LINEAR, **JOINT}
+
+# ---- generalized linear rewards, local privacy -----------------------------------------------------------------------
+GENERALIZED = {
+    "generalized_linear": _entry(
+        "the same in a logistic model, whose linear labels are predicted by noisy gradient descent",
+        contextual.generalized_linear,
+        f"{ALGORITHM_3}; Jun, Bhargava, Nowak & Willett (2017), GLOC",
+        variant={"update_every": 1},
+        values={"epsilon": 1.0, "delta": 1e-2},
+        environment=logistic_world,
+    ),
+    "generalized_linear_ball": _entry(
+        "the same in a probit model, by random points of a sphere",
+        contextual.generalized_linear,
+        f"{ALGORITHM_3}; Duchi, Jordan & Wainwright (2018), section 4.2.3",
+        variant={"link": "probit", "report": "l2_ball", "update_every": 0.5},
+        values={"epsilon": 1.0},
+        environment=logistic_world,
+        randomizes=True,
+    ),
+}
+
+CONTEXTUAL = {**LINEAR, **GENERALIZED, **JOINT}

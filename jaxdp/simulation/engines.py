@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Blocks, CountPlan, Environment, Learner, UntilFn
+from jaxdp.core import BlockPlan, Blocks, CountPlan, Environment, Learner, UntilFn
 from jaxdp.kernels import any_lane
 from jaxdp.simulation import outcomes
 from jaxdp.simulation.rounds import Events, Keys, Play, interact, round_keys
@@ -33,7 +33,7 @@ class BlockEvents(NamedTuple):
 
     Attributes:
         actions: pytree of [block length, ...] arrays, as planned.
-        report: pytree of [block length, ...] arrays.
+        report: pytree of [block length, ...] arrays; of blocks with a `total` the sum.
         order: [block length] integers, which of the block's rounds each place holds.
         used: [] integer, how many rounds were played.
     """
@@ -57,22 +57,24 @@ def choose_engine(learner: Learner, environment: Environment, engine: str) -> st
     Args:
         learner: who plays.
         environment: what it plays against.
-        engine: one of ENGINES; or "auto", which is blocks where both sides have them, as they give the same results as
-            rounds, and else rounds.
+        engine: one of ENGINES; or "auto", which is blocks where both sides have them and they give the same results as
+            rounds, bit for bit, and else rounds.
 
     Raises:
         ValueError: if the engine is unknown, or the learner or the environment lacks it; or if the learner's blocks are
-            no tuple of them.
+            no tuple of them, or some of them have totals, and others do not.
     """
     if isinstance(learner.blocks, Blocks):  # a tuple, but of functions
         raise ValueError("blocks must be a tuple of Blocks, as (blocks,), got one Blocks")
     check_choice("engine", engine, (*ENGINES, "auto"))
+    if len({blocks.total is None for blocks in learner.blocks}) > 1:
+        raise ValueError("total must be given for all blocks of a learner or for none, got some without")
     missing = {
         "rounds": [],
         "blocks": [
             *([] if learner.blocks else ["the learner's blocks"]),
             *([] if environment.block else ["the environment's block"]),
-            *(["a problem without contexts"] if environment.context else []),
+            *(["the environment's contexts"] if environment.context and not environment.contexts else []),
         ],
         "counts": [
             *([] if learner.counts else ["the learner's counts"]),
@@ -81,12 +83,17 @@ def choose_engine(learner: Learner, environment: Environment, engine: str) -> st
         ],
     }
     if engine == "auto":
-        return "rounds" if missing["blocks"] else "blocks"
+        return "rounds" if missing["blocks"] or has_totals(learner) else "blocks"
     if missing[engine]:
         raise ValueError(
             f"engine must be one that both sides have, got {engine!r} without {', '.join(missing[engine])}"
         )
     return engine
+
+
+def has_totals(learner: Learner) -> bool:
+    """Whether the learner's blocks draw sums of reports: they are then equal to rounds in distribution only."""
+    return any(blocks.total is not None for blocks in learner.blocks)
 
 
 def play_round(
@@ -145,7 +152,7 @@ def by_rounds(learner: Learner, environment: Environment, horizon: int) -> list[
 
 
 def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
-    """A block of rounds at a time, with the keys, and so the results, of the run round by round."""
+    """A block of rounds at a time, with the keys of the run round by round; without totals with its results, too."""
 
     def stage(blocks: Blocks) -> Stage:
         def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
@@ -156,13 +163,24 @@ def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[
     return [stage(blocks) for blocks in learner.blocks]
 
 
-def privatized(learner: Learner, keys: jax.Array, params: Any, public: Any, actions: Any, feedback: Any) -> Any:
-    """The reports of many rounds, each of which sees `public` as at the start."""
+def privatized(
+    learner: Learner,
+    blocks: Blocks,
+    keys: jax.Array,
+    params: Any,
+    public: Any,
+    contexts: Any,
+    plan: BlockPlan,
+    feedback: Any,
+) -> Any:
+    """The reports of a block's rounds, each of which sees `public` as at the start; or their sum."""
+    if blocks.total is not None:
+        return blocks.total(keys[0], params, public, contexts, plan, feedback)
 
-    def one(key: jax.Array, action: Any, answer: Any) -> Any:
-        return learner.privatize(key, params, public, None, action, answer)
+    def one(key: jax.Array, context: Any, action: Any, answer: Any) -> Any:
+        return learner.privatize(key, params, public, context, action, answer)
 
-    return jax.vmap(one)(keys, actions, feedback)
+    return jax.vmap(one)(keys, contexts, plan.actions, feedback)
 
 
 def play_block(
@@ -183,15 +201,19 @@ def play_block(
     order = blocks.order(mine, public).astype(natural.dtype) if blocks.order else natural
     keys = jax.vmap(lambda round_: round_keys(roots, round_, horizon))(play.round + order)
     limit = jnp.minimum(stop - play.round, blocks.length)
-    plan = blocks.plan(keys.act, mine, public, None, limit)  # of problems without contexts
+    contexts = None
+    if environment.context:
+        assert environment.contexts is not None
+        contexts = environment.contexts(keys.context, theirs, play.world)
+    plan = blocks.plan(keys.act, mine, public, contexts, limit)
     if blocks.order and jax.tree.leaves(play.world):  # a world goes on from round to round
         place = jnp.zeros_like(natural).at[order].set(natural, mode="drop")
         actions = jax.tree.map(lambda leaf: leaf[place], plan.actions)
-        worlds, *answers = answer(keys.feedback[place], theirs, play.world, None, actions)
+        worlds, *answers = answer(keys.feedback[place], theirs, play.world, contexts, actions)
         feedback, outcome = jax.tree.map(lambda leaf: leaf[jnp.minimum(order, blocks.length - 1)], answers)
     else:
-        worlds, feedback, outcome = answer(keys.feedback, theirs, play.world, None, plan.actions)
-    report = privatized(learner, keys.user, mine, public, plan.actions, feedback)
+        worlds, feedback, outcome = answer(keys.feedback, theirs, play.world, contexts, plan.actions)
+    report = privatized(learner, blocks, keys.user, mine, public, contexts, plan, feedback)
     state, used = blocks.absorb(keys.update, mine, play.state, plan, report)
     used = used.astype(play.round.dtype)
     last = jnp.argmax(order == used - 1) if blocks.order else used - 1

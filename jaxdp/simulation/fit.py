@@ -87,7 +87,8 @@ def check_many(
             outcomes are not those of single rounds.
     """
     mine, theirs = params["learner"], params["environment"]
-    action = jax.eval_shape(learner.act, keys.act, mine, state.public, None)
+    context = environment.context and jax.eval_shape(environment.context, keys.context, theirs, world)
+    action = jax.eval_shape(learner.act, keys.act, mine, state.public, context)
     _, _, outcome = jax.eval_shape(environment.feedback, keys.feedback, theirs, world, action)
     if engine == "counts":
         _check_counts(learner, environment, keys, params, state, world, outcome)
@@ -97,7 +98,7 @@ def check_many(
         if (blocks.until is None) != last:
             rule = "must be None for the last blocks" if last else "must be given for all blocks but the last"
             raise ValueError(f"until {rule}, got {blocks.until} for blocks {index + 1} of {len(learner.blocks)}")
-        _check_blocks(blocks, learner, environment, keys, params, state, world, outcome, action)
+        _check_blocks(blocks, learner, environment, keys, params, state, world, outcome, action, context)
 
 
 def _check_counts(
@@ -134,30 +135,40 @@ def _check_blocks(
     world: Any,
     outcome: Any,
     action: Any,
+    context: Any,
 ) -> None:
     block = environment.block
     assert block is not None
     own, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
     lead = (blocks.length,)
     every = _stacked(keys, lead)
+    contexts = None
+    if environment.context:
+        assert environment.contexts is not None
+        contexts = _stage(
+            "the environment's contexts", environment.contexts, every.context, params["environment"], world
+        )
+        _check_stable("the environment's contexts", "contexts", _stacked(context, lead), contexts)
+    if blocks.order and (environment.context or blocks.total):
+        raise ValueError("order must be None of blocks with a total, and in a problem with contexts, got a function")
     if blocks.order:
         order = _stage("the learner's blocks.order", blocks.order, own, state.public)
         if not isinstance(order, jax.ShapeDtypeStruct):
             raise ValueError(f"blocks.order must return integers of shape {lead}, got {type(order).__name__}")
         if order.shape != lead or not _whole(order):
             raise ValueError(f"blocks.order must return integers of shape {lead}, got {order.dtype}{list(order.shape)}")
-    plan = _stage("the learner's blocks.plan", blocks.plan, every.act, own, state.public, None, limit)
+    plan = _stage("the learner's blocks.plan", blocks.plan, every.act, own, state.public, contexts, limit)
     if not (isinstance(plan, BlockPlan) and plan.length.shape == () and _whole(plan.length)):
         raise ValueError(f"blocks.plan must return a BlockPlan with one integer length, got {plan}")
     _check_stable("the learner's blocks.plan", "actions", _stacked(action, lead), plan.actions)
     worlds, feedback, sums = _stage(
-        "the environment's block", block, every.feedback, params["environment"], world, None, plan.actions
+        "the environment's block", block, every.feedback, params["environment"], world, contexts, plan.actions
     )
     _check_stable("the environment's block", "worlds", _stacked(world, lead), worlds)
     _check_outcomes("the environment's block", outcome, sums, lead)
-    report = _stage(
-        "the learner's privatize", partial(privatized, learner), every.user, own, state.public, plan.actions, feedback
-    )
+    who = "the learner's privatize" if blocks.total is None else "the learner's blocks.total"
+    made = partial(privatized, learner, blocks)
+    report = _stage(who, made, every.user, own, state.public, contexts, plan, feedback)
     absorbed = _stage("the learner's blocks.absorb", blocks.absorb, every.update, own, state, plan, report)
     if isinstance(absorbed, State) or not isinstance(absorbed, tuple) or len(absorbed) != 2:
         raise ValueError(f"blocks.absorb must return (State, rounds_used), got {type(absorbed).__name__}")

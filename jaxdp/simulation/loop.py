@@ -12,7 +12,7 @@ from jaxdp.core import Environment, Guarantee, Learner, MadeBy, check_interfaces
 from jaxdp.core.interface import text
 from jaxdp.simulation import outcomes as sums
 from jaxdp.simulation.checkpoints import LogSpaced, resolve
-from jaxdp.simulation.engines import MAKERS, choose_engine, play_round, play_until
+from jaxdp.simulation.engines import MAKERS, choose_engine, has_totals, play_round, play_until
 from jaxdp.simulation.fit import check_many, check_round
 from jaxdp.simulation.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merged, seen
 from jaxdp.simulation.rounds import Keys, Play, interact, root_keys, round_keys
@@ -38,9 +38,10 @@ def simulator(
     Compile time and memory do not depend on the horizon.
 
     Engines: "rounds" plays round by round. "blocks" plays many rounds at once where the learner plans them, with the
-    same results bit for bit. "counts" draws totals of the rounds that the learner plans, the same in distribution; its
-    worlds are not the same for every epsilon, and depend on the checkpoints. "auto" is blocks where both sides have
-    them, and else rounds.
+    same results bit for bit; of a learner whose blocks draw the sum of their reports (`Blocks.total`) the same in
+    distribution, and they depend on the checkpoints. "counts" draws totals of the rounds that the learner plans, the
+    same in distribution; its worlds are not the same for every epsilon, and depend on the checkpoints. "auto" is blocks
+    where both sides have them, without totals, and else rounds.
 
     Args:
         learner: the algorithm.
@@ -192,7 +193,7 @@ def simulator(
         guarantee=guarantee,
         dims=dims,
         coords={"round": looks},
-        by_round=None if engine == "counts" else by_round,
+        by_round=None if engine == "counts" or (engine == "blocks" and has_totals(learner)) else by_round,
         made_by=MadeBy(
             "simulator",
             {"learner": learner, "environment": environment, "horizon": horizon, "engine": engine},

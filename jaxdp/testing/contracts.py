@@ -11,17 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.checks import check_made
-from jaxdp.core import Environment, Estimator, Guarantee, Learner
+from jaxdp.core import Blocks, Environment, Estimator, Guarantee, Learner
 from jaxdp.core.interface import text as described
 from jaxdp.simulation import simulator
+from jaxdp.simulation.engines import has_totals
 from jaxdp.simulation.look import is_at_stop
 from jaxdp.simulation.rounds import interact, root_keys, round_keys
 from jaxdp.simulation.values import taken
-from jaxdp.testing.laws import check_law_of_counts, released
+from jaxdp.testing.laws import check_law, released
 from jaxdp.testing.plays import OUTSIDE, PLAYED, counting, first_outside
 from jaxdp.validation import check_count
 
 NUM_SEEDS = 3
+TOTAL = ("key", "params", "public", "contexts", "plan", "feedback")
 
 
 def check_estimator(
@@ -99,14 +101,15 @@ def check_learner(
     states are stable; jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons; in single
     rounds, that no key which a function gets is used twice there; that results do not depend on the checkpoints; that
     every play is one of the actions that the environment declares, in each lane and round, by blocks and by counts too;
-    by blocks = by rounds, bit for bit, in what is released too, where both sides have blocks; by counts as many rounds
-    at every checkpoint, and the law of rounds: outcomes, metrics and what has been released have the same
-    distributions, at epsilon and at smaller ones. At epsilon = inf neither `privatize` nor `update` depends on its key,
-    in any round; of `update` see `draws_in_update`. A guarantee that claims something must depend on epsilon.
+    by blocks = by rounds, bit for bit, in what is released too, where both sides have blocks; by counts, and by blocks
+    with totals, as many rounds at every checkpoint, and the law of rounds: outcomes, metrics and what has been released
+    have the same distributions, at epsilon and at smaller ones. At epsilon = inf neither `privatize` nor `update`
+    depends on its key, in any round; of `update` see `draws_in_update`. A guarantee that claims something must depend
+    on epsilon.
 
     It does not see whether noise is fresh, or enough: a key made inside a function, such as `jax.random.key(0)`, passes
     with the same noise in every round, and so does noise of any scale. `jaxdp.audit.grey_box` finds both. What the law
-    of counts is compared in must have happened within the horizon.
+    of counts or totals is compared in must have happened within the horizon, which should be longer than two blocks.
 
     Args:
         learner: to check.
@@ -133,6 +136,7 @@ def check_learner(
         (learner.update, ("key", "params", "state", "report")),
         *([(learner.done, ("params", "public"))] if learner.done else []),
         *([(learner.answer, ("params", "public"))] if learner.answer else []),
+        *((blocks.total, TOTAL) for blocks in learner.blocks if isinstance(blocks, Blocks) and blocks.total),
     ):
         _check_arguments(function, expected)
     _check_values(learner.params, learner.guarantee)
@@ -168,13 +172,22 @@ def check_learner(
         run = simulator(learner, counted, horizon, engine=engine, checkpoints=looks, record=record)
         return _batched(run)(keys, points)
 
+    def check_law_of(engine: str) -> None:
+        how = {"engine": engine, "horizon": horizon, "num_lanes": num_lanes, "key": key, "tolerance": tolerance}
+        check_law(learner, environment, values, **how)
+
     seen = looked("rounds")
     last = {name: seen[name] if is_at_stop(name, seen) else seen[name][:, :, -1:] for name in expected}
     _close(last, expected, 0.0)
-    if learner.blocks and environment.block:
+    if learner.blocks and environment.block and (environment.contexts or not environment.context):
         blocks = looked("blocks")
         check_plays("blocks", blocks)
-        chex.assert_trees_all_equal(blocks, seen)
+        if has_totals(learner):
+            chex.assert_trees_all_equal_shapes_and_dtypes(blocks, seen)
+            chex.assert_trees_all_equal(blocks[PLAYED], seen[PLAYED], custom_message="blocks must play as many rounds")
+            check_law_of("blocks")
+        else:
+            chex.assert_trees_all_equal(blocks, seen)
     if learner.counts and environment.tally:
         counts = _batched(simulator(learner, counted, horizon, engine="counts"))(keys, points)
         check_plays("counts", counts)
@@ -184,9 +197,7 @@ def check_learner(
             run = simulator(learner, counted, horizon, engine="counts", checkpoints=looks)
             played = jax.jit(run)(key, rounds.params(**values))[PLAYED]
             assert played.tolist() == looks, f"counts must play {looks} rounds, got {played.tolist()}"
-        check_law_of_counts(
-            learner, environment, values, horizon=horizon, num_lanes=num_lanes, key=key, tolerance=tolerance
-        )
+        check_law_of("counts")
 
 
 def _check_noiseless(

@@ -1,4 +1,4 @@
-"""Whether a learner's counts have the law of its rounds: two samples, compared by their distribution functions."""
+"""Whether a learner's counts, or blocks with totals, have the law of its rounds: two samples are compared."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -15,27 +15,29 @@ from jaxdp.simulation.values import taken
 
 FALSE_ALARM = 1e-9  # probability that a right learner is refused, over all comparisons
 PARTS = 4.0 ** -np.arange(3)  # of epsilon: noise must matter in one of them
-LOOKS = 8
+LOOKS = {"blocks": 2, "counts": 8}  # so few of blocks, which end at each look, that most go on as far as they may
 TILE = 256  # lanes that are computed together, which bounds the memory
 ENTRIES = 16  # of a leaf; of a larger one, so many evenly spaced ones and the mean
 
 
-def check_law_of_counts(
+def check_law(
     learner: Learner,
     environment: Environment,
     values: Mapping[str, float],
     *,
+    engine: str,
     horizon: int,
     num_lanes: int,
     key: jax.Array,
     tolerance: float,
 ) -> None:
-    """Plays many lanes by rounds and many others by counts, and compares all that both of them show.
+    """Plays many lanes by rounds and many others by an engine of their law, and compares all that both show.
 
     Args:
-        learner: with counts.
-        environment: with tallies.
+        learner: with counts, or with blocks that have totals.
+        environment: with tallies, or with blocks.
         values: a grid point; where `epsilon` is among them, infinity, epsilon and smaller ones are tried.
+        engine: "counts" or "blocks".
         horizon: rounds to play.
         num_lanes: of each engine at each epsilon.
         key: of the lanes.
@@ -45,7 +47,7 @@ def check_law_of_counts(
         AssertionError: if an outcome, a metric, the stopping time or a released number differs at a checkpoint.
     """
     epsilons = [math.inf, *(values["epsilon"] * PARTS).tolist()] if "epsilon" in values else [None]
-    looks = sorted({max(1, horizon * look // LOOKS) for look in range(1, LOOKS + 1)})
+    looks = sorted({max(1, horizon * look // LOOKS[engine]) for look in range(1, LOOKS[engine] + 1)})
 
     record = released(learner, learner.params(**taken(learner.params, values)))
 
@@ -58,17 +60,15 @@ def check_law_of_counts(
         )
         return jax.device_get(every(jax.random.split(key, num_lanes)))
 
-    rounds, counts = (
-        play(engine, each) for engine, each in zip(("rounds", "counts"), jax.random.split(key), strict=True)
-    )
-    pairs = list(_columns(rounds, counts, epsilons, looks))
+    rounds, many = (play(each, key) for each, key in zip(("rounds", engine), jax.random.split(key), strict=True))
+    pairs = list(_columns(rounds, many, epsilons, looks))
     # Massart's inequality for two samples of one size (Wei & Dudley, 2012), for any distribution, and a union bound.
     bound = math.sqrt(math.log(2 * len(pairs) / FALSE_ALARM) / num_lanes)
     for where, first, second in pairs:
         apart = distance(first, second, tolerance)
         assert apart <= bound, (
-            f"counts must have the law of rounds, got distribution functions of {where} that are {apart:.3f} apart, of "
-            f"{num_lanes} lanes each, where chance explains {bound:.3f}"
+            f"{engine} must have the law of rounds, got distribution functions of {where} that are {apart:.3f} apart, "
+            f"of {num_lanes} lanes each, where chance explains {bound:.3f}"
         )
 
 
@@ -108,13 +108,13 @@ def released(learner: Learner, params: Any) -> dict[str, RecordFn]:
 
 
 def _columns(
-    rounds: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray], epsilons: list[Any], looks: list[int]
+    rounds: Mapping[str, np.ndarray], many: Mapping[str, np.ndarray], epsilons: list[Any], looks: list[int]
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Where, and the [num_lanes] numbers of both engines there."""
     for name, mine in rounds.items():
         for point, epsilon in enumerate(epsilons):
             at = f" at epsilon = {epsilon:g}" if epsilon is not None else ""
-            one, other = mine[:, point], counts[name][:, point]
+            one, other = mine[:, point], many[name][:, point]
             whens = [f" after round {round_}" for round_ in looks]
             if is_at_stop(name, rounds):
                 whens, one, other = [""], one[:, None], other[:, None]

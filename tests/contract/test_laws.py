@@ -10,7 +10,7 @@ import pytest
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit
 from jaxdp.registry import LEARNERS
 from jaxdp.testing import check_learner
-from jaxdp.testing.laws import check_law_of_counts, distance
+from jaxdp.testing.laws import check_law, distance
 from tests.audit.small_learners import quieter
 
 pytestmark = pytest.mark.once
@@ -30,7 +30,7 @@ def generous(learner):
 
 def check(name, change):
     entry = LEARNERS[name]
-    check_law_of_counts(
+    check_law(
         change(entry.make()),
         entry.make_environment(),
         entry.values,

@@ -279,7 +279,7 @@ def test_auto_is_blocks_where_both_sides_have_them():
     [
         ("bounded", "counts", "'counts' without the learner's counts, the environment's tally"),
         ("memory", "counts", "'counts' without the learner's counts, the environment's tally"),
-        ("contextual", "blocks", "the learner's blocks, the environment's block, a problem without contexts"),
+        ("contextual", "blocks", "the learner's blocks, the environment's block, the environment's contexts"),
     ],
 )
 def test_an_engine_that_is_missing(name, engine, missing):

@@ -82,6 +82,10 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
         del key
         return shown_numbers(params.contexts, round_)
 
+    def many_contexts(keys, params: SequenceParams, round_) -> jax.Array:
+        rounds = round_ + jnp.arange(len(keys), dtype=round_.dtype)
+        return jax.vmap(lambda round_: shown_numbers(params.contexts, round_))(rounds)
+
     def feedback(key, params: SequenceParams, round_, action):
         del key
         return round_ + 1, *answered(params, round_, action)
@@ -97,6 +101,7 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
         context=context,
         feedback=feedback,
         block=block,
+        contexts=many_contexts,
         interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim), -1.0, 1.0)),
         horizon=horizon,
     )

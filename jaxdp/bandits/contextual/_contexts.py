@@ -104,13 +104,13 @@ def apart(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Array:
     """
     size = jnp.sqrt(jnp.maximum(jnp.sum(theta * theta), jnp.finfo(theta.dtype).tiny))
     along, lead = theta / size, gap / size
-    heights = jnp.sum(contexts * along, axis=1)
+    heights = jnp.sum(contexts * along[None], axis=1)
     top = jnp.maximum(jnp.max(heights), lead / 2)
     is_best = jnp.arange(len(heights)) == jnp.argmax(heights)
     moved = jnp.where(is_best, top, jnp.minimum(heights, top - lead))
-    across = contexts - heights[:, None] * along
+    across = contexts - heights[:, None] * along[None]
     room = jnp.sqrt(jnp.maximum(1 - moved * moved, 0))
     length = jnp.sqrt(jnp.sum(across * across, axis=1))
     shrink = jnp.minimum(1, room / jnp.where(length > 0, length, 1))
-    placed = moved[:, None] * along + shrink[:, None] * across
+    placed = moved[:, None] * along[None] + shrink[:, None] * across
     return jnp.where((moved != heights)[:, None], placed, contexts)

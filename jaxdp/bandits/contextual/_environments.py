@@ -186,6 +186,10 @@ def _environment(
         del key
         return own_kernel(shown, params, world)
 
+    def many_contexts(keys, params: Params, world: World) -> jax.Array:
+        rounds = world.round + jnp.arange(len(keys), dtype=world.round.dtype)
+        return jax.vmap(lambda round_: shown(params, world._replace(round=round_)))(rounds)
+
     def shown(params: Params, world: World) -> jax.Array:
         drawn = draw(jax.random.fold_in(world.key, world.round.astype(jnp.uint32)))
         return apart(drawn, world.theta, jnp.asarray(params.gap)) if with_gap else drawn
@@ -236,6 +240,7 @@ def _environment(
         feedback=feedback,
         judge=judge,
         block=block,
+        contexts=many_contexts,
         interface=Interface(
             arms(num_arms),
             Space("numbers", (), low, 1.0) if is_binary else Space("numbers"),

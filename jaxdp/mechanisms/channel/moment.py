@@ -160,49 +160,42 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
         scalar_leaf("the noise of y x", max(report_radius, float(found.cross_stddev)) * float(bound))
         return found
 
-    def vector(params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> jax.Array:
-        x, y = _clipped(dim, params, value)
-        return jnp.concatenate([x * x, off * x[rows] * x[columns], y / jnp.asarray(params.reward_bound, x.dtype) * x])
+    def noised(key: jax.Array, params: MomentParams, vector: jax.Array, scale: jax.Array | float) -> jax.Array:
+        """The vector of moments, or of sums of them, with noise of `scale` times the standard deviation of one."""
+        outer, cross = (scale * jnp.asarray(part, vector.dtype) for part in (params.noise_stddev, params.cross_stddev))
+        if not is_paper:
+            return gaussian(key, vector, outer, l2_sensitivity=sensitivity(math.sqrt(4.5)))
+        key_outer, key_cross = jax.random.split(key)
+        parts = (key_outer, vector[:num_outer], outer), (key_cross, vector[num_outer:], cross)
+        return jnp.concatenate(
+            [gaussian(each, part, stddev, l2_sensitivity=sensitivity(2.0)) for each, part, stddev in parts]
+        )
 
-    def shown(params: MomentParams, noisy: jax.Array) -> Moments:
+    def unless_clear(params: MomentParams, noisy: jax.Array, exact: Moments) -> Moments:
+        """What is shown of the noisy vector; at epsilon = inf the exact moments themselves."""
         bound = jnp.asarray(params.reward_bound, noisy.dtype)
-        return Moments(noisy[place] / jnp.asarray(root, noisy.dtype), noisy[num_outer:] * bound)
+        shown = Moments(noisy[place] / jnp.asarray(root, noisy.dtype), noisy[num_outer:] * bound)
+        return jax.tree.map(lambda *two: jnp.where(jnp.isinf(params.epsilon), *two), exact, shown)
 
     def report_(key, params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> Moments:
-        joint = vector(params, value)
+        x, y = _clipped(dim, params, value)
+        joint = jnp.concatenate([x * x, off * x[rows] * x[columns], y / jnp.asarray(params.reward_bound, x.dtype) * x])
         if is_ball:
             noisy = randomize_in_ball(key, joint, params.epsilon, radius=RADIUS, report_radius=params.report_radius)
-        elif is_paper:
-            parts = (joint[:num_outer], params.noise_stddev), (joint[num_outer:], params.cross_stddev)
-            limit = sensitivity(2.0)
-            noisy = jnp.concatenate(
-                [
-                    gaussian(each, part, jnp.asarray(stddev), l2_sensitivity=limit)
-                    for each, (part, stddev) in zip(jax.random.split(key), parts, strict=True)
-                ]
-            )
         else:
-            limit = sensitivity(math.sqrt(4.5))
-            noisy = gaussian(key, joint, jnp.asarray(params.noise_stddev), l2_sensitivity=limit)
-        exact = exact_moments(params, value)
-        return jax.tree.map(lambda *two: jnp.where(jnp.isinf(params.epsilon), *two), exact, shown(params, noisy))
+            noisy = noised(key, params, joint, 1.0)
+        return unless_clear(params, noisy, _moments(x, y))
 
     def estimate(params: MomentParams, report: Moments) -> Moments:
         del params
         return report
 
     def total(key, params: MomentParams, totals: Moments, count: ArrayLike) -> Moments:
-        dtype = default_float()
-        outer, cross = (jnp.asarray(part, dtype) for part in totals)
-        spread = jnp.concatenate(
-            [
-                jnp.broadcast_to(jnp.asarray(stddev, dtype), (size,))
-                for stddev, size in ((params.noise_stddev, num_outer), (params.cross_stddev, dim))
-            ]
-        )
-        noise = jnp.sqrt(jnp.asarray(count, dtype)) * spread * jax.random.normal(key, (num_entries,), dtype)
-        added = shown(params, noise)
-        return Moments(outer + added.outer, cross + added.cross)
+        outer, cross = (jnp.asarray(part, default_float()) for part in totals)
+        bound = jnp.asarray(params.reward_bound, cross.dtype)
+        joint = jnp.concatenate([jnp.diagonal(outer), off * outer[rows, columns], cross / bound])
+        noisy = noised(key, params, joint, jnp.sqrt(jnp.asarray(count, joint.dtype)))
+        return unless_clear(params, noisy, Moments(outer, cross))
 
     def spread(params: MomentParams):
         outer, cross, bound = (float(x) for x in (params.noise_stddev, params.cross_stddev, params.reward_bound))
@@ -247,7 +240,10 @@ def exact_moments(params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> M
     Returns:
         x x^T and y x, whose sums over users `Channel.total` takes.
     """
-    x, y = _clipped(np.shape(value[0])[-1], params, value)
+    return _moments(*_clipped(np.shape(value[0])[-1], params, value))
+
+
+def _moments(x: jax.Array, y: jax.Array) -> Moments:
     return Moments(x[:, None] * x[None, :], y * x)
 
 

@@ -1,0 +1,138 @@
+"""How far predictions by noisy gradient descent are from those of the true model, with high probability.
+
+Let z_t = x_t . v_t, v_t = w_t - theta, where w_t is the iterate that user t was shown, and theta the true model; both
+lie in the unit ball, and w_1 = 0. User t's gradient is (g(x_t . w_t) - y_t) x_t with g' >= mu and y_t = g(x_t . theta)
++ eta_t, whose residual is at most Y in absolute value; the server sees it with noise n_t, and steps by -zeta times it,
+back into the ball. So |v_(t+1)|^2 <= |v_t|^2 - 2 zeta (g_t + n_t) . v_t + zeta^2 |g_t + n_t|^2, and
+
+    sum of g_t . v_t  <=  1 / (2 zeta) + zeta / 2 sum of |g_t + n_t|^2 - sum of n_t . v_t  =:  B.
+
+On the left g_t . v_t >= mu z_t^2 - eta_t z_t. The z_t are known before eta_t is drawn, which is R-sub-Gaussian: for any
+fixed a > 0 the sum of eta_t z_t is at most a R^2 / 2 times Z, the sum of z_t^2, plus l / a, but for a probability of
+e^-l. With the best a that is mu Z <= B + sqrt(2 R^2 l Z), hence with m = R^2 l / mu
+
+    sqrt(Z) <= (sqrt(2 m) + sqrt(2 m + 4 B)) / (2 sqrt(mu)).
+
+B itself is bounded, for normal noise n of standard deviation s in each of d entries, by |g_t + n_t|^2 = |g_t|^2 +
+2 g_t . n_t + |n_t|^2: |g_t| <= Y; the |n_t|^2 sum to at most s^2 (sqrt(t d) + sqrt(2 l))^2 (Laurent & Massart 2000,
+Lemma 1); and n enters otherwise as the sum of n_t . (zeta g_t - v_t), which is at most (2 + zeta Y) s sqrt(2 t l).
+Reports of a sphere are of length b at most, and g_t + n_t has the mean square q, whatever g_t is: the squares sum to at
+most t q + sqrt(2 t l q) b + b^2 l / 3 (Freedman's inequality); where n is sub-Gaussian in each direction with s, the
+n_t . v_t sum to at most 2 s sqrt(2 t l) in size.
+
+The events are those of `_ellipsoid.py`, six in any of T rounds, counting both ends of the eigenvalues: matrix noise,
+its product with iterates, squares, drift, and rewards; each fails with probability e^-l = failure_prob / (6 T) at most.
+"""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import Scalar, scalar_leaf
+from jaxdp.validation import check_positive
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Descent:
+    """Steps, and what bounds the error of predictions. Traced values.
+
+    Attributes:
+        learning_rate: [] float > 0, zeta.
+        square_rate: [] float > 0; squares of reported gradients sum to at most square_rate t + square_root sqrt(t) +
+            square_offset.
+        square_root: [] float >= 0.
+        square_offset: [] float >= 0.
+        drift_rate: [] float >= 0; noise drives iterates away by at most drift_rate sqrt(t).
+        curvature: [] float > 0, mu.
+        reward_term: [] float >= 0, m.
+    """
+
+    learning_rate: Scalar
+    square_rate: Scalar
+    square_root: Scalar
+    square_offset: Scalar
+    drift_rate: Scalar
+    curvature: Scalar
+    reward_term: Scalar
+
+
+def descent_of(
+    *,
+    dim: int,
+    horizon: int,
+    log_term: float,
+    residual_bound: float,
+    noise_stddev: float,
+    report_radius: float,
+    mean_square: float,
+    curvature: float,
+    noise_proxy: float,
+    learning_rate: float | None,
+) -> Descent:
+    """Of noisy gradients.
+
+    Args:
+        dim: d of contexts.
+        horizon: rounds T, for which the default step is best.
+        log_term: l > 0.
+        residual_bound: Y > 0.
+        noise_stddev: s >= 0, of a gradient's noise, in any direction.
+        report_radius: b, no reported gradient is longer; 0 for normal noise, and for none.
+        mean_square: q, of a reported gradient from a sphere; not used for others.
+        curvature: mu > 0.
+        noise_proxy: R^2 of rewards, > 0.
+        learning_rate: zeta, > 0; None for 1 / sqrt(S), S the bound on the sum of squares in T rounds.
+
+    Raises:
+        ValueError: if learning_rate is not finite and > 0, or a bound is beyond JAX's default float type.
+    """
+    if report_radius > 0:
+        squares = (
+            mean_square,
+            math.sqrt(2 * log_term * mean_square) * report_radius,
+            report_radius**2 * log_term / 3,
+        )
+    else:
+        variance = noise_stddev**2
+        squares = (
+            residual_bound**2 + dim * variance,
+            2 * variance * math.sqrt(2 * dim * log_term),
+            2 * variance * log_term,
+        )
+    if learning_rate is None:
+        learning_rate = 1 / math.sqrt(squares[0] * horizon + squares[1] * math.sqrt(horizon) + squares[2])
+    rate = scalar_leaf("learning_rate", check_positive("learning_rate", learning_rate))
+    across = 2.0 if report_radius > 0 else 2 + float(rate) * residual_bound
+    names = ("the bound on gradients", "the drift of noisy gradients")
+    return Descent(
+        learning_rate=rate,
+        square_rate=scalar_leaf(names[0], squares[0]),
+        square_root=scalar_leaf(names[0], squares[1]),
+        square_offset=scalar_leaf(names[0], squares[2]),
+        drift_rate=scalar_leaf(names[1], across * noise_stddev * math.sqrt(2 * log_term)),
+        curvature=scalar_leaf("curvature", curvature),
+        reward_term=scalar_leaf("noise_proxy", check_positive("noise_proxy", noise_proxy) * log_term / curvature),
+    )
+
+
+def prediction_width(descent: Descent, rounds: jax.Array) -> jax.Array:
+    """The bound on sqrt(Z), [] float.
+
+    Args:
+        descent: the steps.
+        rounds: [] float, t.
+    """
+    root = jnp.sqrt(rounds)
+    squares = descent.square_rate * rounds + descent.square_root * root + descent.square_offset
+    regret = 0.5 / descent.learning_rate + 0.5 * descent.learning_rate * squares + descent.drift_rate * root
+    term = 2 * descent.reward_term
+    return (jnp.sqrt(term) + jnp.sqrt(term + 4 * regret)) / (2 * jnp.sqrt(descent.curvature))
+
+
+def step(descent: Descent, iterate: jax.Array, gradient: jax.Array) -> jax.Array:
+    """The next iterate: a step against the gradient, back into the unit ball; all [dim] float."""
+    moved = iterate - descent.learning_rate * gradient
+    return moved / jnp.maximum(1, jnp.sqrt(jnp.sum(moved * moved)))

@@ -1,0 +1,270 @@
+"""Optimism in a generalized linear model of contexts and rewards, of which each user reports noisy moments."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import compensated
+from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
+from jaxdp.bandits.contextual._descent import Descent, descent_of, prediction_width, step
+from jaxdp.bandits.contextual._model import Model, solving, upper_bounds
+from jaxdp.core import (
+    Guarantee,
+    Interface,
+    Learner,
+    Scalar,
+    Space,
+    State,
+    arms,
+    claimed,
+    default_float,
+    factory,
+    only,
+    scalar_leaf,
+)
+from jaxdp.mechanisms import MomentParams, Moments, moment_channel
+from jaxdp.mechanisms.channel.vector import into_ball
+from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
+from jaxdp.preferences import Link, logistic
+from jaxdp.preferences.links import check_link
+from jaxdp.validation import check_count, check_horizon, check_positive
+
+MARGINS = 257  # at which a link's slope is looked at
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        channel: of the report; its reward_bound is that of residuals.
+        radii: of the noise, in the confidence ellipsoid.
+        descent: steps, and what they add to the ellipsoid.
+        confidence_multiplier: [] float > 0, of the ellipsoid's radius.
+    """
+
+    channel: MomentParams
+    radii: ellipsoid.Radii
+    descent: Descent
+    confidence_multiplier: Scalar
+
+
+class Public(NamedTuple):
+    """What follows from the reports.
+
+    Attributes:
+        round: [] integer, rounds played.
+        outer: [dim, dim] sums of reports of x x^T.
+        cross: [dim] sums of reports of x x^T, times the iterate that the user was shown.
+        iterate: [dim] float, of gradient descent, in the unit ball.
+        model: solved for from these sums, now or earlier.
+    """
+
+    round: jax.Array
+    outer: compensated.Sum
+    cross: compensated.Sum
+    iterate: jax.Array
+    model: Model
+
+
+@factory
+def generalized_linear(
+    *,
+    num_arms: int,
+    dim: int,
+    horizon: int,
+    link: Link | str = logistic,
+    report: str = "gaussian",
+    update_every: int | float | str = 0.01,
+) -> Learner:
+    """Optimism in a generalized linear model, E[y] = g(x . theta*), |theta*| <= 1, on private moments and gradients.
+
+    The server shows user t an iterate w of gradient descent, and the user reports x x^T and the gradient (g(x . w) - y)
+    x, with noise. Descent steps by learning_rate against the report, back into the unit ball. Its predictions x . w are
+    the labels of a linear regression: V is the sum of the reports of x x^T and of c times the identity, u that of the
+    reports of x x^T each times its w, theta = V^-1 u. Then it is `linear_ucb`: c = 2 L, where L >= 1 bounds eigenvalues
+    of the noise, the arm with the largest x . theta + beta |x|_V^-1 is played, and |theta - theta*|_V <= beta in all
+    rounds with probability 1 - failure_prob.
+
+    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports `delta`, in (0, 1); `residual_bound`, Y, finite
+    and > 0, by default 3: g(x . w) - y is clipped to [-Y, Y]; that is 2 C + 1 where |g| <= C = 1 and noise is in
+    [-1, 1], and for rewards in [0, 1] a bound of 1 will do. `noise_proxy`, R^2, a variance proxy of y - g(x . theta*),
+    by default 1, which noise in [-1, 1] has; rewards in [0, 1] have 1/4. `learning_rate`, > 0, by default the best for
+    the bound after T rounds; `failure_prob`, in (0, 1), by default 0.05; `confidence_multiplier` > 0, of beta, by
+    default 1.
+
+    Args:
+        num_arms: K, contexts in a round, >= 2.
+        dim: d of a context, >= 1.
+        horizon: rounds T, >= 1.
+        link: g, the cumulative distribution function of `jaxdp.preferences.logistic` or `probit`, or of another
+            `Link`; or a name.
+        report: as for `moment_channel`: "gaussian", or "l2_ball".
+        update_every: as for `linear_ucb`; descent steps in every round.
+
+    Returns:
+        A learner as `linear_ucb`; an answer is theta.
+
+    Raises:
+        ValueError: if an argument is out of range, there is no such link, or its slope is not > 0 on [-1, 1]; from
+            `params`, if a value is out of range.
+
+    Privacy: (epsilon, delta)-DP ("gaussian") or epsilon-DP ("l2_ball") in the local model; unit: one user's context and
+        reward; adjacency: replace one, by any pair. Both moments leave the device in one release of `moment_channel`,
+        whose reward is the residual r = g(x . w) - y, clipped to [-Y, Y] on the device, NaN to 0: the iterate w is
+        public, and no claim is made of what r is. The joint L2 sensitivity of (x x^T, r x / Y) is sqrt(4.5). Proof: let
+        users have x, z with |x| = p, |z| = q <= 1, c = |x . z| / (p q), and shares a, b in [-1, 1] of Y. The square of
+        the distance, p^4 + q^4 - 2 p^2 q^2 c^2 + |a x - b z|^2, is convex in a and in b, hence largest at |a| = |b| =
+        1, where the last term is at most p^2 + q^2 + 2 p q c. Its derivative in p is then, with s = q c in [0, 1],
+        4 p^3 + 2 p (1 - 2 s^2) + 2 s, which is concave in s, and positive at s = 0 and s = 1 (there 4 p^3 - 2 p + 2 >
+        1); so is that in q. At p = q = 1 there is left 4 + 2 c - 2 c^2 <= 4.5, attained at c = 1/2. The action does not
+        leave the device. Private leaves: none. Released: all reports, and what follows from them.
+    Source: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 3, after Jun, Bhargava, Nowak & Willett (2017), GLOC, with
+        gradient descent in place of Newton steps, to which it is equal at epsilon = inf.
+    Deviations: gradients are as long as 2 C + 1, where the paper adds noise for C alone: with its noise the release is
+        not private. It has no third release of (x . w) x, which x x^T w gives; both releases are one, and its noise is
+        analytically calibrated and equal in all directions. The published radius is an order without constants, so
+        there is no `constants="paper"`; here it is that of `_descent.py` and `_ellipsoid.py`. The step is the best for
+        that radius, a constant over sqrt(T) as published. V, theta and beta are not computed anew in every round. Sums
+        are compensated.
+
+    >>> learner = generalized_linear(num_arms=10, dim=5, horizon=10_000, link="probit", report="l2_ball")
+    >>> print(learner.guarantee(epsilon=1.0))
+    1-DP, local, one user's context and reward
+    """
+    num_arms, dim = check_count("num_arms", num_arms, 2), check_count("dim", dim)
+    rounds, model_link = check_horizon(horizon), check_link(link)
+    curvature = smallest_slope(model_link)
+    channel = moment_channel(dim, report)
+    is_ball = report == "l2_ball"
+    solved_anew = solving(update_every)
+    channel_names = ("epsilon",) if is_ball else ("epsilon", "delta")
+
+    def params(
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        residual_bound: float = 3.0,
+        noise_proxy: float = 1.0,
+        learning_rate: float | None = None,
+        failure_prob: float = 0.05,
+        confidence_multiplier: float = 1.0,
+    ) -> Params:
+        check_positive("residual_bound", residual_bound)
+        told = {"epsilon": epsilon, "delta": delta}
+        reports: MomentParams = channel.params(
+            **{name: told[name] for name in channel_names}, reward_bound=residual_bound
+        )
+        bound, outer = float(reports.reward_bound), float(reports.noise_stddev)
+        cross, radius = float(reports.cross_stddev), float(reports.report_radius) if outer > 0 else 0.0
+        sizes = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
+        # In every direction the noise of x x^T w is that of an entry of the report, or less: |w| <= 1.
+        noise = {"noise_stddev": outer, "cross_stddev": cross, "noise_proxy": noise_proxy}
+        radii = (
+            ellipsoid.ball_radii(**sizes, **noise, report_radius=radius)
+            if is_ball
+            else ellipsoid.gaussian_radii(**sizes, **noise)
+        )
+        descent = descent_of(
+            dim=dim,
+            horizon=rounds,
+            log_term=ellipsoid.log_term_of(rounds, failure_prob),
+            residual_bound=bound,
+            noise_stddev=bound * cross,
+            report_radius=bound * radius,
+            mean_square=dim * (bound * outer) ** 2,
+            curvature=curvature,
+            noise_proxy=noise_proxy,
+            learning_rate=learning_rate,
+        )
+        multiplier = check_positive("confidence_multiplier", confidence_multiplier)
+        return Params(
+            channel=reports,
+            radii=radii,
+            descent=descent,
+            confidence_multiplier=scalar_leaf("confidence_multiplier", multiplier),
+        )
+
+    def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """What V is shifted by and the ellipsoid's radius, after so many rounds."""
+        now = round_.astype(default_float())
+        noise = jnp.sqrt(now)
+        bound = ellipsoid.eigenvalue_bound(params.radii, noise)
+        width = prediction_width(params.descent, now) + ellipsoid.noise_width(params.radii, bound, noise)
+        return 2 * bound, params.confidence_multiplier * width
+
+    def init(key, params: Params) -> State:
+        del key
+        no_rounds, eye = jnp.zeros((), jnp.result_type(int)), jnp.eye(dim, dtype=default_float())
+        shift, width = shift_and_width(params, no_rounds)
+        nothing = jnp.zeros_like(eye[0])
+        model = Model(nothing, jnp.sqrt(shift) * eye, width, no_rounds)
+        return State((), Public(no_rounds, compensated.zero(eye), compensated.zero(nothing), nothing, model))
+
+    def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
+        del key, params
+        return jnp.argmax(upper_bounds(public.model, context)).astype(jnp.int32)
+
+    def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Moments:
+        x = into_ball(context[action], 1.0, "l2")
+        residual = model_link.cdf(jnp.sum(x * public.iterate)) - feedback
+        return channel.report(key, params.channel, (x, residual))  # which clips the residual
+
+    def update(key, params: Params, state: State, report: Moments) -> State:
+        del key
+        public: Public = state.public
+        round_ = public.round + 1
+        labelled = jnp.sum(report.outer * public.iterate[None], axis=1)
+        outer, cross = compensated.add(public.outer, report.outer), compensated.add(public.cross, labelled)
+        iterate = step(params.descent, public.iterate, report.cross)
+        shift, width = shift_and_width(params, round_)
+
+        def factor() -> jax.Array:
+            return cholesky(outer.total + shift * jnp.eye(dim, dtype=outer.total.dtype))
+
+        def solved(lower: jax.Array) -> Model:
+            return Model(cholesky_solve(lower, cross.total), lower, width, round_)
+
+        model = solved_anew(public.model, round_, factor, solved)
+        return State((), Public(round_, outer, cross, iterate, model))
+
+    values = only(
+        params,
+        (*channel_names, "residual_bound", "noise_proxy", "learning_rate", "failure_prob", "confidence_multiplier"),
+    )
+
+    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+        told = {"epsilon": epsilon, "delta": delta}
+        return channel.guarantee(**{name: told[name] for name in channel_names})
+
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        answer=lambda params, public: public.model.theta,
+        horizon=rounds,
+        interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),
+    )
+
+
+def smallest_slope(link: Link) -> float:
+    """The smallest derivative of a link's F on [-1, 1], looked at on a grid that has both ends.
+
+    Of "logistic" and "probit" it is that at the ends.
+
+    Raises:
+        ValueError: if it is not > 0.
+    """
+    with jax.ensure_compile_time_eval():
+        margins = jnp.linspace(-1, 1, MARGINS, dtype=default_float())
+        slope = float(np.min(np.asarray(link.cdf(margins) * link.slope(margins), np.float64)))
+    if not slope > 0:
+        raise ValueError(f"link must have a slope > 0 on [-1, 1], got {slope} of {link.name}")
+    return slope

@@ -1,0 +1,142 @@
+"""A contextual learner in the local model, by rounds and blocks whose reports may be drawn as one sum: for tests."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import BlockPlan, Blocks, Environment, Interface, Learner, Space, State, arms
+from jaxdp.mechanisms import Moments, exact_moments, moment_channel
+
+
+class Public(NamedTuple):
+    """[] integer rounds played; sums of the reports; [dim] the direction in which arms are compared."""
+
+    round: jax.Array
+    sums: Moments
+    theta: jax.Array
+
+
+def local_moments(
+    *,
+    num_arms: int,
+    dim: int,
+    update_every: int,
+    count: Callable[[jax.Array], jax.Array] | None = lambda rounds: rounds,
+) -> Learner:
+    """Plays the arm that lies furthest in the direction of the sum of y x, which it looks at after so many rounds.
+
+    Args:
+        num_arms: >= 2.
+        dim: of contexts.
+        update_every: rounds between two looks.
+        count: of a block's rounds for how many the noise is drawn; None has blocks take single reports.
+    """
+    channel = moment_channel(dim)
+
+    def init(key, params) -> State:
+        del key, params
+        zeros = jnp.zeros((dim, dim)), jnp.zeros(dim)
+        return State((), Public(jnp.zeros((), jnp.result_type(int)), Moments(*zeros), zeros[1]))
+
+    def arm(theta: jax.Array, context: jax.Array) -> jax.Array:
+        return jnp.argmax(jnp.sum(context * theta[None], axis=-1)).astype(jnp.int32)
+
+    def act(key, params, public: Public, context) -> jax.Array:
+        del key, params
+        return arm(public.theta, context)
+
+    def privatize(key, params, public, context, action, feedback) -> Moments:
+        del public
+        return channel.report(key, params, (context[action], feedback))
+
+    def after(public: Public, sums: Moments, rounds: jax.Array) -> State:
+        round_ = public.round + rounds
+        return State((), Public(round_, sums, jnp.where(round_ % update_every == 0, sums.cross, public.theta)))
+
+    def update(key, params, state: State, report: Moments) -> State:
+        del key, params
+        public: Public = state.public
+        sums = jax.tree.map(jnp.add, public.sums, report)
+        return after(public, sums, jnp.ones_like(public.round))
+
+    def plan(keys, params, public: Public, contexts, limit) -> BlockPlan:
+        del keys, params
+        return BlockPlan(
+            jax.vmap(arm, (None, 0))(public.theta, contexts),
+            jnp.minimum(limit, update_every - public.round % update_every),
+        )
+
+    def total(key, params, public, contexts, plan: BlockPlan, feedback) -> Moments:
+        del public
+        places = jnp.arange(len(feedback))
+        exact = jax.vmap(exact_moments, (None, 0))(params, (contexts[places, plan.actions], feedback))
+        sums = jax.tree.map(lambda x: jnp.tensordot((places < plan.length).astype(x.dtype), x, 1), exact)
+        assert channel.total is not None
+        assert count is not None
+        return channel.total(key, params, sums, count(plan.length))
+
+    def absorb(keys, params, state: State, plan: BlockPlan, report: Moments) -> tuple[State, jax.Array]:
+        del keys, params
+        public: Public = state.public
+        if count is not None:
+            return after(public, jax.tree.map(jnp.add, public.sums, report), plan.length), plan.length
+
+        def add(i, sums):  # one after the other, as rounds do
+            return jax.tree.map(lambda x, each: jnp.where(i < plan.length, x + each[i], x), sums, report)
+
+        return after(public, jax.lax.fori_loop(0, len(report.cross), add, public.sums), plan.length), plan.length
+
+    return Learner(
+        params=channel.params,
+        guarantee=channel.guarantee,
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        blocks=(Blocks(update_every, plan, absorb, total=None if count is None else total),),
+        interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),
+    )
+
+
+class World(NamedTuple):
+    """[] integer rounds played; a key of contexts, since what pays is that of the context that was shown."""
+
+    round: jax.Array
+    key: jax.Array
+
+
+def sphere(*, num_arms: int, dim: int) -> Environment:
+    """Arms on the unit sphere, which pay their first coordinate, more or less."""
+
+    def drawn(world: World) -> jax.Array:
+        points = jax.random.normal(jax.random.fold_in(world.key, world.round), (num_arms, dim))
+        return points / jnp.sqrt(jnp.sum(points * points, axis=-1, keepdims=True))
+
+    def answered(key, context, action):
+        means = context[:, 0]
+        reward = means[action] / 2 + jax.random.uniform(key, minval=-0.5, maxval=0.5)
+        return reward, {"pseudo_regret": means.max() - means[action]}
+
+    def feedback(key, params, world: World, action):
+        del params
+        return world._replace(round=world.round + 1), *answered(key, drawn(world), action)
+
+    def later(world: World, size: int) -> World:
+        return World(world.round + jnp.arange(size), jnp.broadcast_to(world.key, (size,)))
+
+    def block(keys, params, world: World, contexts, actions):
+        del params
+        worlds = later(world, len(keys))
+        return worlds._replace(round=worlds.round + 1), *jax.vmap(answered)(keys, contexts, actions)
+
+    return Environment(
+        params=lambda: {},
+        init=lambda key, params: World(jnp.zeros((), jnp.result_type(int)), key),
+        context=lambda key, params, world: drawn(world),
+        contexts=lambda keys, params, world: jax.vmap(drawn)(later(world, len(keys))),
+        feedback=feedback,
+        block=block,
+        interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim), -1, 1)),
+    )

@@ -1,0 +1,148 @@
+"""Blocks that draw the sum of their reports: what `check_learner` lets pass, what it refuses, and what audits find."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.audit import Users, audit, grey_box, grey_box_of_paths, leaks, learner_attack
+from jaxdp.simulation import simulator
+from jaxdp.simulation.engines import choose_engine
+from jaxdp.testing import check_learner
+from jaxdp.testing.laws import check_law
+from tests.contract.local_moments import local_moments, sphere
+
+pytestmark = pytest.mark.once
+KEY = jax.random.key(29)
+SIZES = {"num_arms": 3, "dim": 2, "update_every": 4}
+VALUES = {"epsilon": 1.0, "delta": 1e-2}
+WORLD = sphere(num_arms=3, dim=2)
+BLOCKWISE = local_moments(**SIZES, count=None)
+
+
+def padded():
+    """Also rounds beyond those planned count."""
+    learner = local_moments(**SIZES)
+    blocks, right = learner.blocks[0], learner.blocks[0].total
+    assert right is not None
+
+    def total(key, params, public, contexts, plan, feedback):
+        return right(key, params, public, contexts, plan._replace(length=jnp.full_like(plan.length, 4)), feedback)
+
+    return learner._replace(blocks=(blocks._replace(total=total),))
+
+
+ROUNDS = 9  # two whole blocks, and parts
+
+
+def test_the_law_of_a_sum_of_reports():
+    check_learner(local_moments(**SIZES), WORLD, VALUES, horizon=ROUNDS, key=KEY, num_lanes=500)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: local_moments(**SIZES, count=jnp.square), id="noise of L in place of its root"),
+        pytest.param(lambda: local_moments(**SIZES, count=jnp.ones_like), id="noise of one report"),
+        pytest.param(padded, id="padding"),
+    ],
+)
+def test_another_law_is_refused(make):
+    with pytest.raises(AssertionError, match="blocks must have the law of rounds"):
+        check_law(make(), WORLD, VALUES, engine="blocks", horizon=ROUNDS, num_lanes=500, key=KEY, tolerance=1e-4)
+
+
+def test_contexts_reach_blocks_of_single_reports():
+    """Bit for bit; a block that plays by the contexts of the rounds before is noticed."""
+    late = WORLD._replace(contexts=lambda keys, params, world: WORLD.contexts(keys, params, world)[::-1])  # pyright: ignore[reportOptionalCall]
+
+    def released(environment, engine):
+        run = simulator(BLOCKWISE, environment, ROUNDS, engine=engine, record={"seen": lambda look: look.public.theta})
+        return jax.jit(run)(KEY, run.params(**VALUES))
+
+    rounds = released(WORLD, "rounds")
+    assert all(np.array_equal(rounds[name], found) for name, found in released(WORLD, "blocks").items())
+    assert not np.array_equal(rounds["seen"], released(late, "blocks")["seen"])
+
+
+def test_only_who_asks_gets_blocks_with_totals():
+    learner, lone = local_moments(**SIZES), WORLD._replace(contexts=None)
+    assert choose_engine(learner, WORLD, "auto") == "rounds"
+    assert choose_engine(learner, WORLD, "blocks") == "blocks"
+    assert choose_engine(BLOCKWISE, WORLD, "auto") == "blocks"
+    assert choose_engine(BLOCKWISE, lone, "auto") == "rounds"
+    with pytest.raises(ValueError, match="without the environment's contexts"):
+        choose_engine(learner, lone, "blocks")
+    with pytest.raises(ValueError, match="total must be given for all blocks of a learner or for none"):
+        choose_engine(learner._replace(blocks=(*learner.blocks, *BLOCKWISE.blocks)), WORLD, "auto")
+    assert simulator(learner, WORLD, 8, engine="blocks").by_round is None
+    assert simulator(BLOCKWISE, WORLD, 8, engine="blocks").by_round is not None
+
+
+def test_totals_go_with_no_order():
+    learner = local_moments(**SIZES)
+    ordered = learner.blocks[0]._replace(order=lambda params, public: jnp.arange(4))
+    run = simulator(learner._replace(blocks=(ordered,)), WORLD, 8, engine="blocks")
+    with pytest.raises(ValueError, match="order must be None of blocks with a total, and in a problem with contexts"):
+        jax.eval_shape(run, KEY, run.params(**VALUES))
+
+
+def quarter(rounds):
+    """Half the noise."""
+    return 0.25 * rounds.astype(jnp.result_type(float))
+
+
+# ---- audits ----------------------------------------------------------------------------------------------------------
+def draw_user(key):
+    """Unit contexts, or longer ones; rewards beyond the bound, or NaN."""
+    key_x, key_y = jax.random.split(key)
+    points = jax.random.normal(key_x, (3, 2))
+    points = 3 * points / jnp.sqrt(jnp.sum(points * points, axis=-1, keepdims=True))
+    return Users(jax.random.choice(key_y, jnp.asarray([-7.0, 7.0, jnp.nan]), (3,)), points)
+
+
+def neighbours(rounds, changed):
+    """Every arm has the same context, so that the play does not matter."""
+    x, z = np.asarray([1.0, 0.0]), np.asarray([0.5, math.sqrt(0.75)])
+    contexts = np.broadcast_to(z, (rounds, 3, 2)).astype(np.float32)
+    first = Users(np.ones((rounds, 3), np.float32), contexts)
+    answers, others = first.answers.copy(), contexts.copy()
+    answers[changed], others[changed] = -1.0, x
+    return first, Users(answers, others)
+
+
+def test_a_tape_sees_the_sum_as_one_release():
+    """Of both forms the sensitivity is that of one user's moments, sqrt(4.5), within a hundredth."""
+    look: Any = {"rounds": 5, "num_bases": 2, "num_neighbours": 128}
+    found = grey_box_of_paths(KEY, local_moments(**SIZES), VALUES, draw_user, **look)
+    assert found.verdict == "consistent", found
+    rounds, blocks = found.sites
+    assert (rounds.site, rounds.releases) == ("gaussian in privatize", 5)
+    assert (blocks.site, blocks.releases) == ("in blocks: gaussian in total", 2)
+    for site in (rounds, blocks):
+        assert 0.99 * math.sqrt(4.5) < site.measured <= math.sqrt(4.5) * (1 + 1e-4)
+    few = grey_box(KEY, local_moments(**SIZES, count=quarter), VALUES, draw_user, **look, path="blocks")
+    assert few.verdict == "violated", few
+
+
+def test_a_sum_is_attacked():
+    """The user is the first of a block, and the last whose report is seen: nobody else's noise hides it."""
+    learner = local_moments(**SIZES)
+    for path in ("rounds", "blocks"):
+        attack = learner_attack(learner, VALUES, neighbours(6, 4), path=path)
+        found = audit(KEY, attack, trials=20_000)
+        assert found.verdict == "consistent", found
+        assert found.lower_bound > 0.5, found
+    few = local_moments(**SIZES, count=quarter)
+    assert audit(KEY, learner_attack(few, VALUES, neighbours(6, 4), path="blocks"), trials=20_000).verdict == "violated"
+
+
+def test_a_leak_beside_the_sum_is_found():
+    learner, users = local_moments(**SIZES), neighbours(6, 4)
+    run: Any = {"path": "blocks", "num_keys": 2}
+    assert leaks(KEY, learner, VALUES, users, **run).verdict == "consistent"
+    bare = local_moments(**SIZES, count=jnp.zeros_like)
+    assert leaks(KEY, bare, VALUES, users, **run).verdict == "violated"
