@@ -74,7 +74,7 @@ LINEAR = {
         "plays the arm with the largest upper bound in a linear model, by contexts and rewards with Gaussian noise",
         contextual.linear_ucb,
         ALGORITHM_5,
-        variant={"update_every": 1},
+        variant={"update_every": 3},
         values={"epsilon": 1.0, "delta": 1e-2},
     ),
     "linear_ucb_ball": _entry(
@@ -89,7 +89,7 @@ LINEAR = {
         "the same by Gaussian noise as published",
         contextual.linear_ucb,
         ALGORITHM_5,
-        variant={"constants": "paper", "update_every": 3},
+        variant={"constants": "paper", "update_every": 1},
         values={"epsilon": 1.0, "delta": 1e-2},
     ),
 }

@@ -29,6 +29,7 @@ SPENT = {
     "mirror_descent": 2.598270,  # of draws in three rounds, and of what fixed share leaves of the odds
     "mirror_descent_clipped": 2.003465,
     "mirror_descent_intervals": 2.508906,
+    "linear_ucb_paper": 0.26438,  # its noise is far more than is needed
     "svt_lazy_zcdp": 1.3190,  # pure mechanisms that add up cost less there than what is claimed
 }
 ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_phased": 10} | {
@@ -40,8 +41,9 @@ ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_pha
     "svt_restarts": 10,
 }
 # Some value of these cannot move as far as is declared: of a decision that is a fake switch in any case, of weights of
-# sequences that may have switched, of a threshold.
+# sequences that may have switched, of a threshold; and x x^T by less than published.
 BELOW = (
+    "linear_ucb_paper",
     *("lazy_weights", "lazy_weights_markov", "svt_restarts", "svt_lazy", "svt_lazy_zcdp"),
     *("mirror_descent", "mirror_descent_intervals"),
 )
@@ -73,6 +75,7 @@ SLOW = (
     "svt_lazy_zcdp",
     "counter_weights",
     "linear_ucb_joint",
+    "linear_ucb_paper",
 )  # like ones are tried
 
 
@@ -99,7 +102,7 @@ def test_registered_learners_spend_what_they_claim(name):
     assert found.verdict == "consistent", found
     assert found.sites
     for site in found.sites:
-        if site.norm == "changed":  # randomized response: any change of a label costs the same
+        if site.norm in ("changed", "any"):  # randomized response and the like: any change costs the same
             continue
         assert site.declared is not None
         if name not in BELOW:

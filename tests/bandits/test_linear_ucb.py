@@ -13,6 +13,7 @@ from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.bandits.contextual import linear_contexts, linear_ucb
 from jaxdp.bandits.contextual._model import Model, solving
 from jaxdp.mechanisms import Moments, analytic_gaussian
+from jaxdp.random import fast
 
 pytestmark = pytest.mark.once
 
@@ -152,6 +153,53 @@ def test_the_ellipsoid_covers_theta_in_a_thousand_runs(report):
     assert found.max() > 0.2  # the ellipsoid is not much more than a few times too wide
 
 
+# ---- long runs in float32 --------------------------------------------------------------------------------------------
+@pytest.fixture
+def same_variates(monkeypatch):
+    """Uniform and normal variates of either precision are those of float32."""
+    for name in ("uniform", "normal"):
+        own = getattr(jax.random, name)
+
+        def narrow(key, shape=(), dtype=float, own=own, **range_):
+            wanted = jax.dtypes.canonicalize_dtype(dtype)
+            return own(key, shape, jnp.float32, **range_).astype(wanted)
+
+        monkeypatch.setattr(jax.random, name, narrow)
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
+
+
+def long_run(horizon, lanes, report):
+    """Regret, and whether V is positive definite at every checkpoint: [lanes] each."""
+    learner = linear_ucb(num_arms=4, dim=2, horizon=horizon, report=report)
+
+    def is_solved(look):
+        return look.public.model.solved * 10 > look.round * 9
+
+    run = jaxdp.simulator(learner, world(), horizon, checkpoints=10, record={"solved": is_solved})
+    values = {"epsilon": 4.0, **({"delta": 1e-5} if report == "gaussian" else {})}
+    found = jax.jit(jax.vmap(run, in_axes=(0, None)))(fast(jax.random.split(KEY, lanes)), run.params(**values))
+    return np.asarray(found["pseudo_regret"])[:, -1].astype(float), np.asarray(found["solved"])
+
+
+def check_precisions(horizon, lanes, report):
+    narrow, is_solved = long_run(horizon, lanes, report)
+    with jax.enable_x64(True):
+        wide, _ = long_run(horizon, lanes, report)
+    apart, error = np.mean(narrow - wide), np.std(narrow - wide) / math.sqrt(lanes)
+    assert abs(apart) + 2 * error < 0.01 * wide.mean(), (apart, error, wide.mean())
+    assert is_solved.all()
+
+
+@pytest.mark.slow
+@pytest.mark.optimised
+@pytest.mark.parametrize("report", ["gaussian", "l2_ball"])
+@pytest.mark.parametrize(("horizon", "lanes"), [(10_000, 20), (10**6, 100)])
+def test_both_precisions_agree(same_variates, horizon, lanes, report):
+    check_precisions(horizon, lanes, report)
+
+
 # ---- when the model is solved for ------------------------------------------------------------------------------------
 def solve_times(update_every, rounds=40, growth=0.5):
     """Of one dimension, where V is 1 + growth t."""
@@ -205,6 +253,7 @@ def test_the_first_action_is_uniform_with_the_published_constants():
         np.testing.assert_allclose(np.bincount(arms, minlength=3) / 900, shares, atol=5 * math.sqrt(2 / 9 / 900))
 
 
+@pytest.mark.slow
 def test_regret_is_less_than_with_the_published_constants():
     def regret(**options):
         run = jaxdp.simulator(linear_ucb(num_arms=4, dim=2, horizon=600, **options), world(), 600, checkpoints=1)

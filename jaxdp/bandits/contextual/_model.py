@@ -42,6 +42,7 @@ def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
     return context @ model.theta + model.width * lengths
 
 
+LENGTHS = (1, 4, 16, 64)  # of blocks
 SolveFn = Callable[[Model, jax.Array, Callable[[], jax.Array], Callable[[jax.Array], Model]], Model]
 
 
@@ -60,25 +61,77 @@ def solving(update_every: int | float | str) -> SolveFn:
     Raises:
         ValueError: if update_every is none of these.
     """
-    if update_every == "doubling":
+    due_at = next_solve(update_every)
+    if due_at is None:
         return _doubling
-    is_share = isinstance(update_every, float) and 0 < update_every < 1
-    if isinstance(update_every, str) or not (is_share or _is_count(update_every)):
-        raise ValueError(
-            f"update_every must be a whole number of rounds >= 1, a share in (0, 1) or 'doubling', got {update_every!r}"
-        )
-
-    def is_time(round_: jax.Array, solved: jax.Array) -> jax.Array:
-        if not is_share:
-            return round_ >= solved + check_count("update_every", update_every)
-        grown = math.ceil(1 / update_every - 1e-9)  # rounds between which one is a step of this share, or less
-        return round_ >= solved + jnp.maximum(solved // grown, 1)
 
     def scheduled(model: Model, round_: jax.Array, factor, solve) -> Model:
-        due = is_time(round_, model.solved)
+        due = round_ >= due_at(model.solved)
         return jax.lax.cond(any_lane(due), lambda: _kept(due, factor(), solve, model), lambda: model)
 
     return scheduled
+
+
+def next_solve(update_every: int | float | str) -> Callable[[jax.Array], jax.Array] | None:
+    """After which round a model is solved for next, by the round after which it was solved for last; both [] integer.
+
+    Args:
+        update_every: as for `solving`.
+
+    Returns:
+        A function, or None where the next round depends on the reports.
+
+    Raises:
+        ValueError: as `solving`.
+    """
+    if update_every == "doubling":
+        return None
+    every = _every(update_every)
+    if isinstance(every, int):
+        return lambda solved: solved + every
+    rounds = _rounds_of(every)
+    return lambda solved: solved + jnp.maximum(solved // rounds, 1)
+
+
+def block_lengths(update_every: int | float | str, horizon: int) -> tuple[tuple[int, int], ...]:
+    """Numbers of rounds that may be played as one, in the order in which they are used.
+
+    Args:
+        update_every: as for `solving`.
+        horizon: rounds in all.
+
+    Returns:
+        Of each its length, and the round after which the model was last solved for when the next one takes over, for
+        the last one the horizon. Empty where a model is solved for after every round, or at rounds that depend on the
+        reports.
+
+    Raises:
+        ValueError: as `solving`.
+    """
+    if update_every == "doubling":
+        return ()
+    every = _every(update_every)
+    if isinstance(every, int):
+        return ((min(every, LENGTHS[-1], horizon), horizon),) if every > 1 else ()
+    rounds = _rounds_of(every)
+    used = [length for length in LENGTHS if length * rounds <= horizon]
+    ends = [length * rounds for length in used[1:]] + [horizon]
+    return tuple(zip(used, ends, strict=True)) if len(used) > 1 else ()
+
+
+def _every(update_every: int | float | str) -> int | float:
+    if isinstance(update_every, float) and 0 < update_every < 1:
+        return update_every
+    if isinstance(update_every, str) or not _is_count(update_every):
+        raise ValueError(
+            f"update_every must be a whole number of rounds >= 1, a share in (0, 1) or 'doubling', got {update_every!r}"
+        )
+    return check_count("update_every", update_every)
+
+
+def _rounds_of(share: float) -> int:
+    """The fewest rounds of which one more is such a share, or less."""
+    return math.ceil(1 / share - 1e-9)
 
 
 def _is_count(value: object) -> bool:

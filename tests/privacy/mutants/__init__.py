@@ -10,6 +10,12 @@ from tests.privacy.mutants.best_arm import (
     losses_of_a_barrier_unclipped,
     rewards_at_half_their_interval,
 )
+from tests.privacy.mutants.contextual import (
+    chosen_action_in_the_report,
+    context_unclipped,
+    reward_unclipped,
+    rewards_without_noise,
+)
 from tests.privacy.mutants.convex import (
     gaussian_without_its_root_of_2,
     loss_unclipped,
@@ -94,4 +100,8 @@ ZOO = {
     "counts of rewards at twice epsilon": counts_of_rewards_at_twice_epsilon,
     "rewards with noise for half their interval": rewards_at_half_their_interval,
     "losses within a barrier that are not clipped": losses_of_a_barrier_unclipped,
+    "a contextual reward that is not clipped": reward_unclipped,
+    "a context that is not scaled down": context_unclipped,
+    "the chosen action beside the report": chosen_action_in_the_report,
+    "contexts noised and rewards not": rewards_without_noise,
 }
