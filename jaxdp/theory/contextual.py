@@ -1,0 +1,149 @@
+"""Upper bounds on the regret of contextual bandits: private in the local and the joint model, and without privacy.
+
+Notation: T is `horizon`, d is `dim`, alpha is `failure_prob`; contexts and the model lie in the unit ball. "Order" bounds
+hold up to an unspecified constant, which is the argument `scale`, and up to logarithms of T where a source leaves those
+out. All arguments are numbers or arrays that broadcast, finite but for epsilon; all results are float64 arrays. Every
+function raises ValueError for an argument out of its range or NaN.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.theory.arguments import above, at_least, between
+
+
+def linear_order(
+    epsilon: ArrayLike,
+    delta: ArrayLike,
+    horizon: ArrayLike,
+    dim: ArrayLike,
+    failure_prob: ArrayLike = 0.05,
+    *,
+    scale: ArrayLike = 1.0,
+    corrected: bool = False,
+) -> np.ndarray:
+    """Upper bound on the regret of `linear_ucb`: sqrt(ln(1 / delta) ln(1 / alpha)) (d T)^(3/4) / epsilon.
+
+    >>> bounds = [linear_order(1.0, 1e-5, rounds, 5) for rounds in (1e4, 1e8)]
+    >>> f"{bounds[1] / bounds[0]:.6g}"
+    '1000'
+
+    Source: Zheng, Cai, Huang, Li & Wang (2020), Theorem 8, bound (5), an order bound.
+    Deviations: none; corrected has the square root of s = sqrt(ln(1 / delta)) / epsilon, which is the size of the
+        noise, for s itself. The ellipsoid's radius is of order sqrt(s) (d T)^(1/4), and regret sqrt(d T) times that.
+
+    Args:
+        epsilon: [...], > 0; infinity makes the bound 0.
+        delta: [...], in (0, 1).
+        horizon: [...], T, >= 1.
+        dim: [...], d, >= 1.
+        failure_prob: [...], alpha, in (0, 1).
+        scale: the unspecified constant, > 0.
+        corrected: whether the noise enters as it does in the radius.
+
+    Returns:
+        [...], the regret, with probability 1 - alpha.
+    """
+    noise = _noise(epsilon, delta)
+    growth = np.sqrt(np.log(1 / _share("failure_prob", failure_prob)))
+    growth = growth * (at_least("horizon", horizon, 1) * at_least("dim", dim, 1)) ** 0.75
+    return between("scale", scale, 0, np.inf) * growth * (np.sqrt(noise) if corrected else noise)
+
+
+def generalized_linear_order(
+    epsilon: ArrayLike,
+    delta: ArrayLike,
+    horizon: ArrayLike,
+    dim: ArrayLike,
+    failure_prob: ArrayLike = 0.05,
+    *,
+    scale: ArrayLike = 1.0,
+    corrected: bool = False,
+) -> np.ndarray:
+    """Upper bound on the regret of `generalized_linear`: that of `linear_ucb` times sqrt(ln(T / d)).
+
+    Source: Zheng, Cai, Huang, Li & Wang (2020), Theorem 10, bound (6), an order bound.
+    Deviations: as for `linear_order`. The constant has the smallest slope of the link in it.
+
+    Args:
+        epsilon: as for `linear_order`.
+        delta: as there.
+        horizon: as there, > d.
+        dim: as there.
+        failure_prob: as there.
+        scale: as there.
+        corrected: as there.
+
+    Returns:
+        As there.
+    """
+    linear = linear_order(epsilon, delta, horizon, dim, failure_prob, scale=scale, corrected=corrected)
+    return linear * np.sqrt(np.log(above("horizon / dim", np.divide(horizon, dim), 1)))
+
+
+def joint_linear_order(
+    epsilon: ArrayLike, delta: ArrayLike, horizon: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
+) -> np.ndarray:
+    """Upper bound on the regret of `linear_ucb_joint`: sqrt(T) (d + d^(3/4) (ln(1 / delta))^(1/4) / sqrt(epsilon)).
+
+    Noise of a counter has a size that grows like a power of ln T, where that of single reports grows like sqrt(T): so
+    regret has the order of T that it has without privacy.
+
+    Source: Shariff & Sheffet (2018), Theorem 5 with the noise of section 4.2, an order bound without logarithms of T.
+    Deviations: none.
+
+    Args:
+        epsilon: [...], > 0; infinity is the order without privacy.
+        delta: [...], in (0, 1).
+        horizon: [...], T, >= 1.
+        dim: [...], d, >= 1.
+        scale: the unspecified constant, > 0.
+
+    Returns:
+        [...], the regret.
+    """
+    size = at_least("dim", dim, 1)
+    private = size**0.75 * np.sqrt(_noise(epsilon, delta))
+    return between("scale", scale, 0, np.inf) * np.sqrt(at_least("horizon", horizon, 1)) * (size + private)
+
+
+def oful_upper(
+    horizon: ArrayLike,
+    dim: ArrayLike,
+    failure_prob: ArrayLike = 0.05,
+    *,
+    regularizer: ArrayLike = 2.0,
+    noise_proxy: ArrayLike = 1.0,
+) -> np.ndarray:
+    """Upper bound on the regret of OFUL, which `linear_ucb` is at epsilon = inf with the regulariser lambda = 2.
+
+    4 sqrt(T d ln(lambda + T / d)) (sqrt(lambda) + R sqrt(2 ln(1 / alpha) + d ln(1 + T / (lambda d)))).
+
+    Source: Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 3, for contexts and models in the unit ball.
+    Deviations: none.
+
+    Args:
+        horizon: [...], T, >= 1.
+        dim: [...], d, >= 1.
+        failure_prob: [...], alpha, in (0, 1).
+        regularizer: [...], lambda, >= 1.
+        noise_proxy: [...], R^2, a variance proxy of rewards given their context, > 0.
+
+    Returns:
+        [...], the regret, with probability 1 - alpha.
+    """
+    rounds, size = at_least("horizon", horizon, 1), at_least("dim", dim, 1)
+    start = at_least("regularizer", regularizer, 1)
+    log_share = np.log(1 / _share("failure_prob", failure_prob))
+    spread = np.sqrt(between("noise_proxy", noise_proxy, 0, np.inf))
+    radius = np.sqrt(start) + spread * np.sqrt(2 * log_share + size * np.log1p(rounds / (start * size)))
+    return 4 * np.sqrt(rounds * size * np.log(start + rounds / size)) * radius
+
+
+def _noise(epsilon: ArrayLike, delta: ArrayLike) -> np.ndarray:
+    """sqrt(ln(1 / delta)) / epsilon."""
+    return np.sqrt(np.log(1 / _share("delta", delta))) / above("epsilon", epsilon, 0)
+
+
+def _share(name: str, values: ArrayLike) -> np.ndarray:
+    return between(name, values, 0, 1)
