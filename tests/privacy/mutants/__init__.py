@@ -16,6 +16,7 @@ from tests.privacy.mutants.contextual import (
     reward_unclipped,
     rewards_without_noise,
 )
+from tests.privacy.mutants.contextual_joint import cross_without_noise
 from tests.privacy.mutants.convex import (
     gaussian_without_its_root_of_2,
     loss_unclipped,
@@ -106,4 +107,5 @@ ZOO = {
     "a context that is not scaled down": context_unclipped,
     "the chosen action beside the report": chosen_action_in_the_report,
     "contexts noised and rewards not": rewards_without_noise,
+    "contexts counted with noise and rewards without": cross_without_noise,
 }
