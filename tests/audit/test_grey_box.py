@@ -75,6 +75,7 @@ SLOW = (
     "svt_lazy_zcdp",
     "counter_weights",
     "generalized_linear_ball",
+    "linear_ucb_joint",
     "linear_ucb_paper",
 )  # like ones are tried
 

@@ -16,6 +16,7 @@ from tests.privacy.mutants.contextual import (
     reward_unclipped,
     rewards_without_noise,
 )
+from tests.privacy.mutants.contextual_joint import cross_without_noise
 from tests.privacy.mutants.convex import (
     gaussian_without_its_root_of_2,
     loss_unclipped,
@@ -109,4 +110,5 @@ ZOO = {
     "contexts noised and rewards not": rewards_without_noise,
     "gradients with noise for C in place of 2 C + 1": gradients_with_noise_for_the_mean_alone,
     "a residual that is not clipped": residual_unclipped,
+    "contexts counted with noise and rewards without": cross_without_noise,
 }
