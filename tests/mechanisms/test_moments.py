@@ -105,7 +105,7 @@ def sides(vector, epsilon):
 def test_the_exact_law_of_sides():
     """It spends all of epsilon, and the report has it. Planted: half of epsilon."""
     laws = [sides(vector, 1.0) for vector in (FIRST, SECOND)]
-    assert exact_epsilon(*laws) == pytest.approx(1.0)
+    assert exact_epsilon(laws[0], laws[1]) == pytest.approx(1.0)
     for vector, law in zip((FIRST, SECOND), laws, strict=True):
         found = reports(vector, 1.0)
         seen = list(zip((found @ FIRST >= 0).tolist(), (found @ SECOND >= 0).tolist(), strict=True))
@@ -178,7 +178,7 @@ def test_a_sum_of_reports_has_the_noise_of_all_of_them(constants):
     np.testing.assert_allclose(exact.cross, [2 - 0.6, 0, -0.8], atol=1e-6)
     np.testing.assert_allclose(exact.outer[0], [1 + 0.36 + 0.36, 0.48, 0.48], rtol=1e-6)
     assert channel.total is not None
-    draw = jax.jit(jax.vmap(lambda key: channel.total(key, params, exact, 3)))  # pyright: ignore[reportOptionalCall]
+    draw = jax.jit(jax.vmap(lambda key: channel.total(key, params, exact, jnp.int32(3))))  # pyright: ignore[reportOptionalCall]
     outer, cross = (np.asarray(x, float) for x in draw(jax.random.split(KEY, 4000)))
     off = 1 if constants == "paper" else 1 / ROOT
     stddev = float(params.noise_stddev) * np.where(np.eye(3) > 0, 1, off)
@@ -191,5 +191,5 @@ def test_a_sum_of_reports_has_the_noise_of_all_of_them(constants):
                 np.testing.assert_allclose(found.std(0), wrong + 0 * spread, rtol=5 / math.sqrt(2 * 4000))
     assert np.array_equal(outer, outer.swapaxes(1, 2))
     clear = jax.tree.map(jnp.asarray, channel.params(epsilon=math.inf, delta=1e-2, reward_bound=2.0))
-    for found, sums in zip(channel.total(KEY, clear, exact, 3), exact, strict=True):
+    for found, sums in zip(channel.total(KEY, clear, exact, jnp.int32(3)), exact, strict=True):
         assert np.array_equal(found, sums)
