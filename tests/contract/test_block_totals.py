@@ -8,7 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.audit import Users, audit, grey_box, grey_box_of_paths, leaks, learner_attack
+from jaxdp.audit import Users, audit, grey_box_of_paths, leaks, learner_attack
+from jaxdp.bandits import contextual
+from jaxdp.core import default_float
 from jaxdp.simulation import simulator
 from jaxdp.simulation.engines import choose_engine
 from jaxdp.testing import check_learner
@@ -17,7 +19,7 @@ from tests.contract.local_moments import local_moments, sphere
 
 pytestmark = pytest.mark.once
 KEY = jax.random.key(29)
-SIZES = {"num_arms": 3, "dim": 2, "update_every": 4}
+SIZES: Any = {"num_arms": 3, "dim": 2, "update_every": 4}
 VALUES = {"epsilon": 1.0, "delta": 1e-2}
 WORLD = sphere(num_arms=3, dim=2)
 BLOCKWISE = local_moments(**SIZES, count=None)
@@ -38,34 +40,47 @@ def padded():
 ROUNDS = 9  # two whole blocks, and parts
 
 
+def check(learner):
+    check_law(learner, WORLD, VALUES, engine="blocks", horizon=ROUNDS, num_lanes=1500, key=KEY, tolerance=1e-4)
+
+
 def test_the_law_of_a_sum_of_reports():
-    check_learner(local_moments(**SIZES), WORLD, VALUES, horizon=ROUNDS, key=KEY, num_lanes=500)
+    check(local_moments(**SIZES))
+
+
+@pytest.mark.slow
+def test_the_contract_with_a_sum_of_reports():
+    """As that of learners of the registry, also with noise of another size."""
+    check_learner(local_moments(**SIZES), WORLD, VALUES, horizon=ROUNDS, key=KEY)
+    with pytest.raises(AssertionError, match="blocks must have the law of rounds"):
+        check_learner(local_moments(**SIZES, count=quarter), WORLD, VALUES, horizon=ROUNDS, key=KEY)
 
 
 @pytest.mark.parametrize(
     "make",
     [
         pytest.param(lambda: local_moments(**SIZES, count=jnp.square), id="noise of L in place of its root"),
-        pytest.param(lambda: local_moments(**SIZES, count=jnp.ones_like), id="noise of one report"),
-        pytest.param(padded, id="padding"),
+        pytest.param(lambda: local_moments(**SIZES, count=jnp.ones_like), id="noise of one", marks=pytest.mark.slow),
+        pytest.param(padded, id="padding", marks=pytest.mark.slow),
     ],
 )
 def test_another_law_is_refused(make):
     with pytest.raises(AssertionError, match="blocks must have the law of rounds"):
-        check_law(make(), WORLD, VALUES, engine="blocks", horizon=ROUNDS, num_lanes=500, key=KEY, tolerance=1e-4)
+        check(make())
 
 
 def test_contexts_reach_blocks_of_single_reports():
-    """Bit for bit; a block that plays by the contexts of the rounds before is noticed."""
+    """As they reach rounds, but for what a compiler fuses; contexts of other rounds are noticed."""
     late = WORLD._replace(contexts=lambda keys, params, world: WORLD.contexts(keys, params, world)[::-1])  # pyright: ignore[reportOptionalCall]
 
     def released(environment, engine):
         run = simulator(BLOCKWISE, environment, ROUNDS, engine=engine, record={"seen": lambda look: look.public.theta})
         return jax.jit(run)(KEY, run.params(**VALUES))
 
-    rounds = released(WORLD, "rounds")
-    assert all(np.array_equal(rounds[name], found) for name, found in released(WORLD, "blocks").items())
-    assert not np.array_equal(rounds["seen"], released(late, "blocks")["seen"])
+    rounds, blocks = (released(WORLD, engine) for engine in ("rounds", "blocks"))
+    for name, found in rounds.items():
+        np.testing.assert_allclose(blocks[name], found, rtol=1e-4)
+    assert not np.allclose(rounds["seen"], released(late, "blocks")["seen"], rtol=1e-2)
 
 
 def test_only_who_asks_gets_blocks_with_totals():
@@ -95,6 +110,18 @@ def quarter(rounds):
     return 0.25 * rounds.astype(jnp.result_type(float))
 
 
+def test_a_block_goes_on_where_it_is_past_the_time():
+    """As where a matrix had no factor: every round may be the one in which it has, and none is played by a 0."""
+    learner = contextual.linear_ucb(num_arms=2, dim=2, horizon=40, update_every=5)
+    params = learner.params(**VALUES)
+    public: Any = learner.init(KEY, params).public
+    for round_, length in ((0, 5), (3, 2), (9, 1)):
+        late = public._replace(round=jnp.asarray(round_, public.round.dtype))
+        limit = jnp.asarray(5, public.round.dtype)
+        plan = learner.blocks[0].plan(jax.random.split(KEY, 5), params, late, jnp.ones((5, 2, 2)), limit)
+        assert int(plan.length) == length
+
+
 # ---- audits ----------------------------------------------------------------------------------------------------------
 def draw_user(key):
     """Unit contexts, or longer ones; rewards beyond the bound, or NaN."""
@@ -107,8 +134,8 @@ def draw_user(key):
 def neighbours(rounds, changed):
     """Every arm has the same context, so that the play does not matter."""
     x, z = np.asarray([1.0, 0.0]), np.asarray([0.5, math.sqrt(0.75)])
-    contexts = np.broadcast_to(z, (rounds, 3, 2)).astype(np.float32)
-    first = Users(np.ones((rounds, 3), np.float32), contexts)
+    contexts = np.broadcast_to(z, (rounds, 3, 2)).astype(default_float())
+    first = Users(np.ones((rounds, 3), default_float()), contexts)
     answers, others = first.answers.copy(), contexts.copy()
     answers[changed], others[changed] = -1.0, x
     return first, Users(answers, others)
@@ -116,28 +143,23 @@ def neighbours(rounds, changed):
 
 def test_a_tape_sees_the_sum_as_one_release():
     """Of both forms the sensitivity is that of one user's moments, sqrt(4.5), within a hundredth."""
-    look: Any = {"rounds": 5, "num_bases": 2, "num_neighbours": 128}
-    found = grey_box_of_paths(KEY, local_moments(**SIZES), VALUES, draw_user, **look)
+    learner = local_moments(num_arms=3, dim=2, update_every=2)
+    found = grey_box_of_paths(KEY, learner, VALUES, draw_user, rounds=2, num_bases=2, num_neighbours=128)
     assert found.verdict == "consistent", found
     rounds, blocks = found.sites
-    assert (rounds.site, rounds.releases) == ("gaussian in privatize", 5)
-    assert (blocks.site, blocks.releases) == ("in blocks: gaussian in total", 2)
+    assert (rounds.site, rounds.releases) == ("gaussian in privatize", 2)
+    assert (blocks.site, blocks.releases) == ("in blocks: gaussian in total", 1)
     for site in (rounds, blocks):
         assert 0.99 * math.sqrt(4.5) < site.measured <= math.sqrt(4.5) * (1 + 1e-4)
-    few = grey_box(KEY, local_moments(**SIZES, count=quarter), VALUES, draw_user, **look, path="blocks")
-    assert few.verdict == "violated", few
 
 
 def test_a_sum_is_attacked():
     """The user is the first of a block, and the last whose report is seen: nobody else's noise hides it."""
-    learner = local_moments(**SIZES)
-    for path in ("rounds", "blocks"):
-        attack = learner_attack(learner, VALUES, neighbours(6, 4), path=path)
+    for count, verdict in ((lambda rounds: rounds, "consistent"), (quarter, "violated")):
+        attack = learner_attack(local_moments(**SIZES, count=count), VALUES, neighbours(6, 4), path="blocks")
         found = audit(KEY, attack, trials=20_000)
-        assert found.verdict == "consistent", found
-        assert found.lower_bound > 0.5, found
-    few = local_moments(**SIZES, count=quarter)
-    assert audit(KEY, learner_attack(few, VALUES, neighbours(6, 4), path="blocks"), trials=20_000).verdict == "violated"
+        assert found.verdict == verdict, found
+        assert found.lower_bound > 0.3, found
 
 
 def test_a_leak_beside_the_sum_is_found():

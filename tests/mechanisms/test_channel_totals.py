@@ -123,5 +123,5 @@ def test_totals_of_labels_keep_their_sum_and_their_shape():
 
 def test_no_total_where_totals_do_not_tell():
     assert [name for name, case in CASES.items() if case.channel.total is None] == [
-        *("rr", "laplace", "gaussian", "l1", "l2", "moments")
+        *("rr", "laplace", "gaussian", "l1", "l2", "moments_ball")
     ]

@@ -212,7 +212,8 @@ def linear_ucb(
     def plan(keys, params: Params, public: Public, contexts: jax.Array, limit) -> BlockPlan:
         assert due_at is not None
         actions = jax.vmap(lambda key, context: act(key, params, public, context))(keys, contexts)
-        return BlockPlan(actions, jnp.minimum(limit, due_at(public.model.solved) - public.round).astype(limit.dtype))
+        ahead = jnp.maximum(due_at(public.model.solved) - public.round, 1)  # 1: V had no factor when it was time
+        return BlockPlan(actions, jnp.minimum(limit, ahead).astype(limit.dtype))
 
     def total(key, params: Params, public: Public, contexts: jax.Array, plan: BlockPlan, feedback) -> Moments:
         del public

@@ -43,6 +43,7 @@ from tests.privacy.mutants.learners import (
     unclipped_report,
     unnoised_choice,
 )
+from tests.privacy.mutants.moments import noise_drawn_for_both_halves
 from tests.privacy.mutants.noise import (
     classical_gaussian,
     half_the_objective_perturbation,
@@ -100,6 +101,7 @@ ZOO = {
     "counts of rewards at twice epsilon": counts_of_rewards_at_twice_epsilon,
     "rewards with noise for half their interval": rewards_at_half_their_interval,
     "losses within a barrier that are not clipped": losses_of_a_barrier_unclipped,
+    "noise drawn for both halves of a symmetric matrix": noise_drawn_for_both_halves,
     "a contextual reward that is not clipped": reward_unclipped,
     "a context that is not scaled down": context_unclipped,
     "the chosen action beside the report": chosen_action_in_the_report,
