@@ -22,7 +22,7 @@ from jaxdp.studies.linear_learners import LEARNERS, PUBLISHED, at_delta, check_l
 from jaxdp.theory.ldp_bandits import TUNED
 from jaxdp.validation import check_count
 
-EPSILONS = (0.5, 1.0, 2.0, 4.0, 16.0, 256.0, float("inf"))
+EPSILONS = (0.5, 1.0, 2.0, 4.0, 64.0, 4096.0, float("inf"))
 DIMS = (2, 5)
 NUM_ARMS = 20
 HORIZON = 100_000
