@@ -1,7 +1,7 @@
 """Optimism in a linear model of contexts and rewards, of which each user reports noisy moments."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -142,11 +142,11 @@ def linear_ucb(
         reports: MomentParams = channel.params(**{name: told[name] for name in channel_names})
         outer, cross = float(reports.noise_stddev), float(reports.cross_stddev) * float(reports.reward_bound)
         proxy = float(reports.reward_bound) ** 2 if noise_proxy is None else check_positive("noise_proxy", noise_proxy)
-        sizes = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
+        sizes: Any = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
         if is_paper:
             radii = ellipsoid.published_radii(**sizes, noise_stddev=max(outer, cross))
         else:
-            noise = {"noise_stddev": outer, "cross_stddev": cross, "noise_proxy": proxy}
+            noise: Any = {"noise_stddev": outer, "cross_stddev": cross, "noise_proxy": proxy}
             if is_ball:
                 radii = ellipsoid.ball_radii(**sizes, **noise, report_radius=float(reports.report_radius))
             else:
