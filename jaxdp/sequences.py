@@ -43,7 +43,9 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
         check_within(name, values, 0.0, scale)  # refuses
     if array.ndim != 2 or array.shape[0] < 1 or array.shape[1] < 2:
         raise ValueError(f"{name} must be [horizon, {column}] with at least two {columns}, got shape {array.shape}")
-    return _kept(name, array, _kept_dtype(array.dtype, scale), lambda part: _check_rows(name, array, part, scale))
+    dtype = _kept_dtype(array.dtype, scale)
+    numbers = array.view(np.uint8) if array.dtype == bool else array
+    return _kept(name, numbers, dtype, lambda rows: _check_rows(name, numbers, rows, scale))
 
 
 def kept_numbers(
@@ -121,8 +123,6 @@ def shown_row(matrix: np.ndarray | jax.Array, round_: jax.Array, scale: float) -
 def _kept(name: str, array: np.ndarray, dtype: np.dtype, check: Callable[[slice], None]) -> np.ndarray:
     """The array as that type, read-only, after a check of all its rows; not copied where it need not be."""
     _check_fits(name, array.shape, dtype)
-    if array.dtype == bool:
-        array = array.view(np.uint8)
     rows = max(1, AT_A_TIME // max(1, array[0].size))
     for first in range(0, len(array), rows):
         check(slice(first, first + rows))

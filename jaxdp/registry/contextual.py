@@ -94,6 +94,39 @@ LINEAR = {
     ),
 }
 
+
+# ---- linear rewards, joint privacy -----------------------------------------------------------------------------------
+def the_first_user_is_replaced(num_arms: int, dim: int) -> tuple[Users, Users]:
+    """As `a_user_is_replaced`, and two users more, after whom the counter says more of the first."""
+    others = Users(np.full((2, num_arms), np.nan), np.asarray(context_of(2, num_arms, dim), float)[None].repeat(2, 0))
+    first, second = (
+        jax.tree.map(lambda *parts: np.concatenate(parts), one, others) for one in a_user_is_replaced(num_arms, dim)
+    )
+    return first, second
+
+
+JOINT = {
+    "linear_ucb_joint": _entry(
+        "plays the arm with the largest upper bound in a linear model, from continual counters of moments",
+        contextual.linear_ucb_joint,
+        "Shariff & Sheffet (2018), Algorithms 1 and 2",
+        variant={"update_every": 1},
+        sizes={"num_arms": 2, "dim": 2, "horizon": 4},
+        values={"epsilon": 1.0, "delta": 1e-2},
+        neighbours=the_first_user_is_replaced,
+    ),
+    "linear_ucb_joint_tree": _entry(
+        "the same from trees of noisy blocks",
+        contextual.linear_ucb_joint,
+        "Shariff & Sheffet (2018), Algorithms 1 and 2",
+        variant={"counter": "tree", "update_every": 0.5},
+        sizes={"num_arms": 2, "dim": 2, "horizon": 4},
+        values={"epsilon": 1.0, "delta": 1e-2},
+        neighbours=the_first_user_is_replaced,
+    ),
+}
+
+
 # ---- generalized linear rewards, local privacy -----------------------------------------------------------------------
 GENERALIZED = {
     "generalized_linear": _entry(
@@ -115,4 +148,4 @@ GENERALIZED = {
     ),
 }
 
-CONTEXTUAL = {**LINEAR, **GENERALIZED}
+CONTEXTUAL = {**LINEAR, **GENERALIZED, **JOINT}

@@ -1,9 +1,9 @@
 """Upper bounds on the regret of contextual bandits: private in the local and the joint model, and without privacy.
 
-Notation: T is `horizon`, d is `dim`, alpha is `failure_prob`; contexts and the model lie in the unit ball. "Order" bounds
-hold up to an unspecified constant, which is the argument `scale`, and up to logarithms of T where a source leaves those
-out. All arguments are numbers or arrays that broadcast, finite but for epsilon; all results are float64 arrays. Every
-function raises ValueError for an argument out of its range or NaN.
+Notation: T is `horizon`, d is `dim`, alpha is `failure_prob`; contexts and the model lie in the unit ball. "Order"
+bounds hold up to an unspecified constant, which is the argument `scale`, and up to logarithms of T where a source
+leaves those out. All arguments are numbers or arrays that broadcast, finite but for epsilon; all results are float64
+arrays. Every function raises ValueError for an argument out of its range or NaN.
 """
 
 import numpy as np

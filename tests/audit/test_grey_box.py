@@ -74,6 +74,8 @@ SLOW = (
     "limited_updates_oblivious_zcdp",
     "svt_lazy_zcdp",
     "counter_weights",
+    "generalized_linear_ball",
+    "linear_ucb_joint",
     "linear_ucb_paper",
 )  # like ones are tried
 

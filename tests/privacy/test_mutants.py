@@ -37,6 +37,7 @@ ALIKE = (
     "the noise of a node reused in every node",
     "losses reported at twice epsilon",
     "losses within a barrier that are not clipped",
+    "a residual that is not clipped",
 )
 
 

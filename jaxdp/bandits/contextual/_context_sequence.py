@@ -78,21 +78,21 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
         raise ValueError(f"rewards must be [{horizon}, {num_arms}], as contexts, got shape {paid.shape}")
     params = SequenceParams(contexts=kept, rewards=paid)  # one object for all runs
 
-    def context(key, params: SequenceParams, round_) -> jax.Array:
+    def context(key, params: SequenceParams, world) -> jax.Array:
         del key
-        return shown_numbers(params.contexts, round_)
+        return shown_numbers(params.contexts, world)
 
-    def many_contexts(keys, params: SequenceParams, round_) -> jax.Array:
-        rounds = round_ + jnp.arange(len(keys), dtype=round_.dtype)
+    def many_contexts(keys, params: SequenceParams, world) -> jax.Array:
+        rounds = world + jnp.arange(len(keys), dtype=world.dtype)
         return jax.vmap(lambda round_: shown_numbers(params.contexts, round_))(rounds)
 
-    def feedback(key, params: SequenceParams, round_, action):
+    def feedback(key, params: SequenceParams, world, action):
         del key
-        return round_ + 1, *answered(params, round_, action)
+        return world + 1, *answered(params, world, action)
 
-    def block(keys, params: SequenceParams, round_, contexts: Any, actions):
+    def block(keys, params: SequenceParams, world, contexts: Any, actions):
         del contexts
-        rounds = round_ + jnp.arange(len(keys), dtype=round_.dtype)
+        rounds = world + jnp.arange(len(keys), dtype=world.dtype)
         return rounds + 1, *jax.vmap(lambda round_, action: answered(params, round_, action))(rounds, actions)
 
     return Environment(

@@ -84,9 +84,10 @@ def linear_contexts(
 
     Returns:
         An environment for actions in [0, num_arms), contexts ([num_arms, dim] float, of norm at most 1) and rewards ([]
-        float), with blocks. Outcomes: `pseudo_regret`, the largest mean among this round's arms less that of the arm
-        played, against the policy that knows theta; `best_arm_plays`. An arm outside [0, num_arms) pays NaN, and its
-        regret is NaN. An answer is a model ([dim] float): `theta_error` is its distance from theta.
+        float), with blocks, which equal rounds but for rounding. Outcomes: `pseudo_regret`, the largest mean among this
+        round's arms less that of the arm played, against the policy that knows theta; `best_arm_plays`. An arm outside
+        [0, num_arms) pays NaN, and its regret is NaN. An answer is a model ([dim] float): `theta_error` is its distance
+        from theta.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.

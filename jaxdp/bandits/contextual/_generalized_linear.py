@@ -1,7 +1,7 @@
 """Optimism in a generalized linear model of contexts and rewards, of which each user reports noisy moments."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -161,9 +161,9 @@ def generalized_linear(
         )
         bound, outer = float(reports.reward_bound), float(reports.noise_stddev)
         cross, radius = float(reports.cross_stddev), float(reports.report_radius) if outer > 0 else 0.0
-        sizes = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
+        sizes: dict[str, Any] = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
         # In every direction the noise of x x^T w is that of an entry of the report, or less: |w| <= 1.
-        noise = {"noise_stddev": outer, "cross_stddev": cross, "noise_proxy": noise_proxy}
+        noise: dict[str, Any] = {"noise_stddev": outer, "cross_stddev": cross, "noise_proxy": noise_proxy}
         radii = (
             ellipsoid.ball_radii(**sizes, **noise, report_radius=radius)
             if is_ball

@@ -96,18 +96,18 @@ def logged_contexts(contexts: ArrayLike, actions: ArrayLike, rewards: ArrayLike)
     small.flags.writeable = False
     params = LoggedParams(contexts=kept, actions=small, rewards=paid)  # one object for all runs
 
-    def context(key, params: LoggedParams, round_) -> jax.Array:
+    def context(key, params: LoggedParams, world) -> jax.Array:
         del key
-        return shown_numbers(params.contexts, round_)
+        return shown_numbers(params.contexts, world)
 
-    def feedback(key, params: LoggedParams, round_, action):
+    def feedback(key, params: LoggedParams, world, action):
         del key
-        logged = jnp.asarray(params.actions)[jnp.clip(round_, 0, horizon - 1)].astype(jnp.int32)
+        logged = jnp.asarray(params.actions)[jnp.clip(world, 0, horizon - 1)].astype(jnp.int32)
         is_arm = (action >= 0) & (action < num_arms)
-        matched = (action == logged) & (round_ < horizon)
-        reward = jnp.where(matched, shown_numbers(params.rewards, round_), 0)
+        matched = (action == logged) & (world < horizon)
+        reward = jnp.where(matched, shown_numbers(params.rewards, world), 0)
         answer = LoggedFeedback(reward, matched.astype(jnp.int32))
-        return round_ + 1, answer, {"matched": matched, "reward": jnp.where(is_arm, reward, jnp.nan)}
+        return world + 1, answer, {"matched": matched, "reward": jnp.where(is_arm, reward, jnp.nan)}
 
     return Environment(
         params=lambda: params,

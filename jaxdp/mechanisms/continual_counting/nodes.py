@@ -106,5 +106,20 @@ def largest(done: Ended) -> Exact:
     return summed(kept, 0)
 
 
+def groups(blocks: jax.Array, arity: int) -> jax.Array:
+    """[groups, arity, ...] the blocks by their parents, without those whose parent is not complete."""
+    whole = len(blocks) // arity * arity
+    return blocks[:whole].reshape(-1, arity, *blocks.shape[1:])
+
+
+def before(blocks: jax.Array, arity: int) -> jax.Array:
+    """For j = 0, 1, ... the sum of the blocks before the j-th that have the same parent."""
+    groups = len(blocks) // arity + 1
+    padded = jnp.zeros((groups * arity, *blocks.shape[1:]), blocks.dtype).at[: len(blocks)].set(blocks)
+    inside = jnp.cumsum(padded.reshape(groups, arity, *blocks.shape[1:]), axis=1)
+    shifted = jnp.concatenate([jnp.zeros_like(inside[:, :1]), inside[:, :-1]], axis=1)
+    return shifted.reshape(padded.shape)
+
+
 def _spread(per_level: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     return spread(per_level, (len(per_level), *shape))

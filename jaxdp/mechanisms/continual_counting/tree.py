@@ -22,6 +22,7 @@ from jaxdp.mechanisms.continual_counting.counter import (
     summed,
     whole_stream,
 )
+from jaxdp.mechanisms.continual_counting.gaussian_tree import gaussian_tree
 from jaxdp.mechanisms.continual_counting.noise import node_noise
 from jaxdp.mechanisms.continual_counting.radii import HUGE, chernoff, level_cumulants, normal_radius, rate_grid
 from jaxdp.mechanisms.noisy_sums import Exact
@@ -49,7 +50,7 @@ def tree_counter(
     A block of arity^h entries, h = 0..levels - 1, where levels is the number of digits of the horizon, is noised once,
     when its last entry comes; a prefix is a sum of disjoint blocks, digit by digit of its length. With `combine`, a
     block's own noisy sum is averaged with those of the blocks inside it, by their variances: the best linear unbiased
-    estimate from what has been released. State: about 3 numbers a level and counter.
+    estimate from what has been released. State: about 3 numbers a level and counter, or 1 with Gaussian noise.
 
     Values: `epsilon` > 0 and `l1_sensitivity` (1 by default) for Laplace noise; for Gaussian noise `rho` > 0, or
     `epsilon` and `delta`, and `l2_sensitivity`. Infinity adds nothing: sums are exact (to the float's precision).
@@ -62,9 +63,9 @@ def tree_counter(
         objective: what the chosen arity makes least, "mean" or "max" of the variance up to the horizon.
 
     Returns:
-        A counter. `feed` draws levels words for each counter (one, if not `combine`). `prefixes` has the noise that
-        `feed` draws with the same keys: equal to it up to rounding; bit for bit without noise, as long as integers fit
-        the float.
+        A counter. `feed` draws levels words for each counter; one, if not `combine`, or if noise is Gaussian, when what
+        an entry adds to all blocks' noise is drawn at once. `prefixes` has the noise that `feed` draws with the same
+        keys: equal to it up to rounding; bit for bit without noise, as long as integers fit the float.
 
     Raises:
         ValueError: if an argument is out of its range.
@@ -130,15 +131,18 @@ def tree_counter(
         stream = whole_stream(keys, values, horizon, default_float())
         sums = [entry(stream, stream.shape, nothing((), stream.dtype))]
         for _ in range(num_digits(len(stream), arity) - 1):
-            sums.append(summed(jax.tree.map(lambda blocks: _groups(blocks, arity), sums[-1]), 1))
+            sums.append(summed(jax.tree.map(lambda blocks: tree.groups(blocks, arity), sums[-1]), 1))
         noisy = _release(keys, params, sums)
         estimates = [noisy[0]]
         for h in range(1, len(sums)):
             own, rest = noisy[h], jnp.asarray(1 - variances[h], default_float())
-            children = _groups(estimates[-1], arity).sum(axis=1)
+            children = tree.groups(estimates[-1], arity).sum(axis=1)
             estimates.append(own + rest * (children - own))
         return sum(
-            (_before(blocks, arity)[jnp.arange(1, len(stream) + 1) // arity**h] for h, blocks in enumerate(estimates)),
+            (
+                tree.before(blocks, arity)[jnp.arange(1, len(stream) + 1) // arity**h]
+                for h, blocks in enumerate(estimates)
+            ),
             start=jnp.zeros_like(noisy[0]),
         )
 
@@ -174,22 +178,10 @@ def tree_counter(
             return normal_radius(kind.scale(params, None) * jnp.sqrt(_dot(digits, variances)), failure_prob)
         return kind.scale(params, None) * chernoff(_dot(digits, cumulants), rates, failure_prob)
 
+    if noise == "gaussian":
+        made = gaussian_tree(horizon, arity, variances)
+        return Counter(kind.params, *made, variance, radius, horizon)
     return Counter(kind.params, init, feed, read, prefixes, variance, radius, horizon)
-
-
-def _groups(blocks: jax.Array, arity: int) -> jax.Array:
-    """[groups, arity, ...] the blocks by their parents, without those whose parent is not complete."""
-    whole = len(blocks) // arity * arity
-    return blocks[:whole].reshape(-1, arity, *blocks.shape[1:])
-
-
-def _before(blocks: jax.Array, arity: int) -> jax.Array:
-    """For j = 0, 1, ... the sum of the blocks before the j-th that have the same parent."""
-    groups = len(blocks) // arity + 1
-    padded = jnp.zeros((groups * arity, *blocks.shape[1:]), blocks.dtype).at[: len(blocks)].set(blocks)
-    inside = jnp.cumsum(padded.reshape(groups, arity, *blocks.shape[1:]), axis=1)
-    shifted = jnp.concatenate([jnp.zeros_like(inside[:, :1]), inside[:, :-1]], axis=1)
-    return shifted.reshape(padded.shape)
 
 
 def _dot(digits: jax.Array, table: np.ndarray) -> jax.Array:

@@ -16,6 +16,7 @@ from tests.privacy.mutants.contextual import (
     reward_unclipped,
     rewards_without_noise,
 )
+from tests.privacy.mutants.contextual_joint import cross_without_noise
 from tests.privacy.mutants.convex import (
     gaussian_without_its_root_of_2,
     loss_unclipped,
@@ -36,6 +37,7 @@ from tests.privacy.mutants.estimators import (
     thurstone_at_twice_epsilon,
     wrong_k_ary_response,
 )
+from tests.privacy.mutants.generalized import gradients_with_noise_for_the_mean_alone, residual_unclipped
 from tests.privacy.mutants.learners import (
     block_released_twice,
     reused_coin,
@@ -106,4 +108,7 @@ ZOO = {
     "a context that is not scaled down": context_unclipped,
     "the chosen action beside the report": chosen_action_in_the_report,
     "contexts noised and rewards not": rewards_without_noise,
+    "gradients with noise for C in place of 2 C + 1": gradients_with_noise_for_the_mean_alone,
+    "a residual that is not clipped": residual_unclipped,
+    "contexts counted with noise and rewards without": cross_without_noise,
 }

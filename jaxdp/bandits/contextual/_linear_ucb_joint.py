@@ -1,0 +1,256 @@
+"""Optimism in a linear model of contexts and rewards, on sums that one continual counter has made private."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
+from jaxdp.bandits.contextual._model import Model, solving, upper_bounds
+from jaxdp.core import (
+    Guarantee,
+    Interface,
+    Learner,
+    Scalar,
+    Space,
+    State,
+    arms,
+    claimed,
+    default_float,
+    factory,
+    only,
+    scalar_leaf,
+)
+from jaxdp.mechanisms import Counter, toeplitz_counter, tree_counter
+from jaxdp.mechanisms.channel.vector import into_ball, norm_error
+from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
+from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
+
+COUNTERS = ("toeplitz", "tree")
+ONE_SIGMA = math.erfc(math.sqrt(0.5))  # a normal variable exceeds its standard deviation with this probability
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        counter: of the counter.
+        radii: of the confidence ellipsoid, per standard deviation of the counter.
+        reward_bound: [] float > 0, rewards are clipped to this absolute value.
+        confidence_multiplier: [] float > 0, of the ellipsoid's radius.
+    """
+
+    counter: Any
+    radii: ellipsoid.Radii
+    reward_bound: Scalar
+    confidence_multiplier: Scalar
+
+
+class Report(NamedTuple):
+    """What a user shows the curator; nobody else sees it.
+
+    Attributes:
+        context: [dim] float in the unit ball, of the arm that was played.
+        reward: [] float, clipped.
+    """
+
+    context: jax.Array
+    reward: jax.Array
+
+
+class Public(NamedTuple):
+    """What has been released.
+
+    Attributes:
+        round: [] integer, rounds played.
+        model: solved for from the counter's sums, now or earlier.
+    """
+
+    round: jax.Array
+    model: Model
+
+
+@factory
+def linear_ucb_joint(
+    *,
+    num_arms: int,
+    dim: int,
+    horizon: int,
+    counter: str = "toeplitz",
+    update_every: int | float | str = 0.01,
+) -> Learner:
+    """LinUCB under joint privacy: a curator, who sees contexts and rewards, releases a model from private sums.
+
+    As `linear_ucb`, but that users show the curator x and y themselves, and one continual counter adds up x x^T and
+    y x / Y, Y = reward_bound, with noise of a standard deviation v_t in each entry after t rounds. V is its sum of
+    x x^T and c times the identity, c = 2 L, where L >= 1 bounds the eigenvalues of the noise; theta is V^-1 u, u the
+    sum of y x. v_t grows as ln t, where the noise of t reports grows as sqrt(t).
+
+    Values: `epsilon`, the privacy budget, > 0; `delta`, in (0, 1); `reward_bound`, Y, finite and > 0, by default 1:
+    rewards are clipped to [-Y, Y]; `failure_prob`, in (0, 1), by default 0.05; `noise_proxy`, R^2, a variance proxy of
+    y - x . theta*, by default Y^2; `confidence_multiplier` > 0, of beta, by default 1.
+
+    Args:
+        num_arms: K, contexts in a round, >= 2.
+        dim: d of a context, >= 1.
+        horizon: rounds T, >= 1.
+        counter: "toeplitz", whose noise is correlated as the square-root factorisation's; or "tree", a tree of noisy
+            blocks, which takes more noise and more time.
+        update_every: when theta and beta are computed anew, as for `linear_ucb`; with a number of rounds or a share
+            the counter is read in those rounds alone.
+
+    Returns:
+        A learner for contexts ([num_arms, dim] float, each row of at most unit length; longer ones are scaled down in
+        the report, in which NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([] int32).
+        With D = d (d + 3) / 2 a lane holds 2 D numbers of exact sums, and D leaky sums of noise for each of the
+        Toeplitz counter's 5 to 7, or for each of the tree's log2(T) levels.
+
+    Raises:
+        ValueError: if an argument is out of range; from `params`, if a value is.
+
+    Privacy: (epsilon, delta)-DP in the joint model: of what everybody but the user who differs gets to see. Unit: one
+        user's context and reward; adjacency: replace one, by any pair. A user is one entry of the counter's stream,
+        which moves by at most sqrt(4.5) in L2 norm, see `moment_channel`; the counter is calibrated to that. Everybody
+        sees the models, which follow from the counter. A user's own action depends on the user's context besides, and
+        so does what the user shows the curator. Private leaves: the counter. Released: models.
+    Source: Shariff & Sheffet (2018), Algorithms 1 and 2, with shifted regularisers.
+    Deviations: noise for both moments at once, equal in all directions and analytically calibrated, where the paper
+        has a binary tree of Wishart or Gaussian matrices; the square-root factorisation in place of the tree; radii as
+        for `linear_ucb`, with v_t in place of its noise. The model is not computed anew in every round; where V has no
+        Cholesky factor it stays as it is.
+
+    >>> learner = linear_ucb_joint(num_arms=10, dim=5, horizon=10_000)
+    >>> print(learner.guarantee(epsilon=1.0, delta=1e-5))
+    (1, 1e-05)-DP, joint, one user's context and reward
+    """
+    num_arms, dim = check_count("num_arms", num_arms, 2), check_count("dim", dim)
+    rounds = check_horizon(horizon, spare=1)
+    counted, solved_anew = _counter(counter, rounds), solving(update_every)
+    num_entries = dim * (dim + 3) // 2
+
+    def params(
+        *,
+        epsilon: float,
+        delta: float,
+        reward_bound: float = 1.0,
+        failure_prob: float = 0.05,
+        noise_proxy: float | None = None,
+        confidence_multiplier: float = 1.0,
+    ) -> Params:
+        bound = scalar_leaf("reward_bound", check_positive("reward_bound", reward_bound))
+        proxy = float(bound) ** 2 if noise_proxy is None else check_positive("noise_proxy", noise_proxy)
+        sensitivity = math.sqrt(4.5) * (1 + 4 * norm_error(dim))
+        multiplier = check_positive("confidence_multiplier", confidence_multiplier)
+        return Params(
+            counter=counted.params(epsilon=epsilon, delta=delta, l2_sensitivity=sensitivity),
+            radii=ellipsoid.gaussian_radii(
+                dim=dim,
+                horizon=rounds,
+                failure_prob=failure_prob,
+                noise_stddev=1.0,
+                cross_stddev=float(bound),
+                noise_proxy=proxy,
+            ),
+            reward_bound=bound,
+            confidence_multiplier=scalar_leaf("confidence_multiplier", multiplier),
+        )
+
+    def claim(epsilon: float, delta: float) -> Guarantee:
+        return Guarantee.approximate(
+            epsilon,
+            delta,
+            trust_model="joint",
+            privacy_unit="one user's context and reward",
+            argument="one Gaussian counter over (x x^T, y x), clipped, at L2 sensitivity sqrt(4.5)",
+        )
+
+    def radii(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The shift c of V, and beta."""
+        stddev = counted.radius(params.counter, jnp.maximum(round_, 1), ONE_SIGMA)
+        noise = jnp.where(round_ > 0, stddev, 0)
+        bound = ellipsoid.eigenvalue_bound(params.radii, noise)
+        width = ellipsoid.noise_width(params.radii, bound, noise)
+        width = width + ellipsoid.reward_width(params.radii, bound, round_.astype(noise.dtype), dim)
+        return 2 * bound, params.confidence_multiplier * width
+
+    def init(key, params: Params) -> State:
+        no_rounds, eye = jnp.zeros((), jnp.result_type(int)), jnp.eye(dim, dtype=default_float())
+        shift, width = radii(params, no_rounds)
+        model = Model(eye[0] * 0, jnp.sqrt(shift) * eye, width, no_rounds)
+        return State(counted.init(key, params.counter, (num_entries,), dtype=default_float()), Public(no_rounds, model))
+
+    def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
+        del key, params
+        return jnp.argmax(upper_bounds(public.model, context)).astype(jnp.int32)
+
+    def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Report:
+        del key, public
+        bound, reward = jnp.asarray(params.reward_bound), jnp.asarray(feedback, default_float())
+        shown = into_ball(jnp.asarray(context[action], default_float()), 1.0, "l2")
+        return Report(shown, jnp.clip(jnp.where(jnp.isnan(reward), 0, reward), -bound, bound))
+
+    def update(key, params: Params, state: State, report: Report) -> State:
+        entry = joint_vector(report.context, report.reward / jnp.asarray(params.reward_bound))
+        private = counted.feed(key, params.counter, state.private, entry)
+        round_ = state.public.round + 1
+
+        def factor() -> jax.Array:
+            shift, _ = radii(params, round_)
+            outer, _ = joint_moments(counted.read(params.counter, private), dim)
+            return cholesky(outer + shift * jnp.eye(dim, dtype=outer.dtype))
+
+        def solved(lower: jax.Array) -> Model:
+            _, width = radii(params, round_)
+            _, cross = joint_moments(counted.read(params.counter, private), dim)
+            return Model(cholesky_solve(lower, params.reward_bound * cross), lower, width, round_)
+
+        return State(private, Public(round_, solved_anew(state.public.model, round_, factor, solved)))
+
+    values = only(params, ("epsilon", "delta", "reward_bound", "failure_prob", "noise_proxy", "confidence_multiplier"))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        answer=lambda params, public: public.model.theta,
+        horizon=rounds,
+        interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),
+    )
+
+
+def joint_vector(x: jax.Array, y: jax.Array) -> jax.Array:
+    """Both moments of a user as one vector, whose norm is that of the matrix and the vector.
+
+    Args:
+        x: [dim] float.
+        y: [] float.
+
+    Returns:
+        [dim (dim + 3) / 2] float: x x^T by columns, from the diagonal down, x_j^2 and then sqrt(2) x_i x_j; then y x.
+    """
+    root = jnp.asarray(math.sqrt(2), x.dtype)
+    columns = [jnp.concatenate([x[j : j + 1] * x[j], root * x[j + 1 :] * x[j]]) for j in range(len(x))]
+    return jnp.concatenate([*columns, y * x])
+
+
+def joint_moments(joint: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
+    """A sum of `joint_vector`s: [dim, dim] the matrix, 0 above its diagonal, and [dim] the vector."""
+    columns, start = [], 0
+    for j in range(dim):
+        roots = np.asarray([1.0, *[math.sqrt(0.5)] * (dim - j - 1)], joint.dtype)
+        columns.append(jnp.pad(joint[start : start + dim - j] * roots, (j, 0)))
+        start += dim - j
+    return jnp.stack(columns, axis=1), joint[start:]
+
+
+def _counter(name: str, horizon: int) -> Counter:
+    if check_choice("counter", name, COUNTERS) == "toeplitz":
+        return toeplitz_counter(horizon=horizon)
+    return tree_counter(horizon=horizon, noise="gaussian")

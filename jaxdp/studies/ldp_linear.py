@@ -1,0 +1,338 @@
+"""What privacy costs in contextual linear bandits: in the local model, in the joint model, and not at all."""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax
+import numpy as np
+import typer
+import xarray as xr
+from matplotlib.figure import Figure
+
+from jaxdp import plotting
+from jaxdp.bandits.contextual import linear_contexts
+from jaxdp.simulation import Run, simulator, sweep
+from jaxdp.stats import paired, power_law, smallest_epsilon
+from jaxdp.studies import ldp_linear_logged as logged
+from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.studies.linear_learners import LEARNERS, PUBLISHED, at_delta, check_learners, refused
+from jaxdp.theory.ldp_bandits import TUNED
+from jaxdp.validation import check_count
+
+EPSILONS = (0.5, 1.0, 2.0, 4.0, 64.0, 4096.0, float("inf"))
+DIMS = (2, 5)
+NUM_ARMS = 20
+HORIZON = 100_000
+DELTA = 1e-5
+NUM_SEEDS = 16
+NUM_LOOKS = 9  # in the last two decades of rounds
+LEAST_HORIZON = 100
+TILE_SIZE = 128
+LEARNS = 0.5  # of uniform play's regret: exponents are fitted where regret is below it
+WITHIN = 0.1  # of the regret without privacy
+LARGEST_FITTED = 4.0  # epsilon, up to which noise is most of the regret
+
+
+def ldp_linear(
+    *,
+    learner: Sequence[str] = (),
+    epsilon: Sequence[float] = EPSILONS,
+    dim: Sequence[int] = DIMS,
+    num_arms: int = NUM_ARMS,
+    horizon: int = HORIZON,
+    delta: float = DELTA,
+    num_seeds: int = NUM_SEEDS,
+    key: jax.Array,
+    **scheduling: Any,
+) -> xr.Dataset:
+    """Regret of optimistic learners in a linear model, against rounds, epsilon and dimension.
+
+    Contexts are uniform on the sphere; |theta*| = 1/2; rewards have uniform noise in [-1/2, 1/2]. Learners are made for
+    the largest number of rounds.
+
+    Args:
+        learner: names, of `LEARNERS`; empty is all.
+        epsilon: privacy budgets, > 0; infinity is no privacy.
+        dim: of contexts, each >= 1.
+        num_arms: of a round, >= 2.
+        horizon: rounds, >= 100.
+        delta: of those with Gaussian noise, in (0, 1).
+        num_seeds: repetitions.
+        key: root key.
+        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+
+    Returns:
+        A dataset with `pseudo_regret` and `theta_error`, the distance of the model from theta*, of dimensions (dim,
+        learner, epsilon, round, seed); NaN for "paper" where its noise is not proved to be enough (a finite epsilon of
+        1.5 or more). `uniform_regret`, of (dim, round): of uniform play, in expectation.
+
+    Raises:
+        ValueError: if a value is out of range, or a name unknown.
+    """
+    names = check_learners(learner)
+    dims = sorted({check_count("dim", value) for value in dim})
+    if not dims:
+        raise ValueError("dim must have at least one value, got none")
+    horizon = check_count("horizon", horizon, LEAST_HORIZON)
+    looks = np.unique(np.geomspace(horizon / 100, horizon, NUM_LOOKS).round().astype(int)).tolist()
+
+    def build(learner: str, dim: int) -> Run:
+        made = LEARNERS[learner].make(num_arms, dim, horizon)
+        run = simulator(made, linear_contexts(num_arms=num_arms, dim=dim), horizon, checkpoints=looks)
+        return at_delta(run, learner, delta)
+
+    results = sweep(
+        build,
+        axes={"epsilon": list(epsilon)},
+        static_axes={"learner": names, "dim": dims},
+        num_seeds=num_seeds,
+        key=key,
+        tile_size=TILE_SIZE,
+        **scheduling,
+    )[["pseudo_regret", "theta_error"]].transpose("dim", "learner", "epsilon", "round", "seed", ...)
+    left_out = xr.DataArray([[refused(name, float(e)) for e in epsilon] for name in names], dims=("learner", "epsilon"))
+    uniform = [[uniform_regret(num_arms, each) * rounds for rounds in looks] for each in dims]
+    return (
+        results.where(~left_out)
+        .assign(uniform_regret=(("dim", "round"), uniform))
+        .assign_coords(delta=delta)
+        .assign_attrs(num_arms=num_arms)
+    )
+
+
+def uniform_regret(num_arms: int, dim: int, theta_norm: float = 0.5) -> float:
+    """Of uniform play in a round: the largest of so many means, in expectation, by quadrature.
+
+    A coordinate z of a uniform point of the sphere has (1 + z) / 2 of the law Beta((dim - 1) / 2, (dim - 1) / 2).
+    """
+    from scipy.stats import beta
+
+    if dim == 1:
+        return theta_norm * (1 - 0.5 ** (num_arms - 1))
+    share = (np.arange(20_000) + 0.5) / 20_000
+    largest = 2 * beta.ppf(share ** (1 / num_arms), (dim - 1) / 2, (dim - 1) / 2) - 1
+    return theta_norm * float(largest.mean())
+
+
+# ---- what is told ----------------------------------------------------------------------------------------------------
+def nearest(values: np.ndarray, to: float) -> float:
+    """Of positive numbers the finite one whose logarithm is the nearest; infinity if none is finite."""
+    finite = values[np.isfinite(values)]
+    return float(finite[np.abs(np.log(finite / to)).argmin()]) if len(finite) else math.inf
+
+
+def labels_of(results: xr.Dataset) -> dict[str, str]:
+    """Learners' texts in legends and tables."""
+    return {str(name): LEARNERS[str(name)].label for name in results.learner.values}
+
+
+def learning(results: xr.Dataset) -> xr.DataArray:
+    """Where the mean regret is below `LEARNS` of uniform play's, bool."""
+    return results.pseudo_regret.mean("seed") < LEARNS * results.uniform_regret
+
+
+def table(results: xr.Dataset, dim: int) -> str:
+    """Mean regret after all rounds, +- half width of its 95% interval."""
+    last = results.sel(dim=dim).isel(round=-1)
+    mean, half = mean_and_half_width(last.pseudo_regret)
+    rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
+    for name, label in labels_of(results).items():
+        cells = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)
+        rows.append([label, *("-" if np.isnan(m) else f"{m:,.0f} +- {h:,.0f}" for m, h in cells)])
+    uniform = f"of uniform play {float(last.uniform_regret):,.0f}"
+    return "\n".join([f"regret after {int(last['round']):,} rounds, {dim} dimensions; {uniform}", *columns(rows)])
+
+
+def gains(results: xr.Dataset) -> str:
+    """How many times less the regret is than with the published constants, at the epsilon nearest 1."""
+    at = nearest(results.epsilon.values, 1.0)
+    last = results.pseudo_regret.sel(epsilon=at).isel(round=-1)
+    others = [name for name in ("gaussian", "ball", "joint") if name in last.learner.values]
+    if "paper" not in last.learner.values or not others or at >= PUBLISHED:
+        return ""
+    rows = [["", *(f"{dim} dimensions" for dim in results.dim.values)]]
+    for name in others:
+        ratios = last.sel(learner="paper").mean("seed") / last.sel(learner=name).mean("seed")
+        rows.append([LEARNERS[name].label, *(f"{float(ratio):.2f}" for ratio in ratios)])
+    head = f"times less regret than with the published constants, {plotting.epsilon_label(at)}"
+    return "\n".join([head, *columns(rows)])
+
+
+def differences(results: xr.Dataset) -> str:
+    """Joint less local regret, paired by seed, with intervals."""
+    if not {"gaussian", "joint"} <= set(results.learner.values) or results.sizes["seed"] < 2:
+        return ""
+    last = results.pseudo_regret.sel(learner=["gaussian", "joint"]).isel(round=-1)
+    found = paired(last, "learner", against="gaussian").sel(learner="joint")
+    rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
+    for dim in results.dim.values:
+        own = found.sel(dim=dim)
+        cells = zip(own.difference.values, own.low.values, own.high.values, strict=True)
+        rows.append([f"{dim} dimensions", *(f"{m:,.0f} ({lo:,.0f} to {hi:,.0f})" for m, lo, hi in cells)])
+    return "\n".join(["regret of joint less that of local with Gaussian reports, paired", *columns(rows)])
+
+
+def _fit(values: xr.DataArray, x: str, kept: np.ndarray, sign: int = 1) -> str:
+    """An exponent with its interval; a dash where there are fewer than two points."""
+    if kept.sum() < 2:
+        return "-"
+    fit = power_law(values.isel({x: np.flatnonzero(kept)}), x)
+    middle, *ends = (sign * float(fit[name]) for name in ("exponent", "low", "high"))
+    low, high = sorted(ends)
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+
+def exponents(results: xr.Dataset) -> str:
+    """Fitted exponents of T and of 1 / epsilon, where learners learn, beside those that are claimed."""
+    rounds, budgets = results["round"].values, results.epsilon.values
+    decade, fitted = rounds >= rounds.max() / 10, budgets <= LARGEST_FITTED
+    shown = [value for value in budgets if value <= LARGEST_FITTED or np.isinf(value)]
+    rows = [["", *(f"T, {plotting.epsilon_label(value)}" for value in shown), "claimed", "1/ε", "claimed"]]
+    for dim in results.dim.values:
+        own, learns = results.pseudo_regret.sel(dim=dim), learning(results.sel(dim=dim))
+        for name, label in labels_of(results).items():
+            mine, where = own.sel(learner=name), learns.sel(learner=name)
+            cells = [
+                _fit(mine.sel(epsilon=value), "round", decade & where.sel(epsilon=value).values) for value in shown
+            ]
+            price = _fit(mine.isel(round=-1), "epsilon", fitted & where.isel(round=-1).values, -1)
+            claims = [f"{LEARNERS[name].rounds:.2f}", "-" if name == "joint" else f"{TUNED['linear'].privacy:.2f}"]
+            rows.append([f"{dim} dimensions, {label}", *cells, claims[0], price, claims[1]])
+    return "\n".join(["exponents of regret", *columns(rows)])
+
+
+def enough(results: xr.Dataset) -> str:
+    """The smallest epsilon from which on each learner is shown to be within 10% of itself without privacy."""
+    if not np.isinf(results.epsilon.values).any() or "gaussian" not in results.learner.values:
+        return ""
+    last = results.pseudo_regret.isel(round=-1)
+    free = last.sel(epsilon=math.inf, learner="gaussian", drop=True)
+    found = smallest_epsilon(last - (1 + WITHIN) * free, at_most=0.0)
+    rows = [["", *(f"{dim} dimensions" for dim in results.dim.values)]]
+    for name, label in labels_of(results).items():
+        values = [float(value) for value in found.sel(learner=name).values]
+        cells = ["none of these" if not math.isfinite(value) else f"{value:g}" for value in values]
+        rows.append([label, *cells])
+    head = f"smallest ε of these that is shown to come within {WITHIN:.0%} of no privacy (95% confidence)"
+    return "\n".join([head, *columns(rows)])
+
+
+def report(results: xr.Dataset) -> str:
+    """What the command prints: regret, what is gained, differences, exponents, budgets, and what that means."""
+    notes = [
+        f"+-, bands and intervals: 95% confidence (Student's t) over {plotting.seed_count(results.sizes['seed'])}. "
+        f"delta = {float(results.delta):g} where noise is Gaussian; reports on a sphere are pure. Local: a user "
+        "reports noisy moments; joint: a curator sees contexts and rewards, and all others what one counter shows. "
+        f"Published constants are proved below an ε of {PUBLISHED:g} alone.",
+        f"Exponents are fitted where the mean regret is below {LEARNS:.0%} of uniform play's: in T over the last "
+        f"decade of rounds, in 1/ε after all rounds over ε <= {LARGEST_FITTED:g}; - is fewer than two such points. "
+        "Claimed is (dT)^(3/4) for local privacy, with 1/ε as printed, and 1/ε^(1/2) as radii have it; T^(1/2) for "
+        "joint.",
+    ]
+    dims = [int(value) for value in results.dim.values]
+    parts = [
+        *(table(results, dim) for dim in dims),
+        gains(results),
+        differences(results),
+        exponents(results),
+        enough(results),
+    ]
+    return "\n\n".join([part for part in parts if part] + notes)
+
+
+def figure(results: xr.Dataset) -> Figure:
+    """The figure: regret against epsilon, against T at one epsilon, and against d where there are several."""
+    results = results.sortby("epsilon")
+    at, dim = nearest(results.epsilon.values, 1.0), int(results.dim.values[-1])
+    several = results.sizes["dim"] > 1
+    figure = plotting.panels(1, 2 + several, height=4.0)
+    shared: dict[str, Any] = {"hue": "learner", "labels": labels_of(results), "yscale": "log"}
+    own, rounds = results.sel(dim=dim), results["round"].values.astype(float)
+    ax = figure.axes[0]
+    last = own.isel(round=-1)
+    plotting.cost_of_privacy(
+        last.pseudo_regret, ax=ax, ylabel="regret", title=f"{int(last['round']):,} rounds, d = {dim}", **shared
+    )
+    budgets = results.epsilon.values
+    plotting.bound(ax, budgets, np.full(len(budgets), float(last.uniform_regret)), label="uniform play")
+    ax = figure.axes[1]
+    plotting.curves(
+        own.pseudo_regret.sel(epsilon=at, drop=True),
+        x="round",
+        ax=ax,
+        xscale="log",
+        xlabel="rounds T",
+        ylabel="",
+        title=f"{plotting.epsilon_label(at)}, d = {dim}",
+        **shared,
+    )
+    plotting.bound(ax, rounds, own.uniform_regret.values, label="uniform play")
+    for name in map(str, results.learner.values):
+        mine = own.pseudo_regret.sel(learner=name, epsilon=at).mean("seed")
+        if name != "paper" and math.isfinite(at) and bool((mine > 0).all()):
+            order = LEARNERS[name].order(at, float(results.delta), rounds, dim)
+            plotting.bound(ax, rounds, order, through=name, label="order of a theorem, through the first mark")
+    if several:
+        ax = figure.axes[2]
+        plotting.curves(
+            results.pseudo_regret.sel(epsilon=at, drop=True).isel(round=-1, drop=True),
+            x="dim",
+            ax=ax,
+            xlabel="dimensions d",
+            ylabel="",
+            title=f"{plotting.epsilon_label(at)}, {int(last['round']):,} rounds",
+            **shared,
+        )
+        uniform = results.uniform_regret.isel(round=-1)
+        plotting.bound(ax, uniform.dim.values, uniform.values, label="uniform play")
+    figure.explain(
+        title="What privacy costs in contextual linear bandits",
+        note=f"{results.attrs['num_arms']} arms on the sphere. Dotted: orders that theorems have, of T^(3/4) for "
+        "local privacy, with logarithms, and T^(1/2) for joint; compare slopes. A regret near that of uniform play is "
+        "of a learner that has not learned yet.",
+        height=4.0,
+    )
+    return figure
+
+
+def options(
+    learner: Annotated[
+        list[str],
+        typer.Option(help=f"Repeat for several, of {', '.join(LEARNERS)}; all without.", rich_help_panel="Grid"),
+    ] = [],  # noqa: B006  typer copies it
+    epsilon: Annotated[
+        list[float],
+        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
+    ] = list(EPSILONS),  # noqa: B006
+    dim: Annotated[
+        list[int], typer.Option(help="Dimension of contexts. Repeat for several.", rich_help_panel="Grid")
+    ] = list(DIMS),  # noqa: B006
+    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
+    contexts: Annotated[
+        Path | None,
+        typer.Option(
+            help="Data of yours in place of random contexts: .npz with contexts [T, K, d] and rewards [T, K], or with "
+            "actions [T] and rewards [T] as logged.",
+            show_default=False,
+        ),
+    ] = None,
+    num_arms: Annotated[int, typer.Option(help="Arms of a round.")] = NUM_ARMS,
+    horizon: Annotated[int, typer.Option(help="Rounds, >= 100.")] = HORIZON,
+    delta: Annotated[float, typer.Option(help="Failure mass of Gaussian noise, in (0, 1).")] = DELTA,
+    seed: Seed = 0,
+) -> Study:
+    """What privacy costs in contextual linear bandits (LDP-Bandits, Algorithm 5).
+
+    Plays optimistic learners with local, joint and no privacy, the local
+    one with constants as published and with tight ones; or, with
+    --contexts, on data of yours.
+    """
+    shared = {"learner": learner, "epsilon": epsilon, "delta": delta, "num_seeds": seeds, "key": root_key(seed)}
+    if contexts is not None:
+        simulate = partial(logged.ldp_linear_logged, logged.read_contexts(contexts), **shared)
+        return Study(simulate, logged.figure, logged.report)
+    simulate = partial(ldp_linear, dim=dim, num_arms=num_arms, horizon=horizon, **shared)
+    return Study(simulate, figure, report)
