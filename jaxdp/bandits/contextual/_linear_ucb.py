@@ -115,8 +115,10 @@ def linear_ucb(
         OFUL, Figure 1, and for "doubling" Figure 3.
     Deviations: noise that is analytically calibrated to both moments at once and equal in all directions, and an
         ellipsoid proved for it (`_ellipsoid.py`): both far smaller than published; "l2_ball", for the pure privacy that
-        the paper claims. V, theta and beta are not computed anew in every round. Where rounding or an event of
-        failure_prob leaves V without a Cholesky factor, the model stays as it is. Sums are compensated.
+        the paper claims. V, theta and beta are not computed anew in every round (measured: at 5 dimensions, 20 arms,
+        10^5 rounds and epsilon = 1 the default adds 0.18% to regret; a growth of 10% in 20,000 rounds 1.2%, "doubling"
+        3.4%). Where rounding, or an event of failure_prob, leaves V without a Cholesky factor, the model stays as it
+        is. Sums are compensated.
 
     >>> learner = linear_ucb(num_arms=10, dim=5, horizon=10_000, report="l2_ball")
     >>> print(learner.guarantee(epsilon=1.0))
