@@ -225,6 +225,24 @@ def test_when_the_model_is_solved_for():
     assert solve_times("doubling") == [1, 4, 10, 22]  # 1.5, 3, 6, 12
 
 
+def test_blocks_solve_when_rounds_do():
+    """Without noise a sum of reports is that of rounds, up to rounding."""
+    learner = linear_ucb(num_arms=3, dim=2, horizon=90, update_every=0.25)
+    assert [blocks.length for blocks in learner.blocks] == [1, 4, 16]
+
+    def found(engine):
+        record = {"solved": lambda look: look.public.model.solved, "theta": lambda look: look.public.model.theta}
+        run = jaxdp.simulator(learner, world(3), 90, checkpoints=[7, 50, 90], record=record, engine=engine)
+        params = run.params(epsilon=math.inf, delta=1e-3)
+        return jax.jit(jax.vmap(run, in_axes=(0, None)))(jax.random.split(KEY, 8), params)
+
+    rounds, blocks = found("rounds"), found("blocks")
+    np.testing.assert_array_equal(rounds["solved"], blocks["solved"])
+    assert set(rounds["solved"][0].tolist()) == {7, 41, 78}
+    np.testing.assert_allclose(rounds["theta"], blocks["theta"], rtol=0, atol=1e-4)
+    np.testing.assert_allclose(rounds["pseudo_regret"], blocks["pseudo_regret"], rtol=0, atol=1e-3)
+
+
 def test_a_matrix_without_a_factor_leaves_the_model():
     learner = linear_ucb(num_arms=2, dim=2, horizon=9, update_every=1)
     params = learner.params(**PRIVATE)
