@@ -3,14 +3,22 @@
 Each function is written for one lane and takes all lanes of `jax.vmap` at once, as the fast axis: no loop runs inside a
 lane, and no LAPACK call, many of which wait for each other forever on a CPU (see `eigen`). Up to `WRITTEN_OUT`
 dimensions the steps are written out; beyond, they are steps of a loop.
+
+What is written out is cut into steps, a row or a column each. From `FEW` dimensions on they are kernels of their own on
+a CPU, where XLA would compute each step again in every later one: at 20 dimensions five times as slow.
 """
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.kernels import across_lanes
+from jaxdp.kernels import across_lanes, stored
 
 WRITTEN_OUT = 32  # dimensions
+FEW = 6  # fewer steps than these are cheap to compute again
 
 
 def cholesky(matrix: jax.Array) -> jax.Array:
@@ -29,16 +37,47 @@ def cholesky(matrix: jax.Array) -> jax.Array:
     return across_lanes(_cholesky if len(matrix) <= WRITTEN_OUT else _cholesky_in_steps)(matrix)
 
 
+Step = Callable[[Callable[..., jax.Array]], Callable[..., jax.Array]]
+
+
+def _by_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) -> jax.Array:
+    """function(step, inputs), where step(f) is f, but on a CPU as a kernel of its own."""
+
+    def plain(inputs: Any) -> jax.Array:
+        return function(lambda each: each, inputs)
+
+    if dim < FEW:
+        return plain(inputs)
+    return jax.lax.platform_dependent(inputs, cpu=partial(function, stored), default=plain)
+
+
 def _cholesky(matrix: jax.Array) -> jax.Array:
     """Column by column; of [dim, dim, lanes], as are all that follow."""
-    dim, columns = len(matrix), []
-    for j in range(dim):
-        column = matrix[j:, j]
-        for k, before in enumerate(columns):
-            column = column - before[j - k :] * before[j - k][None]
-        columns.append(column / jnp.sqrt(column[:1]))
-    padded = [jnp.pad(column, ((dim - len(column), 0), (0, 0))) for column in columns]
-    return jnp.stack(padded, axis=1) if columns else matrix
+
+    def by_columns(step: Step, matrix: jax.Array) -> jax.Array:
+        columns, rows = [], []
+        for j in range(len(matrix)):
+            left = step(_left)(matrix[j:, j], *(before[j - k :] for k, before in enumerate(columns)))
+            columns.append(step(_scaled)(left))
+            rows += [jnp.zeros_like(matrix[0, :j]), columns[j]]
+        return jnp.swapaxes(step(_joined)(*rows).reshape(matrix.shape), 0, 1)
+
+    return _by_steps(by_columns, matrix, len(matrix))
+
+
+def _joined(*parts: jax.Array) -> jax.Array:
+    return jnp.concatenate(parts)
+
+
+def _left(column: jax.Array, *before: jax.Array) -> jax.Array:
+    """A column of the matrix, of which columns of the factor before it, from the same row on, are taken off."""
+    for other in before:
+        column = column - other * other[:1]
+    return column
+
+
+def _scaled(column: jax.Array) -> jax.Array:
+    return column / jnp.sqrt(column[:1])
 
 
 def _cholesky_in_steps(matrix: jax.Array) -> jax.Array:
@@ -85,36 +124,43 @@ def cholesky_solve(lower: jax.Array, rhs: jax.Array) -> jax.Array:
     return solve_upper(lower, solve_lower(lower, rhs))
 
 
-def _entry(lower: jax.Array, i: int, j: int, like: jax.Array) -> jax.Array:
-    """[lanes], with an axis for right-hand sides if there is one."""
-    return lower[i, j] if like.ndim == 2 else lower[i, j][None]
-
-
 def _solve_lower(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
     lower, rhs = inputs
     if len(lower) > WRITTEN_OUT:
         return _in_steps(lower, rhs, backwards=False)
-    found: list[jax.Array] = []
-    for i in range(len(lower)):
-        rest = rhs[i]
-        for j, value in enumerate(found):
-            rest = rest - _entry(lower, i, j, rhs) * value
-        found.append(rest / _entry(lower, i, i, rhs))
-    return jnp.stack(found) if found else rhs
+
+    def by_rows(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
+        lower, rhs = inputs
+        found: list[jax.Array] = []
+        for i in range(len(lower)):
+            found.append(step(_eliminated)(rhs[i], lower[i, : i + 1], *found))
+        return jnp.stack(found)
+
+    return _by_steps(by_rows, inputs, len(lower))
+
+
+def _eliminated(rest: jax.Array, factors: jax.Array, *found: jax.Array) -> jax.Array:
+    """The unknown of an equation whose other unknowns were found; its own factor is the last."""
+    if rest.ndim == 2:
+        factors = factors[:, None]
+    for factor, value in zip(factors, found, strict=False):
+        rest = rest - factor * value
+    return rest / factors[len(found)]
 
 
 def _solve_upper(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
     lower, rhs = inputs
-    dim = len(lower)
-    if dim > WRITTEN_OUT:
+    if len(lower) > WRITTEN_OUT:
         return _in_steps(jnp.swapaxes(lower, 0, 1), rhs, backwards=True)
-    found: list[jax.Array] = []  # the last entry first
-    for i in reversed(range(dim)):
-        rest = rhs[i]
-        for j, value in zip(reversed(range(dim)), found, strict=False):
-            rest = rest - _entry(lower, j, i, rhs) * value
-        found.append(rest / _entry(lower, i, i, rhs))
-    return jnp.stack(found[::-1]) if found else rhs
+
+    def by_columns(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
+        lower, rhs = inputs
+        found: list[jax.Array] = []  # the last entry first
+        for i in reversed(range(len(lower))):
+            found.append(step(_eliminated)(rhs[i], lower[i:, i][::-1], *found))
+        return jnp.stack(found[::-1])
+
+    return _by_steps(by_columns, inputs, len(lower))
 
 
 def _in_steps(triangle: jax.Array, rhs: jax.Array, backwards: bool) -> jax.Array:
@@ -151,13 +197,20 @@ def rank_one_update(lower: jax.Array, vector: jax.Array) -> jax.Array:
 
 
 def _rank_one(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
-    lower, vector = inputs
-    dim, columns = len(lower), []
-    for j in range(dim):
-        column, vector = _rotated(lower[j:, j], vector)
-        columns.append(jnp.pad(column, ((j, 0), (0, 0))))
-        vector = vector[1:]
-    return jnp.stack(columns, axis=1) if columns else lower
+    def by_columns(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
+        lower, vector = inputs
+        rows = []
+        for j in range(len(lower)):
+            turned = step(_both_rotated)(lower[j:, j], vector)
+            rows += [jnp.zeros_like(lower[0, :j]), turned[0]]
+            vector = turned[1, 1:]
+        return jnp.swapaxes(step(_joined)(*rows).reshape(lower.shape), 0, 1)
+
+    return _by_steps(by_columns, inputs, len(inputs[0]))
+
+
+def _both_rotated(column: jax.Array, vector: jax.Array) -> jax.Array:
+    return jnp.stack(_rotated(column, vector))
 
 
 def _rotated(column: jax.Array, vector: jax.Array, at: int | jax.Array = 0) -> tuple[jax.Array, jax.Array]:

@@ -7,6 +7,7 @@ import pytest
 import scipy.linalg
 
 from jaxdp.numerics.small_linear_algebra import (
+    FEW,
     WRITTEN_OUT,
     cholesky,
     cholesky_solve,
@@ -18,7 +19,7 @@ from jaxdp.numerics.small_linear_algebra import (
 
 DTYPE = jnp.result_type(float)
 TOLERANCE = 5e-5 if jnp.float32 == DTYPE else 1e-12
-SHAPES = [((), 1), ((3,), 2), ((2, 3), 5), ((4,), WRITTEN_OUT + 1)]
+SHAPES = [((), 1), ((3,), 2), ((2, 3), FEW), ((4,), WRITTEN_OUT + 1)]
 
 
 def positive(*lanes, dim):
