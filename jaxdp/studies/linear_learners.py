@@ -3,11 +3,13 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from jaxdp.bandits.contextual import linear_ucb, linear_ucb_joint
 from jaxdp.core import Learner
 from jaxdp.simulation import Run
+from jaxdp.theory.contextual import joint_linear_order, linear_order
 from jaxdp.theory.ldp_bandits import CLAIMED
 from jaxdp.validation import check_choice
 
@@ -22,6 +24,7 @@ class Kind(NamedTuple):
         factory: (num_arms, dim, horizon, **variant) -> Learner.
         variant: keywords of the factory.
         rounds: the exponent of T that is claimed.
+        order: (epsilon, delta, T, d) -> the order of the regret.
         is_pure: whether it takes no delta.
     """
 
@@ -29,6 +32,7 @@ class Kind(NamedTuple):
     factory: Callable[..., Learner]
     variant: Mapping[str, Any]
     rounds: float
+    order: Callable[..., Any]
     is_pure: bool = False
 
     def make(self, num_arms: int, dim: int, horizon: int) -> Learner:
@@ -36,13 +40,13 @@ class Kind(NamedTuple):
         return self.factory(num_arms=num_arms, dim=dim, horizon=horizon, **self.variant)
 
 
+LOCAL = CLAIMED["linear"].rounds
+corrected = partial(linear_order, corrected=True)
 LEARNERS = {
-    "paper": Kind("local: constants as published", linear_ucb, {"constants": "paper"}, CLAIMED["linear"].rounds),
-    "gaussian": Kind("local: Gaussian reports", linear_ucb, {}, CLAIMED["linear"].rounds),
-    "ball": Kind(
-        "local: reports on a sphere", linear_ucb, {"report": "l2_ball"}, CLAIMED["linear"].rounds, is_pure=True
-    ),
-    "joint": Kind("joint: one counter", linear_ucb_joint, {}, 0.5),
+    "paper": Kind("local: constants as published", linear_ucb, {"constants": "paper"}, LOCAL, linear_order),
+    "gaussian": Kind("local: Gaussian reports", linear_ucb, {}, LOCAL, corrected),
+    "ball": Kind("local: reports on a sphere", linear_ucb, {"report": "l2_ball"}, LOCAL, corrected, is_pure=True),
+    "joint": Kind("joint: one counter", linear_ucb_joint, {}, 0.5, joint_linear_order),
 }
 
 

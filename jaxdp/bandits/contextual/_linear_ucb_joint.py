@@ -198,13 +198,14 @@ def linear_ucb_joint(
         entry = joint_vector(report.context, report.reward / jnp.asarray(params.reward_bound))
         private = counted.feed(key, params.counter, state.private, entry)
         round_ = state.public.round + 1
-        shift, width = radii(params, round_)
 
         def factor() -> jax.Array:
+            shift, _ = radii(params, round_)
             outer, _ = joint_moments(counted.read(params.counter, private), dim)
             return cholesky(outer + shift * jnp.eye(dim, dtype=outer.dtype))
 
         def solved(lower: jax.Array) -> Model:
+            _, width = radii(params, round_)
             _, cross = joint_moments(counted.read(params.counter, private), dim)
             return Model(cholesky_solve(lower, params.reward_bound * cross), lower, width, round_)
 

@@ -1,0 +1,160 @@
+"""The study of contextual linear bandits: what its texts and figure say, a user's own data, and errors."""
+
+import math
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from jaxdp.studies import ldp_linear as study
+from jaxdp.studies import ldp_linear_logged as logged
+from jaxdp.studies.linear_learners import LEARNERS, refused
+from tests.few import few
+
+pytestmark = pytest.mark.once
+
+KEY = jax.random.key(5)
+EPSILONS, DIMS, ROUNDS = [0.5, 1.0, 4.0, 64.0, math.inf], [2, 5], [1000, 10_000, 30_000, 100_000]
+
+
+def made_up(num_seeds=12):
+    """Regret that grows as T^(3/4) eps^(-1/2) for local privacy, as T^(1/2) for joint; 2 dimensions learn."""
+    coords = {"dim": DIMS, "learner": list(LEARNERS), "epsilon": EPSILONS, "round": ROUNDS, "seed": range(num_seeds)}
+    noise = np.random.default_rng(0).uniform(0.99, 1.01, [len(values) for values in coords.values()])
+    noise = xr.DataArray(noise, coords, list(coords))
+    rounds, budget = noise["round"].astype(float), noise.epsilon
+    price = (1 + 4 / budget) ** 0.5
+    local = xr.where(np.isinf(budget), rounds**0.5, 3 * rounds**0.75 * budget**-0.5)
+    factor = xr.DataArray([2.0, 1.0, 0.5, 1.0], {"learner": list(LEARNERS)}, ("learner",))
+    mean = xr.where(noise.learner == "joint", rounds**0.5 * price, local * factor)
+    regret = (noise * mean * xr.DataArray([1.0, 9.0], {"dim": DIMS}, ("dim",))).transpose(*coords)
+    dropped = xr.DataArray([[refused(n, e) for e in EPSILONS] for n in LEARNERS], dims=("learner", "epsilon"))
+    return (
+        xr.Dataset({"pseudo_regret": regret.where(~dropped)})
+        .assign(uniform_regret=(("dim", "round"), [[0.48 * t for t in ROUNDS]] * 2))
+        .assign_coords(delta=1e-5)
+        .assign_attrs(num_arms=20)
+    )
+
+
+def numbers(line):
+    return [
+        float(cell)
+        for cell in line.replace("(", " ").replace(")", " ").split()
+        if cell.lstrip("-").replace(".", "").isdigit()
+    ]
+
+
+def test_exponents_are_fitted_where_learners_learn():
+    results = made_up()
+    lines = {line.split("  ")[0]: line for line in study.exponents(results).splitlines()}
+    gaussian = numbers(lines["2 dimensions, local: Gaussian reports"].split("reports")[1])
+    np.testing.assert_allclose(gaussian[-1], 0.5)
+    assert gaussian.count(0.75) >= 1
+    joint = numbers(lines["2 dimensions, joint: one counter"].split("counter")[1])
+    np.testing.assert_allclose(joint[0], 0.5, atol=0.02)
+    assert lines["5 dimensions, local: Gaussian reports"].split("reports")[1].split()[0] == "-"
+    assert not study.learning(results).sel(dim=5, learner="gaussian", epsilon=0.5).any()
+
+
+def test_the_report():
+    results = made_up()
+    text = study.report(results)
+    assert "times less regret than with the published constants, ε = 1" in text
+    gains = {line.split("  ")[0]: numbers(line.split("  ", 1)[1]) for line in study.gains(results).splitlines()[2:]}
+    np.testing.assert_allclose(gains["local: Gaussian reports"], [2, 2], atol=0.05)
+    np.testing.assert_allclose(gains["local: reports on a sphere"], [4, 4], atol=0.1)
+    enough = {line.split("  ")[0]: line.split()[-1] for line in study.enough(results).splitlines()[2:]}
+    assert enough["joint: one counter"] == "64"
+    assert enough["local: Gaussian reports"] == "these"
+    differences = study.differences(results).splitlines()[2]
+    assert numbers(differences.replace(",", ""))[1] < 0  # after the dimensions
+    assert " - " in study.table(results, 2).splitlines()[2]
+    alone = results.sel(learner=["joint"], epsilon=[1.0, 4.0], dim=[2])
+    assert "published constants," not in study.report(alone)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "panels"), few([({}, 3), ({"dim": [5]}, 2), ({"epsilon": [math.inf]}, 3)], [({"dim": [5]}, 2)])
+)
+def test_the_figure(chosen, panels):
+    figure = study.figure(made_up(3).sel(chosen))
+    FigureCanvasAgg(figure).draw()
+    assert len(figure.axes) == panels
+
+
+def test_uniform_play_is_that_of_simulated_arms():
+    for num_arms, dim in ((4, 1), (3, 2), (20, 5)):
+        points = np.random.default_rng(0).normal(size=(20_000, num_arms, dim))
+        points /= np.linalg.norm(points, axis=2, keepdims=True)
+        largest = points[:, :, 0].max(axis=1) / 2
+        error = 5 * largest.std() / math.sqrt(len(largest))
+        assert study.uniform_regret(num_arms, dim) == pytest.approx(largest.mean(), abs=error + 1e-3)
+
+
+def test_a_small_run():
+    results = study.ldp_linear(
+        learner=["paper", "joint"], epsilon=[4.0, math.inf], dim=[2], num_arms=3, horizon=100, num_seeds=2, key=KEY
+    )
+    assert results.pseudo_regret.dims == ("dim", "learner", "epsilon", "round", "seed")
+    missing = np.isnan(results.pseudo_regret)
+    assert missing.sel(learner="paper", epsilon=4.0).all()
+    assert not missing.sel(learner="joint").any()
+    assert study.report(results)
+
+
+# ---- data of a user's ------------------------------------------------------------------------------------------------
+def own_data(is_logged, rounds=60):
+    """Of two arms the first has the larger rewards."""
+    generator = np.random.default_rng(1)
+    contexts = np.broadcast_to([[0.8, 0.0], [0.0, 0.8]], (rounds, 2, 2)).astype(np.float32)
+    rewards = np.stack([np.full(rounds, 0.9), np.full(rounds, -0.9)], axis=1)
+    if not is_logged:
+        return {"contexts": contexts, "rewards": rewards}
+    actions = generator.integers(0, 2, rounds)
+    return {"contexts": contexts, "rewards": rewards[np.arange(rounds), actions], "actions": actions}
+
+
+@pytest.mark.parametrize("is_logged", [False, True])
+def test_data_of_a_user(is_logged, tmp_path):
+    path = tmp_path / "own.npz"
+    np.savez(path, **own_data(is_logged))
+    made = study.options(learner=["joint"], epsilon=[1.0, math.inf], seeds=2, contexts=path)
+    results = made.simulate()
+    assert results.reward.dims == ("learner", "epsilon", "seed")
+    free = results.sel(epsilon=math.inf)
+    assert (free.reward > 0.5).all(), "without privacy the better arm is found"
+    assert (free.played < 60).all() if is_logged else (free.played == 60).all()
+    text = made.report(results)
+    assert ("rounds that count" in text) == is_logged
+    assert "not private" in text
+    FigureCanvasAgg(made.figure(results)).draw()
+
+
+def test_errors(tmp_path):
+    cases: Any = (
+        ({"learner": ["ucb"]}, "learner must be one of paper, gaussian, ball, joint, got 'ucb'"),
+        ({"dim": []}, "dim must have at least one value"),
+        ({"dim": [0]}, "dim must be"),
+        ({"horizon": 10}, "horizon must be"),
+    )
+    for wrong, said in cases:
+        with pytest.raises(ValueError, match=said):
+            study.ldp_linear(key=KEY, **wrong)
+    good, files = own_data(True), {}
+    files["rewards must be among its arrays"] = {"contexts": good["contexts"]}
+    files[r"contexts must be \[T, K, d\]"] = {**good, "contexts": good["contexts"][0]}
+    files["not a readable npz file"] = None
+    for number, (said, arrays) in enumerate(files.items()):
+        path = tmp_path / f"{number}.npz"
+        if arrays is None:
+            path.write_text("contexts")
+        else:
+            np.savez(path, **arrays)
+        with pytest.raises(ValueError, match=said):
+            logged.read_contexts(path)
+    with pytest.raises(FileNotFoundError):
+        logged.read_contexts(tmp_path / "none.npz")
