@@ -58,7 +58,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        outer: [dim, dim] sums of reports of x x^T.
+        outer: [dim (dim + 1) / 2] sums of reports of x x^T, row by row up to the diagonal: they are symmetric.
         cross: [dim] sums of reports of x x^T, times the iterate that the user was shown.
         iterate: [dim] float, of gradient descent, in the unit ball.
         model: solved for from these sums, now or earlier.
@@ -142,6 +142,9 @@ def generalized_linear(
     channel = moment_channel(dim, report)
     is_ball = report == "l2_ball"
     solved_anew = solving(update_every)
+    rows, columns = np.tril_indices(dim)
+    place = np.zeros((dim, dim), np.int32)  # of each entry of a symmetric matrix among those
+    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
     channel_names = ("epsilon",) if is_ball else ("epsilon", "delta")
 
     def params(
@@ -203,7 +206,9 @@ def generalized_linear(
         shift, width = shift_and_width(params, no_rounds)
         nothing = jnp.zeros_like(eye[0])
         model = Model(nothing, jnp.sqrt(shift) * eye, width, no_rounds)
-        return State((), Public(no_rounds, compensated.zero(eye), compensated.zero(nothing), nothing, model))
+        return State(
+            (), Public(no_rounds, compensated.zero(eye[rows, columns]), compensated.zero(nothing), nothing, model)
+        )
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
         del key, params
@@ -219,12 +224,13 @@ def generalized_linear(
         public: Public = state.public
         round_ = public.round + 1
         labelled = jnp.sum(report.outer * public.iterate[None], axis=1)
-        outer, cross = compensated.add(public.outer, report.outer), compensated.add(public.cross, labelled)
+        outer = compensated.add(public.outer, report.outer[rows, columns])
+        cross = compensated.add(public.cross, labelled)
         iterate = step(params.descent, public.iterate, report.cross)
         shift, width = shift_and_width(params, round_)
 
         def factor() -> jax.Array:
-            return cholesky(outer.total + shift * jnp.eye(dim, dtype=outer.total.dtype))
+            return cholesky(outer.total[place] + shift * jnp.eye(dim, dtype=outer.total.dtype))
 
         def solved(lower: jax.Array) -> Model:
             return Model(cholesky_solve(lower, cross.total), lower, width, round_)
