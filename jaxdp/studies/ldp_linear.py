@@ -332,6 +332,10 @@ def options(
     """
     shared = {"learner": learner, "epsilon": epsilon, "delta": delta, "num_seeds": seeds, "key": root_key(seed)}
     if contexts is not None:
+        told = {"dim": (list(dim), list(DIMS)), "num_arms": (num_arms, NUM_ARMS), "horizon": (horizon, HORIZON)}
+        for name, (given, default) in told.items():
+            if given != default:
+                raise ValueError(f"{name} must be left out with --contexts, which has its own, got {given}")
         simulate = partial(logged.ldp_linear_logged, logged.read_contexts(contexts), **shared)
         return Study(simulate, logged.figure, logged.report)
     simulate = partial(ldp_linear, dim=dim, num_arms=num_arms, horizon=horizon, **shared)

@@ -127,10 +127,12 @@ def ldp_linear_logged(
     played = results.matched if is_logged else xr.full_like(results.reward, horizon)
     left_out = xr.DataArray([[refused(name, float(e)) for e in epsilon] for name in names], dims=("learner", "epsilon"))
     found = xr.Dataset({"played": played, "reward": results.reward / played.where(played > 0)}).where(~left_out)
-    best = float("nan") if is_logged else float(np.max(data.rewards, axis=1).mean())
+    best = float("nan") if is_logged else float(np.max(data.rewards, axis=1).mean(dtype=np.float64))
     return (
         found.transpose("learner", "epsilon", "seed", ...)
-        .assign_coords(delta=delta, mean_reward=float(np.mean(data.rewards)), best_reward=best, horizon=horizon)
+        .assign_coords(
+            delta=delta, mean_reward=float(np.mean(data.rewards, dtype=np.float64)), best_reward=best, horizon=horizon
+        )
         .assign_coords(is_logged=is_logged, beyond=float(np.mean(np.abs(data.rewards) > 1)))
         .assign_attrs(results.attrs, privacy=NOT_PRIVATE)
     )

@@ -236,3 +236,13 @@ def test_bad_arguments(options, message):
 def test_bad_values(values, message):
     with pytest.raises(ValueError, match=message):
         generalized_linear(**SIZES).params(**{**PRIVATE, **values})
+
+
+def test_contexts_of_whole_numbers():
+    """As for `linear_ucb`: in a user's own environment they may be."""
+    learner = generalized_linear(num_arms=2, dim=2, horizon=9)
+    params = learner.params(epsilon=math.inf, delta=1e-3)
+    public = learner.init(jax.random.key(0), params).public
+    told = learner.privatize(jax.random.key(0), params, public, jnp.eye(2, dtype=jnp.int8), 1, jnp.int32(1))
+    np.testing.assert_allclose(told.outer, [[0, 0], [0, 1]])
+    np.testing.assert_allclose(told.cross, [0, -0.5])

@@ -222,6 +222,7 @@ def test_when_the_model_is_solved_for():
     assert solve_times(1) == list(range(1, 41))
     assert solve_times(7) == [7, 14, 21, 28, 35]
     assert solve_times(0.25) == [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 18, 22, 27, 33]
+    assert solve_times(0.3) == solve_times(0.25)  # one round of four: a share at most
     assert solve_times("doubling") == [1, 4, 10, 22]  # 1.5, 3, 6, 12
 
 
@@ -331,6 +332,8 @@ def test_what_is_beyond_the_bounds_is_clipped(name):
         ({"update_every": math.nan}, "update_every must be"),
         ({"update_every": "det"}, "update_every must be"),
         ({"update_every": None}, "update_every must be"),
+        ({"update_every": 2**70}, "update_every must be at most"),
+        ({"update_every": 1e-25}, "update_every must be at most"),
     ],
 )
 def test_bad_arguments(options, message):

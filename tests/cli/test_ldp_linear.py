@@ -158,3 +158,17 @@ def test_errors(tmp_path):
             logged.read_contexts(path)
     with pytest.raises(FileNotFoundError):
         logged.read_contexts(tmp_path / "none.npz")
+    for name, value in (("dim", [3]), ("num_arms", 4), ("horizon", 500)):
+        with pytest.raises(ValueError, match=f"{name} must be left out with --contexts"):
+            study.options(contexts=tmp_path / "none.npz", **{name: value})
+
+
+def test_means_of_rewards_in_small_types():
+    """Of float16 rewards the means have the precision of those that learners get."""
+    rewards = np.full((2001, 2), 0.3, np.float16)
+    rewards[0] = 1.0
+    data = logged.Data(np.full((2001, 2, 1), 0.5, np.float16), rewards)
+    results = logged.ldp_linear_logged(data, learner=["ball"], epsilon=[1.0], delta=1e-5, num_seeds=1, key=KEY)
+    exact = rewards.astype(float).mean()
+    for found in (results.mean_reward, results.best_reward, results.reward.squeeze()):
+        np.testing.assert_allclose(float(found), exact, rtol=1e-5)

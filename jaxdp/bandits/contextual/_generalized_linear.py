@@ -215,8 +215,8 @@ def generalized_linear(
         return jnp.argmax(upper_bounds(public.model, context)).astype(jnp.int32)
 
     def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Moments:
-        x = into_ball(context[action], 1.0, "l2")
-        residual = model_link.cdf(jnp.sum(x * public.iterate)) - feedback
+        x = into_ball(jnp.asarray(context[action], default_float()), 1.0, "l2")
+        residual = model_link.cdf(jnp.sum(x * public.iterate)) - jnp.asarray(feedback, x.dtype)
         return channel.report(key, params.channel, (x, residual))  # which clips the residual
 
     def update(key, params: Params, state: State, report: Moments) -> State:

@@ -93,8 +93,8 @@ def linear_ucb(
         dim: d of a context, >= 1.
         horizon: rounds T, >= 1.
         report: how moments are reported, as for `moment_channel`: "gaussian", with normal noise; or "l2_ball".
-        constants: "tight"; or "paper", of Gaussian reports: the published noise and radii, V_0 = 0, and in the first
-            round a uniform arm.
+        constants: "tight"; or "paper", of Gaussian reports: the published noise and radii, V_0 = 0, and a uniform arm
+            until V has been computed for the first time, which is the first round but for update_every > 1.
         update_every: when V, theta and beta are computed anew: after so many rounds, a whole number >= 1; or when t has
             grown by such a share, in (0, 1); or "doubling", when det V has doubled.
 

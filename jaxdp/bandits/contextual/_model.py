@@ -51,7 +51,8 @@ def solving(update_every: int | float | str) -> SolveFn:
 
     Args:
         update_every: a number of rounds L, >= 1: when so many have gone by; a share g in (0, 1): when the number of
-            rounds has grown by it, from t to (1 + g) t or more; or "doubling": when the determinant of V has doubled.
+            rounds has grown by about it, from t to t + max(1, floor(t / ceil(1 / g))), (1 + g) t at most but for single
+            rounds; or "doubling": when the determinant of V has doubled.
 
     Returns:
         (model, round, factor, solve) -> Model, where round is the number of rounds played ([] integer), factor() the
@@ -120,13 +121,21 @@ def block_lengths(update_every: int | float | str, horizon: int) -> tuple[tuple[
 
 
 def _every(update_every: int | float | str) -> int | float:
+    every: int | float
     if isinstance(update_every, float) and 0 < update_every < 1:
-        return update_every
-    if isinstance(update_every, str) or not _is_count(update_every):
+        every, rounds = update_every, math.ceil(1 / max(update_every, 1e-300))
+    elif isinstance(update_every, str) or not _is_count(update_every):
         raise ValueError(
             f"update_every must be a whole number of rounds >= 1, a share in (0, 1) or 'doubling', got {update_every!r}"
         )
-    return check_count("update_every", update_every)
+    else:
+        every = rounds = check_count("update_every", update_every)
+    largest = int(jnp.iinfo(jnp.result_type(int)).max)
+    if rounds > largest:
+        raise ValueError(
+            f"update_every must be at most {largest} rounds, or a share of at least 1 / {largest}, got {every}"
+        )
+    return every
 
 
 def _rounds_of(share: float) -> int:
