@@ -85,13 +85,6 @@ LINEAR = {
         values={"epsilon": 1.0},
         randomizes=True,
     ),
-    "linear_ucb_paper": _entry(
-        "the same by Gaussian noise as published",
-        contextual.linear_ucb,
-        ALGORITHM_5,
-        variant={"constants": "paper", "update_every": 1},
-        values={"epsilon": 1.0, "delta": 1e-2},
-    ),
 }
 
 

@@ -29,7 +29,6 @@ SPENT = {
     "mirror_descent": 2.598270,  # of draws in three rounds, and of what fixed share leaves of the odds
     "mirror_descent_clipped": 2.003465,
     "mirror_descent_intervals": 2.508906,
-    "linear_ucb_paper": 0.26438,  # its noise is far more than is needed
     "svt_lazy_zcdp": 1.3190,  # pure mechanisms that add up cost less there than what is claimed
 }
 ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_phased": 10} | {
@@ -41,9 +40,8 @@ ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_pha
     "svt_restarts": 10,
 }
 # Some value of these cannot move as far as is declared: of a decision that is a fake switch in any case, of weights of
-# sequences that may have switched, of a threshold; and x x^T by less than published.
+# sequences that may have switched, of a threshold.
 BELOW = (
-    "linear_ucb_paper",
     *("lazy_weights", "lazy_weights_markov", "svt_restarts", "svt_lazy", "svt_lazy_zcdp"),
     *("mirror_descent", "mirror_descent_intervals"),
 )
@@ -76,7 +74,6 @@ SLOW = (
     "counter_weights",
     "generalized_linear_ball",
     "linear_ucb_joint",
-    "linear_ucb_paper",
 )  # like ones are tried
 
 

@@ -18,7 +18,7 @@ def analytic_gaussian(epsilon, delta, sensitivity):
         first, second = ratio / 2 - epsilon / ratio, -ratio / 2 - epsilon / ratio
         return math.exp(log_ndtr(first)) - math.exp(epsilon + log_ndtr(second)) - delta
 
-    return math.exp(brentq(excess, -10, 10))
+    return math.exp(float(brentq(excess, -10, 10)))  # pyright: ignore[reportArgumentType]
 
 
 def unit_vectors(generator, *shape):

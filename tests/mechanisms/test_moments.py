@@ -152,6 +152,12 @@ def test_the_proxy_of_a_report(dim, epsilon):
             assert least <= 1 / dim
 
 
+def test_proxies_of_many_dimensions():
+    for dim in (2, 3, 560, 20_000):
+        for bias in (0.01, 0.5, 1.0):
+            assert 1 / dim <= fixed_proxy(dim, bias) <= 1.13 / (dim - 1)
+
+
 # ---- the paper's constants, and sums ---------------------------------------------------------------------------------
 def test_the_papers_constants():
     """6 sqrt(2 ln(2.5 / delta)) / epsilon for both, at |y| <= 2."""

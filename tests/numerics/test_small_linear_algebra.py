@@ -82,7 +82,7 @@ def test_updated_factors_are_those_of_the_sum(lanes, dim):
 
 def test_a_shared_factor_and_many_right_hand_sides():
     lower, rhs = np.linalg.cholesky(positive(dim=4)), drawn(6, 4)
-    found = jax.vmap(cholesky_solve, in_axes=(None, 0))(lower, rhs)
+    found = jax.vmap(cholesky_solve, in_axes=(None, 0))(jnp.asarray(lower), jnp.asarray(rhs))
     check(found, np.linalg.solve((lower @ lower.T).astype(float), rhs.T.astype(float)).T)
 
 
@@ -98,6 +98,6 @@ def test_no_call_of_lapack():
         return cholesky_solve(cholesky(matrix), vector)
 
     text = jax.jit(jax.vmap(solved)).lower(positive(7, dim=3), drawn(7, 3)).compile().as_text()
-    assert "custom-call" not in text
+    assert "custom-call" not in str(text)
     planted = jax.jit(jax.vmap(jnp.linalg.cholesky)).lower(positive(7, dim=3)).compile().as_text()
-    assert "custom-call" in planted
+    assert "custom-call" in str(planted)

@@ -1,10 +1,11 @@
 """Optimism in a linear model of contexts and rewards, of which each user reports noisy moments."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxdp import compensated
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
@@ -53,7 +54,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        outer: [dim, dim] sums of reports of x x^T.
+        outer: [dim (dim + 1) / 2] sums of reports of x x^T, row by row up to the diagonal: they are symmetric.
         cross: [dim] sums of reports of y x.
         model: solved for from these sums, now or earlier.
     """
@@ -127,6 +128,9 @@ def linear_ucb(
     channel = moment_channel(dim, report, constants=constants)
     is_ball = report == "l2_ball"
     solved_anew = solving(update_every)
+    rows, columns = np.tril_indices(dim)
+    place = np.zeros((dim, dim), np.int32)  # of each entry of a symmetric matrix among those
+    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
     channel_names = ("epsilon", "reward_bound") if is_ball else ("epsilon", "delta", "reward_bound")
 
     def params(
@@ -142,11 +146,11 @@ def linear_ucb(
         reports: MomentParams = channel.params(**{name: told[name] for name in channel_names})
         outer, cross = float(reports.noise_stddev), float(reports.cross_stddev) * float(reports.reward_bound)
         proxy = float(reports.reward_bound) ** 2 if noise_proxy is None else check_positive("noise_proxy", noise_proxy)
-        sizes = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
+        sizes: Any = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
         if is_paper:
             radii = ellipsoid.published_radii(**sizes, noise_stddev=max(outer, cross))
         else:
-            noise = {"noise_stddev": outer, "cross_stddev": cross, "noise_proxy": proxy}
+            noise: Any = {"noise_stddev": outer, "cross_stddev": cross, "noise_proxy": proxy}
             if is_ball:
                 radii = ellipsoid.ball_radii(**sizes, **noise, report_radius=float(reports.report_radius))
             else:
@@ -175,7 +179,7 @@ def linear_ucb(
         no_rounds, eye = jnp.zeros((), jnp.result_type(int)), jnp.eye(dim, dtype=default_float())
         shift, width = radii(params, no_rounds)
         model = Model(eye[0] * 0, jnp.sqrt(shift) * eye, width, no_rounds)
-        return State((), Public(no_rounds, compensated.zero(eye), compensated.zero(eye[0]), model))
+        return State((), Public(no_rounds, compensated.zero(eye[rows, columns]), compensated.zero(eye[0]), model))
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
         del params
@@ -191,11 +195,12 @@ def linear_ucb(
     def absorbed(params: Params, public: Public, reports: Moments, rounds: jax.Array | int) -> Public:
         """After so many rounds, whose reports add up to `reports`."""
         round_ = public.round + rounds
-        outer, cross = compensated.add(public.outer, reports.outer), compensated.add(public.cross, reports.cross)
+        outer = compensated.add(public.outer, reports.outer[rows, columns])
+        cross = compensated.add(public.cross, reports.cross)
         shift, width = radii(params, round_)
 
         def factor() -> jax.Array:
-            return cholesky(outer.total + shift * jnp.eye(dim, dtype=outer.total.dtype))
+            return cholesky(outer.total[place] + shift * jnp.eye(dim, dtype=outer.total.dtype))
 
         def solved(lower: jax.Array) -> Model:
             return Model(cholesky_solve(lower, cross.total), lower, width, round_)

@@ -124,16 +124,16 @@ def fixed_proxy(dim: int, bias: float) -> float:
     Returns:
         s^2 in float64, found on a grid and raised by a ten-thousandth; between 1 / dim and 1.13 / (dim - 1).
     """
-    places, weights = _half_sphere(dim)
-    above = _from_here(weights * places)
+    places, logs = _half_sphere(dim)
+    above = _from_here(np.exp(logs) * places)
     means = 2 * bias * above
     shares = np.linspace(0, 1, 129)
     best = 1 / dim
     for slope in _slopes(dim):
-        up, down = weights * np.exp(slope * (places - 1)), weights * np.exp(-slope * (places + 1))  # times exp(-slope)
+        up, down, shift = _tilted(places, logs, slope)
         rising = _log((up + down).sum() + bias * _from_here(up - down)) - slope * means
         falling = _log((1 - bias * shares) * up.sum() + (1 + bias * shares) * down.sum()) + slope * shares * means[0]
-        best = max(best, 2 / slope**2 * (slope + max(rising.max(), falling.max())))
+        best = max(best, 2 / slope**2 * (shift + max(rising.max(), falling.max())))
     return best * (1 + SPARE)
 
 
@@ -144,22 +144,29 @@ def any_proxy(dim: int, bias: float) -> float:
     k is odd and at most `bias` in absolute value. Given its mean, E exp(l s) is largest where k is `bias` above some c,
     and -`bias` below.
     """
-    places, weights = _half_sphere(dim)
-    means = 2 * bias * (_from_here(weights * places) - _up_to_here(weights * places))
+    places, logs = _half_sphere(dim)
+    means = 2 * bias * (_from_here(np.exp(logs) * places) - _up_to_here(np.exp(logs) * places))
     best = 1 / dim
     for slope in _slopes(dim):
-        up, down = weights * np.exp(slope * (places - 1)), weights * np.exp(-slope * (places + 1))
+        up, down, shift = _tilted(places, logs, slope)
         grown = _from_here((1 + bias) * up + (1 - bias) * down) + _up_to_here((1 - bias) * up + (1 + bias) * down)
-        best = max(best, 2 / slope**2 * (slope + float(np.max(_log(grown) - slope * means))))
+        best = max(best, 2 / slope**2 * (shift + float(np.max(_log(grown) - slope * means))))
     return best * (1 + SPARE)
 
 
 def _half_sphere(dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places s > 0 of one coordinate of a random unit vector, and their probabilities, which add up to 1 / 2."""
+    """Places s > 0 of one coordinate of a random unit vector, and logarithms of probabilities that add up to 1 / 2."""
     nodes = max(NODES, int(64 * math.sqrt(dim)))
     angles = (np.arange(nodes) + 0.5) * (math.pi / 2 / nodes)
     logs = (dim - 2) * np.log(np.cos(angles))
-    return np.sin(angles), np.exp(logs - logsumexp(logs)) / 2
+    return np.sin(angles), logs - logsumexp(logs) - math.log(2)
+
+
+def _tilted(places: np.ndarray, logs: np.ndarray, slope: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Probabilities times exp(slope s - shift), and times exp(-slope s - shift); and the shift, that none overflows."""
+    up = logs + slope * places
+    shift = float(up.max())
+    return np.exp(up - shift), np.exp(logs - slope * places - shift), shift
 
 
 def _slopes(dim: int) -> np.ndarray:

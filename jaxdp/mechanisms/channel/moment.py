@@ -82,7 +82,7 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
     >>> for report, delta in (("gaussian", {"delta": 1e-5}), ("l2_ball", {})):
     ...     print(f"{moment_channel(5, report).params(epsilon=1.0, **delta).noise_stddev:.3f}")
     7.914
-    3.786
+    3.788
 
     Args:
         dim: of contexts, >= 1.
