@@ -30,7 +30,7 @@ DIMS = (5, 20)
 LANES, TILE = 512, 128
 HORIZON = {5: 1000, 20: 400}
 REPEATS = 5
-EVERY = {"every round": (1, 0), "1% growth": (0.01, 100)}
+EVERY = {"every round": 1, "every 50th round": 50}  # as by a share of 1% after 5000 rounds
 Peer = Callable[[np.ndarray], None]  # fills the regret of all lanes
 
 
@@ -67,14 +67,14 @@ def radii_of(radii: ellipsoid.Radii, noise: np.ndarray, dim: int, of_rewards: bo
 def bench_linear_ucb() -> None:
     for dim in DIMS:
         horizon, values = HORIZON[dim], {"epsilon": EPSILON, "delta": DELTA}
-        for how, (every, share) in EVERY.items():
+        for how, every in EVERY.items():
             learner = contextual.linear_ucb(num_arms=ARMS, dim=dim, horizon=horizon, update_every=every)
             params = learner.params(**values)
             shape = radii_of(params.radii, np.sqrt(np.arange(horizon + 1)), dim)
             stddev = float(params.channel.noise_stddev)
 
-            def peer(regret, dim=dim, stddev=stddev, shape=shape, share=share, horizon=horizon):
-                peers.linear_ucb((ARMS, dim), stddev, *shape, share, 0.5, 0.5, horizon, regret)
+            def peer(regret, dim=dim, stddev=stddev, shape=shape, every=every, horizon=horizon):
+                peers.linear_ucb((ARMS, dim), stddev, *shape, every, 0.5, 0.5, horizon, regret)
 
             world = contextual.linear_contexts("cube", num_arms=ARMS, dim=dim)
             bench_learner(f"linear_ucb, {ARMS} arms, d = {dim}, solved {how}", learner, world, peer, horizon, values)
@@ -84,7 +84,7 @@ def bench_generalized_linear() -> None:
     for dim in DIMS:
         horizon = HORIZON[dim]
         values = {"epsilon": EPSILON, "delta": DELTA, "residual_bound": 1.0, "noise_proxy": 0.25}
-        for how, (every, share) in EVERY.items():
+        for how, every in EVERY.items():
             learner = contextual.generalized_linear(num_arms=ARMS, dim=dim, horizon=horizon, update_every=every)
             params = learner.params(**values)
             bound, width = radii_of(params.radii, np.sqrt(np.arange(horizon + 1)), dim, of_rewards=False)
@@ -93,8 +93,8 @@ def bench_generalized_linear() -> None:
             )
             stddev, rate = float(params.channel.noise_stddev), float(params.descent.learning_rate)
 
-            def peer(regret, dim=dim, told=(stddev, 1.0, rate, bound, width), share=share, horizon=horizon):
-                peers.generalized_linear((ARMS, dim), *told, share, 1.0, horizon, regret)
+            def peer(regret, dim=dim, told=(stddev, 1.0, rate, bound, width), every=every, horizon=horizon):
+                peers.generalized_linear((ARMS, dim), *told, every, 1.0, horizon, regret)
 
             world = contextual.generalized_linear_contexts("cube", num_arms=ARMS, dim=dim)
             bench_learner(
@@ -107,15 +107,15 @@ def bench_linear_ucb_joint() -> None:
         horizon, values = HORIZON[dim], {"epsilon": EPSILON, "delta": DELTA}
         counter, buffers = toeplitz_counter(horizon=horizon), find_buffers(horizon)
         leaks = tuple(np.asarray(part, np.float32) for part in (buffers.gaps, buffers.weights))
-        for how, (every, share) in EVERY.items():
+        for how, every in EVERY.items():
             learner = contextual.linear_ucb_joint(num_arms=ARMS, dim=dim, horizon=horizon, update_every=every)
             params = learner.params(**values)
             variance = counter.variance(params.counter, np.arange(1, horizon + 1))
             shape = radii_of(params.radii, np.sqrt(np.concatenate([[0.0], variance])), dim)
             stddev = float(params.counter.noise_stddev)
 
-            def peer(regret, dim=dim, told=(stddev, *leaks, *shape), share=share, horizon=horizon):
-                peers.linear_ucb_joint((ARMS, dim), *told, share, 0.5, 0.5, horizon, regret)
+            def peer(regret, dim=dim, told=(stddev, *leaks, *shape), every=every, horizon=horizon):
+                peers.linear_ucb_joint((ARMS, dim), *told, every, 0.5, 0.5, horizon, regret)
 
             world = contextual.linear_contexts("cube", num_arms=ARMS, dim=dim)
             bench_learner(

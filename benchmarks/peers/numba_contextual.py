@@ -108,13 +108,13 @@ def paid(contexts, theta, arm):  # pragma: no cover  compiled
 
 
 @njit(fastmath=True, inline="always")
-def is_due(t, solved, share):  # pragma: no cover  compiled
-    """Whether the model is solved for after t rounds; a share of 0 is every round."""
-    return share == 0 or t >= solved + max(solved // share, 1)
+def is_due(t, solved, every):  # pragma: no cover  compiled
+    """Whether the model is solved for after t rounds."""
+    return t >= solved + every
 
 
 @njit(parallel=True, fastmath=True)
-def linear_ucb(num, stddev, bounds, widths, share, theta_norm, noise, horizon, regret):  # pragma: no cover  compiled
+def linear_ucb(num, stddev, bounds, widths, every, theta_norm, noise, horizon, regret):  # pragma: no cover  compiled
     """Local privacy: bounds and widths [horizon + 1] of the ellipsoid after so many rounds."""
     dim = num[1]
     side, stddev, root = np.float32(1 / math.sqrt(dim)), np.float32(stddev), np.float32(stddev / math.sqrt(2))
@@ -144,7 +144,7 @@ def linear_ucb(num, stddev, bounds, widths, share, theta_norm, noise, horizon, r
                 first, second, word = following(first, second)
                 first, second, drawn = normal(first, second, word)
                 cross[i] += x * y + stddev * drawn
-            if is_due(t, solved, share):
+            if is_due(t, solved, every):
                 solve(matrix, np.float32(2 * bounds[t]), cross, lower, model)
                 solved, width = t, np.float32(widths[t])
         regret[lane] = lost
@@ -152,7 +152,7 @@ def linear_ucb(num, stddev, bounds, widths, share, theta_norm, noise, horizon, r
 
 @njit(parallel=True, fastmath=True)
 def generalized_linear(
-    num, stddev, residual, rate, bounds, widths, share, theta_norm, horizon, regret
+    num, stddev, residual, rate, bounds, widths, every, theta_norm, horizon, regret
 ):  # pragma: no cover  compiled
     """Local privacy, a logistic model with rewards of 0 and 1: labels are predictions of noisy gradient descent."""
     dim = num[1]
@@ -201,7 +201,7 @@ def generalized_linear(
             back = ONE / max(ONE, np.float32(math.sqrt(size)))
             for i in range(dim):
                 iterate[i] *= back
-            if is_due(t, solved, share):
+            if is_due(t, solved, every):
                 solve(matrix, np.float32(2 * bounds[t]), cross, lower, model)
                 solved, width = t, np.float32(widths[t])
         regret[lane] = lost
@@ -209,7 +209,7 @@ def generalized_linear(
 
 @njit(parallel=True, fastmath=True)
 def linear_ucb_joint(
-    num, stddev, gaps, weights, bounds, widths, share, theta_norm, noise, horizon, regret
+    num, stddev, gaps, weights, bounds, widths, every, theta_norm, noise, horizon, regret
 ):  # pragma: no cover  compiled
     """Joint privacy: leaky sums of noise, read where the model is solved for."""
     dim, leaks = num[1], len(gaps)
@@ -246,7 +246,7 @@ def linear_ucb_joint(
                 keep = ONE - gaps[b]
                 for e in range(entries):
                     sums[b, e] = keep * sums[b, e] + drawn[e]
-            if is_due(t, solved, share):
+            if is_due(t, solved, every):
                 for e in range(entries):
                     total[e] = ZERO
                 for b in range(leaks):

@@ -105,7 +105,7 @@ def ldp_linear_logged(
         ValueError: if a value is out of range.
     """
     names, is_logged = check_learners(learner), data.actions is not None
-    if is_logged:
+    if data.actions is not None:
         environment = logged_contexts(data.contexts, data.actions, data.rewards)
     else:
         environment = context_sequence(data.contexts, data.rewards)

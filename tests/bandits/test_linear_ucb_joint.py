@@ -1,6 +1,7 @@
 """LinUCB on one continual counter: the counted vector, its sensitivity, the ellipsoid, OFUL at infinity, bad input."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -82,24 +83,26 @@ def simulated(learner, rounds, lanes, *, values, num_arms=4, dim=2, **record):
 
 def test_without_privacy_it_is_oful():
     values = {"epsilon": math.inf, "delta": 1e-3}
-    sizes = {"num_arms": 4, "dim": 2, "horizon": 60}
-    joint, local, later = (
-        simulated(factory(**sizes, update_every=every), 60, 8, values=values)["pseudo_regret"]
-        for factory, every in ((linear_ucb_joint, 1), (linear_ucb, 1), (linear_ucb_joint, 10))
+    sizes: Any = {"num_arms": 4, "dim": 2, "horizon": 60}
+    made = (
+        linear_ucb_joint(**sizes, update_every=1),
+        linear_ucb(**sizes, update_every=1),
+        linear_ucb_joint(**sizes, update_every=10),
     )
+    joint, local, later = (simulated(each, 60, 8, values=values)["pseudo_regret"] for each in made)
     np.testing.assert_allclose(joint, local, rtol=1e-4, atol=1e-4)
     assert np.abs(later - local).max() > 0.1, "planted: a model that is solved for in every tenth round"
 
 
 def test_both_counters_are_the_same_without_privacy():
     values = {"epsilon": math.inf, "delta": 1e-3}
-    found = [
+    first, second = (
         simulated(
             linear_ucb_joint(num_arms=4, dim=2, horizon=60, counter=counter, update_every=5), 60, 8, values=values
         )["pseudo_regret"]
         for counter in COUNTERS
-    ]
-    np.testing.assert_array_equal(*found)
+    )
+    np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize("counter", COUNTERS)
