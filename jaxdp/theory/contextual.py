@@ -115,7 +115,9 @@ def oful_upper(
     regularizer: ArrayLike = 2.0,
     noise_proxy: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Upper bound on the regret of OFUL, which `linear_ucb` is at epsilon = inf with the regulariser lambda = 2.
+    """Upper bound on the regret of OFUL with the radius that its paper has.
+
+    `linear_ucb` at epsilon = inf is OFUL with lambda = 2 and a wider radius, for which this bound is not proved.
 
     4 sqrt(T d ln(lambda + T / d)) (sqrt(lambda) + R sqrt(2 ln(1 / alpha) + d ln(1 + T / (lambda d)))).
 

@@ -158,7 +158,8 @@ def test_errors(tmp_path):
             logged.read_contexts(path)
     with pytest.raises(FileNotFoundError):
         logged.read_contexts(tmp_path / "none.npz")
-    for name, value in (("dim", [3]), ("num_arms", 4), ("horizon", 500)):
+    given: list[tuple[str, Any]] = [("dim", [3]), ("num_arms", 4), ("horizon", 500)]
+    for name, value in given:
         with pytest.raises(ValueError, match=f"{name} must be left out with --contexts"):
             study.options(contexts=tmp_path / "none.npz", **{name: value})
 

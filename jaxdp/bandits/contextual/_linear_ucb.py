@@ -81,7 +81,7 @@ def linear_ucb(
     t rounds V is the sum of the reports of x x^T and of c times the identity, c = 2 L, where L >= 1 bounds the
     eigenvalues of the sum of the noise; theta is V^-1 u with u the sum of the reports of y x. With probability
     1 - failure_prob, |theta - theta*|_V <= beta in all rounds, where E[y] = x . theta* and |theta*| <= 1. At epsilon =
-    inf the learner is OFUL with a regulariser of 2.
+    inf the learner is OFUL with a regulariser of 2 and a radius that also pays for the noise that is not there.
 
     Values: `epsilon`, the privacy budget, > 0; with Gaussian reports `delta`, in (0, 1); `reward_bound`, Y, finite and
     > 0, by default 1: rewards are clipped to [-Y, Y]; `failure_prob`, in (0, 1), by default 0.05; `noise_proxy`, R^2, a
