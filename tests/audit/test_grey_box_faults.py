@@ -329,7 +329,7 @@ def test_a_vmap_around_a_mechanism_is_refused():
     [
         (
             tape.Entry("mine", np.zeros(2), "L1", epsilon=1.0),
-            "norm must be one of l1, l2, max, spread, changed, got 'L1'",
+            "norm must be one of l1, l2, max, spread, changed, any, got 'L1'",
         ),
         (tape.Entry("mine", np.zeros(2), "l1"), "epsilon or noise_stddev must be given for an entry"),
         (tape.Entry("mine", np.zeros(0), "l1", epsilon=1.0), r"value must not be empty, got shape \(0,\)"),
