@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxdp.kernels import across_lanes, stored
 
@@ -234,3 +235,25 @@ def _rank_one_in_steps(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
 def log_det(lower: jax.Array) -> jax.Array:
     """The logarithm, [] float, of the determinant of lower lower^T, for a factor as `cholesky` makes it."""
     return 2 * jnp.sum(jnp.log(jnp.diagonal(lower)))
+
+
+def triangle(matrix: jax.Array) -> jax.Array:
+    """The entries of a symmetric matrix that differ: [d (d + 1) / 2], row by row up to the diagonal.
+
+    Args:
+        matrix: [d, d].
+    """
+    return matrix[np.tril_indices(len(matrix))]
+
+
+def symmetric(entries: jax.Array, dim: int) -> jax.Array:
+    """The symmetric matrix, [dim, dim], of which `triangle` gives the entries.
+
+    Args:
+        entries: [dim (dim + 1) / 2].
+        dim: d.
+    """
+    rows, columns = np.tril_indices(dim)
+    place = np.zeros((dim, dim), np.int32)
+    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
+    return entries[place]

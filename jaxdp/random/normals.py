@@ -12,7 +12,7 @@ from jaxdp.random.threefry import of_word_pairs
 
 
 def normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float) -> jax.Array:
-    """Independent standard normal variates, in about half the time of `jax.random.normal`, from half the words.
+    """Independent standard normal variates, from half the hashes that `jax.random.normal` takes, and on CPU faster.
 
     In float32 the two words of one hash give two variates: the angle has 32 random bits, the length 31, so that no
     variate is larger than 6.7 in absolute value (`jax.random.normal` ends at 5.4).
@@ -52,7 +52,7 @@ def normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float) ->
 
 def _pair(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Two variates of two words, elementwise."""
-    # In (0, 1), with all 31 bits where it is small: there the length is large.
+    # In (0, 1], with all 31 bits where it is small: there the length is large.
     uniform = (first >> 1).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-31) + np.float32(2**-32)
     radius = jnp.sqrt(-2 * jnp.log(uniform))
     # Two bits say which quarter of the circle it is, the rest where in a quarter about the first axis.

@@ -15,6 +15,8 @@ from jaxdp.numerics.small_linear_algebra import (
     rank_one_update,
     solve_lower,
     solve_upper,
+    symmetric,
+    triangle,
 )
 
 DTYPE = jnp.result_type(float)
@@ -101,3 +103,13 @@ def test_no_call_of_lapack():
     assert "custom-call" not in str(text)
     planted = jax.jit(jax.vmap(jnp.linalg.cholesky)).lower(positive(7, dim=3)).compile().as_text()
     assert "custom-call" in str(planted)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_one_triangle_tells_a_symmetric_matrix(dim):
+    half = np.arange(dim * dim, dtype=np.float32).reshape(dim, dim)
+    matrix = jnp.asarray(half + half.T)
+    entries = triangle(matrix)
+    assert entries.shape == (dim * (dim + 1) // 2,)
+    np.testing.assert_array_equal(symmetric(entries, dim), matrix)
+    assert dim == 1 or not np.array_equal(symmetric(entries[::-1], dim), matrix)  # planted: another order

@@ -27,7 +27,7 @@ from jaxdp.core import (
 )
 from jaxdp.mechanisms import MomentParams, Moments, moment_channel
 from jaxdp.mechanisms.channel.vector import into_ball
-from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
+from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve, symmetric, triangle
 from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link
 from jaxdp.validation import check_count, check_horizon, check_positive
@@ -142,9 +142,6 @@ def generalized_linear(
     channel = moment_channel(dim, report)
     is_ball = report == "l2_ball"
     solved_anew = solving(update_every)
-    rows, columns = np.tril_indices(dim)
-    place = np.zeros((dim, dim), np.int32)  # of each entry of a symmetric matrix among those
-    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
     channel_names = ("epsilon",) if is_ball else ("epsilon", "delta")
 
     def params(
@@ -206,9 +203,7 @@ def generalized_linear(
         shift, width = shift_and_width(params, no_rounds)
         nothing = jnp.zeros_like(eye[0])
         model = Model(nothing, jnp.sqrt(shift) * eye, width, no_rounds)
-        return State(
-            (), Public(no_rounds, compensated.zero(eye[rows, columns]), compensated.zero(nothing), nothing, model)
-        )
+        return State((), Public(no_rounds, compensated.zero(triangle(eye)), compensated.zero(nothing), nothing, model))
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
         del key, params
@@ -224,13 +219,13 @@ def generalized_linear(
         public: Public = state.public
         round_ = public.round + 1
         labelled = jnp.sum(report.outer * public.iterate[None], axis=1)
-        outer = compensated.add(public.outer, report.outer[rows, columns])
+        outer = compensated.add(public.outer, triangle(report.outer))
         cross = compensated.add(public.cross, labelled)
         iterate = step(params.descent, public.iterate, report.cross)
         shift, width = shift_and_width(params, round_)
 
         def factor() -> jax.Array:
-            return cholesky(outer.total[place] + shift * jnp.eye(dim, dtype=outer.total.dtype))
+            return cholesky(symmetric(outer.total, dim) + shift * jnp.eye(dim, dtype=outer.total.dtype))
 
         def solved(lower: jax.Array) -> Model:
             return Model(cholesky_solve(lower, cross.total), lower, width, round_)

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxdp import compensated
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
@@ -27,7 +26,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.mechanisms import MomentParams, Moments, exact_moments, moment_channel
-from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
+from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve, symmetric, triangle
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
 CONSTANTS = ("tight", "paper")
@@ -81,7 +80,7 @@ def linear_ucb(
     t rounds V is the sum of the reports of x x^T and of c times the identity, c = 2 L, where L >= 1 bounds the
     eigenvalues of the sum of the noise; theta is V^-1 u with u the sum of the reports of y x. With probability
     1 - failure_prob, |theta - theta*|_V <= beta in all rounds, where E[y] = x . theta* and |theta*| <= 1. At epsilon =
-    inf the learner is OFUL with a regulariser of 2 and a radius that also pays for the noise that is not there.
+    inf the learner is OFUL with a regulariser of 2 and a wider radius.
 
     Values: `epsilon`, the privacy budget, > 0; with Gaussian reports `delta`, in (0, 1); `reward_bound`, Y, finite and
     > 0, by default 1: rewards are clipped to [-Y, Y]; `failure_prob`, in (0, 1), by default 0.05; `noise_proxy`, R^2, a
@@ -96,7 +95,7 @@ def linear_ucb(
         constants: "tight"; or "paper", of Gaussian reports: the published noise and radii, V_0 = 0, and a uniform arm
             until V has been computed for the first time, which is the first round but for update_every > 1.
         update_every: when V, theta and beta are computed anew: after so many rounds, a whole number >= 1; or when t has
-            grown by such a share, in (0, 1); or "doubling", when det V has doubled.
+            grown by about such a share, in (0, 1); or "doubling", when det V has doubled.
 
     Returns:
         A learner for contexts ([num_arms, dim] float, each row of at most unit length; longer ones are scaled down in
@@ -130,9 +129,6 @@ def linear_ucb(
     channel = moment_channel(dim, report, constants=constants)
     is_ball = report == "l2_ball"
     solved_anew = solving(update_every)
-    rows, columns = np.tril_indices(dim)
-    place = np.zeros((dim, dim), np.int32)  # of each entry of a symmetric matrix among those
-    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
     channel_names = ("epsilon", "reward_bound") if is_ball else ("epsilon", "delta", "reward_bound")
 
     def params(
@@ -181,7 +177,7 @@ def linear_ucb(
         no_rounds, eye = jnp.zeros((), jnp.result_type(int)), jnp.eye(dim, dtype=default_float())
         shift, width = radii(params, no_rounds)
         model = Model(eye[0] * 0, jnp.sqrt(shift) * eye, width, no_rounds)
-        return State((), Public(no_rounds, compensated.zero(eye[rows, columns]), compensated.zero(eye[0]), model))
+        return State((), Public(no_rounds, compensated.zero(triangle(eye)), compensated.zero(eye[0]), model))
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
         del params
@@ -197,12 +193,12 @@ def linear_ucb(
     def absorbed(params: Params, public: Public, reports: Moments, rounds: jax.Array | int) -> Public:
         """After so many rounds, whose reports add up to `reports`."""
         round_ = public.round + rounds
-        outer = compensated.add(public.outer, reports.outer[rows, columns])
+        outer = compensated.add(public.outer, triangle(reports.outer))
         cross = compensated.add(public.cross, reports.cross)
         shift, width = radii(params, round_)
 
         def factor() -> jax.Array:
-            return cholesky(outer.total[place] + shift * jnp.eye(dim, dtype=outer.total.dtype))
+            return cholesky(symmetric(outer.total, dim) + shift * jnp.eye(dim, dtype=outer.total.dtype))
 
         def solved(lower: jax.Array) -> Model:
             return Model(cholesky_solve(lower, cross.total), lower, width, round_)

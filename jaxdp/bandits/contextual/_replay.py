@@ -134,7 +134,7 @@ def on_logged(learner: Learner) -> Learner:
         A learner for `logged_contexts`, without blocks. After a round that does not match, its state is as it was.
 
     Raises:
-        ValueError: if the learner has no interface, or none with contexts.
+        ValueError: if learner is no `Learner`, has no interface, or none with contexts, or is for logged data already.
 
     Privacy: none. Whether a round counts depends on the arm that the learner would play for the user's context, and so
         does the model after it: an evaluation belongs to whoever holds the log. Each report that is used is as private
@@ -142,9 +142,14 @@ def on_logged(learner: Learner) -> Learner:
     Source: Li, Chu, Langford & Schapire (2010), section 4.
     Deviations: none.
     """
+    if not isinstance(learner, Learner):
+        raise ValueError(f"learner must be a Learner, got {type(learner).__name__}")
     interface = learner.interface
     if interface is None or interface.context is None:
         raise ValueError("learner must declare an interface with contexts, got None")
+
+    if isinstance(interface.feedback, LoggedFeedback):
+        raise ValueError("learner must not be one for logged data already, got one by `on_logged`")
 
     def guarantee(**values: Any) -> Guarantee:
         claim = learner.guarantee(**values)
