@@ -26,7 +26,8 @@ def zero(like: jax.Array) -> Sum:
 def add(running: Sum, value: jax.Array) -> Sum:
     """Adds a value.
 
-    Source: Kahan (1965). XLA keeps the order of these operations; a test says so.
+    Source:
+        Kahan (1965). XLA keeps the order of these operations; a test says so.
     """
     corrected = value - running.excess
     total = running.total + corrected
@@ -36,7 +37,8 @@ def add(running: Sum, value: jax.Array) -> Sum:
 def plus(left: Sum, right: Sum) -> Sum:
     """The sum of two sums, off by about the square of a float's precision.
 
-    Source: Dekker (1971), with Knuth's error-free addition (1969).
+    Source:
+        Dekker (1971), with Knuth's error-free addition (1969).
     """
     total = left.total + right.total
     shift = total - left.total

@@ -11,9 +11,6 @@ ROUNDING = 1e-12  # how far a mean may leave its interval
 def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
     """The gaps, in proportion, with `gap` as the smallest one above zero; as they are for None.
 
-    >>> with_smallest(0.1, np.array([0.0, 0.25, 0.5])).tolist()
-    [0.0, 0.1, 0.2]
-
     Args:
         gap: the smallest one.
         gaps: float64 >= 0, of any shape.
@@ -21,6 +18,10 @@ def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
     Raises:
         ValueError: if gap is not finite and > 0, all gaps are zero, gaps of that size are beyond float64, or gap is
             beyond JAX's default float type.
+
+    Examples:
+        >>> with_smallest(0.1, np.array([0.0, 0.25, 0.5])).tolist()
+        [0.0, 0.1, 0.2]
     """
     if gap is None:
         return gaps
@@ -40,9 +41,6 @@ def instance(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(means, gaps) of arms, both float64, that a grid point's values make of the arms' means.
 
-    >>> [array.tolist() for array in instance(np.array([0.5, 0.75]), 0.5, 1.0)]
-    [[0.5, 1.0], [0.5, 0.0]]
-
     Args:
         means: [num_arms] finite.
         gap: the smallest gap above zero, with all others in proportion; None leaves gaps as they are.
@@ -51,6 +49,10 @@ def instance(
 
     Raises:
         ValueError: as `with_smallest`, or if best_mean is not finite.
+
+    Examples:
+        >>> [array.tolist() for array in instance(np.array([0.5, 0.75]), 0.5, 1.0)]
+        [[0.5, 1.0], [0.5, 0.0]]
     """
     exact = means.astype(np.float64)
     best = exact.min() if losses else exact.max()

@@ -12,9 +12,6 @@ SLACK = 0.5  # by which the excess of losses may move the root out of its interv
 def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Array | None = None) -> jax.Array:
     """The w on the simplex with w_i = 4 / (learning_rate (losses_i - x))^2 for the one x < min(losses) that there is.
 
-    >>> print(tsallis_weights(jnp.array([0.0, 0.0, 1e30]), jnp.float32(2.0)).round(3))
-    [0.5 0.5 0. ]
-
     Args:
         losses: [num_arms, ...] float, finite, of any sign; further axes are players, each with weights of its own.
         learning_rate: [] float > 0.
@@ -24,12 +21,19 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Arr
     Returns:
         [num_arms, ...] float in [0, 1], which sum to 1 up to rounding; the smaller the loss, the larger.
 
-    Source: Zimmert & Seldin (2021), Algorithms 1 and 2. With y = learning_rate (min(losses) - x) / 2 the weights are
-        (d_i + y)^-2 for d_i >= 0, the least of them 0, and y is in [1, sqrt(num_arms)].
-    Deviations: Halley's method for (sum of weights)^(-1/2) = 1, not Newton's for their sum: as a function of y that is
-        concave and increasing, for equal d_i even linear. Its steps are held to twice Newton's, and to the interval
-        of the root. From y = num_arms^(1/4) 2 steps leave 10^-7 for up to 16 arms, and 4 for up to 65536; under x64 one
-        step more, which leaves 10^-13.
+    Source:
+        Zimmert & Seldin (2021), Algorithms 1 and 2. With y = learning_rate (min(losses) - x) / 2 the weights are (d_i +
+        y)^-2 for d_i >= 0, the least of them 0, and y is in [1, sqrt(num_arms)].
+
+    Deviations:
+        Halley's method for (sum of weights)^(-1/2) = 1, not Newton's for their sum: as a function of y that is concave
+        and increasing, for equal d_i even linear. Its steps are held to twice Newton's, and to the interval of the
+        root. From y = num_arms^(1/4) 2 steps leave 10^-7 for up to 16 arms, and 4 for up to 65536; under x64 one step
+        more, which leaves 10^-13.
+
+    Examples:
+        >>> print(tsallis_weights(jnp.array([0.0, 0.0, 1e30]), jnp.float32(2.0)).round(3))
+        [0.5 0.5 0. ]
     """
     lowest = own_kernel(_lowest, losses)
     parts = (losses, learning_rate / 2, lowest, *(() if excess is None else (excess,)))

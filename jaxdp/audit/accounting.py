@@ -100,7 +100,8 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
     Returns:
         The cost for each neighbour.
 
-    Source: Dwork & Roth (2014), Theorem 3.16 and, for AboveThreshold, 3.23; Bun & Steinke (2016), Lemma 1.7 and
+    Source:
+        Dwork & Roth (2014), Theorem 3.16 and, for AboveThreshold, 3.23; Bun & Steinke (2016), Lemma 1.7 and
         Propositions 1.3 and 1.4; Balle & Wang (2018), Theorem 8; Dong, Roth & Su (2022), Corollary 3.3.
     """
     pure, rho, squares, pure_squares = (np.zeros(neighbours) for _ in range(4))

@@ -46,13 +46,25 @@ class Past(NamedTuple):
 
 
 def by_action(answers: Any, past: Past, action: jax.Array) -> jax.Array:
-    """One answer for each arm: the user answers to the arm played."""
+    """One answer for each arm: the user answers to the arm played.
+
+    Args:
+        answers: [num_arms, ...] of the user.
+        past: is not looked at.
+        action: [] integer, the arm.
+    """
     del past
     return answers[action]
 
 
 def by_pair(answers: Any, past: Past, action: jax.Array) -> jax.Array:
-    """A matrix of answers, one for each ordered pair: the user answers to the duel of the left with the right arm."""
+    """A matrix of answers, one for each ordered pair: the user answers to the duel of the left with the right arm.
+
+    Args:
+        answers: [num_arms, num_arms, ...] of the user.
+        past: is not looked at.
+        action: [2] integer, the left arm and the right one.
+    """
     del past
     return answers[action[0], action[1]]
 
@@ -171,9 +183,10 @@ def in_order(counts: jax.Array, rounds: int) -> tuple[jax.Array, jax.Array]:
     Returns:
         [rounds] integers, which action each place plays; and [rounds] bool, whether it is played at all.
 
-    >>> index, is_played = in_order(jnp.array([1, 0, 2]), 4)
-    >>> index.tolist(), is_played.tolist()
-    ([0, 2, 2, 2], [True, True, True, False])
+    Examples:
+        >>> index, is_played = in_order(jnp.array([1, 0, 2]), 4)
+        >>> index.tolist(), is_played.tolist()
+        ([0, 2, 2, 2], [True, True, True, False])
     """
     every = jnp.arange(rounds, dtype=counts.dtype)
     index = jnp.searchsorted(jnp.cumsum(counts), every, side="right")

@@ -94,14 +94,6 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
     Rényi divergence: what is chosen for it is an order, and a function of the output that is constant on cells of a
     score, from whose two means a bound on rho follows.
 
-    >>> from jaxdp.mechanisms import randomized_response
-    >>> claim = Guarantee.pure(1.0, trust_model="local", privacy_unit="one label", argument="half the noise")
-    >>> def too_truthful(key, epsilon, label):
-    ...     return randomized_response(key, label, 2 * epsilon)
-    >>> labels = (np.int32(0), np.int32(1))
-    >>> audit(jax.random.key(0), Attack(too_truthful, np.float32(1), labels, claim), trials=20_000).verdict
-    'violated'
-
     Args:
         key: a typed PRNG key.
         attack: what to attack.
@@ -116,7 +108,17 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
         ValueError: if key is not a single typed key, the inputs differ in structure, shape or dtype, the output is
             empty or not of numbers, or trials or confidence is out of range.
 
-    Source: Dong, Roth & Su (2022) for mu; Birrell et al. (2021) for the variational form of Rényi divergences.
+    Source:
+        Dong, Roth & Su (2022) for mu; Birrell et al. (2021) for the variational form of Rényi divergences.
+
+    Examples:
+        >>> from jaxdp.mechanisms import randomized_response
+        >>> claim = Guarantee.pure(1.0, trust_model="local", privacy_unit="one label", argument="half the noise")
+        >>> def too_truthful(key, epsilon, label):
+        ...     return randomized_response(key, label, 2 * epsilon)
+        >>> labels = (np.int32(0), np.int32(1))
+        >>> audit(jax.random.key(0), Attack(too_truthful, np.float32(1), labels, claim), trials=20_000).verdict
+        'violated'
     """
     start = time.perf_counter()
     trials, confidence = check_count("trials", trials, FEWEST_TRIALS), check_probability("confidence", confidence)

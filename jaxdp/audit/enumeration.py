@@ -33,9 +33,6 @@ Told = Callable[..., Values | None]
 def outcome(output: Any, *, digits: int = DIGITS) -> Hashable:
     """An output as something that a law can have as a key.
 
-    >>> outcome(np.int32(3)), outcome((np.float32(0.1), np.asarray([True, False])))
-    (3, (0.1, (True, False)))
-
     Args:
         output: pytree of arrays.
         digits: to which floats are rounded, >= 1, so that a float32 result equals the number that a law tells in
@@ -45,6 +42,10 @@ def outcome(output: Any, *, digits: int = DIGITS) -> Hashable:
     Returns:
         Of one array its number, or nested tuples of numbers; of any other pytree the tuple of these for its leaves. NaN
         is the string "nan", which equals itself.
+
+    Examples:
+        >>> outcome(np.int32(3)), outcome((np.float32(0.1), np.asarray([True, False])))
+        (3, (0.1, (True, False)))
     """
     leaves, structure = jax.tree.flatten(output)
     frozen = tuple(_frozen(np.asarray(leaf).tolist(), digits) for leaf in leaves)
@@ -54,15 +55,16 @@ def outcome(output: Any, *, digits: int = DIGITS) -> Hashable:
 def outcomes(outputs: Any, *, digits: int = DIGITS) -> list[Hashable]:
     """Of many outputs the outcomes, for `g_test`; that of equal ones is made once.
 
-    >>> outcomes((np.asarray([2, 1, 2]), np.asarray([0.5, 0.5, 0.5])))
-    [(2, 0.5), (1, 0.5), (2, 0.5)]
-
     Args:
         outputs: pytree of [num_outputs, ...] arrays.
         digits: as for `outcome`.
 
     Returns:
         num_outputs outcomes.
+
+    Examples:
+        >>> outcomes((np.asarray([2, 1, 2]), np.asarray([0.5, 0.5, 0.5])))
+        [(2, 0.5), (1, 0.5), (2, 0.5)]
     """
     distinct, which = _distinct(outputs)
     each = [outcome(output, digits=digits) for output in distinct]
@@ -117,26 +119,6 @@ def transcript_law(
     Transcripts that agree in the state and in what was seen are merged, so that the time grows with the number of these
     and not with that of all transcripts.
 
-    >>> from jaxdp.audit import exact_epsilon
-    >>> from jaxdp.bandits import explore_then_commit
-    >>> learner = explore_then_commit(num_arms=2, explore_rounds=2)
-    >>> params, claim = learner.params(epsilon=1.0), learner.guarantee(epsilon=1.0)
-    >>> def commit(params, state, report):  # Laplace noise of scale 1 on both totals, which differ by 1 or not at all
-    ...     if state.public.round == 0:
-    ...         return None  # deterministic here
-    ...     totals = state.private.totals + np.arange(2) * report[1]  # the second arm was played
-    ...     ahead = 1 - 1.5 / 2 * math.exp(-1) if totals[0] > totals[1] else 0.5
-    ...     return [(state._replace(private=type(state.private)(totals), public=type(state.public)(2, arm)), chance)
-    ...             for arm, chance in ((0, ahead), (1, 1 - ahead))]
-    >>> laws = [
-    ...     transcript_law(learner, params, Users(np.asarray([[paid, 0], [0, 0]])), claim=claim, update_law=commit)
-    ...     for paid in (0, 1)
-    ... ]
-    >>> laws[0]  # plays, round, best arm
-    {((0, 1), (1, 2), (-1, 0)): 0.5, ((0, 1), (1, 2), (-1, 1)): 0.5}
-    >>> round(exact_epsilon(*laws), 3)
-    0.595
-
     Args:
         learner: whose transcripts are enumerated. Its stopping time is not asked.
         params: the learner's, as `params(**values)` makes them.
@@ -161,8 +143,30 @@ def transcript_law(
             probabilities are negative or do not sum to 1; if `answer` reads the past and adaptive is False; if there
             are more than 2^20 transcripts; or as `seen`.
 
-    Deviations: a function that draws something else with none of 64 keys is taken to be deterministic. What `init`
-        draws into `public` counts as seen only in states after rounds, and before the report in the local model.
+    Deviations:
+        A function that draws something else with none of 64 keys is taken to be deterministic. What `init` draws into
+        `public` counts as seen only in states after rounds, and before the report in the local model.
+
+    Examples:
+        >>> from jaxdp.audit import exact_epsilon
+        >>> from jaxdp.bandits import explore_then_commit
+        >>> learner = explore_then_commit(num_arms=2, explore_rounds=2)
+        >>> params, claim = learner.params(epsilon=1.0), learner.guarantee(epsilon=1.0)
+        >>> def commit(params, state, report):  # Laplace noise of scale 1 on both totals, which differ by 1 at most
+        ...     if state.public.round == 0:
+        ...         return None  # deterministic here
+        ...     totals = state.private.totals + np.arange(2) * report[1]  # the second arm was played
+        ...     ahead = 1 - 1.5 / 2 * math.exp(-1) if totals[0] > totals[1] else 0.5
+        ...     return [(state._replace(private=type(state.private)(totals), public=type(state.public)(2, arm)), chance)
+        ...             for arm, chance in ((0, ahead), (1, 1 - ahead))]
+        >>> laws = [
+        ...     transcript_law(learner, params, Users(np.asarray([[paid, 0], [0, 0]])), claim=claim, update_law=commit)
+        ...     for paid in (0, 1)
+        ... ]
+        >>> laws[0]  # plays, round, best arm
+        {((0, 1), (1, 2), (-1, 0)): 0.5, ((0, 1), (1, 2), (-1, 1)): 0.5}
+        >>> round(exact_epsilon(*laws), 3)
+        0.595
     """
     check_made("learner", learner, Learner)
     check_count("digits", digits)

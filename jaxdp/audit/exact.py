@@ -27,9 +27,6 @@ TOGETHER = 2**20  # terms of divergences at once
 def exact_delta(first: Law, second: Law, epsilon: float) -> float:
     """The smallest delta at which two laws are (epsilon, delta)-indistinguishable, in both directions.
 
-    >>> exact_delta({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}, epsilon=0.0)
-    0.5
-
     Args:
         first: under one input.
         second: under a neighbouring input.
@@ -41,7 +38,12 @@ def exact_delta(first: Law, second: Law, epsilon: float) -> float:
     Raises:
         ValueError: if epsilon is not >= 0, or a law has a negative probability or does not sum to 1.
 
-    Source: Barthe & Olmedo (2013).
+    Source:
+        Barthe & Olmedo (2013).
+
+    Examples:
+        >>> exact_delta({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}, epsilon=0.0)
+        0.5
     """
     epsilon = check_at_least("epsilon", epsilon, 0.0)
     p, q = _aligned(first, second)
@@ -54,9 +56,6 @@ def exact_epsilon(first: Law, second: Law, delta: float = 0.0) -> float:
     Sums of probabilities are rounded: an event counts only if its probability exceeds delta by more than the relative
     2^-52 for each outcome. So what has exactly the mass delta is not taken for more. At delta = 0 nothing is forgiven.
 
-    >>> round(exact_epsilon({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}), 6) == round(math.log(3), 6)
-    True
-
     Args:
         first: under one input.
         second: under a neighbouring input.
@@ -68,8 +67,13 @@ def exact_epsilon(first: Law, second: Law, delta: float = 0.0) -> float:
     Raises:
         ValueError: if delta is outside [0, 1), or a law has a negative probability or does not sum to 1.
 
-    Source: the most telling events are {p / q > t} (Neyman-Pearson), so that epsilon is the largest
-        log((p(E) - delta) / q(E)) over them.
+    Source:
+        The most telling events are {p / q > t} (Neyman-Pearson), so that epsilon is the largest log((p(E) - delta) /
+        q(E)) over them.
+
+    Examples:
+        >>> round(exact_epsilon({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}), 6) == round(math.log(3), 6)
+        True
     """
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be in [0, 1), got {delta}")
@@ -79,9 +83,6 @@ def exact_epsilon(first: Law, second: Law, delta: float = 0.0) -> float:
 
 def exact_mu(first: Law, second: Law) -> float:
     """The smallest mu at which two laws are mu-GDP: no easier to tell apart than N(0, 1) from N(mu, 1).
-
-    >>> round(exact_mu({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}), 6)
-    1.34898
 
     Args:
         first: under one input.
@@ -93,9 +94,14 @@ def exact_mu(first: Law, second: Law) -> float:
     Raises:
         ValueError: if a law has a negative probability or does not sum to 1.
 
-    Source: Dong, Roth & Su (2022), Definition 2.6. Between the most telling events {p / q > t} (Neyman-Pearson) the
+    Source:
+        Dong, Roth & Su (2022), Definition 2.6. Between the most telling events {p / q > t} (Neyman-Pearson) the
         trade-off of errors is linear, and that of normal laws convex: events alone decide. What holds for an event
         holds for its complement, hence in both directions.
+
+    Examples:
+        >>> round(exact_mu({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}), 6)
+        1.34898
     """
     p, q = _possible(first, second)
     with np.errstate(divide="ignore"):
@@ -106,9 +112,6 @@ def exact_mu(first: Law, second: Law) -> float:
 
 def exact_rho(first: Law, second: Law) -> float:
     """The smallest rho at which two laws are rho-zCDP: the largest D_a / a over Rényi orders a > 1 and both directions.
-
-    >>> round(exact_rho({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}), 6)
-    0.549306
 
     Args:
         first: under one input.
@@ -122,7 +125,12 @@ def exact_rho(first: Law, second: Law) -> float:
     Raises:
         ValueError: if a law has a negative probability or does not sum to 1.
 
-    Source: Bun & Steinke (2016), Definition 1.1.
+    Source:
+        Bun & Steinke (2016), Definition 1.1.
+
+    Examples:
+        >>> round(exact_rho({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}), 6)
+        0.549306
     """
     p, q = _possible(first, second)
     if np.any((p > 0) != (q > 0)):
@@ -152,7 +160,8 @@ def g_test(samples: Iterable[Hashable], law: Law) -> float:
         ValueError: if there are no samples, one is not hashable (a vector must be made a tuple), or the law has a
             negative probability or does not sum to 1.
 
-    Source: Sokal & Rohlf (1981); the statistic 2 sum O log(O / E) is asymptotically chi-squared.
+    Source:
+        Sokal & Rohlf (1981); the statistic 2 sum O log(O / E) is asymptotically chi-squared.
     """
     counts: dict[Hashable, int] = {}
     for sample in samples:

@@ -60,16 +60,6 @@ def grey_box(
     Steps run operation by operation, a round in about a tenth of a second, a block in up to some seconds, so that a
     release may lie behind a branch on what is public.
 
-    >>> import jaxdp
-    >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
-    >>> def draw_user(key):
-    ...     return Users(jax.random.bernoulli(key, shape=(2,)).astype(jnp.int32))
-    >>> found = grey_box(jax.random.key(0), learner, {"epsilon": 0.5}, draw_user, rounds=6)
-    >>> found.verdict, round(found.spent, 3)
-    ('consistent', 0.5)
-    >>> [(one.site, one.declared, one.measured) for one in found.sites]
-    [('laplace in update', 1.0, 1.0)]
-
     Args:
         key: a typed PRNG key.
         learner: to audit. Mechanisms are called at the top level of `act`, `privatize` and `update` (of `plan`,
@@ -92,7 +82,19 @@ def grey_box(
             lacks the path, `unit_leaves` names no data of users, or a release lies behind a branch on private data or
             inside a `vmap`.
 
-    Source: measuring what is noised along a fixed transcript is the usual proof of adaptive composition, run.
+    Source:
+        Measuring what is noised along a fixed transcript is the usual proof of adaptive composition, run.
+
+    Examples:
+        >>> import jaxdp
+        >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
+        >>> def draw_user(key):
+        ...     return Users(jax.random.bernoulli(key, shape=(2,)).astype(jnp.int32))
+        >>> found = grey_box(jax.random.key(0), learner, {"epsilon": 0.5}, draw_user, rounds=6)
+        >>> found.verdict, round(found.spent, 3)
+        ('consistent', 0.5)
+        >>> [(one.site, one.declared, one.measured) for one in found.sites]
+        [('laplace in update', 1.0, 1.0)]
     """
     check_key(key)
     check_made("learner", learner, Learner)

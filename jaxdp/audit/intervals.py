@@ -15,10 +15,6 @@ DIRECTIONS = ("first over second", "second over first")
 def clopper_pearson(counts: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
     """Two-sided Clopper-Pearson intervals: they contain the true probability at least as often as they say.
 
-    >>> lower, upper = clopper_pearson([0, 5, 10], 10)
-    >>> print(lower.round(4), upper.round(4))
-    [0.     0.1871 0.6915] [0.3085 0.8129 1.    ]
-
     Args:
         counts: [...] whole numbers in [0, trials], successes.
         trials: [...] whole numbers >= 1, broadcast against counts.
@@ -30,7 +26,13 @@ def clopper_pearson(counts: ArrayLike, trials: ArrayLike, *, confidence: float =
     Raises:
         ValueError: if a count is negative or above its trials, or confidence is outside (0, 1).
 
-    Source: Clopper & Pearson (1934); the bounds are quantiles of beta distributions.
+    Source:
+        Clopper & Pearson (1934); the bounds are quantiles of beta distributions.
+
+    Examples:
+        >>> lower, upper = clopper_pearson([0, 5, 10], 10)
+        >>> print(lower.round(4), upper.round(4))
+        [0.     0.1871 0.6915] [0.3085 0.8129 1.    ]
     """
     error = (1 - check_probability("confidence", confidence)) / 2
     return lower_limit(counts, trials, error), upper_limit(counts, trials, error)
@@ -103,10 +105,6 @@ def epsilon_lower_bound(
     1 - confidence is split evenly over all events, both directions and both sides (Bonferroni), so that the largest
     bound holds too.
 
-    >>> bound = epsilon_lower_bound([7_310], 10_000, [2_690], 10_000)  # randomized response at epsilon = 1
-    >>> round(bound.epsilon, 3), bound.direction
-    (0.949, 'first over second')
-
     Args:
         counts: [...] whole numbers, of each event under the first input. Events must be chosen without these counts.
         trials: under the first input, >= 1.
@@ -120,6 +118,11 @@ def epsilon_lower_bound(
 
     Raises:
         ValueError: if there is no event, the two shapes differ, or a value is out of range.
+
+    Examples:
+        >>> bound = epsilon_lower_bound([7_310], 10_000, [2_690], 10_000)  # randomized response at epsilon = 1
+        >>> round(bound.epsilon, 3), bound.direction
+        (0.949, 'first over second')
     """
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be in [0, 1), got {delta}")
@@ -177,7 +180,8 @@ def mu_bound(counts: ArrayLike, trials: int, other_counts: ArrayLike, other_tria
     Raises:
         ValueError: if a count is negative or above its trials.
 
-    Source: Dong, Roth & Su (2022), Definition 2.6; the normal quantiles of p's lower and q's upper limit.
+    Source:
+        Dong, Roth & Su (2022), Definition 2.6; the normal quantiles of p's lower and q's upper limit.
     """
     return ndtri(lower_limit(counts, trials, error)) - ndtri(upper_limit(other_counts, other_trials, error))
 

@@ -65,12 +65,6 @@ def leaks(
     is added *to* a noised number, as a raw reward to a noised estimate: the noise drowns both. Nor is noise that is too
     small, unless it is a thousand times so. `grey_box` finds these.
 
-    >>> import jaxdp
-    >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
-    >>> users = (Users(np.tile(np.int32([0, 1]), (6, 1))), Users(np.tile(np.int32([1, 0]), (6, 1))))
-    >>> leaks(jax.random.key(0), learner, {}, users).verdict
-    'consistent'
-
     Args:
         key: a typed PRNG key.
         learner: to test.
@@ -91,6 +85,13 @@ def leaks(
     Raises:
         ValueError: if key is not a single typed key, num_keys < 1, the runs' users differ in shapes or dtypes, the
             learner lacks the path, or `unit_leaves` names no data of users.
+
+    Examples:
+        >>> import jaxdp
+        >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
+        >>> users = (Users(np.tile(np.int32([0, 1]), (6, 1))), Users(np.tile(np.int32([1, 0]), (6, 1))))
+        >>> leaks(jax.random.key(0), learner, {}, users).verdict
+        'consistent'
     """
     check_key(key)
     check_count("num_keys", num_keys)

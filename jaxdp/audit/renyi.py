@@ -119,9 +119,6 @@ def mean_bound(values: np.ndarray, counts: np.ndarray, stake: float, error: floa
     inequality he multiplies his money by 1 / error with probability at most `error`: a mean at which he did is refuted,
     and so is every smaller one, at which he would have won more.
 
-    >>> float(round(mean_bound(np.array([0.0, 1.0]), np.array([5000, 5000]), 0.05, 0.025), 3))
-    0.486
-
     Args:
         values: [cells] that the variable takes.
         counts: [cells] how often it took them.
@@ -131,7 +128,12 @@ def mean_bound(values: np.ndarray, counts: np.ndarray, stake: float, error: floa
     Returns:
         The bound, at least the smallest value.
 
-    Source: Waudby-Smith & Ramdas (2024), with one stake for all bets.
+    Source:
+        Waudby-Smith & Ramdas (2024), with one stake for all bets.
+
+    Examples:
+        >>> float(round(mean_bound(np.array([0.0, 1.0]), np.array([5000, 5000]), 0.05, 0.025), 3))
+        0.486
     """
     low, high = float(values.min()), float(values.max())
     target = -math.log(error)

@@ -16,10 +16,6 @@ def law_of_ones(bits: Sequence[int] | np.ndarray, local_epsilon: float) -> Law:
     The reports of ones and those of zeros are two binomial counts; the law of their sum adds up over all pairs. As
     shuffled reports tell no more than this count, two such laws give the exact budget of the batch.
 
-    >>> law = law_of_ones([1, 1], math.log(3))  # each is kept with probability 3/4
-    >>> [round(law[count], 12) for count in range(3)]
-    [0.0625, 0.375, 0.5625]
-
     Args:
         bits: [batch] of 0 and 1, what the users hold.
         local_epsilon: of each report, > 0; infinity reports the bits.
@@ -29,6 +25,11 @@ def law_of_ones(bits: Sequence[int] | np.ndarray, local_epsilon: float) -> Law:
 
     Raises:
         ValueError: if bits are not a vector of 0 and 1, or local_epsilon is not > 0.
+
+    Examples:
+        >>> law = law_of_ones([1, 1], math.log(3))  # each is kept with probability 3/4
+        >>> [round(law[count], 12) for count in range(3)]
+        [0.0625, 0.375, 0.5625]
     """
     held = check_within("bits", bits, 0, 1)
     if held.ndim != 1:

@@ -39,8 +39,9 @@ class Target:
 def failed(what: str, error: Exception) -> str:
     """A note of what could not be attacked, in one line.
 
-    >>> failed("rounds", ValueError("users must be ...")), failed("grey box", KeyError("x"))
-    ('rounds: users must be ...', "grey box: KeyError: 'x'")
+    Examples:
+        >>> failed("rounds", ValueError("users must be ...")), failed("grey box", KeyError("x"))
+        ('rounds: users must be ...', "grey box: KeyError: 'x'")
     """
     text, kind = " ".join(str(error).split()), type(error).__name__
     return f"{what}: {text if text and isinstance(error, ValueError) else f'{kind}: {text}' if text else kind}"

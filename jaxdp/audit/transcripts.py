@@ -35,13 +35,6 @@ def learner_attack(
     *Shuffle*: as central; what the server sees of a batch is in `public`. Where `public` is seen and `init` draws it,
     it is seen before the first round, too. Where a learner with `done` stops is seen in any case.
 
-    >>> import jaxdp
-    >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=2)
-    >>> users = (Users(np.asarray([[1, 0], [0, 0]], np.int32)), Users(np.asarray([[0, 0], [0, 0]], np.int32)))
-    >>> attack = learner_attack(learner, {"epsilon": 1.0}, users)
-    >>> jaxdp.audit.audit(jax.random.key(0), attack, trials=20_000).verdict
-    'consistent'
-
     Args:
         learner: to attack.
         values: a grid point of its params.
@@ -60,6 +53,14 @@ def learner_attack(
     Raises:
         ValueError: if neighbours do not have the same shapes and dtypes, do not differ in exactly one round, or differ
             in a leaf that is not of the claim's privacy unit; or if the learner lacks the path.
+
+    Examples:
+        >>> import jaxdp
+        >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=2)
+        >>> users = (Users(np.asarray([[1, 0], [0, 0]], np.int32)), Users(np.asarray([[0, 0], [0, 0]], np.int32)))
+        >>> attack = learner_attack(learner, {"epsilon": 1.0}, users)
+        >>> jaxdp.audit.audit(jax.random.key(0), attack, trials=20_000).verdict
+        'consistent'
     """
     check_made("learner", learner, Learner)
     claim, params = learner.guarantee(**values), learner.params(**values)

@@ -12,10 +12,6 @@ from jaxdp.core import Guarantee
 def map_units(claim: Guarantee, change: Callable[[Any, Any], Any], base: Any, other: Any) -> Any:
     """Leaves of the privacy unit are changed, all others are the base's.
 
-    >>> claim = Guarantee.pure(1.0, trust_model="local", privacy_unit="a", argument="b", unit_leaves=("x",))
-    >>> map_units(claim, lambda mine, theirs: theirs, {"x": (0, 1), "y": 2}, {"x": (3, 4), "y": 5})
-    {'x': (3, 4), 'y': 2}
-
     Args:
         claim: whose `unit_leaves` name the leaves, or trees of leaves; None is all.
         change: (leaf of base, leaf of other) -> leaf.
@@ -27,6 +23,11 @@ def map_units(claim: Guarantee, change: Callable[[Any, Any], Any], base: Any, ot
 
     Raises:
         ValueError: if a name is that of no leaf, nor of a tree of leaves.
+
+    Examples:
+        >>> claim = Guarantee.pure(1.0, trust_model="local", privacy_unit="a", argument="b", unit_leaves=("x",))
+        >>> map_units(claim, lambda mine, theirs: theirs, {"x": (0, 1), "y": 2}, {"x": (3, 4), "y": 5})
+        {'x': (3, 4), 'y': 2}
     """
     paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(base)]
     for unit in claim.unit_leaves or ():

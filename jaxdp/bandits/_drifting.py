@@ -41,10 +41,6 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
     misleads learners that average rewards as if each arm had one mean. One uniform a round decides what every arm would
     pay.
 
-    Values: `drift`, in [0, the smallest mean]; by default the argument. `gap`, > 0, how far the second-best mean lies
-    below the largest: all gaps change in proportion, and the largest mean stays; by default that of `means`.
-    `best_mean`, in [0, 1], the largest mean, from which gaps are counted; by default that of `means`.
-
     Args:
         means: [num_arms] in [0, 1], those of the phases in which they are large.
         drift: the default of the value; None is the smallest mean.
@@ -57,14 +53,24 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
         ValueError: if means are not a vector of at least two numbers in [0, 1]; from `params`, if a value is out of
             range or moves a mean out of [0, 1], or there is no gap to change.
 
-    Source: Zimmert & Seldin (2021), section 6, whose means alternate likewise in phases of growing length.
-    Deviations: in float32 the uniform is a multiple of 2^-23, and so are probabilities.
+    Values:
+        drift: in [0, the smallest mean]; by default the argument.
+        gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
+            mean stays; by default that of `means`.
+        best_mean: in [0, 1], the largest mean, from which gaps are counted; by default that of `means`.
 
-    >>> import jax, jaxdp
-    >>> world = drifting_bandit([0.9, 0.8])
-    >>> run = jaxdp.simulator(jaxdp.bandits.tsallis_inf(num_arms=2), world, horizon=100)
-    >>> bool(run(jax.random.key(0), run.params(epsilon=1.0, drift=0.5))["pseudo_regret"][-1] < 10)
-    True
+    Source:
+        Zimmert & Seldin (2021), section 6, whose means alternate likewise in phases of growing length.
+
+    Deviations:
+        In float32 the uniform is a multiple of 2^-23, and so are probabilities.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> world = drifting_bandit([0.9, 0.8])
+        >>> run = jaxdp.simulator(jaxdp.bandits.tsallis_inf(num_arms=2), world, horizon=100)
+        >>> bool(run(jax.random.key(0), run.params(epsilon=1.0, drift=0.5))["pseudo_regret"][-1] < 10)
+        True
     """
     given, default = means_vector(check_within("means", means, 0.0, 1.0)), drift
     integer = jnp.result_type(int)

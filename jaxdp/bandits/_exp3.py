@@ -53,11 +53,6 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
     L are estimated losses so far: a report becomes a loss y in [0, 1], affine in the reward, and that of the arm I
     played is estimated by y 1[i = I] / w_i.
 
-    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports also `delta`; with Gaussian or Laplace reports
-    `failure_prob` (by default 0.05), both in (0, 1); for bounded rewards `low` and `high`, finite, low < high, by
-    default 0 and 1: rewards are clipped to [low, high]. `learning_rate`, > 0 and finite, by default
-    sqrt(2 ln K / (K T)).
-
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
@@ -73,24 +68,38 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
     Raises:
         ValueError: if num_arms < 2, horizon < 1, or report or rewards has another name.
 
-    Privacy: epsilon-DP (randomized response, Laplace) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one
-        round's reward; adjacency: replace one, by anything. A reward leaves the user's device once, after it was
-        clipped; everything else is post-processing. Private leaves: none. Released: all reports.
-    Source: Auer, Cesa-Bianchi, Freund & Schapire (2002), in the form for losses of Bubeck & Cesa-Bianchi (2012),
-        Theorem 3.1, to which it is equal at epsilon = inf; Tossou & Dimitrakakis (2017), with Laplace reports scaled to
-        [0, 1].
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian reports, in (0, 1).
+        failure_prob: with Gaussian or Laplace reports, in (0, 1), by default 0.05.
+        low, high: for bounded rewards, finite, low < high, by default 0 and 1: rewards are clipped to [low, high].
+        learning_rate: > 0 and finite, by default sqrt(2 ln K / (K T)).
+
+    Privacy:
+        - Claim: epsilon-DP (randomized response, Laplace) or (epsilon, delta)-DP (Gaussian) in the local model.
+        - Unit: one round's reward; adjacency: replace one, by anything.
+        - Why: A reward leaves the user's device once, after it was clipped; everything else is post-processing.
+        - Released: all reports.
+        - Private: none.
+
+    Source:
+        Auer, Cesa-Bianchi, Freund & Schapire (2002), in the form for losses of Bubeck & Cesa-Bianchi (2012), Theorem
+        3.1, to which it is equal at epsilon = inf; Tossou & Dimitrakakis (2017), with Laplace reports scaled to [0, 1].
         The regret on rewards in [0, 1] is at most c sqrt(2 T K ln K), c = (e^epsilon + 1) / (e^epsilon - 1) for
         randomized response and 1 + 2 m for noise, up to the failure of its bound.
-    Deviations: weights without a share of uniform play, as in the form for losses. Tossou & Dimitrakakis privatize in
-        the central model; here the noise is the user's, and rewards are clipped first. Estimated losses are compensated
+
+    Deviations:
+        Weights without a share of uniform play, as in the form for losses. Tossou & Dimitrakakis privatize in the
+        central model; here the noise is the user's, and rewards are clipped first. Estimated losses are compensated
         sums.
 
-    >>> import jax, jaxdp
-    >>> learner = exp3(num_arms=2, horizon=1000, report="laplace")
-    >>> run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=10.0))
-    >>> bool(outputs["pseudo_regret"][-1] < 300)  # uniform arms: 400
-    True
+    Examples:
+        >>> import jax, jaxdp
+        >>> learner = exp3(num_arms=2, horizon=1000, report="laplace")
+        >>> run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=10.0))
+        >>> bool(outputs["pseudo_regret"][-1] < 300)  # uniform arms: 400
+        True
     """
     num_arms, horizon = check_count("num_arms", num_arms, 2), check_horizon(horizon)
     channel, space, names, channel_params, claim = reward_reports(report, rewards, REPORTS)

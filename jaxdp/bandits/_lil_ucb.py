@@ -56,9 +56,6 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
 
     The learner stops as soon as an arm has n_i >= 1 + L sum_{j != i} n_j, and answers the arm that was played most.
 
-    Values: `epsilon`, the privacy budget, > 0, with Gaussian reports also `delta` in (0, 1); `failure_prob` nu, in
-    (0, 1), by default 0.05; for bounded rewards `low` and `high`, finite, low < high, by default 0 and 1.
-
     Args:
         num_arms: number of arms K, >= 2.
         report: "rr", randomized response, or "gaussian". Laplace noise is refused: its variance proxy is infinite.
@@ -74,19 +71,33 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
     Raises:
         ValueError: if num_arms < 2, or an argument has another name.
 
-    Privacy: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one round's
-        reward; adjacency: replace one, by anything. A reward leaves the user's device once; everything else, the
-        stopping time included, is post-processing. Private leaves: none. Released: all reports.
-    Source: Jamieson, Malloy, Nowak & Bubeck (2014), lil'UCB and Theorem 2, on reports as in Zheng, Cai, Huang, Li &
-        Wang (2020), Appendix B.2.
-    Deviations: a randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by the factor
-        (e^epsilon + 1) / (e^epsilon - 1), and bounds with them, which changes no decision. Zheng et al. do not clip.
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian reports, in (0, 1).
+        failure_prob: nu, in (0, 1), by default 0.05.
+        low, high: for bounded rewards, finite, low < high, by default 0 and 1.
 
-    >>> import jax, jaxdp
-    >>> run = jaxdp.simulator(lil_ucb(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.1, 0.9]), horizon=100_000)
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=4.0))
-    >>> outputs["correct"].tolist(), outputs["censored"].tolist()
-    ([True], False)
+    Privacy:
+        - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
+        - Unit: one round's reward; adjacency: replace one, by anything.
+        - Why: A reward leaves the user's device once; everything else, the stopping time included, is post-processing.
+        - Released: all reports.
+        - Private: none.
+
+    Source:
+        Jamieson, Malloy, Nowak & Bubeck (2014), lil'UCB and Theorem 2, on reports as in Zheng, Cai, Huang, Li & Wang
+        (2020), Appendix B.2.
+
+    Deviations:
+        A randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by the factor (e^epsilon + 1)
+        / (e^epsilon - 1), and bounds with them, which changes no decision. Zheng et al. do not clip.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> run = jaxdp.simulator(lil_ucb(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.1, 0.9]), horizon=100_000)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=4.0))
+        >>> outputs["correct"].tolist(), outputs["censored"].tolist()
+        ([True], False)
     """
     num_arms = check_count("num_arms", num_arms, 2)
     is_theory = check_choice("constants", constants, CONSTANTS) == "theory"

@@ -57,11 +57,6 @@ class HeavyTailedParams:
 def bounded_bandit(means: ArrayLike) -> Environment:
     """Rewards in [0, 1] with the law Beta(m c, (1 - m) c) for the mean m, whose variance is m (1 - m) / (c + 1).
 
-    Values: `gap`, > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the
-    largest mean stays; by default that of `means`. `best_mean`, in (0, 1), the largest mean, from which gaps are
-    counted; by default that of `means`. `concentration`, c, such that m c and (1 - m) c are >= 1 for every arm; by
-    default 10, or the least that makes them so.
-
     Args:
         means: [num_arms] in (0, 1).
 
@@ -73,8 +68,18 @@ def bounded_bandit(means: ArrayLike) -> Environment:
         ValueError: if means are not a vector of at least two numbers in (0, 1); from `params`, if a value is out of
             range or moves a mean out of (0, 1), or there is no gap to change.
 
-    Source: standard.
-    Deviations: none.
+    Values:
+        gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
+            mean stays; by default that of `means`.
+        best_mean: in (0, 1), the largest mean, from which gaps are counted; by default that of `means`.
+        concentration: c, such that m c and (1 - m) c are >= 1 for every arm; by default 10, or the least that makes
+            them so.
+
+    Source:
+        Standard.
+
+    Deviations:
+        None.
     """
     given = means_vector(check_within("means", means, 0.0, 1.0))
 
@@ -112,11 +117,6 @@ def heavy_tailed_bandit(means: ArrayLike, *, degrees_of_freedom: float = 3.0, sc
     One variate t a round is the noise of every arm. A learner that clips rewards to [low, high] sees clipped means,
     whose order is that of the means; regrets are those of the means.
 
-    Values: `degrees_of_freedom`, > 1, and `scale`, > 0, both finite; by default the arguments. The variance of t is
-    infinite up to 2 degrees, above it d / (d - 2). `gap`, > 0, how far the second-best mean lies below the largest: all
-    gaps change in proportion, and the largest mean stays; by default that of `means`. `best_mean`, the largest mean,
-    from which gaps are counted; by default that of `means`.
-
     Args:
         means: [num_arms] finite.
         degrees_of_freedom: the default of the value.
@@ -130,9 +130,20 @@ def heavy_tailed_bandit(means: ArrayLike, *, degrees_of_freedom: float = 3.0, sc
         ValueError: if means are not a vector of at least two finite numbers; from `params`, if a value is out of range,
             or there is no gap to change.
 
-    Source: Bailey (1994), "Polar generation of random variates with the t-distribution".
-    Deviations: in float32 the uniform that decides how far a variate lies is at least 2^-24, so that |t| stays below
-        sqrt(d) 2^(24 / d): what lies beyond has probability 6e-8 and less.
+    Values:
+        degrees_of_freedom: > 1 and finite, by default the argument. The variance of t is infinite up to 2 degrees,
+            above it d / (d - 2).
+        scale: > 0 and finite, by default the argument.
+        gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
+            mean stays; by default that of `means`.
+        best_mean: the largest mean, from which gaps are counted; by default that of `means`.
+
+    Source:
+        Bailey (1994), "Polar generation of random variates with the t-distribution".
+
+    Deviations:
+        In float32 the uniform that decides how far a variate lies is at least 2^-24, so that |t| stays below sqrt(d)
+        2^(24 / d): what lies beyond has probability 6e-8 and less.
     """
     given = means_vector(check_finite("means", means))
 

@@ -69,15 +69,19 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
             binary: 0 or scale), or take more memory than the device has free; if scale is not finite and > 0, or binary
             not True or False.
 
-    Source: standard.
-    Deviations: sums are compensated.
+    Source:
+        Standard.
 
-    >>> import jax, jaxdp
-    >>> clicks = np.tile(np.array([[0, 1, 1]], np.uint8), (500, 1))
-    >>> learner = jaxdp.bandits.thompson(num_arms=3)
-    >>> run = jaxdp.simulator(learner, reward_sequence(clicks, binary=True), horizon=500)
-    >>> bool(run(jax.random.key(0), run.params(epsilon=2.0))["regret"][-1] < 50)
-    True
+    Deviations:
+        Sums are compensated.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> clicks = np.tile(np.array([[0, 1, 1]], np.uint8), (500, 1))
+        >>> learner = jaxdp.bandits.thompson(num_arms=3)
+        >>> run = jaxdp.simulator(learner, reward_sequence(clicks, binary=True), horizon=500)
+        >>> bool(run(jax.random.key(0), run.params(epsilon=2.0))["regret"][-1] < 50)
+        True
     """
     scale = check_positive("scale", scale)
     array = kept_matrix("rewards", rewards, scale, columns="arms", column="num_arms")

@@ -67,10 +67,6 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     With s^2 the variance proxy of a report, after the r-th sweep over the active arms those are dropped whose reports'
     mean lies below the largest by more than 2 b_r, b_r = sqrt(2 s^2 ln(pi^2 K r^2 / (3 failure_prob)) / r).
 
-    Values: `epsilon`, the privacy budget, > 0, with Gaussian reports also `delta` in (0, 1); `failure_prob`, in (0, 1),
-    by default 0.05; `confidence_multiplier`, > 0, by default 1, which multiplies b_r: less is more daring, as private,
-    and without the guarantee; for bounded rewards `low` and `high`, finite, low < high, by default 0 and 1.
-
     Args:
         num_arms: number of arms K, >= 2.
         report: "rr", randomized response, or "gaussian". Laplace noise is refused: its variance proxy is infinite.
@@ -83,22 +79,38 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     Raises:
         ValueError: if num_arms < 2, or an argument has another name.
 
-    Privacy: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one round's
-        reward; adjacency: replace one, by anything. A reward leaves the user's device once; everything else, the
-        stopping time included, is post-processing. Private leaves: none. Released: all reports.
-    Source: Even-Dar, Mannor & Mansour (2006), Algorithm 3, on reports as in Zheng, Cai, Huang, Li & Wang (2020),
-        Appendix B.2. By a union bound over arms and r no mean is ever off by more than b_r, except with probability
-        sum 2 exp(-r b_r^2 / (2 s^2)) = failure_prob.
-    Deviations: a randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by the factor
-        (e^epsilon + 1) / (e^epsilon - 1), whose square multiplies the sweeps that are needed. Sums are compared, not
-        means. Zheng et al. do not clip.
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian reports, in (0, 1).
+        failure_prob: in (0, 1), by default 0.05.
+        confidence_multiplier: > 0, by default 1, which multiplies b_r: less is more daring, as private, and without the
+            guarantee.
+        low, high: for bounded rewards, finite, low < high, by default 0 and 1.
 
-    >>> import jax, jaxdp
-    >>> bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9, 0.5])
-    >>> run = jaxdp.simulator(successive_elimination(num_arms=3), bandit, horizon=100_000)
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
-    >>> outputs["correct"].tolist(), outputs["censored"].tolist()
-    ([True], False)
+    Privacy:
+        - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
+        - Unit: one round's reward; adjacency: replace one, by anything.
+        - Why: A reward leaves the user's device once; everything else, the stopping time included, is post-processing.
+        - Released: all reports.
+        - Private: none.
+
+    Source:
+        Even-Dar, Mannor & Mansour (2006), Algorithm 3, on reports as in Zheng, Cai, Huang, Li & Wang (2020), Appendix
+        B.2. By a union bound over arms and r no mean is ever off by more than b_r, except with probability sum 2 exp(-r
+        b_r^2 / (2 s^2)) = failure_prob.
+
+    Deviations:
+        A randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by the factor (e^epsilon + 1)
+        / (e^epsilon - 1), whose square multiplies the sweeps that are needed. Sums are compared, not means. Zheng et
+        al. do not clip.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9, 0.5])
+        >>> run = jaxdp.simulator(successive_elimination(num_arms=3), bandit, horizon=100_000)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> outputs["correct"].tolist(), outputs["censored"].tolist()
+        ([True], False)
     """
     num_arms = check_count("num_arms", num_arms, 2)
     reports = reports_of(report, rewards, num_arms)

@@ -85,10 +85,6 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
 
     An arm that is left alone is played for ever.
 
-    Values: `epsilon`, the privacy budget, > 0; `failure_prob`, in (0, 1), by default 0.05; `confidence_multiplier`,
-    > 0, by default 1, which multiplies R. With 1 the best arm is dropped with probability <= failure_prob. Less is more
-    daring, as private, and without that guarantee.
-
     Args:
         num_arms: number of arms, >= 2.
         constants: "tight": R is the root of h + c = D / 4, rounded up; "paper": R = 1 + max(32 ln(8 S e^2 / b) / D^2,
@@ -101,23 +97,38 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
     Raises:
         ValueError: if num_arms < 2 or constants has another name.
 
-    Privacy: epsilon-DP in the central model; unit: one round's reward; adjacency: replace one. A reward enters one
-        arm's total of one epoch, by at most 1; the totals of an epoch, of L1 sensitivity 1, are released once, with
-        Laplace(1 / epsilon) noise each. When epochs end follows from earlier releases, so that epochs concern different
-        users and compose in parallel. Private leaves: `totals`. Released: `active`, post-processing of noisy totals.
-    Source: Sajed & Sheffet (2019), DP successive elimination. Hoeffding's inequality leaves each mean within h of the
-        true one but for probability b / (4 S e^2), and noise within R c likewise: b / (2 e^2) over the arms of an
-        epoch, less than b over all epochs. Then the best arm is never dropped, and an arm whose gap exceeds
-        4 (h + c) = D is, in epoch e.
-    Deviations: R by the root. Noisy totals are compared by their leads (`noisy_leads`), which floats hold;
-        floating-point noise, as in `laplace`.
+    Values:
+        epsilon: the privacy budget, > 0.
+        failure_prob: in (0, 1), by default 0.05.
+        confidence_multiplier: > 0, by default 1, which multiplies R. With 1 the best arm is dropped with probability <=
+            failure_prob. Less is more daring, as private, and without that guarantee.
 
-    >>> import jax, jaxdp
-    >>> learner, world = successive_elimination_central(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.9, 0.1])
-    >>> run = jaxdp.simulator(learner, world, horizon=10**9, engine="counts")
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
-    >>> bool(outputs["best_arm_plays"][-1] > 10**9 - 1000)
-    True
+    Privacy:
+        - Claim: epsilon-DP in the central model.
+        - Unit: one round's reward; adjacency: replace one.
+        - Sensitivity: A reward enters one arm's total of one epoch, by at most 1; the totals of an epoch, of L1
+          sensitivity 1, are released once, with Laplace(1 / epsilon) noise each. When epochs end follows from earlier
+          releases, so that epochs concern different users and compose in parallel.
+        - Released: `active`, post-processing of noisy totals.
+        - Private: `totals`.
+
+    Source:
+        Sajed & Sheffet (2019), DP successive elimination. Hoeffding's inequality leaves each mean within h of the true
+        one but for probability b / (4 S e^2), and noise within R c likewise: b / (2 e^2) over the arms of an epoch,
+        less than b over all epochs. Then the best arm is never dropped, and an arm whose gap exceeds 4 (h + c) = D is,
+        in epoch e.
+
+    Deviations:
+        R by the root. Noisy totals are compared by their leads (`noisy_leads`), which floats hold; floating-point
+        noise, as in `laplace`.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> learner, world = successive_elimination_central(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.9, 0.1])
+        >>> run = jaxdp.simulator(learner, world, horizon=10**9, engine="counts")
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> bool(outputs["best_arm_plays"][-1] > 10**9 - 1000)
+        True
     """
     num_arms, integer = check_count("num_arms", num_arms, 2), jnp.result_type(int)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"

@@ -42,9 +42,6 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
     * "debiased": Beta(1 + a, 1 + b), where a and b share n / c^2 in proportion to the debiased shares, clipped to
       [0, 1], c = (e^epsilon + 1) / (e^epsilon - 1). A heuristic (below).
 
-    Values: `epsilon`, the privacy budget, > 0; for bounded rewards `low` and `high`, finite, low < high, by default 0
-    and 1: rewards are clipped to [low, high].
-
     Args:
         num_arms: number of arms, >= 2.
         posterior: "bits" or "debiased".
@@ -56,22 +53,34 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
     Raises:
         ValueError: if num_arms < 2, or posterior or rewards has another name.
 
-    Privacy: epsilon-DP in the local model; unit: one round's reward; adjacency: replace one, by anything. A reward
-        leaves the user's device once, by randomized response; everything else is post-processing. Private leaves: none.
-        Released: all reports.
-    Source: Thompson (1933); Agrawal & Goyal (2012), Algorithm 1, to which both are equal at epsilon = inf with binary
+    Values:
+        epsilon: the privacy budget, > 0.
+        low, high: for bounded rewards, finite, low < high, by default 0 and 1: rewards are clipped to [low, high].
+
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one round's reward; adjacency: replace one, by anything.
+        - Why: A reward leaves the user's device once, by randomized response; everything else is post-processing.
+        - Released: all reports.
+        - Private: none.
+
+    Source:
+        Thompson (1933); Agrawal & Goyal (2012), Algorithm 1, to which both are equal at epsilon = inf with binary
         rewards. "bits" is their algorithm on a Bernoulli bandit whose gaps are smaller by c, so that its regret is c
         times theirs on those gaps: O(c^2 ln T sum 1 / gap).
-    Deviations: *"debiased" is a heuristic under privacy*: n debiased reports have the variance of about n / c^2 rewards
-        only where the mean is near 1/2, and a larger one near 0 or 1, where the posterior is too sure; no regret bound
-        is known. Bounded rewards are bits only under privacy: at epsilon = inf k is their sum on the scale of [0, 1],
+
+    Deviations:
+        *"debiased" is a heuristic under privacy*: n debiased reports have the variance of about n / c^2 rewards only
+        where the mean is near 1/2, and a larger one near 0 or 1, where the posterior is too sure; no regret bound is
+        known. Bounded rewards are bits only under privacy: at epsilon = inf k is their sum on the scale of [0, 1],
         where Agrawal & Goyal toss a coin for each.
 
-    >>> import jax, jaxdp
-    >>> run = jaxdp.simulator(thompson(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
-    >>> bool(outputs["pseudo_regret"][-1] < 100)  # uniform arms: 400
-    True
+    Examples:
+        >>> import jax, jaxdp
+        >>> run = jaxdp.simulator(thompson(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> bool(outputs["pseudo_regret"][-1] < 100)  # uniform arms: 400
+        True
     """
     num_arms = check_count("num_arms", num_arms, 2)
     is_debiased = check_choice("posterior", posterior, POSTERIORS) == "debiased"

@@ -61,10 +61,6 @@ def tsallis_inf(
     * "rv", of reduced variance: 1[i = I] (y - b_i) / w_i + b_i, b_i = 1/2 where w_i >= rate^2, else 0, with rate
       4 / sqrt(t).
 
-    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports also `delta` and `failure_prob` (by default 0.05),
-    both in (0, 1); for bounded rewards `low` and `high`, finite, low < high, by default 0 and 1: rewards are clipped to
-    [low, high].
-
     Args:
         num_arms: number of arms, >= 2.
         estimator: "iw" or "rv".
@@ -81,23 +77,37 @@ def tsallis_inf(
         ValueError: if num_arms < 2, estimator, report or rewards has another name, or horizon < 1; or if it is missing
             for Gaussian reports, or given without.
 
-    Privacy: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one round's
-        reward; adjacency: replace one, by anything. A reward leaves the user's device once, after it was clipped;
-        everything else is post-processing. Private leaves: none. Released: all reports.
-    Source: Zimmert & Seldin (2021), Algorithms 1 and 2, to which it is equal at epsilon = inf; Zheng, Cai, Huang, Li &
-        Wang (2020), Appendix B.1, on reports. With c = (e^epsilon + 1) / (e^epsilon - 1) the regret on rewards in
-        [0, 1] is c times that on bits: at most c (4 sqrt(K T) + 1) for "iw", c (2 sqrt(K T) + 10 K ln T + 16) for "rv",
-        against an adversary; O(c^2 ln T sum 1 / gap) for stochastic rewards. Gaussian reports have 1 + 2 m for c.
-    Deviations: reports by randomized response, for which the paper has Gaussian ones alone, with sensitivity 2 where
-        rewards in [0, 1] have 1. Reports are shifted, since negative losses break the algorithm's stability. Estimated
-        losses are compensated sums, and weights in float32 are right to about 1e-6. There an arm is played with a
-        probability that is a multiple of 2^-23: what has a weight near that is played too seldom or too often.
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian reports, in (0, 1).
+        failure_prob: with Gaussian reports, in (0, 1), by default 0.05.
+        low, high: for bounded rewards, finite, low < high, by default 0 and 1: rewards are clipped to [low, high].
 
-    >>> import jax, jaxdp
-    >>> run = jaxdp.simulator(tsallis_inf(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
-    >>> bool(outputs["pseudo_regret"][-1] < 150)  # uniform arms: 400
-    True
+    Privacy:
+        - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
+        - Unit: one round's reward; adjacency: replace one, by anything.
+        - Why: A reward leaves the user's device once, after it was clipped; everything else is post-processing.
+        - Released: all reports.
+        - Private: none.
+
+    Source:
+        Zimmert & Seldin (2021), Algorithms 1 and 2, to which it is equal at epsilon = inf; Zheng, Cai, Huang, Li & Wang
+        (2020), Appendix B.1, on reports. With c = (e^epsilon + 1) / (e^epsilon - 1) the regret on rewards in [0, 1] is
+        c times that on bits: at most c (4 sqrt(K T) + 1) for "iw", c (2 sqrt(K T) + 10 K ln T + 16) for "rv", against
+        an adversary; O(c^2 ln T sum 1 / gap) for stochastic rewards. Gaussian reports have 1 + 2 m for c.
+
+    Deviations:
+        Reports by randomized response, for which the paper has Gaussian ones alone, with sensitivity 2 where rewards in
+        [0, 1] have 1. Reports are shifted, since negative losses break the algorithm's stability. Estimated losses are
+        compensated sums, and weights in float32 are right to about 1e-6. There an arm is played with a probability that
+        is a multiple of 2^-23: what has a weight near that is played too seldom or too often.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> run = jaxdp.simulator(tsallis_inf(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> bool(outputs["pseudo_regret"][-1] < 150)  # uniform arms: 400
+        True
     """
     num_arms = check_count("num_arms", num_arms, 2)
     is_importance = check_choice("estimator", estimator, ESTIMATORS) == "iw"

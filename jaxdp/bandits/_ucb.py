@@ -37,10 +37,6 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
     included: c^2 / 4 for randomized response of rewards in [0, 1], c = (e^epsilon + 1) / (e^epsilon - 1); 1/4 + s^2 for
     Gaussian noise of standard deviation s. An arm that has not been played goes first; of equal bounds the first arm's.
 
-    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports also `delta`, in (0, 1); for bounded rewards `low`
-    and `high`, finite, low < high, by default 0 and 1: rewards are clipped to [low, high]. `exploration_rate`, > 0 and
-    finite, by default 4, as in UCB1.
-
     Args:
         num_arms: number of arms, >= 2.
         report: "rr", randomized response, or "gaussian". Laplace reports have no variance proxy.
@@ -52,20 +48,34 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
     Raises:
         ValueError: if num_arms < 2, or report or rewards has another name.
 
-    Privacy: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one round's
-        reward; adjacency: replace one, by anything. A reward leaves the user's device once, after it was clipped;
-        everything else is post-processing. Private leaves: none. Released: all reports.
-    Source: Auer, Cesa-Bianchi & Fischer (2002), UCB1, to which it is equal at epsilon = inf with binary rewards; Bubeck
-        & Cesa-Bianchi (2012), Theorem 2.1, for reports of another variance proxy: with exploration_rate a > 2 the
-        regret is at most the sum over arms of 8 v a ln T / gap + a / (a - 2).
-    Deviations: sums of reports are compensated.
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian reports, in (0, 1).
+        low, high: for bounded rewards, finite, low < high, by default 0 and 1: rewards are clipped to [low, high].
+        exploration_rate: > 0 and finite, by default 4, as in UCB1.
 
-    >>> import jax, jaxdp
-    >>> learner = ucb(num_arms=2)
-    >>> run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
-    >>> bool(outputs["pseudo_regret"][-1] < 200)  # uniform arms: 400
-    True
+    Privacy:
+        - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
+        - Unit: one round's reward; adjacency: replace one, by anything.
+        - Why: A reward leaves the user's device once, after it was clipped; everything else is post-processing.
+        - Released: all reports.
+        - Private: none.
+
+    Source:
+        Auer, Cesa-Bianchi & Fischer (2002), UCB1, to which it is equal at epsilon = inf with binary rewards; Bubeck &
+        Cesa-Bianchi (2012), Theorem 2.1, for reports of another variance proxy: with exploration_rate a > 2 the regret
+        is at most the sum over arms of 8 v a ln T / gap + a / (a - 2).
+
+    Deviations:
+        Sums of reports are compensated.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> learner = ucb(num_arms=2)
+        >>> run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> bool(outputs["pseudo_regret"][-1] < 200)  # uniform arms: 400
+        True
     """
     num_arms = check_count("num_arms", num_arms, 2)
     channel, space, names, channel_params, claim = reward_reports(report, rewards, REPORTS)

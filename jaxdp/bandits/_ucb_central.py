@@ -93,8 +93,6 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     * "tree": a continual counter for each arm, of `horizon` entries, is fed in every round in which the arm is played;
       all bounds are computed in every round. What one tries first; the noise in S grows with the whole horizon.
 
-    Values: `epsilon`, the privacy budget, > 0; `exploration_rate`, > 0 and finite, by default 4, as in UCB1.
-
     Args:
         num_arms: number of arms, >= 2.
         release: "blocks" or "tree".
@@ -109,21 +107,34 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
             for "blocks"; from `params`, if a value is out of range or, for "tree", t^-exploration_rate would be less
             than float32 holds.
 
-    Privacy: epsilon-DP in the central model; unit: one round's reward; adjacency: replace one. By blocks a reward
-        enters one total of one arm, by at most 1, which is released once with Laplace(1 / epsilon) noise; arms and
-        blocks' ends follow from earlier releases, so that blocks concern different users and compose in parallel. By
-        trees a reward is one entry of one arm's counter, of L1 sensitivity 1, and clocks follow from earlier releases.
-        Private leaves: `total`, the counters' states. Released: `sums`.
-    Source: Auer, Cesa-Bianchi & Fischer (2002), UCB1, to which "tree" is equal at epsilon = inf; Mishra & Thakurta
-        (2015), for "tree"; Azize & Basu (2022), for doubling blocks.
-    Deviations: all of an arm's blocks count, not its last alone: J noise variates for half as much sampling error. The
-        tree's radius is the exact Chernoff bound of its own noise, two-sided. Floating-point noise, as in `laplace`.
+    Values:
+        epsilon: the privacy budget, > 0.
+        exploration_rate: > 0 and finite, by default 4, as in UCB1.
 
-    >>> import jax, jaxdp
-    >>> run = jaxdp.simulator(ucb_central(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=10**6)
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
-    >>> bool(outputs["pseudo_regret"][-1] < 1000)
-    True
+    Privacy:
+        - Claim: epsilon-DP in the central model.
+        - Unit: one round's reward; adjacency: replace one.
+        - Sensitivity: By blocks a reward enters one total of one arm, by at most 1, which is released once with
+          Laplace(1 / epsilon) noise; arms and blocks' ends follow from earlier releases, so that blocks concern
+          different users and compose in parallel. By trees a reward is one entry of one arm's counter, of L1
+          sensitivity 1, and clocks follow from earlier releases.
+        - Released: `sums`.
+        - Private: `total`, the counters' states.
+
+    Source:
+        Auer, Cesa-Bianchi & Fischer (2002), UCB1, to which "tree" is equal at epsilon = inf; Mishra & Thakurta (2015),
+        for "tree"; Azize & Basu (2022), for doubling blocks.
+
+    Deviations:
+        All of an arm's blocks count, not its last alone: J noise variates for half as much sampling error. The tree's
+        radius is the exact Chernoff bound of its own noise, two-sided. Floating-point noise, as in `laplace`.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> run = jaxdp.simulator(ucb_central(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=10**6)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> bool(outputs["pseudo_regret"][-1] < 1000)
+        True
     """
     num_arms, integer = check_count("num_arms", num_arms, 2), jnp.result_type(int)
     is_tree = check_choice("release", release, RELEASES) == "tree"

@@ -45,10 +45,6 @@ class Params:
 def bernoulli_bandit(means: ArrayLike) -> Environment:
     """Rewards of 0 or 1. One uniform a round decides what every arm would pay: arm k pays if it is below means[k].
 
-    Values: `gap`, > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the
-    largest mean stays; by default that of `means`. `best_mean`, in [0, 1], the largest mean, from which gaps are
-    counted; by default that of `means`.
-
     Args:
         means: [num_arms] in [0, 1].
 
@@ -62,8 +58,16 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
         ValueError: if means are not a vector of at least two numbers in [0, 1]; from `params`, if a value is out of
             range or moves a mean out of [0, 1], or there is no gap to change.
 
-    Source: standard.
-    Deviations: in float32 the uniform is a multiple of 2^-23, and so are probabilities, but for tallies.
+    Values:
+        gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
+            mean stays; by default that of `means`.
+        best_mean: in [0, 1], the largest mean, from which gaps are counted; by default that of `means`.
+
+    Source:
+        Standard.
+
+    Deviations:
+        In float32 the uniform is a multiple of 2^-23, and so are probabilities, but for tallies.
     """
     given = means_vector(check_within("means", means, 0.0, 1.0))
 
@@ -85,10 +89,6 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
 def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
     """Rewards N(means[k], stddev^2). One normal variate a round is the noise of every arm.
 
-    Values: `stddev`, > 0, of a reward; by default the argument. `gap`, > 0, how far the second-best mean lies below the
-    largest: all gaps change in proportion, and the largest mean stays; by default that of `means`. `best_mean`, the
-    largest mean, from which gaps are counted; by default that of `means`.
-
     Args:
         means: [num_arms] finite.
         stddev: of a reward, > 0; the default of the value.
@@ -102,7 +102,17 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
         ValueError: if means are not a vector of at least two finite numbers, or stddev is not finite and > 0; from
             `params`, if a value is out of range, or there is no gap to change.
 
-    Source: standard.  Deviations: none.
+    Values:
+        stddev: > 0, of a reward; by default the argument.
+        gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
+            mean stays; by default that of `means`.
+        best_mean: the largest mean, from which gaps are counted; by default that of `means`.
+
+    Source:
+        Standard.
+
+    Deviations:
+        None.
     """
     given = means_vector(check_finite("means", means))
 

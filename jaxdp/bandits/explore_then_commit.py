@@ -76,9 +76,6 @@ class Public(NamedTuple):
 def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "binary") -> Learner:
     """Plays every arm in turn, then commits to the arm with the largest noisy total of rewards.
 
-    Values: `epsilon`, the privacy budget, > 0; for bounded rewards also `low` and `high`, finite, low < high: rewards
-    are clipped to [low, high].
-
     Args:
         num_arms: number of arms, >= 2.
         explore_rounds: rounds of exploration, a positive multiple of num_arms.
@@ -92,20 +89,32 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         ValueError: if num_arms < 2, explore_rounds is not a positive multiple of it or more than integers count, or
             rewards has another name.
 
-    Privacy: epsilon-DP in the central model; unit: one round's reward; adjacency: replace one. A reward enters one
-        arm's total once, so the totals have L1 sensitivity high - low (1 for binary rewards), and they are released
-        once, with Laplace((high - low) / epsilon) noise for each arm. Private leaves: `totals`. Released: `best_arm`,
-        which is post-processing of the noisy totals.
-    Source: standard; the Laplace mechanism is Dwork & Roth (2014), Theorem 3.6.
-    Deviations: noisy totals are compared by their leads (`noisy_leads`), which floats hold; floating-point noise, as in
+    Values:
+        epsilon: the privacy budget, > 0.
+        low, high: for bounded rewards, finite, low < high: rewards are clipped to [low, high].
+
+    Privacy:
+        - Claim: epsilon-DP in the central model.
+        - Unit: one round's reward; adjacency: replace one.
+        - Sensitivity: A reward enters one arm's total once, so the totals have L1 sensitivity high - low (1 for binary
+          rewards), and they are released once, with Laplace((high - low) / epsilon) noise for each arm.
+        - Released: `best_arm`, which is post-processing of the noisy totals.
+        - Private: `totals`.
+
+    Source:
+        Standard; the Laplace mechanism is Dwork & Roth (2014), Theorem 3.6.
+
+    Deviations:
+        Noisy totals are compared by their leads (`noisy_leads`), which floats hold; floating-point noise, as in
         `laplace`.
 
-    >>> import jax, jaxdp
-    >>> learner = explore_then_commit(num_arms=2, explore_rounds=100)
-    >>> run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
-    >>> outputs["best_arm_plays"].tolist(), [round(r) for r in outputs["pseudo_regret"].tolist()]
-    ([950], [40])
+    Examples:
+        >>> import jax, jaxdp
+        >>> learner = explore_then_commit(num_arms=2, explore_rounds=100)
+        >>> run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> outputs["best_arm_plays"].tolist(), [round(r) for r in outputs["pseudo_regret"].tolist()]
+        ([950], [40])
     """
     num_arms, explore_rounds = check_count("num_arms", num_arms, 2), check_count("explore_rounds", explore_rounds)
     if explore_rounds % num_arms:

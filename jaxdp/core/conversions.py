@@ -20,9 +20,6 @@ def gaussian_delta(epsilon: float, noise_stddev: float, l2_sensitivity: float = 
 
     The value is exact up to float64 rounding (about 1e-12 relative), in both directions.
 
-    >>> f"{gaussian_delta(8.0, math.sqrt(2 * math.log(1250)) / 8):.6f}"  # the classical noise for (8, 1e-3)
-    '0.001313'
-
     Args:
         epsilon: >= 0; infinity gives 0. At 0 the value is the total variation distance.
         noise_stddev: standard deviation of the noise, >= 0; without noise the value is 1 at any finite epsilon.
@@ -34,9 +31,18 @@ def gaussian_delta(epsilon: float, noise_stddev: float, l2_sensitivity: float = 
     Raises:
         ValueError: if an argument is outside its range or NaN.
 
-    Privacy: computes a guarantee, releases nothing.
-    Source: Balle & Wang (2018), Theorem 8.
-    Deviations: none in value; written without the cancelling difference of Theorem 8 (see `log_delta_of`).
+    Privacy:
+        - Computes a guarantee, releases nothing.
+
+    Source:
+        Balle & Wang (2018), Theorem 8.
+
+    Deviations:
+        None in value; written without the cancelling difference of Theorem 8 (see `log_delta_of`).
+
+    Examples:
+        >>> f"{gaussian_delta(8.0, math.sqrt(2 * math.log(1250)) / 8):.6f}"  # the classical noise for (8, 1e-3)
+        '0.001313'
     """
     epsilon = check_at_least("epsilon", epsilon, 0.0)
     ratio = check_at_least("noise_stddev", noise_stddev, 0.0) / check_sensitivity(l2_sensitivity)
@@ -47,9 +53,6 @@ def gaussian_delta(epsilon: float, noise_stddev: float, l2_sensitivity: float = 
 
 def gaussian_epsilon(delta: float, noise_stddev: float, l2_sensitivity: float = 1.0) -> float:
     """The smallest epsilon at which the Gaussian mechanism is (epsilon, delta)-DP: the inverse of `gaussian_delta`.
-
-    >>> f"{gaussian_epsilon(1e-5, noise_stddev=1.0):.4f}"
-    '4.3772'
 
     Args:
         delta: in (0, 1).
@@ -63,9 +66,18 @@ def gaussian_epsilon(delta: float, noise_stddev: float, l2_sensitivity: float = 
     Raises:
         ValueError: if an argument is outside its range or NaN.
 
-    Privacy: computes a guarantee, releases nothing.
-    Source: Balle & Wang (2018), Theorem 8.
-    Deviations: none.
+    Privacy:
+        - Computes a guarantee, releases nothing.
+
+    Source:
+        Balle & Wang (2018), Theorem 8.
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> f"{gaussian_epsilon(1e-5, noise_stddev=1.0):.4f}"
+        '4.3772'
     """
     delta = check_delta(delta)
     ratio = check_at_least("noise_stddev", noise_stddev, 0.0) / check_sensitivity(l2_sensitivity)
@@ -97,11 +109,16 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     Raises:
         ValueError: if an argument is outside its range or NaN.
 
-    Privacy: computes a guarantee, releases nothing. Holds for every rho-zCDP mechanism; for the Gaussian mechanism
-        alone `gaussian_delta` is exact, and smaller.
-    Source: Canonne, Kamath & Steinke (2020), Corollary 13.
-    Deviations: none. With b = order - 1 the objective's derivative is rho - (ln(1/delta) - ln(1+b)) / b^2, which
-        changes sign once; any b gives a valid epsilon, so an inexact b costs accuracy, never privacy.
+    Privacy:
+        - Computes a guarantee, releases nothing.
+        - Holds for every rho-zCDP mechanism; for the Gaussian mechanism alone `gaussian_delta` is exact, and smaller.
+
+    Source:
+        Canonne, Kamath & Steinke (2020), Corollary 13.
+
+    Deviations:
+        None. With b = order - 1 the objective's derivative is rho - (ln(1/delta) - ln(1+b)) / b^2, which changes sign
+        once; any b gives a valid epsilon, so an inexact b costs accuracy, never privacy.
     """
     rho, delta = check_above("rho", rho, 0.0), check_delta(delta)
     if rho == math.inf:
@@ -120,9 +137,6 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """The largest rho for which `zcdp_epsilon` promises (epsilon, delta)-DP.
 
-    >>> f"{zcdp_rho(1.0, 1e-6):.4f}"
-    '0.0244'
-
     Args:
         epsilon: > 0; infinity gives infinity.
         delta: in (0, 1).
@@ -133,10 +147,19 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     Raises:
         ValueError: if an argument is outside its range or NaN.
 
-    Privacy: computes a guarantee, releases nothing.
-    Source: Canonne, Kamath & Steinke (2020), Corollary 13.
-    Deviations: none. On the optimal order (see `zcdp_epsilon`) both rho and epsilon are decreasing functions of b,
-        so one root search in b inverts them.
+    Privacy:
+        - Computes a guarantee, releases nothing.
+
+    Source:
+        Canonne, Kamath & Steinke (2020), Corollary 13.
+
+    Deviations:
+        None. On the optimal order (see `zcdp_epsilon`) both rho and epsilon are decreasing functions of b, so one root
+        search in b inverts them.
+
+    Examples:
+        >>> f"{zcdp_rho(1.0, 1e-6):.4f}"
+        '0.0244'
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     if epsilon == math.inf:

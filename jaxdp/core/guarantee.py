@@ -53,13 +53,14 @@ class Guarantee:
         batch: in the shuffle model the users who are shuffled together, >= 1; else None.
         local_epsilon: in the shuffle model the budget of one user's report before it is shuffled, > 0; else None.
 
-    >>> label = {"privacy_unit": "one label", "argument": "randomized response"}
-    >>> rr = Guarantee.pure(0.5, trust_model="local", **label)
-    >>> print(rr.compose(rr))
-    1-DP, local, one label
-    >>> noised = Guarantee.zcdp(0.02, trust_model="central", **label)
-    >>> print(noised.compose(noised), round(noised.compose(noised).epsilon_at(1e-6), 3), sep="; ")
-    0.04-zCDP, central, one label; 1.305
+    Examples:
+        >>> label = {"privacy_unit": "one label", "argument": "randomized response"}
+        >>> rr = Guarantee.pure(0.5, trust_model="local", **label)
+        >>> print(rr.compose(rr))
+        1-DP, local, one label
+        >>> noised = Guarantee.zcdp(0.02, trust_model="central", **label)
+        >>> print(noised.compose(noised), round(noised.compose(noised).epsilon_at(1e-6), 3), sep="; ")
+        0.04-zCDP, central, one label; 1.305
     """
 
     kind: str
@@ -198,7 +199,8 @@ class Guarantee:
         Raises:
             ValueError: if delta lies outside [0, 1).
 
-        Source: Canonne, Kamath & Steinke (2020), Corollary 13, for zCDP; Balle & Wang (2018), Theorem 8, for GDP.
+        Source:
+            Canonne, Kamath & Steinke (2020), Corollary 13, for zCDP; Balle & Wang (2018), Theorem 8, for GDP.
         """
         if not check_at_least("delta", delta, 0.0) < 1:
             raise ValueError(f"delta must be < 1, got {delta}")
@@ -231,7 +233,8 @@ class Guarantee:
             ValueError: if the two differ in trust model, privacy unit, adjacency, unit leaves or batch, or allow
                 nothing in common to be logged; or if delta is needed and missing.
 
-        Source: Dwork & Roth (2014), Theorem 3.16; Bun & Steinke (2016), Lemma 1.7 and Proposition 1.4; Dong, Roth & Su
+        Source:
+            Dwork & Roth (2014), Theorem 3.16; Bun & Steinke (2016), Lemma 1.7 and Proposition 1.4; Dong, Roth & Su
             (2022), Corollary 3.3.
         """
         for name in ("trust_model", "privacy_unit", "adjacency", "unit_leaves", "batch"):
@@ -283,10 +286,6 @@ class Guarantee:
           epsilon alone, and you take the sum of all such claims' deltas off the delta that you ask an accountant for.
         * none: an event without privacy.
 
-        >>> about = {"trust_model": "central", "privacy_unit": "one record", "argument": "Gaussian noise"}
-        >>> Guarantee.gaussian(0.5, **about).to_dp_event()
-        GaussianDpEvent(noise_multiplier=2.0)
-
         Args:
             delta_apart: whether you account for the delta of an approximate claim yourself.
 
@@ -296,6 +295,11 @@ class Guarantee:
         Raises:
             ValueError: if the claim has a delta, and delta_apart is False.
             ImportError: if dp-accounting is not installed.
+
+        Examples:
+            >>> about = {"trust_model": "central", "privacy_unit": "one record", "argument": "Gaussian noise"}
+            >>> Guarantee.gaussian(0.5, **about).to_dp_event()
+            GaussianDpEvent(noise_multiplier=2.0)
         """
         return dp_event(self, delta_apart=check_flag("delta_apart", delta_apart))
 

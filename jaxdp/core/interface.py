@@ -28,10 +28,11 @@ class Space(NamedTuple):
         radius: the largest norm of an array; infinity is no ball.
         norm: of the ball, "l1" or "l2".
 
-    >>> print(arms(4))
-    integers in [0, 3]
-    >>> print(Space("numbers", (37,), 0, 1))
-    numbers in [0, 1] of shape (37,)
+    Examples:
+        >>> print(arms(4))
+        integers in [0, 3]
+        >>> print(Space("numbers", (37,), 0, 1))
+        numbers in [0, 1] of shape (37,)
     """
 
     kind: str
@@ -50,8 +51,9 @@ class Space(NamedTuple):
     def __contains__(self, other: object) -> bool:
         """Whether every array of the other space is of this one: by its bounds, or by its ball.
 
-        >>> ball(3, norm="l1") in ball(3), ball(3) in Space("numbers", (3,), -1, 1), ball(3) in ball(3, norm="l1")
-        (True, True, False)
+        Examples:
+            >>> ball(3, norm="l1") in ball(3), ball(3) in Space("numbers", (3,), -1, 1), ball(3) in ball(3, norm="l1")
+            (True, True, False)
         """
         if not (isinstance(other, Space) and (self.kind, self.shape) == (other.kind, other.shape)):
             return False
@@ -68,8 +70,9 @@ class Space(NamedTuple):
 
         A norm may exceed the radius by its rounding.
 
-        >>> bool(arms(3).holds(jnp.int32(2))), bool(arms(3).holds(jnp.int32(3)))
-        (True, False)
+        Examples:
+            >>> bool(arms(3).holds(jnp.int32(2))), bool(arms(3).holds(jnp.int32(3)))
+            (True, False)
         """
         if self.kind == "numbers":
             inside = jnp.all((array >= self.low) & (array <= self.high))
@@ -147,11 +150,12 @@ def arms(num_arms: int) -> Space:
 def pairs(num_arms: int) -> Space:
     """Ordered pairs of arms, the left one first: what a dueling bandit plays.
 
-    >>> print(pairs(4))
-    integers in [0, 3] of shape (2,)
-
     Raises:
         ValueError: if num_arms < 2.
+
+    Examples:
+        >>> print(pairs(4))
+        integers in [0, 3] of shape (2,)
     """
     return arms(num_arms)._replace(shape=(2,))
 
@@ -159,11 +163,12 @@ def pairs(num_arms: int) -> Space:
 def ball(dim: int, radius: float = 1.0, *, norm: str = "l2") -> Space:
     """Vectors of bounded norm.
 
-    >>> print(ball(3))
-    numbers of shape (3,) of l2 norm at most 1
-
     Raises:
         ValueError: if dim < 1, radius is not finite and > 0, or norm has another name.
+
+    Examples:
+        >>> print(ball(3))
+        numbers of shape (3,) of l2 norm at most 1
     """
     return Space(
         "numbers",

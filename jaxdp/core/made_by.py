@@ -21,16 +21,17 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|0x[0-9a-fA-F]{6,}")
 class MadeBy:
     """A factory's name and the arguments that it was called with.
 
+    Its text is one line of less than 200 characters, which holds no address in memory. Arguments in `unnamed` are told
+    without their names.
+
     Attributes:
         name: of the factory.
         arguments: by name, as given; those left at their defaults are not among them. Of arrays with more than 1,000
             entries, which would take memory as long as the algorithm, shape and dtype.
 
-    Its text is one line of less than 200 characters, which holds no address in memory. Arguments in `unnamed` are told
-    without their names.
-
-    >>> MadeBy("explore_then_commit", {"num_arms": 4, "explore_rounds": 800})
-    explore_then_commit(num_arms=4, explore_rounds=800)
+    Examples:
+        >>> MadeBy("explore_then_commit", {"num_arms": 4, "explore_rounds": 800})
+        explore_then_commit(num_arms=4, explore_rounds=800)
     """
 
     def __init__(self, name: str, arguments: Mapping[str, Any], unnamed: tuple[str, ...] = ()) -> None:
@@ -78,11 +79,12 @@ def described(value: Any, kind: str) -> str:
 def brief(value: Any) -> str:
     """A named tuple in one line of less than 200 characters: of arrays, which may be traced, dtype and shape.
 
-    >>> from jaxdp.core import State
-    >>> State(private={"wins": np.zeros((8, 8), np.int32)}, public=np.float32(0.5))
-    State(private={wins: int32[8, 8]}, public=0.5)
-
     What is in a field `private` shows shapes only, of numbers too.
+
+    Examples:
+        >>> from jaxdp.core import State
+        >>> State(private={"wins": np.zeros((8, 8), np.int32)}, public=np.float32(0.5))
+        State(private={wins: int32[8, 8]}, public=0.5)
     """
     return cut(_brief(value))
 

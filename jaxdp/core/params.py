@@ -46,8 +46,9 @@ def scalar_leaf(name: str, value: float) -> np.floating:
 def leaf_rounded_down(name: str, value: float) -> np.floating:
     """As `scalar_leaf`, never rounded up: a budget, or a rate of which a budget allows no more.
 
-    >>> float(leaf_rounded_down("epsilon", 0.1)) <= 0.1 < float(np.float32(0.1))
-    True
+    Examples:
+        >>> float(leaf_rounded_down("epsilon", 0.1)) <= 0.1 < float(np.float32(0.1))
+        True
     """
     leaf = scalar_leaf(name, value)
     return np.nextafter(leaf, leaf.dtype.type(0)) if float(leaf) > value else leaf  # NumPy would round `value`, too
@@ -111,13 +112,6 @@ def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., An
 def claimed(params: Callable[..., Any], claim: Callable[..., "Guarantee"]) -> Callable[..., "Guarantee"]:
     """The `guarantee` of an algorithm: it takes what `params` takes, and claims only for values that `params` accepts.
 
-    >>> from jaxdp.core import Guarantee
-    >>> def params(*, epsilon: float, learning_rate: float = 0.1): ...
-    >>> def claim(epsilon: float) -> Guarantee:
-    ...     return Guarantee.pure(epsilon, trust_model="local", privacy_unit="one label", argument="noise")
-    >>> print(claimed(params, claim)(epsilon=0.5, learning_rate=0.2))
-    0.5-DP, local, one label
-
     Args:
         params: (**values) -> Params.
         claim: (some of the values, by their names) -> Guarantee. A value with a default here may be none of `params`.
@@ -127,6 +121,14 @@ def claimed(params: Callable[..., Any], claim: Callable[..., "Guarantee"]) -> Ca
 
     Raises:
         ValueError: if claim asks for a value that params does not take.
+
+    Examples:
+        >>> from jaxdp.core import Guarantee
+        >>> def params(*, epsilon: float, learning_rate: float = 0.1): ...
+        >>> def claim(epsilon: float) -> Guarantee:
+        ...     return Guarantee.pure(epsilon, trust_model="local", privacy_unit="one label", argument="noise")
+        >>> print(claimed(params, claim)(epsilon=0.5, learning_rate=0.2))
+        0.5-DP, local, one label
     """
     signature, asked = inspect.signature(params), inspect.signature(claim).parameters
     for name, parameter in asked.items():

@@ -88,8 +88,9 @@ def ballot_sensitivity(num_items: int) -> float:
     Raises:
         ValueError: if num_items < 1.
 
-    >>> ballot_sensitivity(2) == math.sqrt(2), ballot_sensitivity(5) == math.sqrt(40)
-    (True, True)
+    Examples:
+        >>> ballot_sensitivity(2) == math.sqrt(2), ballot_sensitivity(5) == math.sqrt(40)
+        (True, True)
     """
     num_items = check_count("num_items", num_items)
     return math.sqrt(num_items * (num_items**2 - 1) / 3)
@@ -155,10 +156,6 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
     Every stated preference counts as one comparison; ties and unranked items say nothing. The same as `mle` on
     `Ballots.comparisons`.
 
-    Privacy: none.
-    Source: Zhu, Jiao & Jordan (2023), pairwise losses of rankings; Bradley & Terry (1952).
-    Deviations: none.
-
     Args:
         max_steps: gradient evaluations at most, >= 1.
 
@@ -169,6 +166,15 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
     Raises:
         ValueError: if max_steps < 1; from `params`, if radius or tolerance is not > 0; when traced, if features
             and labels are not of all pairs of items.
+
+    Privacy:
+        - None.
+
+    Source:
+        Zhu, Jiao & Jordan (2023), pairwise losses of rankings; Bradley & Terry (1952).
+
+    Deviations:
+        None.
     """
 
     def params(*, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
@@ -201,16 +207,6 @@ def ballot_objective_perturbation(
     Minimises the mean over pairs of log(1 + exp(x.theta)) - S~.theta / (num_ballots num_pairs) over |theta| <= radius,
     where S~ = S + noise, S the sum over ballots and all pairs of y x.
 
-    Privacy: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP; unit: one whole ballot, with which
-        items it ranks; adjacency: replace one. Ballots enter through S alone; the number of ballots and the items are
-        public, and features are those of all pairs of items, whoever ranked what. The L2 sensitivity is
-        sqrt(m (m^2 - 1) / 3) for m items (`ballot_sensitivity` has the proof), the noise that of the analytic Gaussian
-        mechanism or K-norm noise in the m - 1 dimensions where sums are zero, as those of S are up to a public vector;
-        the estimate is post-processing. Labels outside [0, 2] are clipped.
-    Source: DP-Reward, Theorem 5.2 and Algorithm 2, for one label; K-norm noise: Hardt & Talwar (2010).
-    Deviations: a whole ballot is protected, where the paper protects one comparison; noise on the statistic, as in
-        `objective_perturbation`; no opinion is half a win for either side.
-
     Args:
         weights: "none", or "cut" as for `objective_perturbation`, which is the same here: the features of all pairs of
             items are equally long, so that no cut would weight one pair more than another. There is no value `cut`, and
@@ -225,6 +221,22 @@ def ballot_objective_perturbation(
         ValueError: as `ballot_mle`, if weights or noise is unknown, and from `params` if epsilon <= 0 or delta is
             outside (0, 1); when traced, if there are more ballots than floats count exactly (2^24 / (m - 1) in 32
             bits).
+
+    Privacy:
+        - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
+        - Unit: one whole ballot, with which items it ranks; adjacency: replace one.
+        - Sensitivity: Ballots enter through S alone; the number of ballots and the items are public, and features are
+          those of all pairs of items, whoever ranked what. The L2 sensitivity is sqrt(m (m^2 - 1) / 3) for m items
+          (`ballot_sensitivity` has the proof), the noise that of the analytic Gaussian mechanism or K-norm noise in the
+          m - 1 dimensions where sums are zero, as those of S are up to a public vector; the estimate is
+          post-processing. Labels outside [0, 2] are clipped.
+
+    Source:
+        DP-Reward, Theorem 5.2 and Algorithm 2, for one label; K-norm noise: Hardt & Talwar (2010).
+
+    Deviations:
+        A whole ballot is protected, where the paper protects one comparison; noise on the statistic, as in
+        `objective_perturbation`; no opinion is half a win for either side.
     """
     check_weights(weights)
     is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
@@ -292,15 +304,6 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
     minimised, in which a coin counts as y = 1/2. k = max(1, round(epsilon / 2.18)) has the least noise: one
     pair up to epsilon = 3.2.
 
-    Privacy: epsilon-DP in the local model; unit: one whole ballot, with which items it ranks; adjacency: replace one.
-        k depends on epsilon and the number of items alone, and the pairs are drawn without looking at the ballot. Given
-        the pairs, answers are independent, and the report 1 to one has probability p, 1 - p or 1/2 with
-        p = sigmoid(epsilon / k): two ballots' probabilities differ by a factor of at most e^(epsilon / k) for each
-        answer, e^epsilon for all k. (A draw among the pairs that a voter ranked would tell which those are.)
-    Source: DP-Reward, eq. (4)-(6), for one label; Warner (1965).
-    Deviations: a whole ballot is protected, where the paper protects one comparison. At epsilon = inf voters report
-        their ballots, with no opinion as such and not as a coin.
-
     Args:
         max_steps: gradient evaluations at most, >= 1.
 
@@ -310,6 +313,21 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
 
     Raises:
         ValueError: as `ballot_mle`, and from `params` if epsilon is not > 0.
+
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one whole ballot, with which items it ranks; adjacency: replace one.
+        - Why: k depends on epsilon and the number of items alone, and the pairs are drawn without looking at the
+          ballot. Given the pairs, answers are independent, and the report 1 to one has probability p, 1 - p or 1/2 with
+          p = sigmoid(epsilon / k): two ballots' probabilities differ by a factor of at most e^(epsilon / k) for each
+          answer, e^epsilon for all k. (A draw among the pairs that a voter ranked would tell which those are.)
+
+    Source:
+        DP-Reward, eq. (4)-(6), for one label; Warner (1965).
+
+    Deviations:
+        A whole ballot is protected, where the paper protects one comparison. At epsilon = inf voters report their
+        ballots, with no opinion as such and not as a coin.
     """
 
     def params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> LocalParams:

@@ -132,11 +132,6 @@ def confidence_set(
     Where the parameters that were searched span less than the space (`zero_sum`), all of this happens within the span:
     what comparisons cannot tell, and so neither estimate nor truth can err in, is part of neither shape nor noise.
 
-    Privacy: post-processing of the estimate; everything else is public (features, and the noise's law).
-    Source: DP-Reward, Theorem 4.2 and its proof.
-    Deviations: constants are explicit; the trace of A^-1 Sigma_D stands in place of its bound d; weights, and noise on
-        the statistic, are covered by the same argument.
-
     Args:
         theta: [dim] float, the minimiser.
         features: [num_samples, dim] float.
@@ -156,6 +151,16 @@ def confidence_set(
 
     Raises:
         ValueError: if nothing was searched, as under `zero_sum` in one dimension.
+
+    Privacy:
+        - post-processing of the estimate; everything else is public (features, and the noise's law).
+
+    Source:
+        DP-Reward, Theorem 4.2 and its proof.
+
+    Deviations:
+        Constants are explicit; the trace of A^-1 Sigma_D stands in place of its bound d; weights, and noise on the
+        statistic, are covered by the same argument.
     """
     dtype, num_samples = features.dtype, features.shape[0]
     basis = noise.basis
@@ -271,9 +276,6 @@ class Params:
 def with_confidence(estimator: Estimator) -> Estimator:
     """The same estimator, whose estimate comes with the confidence set of `confidence_set`.
 
-    Privacy: as the estimator; the set is post-processing of its estimate and of public features.
-    Source: as `confidence_set`.  Deviations: none beyond those.
-
     Args:
         estimator: one that carries its own label noise (`Estimator.noise`) and whose privacy unit leaves features
             public: `mle`, `debiased_rr` or `objective_perturbation`, with the logistic link.
@@ -287,6 +289,15 @@ def with_confidence(estimator: Estimator) -> Estimator:
             ridge < 0, failure_prob is outside (0, 1), curvature is outside [0, 1/4], or radius is infinite with
             ridge > 0, curvature = 0 or regularization > 0, where the set would hold everything; from `estimate`, if
             ridge is too small for features that do not span all directions.
+
+    Privacy:
+        - As the estimator; the set is post-processing of its estimate and of public features.
+
+    Source:
+        As `confidence_set`.
+
+    Deviations:
+        None beyond those.
     """
     check_made("estimator", estimator, Estimator)
     noise = estimator.noise

@@ -46,11 +46,12 @@ def estimate(
             range.
         RuntimeError: from an estimator that releases nothing unless its solver converged, if it did not.
 
-    >>> import jaxdp
-    >>> data = jaxdp.preferences.gaussian_comparisons(jax.random.key(0), num_samples=500, dim=3)
-    >>> result = estimate(jaxdp.estimation.mle(), data.features, data.labels, key=jax.random.key(1), radius=5.0)
-    >>> result.theta.shape, bool(result.converged)
-    ((3,), True)
+    Examples:
+        >>> import jaxdp
+        >>> data = jaxdp.preferences.gaussian_comparisons(jax.random.key(0), num_samples=500, dim=3)
+        >>> result = estimate(jaxdp.estimation.mle(), data.features, data.labels, key=jax.random.key(1), radius=5.0)
+        >>> result.theta.shape, bool(result.converged)
+        ((3,), True)
     """
     check_made("estimator", estimator, Estimator)
     check_key(key)

@@ -187,10 +187,6 @@ def mle(
     with `weights="cut"` w_i = min(1, cut / |x_i|), which show what the weights of private estimators cost by
     themselves. Without noise no cut has the least predicted error, and is what the cut 0 chooses.
 
-    Privacy: none.
-    Source: Zhu, Jiao & Jordan (2023); DP-Reward, eq. (8).  Deviations: the loss is a mean and not a sum, which has the
-        same minimiser.
-
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
         zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
@@ -207,6 +203,15 @@ def mle(
     Raises:
         ValueError: if max_steps < 1 or weights is unknown; from `params`, if radius or tolerance is not > 0, or cut is
             not >= 0.
+
+    Privacy:
+        - None.
+
+    Source:
+        Zhu, Jiao & Jordan (2023); DP-Reward, eq. (8).
+
+    Deviations:
+        The loss is a mean and not a sum, which has the same minimiser.
     """
     is_weighted = check_weights(weights)
 
@@ -257,11 +262,6 @@ def debiased_rr(
     label loss, which is linear in it. For the logistic link the objective is convex at every epsilon; for the probit it
     need not be, and the certificate then certifies a stationary point.
 
-    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. Each label is reported once by
-        randomized response.
-    Source: DP-Reward, eq. (4)-(6), Theorem 4.2.  Deviations: the loss is divided by n (2 sigmoid(epsilon) - 1), which
-        has the same minimiser.
-
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
         zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
@@ -273,6 +273,17 @@ def debiased_rr(
 
     Raises:
         ValueError: if max_steps < 1; from `params`, if epsilon, radius or tolerance is not > 0.
+
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one label; adjacency: replace one.
+        - Why: Each label is reported once by randomized response.
+
+    Source:
+        DP-Reward, eq. (4)-(6), Theorem 4.2.
+
+    Deviations:
+        The loss is divided by n (2 sigmoid(epsilon) - 1), which has the same minimiser.
     """
 
     def objective(params: Params, features, report, scale) -> Objective:
@@ -305,11 +316,6 @@ def mle_rr(
     objective is not convex in general: its Hessian is positive on |x.theta| <= 2 L B only if epsilon > 4 L B (the paper
     says 2 L B). The certificate certifies a stationary point; the search starts at zero.
 
-    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. Each label is reported once by
-        randomized response.
-    Source: DP-Reward, eq. (3), Theorem 4.1.  Deviations: the mean loss is divided by (2p - 1)^2, which has
-        the same minimiser.
-
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
         zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
@@ -321,6 +327,17 @@ def mle_rr(
 
     Raises:
         ValueError: if max_steps < 1; from `params`, if epsilon, radius or tolerance is not > 0.
+
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one label; adjacency: replace one.
+        - Why: Each label is reported once by randomized response.
+
+    Source:
+        DP-Reward, eq. (3), Theorem 4.1.
+
+    Deviations:
+        The mean loss is divided by (2p - 1)^2, which has the same minimiser.
     """
 
     def objective(params: Params, features, report, scale) -> Objective:

@@ -5,7 +5,12 @@ import jax.numpy as jnp
 
 
 def l2_error(theta: jax.Array, parameter: jax.Array) -> jax.Array:
-    """|theta - parameter|, in the units of the parameter ([dim], [dim] float -> [] float)."""
+    """|theta - parameter|, [] float, in the units of the parameter.
+
+    Args:
+        theta: [dim] float, the estimate.
+        parameter: [dim] float, the truth.
+    """
     return jnp.linalg.norm(theta - parameter)
 
 
@@ -21,7 +26,8 @@ def semi_norm_error(theta: jax.Array, parameter: jax.Array, features: jax.Array,
     Returns:
         [] float >= 0.
 
-    Source: DP-Reward, Theorems 3.1 and 4.2.
+    Source:
+        DP-Reward, Theorems 3.1 and 4.2.
     """
     difference = theta - parameter
     margins = features @ difference

@@ -45,7 +45,8 @@ def minimize_quadratic_on_ball(hessian: jax.Array, linear: jax.Array, radius: ja
     Returns:
         [dim] float: (H + nu I)^-1 linear, with nu = 0 inside the ball and otherwise the root of |theta(nu)| = radius.
 
-    Source: More & Sorensen (1983), Newton on 1/|theta(nu)| - 1/radius.
+    Source:
+        More & Sorensen (1983), Newton on 1/|theta(nu)| - 1/radius.
     """
     info = jnp.finfo(hessian.dtype)
     unbounded = jnp.isinf(radius)

@@ -70,15 +70,6 @@ def objective_perturbation(
     (`predicted_errors`) lies near the 10% quantile of |x_i| for Gaussian features, and halves the error at epsilon =
     0.1. `noise="k_norm"` gives pure epsilon-DP, for about the same error in few dimensions.
 
-    Privacy: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP; unit: one label; adjacency:
-        replace one. A label enters through S alone, with L2 sensitivity max w_i |x_i| over the public features (at most
-        2 L, or c). The cut depends on features alone, never on labels. The minimiser is post-processing, so an
-        approximate one, any beta >= 0 and any constraint are covered.
-    Source: DP-Reward, Theorem 5.2, Algorithm 2; K-norm noise: Hardt & Talwar (2010). The weights are this library's.
-    Deviations: the noise is on S and calibrated by the analytic Gaussian mechanism at sensitivity max w_i |x_i|;
-        `constants="paper"` takes sigma = L sqrt(8 log(2/delta) + 4 epsilon) / epsilon. The paper's proof needs
-        the exact minimiser and beta > 0; neither is needed here. The paper has neither weights nor pure privacy.
-
     Args:
         constants: of Gaussian noise: "analytic", "classical" (raises for finite epsilon >= 1) or "paper".
         weights: "none", or "cut".
@@ -98,6 +89,21 @@ def objective_perturbation(
         ValueError: if a name is unknown, constants are chosen for noise or weights that do not have them, or
             max_steps < 1; from `params`, if epsilon <= 0, delta is outside (0, 1), a value is out of range, or
             classical constants meet finite epsilon >= 1.
+
+    Privacy:
+        - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
+        - Unit: one label; adjacency: replace one.
+        - Sensitivity: A label enters through S alone, with L2 sensitivity max w_i |x_i| over the public features (at
+          most 2 L, or c). The cut depends on features alone, never on labels. The minimiser is post-processing, so an
+          approximate one, any beta >= 0 and any constraint are covered.
+
+    Source:
+        DP-Reward, Theorem 5.2, Algorithm 2; K-norm noise: Hardt & Talwar (2010). The weights are this library's.
+
+    Deviations:
+        The noise is on S and calibrated by the analytic Gaussian mechanism at sensitivity max w_i |x_i|;
+        `constants="paper"` takes sigma = L sqrt(8 log(2/delta) + 4 epsilon) / epsilon. The paper's proof needs the
+        exact minimiser and beta > 0; neither is needed here. The paper has neither weights nor pure privacy.
     """
     release = check_release(constants, weights, noise)
 
@@ -149,11 +155,6 @@ def sgd_objective_perturbation(
     The gradient of sample t is w_t sigmoid(x_t.theta) x_t - S~ / n + (beta / n) theta: the labels enter through S~
     alone. Weights are divided by their mean, and S~ with them, so that steps stay of one size.
 
-    Privacy: as `objective_perturbation`; the iterates are post-processing of S~.
-    Source: DP-Reward, section 6 ("objective perturbation using SGD updates").
-    Deviations: the paper's updates use raw labels, which its Theorem 5.2 does not cover
-        (`literal_objective_perturbation`); averaging is offered, and on by default.
-
     Args:
         constants: as for `objective_perturbation`.
         weights: as for `objective_perturbation`.
@@ -167,6 +168,16 @@ def sgd_objective_perturbation(
 
     Raises:
         ValueError: as `objective_perturbation`, and if average is unknown.
+
+    Privacy:
+        - As `objective_perturbation`; the iterates are post-processing of S~.
+
+    Source:
+        DP-Reward, section 6 ("objective perturbation using SGD updates").
+
+    Deviations:
+        The paper's updates use raw labels, which its Theorem 5.2 does not cover (`literal_objective_perturbation`);
+        averaging is offered, and on by default.
     """
     release = check_release(constants, weights, noise)
     check_choice("average", average, AVERAGES)
@@ -193,11 +204,6 @@ def literal_objective_perturbation(
 
     It exists to reproduce the published figure. With a constant step the last iterate's error does not fall with n.
 
-    Privacy: no claim is made. Theorem 5.2 covers the exact minimiser of the perturbed objective; an SGD iterate is a
-        different function of the raw labels, and what w hides of it has not been proved.
-    Source: DP-Reward, section 6, with sigma of Theorem 5.2.  Deviations: how w and beta enter a step is not stated in
-        the paper; w / n and (beta / n) theta are assumed.
-
     Args:
         average: "none" (last iterate), "all" or "last_half" of the iterates.
         optimizer: an Optax optimiser in place of SGD with a constant learning_rate.
@@ -207,6 +213,17 @@ def literal_objective_perturbation(
 
     Raises:
         ValueError: as `sgd_objective_perturbation`.
+
+    Privacy:
+        - No claim is made.
+        - Theorem 5.2 covers the exact minimiser of the perturbed objective; an SGD iterate is a different function of
+          the raw labels, and what w hides of it has not been proved.
+
+    Source:
+        DP-Reward, section 6, with sigma of Theorem 5.2.
+
+    Deviations:
+        How w and beta enter a step is not stated in the paper; w / n and (beta / n) theta are assumed.
     """
     check_choice("average", average, AVERAGES)
 

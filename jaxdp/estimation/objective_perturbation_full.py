@@ -107,30 +107,6 @@ def objective_perturbation_full(
     A differential feature longer than 2 L is shrunk to it, one that is not finite is replaced by zero, and a label
     outside {0, 1} by the nearest: record by record, as an error would tell something of private data.
 
-    Privacy: (epsilon, delta)-DP in the central model; unit: one comparison, features and label; adjacency: replace one
-        (so the number of comparisons is public). L, radius and beta must be chosen without the data.
-        *The exact minimiser.* At psi(theta) = sum_i (sigmoid(x_i.theta) - y_i) x_i + beta theta = -w the density is
-        that of w times det(psi'). The Hessians of two neighbours are C + a x x^T and C + a' x' x'^T with a, a' in
-        [0, 1/4] and C >= beta I, so by the determinant lemma the determinants' ratio is
-        (1 + a x.C^-1 x) / (1 + a' x'.C^-1 x') <= 1 + L^2 / beta <= e^(epsilon / 2) for beta >= 2 L^2 / epsilon. psi
-        differs by D = c' x' - c x, |c|, |c'| <= 1, so |D| <= 4 L and |w.D| <= |w.x| + |w.x'|, which is at most
-        4 L sigma z, z = sqrt(2 ln(4 / delta)), but with probability 4 P(N > z) < delta / 2. The exponent is then at
-        most (4 L sigma sqrt(8 ln(4 / delta)) + 16 L^2) / (2 sigma^2) <= epsilon / 2, as sqrt(1 - u) + u / 2 <= 1. A
-        convex constraint is the limit of smooth penalties (successive approximation): the claim survives limits in law.
-        *The inexact one.* Given the exact minimiser, what the solver returns lies within tolerance / (2 L) of it under
-        either neighbour: a release of sensitivity twice that. Its Gaussian noise is calibrated to the epsilon and delta
-        that the argument above leaves over, epsilon / 2 - log(1 + L^2 / beta) and what the tails leave, so the whole
-        composes to (epsilon, delta). The least beta would leave little, about epsilon^2 / 8: twice that is the default.
-        *Not covered*: that nothing is released where the solver did not converge. In exact arithmetic Newton's method
-        always does; in floating point it fails where the tolerance is near rounding, which depends on the data. A
-        failure is one bit about them: choose the tolerance so that none is seen, and `zero_sum` or 64-bit floats for
-        features that span less than the space (of pairs of items, say), where beta alone curves the objective. Nor are
-        the rounding of the certificate itself, of the noise, and the solver's time.
-    Source: DP-Reward, Theorem E.1, after Kifer, Smith & Thakurta (2012); output noise as in Iyengar et al. (2019).
-    Deviations: beta >= 2 L^2 / epsilon suffices, as the Hessians' difference has at most one positive eigenvalue;
-        `constants="paper"` asks for 4 L^2 / epsilon. The proof's exponent has a slip of 2, which sigma survives. The
-        paper needs the exact minimiser, which no solver returns.
-
     Args:
         constants: "tight" or "paper": the least beta.
         weights: "none" alone: features are private here, and weights would tell of them.
@@ -149,6 +125,36 @@ def objective_perturbation_full(
             delta is outside (0, 1), regularization is below its least, or another value is not > 0, or feature_norm not
             finite.
         RuntimeError: from `estimate`, if the solver did not converge.
+
+    Privacy:
+        - Claim: (epsilon, delta)-DP in the central model.
+        - Unit: one comparison, features and label; adjacency: replace one (so the number of comparisons is public).
+        - Sensitivity: L, radius and beta must be chosen without the data. *The exact minimiser.* At psi(theta) = sum_i
+          (sigmoid(x_i.theta) - y_i) x_i + beta theta = -w the density is that of w times det(psi'). The Hessians of two
+          neighbours are C + a x x^T and C + a' x' x'^T with a, a' in [0, 1/4] and C >= beta I, so by the determinant
+          lemma the determinants' ratio is (1 + a x.C^-1 x) / (1 + a' x'.C^-1 x') <= 1 + L^2 / beta <= e^(epsilon / 2)
+          for beta >= 2 L^2 / epsilon. psi differs by D = c' x' - c x, |c|, |c'| <= 1, so |D| <= 4 L and |w.D| <= |w.x|
+          + |w.x'|, which is at most 4 L sigma z, z = sqrt(2 ln(4 / delta)), but with probability 4 P(N > z) < delta /
+          2. The exponent is then at most (4 L sigma sqrt(8 ln(4 / delta)) + 16 L^2) / (2 sigma^2) <= epsilon / 2, as
+          sqrt(1 - u) + u / 2 <= 1. A convex constraint is the limit of smooth penalties (successive approximation): the
+          claim survives limits in law. *The inexact one.* Given the exact minimiser, what the solver returns lies
+          within tolerance / (2 L) of it under either neighbour: a release of sensitivity twice that. Its Gaussian noise
+          is calibrated to the epsilon and delta that the argument above leaves over, epsilon / 2 - log(1 + L^2 / beta)
+          and what the tails leave, so the whole composes to (epsilon, delta). The least beta would leave little, about
+          epsilon^2 / 8: twice that is the default. *Not covered*: that nothing is released where the solver did not
+          converge. In exact arithmetic Newton's method always does; in floating point it fails where the tolerance is
+          near rounding, which depends on the data. A failure is one bit about them: choose the tolerance so that none
+          is seen, and `zero_sum` or 64-bit floats for features that span less than the space (of pairs of items, say),
+          where beta alone curves the objective. Nor are the rounding of the certificate itself, of the noise, and the
+          solver's time.
+
+    Source:
+        DP-Reward, Theorem E.1, after Kifer, Smith & Thakurta (2012); output noise as in Iyengar et al. (2019).
+
+    Deviations:
+        Beta >= 2 L^2 / epsilon suffices, as the Hessians' difference has at most one positive eigenvalue;
+        `constants="paper"` asks for 4 L^2 / epsilon. The proof's exponent has a slip of 2, which sigma survives. The
+        paper needs the exact minimiser, which no solver returns.
     """
     check_choice("constants", constants, CONSTANTS)
     if weights != "none":

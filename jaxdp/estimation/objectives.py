@@ -51,7 +51,8 @@ class Loss(NamedTuple):
 def label_loss(link: Link) -> Loss:
     """-[y log F(z) + (1 - y) log F(-z)], linear in the target y: a label, or a de-biased report outside [0, 1].
 
-    Source: DP-Reward, eq. (8) for labels; eq. (4)-(5) divided by 2 sigma(epsilon) - 1 for de-biased reports.
+    Source:
+        DP-Reward, eq. (8) for labels; eq. (4)-(5) divided by 2 sigma(epsilon) - 1 for de-biased reports.
     """
     if link.name == "logistic":  # the same in fewer operations, as log F(z) - log F(-z) = z
         return Loss(
@@ -80,7 +81,8 @@ def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
     Returns:
         The loss. It is not convex in general.
 
-    Source: DP-Reward, eq. (3).
+    Source:
+        DP-Reward, eq. (3).
     """
     log_truth, log_lie = jax.nn.log_sigmoid(epsilon), jax.nn.log_sigmoid(-epsilon)
     gain = jnp.tanh(epsilon / 2)  # 2p - 1
@@ -226,7 +228,8 @@ def choice_objective(
     Returns:
         theta [dim] -> Evaluation, with the exact Hessian.
 
-    Source: DP-Reward, eq. (11) and appendix C.4.
+    Source:
+        DP-Reward, eq. (11) and appendix C.4.
     """
     count, num_actions, dim = features.shape
     rows = features.reshape(count * num_actions, dim)

@@ -66,9 +66,6 @@ def offline_bandit(
     exp(expertise phi(s, a).theta*): the better it is, the less is known of what it avoids, and the more a greedy policy
     is led astray there. Features, states, actions and the reference policy are public; labels are private.
 
-    Source: DP-Reward, section 2 (data) and eq. (9).  Deviations: the paper runs no experiment with policies; this one
-        is ours.
-
     Args:
         num_samples: comparisons, >= 1.
         dim: number of features, >= 1.
@@ -86,6 +83,12 @@ def offline_bandit(
     Raises:
         ValueError: if a count is too small; from `params`, if radius is not finite and > 0, or expertise not finite and
             >= 0.
+
+    Source:
+        DP-Reward, section 2 (data) and eq. (9).
+
+    Deviations:
+        The paper runs no experiment with policies; this one is ours.
     """
     check_count("num_samples", num_samples)
     check_count("dim", dim)

@@ -54,10 +54,6 @@ def plackett_luce_mle(
     Minimises the mean of log sum_k exp(phi_k.theta) - phi_y.theta over |theta| <= radius; for rankings the sum of this
     loss over the places, each a choice among the actions that are left.
 
-    Privacy: none.
-    Source: Plackett (1975), Luce (1959); DP-Reward, eq. (11) and appendix C.4.  Deviations: the loss is a mean and not
-        a sum, which has the same minimiser.
-
     Args:
         zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
         optimizer: as for `mle`.
@@ -70,6 +66,15 @@ def plackett_luce_mle(
 
     Raises:
         ValueError: if max_steps < 1; from `params`, if radius or tolerance is not > 0.
+
+    Privacy:
+        - None.
+
+    Source:
+        Plackett (1975), Luce (1959); DP-Reward, eq. (11) and appendix C.4.
+
+    Deviations:
+        The loss is a mean and not a sum, which has the same minimiser.
     """
 
     def params(*, radius: float = np.inf, tolerance: float = TOLERANCE) -> LikelihoodParams:
@@ -107,11 +112,6 @@ def plackett_luce_debiased_krr(
     The randomized label's unbiased one-hot vector replaces the label's. The loss is linear in it, so the objective is
     convex at every epsilon and has the clear objective as its mean.
 
-    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. Each label is reported once by
-        K-ary randomized response.
-    Source: DP-Reward, eq. (12), which is solved there by SGD (`sgd_krr`); de-biasing as in its eq. (4)-(6).
-    Deviations: full-batch.
-
     Args:
         zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
         optimizer: as for `mle`.
@@ -123,6 +123,17 @@ def plackett_luce_debiased_krr(
 
     Raises:
         ValueError: if max_steps < 1; from `params`, if epsilon, radius or tolerance is not > 0.
+
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one label; adjacency: replace one.
+        - Why: Each label is reported once by K-ary randomized response.
+
+    Source:
+        DP-Reward, eq. (12), which is solved there by SGD (`sgd_krr`); de-biasing as in its eq. (4)-(6).
+
+    Deviations:
+        full-batch.
     """
 
     def objective(params: LikelihoodParams, features, report, scale) -> Objective:
@@ -158,12 +169,6 @@ def plackett_luce_objective_perturbation(
     S~.) Rankings do not enter through a sum, and are not covered. With `weights="cut"` a sample's logarithm and its
     term of S are multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
 
-    Privacy: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP; unit: one label; adjacency: replace
-        one. A label enters through S alone, with L2 sensitivity max w_i |phi_ij - phi_ik| over the public features'
-        samples and pairs (at most 2 L, or c). The minimiser is post-processing.
-    Source: DP-Reward, Theorem 5.2 and Algorithm 2, whose pairwise loss has this form for K actions too.
-    Deviations: as `objective_perturbation`; the paper has no K-wise central algorithm, and no constants for one.
-
     Args:
         constants: of Gaussian noise: "analytic", or "classical" (raises for finite epsilon >= 1).
         weights: as for `objective_perturbation`.
@@ -179,6 +184,18 @@ def plackett_luce_objective_perturbation(
 
     Raises:
         ValueError: as `objective_perturbation`.
+
+    Privacy:
+        - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
+        - Unit: one label; adjacency: replace one.
+        - Sensitivity: A label enters through S alone, with L2 sensitivity max w_i |phi_ij - phi_ik| over the public
+          features' samples and pairs (at most 2 L, or c). The minimiser is post-processing.
+
+    Source:
+        DP-Reward, Theorem 5.2 and Algorithm 2, whose pairwise loss has this form for K actions too.
+
+    Deviations:
+        As `objective_perturbation`; the paper has no K-wise central algorithm, and no constants for one.
     """
     release = check_release(constants, weights, noise, CONSTANTS)
 

@@ -71,14 +71,15 @@ def relative_features(action_features: jax.Array, reference: jax.Array) -> jax.A
     of using it in place of the reference, of which comparisons tell all: for the reference itself it is 0, without
     uncertainty.
 
-    Source: Zhu, Jiao & Jordan (2023), Algorithm 1, with the reference vector v = E phi(s, reference(s)).
-
     Args:
         action_features: [num_states, num_actions, dim] float.
         reference: [num_states, num_actions] float, a policy; the one that collected the data, say.
 
     Returns:
         [num_states, num_actions, dim] float.
+
+    Source:
+        Zhu, Jiao & Jordan (2023), Algorithm 1, with the reference vector v = E phi(s, reference(s)).
     """
     _check_shape(action_features)
     return action_features - jnp.einsum("sa,sad->sd", reference, action_features, precision="highest")[:, None, :]
@@ -86,8 +87,6 @@ def relative_features(action_features: jax.Array, reference: jax.Array) -> jax.A
 
 def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
     """Plays argmax_a phi(s, a).theta, the first of equals.
-
-    Source: DP-Reward, section 4.3.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
@@ -98,6 +97,9 @@ def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
 
     Raises:
         ValueError: if shapes are wrong.
+
+    Source:
+        DP-Reward, section 4.3.
     """
     return _largest(_scores(action_features, theta))
 
@@ -108,14 +110,18 @@ def per_state_pessimistic_policy(action_features: jax.Array, confidence: Confide
     This is the usual lower confidence bound. Its value sums the worst cases of all states, which no single parameter
     need attain: it is more pessimistic than eq. (9), whose adversary picks one parameter for all states.
 
-    Source: Jin, Yang & Wang (2021), for a single round.  Deviations: see `relative_features` for the reference.
-
     Args:
         action_features: [num_states, num_actions, dim] float.
         confidence: of theta; one that is not finite, or not positive definite, gives NaN.
 
     Returns:
         As `greedy_policy`, which it equals at width = 0 for features and shape that are finite.
+
+    Source:
+        Jin, Yang & Wang (2021), for a single round.
+
+    Deviations:
+        See `relative_features` for the reference.
     """
     scores, penalties = _scores_and_penalties(action_features, confidence)
     norms = jnp.linalg.norm(penalties, axis=-1)
@@ -129,10 +135,6 @@ def pessimistic_value(
 
     f = E_s phi(s, policy(s)) is the mean feature vector: the infimum of eq. (9) is over one parameter for all states.
 
-    Source: DP-Reward, eq. (9).
-    Deviations: the set is the whole ellipsoid. The paper's is its part within Theta_B, over which the infimum is at
-        least as large; what is given here is a lower bound all the same.
-
     Args:
         policy: [num_states, num_actions] float.
         action_features: [num_states, num_actions, dim] float.
@@ -141,6 +143,13 @@ def pessimistic_value(
 
     Returns:
         [] float.
+
+    Source:
+        DP-Reward, eq. (9).
+
+    Deviations:
+        The set is the whole ellipsoid. The paper's is its part within Theta_B, over which the infimum is at least as
+        large; what is given here is a lower bound all the same.
     """
     scores, penalties = _scores_and_penalties(action_features, confidence)
     return _value(policy, state_weights, scores, penalties, confidence.width)
@@ -203,12 +212,6 @@ def pessimistic_policy(
     primal-dual iteration works on both sides at once; their difference is the gap, a certificate. At most dim states
     of some optimal policy randomise, so that for many states deterministic ones lose little.
 
-    Source: DP-Reward, eq. (9); Zhu, Jiao & Jordan (2023), Algorithm 1; Chambolle & Pock (2011), Algorithm 1, with
-        ergodic averages.
-    Deviations: policies may randomise (the paper's are maps from states to actions, over which the maximum is hard to
-        find, and no larger); the set is not cut with Theta_B (see `pessimistic_value`). Use `best_of_policies` for a
-        maximum over deterministic policies of small problems, `per_state_pessimistic_policy` for the usual form.
-
     Args:
         action_features: [num_states, num_actions, dim] float.
         state_weights: [num_states] float >= 0 with sum one, rho.
@@ -222,6 +225,15 @@ def pessimistic_policy(
 
     Raises:
         ValueError: if max_steps < 1 or shapes are wrong.
+
+    Source:
+        DP-Reward, eq. (9); Zhu, Jiao & Jordan (2023), Algorithm 1; Chambolle & Pock (2011), Algorithm 1, with ergodic
+        averages.
+
+    Deviations:
+        Policies may randomise (the paper's are maps from states to actions, over which the maximum is hard to find, and
+        no larger); the set is not cut with Theta_B (see `pessimistic_value`). Use `best_of_policies` for a maximum over
+        deterministic policies of small problems, `per_state_pessimistic_policy` for the usual form.
     """
     check_count("max_steps", max_steps)
     scores, penalties = _scores_and_penalties(action_features, confidence)

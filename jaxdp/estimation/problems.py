@@ -48,8 +48,6 @@ def gaussian_rewards(
 ) -> Problem:
     """Comparisons of actions with Gaussian features under a Gaussian reward parameter, a fresh one for every seed.
 
-    Source: DP-Reward, section 6.  Deviations: features and parameter can be clipped, and the parameter centred.
-
     Args:
         num_samples: comparisons, >= 1.
         dim: number of features, >= 1.
@@ -66,6 +64,12 @@ def gaussian_rewards(
 
     Raises:
         ValueError: if a count is < 1, a norm is not > 0, or a name in `known` is unknown; from `params`, if ridge < 0.
+
+    Source:
+        DP-Reward, section 6.
+
+    Deviations:
+        Features and parameter can be clipped, and the parameter centred.
     """
     check_count("num_samples", num_samples)
     check_count("dim", dim)
@@ -95,8 +99,6 @@ def plackett_luce_rewards(
 ) -> Problem:
     """Choices among K actions with Gaussian features under a Gaussian reward parameter, a fresh one for every seed.
 
-    Source: DP-Reward, eq. (11), with the features of its section 6.  Deviations: as `gaussian_rewards`.
-
     Args:
         num_samples: choices, >= 1.
         num_actions: K, >= 2.
@@ -113,6 +115,12 @@ def plackett_luce_rewards(
 
     Raises:
         ValueError: as `gaussian_rewards`, and if num_actions < 2.
+
+    Source:
+        DP-Reward, eq. (11), with the features of its section 6.
+
+    Deviations:
+        As `gaussian_rewards`.
     """
     check_count("num_samples", num_samples)
     check_count("num_actions", num_actions, 2)

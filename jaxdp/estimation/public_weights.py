@@ -152,8 +152,9 @@ def quieter_noise(*, epsilon: float, delta: float, dim: int) -> str:
     Raises:
         ValueError: if a value is out of range.
 
-    >>> quieter_noise(epsilon=1.0, delta=1e-3, dim=5), quieter_noise(epsilon=0.1, delta=1e-3, dim=5)
-    ('k_norm', 'gaussian')
+    Examples:
+        >>> quieter_noise(epsilon=1.0, delta=1e-3, dim=5), quieter_noise(epsilon=0.1, delta=1e-3, dim=5)
+        ('k_norm', 'gaussian')
     """
     check_epsilon(epsilon)
     check_count("dim", dim)

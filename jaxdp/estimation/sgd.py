@@ -82,7 +82,8 @@ def first_step(params: Params, step_size: str, model: Model, gain: jax.Array) ->
     then 1 / (gamma_eps kappa t). Where gamma underflows (2 L B above about 88 in float32) the step is capped: any step
     that large only moves to the boundary of the ball.
 
-    Source: DP-Reward, Theorem 4.5 as its proof has it (the statement drops the t and the epsilon).
+    Source:
+        DP-Reward, Theorem 4.5 as its proof has it (the statement drops the t and the epsilon).
     """
     dtype = gain.dtype
     if step_size == "constant":
@@ -187,10 +188,6 @@ def sgd(
 ) -> Estimator:
     """One pass of projected SGD over labels in the clear: the non-private baseline of `sgd_rr`.
 
-    Privacy: none.
-    Source: DP-Reward, section 6.  Deviations: averaging is offered, and on by default: with a constant step the last
-        iterate's error does not fall with n.
-
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
         step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma kappa t).
@@ -206,6 +203,15 @@ def sgd(
     Raises:
         ValueError: if step_size or average is unknown; from `params`, if a value is not > 0, or not finite where
             "inverse_time" needs it.
+
+    Privacy:
+        - None.
+
+    Source:
+        DP-Reward, section 6.
+
+    Deviations:
+        Averaging is offered, and on by default: with a constant step the last iterate's error does not fall with n.
     """
     return one_pass_estimator(
         clear_params,
@@ -233,11 +239,6 @@ def sgd_rr(
     The gradient of sample t is (2p - 1) [F(x.theta) - ybar] x for the logistic link, with ybar the unbiased label and
     p = sigmoid(epsilon): (2p - 1) times the clear gradient in expectation, and at most 2 L p in norm.
 
-    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. Each label is reported once by
-        randomized response.
-    Source: DP-Reward, eq. (10), Theorem 4.5, Algorithm 1.  Deviations: the "inverse_time" step is
-        1/(gamma_eps kappa t), as the proof has it; averaging is offered, and on by default.
-
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
         step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t).
@@ -250,6 +251,17 @@ def sgd_rr(
 
     Raises:
         ValueError: as `sgd`, and from `params` if epsilon is not > 0.
+
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one label; adjacency: replace one.
+        - Why: Each label is reported once by randomized response.
+
+    Source:
+        DP-Reward, eq. (10), Theorem 4.5, Algorithm 1.
+
+    Deviations:
+        The "inverse_time" step is 1/(gamma_eps kappa t), as the proof has it; averaging is offered, and on by default.
     """
     return one_pass_estimator(
         randomized_params,

@@ -40,14 +40,6 @@ def sgd_krr(
     g sum_k (p_k - d_k) phi_k with the unbiased one-hot vector d and g = (e^epsilon - 1) / (e^epsilon + K - 1). In
     expectation it is g times the clear gradient, for every K. At epsilon = inf it is the non-private SGD.
 
-    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. Each label is reported once by
-        K-ary randomized response.
-    Source: DP-Reward, eq. (12), Theorem C.2, Algorithm 1.  Deviations: the "inverse_time" step is
-        1/(gamma_eps kappa t) with gamma_eps = g gamma and gamma = e^(-4 L B) / 2, as the proof has it; averaging is
-        offered, and on by default. The proof's curvature is gamma times the average over all K^2 ordered pairs of the
-        covariances of phi_j - phi_k, so coverage is defined by that average: where every pair's covariance is at least
-        kappa', it is (K - 1) / K kappa', and not kappa' as the paper has it.
-
     Args:
         step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t).
         average: "none" (last iterate), "all" or "last_half" of the iterates.
@@ -62,6 +54,20 @@ def sgd_krr(
     Raises:
         ValueError: if step_size or average is unknown; from `params`, if a value is not > 0, or not finite where
             "inverse_time" needs it.
+
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one label; adjacency: replace one.
+        - Why: Each label is reported once by K-ary randomized response.
+
+    Source:
+        DP-Reward, eq. (12), Theorem C.2, Algorithm 1.
+
+    Deviations:
+        The "inverse_time" step is 1/(gamma_eps kappa t) with gamma_eps = g gamma and gamma = e^(-4 L B) / 2, as the
+        proof has it; averaging is offered, and on by default. The proof's curvature is gamma times the average over all
+        K^2 ordered pairs of the covariances of phi_j - phi_k, so coverage is defined by that average: where every
+        pair's covariance is at least kappa', it is (K - 1) / K kappa', and not kappa' as the paper has it.
     """
     return one_pass_estimator(
         randomized_params,

@@ -28,11 +28,6 @@ def thurstone_rr(
 
     Labels do not enter this loss through a sum, so `objective_perturbation` has no probit form.
 
-    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. Each label is reported once by
-        randomized response.
-    Source: DP-Reward, section 4.4, and eq. (10).  Deviations: as `sgd_rr`. Gradients are bounded by
-        2 L probit.slope(-2 L B), which grows with L B, and not by 2 L as for the logistic link.
-
     Args:
         step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t).
         average: "none" (last iterate), "all" or "last_half" of the iterates.
@@ -44,5 +39,17 @@ def thurstone_rr(
 
     Raises:
         ValueError: as `sgd_rr`.
+
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one label; adjacency: replace one.
+        - Why: Each label is reported once by randomized response.
+
+    Source:
+        DP-Reward, section 4.4, and eq. (10).
+
+    Deviations:
+        As `sgd_rr`. Gradients are bounded by 2 L probit.slope(-2 L B), which grows with L B, and not by 2 L as for the
+        logistic link.
     """
     return sgd_rr(link=probit, step_size=step_size, average=average, zero_sum=zero_sum, optimizer=optimizer)

@@ -75,9 +75,6 @@ class Plays(NamedTuple):
 def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | None = None) -> Environment:
     """Losses of 0 or 1 that react to the plays: the expert played in the round before has a larger mean.
 
-    Values: `penalty`, in [0, 1], is added to the mean loss of the expert played in the round before, up to a mean of 1;
-    by default the argument.
-
     Args:
         means: [num_experts] in [0, 1], mean losses of the others.
         penalty: in [0, 1]; the default of the value.
@@ -92,8 +89,15 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
         ValueError: if means are not a vector of at least two numbers in [0, 1], penalty is not in [0, 1], or
             num_switches is not a whole number >= 0.
 
-    Source: none; the simplest adversary that adapts.
-    Deviations: in float32 a probability is a multiple of 2^-23.
+    Values:
+        penalty: in [0, 1], is added to the mean loss of the expert played in the round before, up to a mean of 1; by
+            default the argument.
+
+    Source:
+        None; the simplest adversary that adapts.
+
+    Deviations:
+        In float32 a probability is a multiple of 2^-23.
     """
     means, switches = means_vector("means", means), check_switches(num_switches)
     others = cast(means)  # one object at every penalty
@@ -129,8 +133,6 @@ def punish_repeats(
     All others have losses of 0 or 1 of mean 1/2, except for one unknown expert, whose mean is 1/2 - gap. It is drawn
     for each lane.
 
-    Values: `memory`, a whole number >= 0, and `gap`, in (0, 1/2]; by default the arguments.
-
     Args:
         num_experts: number of experts, >= 2.
         memory: for how many rounds a play is punished; the default of the value.
@@ -147,12 +149,20 @@ def punish_repeats(
     Raises:
         ValueError: if num_experts < 2, memory < 0, gap is not in (0, 1/2], or num_switches is not a whole number >= 0.
 
-    Source: none; after the adversaries of Asi, Feldman, Koren & Talwar (2023), against which only learners that change
-        their expert often have small regret.
-    Deviations: in float32 a probability is a multiple of 2^-23.
+    Values:
+        memory: a whole number >= 0, by default the argument.
+        gap: in (0, 1/2], by default the argument.
 
-    >>> punish_repeats(num_experts=10, memory=5).params(gap=0.5).good_mean.item()
-    0.0
+    Source:
+        None; after the adversaries of Asi, Feldman, Koren & Talwar (2023), against which only learners that change
+        their expert often have small regret.
+
+    Deviations:
+        In float32 a probability is a multiple of 2^-23.
+
+    Examples:
+        >>> punish_repeats(num_experts=10, memory=5).params(gap=0.5).good_mean.item()
+        0.0
     """
     size, switches = check_count("num_experts", num_experts, 2), check_switches(num_switches)
 

@@ -51,7 +51,8 @@ def after(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparison:
         losses: [num_experts] float, the round's.
         loss: [] float, the learner's own.
 
-    Source: dynamic programming over (switches, expert), as in Herbster & Warmuth (1998), "Tracking the best expert".
+    Source:
+        Dynamic programming over (switches, expert), as in Herbster & Warmuth (1998), "Tracking the best expert".
     """
     best = before.best
     if len(best.total) > 1:

@@ -61,10 +61,6 @@ def counter_weights_parameters(
     the bound ln N / rate + rate (T / 8 + v / 2). Over other classes the smaller of sqrt(8 ln(1 / pi) / T), which is
     best without noise, and 1 / sqrt(v): measured, not proved (rates 1 to 1.5 times 1 / sqrt(v) differ little).
 
-    >>> best = counter_weights_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5)
-    >>> round(best.regret_bound)
-    369
-
     Args:
         epsilon: privacy budget, > 0; infinity is the tuning without privacy.
         delta: in (0, 1).
@@ -79,7 +75,13 @@ def counter_weights_parameters(
     Raises:
         ValueError: if an argument is out of range, or the class has no sequence of S switches.
 
-    Source: as `counter_weights`.
+    Source:
+        As `counter_weights`.
+
+    Examples:
+        >>> best = counter_weights_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5)
+        >>> round(best.regret_bound)
+        369
     """
     epsilon, num_experts = check_epsilon(epsilon), check_count("num_experts", num_experts, 2)
     horizon, num_switches = check_horizon(horizon, spare=1), check_count("num_switches", num_switches, 0)

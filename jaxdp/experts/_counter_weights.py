@@ -65,9 +65,6 @@ def counter_weights(
     weights of the class; each round an expert is drawn by weight. All that follows the counter is post-processing, so
     every class has the same price, and plays may be drawn anew each round.
 
-    Values: `epsilon`, the privacy budget, > 0, and `delta`, in (0, 1); `learning_rate`, > 0, by default that of
-    `counter_weights_parameters`.
-
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
@@ -84,25 +81,34 @@ def counter_weights(
         ValueError: if num_experts < 2, horizon < 1 or the class does not fit; from `params`, if a value is out of
             range.
 
-    Privacy: rho-zCDP in the central model, with the rho that implies (epsilon, delta)-DP; unit: one round's loss
-        vector; adjacency: replace one; losses may react to plays and totals. A vector is one entry of N counters: every
-        coordinate may change by 1, hence L2 sensitivity sqrt(N), to which `toeplitz_counter` is calibrated. Private
-        leaves: the counter.
-    Source: Agarwal & Singh (2017), weights on privately counted losses, here with the factorisation of
-        `toeplitz_counter` in place of trees, and over classes of sequences. Regret over single experts, oblivious
-        losses, v_t = Var n_t(i) and v_0 = 0: at most ln N / rate + rate (T / 8 + v_T / 2).
-        Proof. Let g(x) = -(1 / rate) ln mean_i exp(-rate x_i) and Phi_t(x) = E g(x + n_t). For the weights w_t, which
-        are those of L_{t-1} + n_{t-1}, Hoeffding's lemma gives <w_t, l_t> <= g(L_t + n_{t-1}) - g(L_{t-1} + n_{t-1}) +
-        rate / 8, in expectation Phi_{t-1}(L_t) - Phi_{t-1}(L_{t-1}) + rate / 8. The sum over t is at most rate T / 8 +
-        Phi_{T-1}(L_T) + sum_{t<T} (Phi_{t-1} - Phi_t)(L_t). First, g(x) <= x_i + ln N / rate and E n = 0, so
-        Phi_{T-1}(L_T) <= min_i L_T(i) + ln N / rate. Second, n_t has independent coordinates of variance v_t, and
-        d/dv E g(x + sqrt(v) z) = E tr Hess g / 2 >= -rate / 2, since Hess g = -rate (diag(w) - w w'). v_t never
-        decreases, because the counter's noise is a Toeplitz filter of white noise, so the last sum is at most
-        rate v_{T-1} / 2. QED.
-        Over other classes regret is measured, not proved: increments of n are correlated, and a sequence that switches
-        does not collect the noise of totals.
-    Deviations: none from the above. Noisy losses are differences of the released floats, so their sum is the released
-        total, and rounding does not accumulate.
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: in (0, 1).
+        learning_rate: > 0, by default that of `counter_weights_parameters`.
+
+    Privacy:
+        - Claim: rho-zCDP in the central model, with the rho that implies (epsilon, delta)-DP.
+        - Unit: one round's loss vector; adjacency: replace one; losses may react to plays and totals.
+        - Sensitivity: A vector is one entry of N counters: every coordinate may change by 1, hence L2 sensitivity
+          sqrt(N), to which `toeplitz_counter` is calibrated.
+        - Private: the counter.
+
+    Source:
+        Agarwal & Singh (2017), weights on privately counted losses, here with the factorisation of `toeplitz_counter`
+        in place of trees, and over classes of sequences. Regret over single experts, oblivious losses, v_t = Var n_t(i)
+        and v_0 = 0: at most ln N / rate + rate (T / 8 + v_T / 2). Proof. Let g(x) = -(1 / rate) ln mean_i exp(-rate
+        x_i) and Phi_t(x) = E g(x + n_t). For the weights w_t, which are those of L_{t-1} + n_{t-1}, Hoeffding's lemma
+        gives <w_t, l_t> <= g(L_t + n_{t-1}) - g(L_{t-1} + n_{t-1}) + rate / 8, in expectation Phi_{t-1}(L_t) -
+        Phi_{t-1}(L_{t-1}) + rate / 8. The sum over t is at most rate T / 8 + Phi_{T-1}(L_T) + sum_{t<T} (Phi_{t-1} -
+        Phi_t)(L_t). First, g(x) <= x_i + ln N / rate and E n = 0, so Phi_{T-1}(L_T) <= min_i L_T(i) + ln N / rate.
+        Second, n_t has independent coordinates of variance v_t, and d/dv E g(x + sqrt(v) z) = E tr Hess g / 2 >= -rate
+        / 2, since Hess g = -rate (diag(w) - w w'). v_t never decreases, because the counter's noise is a Toeplitz
+        filter of white noise, so the last sum is at most rate v_{T-1} / 2. QED. Over other classes regret is measured,
+        not proved: increments of n are correlated, and a sequence that switches does not collect the noise of totals.
+
+    Deviations:
+        None from the above. Noisy losses are differences of the released floats, so their sum is the released total,
+        and rounding does not accumulate.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon, spare=1)
     sequences = static() if sequences is None else sequences

@@ -42,10 +42,6 @@ class Params:
 def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner:
     """Exponential weights of which each passes a part on to the others each round, so that none is lost for good.
 
-    Values: `learning_rate`, > 0, by default sqrt(8 ent / T); `switch_rate` a, in (0, 1], by default S / (T - 1). With
-    ent = ln N + S ln((N - 1) / a) + (T - 1 - S) ln(1 / (1 - a)), the regret against every sequence of S switches is at
-    most ent / rate + rate T / 8.
-
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 2.
@@ -57,10 +53,21 @@ def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
 
-    Privacy: none. `lazy_weights` and `counter_weights` over `markov(switch_rate=a)` and `mirror_descent` have this law
-        at epsilon = inf and the same rates.
-    Source: Herbster & Warmuth (1998), the fixed share algorithm.
-    Deviations: none.
+    Values:
+        learning_rate: > 0, by default sqrt(8 ent / T).
+        switch_rate: a, in (0, 1], by default S / (T - 1). With ent = ln N + S ln((N - 1) / a) + (T - 1 - S) ln(1 / (1 -
+            a)), the regret against every sequence of S switches is at most ent / rate + rate T / 8.
+
+    Privacy:
+        - None.
+        - `lazy_weights` and `counter_weights` over `markov(switch_rate=a)` and `mirror_descent` have this law at
+          epsilon = inf and the same rates.
+
+    Source:
+        Herbster & Warmuth (1998), the fixed share algorithm.
+
+    Deviations:
+        None.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon, minimum=2)
     num_switches = check_switches(num_switches, horizon)

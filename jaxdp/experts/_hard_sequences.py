@@ -21,10 +21,6 @@ def lower_bound_losses(
     so that what was learned in earlier phases says nothing about it: each phase alone costs a private learner about
     ln(N / num_phases) / epsilon.
 
-    Values: `gap` and `other_mean`, as of `shifting_losses`: by default the good expert has loss 0 and all others
-    losses of 0 or 1 with mean 1/2; `gap=1, other_mean=1` makes all other losses 1. `num_shifts`, the phases less one,
-    in [0, num_phases).
-
     Args:
         num_experts: number of experts N, >= num_phases and >= 2.
         horizon: rounds, >= num_phases.
@@ -38,10 +34,18 @@ def lower_bound_losses(
     Raises:
         ValueError: as `shifting_losses`.
 
-    Source: Tracking the best expert under privacy, section 3.2, "Lower bound for shifting adversary"; each phase is
-        the static one of Asi, Feldman, Koren & Talwar (2023).
-    Deviations: the paper's phases repeat a static lower bound, for which it cites losses that depend on the learner's
-        epsilon; the gap is a value here.
+    Values:
+        gap, other_mean: as of `shifting_losses`: by default the good expert has loss 0 and all others losses of 0 or 1
+            with mean 1/2; `gap=1, other_mean=1` makes all other losses 1.
+        num_shifts: the phases less one, in [0, num_phases).
+
+    Source:
+        Tracking the best expert under privacy, section 3.2, "Lower bound for shifting adversary"; each phase is the
+        static one of Asi, Feldman, Koren & Talwar (2023).
+
+    Deviations:
+        The paper's phases repeat a static lower bound, for which it cites losses that depend on the learner's epsilon;
+        the gap is a value here.
     """
     return shifting_losses(
         num_experts=num_experts,
@@ -56,12 +60,6 @@ def lower_bound_losses(
 def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | None = None, **values: Any) -> np.ndarray:
     """Draws losses in advance, so that all lanes of a run can meet the same ones.
 
-    >>> from jaxdp.experts import loss_sequence
-    >>> shifting = shifting_losses(num_experts=4, horizon=100, num_shifts=3)
-    >>> losses = sample_losses(shifting, jax.random.key(0), gap=0.3)
-    >>> losses.shape, losses.dtype, loss_sequence(losses).horizon
-    ((100, 4), dtype('uint8'), 100)
-
     Args:
         environment: with losses that do not depend on the plays. Of one with losses that do, the losses are those that
             a learner meets which always plays expert 0.
@@ -74,6 +72,13 @@ def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | No
 
     Raises:
         ValueError: if neither the environment nor the argument has a horizon, or the argument is larger.
+
+    Examples:
+        >>> from jaxdp.experts import loss_sequence
+        >>> shifting = shifting_losses(num_experts=4, horizon=100, num_shifts=3)
+        >>> losses = sample_losses(shifting, jax.random.key(0), gap=0.3)
+        >>> losses.shape, losses.dtype, loss_sequence(losses).horizon
+        ((100, 4), dtype('uint8'), 100)
     """
     most = environment.horizon
     rounds = check_horizon(horizon if horizon is not None else most if most is not None else 0)
@@ -101,9 +106,6 @@ def alternating_losses(*, num_experts: int, horizon: int, period: int = 1) -> np
     first period, losses are 1/2 in the place of 1. So the experts that have been better so far are worse next, while a
     sequence that switches after every period has no loss.
 
-    >>> alternating_losses(num_experts=2, horizon=4).tolist()
-    [[0.5, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
-
     Args:
         num_experts: number of experts, >= 2.
         horizon: rounds, >= 1.
@@ -115,7 +117,12 @@ def alternating_losses(*, num_experts: int, horizon: int, period: int = 1) -> np
     Raises:
         ValueError: if an argument is out of range.
 
-    Source: the example that follow-the-leader has linear regret, Cesa-Bianchi & Lugosi (2006), section 3.2.
+    Source:
+        The example that follow-the-leader has linear regret, Cesa-Bianchi & Lugosi (2006), section 3.2.
+
+    Examples:
+        >>> alternating_losses(num_experts=2, horizon=4).tolist()
+        [[0.5, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
     """
     size, rounds = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     turns = np.arange(rounds) // check_count("period", period)

@@ -41,8 +41,6 @@ class Params:
 def hedge(*, num_experts: int, horizon: int) -> Learner:
     """Plays expert i with probability proportional to exp(-learning_rate * its total loss).
 
-    Values: `learning_rate`, > 0, by default sqrt(8 ln N / T): regret at most sqrt(T ln N / 2).
-
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
@@ -53,10 +51,19 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
     Raises:
         ValueError: if num_experts < 2 or horizon < 1; from `params`, if learning_rate is not > 0.
 
-    Privacy: none. `lazy_weights`, `counter_weights` over `static()` and `exponential_weights` have this law at
-        epsilon = inf and the same rate.
-    Source: Freund & Schapire (1997); the rate by Hoeffding's lemma, Cesa-Bianchi & Lugosi (2006), Theorem 2.2.
-    Deviations: totals are compensated sums.
+    Values:
+        learning_rate: > 0, by default sqrt(8 ln N / T): regret at most sqrt(T ln N / 2).
+
+    Privacy:
+        - None.
+        - `lazy_weights`, `counter_weights` over `static()` and `exponential_weights` have this law at epsilon = inf and
+          the same rate.
+
+    Source:
+        Freund & Schapire (1997); the rate by Hoeffding's lemma, Cesa-Bianchi & Lugosi (2006), Theorem 2.2.
+
+    Deviations:
+        Totals are compensated sums.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
 

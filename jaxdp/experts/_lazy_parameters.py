@@ -108,10 +108,6 @@ def lazy_weights_parameters(
     up. Minimised on a grid of batches and of p, made finer around its best point; for each the rate is the best that
     the privacy budget allows.
 
-    >>> best = lazy_weights_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5)
-    >>> best.batch, round(best.regret_bound)
-    (2, 605)
-
     Args:
         epsilon: privacy budget, > 0; infinity is the tuning without privacy: p = 0 and batches of one round.
         delta: in (0, 1), for "zcdp"; ignored for "pure".
@@ -128,8 +124,14 @@ def lazy_weights_parameters(
     Raises:
         ValueError: if an argument is out of range, or the class has no sequence of S switches.
 
-    Source: the algorithm is that of Asi, Feldman, Koren & Talwar (2023) and Asi, Koren, Liu & Talwar (2024); bound
-        and accounting are proved in `lazy_weights`.
+    Source:
+        The algorithm is that of Asi, Feldman, Koren & Talwar (2023) and Asi, Koren, Liu & Talwar (2024); bound and
+        accounting are proved in `lazy_weights`.
+
+    Examples:
+        >>> best = lazy_weights_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5)
+        >>> best.batch, round(best.regret_bound)
+        (2, 605)
     """
     check_choice("accounting", accounting, ACCOUNTINGS)
     check_count("num_experts", num_experts, 2)

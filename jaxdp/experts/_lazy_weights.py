@@ -95,11 +95,6 @@ def lazy_weights(
     batches only: the class is that over ceil(T / B) steps, its losses are those of whole batches, and its weights move
     once a batch. A comparator that switches within batches loses at most floor(B / 2) a switch by that.
 
-    Values: `epsilon`, the privacy budget, > 0; for "zcdp" also `delta`, in (0, 1). The others are by default the
-    parameters with the smallest provable regret, `lazy_weights_parameters`: `learning_rate`, > 0; `fake_switch_prob` p,
-    in (0, 1], or 0 at epsilon = inf; `batch` B, in [1, T]; `budget` K, >= 0, if any of these three is given by default
-    the largest that epsilon pays for.
-
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
@@ -117,6 +112,15 @@ def lazy_weights(
         ValueError: if num_experts < 2, horizon < 1, accounting has another name, or the class does not fit; from
             `params`, if a value is out of range or the budget does not pay for it.
 
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: for "zcdp", in (0, 1).
+        learning_rate: > 0. This and the values below are by default those with the smallest provable regret,
+            `lazy_weights_parameters`.
+        fake_switch_prob: p, in (0, 1], or 0 at epsilon = inf.
+        batch: B, in [1, T].
+        budget: K, >= 0; where one of the three before is given, by default the largest that epsilon pays for.
+
     Privacy:
         - Unit: one round's loss vector; adjacency: replace one. Central model, losses may react to plays.
         - Released: the batches after which there was a resample, and the sequences drawn, hence all plays.
@@ -127,17 +131,21 @@ def lazy_weights(
           e^-rate) / p)) + 2 rate K. The claim is what the parameters cost, at most what `epsilon` allows.
         - Private leaves: weights, losses of the batch. An auditor's tape shows both mechanisms; a decision that the
           budget forbids, and a resample that does not happen, cost 0 on it.
-    Source: Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard; Asi, Koren, Liu & Talwar (2024); over a
-        class of sequences: Asi, Raman & Saha (2025), Theorem 4.1. Before the cap the law of E at the start of a batch
-        is that of exponential weights: kept weight and resampled weight add up to it. Hoeffding's lemma for losses in
-        [0, B] then bounds the regret; see `lazy_weights_parameters`.
-    Deviations: privacy constants are proved here, and smaller than in the sources. Every class runs exactly, without a
-        list of its sequences. A resample has the resolution of a uniform variate, 2^-23 in float32: a sequence of
-        smaller probability may never be drawn. In float32 weights of sequences that may switch round apart for
-        neighbouring losses: the range of a resample was seen to exceed 2 rate by 3% at T = 10^6 and by 8% at 10^7, so
-        that its part of the cost may be 5% and 17% above what is claimed. With 64-bit floats there is none of it, nor
-        over `static()`, whose weights are kept by compensated sums. Losses within a batch are added plainly:
-        those of 0 or 1 are exact up to 2^24 rounds. Where the prior rolls on, a switch has the resolution 2^-23.
+
+    Source:
+        Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard; Asi, Koren, Liu & Talwar (2024); over a class
+        of sequences: Asi, Raman & Saha (2025), Theorem 4.1. Before the cap the law of E at the start of a batch is that
+        of exponential weights: kept weight and resampled weight add up to it. Hoeffding's lemma for losses in [0, B]
+        then bounds the regret; see `lazy_weights_parameters`.
+
+    Deviations:
+        Privacy constants are proved here, and smaller than in the sources. Every class runs exactly, without a list of
+        its sequences. A resample has the resolution of a uniform variate, 2^-23 in float32: a sequence of smaller
+        probability may never be drawn. In float32 weights of sequences that may switch round apart for neighbouring
+        losses: the range of a resample was seen to exceed 2 rate by 3% at T = 10^6 and by 8% at 10^7, so that its part
+        of the cost may be 5% and 17% above what is claimed. With 64-bit floats there is none of it, nor over
+        `static()`, whose weights are kept by compensated sums. Losses within a batch are added plainly: those of 0 or 1
+        are exact up to 2^24 rounds. Where the prior rolls on, a switch has the resolution 2^-23.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     is_pure = check_choice("accounting", accounting, ACCOUNTINGS) == "pure"

@@ -74,16 +74,6 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
     Rounds are counted from 1. Round 1 plays expert 0. The horizon need not be known, and when the expert may change is
     public.
 
-    Values: `epsilon`, the privacy budget, > 0.
-
-    >>> import math, jaxdp
-    >>> learner = limited_updates(num_experts=3)
-    >>> world = jaxdp.experts.stochastic_losses([0.5, 0.3, 0.5])
-    >>> run = jaxdp.simulator(learner, world, horizon=2000)
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=math.inf))
-    >>> outputs["pseudo_regret"].tolist()[-1] < 20
-    True
-
     Args:
         num_experts: number of experts N, >= 2.
         noise: of the selection, as for `jaxdp.mechanisms.noisy_min`: "exponential" (permute-and-flip), "gumbel" (the
@@ -98,11 +88,16 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
     Raises:
         ValueError: if num_experts < 2, or noise or losses has another name; from `params`, if epsilon is not > 0.
 
+    Values:
+        epsilon: the privacy budget, > 0.
+
     Privacy:
-        * epsilon-DP in the central model; unit: one round's loss vector; adjacency: replace one.
-        * A loss vector enters the totals of one block, which are looked at once, by private selection. Each total
-          moves by at most 1, up or down: sensitivity 1, not monotone.
-        * Released: the expert of each block. Private leaves: `totals`.
+        - Claim: epsilon-DP in the central model.
+        - Unit: one round's loss vector; adjacency: replace one.
+        - A loss vector enters the totals of one block, which are looked at once, by private selection. Each total moves
+          by at most 1, up or down: sensitivity 1, not monotone.
+        - Released: the expert of each block.
+        - Private: `totals`.
 
     Source:
         Asi, Raman & Saha (2025), "Tracking the Best Expert Privately", Algorithm 1 and Theorem 3.1.
@@ -114,6 +109,15 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         * Theorem 3.1 leaves out the factor log T that its Lemma 3.3 has: 16 log(N T / failure_prob) log(T) / epsilon.
         * Totals are compensated sums, and selected from by differences, which are rounded to floats; floating-point
           noise, as in `laplace`.
+
+    Examples:
+        >>> import math, jaxdp
+        >>> learner = limited_updates(num_experts=3)
+        >>> world = jaxdp.experts.stochastic_losses([0.5, 0.3, 0.5])
+        >>> run = jaxdp.simulator(learner, world, horizon=2000)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=math.inf))
+        >>> outputs["pseudo_regret"].tolist()[-1] < 20
+        True
     """
     num_experts = check_count("num_experts", num_experts, 2)
     check_choice("noise", noise, NOISES)

@@ -62,15 +62,6 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
 
     The total is that of all earlier batches; the first batch plays an expert drawn uniformly.
 
-    Values: `epsilon`, the privacy budget, > 0; with accounting "zcdp" `delta`, in (0, 1); `batch`, rounds of a batch, a
-    whole number in [1, horizon], by default the one of those tried whose bound is least. The rate is the largest that
-    the budget allows, at most sqrt(8 ln N / (batch T)), which is best without privacy.
-
-    >>> import jaxdp
-    >>> learner = limited_updates_oblivious(num_experts=10, horizon=10**6)
-    >>> int(learner.params(epsilon=1.0).batch), int(learner.params(epsilon=math.inf).batch)
-    (332, 1)
-
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
@@ -83,13 +74,22 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         ValueError: if num_experts < 2, horizon < 1 or accounting has another name; from `params`, if epsilon is not
             > 0, delta not in (0, 1), or batch not a whole number in [1, horizon].
 
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with accounting "zcdp", in (0, 1).
+        batch: rounds of a batch, a whole number in [1, horizon], by default the one of those tried whose bound is
+            least. The rate is the largest that the budget allows, at most sqrt(8 ln N / (batch T)), which is best
+            without privacy.
+
     Privacy:
-        * epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model; unit: one round's loss vector;
-          adjacency: replace one. It holds against adversaries that adapt to the plays, too.
-        * A loss vector moves each later total by at most 1, up or down. A selection by the exponential mechanism at
-          this rate costs 2 rate, or rate^2 / 2 as zCDP, and all R = ceil(T / batch) - 1 of them may see it:
-          rate = epsilon / (2 R), or sqrt(2 rho / R).
-        * Released: the expert of each batch. Private: the totals.
+        - Claim: epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model.
+        - Unit: one round's loss vector; adjacency: replace one.
+        - It holds against adversaries that adapt to the plays, too.
+        - A loss vector moves each later total by at most 1, up or down. A selection by the exponential mechanism at
+          this rate costs 2 rate, or rate^2 / 2 as zCDP, and all R = ceil(T / batch) - 1 of them may see it: rate =
+          epsilon / (2 R), or sqrt(2 rho / R).
+        - Released: the expert of each batch.
+        - Private: the totals.
 
     Source:
         The exponential mechanism in batches: McSherry & Talwar (2007) and Freund & Schapire (1997). It is the case of
@@ -101,6 +101,12 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
           T^(2/3) (ln N)^(2/3) / epsilon^(1/3). An adversary that adapts punishes the expert of a batch.
         * Totals are compensated sums, and selected from by differences, which are rounded to floats; floating-point
           noise, as in `laplace`.
+
+    Examples:
+        >>> import jaxdp
+        >>> learner = limited_updates_oblivious(num_experts=10, horizon=10**6)
+        >>> int(learner.params(epsilon=1.0).batch), int(learner.params(epsilon=math.inf).batch)
+        (332, 1)
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     is_pure = check_choice("accounting", accounting, ACCOUNTING) == "pure"

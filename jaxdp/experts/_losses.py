@@ -16,7 +16,8 @@ def losses_interface(num_experts: int) -> Interface:
 def clipped(losses: jax.Array) -> jax.Array:
     """Losses as learners count them: clipped to [0, 1], NaN as 0.
 
-    >>> print(clipped(jnp.asarray([-1.0, 0.25, 7.0, jnp.nan])))
-    [0.   0.25 1.   0.  ]
+    Examples:
+        >>> print(clipped(jnp.asarray([-1.0, 0.25, 7.0, jnp.nan])))
+        [0.   0.25 1.   0.  ]
     """
     return jnp.where(losses > 0, jnp.minimum(losses, 1), 0)  # NaN is not > 0

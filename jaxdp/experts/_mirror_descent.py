@@ -37,9 +37,6 @@ def mirror_descent(
 
     At epsilon = inf what is drawn inside "sampling" and "intervals" is replaced by its law, which is public.
 
-    Values: `epsilon`, the privacy budget, > 0; but for Laplace noise `delta`, in (0, 1); `learning_rate`, > 0, by
-    default that of `mirror_descent_parameters`, of "intervals" that of the level.
-
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 2.
@@ -58,7 +55,13 @@ def mirror_descent(
         ValueError: if an argument is out of range, or does not belong to the form; from `params`, if a value is out of
             range, or `learning_rate` is more than "sampling" can pay for.
 
-    Privacy: unit: one round's loss vector; adjacency: replace one; losses may react to all that is released.
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: but for Laplace noise, in (0, 1).
+        learning_rate: > 0, by default that of `mirror_descent_parameters`, of "intervals" that of the level.
+
+    Privacy:
+        - Unit: one round's loss vector; adjacency: replace one; losses may react to all that is released.
         - "sampling": zCDP in the central model, D rate^2 / 2 <= rho. Replacing a vector moves ln(w / w') within a range
           2 rate; steps and the projection never widen it, and fixed share at the rate a contracts it by k = |r - 1| /
           (r + 1), r = (1 - a) (N - 1) / a (Birkhoff). So the i-th draw after it is an exponential mechanism of range
@@ -72,17 +75,20 @@ def mirror_descent(
           sqrt(levels). Private: totals of losses in the current intervals. Released: draws, noisy losses of levels.
         - "paper": N epsilon, not epsilon: all N losses may change by 1 each, so the L1 sensitivity is N. It is no
           artefact of releasing noisy losses: the law of plays alone exceeds epsilon.
-    Source: Asi, Raman & Saha (2025), Algorithm 3 and Theorem 5.2, after Lu & Zhang (2019); fixed share: Herbster &
-        Warmuth (1998); ranges: Dong, Durfee & Rogers (2020); intervals: Hazan & Seshadhri (2009), Daniely, Gonen &
+
+    Source:
+        Asi, Raman & Saha (2025), Algorithm 3 and Theorem 5.2, after Lu & Zhang (2019); fixed share: Herbster & Warmuth
+        (1998); ranges: Dong, Durfee & Rogers (2020); intervals: Hazan & Seshadhri (2009), Daniely, Gonen &
         Shalev-Shwartz (2015). ent = ln N + S ln(N - 1) + (T - 1) H(S / (T - 1)). The bound of "noisy_losses" is
         Jensen's: E ln sum w e^{-rate (l + Z)} <= ln sum w e^{-rate l} + ln E e^{-rate Z}.
-    Deviations: shares of "sampling" with fixed share are compensated sums: rounded in every round, those of
-        neighbouring losses would drift apart by more than 2 rate at long horizons. In 32-bit floats its rate pays for
-        what reading them rounds, and "clipped" sampling ends at a horizon of 10^5.
-        D is T in the source, where it is not counted what fixed share forgets: for N = 10, S = 5 and T = 10^5 it is
-        0.4 T, for N = 2 and S = 1 it is 0.25 T.
-        The published privacy claim is too small by a factor N, hence three forms. "paper" keeps its rate below
-        epsilon = 1, where it is stated; above, where noise is no longer what counts, it takes that of 1.
+
+    Deviations:
+        Shares of "sampling" with fixed share are compensated sums: rounded in every round, those of neighbouring losses
+        would drift apart by more than 2 rate at long horizons. In 32-bit floats its rate pays for what reading them
+        rounds, and "clipped" sampling ends at a horizon of 10^5. D is T in the source, where it is not counted what
+        fixed share forgets: for N = 10, S = 5 and T = 10^5 it is 0.4 T, for N = 2 and S = 1 it is 0.25 T. The published
+        privacy claim is too small by a factor N, hence three forms. "paper" keeps its rate below epsilon = 1, where it
+        is stated; above, where noise is no longer what counts, it takes that of 1.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon, minimum=2)
     num_switches = check_switches(num_switches, horizon)

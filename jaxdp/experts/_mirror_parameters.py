@@ -68,7 +68,8 @@ def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
         num_switches: S, in [1, T).
         horizon: T, >= 2.
 
-    Source: Birkhoff (1957), "Extensions of Jentzsch's theorem": tanh(d / 4) for the diameter d = 2 |ln r|.
+    Source:
+        Birkhoff (1957), "Extensions of Jentzsch's theorem": tanh(d / 4) for the diameter d = 2 |ln r|.
     """
     given, rest = num_switches / (horizon - 1), 1 / (num_experts - 1)
     # The program's switch rate is a float. The contraction is weakest at an end of what that may be.
@@ -106,10 +107,6 @@ def mirror_descent_parameters(
 ) -> MirrorParameters:
     """The learning rate of `mirror_descent` with fixed share, and its provable regret bound.
 
-    >>> best = mirror_descent_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5, num_switches=5)
-    >>> f"{best.learning_rate:.2e}", round(best.regret_bound / 10**5, 2)
-    ('1.10e-03', 0.62)
-
     Args:
         epsilon: privacy budget, > 0; infinity is the tuning without privacy.
         delta: in (0, 1); ignored for Laplace noise.
@@ -125,9 +122,17 @@ def mirror_descent_parameters(
     Raises:
         ValueError: if an argument is out of range.
 
-    Source: as `mirror_descent`.
-    Deviations: the bound is that of the rate which is told. With "sampling" the program's is smaller by what its
-        rounding costs: little, unless it is above 1/8, where a long horizon in 32 bits can bring it down to that.
+    Source:
+        As `mirror_descent`.
+
+    Deviations:
+        The bound is that of the rate which is told. With "sampling" the program's is smaller by what its rounding
+        costs: little, unless it is above 1/8, where a long horizon in 32 bits can bring it down to that.
+
+    Examples:
+        >>> best = mirror_descent_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5, num_switches=5)
+        >>> f"{best.learning_rate:.2e}", round(best.regret_bound / 10**5, 2)
+        ('1.10e-03', 0.62)
     """
     epsilon, num_experts = check_epsilon(epsilon), check_count("num_experts", num_experts, 2)
     horizon = check_horizon(horizon, minimum=2)

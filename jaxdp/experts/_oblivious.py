@@ -67,11 +67,15 @@ def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | 
             take more memory than the device has free; if scale is not finite and > 0, or num_switches is not in
             [0, horizon).
 
-    Source: standard.
-    Deviations: sums are compensated, so that in float32 regrets after 10^6 rounds are off by less than 0.01.
+    Source:
+        Standard.
 
-    >>> loss_sequence(np.array([[0, 255], [51, 0]], np.uint8), scale=255).params().losses.dtype
-    dtype('uint8')
+    Deviations:
+        Sums are compensated, so that in float32 regrets after 10^6 rounds are off by less than 0.01.
+
+    Examples:
+        >>> loss_sequence(np.array([[0, 255], [51, 0]], np.uint8), scale=255).params().losses.dtype
+        dtype('uint8')
     """
     scale = check_positive("scale", scale)
     array = kept_matrix("losses", losses, scale, columns="experts", column="num_experts")

@@ -75,12 +75,6 @@ def shifting_losses(
 ) -> Environment:
     """Independent losses, of which one expert at a time has a smaller mean than all others: a shifting adversary.
 
-    Values: `gap`, in (0, other_mean], how far the good expert's mean lies below that of the others; by default the
-    argument. `other_mean`, in (0, 1], by default 1/2. `num_shifts`, a whole number in [0, the argument], how often the
-    good expert changes; by default the argument; not a value where the times are given. `concentration`, of Beta losses
-    only: the law is Beta(m c, (1 - m) c) for the mean m, whose variance is m (1 - m) / (c + 1); both parameters have to
-    be >= 1; by default 10, or the least that makes them so.
-
     Shift times and good experts come from the lane's key: with drawn times, all learners and all gaps meet the same
     ones. At equal keys a smaller mean never has a larger loss of 0 or 1.
 
@@ -112,13 +106,25 @@ def shifting_losses(
             not num_shifts + 1, not of [0, num_experts) or neighbours are equal, or more segments than experts are to
             have parts of their own; from `params`, if a value is out of range.
 
-    Source: Tracking the best expert under privacy, section 3 (segments of equal laws).
-    Deviations: in float32 a probability is a multiple of 2^-23, but for tallies. Drawn times come from integers whose
-        law is uniform up to 2^-32 horizon.
+    Values:
+        gap: in (0, other_mean], how far the good expert's mean lies below that of the others; by default the argument.
+        other_mean: in (0, 1], by default 1/2.
+        num_shifts: a whole number in [0, the argument], how often the good expert changes; by default the argument; not
+            a value where the times are given.
+        concentration: of Beta losses only: the law is Beta(m c, (1 - m) c) for the mean m, whose variance is m (1 - m)
+            / (c + 1); both parameters have to be >= 1; by default 10, or the least that makes them so.
 
-    >>> shifts = shifting_losses(num_experts=3, horizon=90, num_shifts=2, good_experts=[2, 0, 1])
-    >>> shifts.params(gap=0.1).shift_times.tolist()
-    [30, 60]
+    Source:
+        Tracking the best expert under privacy, section 3 (segments of equal laws).
+
+    Deviations:
+        In float32 a probability is a multiple of 2^-23, but for tallies. Drawn times come from integers whose law is
+        uniform up to 2^-32 horizon.
+
+    Examples:
+        >>> shifts = shifting_losses(num_experts=3, horizon=90, num_shifts=2, good_experts=[2, 0, 1])
+        >>> shifts.params(gap=0.1).shift_times.tolist()
+        [30, 60]
     """
     size, rounds = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     check_choice("law", law, LAWS)
@@ -326,7 +332,8 @@ def _times(shifts: int, most: int, horizon: int, is_drawn: bool) -> np.ndarray:
 def _drawn_times(key: jax.Array, num_shifts: jax.Array, most: int, horizon: int) -> jax.Array:
     """A set of num_shifts of the rounds 1 to horizon - 1, ascending, filled up with the horizon.
 
-    Source: Floyd's algorithm, in Bentley & Floyd (1987), "A sample of brilliance".
+    Source:
+        Floyd's algorithm, in Bentley & Floyd (1987), "A sample of brilliance".
     """
     places = jnp.arange(most, dtype=num_shifts.dtype)
 

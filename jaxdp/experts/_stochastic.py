@@ -35,10 +35,6 @@ class StochasticParams:
 def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> Environment:
     """Losses of 0 or 1, independent over rounds and experts.
 
-    Values: `gap`, > 0, how far the second-best mean lies above the smallest: all gaps change in proportion, and the
-    smallest mean stays; by default that of `means`. `best_mean`, in [0, 1], the smallest mean, from which gaps are
-    counted; by default that of `means`.
-
     Args:
         means: [num_experts] in [0, 1], mean losses.
         num_switches: how often the sequence of experts may switch that `dynamic_regret` compares with, >= 0; None: the
@@ -54,8 +50,16 @@ def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> E
         ValueError: if means are not a vector of at least two numbers in [0, 1], or num_switches is not a whole number
             >= 0; from `params`, if a value is out of range or moves a mean out of [0, 1], or there is no gap to change.
 
-    Source: standard.
-    Deviations: in float32 a probability is a multiple of 2^-23, but for tallies.
+    Values:
+        gap: > 0, how far the second-best mean lies above the smallest: all gaps change in proportion, and the smallest
+            mean stays; by default that of `means`.
+        best_mean: in [0, 1], the smallest mean, from which gaps are counted; by default that of `means`.
+
+    Source:
+        Standard.
+
+    Deviations:
+        In float32 a probability is a multiple of 2^-23, but for tallies.
     """
     given, switches = means_vector("means", means), check_switches(num_switches)
 

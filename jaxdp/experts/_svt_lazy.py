@@ -97,18 +97,6 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
     proportional to exp(-rate * total loss), at most K times. The first expert is drawn uniformly. Made for sequences of
     losses in which one expert has few.
 
-    Values: `epsilon`, the privacy budget, > 0; with accounting "zcdp" `delta`, in (0, 1); `best_loss`, >= 0 and finite,
-    a bound on the total loss of the best expert, known beforehand, by default 0; `failure_prob`, in (0, 1), by default
-    0.01; `max_switches`, K >= 1, and `threshold`, finite, by default those of the bound below. Privacy depends neither
-    on `best_loss` nor on `threshold` nor on `failure_prob`.
-
-    >>> import jaxdp
-    >>> losses = np.zeros((4000, 8)); losses[:, 1:] = 1.0
-    >>> learner = svt_lazy(num_experts=8, horizon=4000)
-    >>> run = jaxdp.simulator(learner, jaxdp.experts.loss_sequence(losses), horizon=4000)
-    >>> run(jax.random.key(0), run.params(epsilon=math.inf))["regret"].tolist()[-1] < 100
-    True
-
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
@@ -121,18 +109,29 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         ValueError: if num_experts < 2, horizon < 1 or accounting has another name; from `params`, if a value is out of
             range.
 
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with accounting "zcdp", in (0, 1).
+        best_loss: >= 0 and finite, a bound on the total loss of the best expert, known beforehand, by default 0.
+        failure_prob: in (0, 1), by default 0.01.
+        max_switches: K >= 1, by default that of the bound below.
+        threshold: finite, by default that of the bound below. Privacy depends neither on it, nor on `best_loss`, nor
+            on `failure_prob`.
+
     Privacy:
-        * epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model; unit: one round's loss vector;
-          adjacency: replace one. It holds against adversaries that adapt to the plays, too.
-        * For a given transcript a loss vector enters one run of AboveThreshold at most. It moves all questions of that
+        - Claim: epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model.
+        - Unit: one round's loss vector; adjacency: replace one.
+        - It holds against adversaries that adapt to the plays, too.
+        - For a given transcript a loss vector enters one run of AboveThreshold at most. It moves all questions of that
           run from its round on, by one and the same d in [-1, 1], and none before. So a run at 2 e costs e, where any
           questions of sensitivity 1 would cost 2 e: let d > 0. With the threshold's noise larger by d, which is at most
           e^e times less likely, later comparisons are as without d, and earlier ones rather stay below. In the other
           direction later questions stay below less often, and the last one is above at most e^(e / 2) times as often.
           Here e = epsilon / 2, or sqrt(rho), which is rho / 2 as zCDP.
-        * It moves each total by at most 1, up or down, and K selections may see it: 2 rate each, or rate^2 / 2 as zCDP,
+        - It moves each total by at most 1, up or down, and K selections may see it: 2 rate each, or rate^2 / 2 as zCDP,
           for rate = epsilon / (4 K) or sqrt(rho / K). After K of them no loss is looked at.
-        * Released: the experts, and when they change. Private leaves: all of `private`.
+        - Released: the experts, and when they change.
+        - Private: all of `private`.
 
     Source:
         Structure after Asi, Feldman, Koren & Talwar (2023), "Near-Optimal Algorithms for Private Online Optimization in
@@ -149,6 +148,14 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         * Selection waits for the end of the next round, so that when it is made is public before its noise is drawn.
         * Totals are compensated sums, and selected from by differences, which are rounded to floats; floating-point
           noise, as in `laplace`.
+
+    Examples:
+        >>> import jaxdp
+        >>> losses = np.zeros((4000, 8)); losses[:, 1:] = 1.0
+        >>> learner = svt_lazy(num_experts=8, horizon=4000)
+        >>> run = jaxdp.simulator(learner, jaxdp.experts.loss_sequence(losses), horizon=4000)
+        >>> run(jax.random.key(0), run.params(epsilon=math.inf))["regret"].tolist()[-1] < 100
+        True
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     is_pure = check_choice("accounting", accounting, ACCOUNTING) == "pure"

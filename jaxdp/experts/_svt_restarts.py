@@ -97,20 +97,6 @@ def svt_restarts(
     exceed its threshold? After an answer "above", the next round begins an epoch, and with it another run of the sparse
     vector technique. The expert of the old epoch plays the first round of the new one.
 
-    Values: `epsilon`, the privacy budget, > 0; `failure_prob`, in (0, 1), the probability with which an epoch may end
-    although the losses' law has not changed since it began, in all `horizon` rounds; `margin`, finite, by default
-    1 + 32 (ln C + ln(2 T / b)) / epsilon for C = T / check_every questions, b = failure_prob / 5: a smaller one
-    restarts sooner, without that guarantee. Privacy does not depend on either.
-
-    >>> import jaxdp
-    >>> learner = svt_restarts(num_experts=3, horizon=3000, check_every=8)
-    >>> shift = np.repeat([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]], 1500, axis=0)
-    >>> run = jaxdp.simulator(learner, jaxdp.experts.loss_sequence(shift), horizon=3000, record={
-    ...     "restarts": lambda look: look.public.restarts})
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=8.0, failure_prob=0.05))
-    >>> outputs["restarts"].tolist()[-1], outputs["loss"].tolist()[-1] < 500
-    (1, True)
-
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
@@ -130,15 +116,24 @@ def svt_restarts(
         ValueError: if num_experts < 2, horizon or check_every < 1, or windows or noise has another name; from `params`,
             if epsilon is not > 0, failure_prob not in (0, 1), or margin not finite.
 
+    Values:
+        epsilon: the privacy budget, > 0.
+        failure_prob: in (0, 1), the probability with which an epoch may end although the losses' law has not changed
+            since it began, in all `horizon` rounds.
+        margin: finite, by default 1 + 32 (ln C + ln(2 T / b)) / epsilon for C = T / check_every questions, b =
+            failure_prob / 5: a smaller one restarts sooner, without that guarantee. Privacy does not depend on either.
+
     Privacy:
-        * epsilon-DP in the central model; unit: one round's loss vector; adjacency: replace one.
-        * For a given transcript, epochs are disjoint sets of rounds, and so are the blocks of an epoch. A loss vector
+        - Claim: epsilon-DP in the central model.
+        - Unit: one round's loss vector; adjacency: replace one.
+        - For a given transcript, epochs are disjoint sets of rounds, and so are the blocks of an epoch. A loss vector
           is looked at by one selection (epsilon / 2, sensitivity 1) and by one run of AboveThreshold (epsilon / 2),
           which ends with its first answer "above". The two take turns; both are pure, and so compose like one after the
           other. The new epoch begins in the round after that answer.
-        * A question has sensitivity 2. A window's regret is a largest sum of differences of losses, each in [-1, 1],
+        - A question has sensitivity 2. A window's regret is a largest sum of differences of losses, each in [-1, 1],
           and a replaced loss vector moves one of them from one end to the other. The plays are released, and so fixed.
-        * Released: the experts, and in which rounds epochs end. Private leaves: all of `private`.
+        - Released: the experts, and in which rounds epochs end.
+        - Private: all of `private`.
 
     Source:
         Asi, Raman & Saha (2025), "Tracking the Best Expert Privately", Algorithm 2 and Theorem 3.6.
@@ -158,6 +153,16 @@ def svt_restarts(
         * Sums of regret are compensated; windows are differences of floats, so that a question of real-valued losses
           may be off by about T / 2^23; losses of 0 or 1 are exact up to T = 2^24. Floating-point noise, as in
           `laplace`.
+
+    Examples:
+        >>> import jaxdp
+        >>> learner = svt_restarts(num_experts=3, horizon=3000, check_every=8)
+        >>> shift = np.repeat([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]], 1500, axis=0)
+        >>> run = jaxdp.simulator(learner, jaxdp.experts.loss_sequence(shift), horizon=3000, record={
+        ...     "restarts": lambda look: look.public.restarts})
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=8.0, failure_prob=0.05))
+        >>> outputs["restarts"].tolist()[-1], outputs["loss"].tolist()[-1] < 500
+        (1, True)
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     check_every = check_count("check_every", check_every)

@@ -258,7 +258,11 @@ class _Markov:
 def static() -> Sequences:
     """The sequences of one expert, all with the same prior: 1 / N.
 
-    Source: standard.  Deviations: none.
+    Source:
+        Standard.
+
+    Deviations:
+        None.
     """
     return _Static()
 
@@ -278,10 +282,12 @@ def switching(*, num_switches: int) -> Sequences:
     Raises:
         ValueError: if num_switches is not a whole number >= 0; where it is used, if it is not < horizon.
 
-    Source: Asi, Raman & Saha (2025), the class of Theorem 4.1, each sequence once, by a recursion over (switches so
-        far, expert); the shape of that of Herbster & Warmuth (1998) and of the switching HMMs of Koolen & de Rooij
-        (2013).
-    Deviations: the paper lists a sequence once for each way to place its S changes, and so gives it another prior.
+    Source:
+        Asi, Raman & Saha (2025), the class of Theorem 4.1, each sequence once, by a recursion over (switches so far,
+        expert); the shape of that of Herbster & Warmuth (1998) and of the switching HMMs of Koolen & de Rooij (2013).
+
+    Deviations:
+        The paper lists a sequence once for each way to place its S changes, and so gives it another prior.
     """
     return _Switching(check_count("num_switches", num_switches, 0))
 
@@ -303,7 +309,11 @@ def markov(*, switch_rate: float | None = None) -> Sequences:
         ValueError: if switch_rate is not in (0, 1); where it is used, if the average is to be over more than 2^29
             rounds.
 
-    Source: Herbster & Warmuth (1998), fixed share, as a prior.  Deviations: none.
+    Source:
+        Herbster & Warmuth (1998), fixed share, as a prior.
+
+    Deviations:
+        None.
     """
     if switch_rate is not None:
         check_within("switch_rate", check_number("switch_rate", switch_rate), 0.0, 1.0)

@@ -47,9 +47,6 @@ class Params:
 def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace") -> Learner:
     """Plays expert i with probability proportional to exp(-learning_rate * total reported loss of i).
 
-    Values: `epsilon`, the privacy budget, > 0; with Gaussian noise `delta`, in (0, 1); `learning_rate`, > 0 and finite,
-    by default sqrt(ln N / (T (1/8 + s^2 / 2))), where s is the standard deviation of one entry's noise.
-
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
@@ -61,15 +58,29 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
     Raises:
         ValueError: if num_experts < 2, horizon < 1 or noise has another name.
 
-    Privacy: epsilon-DP (Laplace) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one round's loss vector;
-        adjacency: replace one. Every entry may change by 1, so the vector has L1 sensitivity N and L2 sensitivity
-        sqrt(N). `privatize` clips each entry to [0, 1] (NaN to 0) and adds the noise on the user's side; everything
-        else is post-processing. Private leaves: none. Released: all reports.
-    Source: Freund & Schapire (1997), Hedge; noise by Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018),
-        Theorem 8. The default rate minimises ln N / rate + rate T (1/8 + s^2 / 2), a bound on the expected regret: the
-        logarithm of the mean of exp(-rate * noise) is rate^2 s^2 / 2 for Gaussian noise; for Laplace noise it exceeds
-        that by at most 15% while rate * s <= 0.7, which holds from T = 4.1 ln N on.
-    Deviations: reports' totals are compensated sums: plain float32 would stall.
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian noise, in (0, 1).
+        learning_rate: > 0 and finite, by default sqrt(ln N / (T (1/8 + s^2 / 2))), where s is the standard deviation of
+            one entry's noise.
+
+    Privacy:
+        - Claim: epsilon-DP (Laplace) or (epsilon, delta)-DP (Gaussian) in the local model.
+        - Unit: one round's loss vector; adjacency: replace one.
+        - Sensitivity: Every entry may change by 1, so the vector has L1 sensitivity N and L2 sensitivity sqrt(N).
+          `privatize` clips each entry to [0, 1] (NaN to 0) and adds the noise on the user's side; everything else is
+          post-processing.
+        - Released: all reports.
+        - Private: none.
+
+    Source:
+        Freund & Schapire (1997), Hedge; noise by Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018), Theorem 8.
+        The default rate minimises ln N / rate + rate T (1/8 + s^2 / 2), a bound on the expected regret: the logarithm
+        of the mean of exp(-rate * noise) is rate^2 s^2 / 2 for Gaussian noise; for Laplace noise it exceeds that by at
+        most 15% while rate * s <= 0.7, which holds from T = 4.1 ln N on.
+
+    Deviations:
+        reports' totals are compensated sums: plain float32 would stall.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"

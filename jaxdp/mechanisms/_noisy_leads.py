@@ -23,10 +23,6 @@ def noisy_leads(
     Selection needs differences only. They are small where it matters, so that floats hold them however large the totals
     are: two counts of 2^30 that differ by 1 have leads 0 and -1, but are one float32.
 
-    >>> counts = jnp.array([2**30, 2**30 + 1], jnp.int32)
-    >>> print(noisy_leads(jax.random.key(0), counts, float("inf"), l1_sensitivity=1.0))  # no privacy, no noise
-    [-1.  0.]
-
     Args:
         key: a PRNG key.
         totals: [..., num_totals] integer, or a `jaxdp.compensated.Sum` of floats.
@@ -43,14 +39,19 @@ def noisy_leads(
             or NumPy number that is not > 0.
 
     Privacy:
-        * epsilon-DP in the central model for one release, for the unit and adjacency of the sensitivity.
-        * Leads are differences of totals to which the Laplace mechanism has added noise: post-processing.
+        - epsilon-DP in the central model for one release, for the unit and adjacency of the sensitivity.
+        - Leads are differences of totals to which the Laplace mechanism has added noise: post-processing.
 
     Source:
         Dwork & Roth (2014), Theorem 3.6.
 
     Deviations:
         Floating-point noise, as in `laplace`.
+
+    Examples:
+        >>> counts = jnp.array([2**30, 2**30 + 1], jnp.int32)
+        >>> print(noisy_leads(jax.random.key(0), counts, float("inf"), l1_sensitivity=1.0))  # no privacy, no noise
+        [-1.  0.]
     """
     exact = exact_sums("totals", totals)
     if jnp.ndim(recorded(exact)) == 0 or recorded(exact).shape[-1] == 0:

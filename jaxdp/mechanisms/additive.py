@@ -16,10 +16,6 @@ from jaxdp.mechanisms.tape import Entry
 def laplace(key: jax.Array, values: ArrayLike | Sum, epsilon: Scalar, *, l1_sensitivity: Scalar) -> jax.Array:
     """Adds independent Laplace(l1_sensitivity / epsilon) noise to each value.
 
-    >>> counts = jnp.array([10.0, 20.0], jnp.float32)
-    >>> print(laplace(jax.random.key(0), counts, float("inf"), l1_sensitivity=1.0))  # no privacy, no noise
-    [10. 20.]
-
     Args:
         key: a PRNG key.
         values: [...] float or integer, the exact values. Counts are best left integers: a count beyond 2^24 that is
@@ -37,12 +33,22 @@ def laplace(key: jax.Array, values: ArrayLike | Sum, epsilon: Scalar, *, l1_sens
         ValueError: if values are neither floats nor integers, or epsilon or l1_sensitivity is not a scalar, or is a
             Python or NumPy number that is not > 0.
 
-    Privacy: epsilon-DP in the central model for one release of `values`, for the unit and adjacency that the
-        sensitivity refers to. The density at any output changes by a factor of at most exp(|change|_1 / scale).
-    Source: Dwork & Roth (2014), Definition 3.3 and Theorem 3.6.
-    Deviations: floating-point noise, as in every simulation: real numbers' low bits can betray the exact value
-        (Mironov 2012), and in float32 noise ends at about 16 scales. It measures what privacy costs; it does not
-        protect a release.
+    Privacy:
+        - epsilon-DP in the central model for one release of `values`, for the unit and adjacency that the sensitivity
+          refers to.
+        - The density at any output changes by a factor of at most exp(|change|_1 / scale).
+
+    Source:
+        Dwork & Roth (2014), Definition 3.3 and Theorem 3.6.
+
+    Deviations:
+        floating-point noise, as in every simulation: real numbers' low bits can betray the exact value (Mironov 2012),
+        and in float32 noise ends at about 16 scales. It measures what privacy costs; it does not protect a release.
+
+    Examples:
+        >>> counts = jnp.array([10.0, 20.0], jnp.float32)
+        >>> print(laplace(jax.random.key(0), counts, float("inf"), l1_sensitivity=1.0))  # no privacy, no noise
+        [10. 20.]
     """
     exact = exact_sums("values", values)
     dtype = float_type(exact)
@@ -75,11 +81,16 @@ def gaussian(
         ValueError: if values are neither floats nor integers, or noise_stddev or l2_sensitivity is not a scalar, or is
             a Python or NumPy number that is not >= 0, or not > 0.
 
-    Privacy: for one release of `values` in the central model, with unit and adjacency those of the L2 sensitivity D:
-        (epsilon, delta)-DP with delta = gaussian_delta(epsilon, noise_stddev, D), and zCDP with
-        rho = D^2 / (2 noise_stddev^2).
-    Source: Dwork & Roth (2014), Appendix A; Balle & Wang (2018), Theorem 8; Bun & Steinke (2016), Proposition 1.6.
-    Deviations: floating-point noise, as in `laplace`; in float32 it ends at about 5.4 standard deviations.
+    Privacy:
+        - For one release of `values` in the central model, with unit and adjacency those of the L2 sensitivity D:
+          (epsilon, delta)-DP with delta = gaussian_delta(epsilon, noise_stddev, D), and zCDP with rho = D^2 / (2
+          noise_stddev^2).
+
+    Source:
+        Dwork & Roth (2014), Appendix A; Balle & Wang (2018), Theorem 8; Bun & Steinke (2016), Proposition 1.6.
+
+    Deviations:
+        floating-point noise, as in `laplace`; in float32 it ends at about 5.4 standard deviations.
     """
     exact = exact_sums("values", values)
     dtype = float_type(exact)
@@ -109,10 +120,6 @@ def k_norm(
     dimension it is Laplace noise. Each coordinate has the variance (d + 1) (sensitivity / epsilon)^2, where Laplace
     noise on every coordinate would need 2 d (sensitivity / epsilon)^2 for the same L2 sensitivity.
 
-    >>> sums = jnp.array([10.0, 20.0], jnp.float32)
-    >>> print(k_norm(jax.random.key(0), sums, float("inf"), sensitivity=1.0))  # no privacy, no noise
-    [10. 20.]
-
     Args:
         key: a PRNG key.
         value: [...] float or integer, one vector, whatever its shape, of d entries; as for `laplace`.
@@ -128,12 +135,24 @@ def k_norm(
     Raises:
         ValueError: as `laplace`, and if value is empty, or basis is no matrix with a row for every entry of a vector.
 
-    Privacy: epsilon-DP in the central model for one release of `value`, for the unit and adjacency that the sensitivity
-        refers to. The density at any output changes by a factor of at most exp(epsilon |change| / sensitivity), by the
-        triangle inequality. With a basis the value must not depend on private data outside of the span.
-    Source: Hardt & Talwar (2010), section 3, for the Euclidean ball; Chaudhuri, Monteleoni & Sarwate (2011), Algorithm
-        1, has the same noise.
-    Deviations: floating-point noise, as in `laplace`.
+    Privacy:
+        - epsilon-DP in the central model for one release of `value`, for the unit and adjacency that the sensitivity
+          refers to.
+        - The density at any output changes by a factor of at most exp(epsilon |change| / sensitivity), by the triangle
+          inequality.
+        - With a basis the value must not depend on private data outside of the span.
+
+    Source:
+        Hardt & Talwar (2010), section 3, for the Euclidean ball; Chaudhuri, Monteleoni & Sarwate (2011), Algorithm 1,
+        has the same noise.
+
+    Deviations:
+        floating-point noise, as in `laplace`.
+
+    Examples:
+        >>> sums = jnp.array([10.0, 20.0], jnp.float32)
+        >>> print(k_norm(jax.random.key(0), sums, float("inf"), sensitivity=1.0))  # no privacy, no noise
+        [10. 20.]
     """
     exact = exact_sums("value", value)
     dtype, shape = float_type(exact), jnp.shape(recorded(exact))

@@ -38,9 +38,6 @@ __all__ = [
 def analytic_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0) -> float:
     """The smallest noise with which the Gaussian mechanism is (epsilon, delta)-DP.
 
-    >>> f"{analytic_gaussian(1.0, 1e-5):.3f}"
-    '3.731'
-
     Args:
         epsilon: > 0; infinity, which is no privacy, gives 0.0.
         delta: in (0, 1).
@@ -52,10 +49,19 @@ def analytic_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0)
     Raises:
         ValueError: if an argument is outside its range or NaN.
 
-    Privacy: (epsilon, delta)-DP for one release of a vector of this sensitivity with independent noise in each
-        coordinate (`gaussian`), under the adjacency and for the unit that the sensitivity refers to.
-    Source: Balle & Wang (2018), Theorem 8 and Algorithm 1.
-    Deviations: Algorithm 1's two searches are one root search on log delta.
+    Privacy:
+        - (epsilon, delta)-DP for one release of a vector of this sensitivity with independent noise in each coordinate
+          (`gaussian`), under the adjacency and for the unit that the sensitivity refers to.
+
+    Source:
+        Balle & Wang (2018), Theorem 8 and Algorithm 1.
+
+    Deviations:
+        Algorithm 1's two searches are one root search on log delta.
+
+    Examples:
+        >>> f"{analytic_gaussian(1.0, 1e-5):.3f}"
+        '3.731'
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     l2_sensitivity = check_sensitivity(l2_sensitivity)
@@ -84,9 +90,14 @@ def classical_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0
         ValueError: if an argument is outside its range or NaN; in particular for finite epsilon >= 1, where the formula
             is not proved, and false for large epsilon: at epsilon=8, delta=1e-3 its noise spends delta=1.31e-3.
 
-    Privacy: (epsilon, delta)-DP, as for `analytic_gaussian`.
-    Source: Dwork & Roth (2014), Theorem 3.22 (A.1).
-    Deviations: none.
+    Privacy:
+        - (epsilon, delta)-DP, as for `analytic_gaussian`.
+
+    Source:
+        Dwork & Roth (2014), Theorem 3.22 (A.1).
+
+    Deviations:
+        None.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     l2_sensitivity = check_sensitivity(l2_sensitivity)
@@ -101,9 +112,6 @@ def classical_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0
 def zcdp_gaussian(rho: float, l2_sensitivity: float = 1.0) -> float:
     """The smallest noise with which the Gaussian mechanism is rho-zCDP: l2_sensitivity / sqrt(2 rho).
 
-    >>> zcdp_gaussian(0.5)
-    1.0
-
     Args:
         rho: zCDP budget, > 0; infinity, which is no privacy, gives 0.0.
         l2_sensitivity: largest change of the released vector in Euclidean norm, > 0 and finite.
@@ -114,10 +122,19 @@ def zcdp_gaussian(rho: float, l2_sensitivity: float = 1.0) -> float:
     Raises:
         ValueError: if an argument is outside its range or NaN.
 
-    Privacy: rho-zCDP for one release of a vector of this sensitivity with independent noise in each coordinate
-        (`gaussian`), under the adjacency and for the unit that the sensitivity refers to.
-    Source: Bun & Steinke (2016), Proposition 1.6.
-    Deviations: none.
+    Privacy:
+        - rho-zCDP for one release of a vector of this sensitivity with independent noise in each coordinate
+          (`gaussian`), under the adjacency and for the unit that the sensitivity refers to.
+
+    Source:
+        Bun & Steinke (2016), Proposition 1.6.
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> zcdp_gaussian(0.5)
+        1.0
     """
     rho, l2_sensitivity = check_above("rho", rho, 0.0), check_sensitivity(l2_sensitivity)
     if rho == math.inf:
@@ -131,9 +148,6 @@ def zcdp_gaussian(rho: float, l2_sensitivity: float = 1.0) -> float:
 def round_up(value: float, dtype: DTypeLike = np.float32) -> np.floating:
     """Casts a noise scale without ever rounding it down.
 
-    >>> float(round_up(0.1)) >= 0.1, float(np.float32(0.7)) >= 0.7, float(round_up(0.7)) >= 0.7
-    (True, False, True)
-
     Args:
         value: a noise scale in [0, inf].
         dtype: a floating dtype.
@@ -144,6 +158,10 @@ def round_up(value: float, dtype: DTypeLike = np.float32) -> np.floating:
 
     Raises:
         ValueError: if value is negative or NaN, or is finite and larger than every finite number of this dtype.
+
+    Examples:
+        >>> float(round_up(0.1)) >= 0.1, float(np.float32(0.7)) >= 0.7, float(round_up(0.7)) >= 0.7
+        (True, False, True)
     """
     value, limits = check_at_least("value", value, 0.0), jnp.finfo(dtype)
     if float(limits.max) < value < math.inf:

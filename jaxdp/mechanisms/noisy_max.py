@@ -29,10 +29,6 @@ def noisy_max(
     Exponential and Gumbel noise must be *added to what is maximised*. argmin(scores + exponential noise) looks alike
     and is not private: its log ratio reaches (K - 1) * epsilon. For losses use `noisy_min`, which negates them first.
 
-    >>> scores = jnp.array([1.0, 3.0, 2.0], jnp.float32)
-    >>> int(noisy_max(jax.random.key(0), scores, float("inf")))  # no privacy, no noise
-    1
-
     Args:
         key: a PRNG key.
         scores: [..., K] float or integer. Counts are best left integers: one beyond 2^24 that is cast to float32 is
@@ -51,15 +47,25 @@ def noisy_max(
         ValueError: if scores are neither floats nor integers or have no axis, noise has another name, or epsilon or
             sensitivity is not a scalar, or is a Python or NumPy number that is not > 0.
 
-    Privacy: epsilon-DP in the central model for one index (one per vector of scores: budgets of the leading axes add
-        up unless their data are disjoint), for the unit and adjacency that the sensitivity refers to. Given the
-        others' noise, j wins where its noise exceeds a threshold that moves by at most 2 * sensitivity, and the noise's
-        upper tail changes by a factor of at most exp(epsilon) over that distance. As zCDP, rho = epsilon^2 / 8 for
-        "gumbel" only (an epsilon-bounded-range mechanism); for the other two charge epsilon^2 / 2, since
-        permute-and-flip costs up to four times epsilon^2 / 8 and Laplace more than it.
-    Source: Dwork & Roth (2014), Claim 3.9 and Theorem 3.10; McKenna & Sheldon (2020), with Ding et al. (2021) for
+    Privacy:
+        - epsilon-DP in the central model for one index (one per vector of scores: budgets of the leading axes add up
+          unless their data are disjoint), for the unit and adjacency that the sensitivity refers to.
+        - Given the others' noise, j wins where its noise exceeds a threshold that moves by at most 2 * sensitivity, and
+          the noise's upper tail changes by a factor of at most exp(epsilon) over that distance.
+        - As zCDP, rho = epsilon^2 / 8 for "gumbel" only (an epsilon-bounded-range mechanism); for the other two charge
+          epsilon^2 / 2, since permute-and-flip costs up to four times epsilon^2 / 8 and Laplace more than it.
+
+    Source:
+        Dwork & Roth (2014), Claim 3.9 and Theorem 3.10; McKenna & Sheldon (2020), with Ding et al. (2021) for
         permute-and-flip as exponential noise; Cesar & Rogers (2021) for zCDP.
-    Deviations: floating-point noise: in float32 an index of probability below about 1e-7 is never drawn.
+
+    Deviations:
+        floating-point noise: in float32 an index of probability below about 1e-7 is never drawn.
+
+    Examples:
+        >>> scores = jnp.array([1.0, 3.0, 2.0], jnp.float32)
+        >>> int(noisy_max(jax.random.key(0), scores, float("inf")))  # no privacy, no noise
+        1
     """
     scores = _scores(scores)
     if scores.ndim == 0 or scores.shape[-1] == 0:
@@ -99,9 +105,14 @@ def noisy_min(
     Raises:
         ValueError: as `noisy_max`.
 
-    Privacy: as `noisy_max`: negation changes no sensitivity.
-    Source: as `noisy_max`.
-    Deviations: as `noisy_max`.
+    Privacy:
+        - As `noisy_max`: negation changes no sensitivity.
+
+    Source:
+        As `noisy_max`.
+
+    Deviations:
+        As `noisy_max`.
     """
     scores = _scores(scores)
     # Of integers all that is one more, and does not overflow: only differences count.

@@ -14,10 +14,6 @@ from jaxdp.validation import check_count
 def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, num_labels: int = 2) -> jax.Array:
     """Keeps each label with probability e^epsilon / (e^epsilon + K - 1), else reports one of the K - 1 others.
 
-    >>> labels = jnp.array([0, 1, 2, 1], jnp.int32)
-    >>> print(randomized_response(jax.random.key(0), labels, float("inf"), num_labels=3))  # no privacy, no noise
-    [0 1 2 1]
-
     Args:
         key: a PRNG key.
         labels: [...] integers in [0, num_labels). One outside is reported as it is, or moved to some other integer: it
@@ -33,12 +29,23 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
         ValueError: if num_labels is not a whole number >= 2, labels are not integers of a dtype that holds
             num_labels - 1, or epsilon is not a scalar, or is a Python or NumPy number that is not > 0.
 
-    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one. A report's probabilities given any
-        two labels differ by a factor of at most e^epsilon. Each label is randomized independently.
-    Source: Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
-    Deviations: the probability of moving is a multiple of 2^-32, rounded up: above epsilon = 20 the report becomes
-        more private than claimed. Only above epsilon = 87, where sigmoid(-epsilon) underflows in float32, does no
-        label move.
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one label; adjacency: replace one.
+        - Why: A report's probabilities given any two labels differ by a factor of at most e^epsilon. Each label is
+          randomized independently.
+
+    Source:
+        Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
+
+    Deviations:
+        The probability of moving is a multiple of 2^-32, rounded up: above epsilon = 20 the report becomes more private
+        than claimed. Only above epsilon = 87, where sigmoid(-epsilon) underflows in float32, does no label move.
+
+    Examples:
+        >>> labels = jnp.array([0, 1, 2, 1], jnp.int32)
+        >>> print(randomized_response(jax.random.key(0), labels, float("inf"), num_labels=3))  # no privacy, no noise
+        [0 1 2 1]
     """
     num_labels = check_count("num_labels", num_labels, 2)
     labels = label_array("labels", labels, num_labels)
@@ -64,9 +71,6 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
 def debias_labels(reports: ArrayLike, epsilon: Scalar) -> jax.Array:
     """Unbiased estimates of binary labels from their randomized responses: (report - (1 - p)) / (2p - 1).
 
-    >>> print(debias_labels(jnp.array([0, 1], jnp.int32), float("inf")))
-    [0. 1.]
-
     Args:
         reports: [...] integers in {0, 1}, from `randomized_response`.
         epsilon: [] float > 0, may be traced: the value that the reports were made with. p = sigmoid(epsilon); infinity
@@ -79,9 +83,18 @@ def debias_labels(reports: ArrayLike, epsilon: Scalar) -> jax.Array:
         ValueError: if reports are not integers, or epsilon is not a scalar, or is a Python or NumPy number that is not
             > 0.
 
-    Privacy: post-processing, costs nothing.
-    Source: Warner (1965).
-    Deviations: written (report - 1/2) / tanh(epsilon / 2) + 1/2, the same number without cancellation.
+    Privacy:
+        - post-processing, costs nothing.
+
+    Source:
+        Warner (1965).
+
+    Deviations:
+        Written (report - 1/2) / tanh(epsilon / 2) + 1/2, the same number without cancellation.
+
+    Examples:
+        >>> print(debias_labels(jnp.array([0, 1], jnp.int32), float("inf")))
+        [0. 1.]
     """
     epsilon = positive_scalar("epsilon", epsilon)
     reports = label_array("reports", reports, 2).astype(epsilon.dtype)
@@ -93,10 +106,6 @@ def debias_one_hot(reports: ArrayLike, epsilon: Scalar, *, num_labels: int) -> j
 
     With p = e^epsilon / (e^epsilon + K - 1) and q = (1 - p) / (K - 1), entry j is (1[report = j] - q) / (p - q).
     Averaged over users this estimates the labels' frequencies.
-
-    >>> print(debias_one_hot(jnp.array([2, 0], jnp.int32), float("inf"), num_labels=3))
-    [[0. 0. 1.]
-     [1. 0. 0.]]
 
     Args:
         reports: [...] integers in [0, num_labels), from `randomized_response`. One outside counts as no label.
@@ -111,9 +120,19 @@ def debias_one_hot(reports: ArrayLike, epsilon: Scalar, *, num_labels: int) -> j
         ValueError: if num_labels is not a whole number >= 2, reports are not integers of a dtype that holds
             num_labels - 1, or epsilon is not a scalar, or is a Python or NumPy number that is not > 0.
 
-    Privacy: post-processing, costs nothing.
-    Source: Kairouz, Bonawitz & Ramage (2016).
-    Deviations: numerator and denominator are multiplied by 1 + (K - 1) e^-epsilon, for small epsilon and infinity.
+    Privacy:
+        - post-processing, costs nothing.
+
+    Source:
+        Kairouz, Bonawitz & Ramage (2016).
+
+    Deviations:
+        Numerator and denominator are multiplied by 1 + (K - 1) e^-epsilon, for small epsilon and infinity.
+
+    Examples:
+        >>> print(debias_one_hot(jnp.array([2, 0], jnp.int32), float("inf"), num_labels=3))
+        [[0. 0. 1.]
+         [1. 0. 0.]]
     """
     num_labels = check_count("num_labels", num_labels, 2)
     reports = label_array("reports", reports, num_labels)
@@ -147,10 +166,17 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
         ValueError: if values are not floats, or epsilon or bound is not a scalar, or is a Python or NumPy number that
             is not > 0.
 
-    Privacy: epsilon-DP in the local model; unit: one value; adjacency: replace one. Either bit has probability between
-        1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon) whatever the value. Each value is randomized independently.
-    Source: Duchi, Jordan & Wainwright (2018), in one dimension.
-    Deviations: none in distribution; the probability of the rarer bit is computed without cancellation and, as in
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one value; adjacency: replace one.
+        - Why: Either bit has probability between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon) whatever the
+          value. Each value is randomized independently.
+
+    Source:
+        Duchi, Jordan & Wainwright (2018), in one dimension.
+
+    Deviations:
+        None in distribution; the probability of the rarer bit is computed without cancellation and, as in
         `randomized_response`, rounded up to a multiple of 2^-32.
     """
     values = float_array("values", values)
@@ -199,9 +225,14 @@ def debias_scalar(reports: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.
         ValueError: if reports are not integers, or epsilon or bound is not a scalar, or is a Python or NumPy number
             that is not > 0.
 
-    Privacy: post-processing, costs nothing.
-    Source: Duchi, Jordan & Wainwright (2018), in one dimension.
-    Deviations: none.
+    Privacy:
+        - post-processing, costs nothing.
+
+    Source:
+        Duchi, Jordan & Wainwright (2018), in one dimension.
+
+    Deviations:
+        None.
     """
     epsilon = positive_scalar("epsilon", epsilon)
     reports = label_array("reports", reports, 2).astype(epsilon.dtype)

@@ -60,9 +60,14 @@ def above_threshold_init(
         ValueError: if split is unknown, an argument is not a scalar, or epsilon or sensitivity is a Python or NumPy
             number that is not > 0.
 
-    Privacy: as `above_threshold`.
-    Source: as `above_threshold`.
-    Deviations: as `above_threshold`.
+    Privacy:
+        - As `above_threshold`.
+
+    Source:
+        As `above_threshold`.
+
+    Deviations:
+        As `above_threshold`.
     """
     share = SPLITS[check_choice("split", split, tuple(SPLITS))]
     epsilon = positive_scalar("epsilon", epsilon)
@@ -98,9 +103,14 @@ def above_threshold_step(key: jax.Array, state: AboveThreshold, query: ArrayLike
     Raises:
         ValueError: if query is not a float.
 
-    Privacy: as `above_threshold`.
-    Source: as `above_threshold`.
-    Deviations: as `above_threshold`.
+    Privacy:
+        - As `above_threshold`.
+
+    Source:
+        As `above_threshold`.
+
+    Deviations:
+        As `above_threshold`.
     """
     query = float_array("query", query).astype(state.query_scale.dtype)
     noise = jax.random.laplace(key, (), query.dtype)
@@ -126,10 +136,6 @@ def above_threshold(
     with e1 + e2 = epsilon. An even split is the textbook's 2 and 4 sensitivity / epsilon. With probability
     1 - failure_prob no noise among K queries misleads by more than 8 sensitivity log(2 K / failure_prob) / epsilon.
 
-    >>> queries = jnp.array([0.0, 3.0, 5.0, 9.0], jnp.float32)
-    >>> int(above_threshold(jax.random.key(0), queries, float("inf"), threshold=4.0))  # no privacy, no noise
-    2
-
     Args:
         key: a PRNG key. Equals a scan of `above_threshold_step`: `key_threshold, key_queries = split(key)`, and one key
             of `split(key_queries, K)` a query.
@@ -145,13 +151,25 @@ def above_threshold(
     Raises:
         ValueError: if queries are not a vector of floats; else as `above_threshold_init`.
 
-    Privacy: epsilon-DP in the central model for the one index, however many queries, for the unit and adjacency that
-        the sensitivity refers to. Given the noise of the queries, all comparisons before the first above stay as they
-        are if the threshold moves by the sensitivity (cost e1), and the first above stays above if its noise moves by
-        twice the sensitivity (cost e2). The run must end there: a second report above costs as much again, and the
-        noisy answer itself must not be released.
-    Source: Dwork & Roth (2014), Algorithm 1 and Theorem 3.23; Lyu, Su & Li (2017), section 4.2, for the split.
-    Deviations: floating-point noise, as in `laplace`.
+    Privacy:
+        - epsilon-DP in the central model for the one index, however many queries, for the unit and adjacency that the
+          sensitivity refers to.
+        - Given the noise of the queries, all comparisons before the first above stay as they are if the threshold moves
+          by the sensitivity (cost e1), and the first above stays above if its noise moves by twice the sensitivity
+          (cost e2).
+        - The run must end there: a second report above costs as much again, and the noisy answer itself must not be
+          released.
+
+    Source:
+        Dwork & Roth (2014), Algorithm 1 and Theorem 3.23; Lyu, Su & Li (2017), section 4.2, for the split.
+
+    Deviations:
+        floating-point noise, as in `laplace`.
+
+    Examples:
+        >>> queries = jnp.array([0.0, 3.0, 5.0, 9.0], jnp.float32)
+        >>> int(above_threshold(jax.random.key(0), queries, float("inf"), threshold=4.0))  # no privacy, no noise
+        2
     """
     queries = float_array("queries", queries)
     if queries.ndim != 1 or queries.shape[0] == 0:

@@ -76,17 +76,18 @@ def recording(use: Callable[[jax.Array], jax.Array] = lambda value: value) -> It
     Under `jit`, `vmap` or `scan` the entries are tracers, to be returned by the function inside which the tape was
     opened. A tape opened inside another hides it.
 
-    >>> from jaxdp.mechanisms import laplace
-    >>> with recording() as entries:
-    ...     noisy = laplace(jax.random.key(0), jnp.array([3.0]), 0.5, l1_sensitivity=1.0)
-    >>> entries[0].name, entries[0].value.tolist(), float(entries[0].sensitivity), float(entries[0].epsilon)
-    ('laplace', [3.0], 1.0, 0.5)
-
     Args:
         use: value -> the value of the same shape and dtype that is noised in its place; by default itself.
 
     Yields:
         The list of entries, which grows.
+
+    Examples:
+        >>> from jaxdp.mechanisms import laplace
+        >>> with recording() as entries:
+        ...     noisy = laplace(jax.random.key(0), jnp.array([3.0]), 0.5, l1_sensitivity=1.0)
+        >>> entries[0].name, entries[0].value.tolist(), float(entries[0].sensitivity), float(entries[0].epsilon)
+        ('laplace', [3.0], 1.0, 0.5)
     """
     tape = Tape([], use)
     token = _open.set(tape)

@@ -25,15 +25,16 @@ FEW = 6  # fewer steps than these are cheap to compute again
 def cholesky(matrix: jax.Array) -> jax.Array:
     """The lower triangular L with a positive diagonal and L L^T = matrix.
 
-    >>> print(cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]])))
-    [[2. 0.]
-     [1. 2.]]
-
     Args:
         matrix: [dim, dim] float, positive definite; what is above its diagonal is not read.
 
     Returns:
         [dim, dim] float. Where the matrix is not positive definite, some of it is NaN.
+
+    Examples:
+        >>> print(cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]])))
+        [[2. 0.]
+         [1. 2.]]
     """
     return across_lanes(_cholesky if len(matrix) <= WRITTEN_OUT else _cholesky_in_steps)(matrix)
 
@@ -98,15 +99,16 @@ def _cholesky_in_steps(matrix: jax.Array) -> jax.Array:
 def solve_lower(lower: jax.Array, rhs: jax.Array) -> jax.Array:
     """The x with lower x = rhs.
 
-    >>> print(solve_lower(jnp.array([[2.0, 0.0], [1.0, 2.0]]), jnp.array([2.0, 5.0])))
-    [1. 2.]
-
     Args:
         lower: [dim, dim] float, what is above its diagonal is not read.
         rhs: [dim] or [dim, count] float, one right-hand side or several.
 
     Returns:
         A float array of the shape of rhs.
+
+    Examples:
+        >>> print(solve_lower(jnp.array([[2.0, 0.0], [1.0, 2.0]]), jnp.array([2.0, 5.0])))
+        [1. 2.]
     """
     return across_lanes(_solve_lower)((lower, rhs))
 
@@ -114,8 +116,9 @@ def solve_lower(lower: jax.Array, rhs: jax.Array) -> jax.Array:
 def solve_upper(lower: jax.Array, rhs: jax.Array) -> jax.Array:
     """The x with lower^T x = rhs; arguments and result are as those of `solve_lower`.
 
-    >>> print(solve_upper(jnp.array([[2.0, 0.0], [1.0, 2.0]]), jnp.array([4.0, 4.0])))
-    [1. 2.]
+    Examples:
+        >>> print(solve_upper(jnp.array([[2.0, 0.0], [1.0, 2.0]]), jnp.array([4.0, 4.0])))
+        [1. 2.]
     """
     return across_lanes(_solve_upper)((lower, rhs))
 
@@ -183,16 +186,17 @@ def _in_steps(triangle: jax.Array, rhs: jax.Array, backwards: bool) -> jax.Array
 def rank_one_update(lower: jax.Array, vector: jax.Array) -> jax.Array:
     """The Cholesky factor of lower lower^T + vector vector^T.
 
-    >>> print(rank_one_update(jnp.array([[3.0, 0.0], [0.0, 1.0]]), jnp.array([4.0, 0.0])))
-    [[5. 0.]
-     [0. 1.]]
-
     Args:
         lower: [dim, dim] float, a factor as `cholesky` makes it.
         vector: [dim] float.
 
     Returns:
         [dim, dim] float.
+
+    Examples:
+        >>> print(rank_one_update(jnp.array([[3.0, 0.0], [0.0, 1.0]]), jnp.array([4.0, 0.0])))
+        [[5. 0.]
+         [0. 1.]]
     """
     return across_lanes(_rank_one if len(lower) <= WRITTEN_OUT else _rank_one_in_steps)((lower, vector))
 

@@ -99,10 +99,11 @@ def panels(rows: int = 1, columns: int = 1, *, width: float = 3.2, height: float
         The figure; its panels are `figure.axes`, row by row. Call `figure.explain(title=...)` for one legend and a
         caption, after drawing or before.
 
-    >>> figure = panels(1, 2, sharey=True)
-    >>> left, right = figure.axes
-    >>> figure
-    <figure of 2 panels>
+    Examples:
+        >>> figure = panels(1, 2, sharey=True)
+        >>> left, right = figure.axes
+        >>> figure
+        <figure of 2 panels>
     """
     size = (max(layout.LEAST_WIDTH, 1.2 + width * columns), height * rows)
     made = Figure(figsize=size, layout="constrained")

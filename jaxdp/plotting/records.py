@@ -134,11 +134,12 @@ def caption(panels: Axes | Sequence[Axes]) -> str:
         Whole sentences; empty where nothing was drawn. Bands that are cut at the bottom of a logarithmic axis, and
         values that have no mark, are told.
 
-    >>> import numpy as np, xarray as xr
-    >>> from jaxdp.plotting import curves
-    >>> values = xr.DataArray(np.ones((3, 2)), {"round": [1, 2, 3]}, ("round", "seed"))
-    >>> caption(curves(values, xscale="linear"))
-    "Marks: mean of 2 seeds. Bands: 95% confidence interval of that mean (Student's\xa0t)."
+    Examples:
+        >>> import numpy as np, xarray as xr
+        >>> from jaxdp.plotting import curves
+        >>> values = xr.DataArray(np.ones((3, 2)), {"round": [1, 2, 3]}, ("round", "seed"))
+        >>> caption(curves(values, xscale="linear"))
+        "Marks: mean of 2 seeds. Bands: 95% confidence interval of that mean (Student's\xa0t)."
     """
     panels = [panels] if isinstance(panels, Axes) else [panel for panel in panels if records(panel) or _notes(panel)]
     groups: dict[str, list[Axes]] = {}

@@ -37,8 +37,9 @@ class Summary(NamedTuple):
 def seed_count(num_seeds: int) -> str:
     """How text names a number of seeds.
 
-    >>> seed_count(1), seed_count(20)
-    ('1 seed', '20 seeds')
+    Examples:
+        >>> seed_count(1), seed_count(20)
+        ('1 seed', '20 seeds')
     """
     return "1 seed" if num_seeds == 1 else f"{num_seeds} seeds"
 

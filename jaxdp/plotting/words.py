@@ -22,8 +22,9 @@ Labels = Mapping[Any, str]
 def epsilon_label(epsilon: float) -> str:
     """How a figure names a budget.
 
-    >>> epsilon_label(0.5), epsilon_label(float("inf"))
-    ('ε = 0.5', 'ε = ∞ (no privacy)')
+    Examples:
+        >>> epsilon_label(0.5), epsilon_label(float("inf"))
+        ('ε = 0.5', 'ε = ∞ (no privacy)')
     """
     return "ε = ∞ (no privacy)" if np.isinf(epsilon) else f"ε = {epsilon:g}"
 

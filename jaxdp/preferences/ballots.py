@@ -37,9 +37,10 @@ class Ballots:
     Raises:
         ValueError: if that is not so.
 
-    >>> ballots = Ballots(("ann", "bob", "cy"), (((0,), (2, 1)), ((2,),)), (3, 2))
-    >>> ballots.orders, ballots.num_ballots, ballots.data_type
-    ((((0,), (1, 2)), ((2,),)), 5, 'toi')
+    Examples:
+        >>> ballots = Ballots(("ann", "bob", "cy"), (((0,), (2, 1)), ((2,),)), (3, 2))
+        >>> ballots.orders, ballots.num_ballots, ballots.data_type
+        ((((0,), (1, 2)), ((2,),)), 5, 'toi')
     """
 
     items: tuple[str, ...]

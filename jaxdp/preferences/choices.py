@@ -61,12 +61,16 @@ def gaussian_choices(
     Raises:
         ValueError: if a count is too small or not whole, or a norm is not > 0.
 
-    Source: Chowdhury, Zhou & Natarajan (2023), eq. (11), with the Gaussian features of its section 6.
-    Deviations: none.
+    Source:
+        Chowdhury, Zhou & Natarajan (2023), eq. (11), with the Gaussian features of its section 6.
 
-    >>> data = gaussian_choices(jax.random.key(0), num_samples=4, num_actions=3, dim=2)
-    >>> data.features.shape, data.labels.shape, int(data.labels.max()) < 3
-    ((4, 3, 2), (4,), True)
+    Deviations:
+        None.
+
+    Examples:
+        >>> data = gaussian_choices(jax.random.key(0), num_samples=4, num_actions=3, dim=2)
+        >>> data.features.shape, data.labels.shape, int(data.labels.max()) < 3
+        ((4, 3, 2), (4,), True)
     """
     num_samples, num_actions = check_count("num_samples", num_samples), check_count("num_actions", num_actions, 2)
     dim = check_count("dim", dim, minimum=2 if zero_sum else 1)

@@ -62,13 +62,17 @@ def gaussian_comparisons(
         ValueError: if a count is not a whole number >= 1, a norm is not > 0, or dim is 1 with zero_sum, where only 0 is
             left.
 
-    Source: Chowdhury, Zhou & Natarajan (2023), section 6 (no norm given, zero_sum=False) and assumption 2.1 (both norms
+    Source:
+        Chowdhury, Zhou & Natarajan (2023), section 6 (no norm given, zero_sum=False) and assumption 2.1 (both norms
         given, zero_sum=True).
-    Deviations: none.
 
-    >>> data = gaussian_comparisons(jax.random.key(0), num_samples=4, dim=3, zero_sum=True)
-    >>> data.features.shape, data.labels.shape, abs(float(data.parameter.sum())) < 1e-6
-    ((4, 3), (4,), True)
+    Deviations:
+        None.
+
+    Examples:
+        >>> data = gaussian_comparisons(jax.random.key(0), num_samples=4, dim=3, zero_sum=True)
+        >>> data.features.shape, data.labels.shape, abs(float(data.parameter.sum())) < 1e-6
+        ((4, 3), (4,), True)
     """
     num_samples = check_count("num_samples", num_samples)
     dim = check_count("dim", dim, minimum=2 if zero_sum else 1)
@@ -109,8 +113,9 @@ def clip_norm(vectors: jax.Array, bound: ArrayLike) -> jax.Array:
     Returns:
         [..., dim] of the vectors' type. Norms are <= bound up to rounding (a few units in the last place).
 
-    >>> clip_norm(jnp.array([[3.0, 4.0], [0.25, 0.5]]), 2.5).tolist()
-    [[1.5, 2.0], [0.25, 0.5]]
+    Examples:
+        >>> clip_norm(jnp.array([[3.0, 4.0], [0.25, 0.5]]), 2.5).tolist()
+        [[1.5, 2.0], [0.25, 0.5]]
     """
     vectors = jnp.asarray(vectors)
     bound = jnp.asarray(bound, vectors.dtype)
@@ -141,11 +146,12 @@ def differential_features(first: ArrayLike, second: ArrayLike, *, feature_norm: 
     Raises:
         ValueError: if the shapes differ or are not 2-D, an entry is not finite, or a row is longer than feature_norm.
 
-    >>> differential_features([[1.0, 0.0]], [[0.0, 1.0]], feature_norm=1.0).tolist()
-    [[1.0, -1.0]]
-    >>> differential_features([[1.0, 0.0]], [[0.0, 3.0]], feature_norm=1.0)
-    Traceback (most recent call last):
-    ValueError: feature_norm=1.0 is smaller than a feature's norm: row 0 of second has norm 3.0
+    Examples:
+        >>> differential_features([[1.0, 0.0]], [[0.0, 1.0]], feature_norm=1.0).tolist()
+        [[1.0, -1.0]]
+        >>> differential_features([[1.0, 0.0]], [[0.0, 3.0]], feature_norm=1.0)
+        Traceback (most recent call last):
+        ValueError: feature_norm=1.0 is smaller than a feature's norm: row 0 of second has norm 3.0
     """
     feature_norm = check_above("feature_norm", feature_norm, 0.0)
     actions = {name: check_finite(name, value) for name, value in (("first", first), ("second", second))}

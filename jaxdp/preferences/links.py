@@ -52,8 +52,9 @@ def link(name: str) -> Link:
     Raises:
         ValueError: if there is no such link.
 
-    >>> link("probit").name
-    'probit'
+    Examples:
+        >>> link("probit").name
+        'probit'
     """
     links = {known.name: known for known in (logistic, probit)}
     return links[check_choice("link", name, tuple(links))]

@@ -27,8 +27,9 @@ def check_preferences(name: str, values: ArrayLike) -> np.ndarray:
         ValueError: if values are not a square matrix of at least two arms with entries in [0, 1], or if, up to 1e-6,
             the diagonal is not 1/2 or P[i, j] + P[j, i] is not 1; with the row and the column.
 
-    >>> check_preferences("matrix", [[0.5, 0.75], [0.25, 0.5]]).tolist()
-    [[0.5, 0.75], [0.25, 0.5]]
+    Examples:
+        >>> check_preferences("matrix", [[0.5, 0.75], [0.25, 0.5]]).tolist()
+        [[0.5, 0.75], [0.25, 0.5]]
     """
     matrix = check_finite(name, values)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
@@ -62,10 +63,12 @@ def utility_matrix(utilities: ArrayLike, link: Link | str = logistic) -> np.ndar
         ValueError: if utilities are not a vector of at least two finite numbers whose differences are finite, or there
             is no such link.
 
-    Source: Bradley & Terry (1952) for the logistic link, Thurstone (1927) for the probit; DP-Dueling, section 3.
+    Source:
+        Bradley & Terry (1952) for the logistic link, Thurstone (1927) for the probit; DP-Dueling, section 3.
 
-    >>> utility_matrix([1.0, 0.0]).round(4).tolist()
-    [[0.5, 0.7311], [0.2689, 0.5]]
+    Examples:
+        >>> utility_matrix([1.0, 0.0]).round(4).tolist()
+        [[0.5, 0.7311], [0.2689, 0.5]]
     """
     utilities, link = check_finite("utilities", utilities), check_link(link)
     if utilities.ndim != 1 or len(utilities) < 2:
@@ -96,10 +99,15 @@ def lower_bound_matrix(num_arms: int, challenger: int = 0) -> np.ndarray:
     Raises:
         ValueError: if num_arms < 2 or challenger is not an arm.
 
-    Source: DP-Dueling, appendix B: the matrices P and P' of Lemma 11 and Theorem 2.  Deviations: none.
+    Source:
+        DP-Dueling, appendix B: the matrices P and P' of Lemma 11 and Theorem 2.
 
-    >>> lower_bound_matrix(3, challenger=2).tolist()
-    [[0.5, 0.75, 0.25], [0.25, 0.5, 0.25], [0.75, 0.75, 0.5]]
+    Deviations:
+        None.
+
+    Examples:
+        >>> lower_bound_matrix(3, challenger=2).tolist()
+        [[0.5, 0.75, 0.25], [0.25, 0.5, 0.25], [0.75, 0.75, 0.5]]
     """
     num_arms, challenger = check_count("num_arms", num_arms, 2), check_count("challenger", challenger, 0)
     if challenger >= num_arms:
@@ -128,10 +136,15 @@ def cyclic_matrix(num_arms: int, *, gap: float = 0.25, lead: float = 0.1) -> np.
     Raises:
         ValueError: if num_arms < 3, or gap or lead is out of range.
 
-    Source: standard, a Condorcet cycle.  Deviations: none.
+    Source:
+        Standard, a Condorcet cycle.
 
-    >>> cyclic_matrix(3).round(2).tolist()
-    [[0.5, 0.85, 0.25], [0.15, 0.5, 0.75], [0.75, 0.25, 0.5]]
+    Deviations:
+        None.
+
+    Examples:
+        >>> cyclic_matrix(3).round(2).tolist()
+        [[0.5, 0.85, 0.25], [0.15, 0.5, 0.75], [0.75, 0.25, 0.5]]
     """
     num_arms = check_count("num_arms", num_arms, 3)
     gap, lead = check_number("gap", gap), check_number("lead", check_at_least("lead", lead, 0.0))
@@ -158,7 +171,8 @@ def borda_scores(preferences: ArrayLike) -> np.ndarray:
     Raises:
         ValueError: if preferences are not a preference matrix.
 
-    Source: Jamieson, Katariya, Deshpande & Nowak (2015); Saha, Koren & Mansour (2021).
+    Source:
+        Jamieson, Katariya, Deshpande & Nowak (2015); Saha, Koren & Mansour (2021).
     """
     matrix = check_preferences("preferences", preferences)
     return (matrix.sum(1) - 0.5) / (len(matrix) - 1)
@@ -177,7 +191,11 @@ def effective_borda_scores(preferences: ArrayLike, active: ArrayLike) -> np.ndar
     Raises:
         ValueError: if preferences are not a preference matrix, or active is not a set of its arms.
 
-    Source: DP-Dueling, section 3.  Deviations: none.
+    Source:
+        DP-Dueling, section 3.
+
+    Deviations:
+        None.
     """
     matrix = check_preferences("preferences", preferences)
     try:
@@ -195,7 +213,8 @@ def condorcet_winner(preferences: ArrayLike) -> int:
     Raises:
         ValueError: if preferences ([num_arms, num_arms]) are not a preference matrix.
 
-    Source: Condorcet (1785).
+    Source:
+        Condorcet (1785).
     """
     winners = np.flatnonzero(_beaten(preferences) == len(np.asarray(preferences)) - 1)
     return int(winners[0]) if len(winners) else -1
@@ -207,7 +226,8 @@ def copeland_winners(preferences: ArrayLike) -> np.ndarray:
     Raises:
         ValueError: if preferences ([num_arms, num_arms]) are not a preference matrix.
 
-    Source: Copeland (1951); Zoghi, Karnin, Whiteson & de Rijke (2015), which counts no ties, either.
+    Source:
+        Copeland (1951); Zoghi, Karnin, Whiteson & de Rijke (2015), which counts no ties, either.
     """
     beaten = _beaten(preferences)
     return np.flatnonzero(beaten == beaten.max())
@@ -226,8 +246,9 @@ def is_sst(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
     Raises:
         ValueError: if preferences are not a preference matrix, or tolerance is not >= 0.
 
-    Source: Yue, Broder, Kleinberg & Joachims (2012); Shah, Balakrishnan, Guntuboyina & Wainwright (2017). In such an
-        order each row is at least the next one in every column, so that the order of row sums is one if any is.
+    Source:
+        Yue, Broder, Kleinberg & Joachims (2012); Shah, Balakrishnan, Guntuboyina & Wainwright (2017). In such an order
+        each row is at least the next one in every column, so that the order of row sums is one if any is.
     """
     matrix, tolerance = check_preferences("preferences", preferences), check_at_least("tolerance", tolerance, 0.0)
     order = np.argsort(-matrix.sum(1), kind="stable")
@@ -249,7 +270,8 @@ def is_sti(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
     Raises:
         ValueError: if preferences are not a preference matrix, or tolerance is not >= 0.
 
-    Source: Yue, Broder, Kleinberg & Joachims (2012).
+    Source:
+        Yue, Broder, Kleinberg & Joachims (2012).
     """
     tolerance = check_at_least("tolerance", tolerance, 0.0)
     gaps = check_preferences("preferences", preferences) - 0.5
@@ -264,7 +286,8 @@ def preference_gaps(preferences: ArrayLike) -> np.ndarray:
     Raises:
         ValueError: if preferences ([num_arms, num_arms]) are not a preference matrix with a Condorcet winner.
 
-    Source: DP-Dueling, section 3, Delta(1, i).
+    Source:
+        DP-Dueling, section 3, Delta(1, i).
     """
     winner = condorcet_winner(preferences)
     if winner < 0:
@@ -278,7 +301,8 @@ def borda_gaps(preferences: ArrayLike) -> np.ndarray:
     Raises:
         ValueError: if preferences ([num_arms, num_arms]) are not a preference matrix.
 
-    Source: Saha, Koren & Mansour (2021).
+    Source:
+        Saha, Koren & Mansour (2021).
     """
     scores = borda_scores(preferences)
     return scores.max() - scores

@@ -20,10 +20,12 @@ def sample_comparisons(key: jax.Array, margins: jax.Array, link: Link = logistic
         Labels of the margins' shape, int32 in {0, 1}: 1 (first preferred) with probability F(margin), exact but for the
         spacing of uniform draws, 2^-23 in float32 and 2^-52 in float64.
 
-    Source: Bradley & Terry (1952) for the logistic link, Thurstone (1927) for the probit.
+    Source:
+        Bradley & Terry (1952) for the logistic link, Thurstone (1927) for the probit.
 
-    >>> sample_comparisons(jax.random.key(0), jnp.array([-1e4, 1e4])).tolist()
-    [0, 1]
+    Examples:
+        >>> sample_comparisons(jax.random.key(0), jnp.array([-1e4, 1e4])).tolist()
+        [0, 1]
     """
     margins = jnp.asarray(margins)
     uniforms = jax.random.uniform(key, margins.shape, margins.dtype)
@@ -42,10 +44,12 @@ def sample_choices(key: jax.Array, utilities: jax.Array) -> jax.Array:
     Returns:
         [...] int32 in [0, K), exact but for the rounding of utilities and Gumbel noise.
 
-    Source: Luce (1959); the Gumbel maximum (Yellott, 1977).
+    Source:
+        Luce (1959); the Gumbel maximum (Yellott, 1977).
 
-    >>> sample_choices(jax.random.key(0), jnp.array([[0.0, 1e4, 0.0], [1e4, 0.0, 0.0]])).tolist()
-    [1, 0]
+    Examples:
+        >>> sample_choices(jax.random.key(0), jnp.array([[0.0, 1e4, 0.0], [1e4, 0.0, 0.0]])).tolist()
+        [1, 0]
     """
     return jnp.argmax(_perturbed(key, utilities), axis=-1).astype(jnp.int32)
 
@@ -61,10 +65,12 @@ def sample_rankings(key: jax.Array, utilities: jax.Array) -> jax.Array:
         [..., K] int32, the items from the best to the worst. Sorting by utility plus Gumbel noise has exactly this law,
         but for rounding.
 
-    Source: Plackett (1975); the Gumbel sort (Yellott, 1977).
+    Source:
+        Plackett (1975); the Gumbel sort (Yellott, 1977).
 
-    >>> sample_rankings(jax.random.key(0), jnp.array([0.0, 2e4, 1e4])).tolist()
-    [1, 2, 0]
+    Examples:
+        >>> sample_rankings(jax.random.key(0), jnp.array([0.0, 2e4, 1e4])).tolist()
+        [1, 2, 0]
     """
     return jnp.argsort(-_perturbed(key, utilities), axis=-1).astype(jnp.int32)
 

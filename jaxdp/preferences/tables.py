@@ -51,10 +51,6 @@ class ComparisonTable:
 
         The rules are those of a file (`read_comparisons`), and so is the table, where the file holds the same columns.
 
-        >>> table = ComparisonTable.from_arrays(["b", "a", "b"], ["a", "b", "c"], weight=[2, 1, 1])
-        >>> table.items, table.wins.tolist(), table.totals.tolist()
-        (('a', 'b', 'c'), [1, 1], [3, 1])
-
         Args:
             winner: [rows] names, as text or whole numbers, which become text. Categories are taken by their values.
             loser: [rows] likewise.
@@ -66,6 +62,11 @@ class ComparisonTable:
         Raises:
             ValueError: if a column is not one-dimensional, they differ in length, there is no comparison, or a row is
                 malformed, with the argument and the row, counted from 0.
+
+        Examples:
+            >>> table = ComparisonTable.from_arrays(["b", "a", "b"], ["a", "b", "c"], weight=[2, 1, 1])
+            >>> table.items, table.wins.tolist(), table.totals.tolist()
+            (('a', 'b', 'c'), [1, 1], [3, 1])
         """
         columns = {"winner": _column("winner", winner), "loser": _column("loser", loser)}
         if weight is not None:
@@ -184,11 +185,13 @@ def parse_parquet_comparisons(data: bytes, name: str) -> ComparisonTable:
 def baseball1987() -> ComparisonTable:
     """Returns the games between seven teams of the American League, East, in 1987: 13 games a pair, 273 in all.
 
-    Source: Agresti, Categorical Data Analysis (1990).
+    Source:
+        Agresti, Categorical Data Analysis (1990).
 
-    >>> table = baseball1987()
-    >>> table.items[0], len(table.pairs), table.num_comparisons
-    ('Baltimore', 21, 273)
+    Examples:
+        >>> table = baseball1987()
+        >>> table.items[0], len(table.pairs), table.num_comparisons
+        ('Baltimore', 21, 273)
     """
     source = importlib.resources.files("jaxdp.preferences") / "baseball1987.csv"
     with importlib.resources.as_file(source) as path:

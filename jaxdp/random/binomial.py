@@ -29,12 +29,6 @@ def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
     It computes in float64 if n or p has 64 bits, else in float32. The distribution is the one of p as given: next to
     p = 1 in float32 only multiples of 2^-24 exist.
 
-    >>> import jax, jax.numpy as jnp
-    >>> n, p = jnp.array([0, 7, 2**30], jnp.int32), jnp.array([0.5, 1.0, 0.25], jnp.float32)
-    >>> counts = binomial(jax.random.key(0), n, p)
-    >>> counts[:2].tolist(), bool(abs(counts[2] - 2**28) < 5 * 14190)  # the standard deviation is 14189
-    ([0, 7], True)
-
     Args:
         key: [] typed PRNG key.
         n: [...] int32 or int64 >= 0, may be traced.
@@ -47,14 +41,24 @@ def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
     Raises:
         ValueError: if the dtypes or shapes are not as above.
 
-    Source: means below 10: Devroye (1986), "Non-Uniform Random Variate Generation", chapter X.4, the second
-        waiting time algorithm. Others: Hörmann (1993), "The generation of binomial random variates", algorithm BTRS,
-        with the density ratio from Stirling's series in Loader's (2000) form, "Fast and accurate computation of
-        binomial probabilities".
-    Deviations: BTRS's transformation is rounded to integers at 513 points and linear in between, so that candidates
-        have known probabilities, without float rounding. Relative errors of a count's probability: about 1e-5
-        in float32, from the acceptance ratio and the lengths of the cells, 1e-7 in float64. With 32 random bits a
-        variate, float32 does not resolve probabilities of 1e-9 and less: an event may gain or lose 1e-10.
+    Source:
+        Means below 10: Devroye (1986), "Non-Uniform Random Variate Generation", chapter X.4, the second waiting time
+        algorithm. Others: Hörmann (1993), "The generation of binomial random variates", algorithm BTRS, with the
+        density ratio from Stirling's series in Loader's (2000) form, "Fast and accurate computation of binomial
+        probabilities".
+
+    Deviations:
+        BTRS's transformation is rounded to integers at 513 points and linear in between, so that candidates have known
+        probabilities, without float rounding. Relative errors of a count's probability: about 1e-5 in float32, from the
+        acceptance ratio and the lengths of the cells, 1e-7 in float64. With 32 random bits a variate, float32 does not
+        resolve probabilities of 1e-9 and less: an event may gain or lose 1e-10.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp
+        >>> n, p = jnp.array([0, 7, 2**30], jnp.int32), jnp.array([0.5, 1.0, 0.25], jnp.float32)
+        >>> counts = binomial(jax.random.key(0), n, p)
+        >>> counts[:2].tolist(), bool(abs(counts[2] - 2**28) < 5 * 14190)  # the standard deviation is 14189
+        ([0, 7], True)
     """
     n, p = _integers("n", n), _floats("p", p)
     if n.shape != p.shape:
@@ -66,11 +70,6 @@ def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.A
     """Draws how often each of k categories occurs in n independent trials.
 
     One binomial a category, given the counts of the categories before it; the last one gets the rest.
-
-    >>> import jax, jax.numpy as jnp
-    >>> counts = multinomial(jax.random.key(0), jnp.int32(2**30), jnp.array([0.5, 0.25, 0.0, 0.25], jnp.float32))
-    >>> int(counts.sum()) == 2**30, int(counts[2])
-    (True, 0)
 
     Args:
         key: [] typed PRNG key.
@@ -85,9 +84,18 @@ def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.A
     Raises:
         ValueError: if the dtypes or shapes are not as above.
 
-    Source: Devroye (1986), chapter XI.1, the conditional method.
-    Deviations: as `binomial`, for a category's probability as a part of the sum of it and its successors: their
-        rounding adds a relative error of up to k units in the last place (k * 6e-8 in float32).
+    Source:
+        Devroye (1986), chapter XI.1, the conditional method.
+
+    Deviations:
+        As `binomial`, for a category's probability as a part of the sum of it and its successors: their rounding adds a
+        relative error of up to k units in the last place (k * 6e-8 in float32).
+
+    Examples:
+        >>> import jax, jax.numpy as jnp
+        >>> counts = multinomial(jax.random.key(0), jnp.int32(2**30), jnp.array([0.5, 0.25, 0.0, 0.25], jnp.float32))
+        >>> int(counts.sum()) == 2**30, int(counts[2])
+        (True, 0)
     """
     n, probabilities = _integers("n", n), _floats("probabilities", probabilities)
     if probabilities.shape[:-1] != n.shape or probabilities.ndim == 0 or probabilities.shape[-1] == 0:

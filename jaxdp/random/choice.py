@@ -21,10 +21,6 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
     `jax.random.categorical` needs a variate for every weight. Here more than 16 weights are a matrix of 16 columns:
     first its column is drawn, then the row, which is several times faster on CPU than a cumulative sum.
 
-    >>> import jax, jax.numpy as jnp
-    >>> int(weighted_index(jax.random.key(0), jnp.array([0.0, 0.0, 3.0, 0.0], jnp.float32)))
-    2
-
     Args:
         key: [] typed PRNG key.
         weights: [n] float32 or float64 >= 0, finite, not all zero; may be traced.
@@ -35,8 +31,16 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
     Raises:
         ValueError: if weights are not a vector of at least one float.
 
-    Source: inversion, Devroye (1986), chapter III.2.
-    Deviations: probabilities are multiples of 2^-23 in float32 (2^-52 in float64), up to the rounding of sums.
+    Source:
+        Inversion, Devroye (1986), chapter III.2.
+
+    Deviations:
+        Probabilities are multiples of 2^-23 in float32 (2^-52 in float64), up to the rounding of sums.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp
+        >>> int(weighted_index(jax.random.key(0), jnp.array([0.0, 0.0, 3.0, 0.0], jnp.float32)))
+        2
     """
     weights = jnp.asarray(weights)
     if weights.ndim != 1 or len(weights) == 0 or not jnp.issubdtype(weights.dtype, jnp.floating):
@@ -47,15 +51,16 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
 def index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
     """The index with odds `weights` that a uniform variate stands for: what `weighted_index` makes of its own.
 
-    >>> [int(index_at(jnp.float32(u), jnp.array([1.0, 3.0], jnp.float32))) for u in (0.2, 0.3)]
-    [0, 1]
-
     Args:
         uniform: [] float32 or float64 in [0, 1).
         weights: [n] of the same dtype, as for `weighted_index`.
 
     Returns:
         [] int32 in [0, n), as for `weighted_index`.
+
+    Examples:
+        >>> [int(index_at(jnp.float32(u), jnp.array([1.0, 3.0], jnp.float32))) for u in (0.2, 0.3)]
+        [0, 1]
     """
     if len(weights) > COLUMNS:
         return _index_of_many(uniform, weights)

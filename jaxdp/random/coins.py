@@ -17,9 +17,6 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
     In 32 bits an entry of the second half shares its hash with one of the first half, and uses the hash's other word:
     `jax.random.uniform` uses one word of each hash. For simulated worlds; not for noise that privacy rests on.
 
-    >>> print(coins(jax.random.key(0), jnp.array([0.0, 1.0, 0.0, 1.0, 1.0], jnp.float32)))
-    [0. 1. 0. 1. 1.]
-
     Args:
         key: [] typed PRNG key.
         probabilities: [n] float in [0, 1], n >= 1; may be traced.
@@ -27,7 +24,12 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
     Returns:
         [n] of the same dtype. On CPU lanes of `jax.vmap` are the fast axis where n <= 16.
 
-    Deviations: a probability is a multiple of 2^-23 in float32.
+    Deviations:
+        A probability is a multiple of 2^-23 in float32.
+
+    Examples:
+        >>> print(coins(jax.random.key(0), jnp.array([0.0, 1.0, 0.0, 1.0, 1.0], jnp.float32)))
+        [0. 1. 0. 1. 1.]
     """
     key, dtype, size = fast(key), probabilities.dtype, len(probabilities)
     if dtype != jnp.float32 or str(jax.random.key_impl(key)) not in (NAME, "threefry2x32"):

@@ -26,10 +26,6 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
     One proposal for every element, of which at least 19 in 20 are accepted; then one element after the other,
     of 256 at a time.
 
-    >>> import jax, jax.numpy as jnp
-    >>> bool(abs(gamma(jax.random.key(0), jnp.full(10_000, 4.0)).mean() - 4) < 5 * 2 / 100)
-    True
-
     Args:
         key: [] typed PRNG key.
         shape: [n] float32 or float64 >= 1 and finite, the parameter; may be traced. Below 1, and for NaN, the variate
@@ -41,8 +37,16 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
     Raises:
         ValueError: if shape is not a vector of at least one float.
 
-    Source: Marsaglia & Tsang (2000), "A simple method for generating gamma variables".
-    Deviations: none in law, up to the rounding of floats; the squeeze that spares logarithms is left out.
+    Source:
+        Marsaglia & Tsang (2000), "A simple method for generating gamma variables".
+
+    Deviations:
+        None in law, up to the rounding of floats; the squeeze that spares logarithms is left out.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp
+        >>> bool(abs(gamma(jax.random.key(0), jnp.full(10_000, 4.0)).mean() - 4) < 5 * 2 / 100)
+        True
     """
     shape = jnp.asarray(shape)
     if shape.ndim != 1 or len(shape) == 0 or shape.dtype not in (np.float32, np.float64):
@@ -78,10 +82,6 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
 def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
     """Draws Beta variates, elementwise.
 
-    >>> import jax, jax.numpy as jnp
-    >>> bool(abs(beta(jax.random.key(0), jnp.full(10_000, 1.0), jnp.full(10_000, 2.0)).mean() - 1 / 3) < 0.012)
-    True
-
     Args:
         key: [] typed PRNG key.
         first: [n] float32 or float64 >= 1 and finite; may be traced.
@@ -93,8 +93,16 @@ def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
     Raises:
         ValueError: if the parameters are not two vectors of floats of one length.
 
-    Source: the share of the first of two independent Gamma variates, Devroye (1986), chapter IX.
-    Deviations: as `gamma`.
+    Source:
+        The share of the first of two independent Gamma variates, Devroye (1986), chapter IX.
+
+    Deviations:
+        As `gamma`.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp
+        >>> bool(abs(beta(jax.random.key(0), jnp.full(10_000, 1.0), jnp.full(10_000, 2.0)).mean() - 1 / 3) < 0.012)
+        True
     """
     first, second = jnp.asarray(first), jnp.asarray(second)
     if first.shape != second.shape:

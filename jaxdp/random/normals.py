@@ -17,11 +17,6 @@ def normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float) ->
     In float32 the two words of one hash give two variates: the angle has 32 random bits, the length 31, so that no
     variate is larger than 6.7 in absolute value (`jax.random.normal` ends at 5.4).
 
-    >>> import jax
-    >>> x = normals(jax.random.key(0), 10_000)
-    >>> bool(abs(x.mean()) < 0.05), bool(abs(x.std() - 1) < 0.04)
-    (True, True)
-
     Args:
         key: [] typed PRNG key, which nothing else uses.
         shape: of what is drawn, or its length.
@@ -33,7 +28,14 @@ def normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float) ->
     Raises:
         ValueError: if dtype is another one.
 
-    Source: Box & Muller (1958).
+    Source:
+        Box & Muller (1958).
+
+    Examples:
+        >>> import jax
+        >>> x = normals(jax.random.key(0), 10_000)
+        >>> bool(abs(x.mean()) < 0.05), bool(abs(x.std() - 1) < 0.04)
+        (True, True)
     """
     dtype = jax.dtypes.canonicalize_dtype(dtype)
     if dtype not in (np.float32, np.float64):

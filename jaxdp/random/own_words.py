@@ -18,11 +18,6 @@ def key_uniform(key: jax.Array, dtype: Any = float) -> jax.Array:
     keys of seeds 0, 1, ..., whose words are no random ones, do for a first look. For simulated users and for which arm
     is played; not for noise that privacy rests on.
 
-    >>> import jax
-    >>> u = jax.vmap(key_uniform)(jax.random.split(jax.random.key(0), 10_000))
-    >>> bool(abs(u.mean() - 0.5) < 0.01)
-    True
-
     Args:
         key: [] typed PRNG key. To draw anything else from it, or to derive keys from it, would be to use it twice.
         dtype: float32 or float64, by default JAX's default.
@@ -33,7 +28,14 @@ def key_uniform(key: jax.Array, dtype: Any = float) -> jax.Array:
     Raises:
         ValueError: if dtype is another one.
 
-    Source: the finalizer of MurmurHash3 (Appleby, 2011), a bijection of 32 bits.
+    Source:
+        The finalizer of MurmurHash3 (Appleby, 2011), a bijection of 32 bits.
+
+    Examples:
+        >>> import jax
+        >>> u = jax.vmap(key_uniform)(jax.random.split(jax.random.key(0), 10_000))
+        >>> bool(abs(u.mean() - 0.5) < 0.01)
+        True
     """
     dtype = jax.dtypes.canonicalize_dtype(dtype)
     if dtype not in (np.float32, np.float64):  # no bits would be left of others

@@ -21,12 +21,6 @@ def poisson(
 
     In a sweep every key is one of this package's, so there too this function is the one to call.
 
-    >>> import jax, jax.numpy as jnp, jaxdp
-    >>> rates = jnp.array([0.5, 100.0], jnp.float32)
-    >>> counts = jaxdp.random.poisson(jaxdp.random.key(0), rates)
-    >>> bool((counts == jax.random.poisson(jax.random.key(0, impl="threefry2x32"), rates)).all())
-    True
-
     Args:
         key: [] typed PRNG key, of `jaxdp.random.key` or JAX's built-in Threefry.
         lam: [...] float >= 0, the means; may be traced, and must broadcast to `shape`.
@@ -41,7 +35,17 @@ def poisson(
     Raises:
         NotImplementedError: if the key is of another implementation.
 
-    Source: `jax.random.poisson`.
-    Deviations: none.
+    Source:
+        `jax.random.poisson`.
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, jaxdp
+        >>> rates = jnp.array([0.5, 100.0], jnp.float32)
+        >>> counts = jaxdp.random.poisson(jaxdp.random.key(0), rates)
+        >>> bool((counts == jax.random.poisson(jax.random.key(0, impl="threefry2x32"), rates)).all())
+        True
     """
     return jax.random.poisson(builtin(key), lam, shape, dtype, out_sharding=out_sharding)

@@ -38,7 +38,8 @@ UNSIGNED = {8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32, 64: jnp.uint64}
 def hash_words(key0: ArrayLike, key1: ArrayLike, high: ArrayLike, low: ArrayLike) -> tuple[jax.Array, jax.Array]:
     """Threefry-2x32, 20 rounds: hashes the counter (high, low) under the key (key0, key1), elementwise in uint32.
 
-    Source: Salmon, Moraes, Dror & Shaw (2011), "Parallel random numbers: as easy as 1, 2, 3".
+    Source:
+        Salmon, Moraes, Dror & Shaw (2011), "Parallel random numbers: as easy as 1, 2, 3".
     """
     key0, key1, high, low = (jnp.asarray(word, jnp.uint32) for word in (key0, key1, high, low))
     schedule = (key0, key1, key0 ^ key1 ^ np.uint32(PARITY))
@@ -151,9 +152,10 @@ def key(seed: int) -> jax.Array:
         [] key. Every function of `jax.random` takes it but `poisson`, for which `jaxdp.random.poisson` stands in.
         Floats may differ from those of the built-in key in the last bits, where XLA fuses them otherwise.
 
-    >>> import jax, jaxdp
-    >>> bool(jax.random.uniform(jaxdp.random.key(0)) == jax.random.uniform(jax.random.key(0, impl="threefry2x32")))
-    True
+    Examples:
+        >>> import jax, jaxdp
+        >>> bool(jax.random.uniform(jaxdp.random.key(0)) == jax.random.uniform(jax.random.key(0, impl="threefry2x32")))
+        True
     """
     return jax.random.key(seed, impl=IMPLEMENTATION)
 
@@ -174,11 +176,12 @@ def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
     Raises:
         ValueError: if there is no such implementation.
 
-    >>> import jax, jaxdp
-    >>> key = jaxdp.random.key(3)
-    >>> data, name = jax.random.key_data(key), str(jax.random.key_impl(key))
-    >>> bool(jaxdp.random.key_from_data(data, name) == key), name
-    (True, 'jaxdp_threefry2x32')
+    Examples:
+        >>> import jax, jaxdp
+        >>> key = jaxdp.random.key(3)
+        >>> data, name = jax.random.key_data(key), str(jax.random.key_impl(key))
+        >>> bool(jaxdp.random.key_from_data(data, name) == key), name
+        (True, 'jaxdp_threefry2x32')
     """
     known = IMPLEMENTATION if implementation == NAME else implementation
     return jax.random.wrap_key_data(jnp.asarray(data, jnp.uint32), impl=known)

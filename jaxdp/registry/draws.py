@@ -10,8 +10,9 @@ import numpy as np
 def spread(low: float, high: float, count: int) -> list[float]:
     """Evenly spaced numbers, from low to high.
 
-    >>> spread(0.1, 0.9, 5)
-    [0.1, 0.3, 0.5, 0.7, 0.9]
+    Examples:
+        >>> spread(0.1, 0.9, 5)
+        [0.1, 0.3, 0.5, 0.7, 0.9]
     """
     return np.linspace(low, high, count).round(6).tolist()
 

@@ -45,12 +45,6 @@ def register(name: str, entry: Entry, *, replace: bool = False) -> None:
     `jaxdp.testing.check_registered`. So that the commands find it, call this in a module that is named by
     `--with MODULE`, or that your distribution declares as an entry point of the group `jaxdp.register`.
 
-    >>> from jaxdp.registry import LEARNERS
-    >>> wider = LEARNERS["rucb"].sized(num_arms=8)
-    >>> register("rucb_of_eight", wider)
-    >>> LEARNERS.pop("rucb_of_eight").make()
-    rucb(num_arms=8)
-
     Args:
         name: by which commands know it: letters, digits and underscores, and nobody else's.
         entry: a `LearnerEntry`, an `EstimatorEntry` or a `MechanismEntry` of `jaxdp.registry`.
@@ -59,6 +53,13 @@ def register(name: str, entry: Entry, *, replace: bool = False) -> None:
     Raises:
         ValueError: if the name is taken, with `replace` by an entry of the library, or is no identifier; if entry is of
             another type, what its factory makes is not of its kind, or `values` do not fit.
+
+    Examples:
+        >>> from jaxdp.registry import LEARNERS
+        >>> wider = LEARNERS["rucb"].sized(num_arms=8)
+        >>> register("rucb_of_eight", wider)
+        >>> LEARNERS.pop("rucb_of_eight").make()
+        rucb(num_arms=8)
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"name must be letters, digits and underscores, and not start with a digit, got {name!r}")

@@ -75,10 +75,11 @@ def _table(rows: list[tuple[str, ...]], heads: tuple[str, ...], width: int) -> s
 def paper(source: str) -> str:
     """A source in few words: the first paper that it names.
 
-    >>> paper("Zhu, Jiao & Jordan (2023), Theorem 3.1; Bradley & Terry (1952)")
-    'Zhu et al. 2023, Thm 3.1'
-    >>> paper("standard; noise by Dwork & Roth (2014), Theorem 3.6")
-    'noise by Dwork & Roth 2014, Thm 3.6'
+    Examples:
+        >>> paper("Zhu, Jiao & Jordan (2023), Theorem 3.1; Bradley & Terry (1952)")
+        'Zhu et al. 2023, Thm 3.1'
+        >>> paper("standard; noise by Dwork & Roth (2014), Theorem 3.6")
+        'noise by Dwork & Roth 2014, Thm 3.6'
     """
     clauses = source.split("; ")
     text = next((clause for clause in clauses if re.search(r"\(\d{4}\)", clause)), source)

@@ -47,8 +47,9 @@ def chunk_shape(sizes: Sequence[int], lanes: int) -> tuple[int, ...]:
     Returns:
         Sizes of the block: 1 along the first axes, then a part of one axis, then all of the others.
 
-    >>> chunk_shape((5, 4, 100), 250), chunk_shape((5, 4, 100), 64), chunk_shape((5, 4, 100), 10**6)
-    ((1, 2, 100), (1, 1, 64), (5, 4, 100))
+    Examples:
+        >>> chunk_shape((5, 4, 100), 250), chunk_shape((5, 4, 100), 64), chunk_shape((5, 4, 100), 10**6)
+        ((1, 2, 100), (1, 1, 64), (5, 4, 100))
     """
     shape: list[int] = []
     for size in reversed(sizes):

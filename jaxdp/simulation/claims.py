@@ -34,15 +34,6 @@ _GONE = object()
 def claims(results: "xr.Dataset") -> "pd.DataFrame":
     """What was claimed for each algorithm at each grid point of a sweep, as a table.
 
-    >>> import jax, jaxdp
-    >>> bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9])
-    >>> run = jaxdp.simulator(jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4), bandit, horizon=8)
-    >>> results = jaxdp.sweep(run, axes={"epsilon": [1.0, float("inf")]}, num_seeds=2, key=jax.random.key(0))
-    >>> print(jaxdp.claims(results)[["epsilon", "algorithm", "claim"]].to_string(index=False))
-     epsilon algorithm                                 claim
-         1.0   learner     1-DP, central, one round's reward
-         inf   learner no claim, central, one round's reward
-
     Args:
         results: of `sweep` or `open`, in memory or from a file; of a selection, the claims of the grid points that are
             left in its coordinates. An axis whose coordinate was dropped has all its values.
@@ -56,6 +47,16 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
 
     Raises:
         ValueError: if the results do not tell how they were made, or hold those of another sweep as well.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9])
+        >>> run = jaxdp.simulator(jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4), bandit, horizon=8)
+        >>> results = jaxdp.sweep(run, axes={"epsilon": [1.0, float("inf")]}, num_seeds=2, key=jax.random.key(0))
+        >>> print(jaxdp.claims(results)[["epsilon", "algorithm", "claim"]].to_string(index=False))
+         epsilon algorithm                                 claim
+             1.0   learner     1-DP, central, one round's reward
+             inf   learner no claim, central, one round's reward
     """
     import pandas
 

@@ -25,6 +25,9 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
     It is JAX's own persistent compilation cache; results are the same bits. The command line does this by itself, and
     `--no-cache` leaves it off.
 
+    Warns:
+        RuntimeWarning: if the folder cannot be written; programs are then compiled in every process, as without it.
+
     Args:
         folder: where; None is the folder that JAX is already told (as by JAX_COMPILATION_CACHE_DIR), else `jaxdp` in
             the user's cache directory ($XDG_CACHE_HOME, ~/.cache, ~/Library/Caches or %LOCALAPPDATA%). It must be
@@ -34,9 +37,6 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
         Where programs are kept: in the folder one of its own for the version of jaxlib and the processor's instruction
         set, as `jaxlib-0.10.2-x86_64-avx2-1f0c2a9b`, for a program of one kind of processor need not run on another. A
         folder that JAX is already told is taken as it is. None if nothing can be kept.
-
-    Warns:
-        RuntimeWarning: if the folder cannot be written; programs are then compiled in every process, as without it.
     """
     told = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
     if folder is None and told:

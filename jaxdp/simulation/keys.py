@@ -24,12 +24,6 @@ def check_root(key: jax.Array) -> jax.Array:
 def lane_keys(key: jax.Array, n: int) -> jax.Array:
     """The keys that seeds 0, 1, ..., n - 1 of a sweep have at every grid point.
 
-    >>> import jax, jaxdp
-    >>> key = jax.random.key(0)
-    >>> keys = jaxdp.lane_keys(key, 3)
-    >>> bool((jax.random.key_data(keys[2]) == jax.random.key_data(jax.random.fold_in(key, 2))).all())
-    True
-
     Args:
         key: the sweep's, a typed PRNG key of a Threefry implementation.
         n: how many, >= 1.
@@ -40,6 +34,13 @@ def lane_keys(key: jax.Array, n: int) -> jax.Array:
 
     Raises:
         ValueError: if key is not a typed Threefry key, or n < 1.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> key = jax.random.key(0)
+        >>> keys = jaxdp.lane_keys(key, 3)
+        >>> bool((jax.random.key_data(keys[2]) == jax.random.key_data(jax.random.fold_in(key, 2))).all())
+        True
     """
     check_root(key)
     seeds = jnp.arange(check_count("n", n), dtype=jnp.uint32)

@@ -43,6 +43,11 @@ def simulator(
     same in distribution; its worlds are not the same for every epsilon, and depend on the checkpoints. "auto" is blocks
     where both sides have them, without totals, and else rounds.
 
+    Warns:
+        UserWarning: if the learner declares no interface, where the environment does: its plays are then not known to
+            be among the environment's actions; or if the horizon ends before the learner does all that it is made for.
+            (Python shows each once for a learner and a line that calls.)
+
     Args:
         learner: the algorithm.
         environment: what it plays against.
@@ -69,11 +74,6 @@ def simulator(
             the engine. From the run itself, before anything is compiled: if its key is not a typed one, its
             parameters are not made by its `params`, shapes do not fit, outputs clash, or an outcome is not the
             environment's.
-
-    Warns:
-        UserWarning: if the learner declares no interface, where the environment does: its plays are then not known to
-            be among the environment's actions; or if the horizon ends before the learner does all that it is made for.
-            (Python shows each once for a learner and a line that calls.)
     """
     check_made("learner", learner, Learner)
     check_made("environment", environment, Environment)

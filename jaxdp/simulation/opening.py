@@ -28,17 +28,18 @@ def open(store: str | Path) -> "xr.Dataset":
     Raises:
         ValueError: if there is no store of a sweep, or it has lost a file of what was computed.
 
-    >>> import tempfile, jax, jaxdp
-    >>> def build():
-    ...     learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
-    ...     return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.1, 0.9]), horizon=8)
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> half = {"store": f"{folder.name}/s.zarr", "process_index": 0, "num_processes": 2, "chunk_size": 1}
-    >>> _ = jaxdp.sweep(build, axes={"epsilon": [1.0]}, num_seeds=4, key=jax.random.key(0), **half)
-    >>> results = jaxdp.open(half["store"])
-    >>> results.computed.values.tolist(), results.pseudo_regret.count().item()
-    ([[True, True, False, False]], 2)
-    >>> folder.cleanup()
+    Examples:
+        >>> import tempfile, jax, jaxdp
+        >>> def build():
+        ...     learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
+        ...     return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.1, 0.9]), horizon=8)
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> half = {"store": f"{folder.name}/s.zarr", "process_index": 0, "num_processes": 2, "chunk_size": 1}
+        >>> _ = jaxdp.sweep(build, axes={"epsilon": [1.0]}, num_seeds=4, key=jax.random.key(0), **half)
+        >>> results = jaxdp.open(half["store"])
+        >>> results.computed.values.tolist(), results.pseudo_regret.count().item()
+        ([[True, True, False, False]], 2)
+        >>> folder.cleanup()
     """
     if not isinstance(store, str | Path) or not str(store):
         raise ValueError(f"store must be a path, got {store!r}")

@@ -53,14 +53,9 @@ def replay(
 ) -> "xr.Dataset":
     """Runs one lane of a sweep again, round by round, and records every round.
 
-    >>> import jax, jaxdp
-    >>> def build():
-    ...     learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
-    ...     return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.1, 0.9]), horizon=8)
-    >>> results = jaxdp.sweep(build, axes={"epsilon": [1.0, float("inf")]}, num_seeds=2, key=jax.random.key(0))
-    >>> lane = jaxdp.replay(results, seed=1, epsilon=float("inf"))
-    >>> lane.action.values.tolist()
-    [0, 1, 0, 1, 1, 1, 1, 1]
+    Warns:
+        RuntimeWarning: if the replay and the results differ at a common checkpoint by more than float rounding: another
+            `build`, another version, or a decision that hung on a last bit.
 
     Args:
         results: of `sweep`, in memory or from a file.
@@ -80,9 +75,15 @@ def replay(
             results do not tell how they were made; if the run cannot be told round by round (an estimator's, or one
             played by counts).
 
-    Warns:
-        RuntimeWarning: if the replay and the results differ at a common checkpoint by more than float rounding: another
-            `build`, another version, or a decision that hung on a last bit.
+    Examples:
+        >>> import jax, jaxdp
+        >>> def build():
+        ...     learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
+        ...     return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.1, 0.9]), horizon=8)
+        >>> results = jaxdp.sweep(build, axes={"epsilon": [1.0, float("inf")]}, num_seeds=2, key=jax.random.key(0))
+        >>> lane = jaxdp.replay(results, seed=1, epsilon=float("inf"))
+        >>> lane.action.values.tolist()
+        [0, 1, 0, 1, 1, 1, 1, 1]
     """
     if "provenance" not in results.attrs:
         raise ValueError("results must be those of a sweep, got a dataset without provenance")

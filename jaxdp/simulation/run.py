@@ -59,14 +59,6 @@ class Run:
     def points(self, *unnamed: Any, **values: Any) -> tuple[Any, Any]:
         """Parameters of several grid points along one axis, for a `jax.vmap` of one's own.
 
-        >>> import jax, jaxdp
-        >>> bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9])
-        >>> run = jaxdp.simulator(jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4), bandit, horizon=8)
-        >>> params, in_axes = run.points(epsilon=[0.1, 1.0, float("inf")])
-        >>> many = jax.vmap(jax.vmap(run, in_axes=(None, in_axes)), in_axes=(0, None))
-        >>> jax.jit(many)(jaxdp.lane_keys(jax.random.key(0), 5), params)["pseudo_regret"].shape
-        (5, 3, 1)
-
         Args:
             *unnamed: none; for the error.
             **values: of `params`, each one value, which all points share, or a list with a value for every point. The
@@ -80,6 +72,16 @@ class Run:
 
         Raises:
             ValueError: if no value is a list, or a list is empty, or two differ in length; as `params` does.
+
+        Examples:
+            >>> import jax, jaxdp
+            >>> bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9])
+            >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
+            >>> run = jaxdp.simulator(learner, bandit, horizon=8)
+            >>> params, in_axes = run.points(epsilon=[0.1, 1.0, float("inf")])
+            >>> many = jax.vmap(jax.vmap(run, in_axes=(None, in_axes)), in_axes=(0, None))
+            >>> jax.jit(many)(jaxdp.lane_keys(jax.random.key(0), 5), params)["pseudo_regret"].shape
+            (5, 3, 1)
         """
         if unnamed:
             raise ValueError(f"points must have values by their names, as epsilon=[0.1, 1.0], got {unnamed[0]!r}")

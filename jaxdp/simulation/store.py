@@ -110,11 +110,11 @@ class Store:
     def survey(self, wanted: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
         """As `examine`, by who is about to write what is missing.
 
-        Returns:
-            The chunks to compute, none of which is marked as computed any more.
-
         Warns:
             RuntimeWarning: for every chunk that was there and cannot be read, with its file.
+
+        Returns:
+            The chunks to compute, none of which is marked as computed any more.
         """
         missing, damaged = self.examine(wanted, nans)
         for chunk, text in damaged.items():

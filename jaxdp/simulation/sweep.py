@@ -61,6 +61,10 @@ def sweep(
     jaxdp that compiles the same programs with the same parameters and claims. `jaxdp.open` reads the store while it
     grows, with NaN where lanes are missing; its variable `computed` is true where a lane's results are there.
 
+    Warns:
+        RuntimeWarning: if results have NaN, with how many lanes; if a chunk of the store was damaged; if memory ran out
+            and fewer tiles are run at a time.
+
     Args:
         build: (**static) -> Run. Called once for every combination of static values, before anything is compiled. Or,
             without static_axes, a Run.
@@ -106,19 +110,16 @@ def sweep(
         RuntimeError: if the executor gives up. What was written stays, and the same call goes on.
         TimeoutError: if the executor finishes nothing within `timeout`. What was written stays, as above.
 
-    Warns:
-        RuntimeWarning: if results have NaN, with how many lanes; if a chunk of the store was damaged; if memory ran out
-            and fewer tiles are run at a time.
-
-    >>> import jax, jaxdp
-    >>> def build(num_samples):
-    ...     estimators = {"local": jaxdp.estimation.debiased_rr(), "clear": jaxdp.estimation.mle()}
-    ...     problem = jaxdp.estimation.gaussian_rewards(num_samples=num_samples, dim=2)
-    ...     return jaxdp.estimation_run(estimators, problem)
-    >>> results = jaxdp.sweep(build, axes={"epsilon": [0.5, float("inf")]}, static_axes={"num_samples": [100]},
-    ...                       num_seeds=4, key=jax.random.key(0))
-    >>> results.l2_error.dims
-    ('num_samples', 'epsilon', 'seed', 'estimator')
+    Examples:
+        >>> import jax, jaxdp
+        >>> def build(num_samples):
+        ...     estimators = {"local": jaxdp.estimation.debiased_rr(), "clear": jaxdp.estimation.mle()}
+        ...     problem = jaxdp.estimation.gaussian_rewards(num_samples=num_samples, dim=2)
+        ...     return jaxdp.estimation_run(estimators, problem)
+        >>> results = jaxdp.sweep(build, axes={"epsilon": [0.5, float("inf")]}, static_axes={"num_samples": [100]},
+        ...                       num_seeds=4, key=jax.random.key(0))
+        >>> results.l2_error.dims
+        ('num_samples', 'epsilon', 'seed', 'estimator')
     """
     axes, static_axes = check_axes(axes, static_axes or {})
     if chunk_size is not None:

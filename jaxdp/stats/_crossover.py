@@ -51,13 +51,15 @@ def crossover(
         ValueError: if a or b lack a dimension or have other labels, x repeat or are not > 0 on the logarithmic scale,
             or another argument is out of its range.
 
-    Source: Fieller (1954), the set of all values that a test does not reject, for a ratio of means.
+    Source:
+        Fieller (1954), the set of all values that a test does not reject, for a ratio of means.
 
-    >>> errors = [[9.0, 9.5, 10.0], [4.0, 5.0, 4.5], [2.0, 2.0, 2.2]]
-    >>> local = xr.DataArray(errors, {"epsilon": [0.1, 1.0, 10.0]}, ("epsilon", "seed"))
-    >>> found = crossover(local, xr.full_like(local, 4.0))
-    >>> print(f"{found.estimate:.2f} in [{found.low:.2f}, {found.high:.2f}], {found.crossings:.0f} crossing")
-    1.61 in [0.74, 3.01], 1 crossing
+    Examples:
+        >>> errors = [[9.0, 9.5, 10.0], [4.0, 5.0, 4.5], [2.0, 2.0, 2.2]]
+        >>> local = xr.DataArray(errors, {"epsilon": [0.1, 1.0, 10.0]}, ("epsilon", "seed"))
+        >>> found = crossover(local, xr.full_like(local, 4.0))
+        >>> print(f"{found.estimate:.2f} in [{found.low:.2f}, {found.high:.2f}], {found.crossings:.0f} crossing")
+        1.61 in [0.74, 3.01], 1 crossing
     """
     for name, values in (("a", a), ("b", b)):
         check_array(name, values, along, over)

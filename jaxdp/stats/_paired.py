@@ -44,12 +44,14 @@ def paired(
         ValueError: if values lack a dimension, labels repeat, `against` is not among them or alone, or another argument
             is out of its range.
 
-    Source: Holm (1979), the step-down procedure; it needs no assumption on how comparisons depend on one another.
+    Source:
+        Holm (1979), the step-down procedure; it needs no assumption on how comparisons depend on one another.
 
-    >>> regret = xr.DataArray([[5.0, 6.0, 9.0], [4.0, 5.0, 7.0]], {"epsilon": [1.0, np.inf]}, ("epsilon", "seed"))
-    >>> cost = paired(regret, "epsilon", against=np.inf)
-    >>> print(f"{cost.difference.item():.2f} in [{cost.low.item():.2f}, {cost.high.item():.2f}]")
-    1.33 in [-0.10, 2.77]
+    Examples:
+        >>> regret = xr.DataArray([[5.0, 6.0, 9.0], [4.0, 5.0, 7.0]], {"epsilon": [1.0, np.inf]}, ("epsilon", "seed"))
+        >>> cost = paired(regret, "epsilon", against=np.inf)
+        >>> print(f"{cost.difference.item():.2f} in [{cost.low.item():.2f}, {cost.high.item():.2f}]")
+        1.33 in [-0.10, 2.77]
     """
     check_array("values", values, along, over)
     check_probability("confidence", confidence)

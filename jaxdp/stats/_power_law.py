@@ -34,10 +34,11 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
     Raises:
         ValueError: if values lack a dimension, there are fewer than two values of x, or one is not positive and finite.
 
-    >>> rounds = xr.DataArray([10.0, 100.0, 1000.0], dims="round")
-    >>> values = (rounds**0.5 * xr.DataArray([1.0, 1.0, 1.0], dims="seed")).assign_coords(round=rounds)
-    >>> round(power_law(values, "round").exponent.item(), 6)
-    0.5
+    Examples:
+        >>> rounds = xr.DataArray([10.0, 100.0, 1000.0], dims="round")
+        >>> values = (rounds**0.5 * xr.DataArray([1.0, 1.0, 1.0], dims="seed")).assign_coords(round=rounds)
+        >>> round(power_law(values, "round").exponent.item(), 6)
+        0.5
     """
     values = check_array("values", values, x, over).astype(np.float64).compute()
     check_probability("confidence", confidence)

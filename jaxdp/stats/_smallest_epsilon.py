@@ -49,12 +49,14 @@ def smallest_epsilon(
         ValueError: if not exactly one of `at_most` and `at_least` is given, metric lacks a dimension, epsilons repeat,
             or another argument is out of its range.
 
-    Source: Maurer, Hothorn & Lehmacher (1995), tests in a fixed sequence, which need no correction.
+    Source:
+        Maurer, Hothorn & Lehmacher (1995), tests in a fixed sequence, which need no correction.
 
-    >>> epsilon = xr.DataArray([0.1, 1.0, 10.0], dims="epsilon")
-    >>> error = (1 / epsilon + xr.DataArray([0.0, 0.1, 0.2], dims="seed")).assign_coords(epsilon=epsilon)
-    >>> smallest_epsilon(error, at_most=2.0).item()
-    1.0
+    Examples:
+        >>> epsilon = xr.DataArray([0.1, 1.0, 10.0], dims="epsilon")
+        >>> error = (1 / epsilon + xr.DataArray([0.0, 0.1, 0.2], dims="seed")).assign_coords(epsilon=epsilon)
+        >>> smallest_epsilon(error, at_most=2.0).item()
+        1.0
     """
     check_array("metric", metric, along, over)
     check_probability("confidence", confidence)

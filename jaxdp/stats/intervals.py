@@ -49,11 +49,13 @@ def mean_interval(
     Raises:
         ValueError: if values are no array with such a dimension, or another argument is out of its range.
 
-    Source: Efron & Tibshirani (1993), section 12.5, the bootstrap-t interval.
+    Source:
+        Efron & Tibshirani (1993), section 12.5, the bootstrap-t interval.
 
-    >>> found = mean_interval(xr.DataArray([1.0, 2.0, 3.0], dims="seed"))
-    >>> print(f"{found['mean']:.3f} in [{found.low:.3f}, {found.high:.3f}]")
-    2.000 in [-0.484, 4.484]
+    Examples:
+        >>> found = mean_interval(xr.DataArray([1.0, 2.0, 3.0], dims="seed"))
+        >>> print(f"{found['mean']:.3f} in [{found.low:.3f}, {found.high:.3f}]")
+        2.000 in [-0.484, 4.484]
     """
     check_array("values", values, over)
     check_probability("confidence", confidence)
@@ -87,9 +89,10 @@ def share_interval(hits: xr.DataArray, over: str = "seed", *, confidence: float 
     Raises:
         ValueError: if hits are anything else, or confidence is outside (0, 1).
 
-    >>> found = share_interval(xr.DataArray([1.0, 1.0, 1.0, 0.0], dims="seed"))
-    >>> print(f"{found.share:.2f} in [{found.low:.3f}, {found.high:.3f}]")
-    0.75 in [0.194, 0.994]
+    Examples:
+        >>> found = share_interval(xr.DataArray([1.0, 1.0, 1.0, 0.0], dims="seed"))
+        >>> print(f"{found.share:.2f} in [{found.low:.3f}, {found.high:.3f}]")
+        0.75 in [0.194, 0.994]
     """
     from jaxdp.audit.intervals import clopper_pearson  # brings all of jaxdp.audit
 

@@ -84,13 +84,6 @@ def ranking_release(
     delta and the number of items alone (`quieter_noise`). With K-norm noise intervals may be wider, by up to a fifth,
     as its tails are heavier; in exchange there is no delta.
 
-    Privacy: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP; unit: the outcome of one
-        comparison; adjacency: replace one. All that is returned is post-processing of one noisy statistic and of what
-        is public, which decides the kind of noise. The claim takes the key to be secret; JAX's generator is no
-        cryptographic one. Every further release of the same data adds its own epsilon.
-    Source: as `objective_perturbation` and `confidence_set`.
-    Deviations: the curvature.
-
     Args:
         data: who was compared with whom, and who won.
         epsilon: privacy budget, in (0, inf).
@@ -110,6 +103,19 @@ def ranking_release(
     Raises:
         ValueError: if data are whole ballots, epsilon is not finite, another value is out of range, or items fall into
             groups that were never compared with one another.
+
+    Privacy:
+        - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
+        - Unit: the outcome of one comparison; adjacency: replace one.
+        - Why: All that is returned is post-processing of one noisy statistic and of what is public, which decides the
+          kind of noise. The claim takes the key to be secret; JAX's generator is no cryptographic one. Every further
+          release of the same data adds its own epsilon.
+
+    Source:
+        As `objective_perturbation` and `confidence_set`.
+
+    Deviations:
+        The curvature.
     """
     check_number("epsilon", check_epsilon(epsilon))
     noise_name = quieter_noise(epsilon=epsilon, delta=delta, dim=max(1, len(data.items) - 1))

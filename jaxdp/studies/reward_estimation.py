@@ -119,7 +119,8 @@ def reward_estimation(
     Raises:
         ValueError: if a value is out of range.
 
-    Source: DP-Reward, section 6.
+    Source:
+        DP-Reward, section 6.
     """
     compared = estimators(solver)
     known = ("feature_norm",) if solver == "literal" else ("radius", "feature_norm")

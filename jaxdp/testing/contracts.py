@@ -256,7 +256,7 @@ def check_mechanism(
         guarantee: (**values) -> Guarantee.
         release: (key, params, data) -> output.
         values: a grid point; `epsilon` is varied if it is among them.
-        data: the input.
+        data: the input, arrays as the mechanism takes them ([...], of any dtype).
         exact: the mechanism without noise, or None.
         key: of the checks.
     """

@@ -18,8 +18,6 @@ def check_registered(name: str, *, seed: int = 0) -> None:
     Your own are found if they are registered: by the module that calls this, or by an entry point of the group
     `jaxdp.register`.
 
-    >>> check_registered("laplace")
-
     Args:
         name: as `python -m jaxdp list` has it.
         seed: of the checks' keys, in [0, 2**32).
@@ -27,6 +25,9 @@ def check_registered(name: str, *, seed: int = 0) -> None:
     Raises:
         AssertionError: if a check fails.
         ValueError: if the name is not registered, or its neighbours do not fit.
+
+    Examples:
+        >>> check_registered("laplace")
     """
     # Here, since `jaxdp.testing` is imported for less, too.
     from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, attacks

@@ -24,14 +24,6 @@ def linear_order(
 ) -> np.ndarray:
     """Upper bound on the regret of `linear_ucb`: sqrt(ln(1 / delta) ln(1 / alpha)) (d T)^(3/4) / epsilon.
 
-    >>> bounds = [linear_order(1.0, 1e-5, rounds, 5) for rounds in (1e4, 1e8)]
-    >>> f"{bounds[1] / bounds[0]:.6g}"
-    '1000'
-
-    Source: Zheng, Cai, Huang, Li & Wang (2020), Theorem 8, bound (5), an order bound.
-    Deviations: none; corrected has the square root of s = sqrt(ln(1 / delta)) / epsilon, which is the size of the
-        noise, for s itself. The ellipsoid's radius is of order sqrt(s) (d T)^(1/4), and regret sqrt(d T) times that.
-
     Args:
         epsilon: [...], > 0; infinity makes the bound 0.
         delta: [...], in (0, 1).
@@ -43,6 +35,18 @@ def linear_order(
 
     Returns:
         [...], the regret, with probability 1 - alpha.
+
+    Source:
+        Zheng, Cai, Huang, Li & Wang (2020), Theorem 8, bound (5), an order bound.
+
+    Deviations:
+        None; corrected has the square root of s = sqrt(ln(1 / delta)) / epsilon, which is the size of the noise, for s
+        itself. The ellipsoid's radius is of order sqrt(s) (d T)^(1/4), and regret sqrt(d T) times that.
+
+    Examples:
+        >>> bounds = [linear_order(1.0, 1e-5, rounds, 5) for rounds in (1e4, 1e8)]
+        >>> f"{bounds[1] / bounds[0]:.6g}"
+        '1000'
     """
     noise = _noise(epsilon, delta)
     growth = np.sqrt(np.log(1 / _share("failure_prob", failure_prob)))
@@ -62,9 +66,6 @@ def generalized_linear_order(
 ) -> np.ndarray:
     """Upper bound on the regret of `generalized_linear`: that of `linear_ucb` times sqrt(ln(T / d)).
 
-    Source: Zheng, Cai, Huang, Li & Wang (2020), Theorem 10, bound (6), an order bound.
-    Deviations: as for `linear_order`. The constant has the smallest slope of the link in it.
-
     Args:
         epsilon: as for `linear_order`.
         delta: as there.
@@ -76,6 +77,12 @@ def generalized_linear_order(
 
     Returns:
         As there.
+
+    Source:
+        Zheng, Cai, Huang, Li & Wang (2020), Theorem 10, bound (6), an order bound.
+
+    Deviations:
+        As for `linear_order`. The constant has the smallest slope of the link in it.
     """
     linear = linear_order(epsilon, delta, horizon, dim, failure_prob, scale=scale, corrected=corrected)
     return linear * np.sqrt(np.log(above("horizon / dim", np.divide(horizon, dim), 1)))
@@ -89,9 +96,6 @@ def joint_linear_order(
     Noise of a counter has a size that grows like a power of ln T, where that of single reports grows like sqrt(T): so
     regret has the order of T that it has without privacy.
 
-    Source: Shariff & Sheffet (2018), Theorem 5 with the noise of section 4.2, an order bound without logarithms of T.
-    Deviations: none.
-
     Args:
         epsilon: [...], > 0; infinity is the order without privacy.
         delta: [...], in (0, 1).
@@ -101,6 +105,12 @@ def joint_linear_order(
 
     Returns:
         [...], the regret.
+
+    Source:
+        Shariff & Sheffet (2018), Theorem 5 with the noise of section 4.2, an order bound without logarithms of T.
+
+    Deviations:
+        None.
     """
     size = at_least("dim", dim, 1)
     private = size**0.75 * np.sqrt(_noise(epsilon, delta))
@@ -121,9 +131,6 @@ def oful_upper(
 
     4 sqrt(T d ln(lambda + T / d)) (sqrt(lambda) + R sqrt(2 ln(1 / alpha) + d ln(1 + T / (lambda d)))).
 
-    Source: Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 3, for contexts and models in the unit ball.
-    Deviations: none.
-
     Args:
         horizon: [...], T, >= 1.
         dim: [...], d, >= 1.
@@ -133,6 +140,12 @@ def oful_upper(
 
     Returns:
         [...], the regret, with probability 1 - alpha.
+
+    Source:
+        Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 3, for contexts and models in the unit ball.
+
+    Deviations:
+        None.
     """
     rounds, size = at_least("horizon", horizon, 1), at_least("dim", dim, 1)
     start = at_least("regularizer", regularizer, 1)

@@ -16,11 +16,6 @@ from jaxdp.theory.arguments import above, at_least, between
 def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.ndarray:
     """Upper bound on the regret of `ebs_elimination`: sum of 16 ln(KT) / Delta(1, i) + 128 ln(KT) ln(T)^2.5 / epsilon.
 
-    Source: Theorem 1, as the last line of its proof prints it; the theorem itself hides constants and logarithms.
-    Deviations: none; the constants are not proved. The proof bounds utility gaps by 2 Delta(1, i), which is false for
-        the logistic link (they are at least 4 Delta), does not count plays as the right arm, and its Lemma 6 leaves out
-        the best arm's own confidence interval (64 in place of 8, and more privacy noise).
-
     Args:
         epsilon: [...], > 0; infinity leaves the first term.
         horizon: [...], T, >= K, the number of arms.
@@ -28,6 +23,14 @@ def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.
 
     Returns:
         [...], the regret of T rounds; leading axes broadcast.
+
+    Source:
+        Theorem 1, as the last line of its proof prints it; the theorem itself hides constants and logarithms.
+
+    Deviations:
+        None; the constants are not proved. The proof bounds utility gaps by 2 Delta(1, i), which is false for the
+        logistic link (they are at least 4 Delta), does not count plays as the right arm, and its Lemma 6 leaves out the
+        best arm's own confidence interval (64 in place of 8, and more privacy noise).
     """
     budget, gaps = above("epsilon", epsilon, 0), _gaps(gaps)
     others = gaps.shape[-1]
@@ -39,11 +42,6 @@ def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.
 def regret_lower(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
     """Lower bound on the regret of every private algorithm on some instance: sum of ln T / Delta(1, i) + K / epsilon.
 
-    Source: Theorem 2, an order bound, for K / epsilon <= T / 2.
-    Deviations: none. The second term is proved for one instance, `lower_bound_matrix`, whose gaps are all 1/4, for
-        epsilon <= 1 and for regret in preference gaps; and by group privacy of 1 / epsilon rounds, so that delta must
-        be small against epsilon, which the statement leaves out.
-
     Args:
         epsilon: [...], > 0; infinity leaves the first term.
         horizon: [...], T, >= 2.
@@ -52,6 +50,14 @@ def regret_lower(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike, *, sca
 
     Returns:
         [...], the regret of T rounds; leading axes broadcast.
+
+    Source:
+        Theorem 2, an order bound, for K / epsilon <= T / 2.
+
+    Deviations:
+        None. The second term is proved for one instance, `lower_bound_matrix`, whose gaps are all 1/4, for epsilon <= 1
+        and for regret in preference gaps; and by group privacy of 1 / epsilon rounds, so that delta must be small
+        against epsilon, which the statement leaves out.
     """
     budget, gaps = above("epsilon", epsilon, 0), _gaps(gaps)
     learning = np.log(at_least("horizon", horizon, 2)) * np.sum(1 / gaps, axis=-1)

@@ -66,23 +66,21 @@ BY_EPSILON = ("linear", "generalized_linear")
 def noise_factor(epsilon: ArrayLike) -> np.ndarray:
     """The constant c = (e^epsilon + 1) / (e^epsilon - 1), by which randomized response makes a number larger.
 
-    >>> noise_factor(np.inf).item()
-    1.0
-
     Args:
         epsilon: [...], > 0; infinity is 1.
 
     Returns:
         [...], >= 1.
+
+    Examples:
+        >>> noise_factor(np.inf).item()
+        1.0
     """
     return 1 / np.tanh(above("epsilon", epsilon, 0) / 2)
 
 
 def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
     """Upper bound on the regret as printed: T^a / epsilon^b, without dimension and logarithms.
-
-    Source: Table 1, an order bound.
-    Deviations: the two-point bounds, which have 1 / epsilon^2, are those of an untuned step; see `tuned_order`.
 
     Args:
         problem: of `CLAIMED`.
@@ -92,6 +90,12 @@ def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale
 
     Returns:
         [...], the expected regret.
+
+    Source:
+        Table 1, an order bound.
+
+    Deviations:
+        The two-point bounds, which have 1 / epsilon^2, are those of an untuned step; see `tuned_order`.
     """
     order = CLAIMED[check_choice("problem", problem, tuple(CLAIMED))]
     return _order(order, 1 / above("epsilon", epsilon, 0), horizon, scale)
@@ -105,9 +109,6 @@ def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: 
     M2^(1/4), hence c^(1/2) for convex losses; with M2 / del^2 + del T, or sqrt(M2 T) / del + del^2 T, it is M2^(1/3),
     hence c^(2/3). Theorem 3 multiplies the whole regret by the size of a report instead, hence 1 / epsilon.
 
-    Source: Table 1, an order bound, as improved by tuning.
-    Deviations: "best_arm" bounds rounds and not regret, "linear" and "generalized_linear" have 1 / epsilon for c.
-
     Args:
         problem: of `TUNED`.
         epsilon: [...], > 0; infinity is the non-private order, where there is c.
@@ -116,6 +117,12 @@ def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: 
 
     Returns:
         [...], the expected regret.
+
+    Source:
+        Table 1, an order bound, as improved by tuning.
+
+    Deviations:
+        "best_arm" bounds rounds and not regret, "linear" and "generalized_linear" have 1 / epsilon for c.
     """
     order = TUNED[check_choice("problem", problem, tuple(TUNED))]
     cost = 1 / above("epsilon", epsilon, 0) if problem in BY_EPSILON else noise_factor(epsilon)
@@ -133,9 +140,6 @@ def fkm_upper(
 
     Where del = sqrt(R d sqrt(M2) / (4 G)) T^(-1/4) is less than R this is 4 sqrt(R d G) M2^(1/4) T^(3/4).
 
-    Source: Flaxman, Kalai & McMahan (2005), for convex losses on a ball.
-    Deviations: none.
-
     Args:
         second_moment: [...], M2, > 0.
         horizon: [...], T, >= 1.
@@ -145,6 +149,12 @@ def fkm_upper(
 
     Returns:
         [...], the expected regret against the best fixed point.
+
+    Source:
+        Flaxman, Kalai & McMahan (2005), for convex losses on a ball.
+
+    Deviations:
+        None.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
     steep, far = _positive("lipschitz", lipschitz), _positive("radius", radius)
@@ -164,9 +174,6 @@ def strongly_convex_one_point_upper(
 
     del = min(R, (d^2 M2 (1 + ln T) / (4 mu G T))^(1/3)).
 
-    Source: Agarwal, Dekel & Xiao (2010), for strongly convex losses on a ball.
-    Deviations: none.
-
     Args:
         second_moment: [...], M2, > 0.
         horizon: [...], T, >= 1.
@@ -177,6 +184,12 @@ def strongly_convex_one_point_upper(
 
     Returns:
         [...], the expected regret against the best fixed point.
+
+    Source:
+        Agarwal, Dekel & Xiao (2010), for strongly convex losses on a ball.
+
+    Deviations:
+        None.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
     steep, far = _positive("lipschitz", lipschitz), _positive("radius", radius)
@@ -194,9 +207,6 @@ def two_point_upper(
 ) -> np.ndarray:
     """Upper bound on the regret of `two_point`, tuned: R d sqrt(M2 T) + 4 G R, where M2 is that of a slope.
 
-    Source: Agarwal, Dekel & Xiao (2010), for convex losses on a ball; Theorem 6 has order d^3 sqrt(T) / epsilon^2.
-    Deviations: the step is tuned.
-
     Args:
         second_moment: [...], M2 of a reported slope, > 0: G^2 c^2 of randomized response, G^2 + s^2 with noise of
             variance s^2.
@@ -207,6 +217,12 @@ def two_point_upper(
 
     Returns:
         [...], the expected regret, of the mean of both points, against the best fixed point.
+
+    Source:
+        Agarwal, Dekel & Xiao (2010), for convex losses on a ball; Theorem 6 has order d^3 sqrt(T) / epsilon^2.
+
+    Deviations:
+        The step is tuned.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
     far = _positive("radius", radius)
@@ -223,9 +239,6 @@ def two_point_strongly_convex_upper(
 ) -> np.ndarray:
     """Upper bound on the regret of `two_point` for strongly convex losses: d^2 M2 (1 + ln T) / (2 mu) + 4 G R.
 
-    Source: Agarwal, Dekel & Xiao (2010); Theorem 6 has order d^3 ln T / (mu epsilon^2).
-    Deviations: none.
-
     Args:
         second_moment: [...], M2 of a reported slope, as for `two_point_upper`.
         horizon: [...], T, >= 1.
@@ -236,6 +249,12 @@ def two_point_strongly_convex_upper(
 
     Returns:
         [...], the expected regret, of the mean of both points, against the best fixed point.
+
+    Source:
+        Agarwal, Dekel & Xiao (2010); Theorem 6 has order d^3 ln T / (mu epsilon^2).
+
+    Deviations:
+        None.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
     learning = size**2 * moment * (1 + np.log(rounds)) / (2 * _positive("strong_convexity", strong_convexity))
@@ -255,9 +274,6 @@ def barrier_smooth_upper(
     eta = del sqrt(ln T / (2 T d^2 M2)), del = min(1, (2 sqrt(2) d sqrt(M2 ln T / T) / (beta R^2))^(1/3)). It holds
     where eta d M <= del / 2, as it does for T >= 8 ln T M^2 / M2.
 
-    Source: Saha & Tewari (2011), for convex and smooth losses on a ball, whose barrier has the parameter 1.
-    Deviations: none.
-
     Args:
         second_moment: [...], M2, > 0.
         horizon: [...], T, >= 2.
@@ -268,6 +284,12 @@ def barrier_smooth_upper(
 
     Returns:
         [...], the expected regret against the best fixed point.
+
+    Source:
+        Saha & Tewari (2011), for convex and smooth losses on a ball, whose barrier has the parameter 1.
+
+    Deviations:
+        None.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 2), _dim(dim)
     curved, far = _positive("smoothness", smoothness), _positive("radius", radius)
@@ -290,9 +312,6 @@ def barrier_strongly_convex_upper(
 
     4 d M sqrt((1 + 2 beta / mu) T ln T) + 2 M + 2 beta R^2. It holds where T / ln T >= 2 (1 + 2 beta / mu).
 
-    Source: Hazan & Levy (2014), for strongly convex and smooth losses on a ball, whose barrier has the parameter 1.
-    Deviations: the last term stands for a constant that the theorem does not tell.
-
     Args:
         range_bound: [...], M, > 0.
         horizon: [...], T, >= 2.
@@ -303,6 +322,12 @@ def barrier_strongly_convex_upper(
 
     Returns:
         [...], the expected regret against the best fixed point.
+
+    Source:
+        Hazan & Levy (2014), for strongly convex and smooth losses on a ball, whose barrier has the parameter 1.
+
+    Deviations:
+        The last term stands for a constant that the theorem does not tell.
     """
     largest, rounds, size = _positive("range_bound", range_bound), at_least("horizon", horizon, 2), _dim(dim)
     strong, curved = _positive("strong_convexity", strong_convexity), _positive("smoothness", smoothness)
@@ -320,9 +345,6 @@ def tsallis_inf_upper(
     c (4 sqrt(K T) + 1) with importance weights, c (2 sqrt(K T) + 10 K ln T + 16) with reduced variance: the regret on
     true losses is c times that on responses.
 
-    Source: Zimmert & Seldin (2021), Theorem 1.
-    Deviations: none.
-
     Args:
         epsilon: [...], > 0; infinity is the non-private bound.
         horizon: [...], T, >= 1.
@@ -331,6 +353,12 @@ def tsallis_inf_upper(
 
     Returns:
         [...], the expected regret against the best fixed arm.
+
+    Source:
+        Zimmert & Seldin (2021), Theorem 1.
+
+    Deviations:
+        None.
     """
     factor, rounds, arms = noise_factor(epsilon), at_least("horizon", horizon, 1), at_least("num_arms", num_arms, 2)
     if check_choice("estimator", estimator, ("iw", "rv")) == "iw":

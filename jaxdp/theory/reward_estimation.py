@@ -21,14 +21,15 @@ _INVERSE_E = float(np.exp(-1))
 def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
     """The paper's gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), least curvature of the logistic loss.
 
-    Source: Assumption 2.1 and Theorem 4.2.
-
     Args:
         feature_norm: L, > 0.
         radius: B, > 0.
 
     Returns:
         In (0, 1/4).
+
+    Source:
+        Assumption 2.1 and Theorem 4.2.
     """
     margin = 2 * _positive("feature_norm", feature_norm) * _positive("radius", radius)
     return np.exp(-margin) / (1 + np.exp(-margin)) ** 2
@@ -37,14 +38,15 @@ def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
 def plackett_luce_curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
     """The paper's gamma = exp(-4 L B) / 2, for the choice of one among several under the Plackett-Luce model.
 
-    Source: Theorem C.2 (section 4.4 prints exp(-4 L B), without the 1/2).
-
     Args:
         feature_norm: L, > 0.
         radius: B, > 0.
 
     Returns:
         In (0, 1/2).
+
+    Source:
+        Theorem C.2 (section 4.4 prints exp(-4 L B), without the 1/2).
     """
     product = _positive("feature_norm", feature_norm) * _positive("radius", radius)
     return np.exp(-4 * product) / 2
@@ -53,13 +55,14 @@ def plackett_luce_curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.nd
 def coverage(covariance: ArrayLike) -> np.ndarray:
     """kappa, the least eigenvalue of the covariance of differential features.
 
-    Source: Assumption 4.4.
-
     Args:
         covariance: [..., dim, dim], E[x x^T], symmetric.
 
     Returns:
         [...], >= 0 but for rounding.
+
+    Source:
+        Assumption 4.4.
     """
     return np.linalg.eigvalsh(between("covariance", covariance, -np.inf, np.inf))[..., 0]
 
@@ -67,12 +70,13 @@ def coverage(covariance: ArrayLike) -> np.ndarray:
 def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool = False) -> np.ndarray:
     """The most that kappa can be: L^2 / d as printed, (2 L)^2 / d corrected (the trace is at most max |x|^2).
 
-    Source: section 4.3, "kappa = O(L^2 / d)".
-
     Args:
         feature_norm: L, > 0.
         dim: d, >= 1.
         corrected: |x| <= 2 L in place of |x| <= L.
+
+    Source:
+        Section 4.3, "kappa = O(L^2 / d)".
     """
     return _longest(feature_norm, corrected) ** 2 / at_least("dim", dim, 1)
 
@@ -82,8 +86,6 @@ def local_semi_norm_lower(
 ) -> np.ndarray:
     """Lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, local: d / n + d / ((e^eps - 1)^2 n).
 
-    Source: Theorem 3.1, an order bound, for n large enough.
-
     Args:
         epsilon: > 0; infinity leaves d / n.
         num_samples: n, >= 1.
@@ -92,6 +94,9 @@ def local_semi_norm_lower(
 
     Returns:
         The squared error.
+
+    Source:
+        Theorem 3.1, an order bound, for n large enough.
     """
     share = at_least("dim", dim, 1) / at_least("num_samples", num_samples, 1)
     with np.errstate(over="ignore"):
@@ -110,8 +115,6 @@ def local_l2_lower(
 ) -> np.ndarray:
     """Lower bound on E |theta^ - theta*|^2, local model: (d / L^2) (d / n + d / ((e^eps - 1)^2 n)).
 
-    Source: Theorem 3.2, an order bound, for n large enough.
-
     Args:
         epsilon: > 0; infinity leaves d^2 / (n L^2).
         num_samples: n, >= 1.
@@ -122,6 +125,9 @@ def local_l2_lower(
 
     Returns:
         The squared error.
+
+    Source:
+        Theorem 3.2, an order bound, for n large enough.
     """
     semi_norm = local_semi_norm_lower(epsilon, num_samples, dim, scale=scale)
     return np.asarray(dim, float) / _longest(feature_norm, corrected) ** 2 * semi_norm
@@ -143,9 +149,6 @@ def local_semi_norm_upper(
 
     (C / gamma) (e^eps + 1) / (e^eps - 1) sqrt((d + ln(1 / alpha)) / n) + C' sqrt(lambda) B, with probability 1 - alpha.
 
-    Source: Theorem 4.2, eq. (7). The paper leaves C and C' open; C = sqrt(3) / 2 and C' = 2 can be proved, see
-        `jaxdp.estimation.confidence_set`.
-
     Args:
         epsilon: > 0; infinity is no privacy.
         num_samples: n, >= 1.
@@ -159,6 +162,10 @@ def local_semi_norm_upper(
 
     Returns:
         The error, not squared.
+
+    Source:
+        Theorem 4.2, eq. (7). The paper leaves C and C' open; C = sqrt(3) / 2 and C' = 2 can be proved, see
+        `jaxdp.estimation.confidence_set`.
     """
     spread = at_least("dim", dim, 1) - np.log(between("failure_prob", failure_prob, 0, 1))
     noise = _debiasing(epsilon) * np.sqrt(spread / at_least("num_samples", num_samples, 1))
@@ -181,9 +188,6 @@ def local_l2_upper(
 
     C (L / (gamma kappa)) (e^eps + 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n)
 
-    Source: Theorem 4.5. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + 1), as its
-        proof has them; the statement prints 1 / (gamma kappa).
-
     Args:
         epsilon: > 0; infinity is no privacy.
         num_samples: n, >= 4.
@@ -197,6 +201,10 @@ def local_l2_upper(
 
     Returns:
         The error, not squared.
+
+    Source:
+        Theorem 4.5. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + 1), as its
+        proof has them; the statement prints 1 / (gamma kappa).
     """
     rate = _one_pass_rate(num_samples, failure_prob)
     length = _positive("scale", scale) * _positive("feature_norm", feature_norm)
@@ -220,8 +228,6 @@ def plackett_luce_l2_upper(
 
     C (L / (gamma kappa)) (e^eps + K - 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n), gamma = exp(-4 L B) / 2
 
-    Source: Theorem C.2. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + K - 1).
-
     Args:
         epsilon: > 0; infinity is no privacy.
         num_samples: n, >= 4.
@@ -235,6 +241,9 @@ def plackett_luce_l2_upper(
 
     Returns:
         The error, not squared.
+
+    Source:
+        Theorem C.2. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + K - 1).
     """
     rate = _one_pass_rate(num_samples, failure_prob)
     length = _positive("scale", scale) * _positive("feature_norm", feature_norm)
@@ -257,8 +266,6 @@ def central_l2_lower(
 ) -> np.ndarray:
     """Lower bound on E |theta^ - theta*|^2, central model: d^2 / (n L^2) + d / (n^2 (eps + delta)^2).
 
-    Source: Theorem 5.1, an order bound, for n large enough. The second term is for features with entries in [-1, 1].
-
     Args:
         epsilon: > 0; infinity leaves d^2 / (n L^2).
         num_samples: n, >= 1.
@@ -270,6 +277,9 @@ def central_l2_lower(
 
     Returns:
         The squared error.
+
+    Source:
+        Theorem 5.1, an order bound, for n large enough. The second term is for features with entries in [-1, 1].
     """
     dim, count = at_least("dim", dim, 1), at_least("num_samples", num_samples, 1)
     budget = above("epsilon", epsilon, 0) + _delta(delta)
@@ -293,8 +303,6 @@ def central_l2_upper(
 
     (L / (kappa gamma)) sqrt(ln(1 / alpha) / n) + sigma (sqrt(d) + sqrt(ln(1 / alpha))) / (n kappa gamma)
 
-    Source: Theorem 5.3, an order bound, for at least `central_sample_size` samples and beta = sqrt(n) / B.
-
     Args:
         num_samples: n, >= 1.
         dim: d, >= 1.
@@ -307,6 +315,9 @@ def central_l2_upper(
 
     Returns:
         The error, not squared.
+
+    Source:
+        Theorem 5.3, an order bound, for at least `central_sample_size` samples and beta = sqrt(n) / B.
     """
     count, tail = at_least("num_samples", num_samples, 1), -np.log(between("failure_prob", failure_prob, 0, 1))
     sampling = _positive("feature_norm", feature_norm) * np.sqrt(tail / count)
@@ -318,13 +329,14 @@ def central_l2_upper(
 def objective_perturbation_stddev(epsilon: ArrayLike, delta: ArrayLike, feature_norm: ArrayLike) -> np.ndarray:
     """The paper's sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the noise of objective perturbation.
 
-    Source: Theorem 5.2. It is valid with |x| <= 2 L; the analytic Gaussian mechanism needs less
-        (`jaxdp.estimation.objective_perturbation`).
-
     Args:
         epsilon: > 0; infinity gives 0.
         delta: in (0, 1).
         feature_norm: L, > 0.
+
+    Source:
+        Theorem 5.2. It is valid with |x| <= 2 L; the analytic Gaussian mechanism needs less
+        (`jaxdp.estimation.objective_perturbation`).
     """
     epsilon = above("epsilon", epsilon, 0)
     variance = 8 * np.log(2 / between("delta", delta, 0, 1)) / epsilon**2 + 4 / epsilon
@@ -341,14 +353,15 @@ def central_sample_size(
 ) -> np.ndarray:
     """The n from which Theorem 5.3 is proved: 8 L^2 ln(d / alpha) / kappa as printed, 32 L^2 ln(d / alpha) / kappa.
 
-    Source: proof of Theorem 5.3 (Lemma D.2).
-
     Args:
         dim: d, >= 1.
         feature_norm: L, > 0.
         coverage: kappa, > 0.
         failure_prob: alpha, in (0, 1).
         corrected: |x|^2 <= 4 L^2 in place of L^2.
+
+    Source:
+        Proof of Theorem 5.3 (Lemma D.2).
     """
     tail = np.log(at_least("dim", dim, 1) / between("failure_prob", failure_prob, 0, 1))
     return 8 * _longest(feature_norm, corrected) ** 2 * tail / _positive("coverage", coverage)
@@ -359,8 +372,6 @@ def central_semi_norm_lower(
 ) -> np.ndarray:
     """Lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, central: d / n + d^2 / (n eps)^2.
 
-    Source: Theorem D.3, an order bound for delta = 0, for n large enough.
-
     Args:
         epsilon: > 0; infinity leaves d / n.
         num_samples: n, >= 1.
@@ -369,6 +380,9 @@ def central_semi_norm_lower(
 
     Returns:
         The squared error.
+
+    Source:
+        Theorem D.3, an order bound for delta = 0, for n large enough.
     """
     share = at_least("dim", dim, 1) / at_least("num_samples", num_samples, 1)
     return _positive("scale", scale) * (share + (share / above("epsilon", epsilon, 0)) ** 2)

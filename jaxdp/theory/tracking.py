@@ -25,10 +25,6 @@ def window_upper(
 ) -> np.ndarray:
     """Upper bound on the regret of `limited_updates` in w rounds: 16 ln(NT/b) / epsilon + 9 sqrt(w ln(TN/b)).
 
-    Source: Theorem 3.1, for losses of one law, with probability 1 - b in all windows at once.
-    Deviations: none. The theorem has lost a factor ln T of its first term, which its Lemmas 3.3 and A.2 have:
-        `corrected=True` puts it back.
-
     Args:
         epsilon: [...], > 0; infinity leaves the second term.
         horizon: [...], T, >= 2.
@@ -39,6 +35,13 @@ def window_upper(
 
     Returns:
         [...], the regret against the best fixed expert of these rounds.
+
+    Source:
+        Theorem 3.1, for losses of one law, with probability 1 - b in all windows at once.
+
+    Deviations:
+        None. The theorem has lost a factor ln T of its first term, which its Lemmas 3.3 and A.2 have: `corrected=True`
+        puts it back.
     """
     budget, rounds, experts = above("epsilon", epsilon, 0), _rounds(horizon), _experts(num_experts)
     length = at_least("window", window, 1)
@@ -59,9 +62,6 @@ def shifting_upper(
 ) -> np.ndarray:
     """Upper bound on the dynamic regret of `svt_restarts`: sqrt(S T ln(NT)) + S ln(NT) / epsilon.
 
-    Source: Theorem 3.6, an order bound, for stochastic losses whose law shifts.
-    Deviations: none.
-
     Args:
         epsilon: [...], > 0; infinity leaves the first term.
         horizon: [...], T, >= 2.
@@ -71,6 +71,12 @@ def shifting_upper(
 
     Returns:
         [...], the expected dynamic regret.
+
+    Source:
+        Theorem 3.6, an order bound, for stochastic losses whose law shifts.
+
+    Deviations:
+        None.
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)
@@ -87,10 +93,6 @@ def shifting_lower(
 ) -> np.ndarray:
     """Lower bound on the dynamic regret of every private learner: sqrt(S T ln N) + S ln(N/S) / epsilon.
 
-    Source: section 3.2, "Lower bound for shifting adversary", and Table 1; an order bound. The losses are oblivious,
-        so it bounds learners against oblivious adversaries, too.
-    Deviations: none.
-
     Args:
         epsilon: [...], > 0; infinity leaves the first term.
         horizon: [...], T, >= 2.
@@ -100,6 +102,13 @@ def shifting_lower(
 
     Returns:
         [...], the expected dynamic regret.
+
+    Source:
+        Section 3.2, "Lower bound for shifting adversary", and Table 1; an order bound. The losses are oblivious, so it
+        bounds learners against oblivious adversaries, too.
+
+    Deviations:
+        None.
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     above("num_switches", switches, 0)
@@ -120,11 +129,6 @@ def oblivious_upper(
 ) -> np.ndarray:
     """What is claimed against oblivious losses: sqrt(S T ln(NT)) + S T^(1/3) ln(T/delta) ln(NT) / epsilon^(2/3).
 
-    Source: Corollary 4.1.1, an order bound, for epsilon < 1: Theorem 4.1 with Proposition 1, which is claimed by Asi,
-        Koren, Liu & Talwar (2024).
-    Deviations: none; `lazy_weights` runs the reduction, but the bound that is proved for it falls like epsilon^(-3/5)
-        with T^(2/5), see `lazy_weights_parameters`.
-
     Args:
         epsilon: [...], > 0; infinity leaves the first term.
         horizon: [...], T, >= 2.
@@ -135,6 +139,14 @@ def oblivious_upper(
 
     Returns:
         [...], the expected dynamic regret.
+
+    Source:
+        Corollary 4.1.1, an order bound, for epsilon < 1: Theorem 4.1 with Proposition 1, which is claimed by Asi,
+        Koren, Liu & Talwar (2024).
+
+    Deviations:
+        None; `lazy_weights` runs the reduction, but the bound that is proved for it falls like epsilon^(-3/5) with
+        T^(2/5), see `lazy_weights_parameters`.
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)
@@ -148,9 +160,6 @@ def adaptive_lower(
 ) -> np.ndarray:
     """Lower bound on the dynamic regret against some adversary who reacts: min(T, S / (epsilon ln(T/(S+1)))^2).
 
-    Source: Theorem 5.1, an order bound, for epsilon <= 1, delta <= (S + 1)^3 / T^3, N >= 2 T / S and T large.
-    Deviations: none. The proof takes the state of the learner for a release, which is fine for delta = 0 only.
-
     Args:
         epsilon: [...], > 0; at infinity the bound is 0.
         horizon: [...], T, > S + 1.
@@ -159,6 +168,12 @@ def adaptive_lower(
 
     Returns:
         [...], the expected dynamic regret.
+
+    Source:
+        Theorem 5.1, an order bound, for epsilon <= 1, delta <= (S + 1)^3 / T^3, N >= 2 T / S and T large.
+
+    Deviations:
+        None. The proof takes the state of the learner for a release, which is fine for delta = 0 only.
     """
     budget, rounds = above("epsilon", epsilon, 0), _rounds(horizon)
     switches = at_least("num_switches", num_switches, 0)
@@ -178,10 +193,6 @@ def adaptive_upper(
 ) -> np.ndarray:
     """What is claimed against losses that react: sqrt(S T) ln(NT)^1.5 / epsilon + S ln(NT) / epsilon.
 
-    Source: Theorem 5.2, an order bound, for epsilon < 1.
-    Deviations: none. The learner of the theorem, `mirror_descent(constants="paper")`, is N epsilon-private, not
-        epsilon-private; `mirror_descent(form="intervals")` has this order in S, T and epsilon, up to logarithms.
-
     Args:
         epsilon: [...], > 0; at infinity the bound is 0, which is no bound there.
         horizon: [...], T, >= 2.
@@ -191,6 +202,13 @@ def adaptive_upper(
 
     Returns:
         [...], the expected dynamic regret.
+
+    Source:
+        Theorem 5.2, an order bound, for epsilon < 1.
+
+    Deviations:
+        None. The learner of the theorem, `mirror_descent(constants="paper")`, is N epsilon-private, not
+        epsilon-private; `mirror_descent(form="intervals")` has this order in S, T and epsilon, up to logarithms.
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)

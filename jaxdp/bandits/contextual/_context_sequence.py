@@ -65,11 +65,15 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
     Raises:
         ValueError: if contexts or rewards are not such arrays, or take more memory than the device has free.
 
-    Source: standard.
-    Deviations: none.
+    Source:
+        Standard.
 
-    >>> context_sequence(np.eye(2, dtype=np.float16)[None], [[0.0, 1.0]]).params().contexts.dtype
-    dtype('float16')
+    Deviations:
+        None.
+
+    Examples:
+        >>> context_sequence(np.eye(2, dtype=np.float16)[None], [[0.0, 1.0]]).params().contexts.dtype
+        dtype('float16')
     """
     kept = kept_contexts(contexts)
     horizon, num_arms, dim = kept.shape

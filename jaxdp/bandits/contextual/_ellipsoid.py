@@ -172,8 +172,6 @@ def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) ->
 def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev: float) -> Radii:
     """As published, for `published_width`: the noise's standard deviation is noise_stddev n everywhere.
 
-    Source: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5.
-
     Args:
         dim: d of contexts.
         horizon: rounds T.
@@ -182,6 +180,9 @@ def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev
 
     Raises:
         ValueError: if failure_prob is out of range.
+
+    Source:
+        Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5.
     """
     log_share = math.log(2 * horizon / check_probability("failure_prob", failure_prob))
     rate = noise_stddev * (4 * math.sqrt(dim) + 2 * log_share)

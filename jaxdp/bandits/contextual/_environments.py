@@ -66,11 +66,6 @@ def linear_contexts(
 ) -> Environment:
     """Arms with contexts x in the unit ball whose mean reward is x.theta.
 
-    Values: `theta_norm`, |theta|, in (0, 1], by default that of theta, or 1/2 where lanes draw theirs. `noise`, >= 0,
-    by default 1/2, of rewards that are not binary. With gap also `gap`, > 0, by default the argument, at most 2
-    theta_norm: contexts are moved along theta until the best arm's mean lies that far above all others. At the defaults
-    no reward is larger than 1 in absolute value, which is what learners clip to at theirs.
-
     Args:
         contexts: "sphere" or "ball": each round's arms are uniform on the unit sphere, or in the ball; "cube": in the
             cube [-1/sqrt(dim), 1/sqrt(dim)]^dim, which the ball holds and which costs the least time. Or
@@ -92,14 +87,25 @@ def linear_contexts(
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
 
-    Source: standard.
-    Deviations: none.
+    Values:
+        theta_norm: |theta|, in (0, 1], by default that of theta, or 1/2 where lanes draw theirs.
+        noise: >= 0, by default 1/2, of rewards that are not binary.
+        gap: with the argument gap: > 0, by default the argument, at most 2 theta_norm: contexts are moved along theta
+            until the best arm's mean lies that far above all others. At the defaults no reward is larger than 1 in
+            absolute value, which is what learners clip to at theirs.
 
-    >>> environment = linear_contexts(num_arms=4, dim=3)
-    >>> params = environment.params()
-    >>> world = environment.init(jax.random.key(0), params)
-    >>> environment.context(jax.random.key(1), params, world).shape
-    (4, 3)
+    Source:
+        Standard.
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> environment = linear_contexts(num_arms=4, dim=3)
+        >>> params = environment.params()
+        >>> world = environment.init(jax.random.key(0), params)
+        >>> environment.context(jax.random.key(1), params, world).shape
+        (4, 3)
     """
     return _environment(contexts, num_arms, dim, theta, rewards, gap, lambda margin: margin, -1.0, 0.5)
 
@@ -117,9 +123,6 @@ def generalized_linear_contexts(
 ) -> Environment:
     """Arms with contexts x in the unit ball whose mean reward is F(x.theta), in (0, 1).
 
-    Values: `theta_norm`, |theta|, in (0, 1], by default that of theta, or 1 where lanes draw theirs; `noise` and `gap`
-    as for `linear_contexts`, where gap is one of x.theta.
-
     Args:
         contexts: as for `linear_contexts`.
         num_arms: as there.
@@ -135,8 +138,15 @@ def generalized_linear_contexts(
     Raises:
         ValueError: if an argument is out of range, or there is no such link; from `params`, if a value is out of range.
 
-    Source: Filippi, Cappe, Garivier & Szepesvari (2010).
-    Deviations: none.
+    Values:
+        theta_norm: |theta|, in (0, 1], by default that of theta, or 1 where lanes draw theirs.
+        noise, gap: as for `linear_contexts`, where gap is one of x.theta.
+
+    Source:
+        Filippi, Cappe, Garivier & Szepesvari (2010).
+
+    Deviations:
+        None.
     """
     return _environment(contexts, num_arms, dim, theta, rewards, gap, check_link(link).cdf, 0.0, 1.0)
 

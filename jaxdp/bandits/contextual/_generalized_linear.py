@@ -90,13 +90,6 @@ def generalized_linear(
     of the noise, the arm with the largest x . theta + beta |x|_V^-1 is played, and |theta - theta*|_V <= beta in all
     rounds with probability 1 - failure_prob.
 
-    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports `delta`, in (0, 1); `residual_bound`, Y, finite
-    and > 0, by default 3: g(x . w) - y is clipped to [-Y, Y]; that is 2 C + 1 where |g| <= C = 1 and noise is in
-    [-1, 1], and for rewards in [0, 1] a bound of 1 will do. `noise_proxy`, R^2, a variance proxy of y - g(x . theta*),
-    by default 1, which noise in [-1, 1] has; rewards in [0, 1] have 1/4. `learning_rate`, > 0, by default the best for
-    the bound after T rounds; `failure_prob`, in (0, 1), by default 0.05; `confidence_multiplier` > 0, of beta, by
-    default 1.
-
     Args:
         num_arms: K, contexts in a round, >= 2.
         dim: d of a context, >= 1.
@@ -113,28 +106,47 @@ def generalized_linear(
         ValueError: if an argument is out of range, there is no such link, or its slope is not > 0 on [-1, 1]; from
             `params`, if a value is out of range.
 
-    Privacy: (epsilon, delta)-DP ("gaussian") or epsilon-DP ("l2_ball") in the local model; unit: one user's context and
-        reward; adjacency: replace one, by any pair. Both moments leave the device in one release of `moment_channel`,
-        whose reward is the residual r = g(x . w) - y, clipped to [-Y, Y] on the device, NaN to 0: the iterate w is
-        public, and no claim is made of what r is. The joint L2 sensitivity of (x x^T, r x / Y) is sqrt(4.5). Proof: let
-        users have x, z with |x| = p, |z| = q <= 1, c = |x . z| / (p q), and shares a, b in [-1, 1] of Y. The square of
-        the distance, p^4 + q^4 - 2 p^2 q^2 c^2 + |a x - b z|^2, is convex in a and in b, hence largest at |a| = |b| =
-        1, where the last term is at most p^2 + q^2 + 2 p q c. Its derivative in p is then, with s = q c in [0, 1],
-        4 p^3 + 2 p (1 - 2 s^2) + 2 s, which is concave in s, and positive at s = 0 and s = 1 (there 4 p^3 - 2 p + 2 >
-        1); so is that in q. At p = q = 1 there is left 4 + 2 c - 2 c^2 <= 4.5, attained at c = 1/2. The action does not
-        leave the device. Private leaves: none. Released: all reports, and what follows from them.
-    Source: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 3, after Jun, Bhargava, Nowak & Willett (2017), GLOC, with
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian reports, in (0, 1).
+        residual_bound: Y, finite and > 0, by default 3: g(x . w) - y is clipped to [-Y, Y]; that is 2 C + 1 where |g|
+            <= C = 1 and noise is in [-1, 1], and for rewards in [0, 1] a bound of 1 will do.
+        noise_proxy: R^2, a variance proxy of y - g(x . theta*), by default 1, which noise in [-1, 1] has; rewards in
+            [0, 1] have 1/4.
+        learning_rate: > 0, by default the best for the bound after T rounds.
+        failure_prob: in (0, 1), by default 0.05.
+        confidence_multiplier: > 0, of beta, by default 1.
+
+    Privacy:
+        - Claim: (epsilon, delta)-DP ("gaussian") or epsilon-DP ("l2_ball") in the local model.
+        - Unit: one user's context and reward; adjacency: replace one, by any pair.
+        - Sensitivity: Both moments leave the device in one release of `moment_channel`, whose reward is the residual r
+          = g(x . w) - y, clipped to [-Y, Y] on the device, NaN to 0: the iterate w is public, and no claim is made of
+          what r is. The joint L2 sensitivity of (x x^T, r x / Y) is sqrt(4.5). Proof: let users have x, z with |x| = p,
+          |z| = q <= 1, c = |x . z| / (p q), and shares a, b in [-1, 1] of Y. The square of the distance, p^4 + q^4 - 2
+          p^2 q^2 c^2 + |a x - b z|^2, is convex in a and in b, hence largest at |a| = |b| = 1, where the last term is
+          at most p^2 + q^2 + 2 p q c. Its derivative in p is then, with s = q c in [0, 1], 4 p^3 + 2 p (1 - 2 s^2) + 2
+          s, which is concave in s, and positive at s = 0 and s = 1 (there 4 p^3 - 2 p + 2 > 1); so is that in q. At p =
+          q = 1 there is left 4 + 2 c - 2 c^2 <= 4.5, attained at c = 1/2. The action does not leave the device.
+        - Released: all reports, and what follows from them.
+        - Private: none.
+
+    Source:
+        Zheng, Cai, Huang, Li & Wang (2020), Algorithm 3, after Jun, Bhargava, Nowak & Willett (2017), GLOC, with
         gradient descent in place of Newton steps, to which it is equal at epsilon = inf.
-    Deviations: gradients are as long as 2 C + 1, where the paper adds noise for C alone: with its noise the release is
-        not private. It has no third release of (x . w) x, which x x^T w gives; both releases are one, and its noise is
+
+    Deviations:
+        Gradients are as long as 2 C + 1, where the paper adds noise for C alone: with its noise the release is not
+        private. It has no third release of (x . w) x, which x x^T w gives; both releases are one, and its noise is
         analytically calibrated and equal in all directions. The published radius is an order without constants, so
         there is no `constants="paper"`; here it is that of `_descent.py` and `_ellipsoid.py`. The step is the best for
         that radius, a constant over sqrt(T) as published. V, theta and beta are not computed anew in every round. Sums
         are compensated.
 
-    >>> learner = generalized_linear(num_arms=10, dim=5, horizon=10_000, link="probit", report="l2_ball")
-    >>> print(learner.guarantee(epsilon=1.0))
-    1-DP, local, one user's context and reward
+    Examples:
+        >>> learner = generalized_linear(num_arms=10, dim=5, horizon=10_000, link="probit", report="l2_ball")
+        >>> print(learner.guarantee(epsilon=1.0))
+        1-DP, local, one user's context and reward
     """
     num_arms, dim = check_count("num_arms", num_arms, 2), check_count("dim", dim)
     rounds, model_link = check_horizon(horizon), check_link(link)

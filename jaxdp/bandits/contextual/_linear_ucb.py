@@ -82,11 +82,6 @@ def linear_ucb(
     1 - failure_prob, |theta - theta*|_V <= beta in all rounds, where E[y] = x . theta* and |theta*| <= 1. At epsilon =
     inf the learner is OFUL with a regulariser of 2 and a wider radius.
 
-    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports `delta`, in (0, 1); `reward_bound`, Y, finite and
-    > 0, by default 1: rewards are clipped to [-Y, Y]; `failure_prob`, in (0, 1), by default 0.05; `noise_proxy`, R^2, a
-    variance proxy of y - x . theta*, by default Y^2, which all rewards in [-Y, Y] have; `confidence_multiplier` > 0, of
-    beta, by default 1.
-
     Args:
         num_arms: K, contexts in a round, >= 2.
         dim: d of a context, >= 1.
@@ -105,23 +100,38 @@ def linear_ucb(
         ValueError: if an argument is out of range; from `params`, if a value is; with the paper's constants also if
             their noise is not proved to be enough: for finite epsilon >= 1.5.
 
-    Privacy: epsilon-DP ("l2_ball") or (epsilon, delta)-DP ("gaussian") in the local model; unit: one user's context and
-        reward; adjacency: replace one, by any pair. The two moments leave the device in one release, see
-        `moment_channel`; with the paper's constants in two, between which the budget is split. The action does not
-        leave it, for it depends on the user's context. Private leaves: none. Released: all reports, and what is solved
-        for from them.
-    Source: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5; at epsilon = inf Abbasi-Yadkori, Pal & Szepesvari (2011),
-        OFUL, Figure 1, and for "doubling" Figure 3.
-    Deviations: noise that is analytically calibrated to both moments at once and equal in all directions, and an
-        ellipsoid proved for it (`_ellipsoid.py`): both far smaller than published; "l2_ball", for the pure privacy that
-        the paper claims. V, theta and beta are not computed anew in every round (measured: at 5 dimensions, 20 arms,
-        10^5 rounds and epsilon = 1 the default adds 0.18% to regret; a growth of 10% in 20,000 rounds 1.2%, "doubling"
-        3.4%). Where rounding, or an event of failure_prob, leaves V without a Cholesky factor, the model stays as it
-        is. Sums are compensated.
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian reports, in (0, 1).
+        reward_bound: Y, finite and > 0, by default 1: rewards are clipped to [-Y, Y].
+        failure_prob: in (0, 1), by default 0.05.
+        noise_proxy: R^2, a variance proxy of y - x . theta*, by default Y^2, which all rewards in [-Y, Y] have.
+        confidence_multiplier: > 0, of beta, by default 1.
 
-    >>> learner = linear_ucb(num_arms=10, dim=5, horizon=10_000, report="l2_ball")
-    >>> print(learner.guarantee(epsilon=1.0))
-    1-DP, local, one user's context and reward
+    Privacy:
+        - Claim: epsilon-DP ("l2_ball") or (epsilon, delta)-DP ("gaussian") in the local model.
+        - Unit: one user's context and reward; adjacency: replace one, by any pair.
+        - Why: The two moments leave the device in one release, see `moment_channel`; with the paper's constants in two,
+          between which the budget is split. The action does not leave it, for it depends on the user's context.
+        - Released: all reports, and what is solved for from them.
+        - Private: none.
+
+    Source:
+        Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5; at epsilon = inf Abbasi-Yadkori, Pal & Szepesvari (2011),
+        OFUL, Figure 1, and for "doubling" Figure 3.
+
+    Deviations:
+        Noise that is analytically calibrated to both moments at once and equal in all directions, and an ellipsoid
+        proved for it (`_ellipsoid.py`): both far smaller than published; "l2_ball", for the pure privacy that the paper
+        claims. V, theta and beta are not computed anew in every round (measured: at 5 dimensions, 20 arms, 10^5 rounds
+        and epsilon = 1 the default adds 0.18% to regret; a growth of 10% in 20,000 rounds 1.2%, "doubling" 3.4%). Where
+        rounding, or an event of failure_prob, leaves V without a Cholesky factor, the model stays as it is. Sums are
+        compensated.
+
+    Examples:
+        >>> learner = linear_ucb(num_arms=10, dim=5, horizon=10_000, report="l2_ball")
+        >>> print(learner.guarantee(epsilon=1.0))
+        1-DP, local, one user's context and reward
     """
     num_arms, dim = check_count("num_arms", num_arms, 2), check_count("dim", dim)
     rounds = check_horizon(horizon)

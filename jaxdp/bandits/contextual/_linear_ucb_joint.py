@@ -91,10 +91,6 @@ def linear_ucb_joint(
     x x^T and c times the identity, c = 2 L, where L >= 1 bounds the eigenvalues of the noise; theta is V^-1 u, u the
     sum of y x. v_t grows as ln t, where the noise of t reports grows as sqrt(t).
 
-    Values: `epsilon`, the privacy budget, > 0; `delta`, in (0, 1); `reward_bound`, Y, finite and > 0, by default 1:
-    rewards are clipped to [-Y, Y]; `failure_prob`, in (0, 1), by default 0.05; `noise_proxy`, R^2, a variance proxy of
-    y - x . theta*, by default Y^2; `confidence_multiplier` > 0, of beta, by default 1.
-
     Args:
         num_arms: K, contexts in a round, >= 2.
         dim: d of a context, >= 1.
@@ -113,20 +109,36 @@ def linear_ucb_joint(
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
 
-    Privacy: (epsilon, delta)-DP in the joint model: of what everybody but the user who differs gets to see. Unit: one
-        user's context and reward; adjacency: replace one, by any pair. A user is one entry of the counter's stream,
-        which moves by at most sqrt(4.5) in L2 norm, see `moment_channel`; the counter is calibrated to that. Everybody
-        sees the models, which follow from the counter. A user's own action depends on the user's context besides, and
-        so does what the user shows the curator. Private leaves: the counter. Released: models.
-    Source: Shariff & Sheffet (2018), Algorithms 1 and 2, with shifted regularisers.
-    Deviations: noise for both moments at once, equal in all directions and analytically calibrated, where the paper
-        has a binary tree of Wishart or Gaussian matrices; the square-root factorisation in place of the tree; radii as
-        for `linear_ucb`, with v_t in place of its noise. The model is not computed anew in every round; where V has no
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: in (0, 1).
+        reward_bound: Y, finite and > 0, by default 1: rewards are clipped to [-Y, Y].
+        failure_prob: in (0, 1), by default 0.05.
+        noise_proxy: R^2, a variance proxy of y - x . theta*, by default Y^2.
+        confidence_multiplier: > 0, of beta, by default 1.
+
+    Privacy:
+        - Claim: (epsilon, delta)-DP in the joint model: of what everybody but the user who differs gets to see.
+        - Unit: one user's context and reward; adjacency: replace one, by any pair.
+        - Why: A user is one entry of the counter's stream, which moves by at most sqrt(4.5) in L2 norm, see
+          `moment_channel`; the counter is calibrated to that. Everybody sees the models, which follow from the counter.
+          A user's own action depends on the user's context besides, and so does what the user shows the curator.
+        - Released: models.
+        - Private: the counter.
+
+    Source:
+        Shariff & Sheffet (2018), Algorithms 1 and 2, with shifted regularisers.
+
+    Deviations:
+        Noise for both moments at once, equal in all directions and analytically calibrated, where the paper has a
+        binary tree of Wishart or Gaussian matrices; the square-root factorisation in place of the tree; radii as for
+        `linear_ucb`, with v_t in place of its noise. The model is not computed anew in every round; where V has no
         Cholesky factor it stays as it is.
 
-    >>> learner = linear_ucb_joint(num_arms=10, dim=5, horizon=10_000)
-    >>> print(learner.guarantee(epsilon=1.0, delta=1e-5))
-    (1, 1e-05)-DP, joint, one user's context and reward
+    Examples:
+        >>> learner = linear_ucb_joint(num_arms=10, dim=5, horizon=10_000)
+        >>> print(learner.guarantee(epsilon=1.0, delta=1e-5))
+        (1, 1e-05)-DP, joint, one user's context and reward
     """
     num_arms, dim = check_count("num_arms", num_arms, 2), check_count("dim", dim)
     rounds = check_horizon(horizon, spare=1)

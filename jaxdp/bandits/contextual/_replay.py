@@ -78,8 +78,11 @@ def logged_contexts(contexts: ArrayLike, actions: ArrayLike, rewards: ArrayLike)
     Raises:
         ValueError: if an argument is no such array, or takes more memory than the device has free.
 
-    Source: Li, Chu, Langford & Schapire (2010), section 4; Li, Chu, Langford & Wang (2011), Theorem 1.
-    Deviations: the stream ends with the log, and so the number of rounds that count is random.
+    Source:
+        Li, Chu, Langford & Schapire (2010), section 4; Li, Chu, Langford & Wang (2011), Theorem 1.
+
+    Deviations:
+        The stream ends with the log, and so the number of rounds that count is random.
     """
     kept = kept_contexts(contexts)
     horizon, num_arms, dim = kept.shape
@@ -125,8 +128,6 @@ def logged_contexts(contexts: ArrayLike, actions: ArrayLike, rewards: ArrayLike)
 def on_logged(learner: Learner) -> Learner:
     """A contextual learner that is evaluated on logged data: it learns from the rounds that match the log, and no more.
 
-    Values: those of the learner.
-
     Args:
         learner: for actions that are arms, contexts, and rewards.
 
@@ -136,11 +137,20 @@ def on_logged(learner: Learner) -> Learner:
     Raises:
         ValueError: if learner is no `Learner`, has no interface, or none with contexts, or is for logged data already.
 
-    Privacy: none. Whether a round counts depends on the arm that the learner would play for the user's context, and so
-        does the model after it: an evaluation belongs to whoever holds the log. Each report that is used is as private
-        as the learner's.
-    Source: Li, Chu, Langford & Schapire (2010), section 4.
-    Deviations: none.
+    Values:
+        Those of the learner.
+
+    Privacy:
+        - None.
+        - Whether a round counts depends on the arm that the learner would play for the user's context, and so does the
+          model after it: an evaluation belongs to whoever holds the log.
+        - Each report that is used is as private as the learner's.
+
+    Source:
+        Li, Chu, Langford & Schapire (2010), section 4.
+
+    Deviations:
+        None.
     """
     if not isinstance(learner, Learner):
         raise ValueError(f"learner must be a Learner, got {type(learner).__name__}")

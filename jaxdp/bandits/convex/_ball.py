@@ -61,12 +61,13 @@ def _inner(x: jax.Array, y: jax.Array) -> jax.Array:
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
     """The point of the ball that is nearest to x: [dim] float.
 
-    >>> project(jnp.array([3.0, 4.0]), jnp.asarray(1.0)).round(6).tolist()
-    [0.6000000238418579, 0.800000011920929]
-
     Args:
         x: [dim] float.
         radius: [] float >= 0.
+
+    Examples:
+        >>> project(jnp.array([3.0, 4.0]), jnp.asarray(1.0)).round(6).tolist()
+        [0.6000000238418579, 0.800000011920929]
     """
     norm = length(x)
     return jnp.where(norm > radius, x * (radius / jnp.where(norm > 0, norm, 1)), x)

@@ -58,10 +58,6 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
     Expected regret: at most ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B, which is of order T^(2/3)
     M2^(1/3).
 
-    Values: `epsilon`, the privacy budget, > 0; `smoothness`, beta > 0, by default 1: losses have beta-Lipschitz
-    gradients; `loss_bound`, B > 0, by default 1: losses are clipped to [-B, B]; with Gaussian reports `delta`, in
-    (0, 1); with these and with Laplace noise `failure_prob`, in (0, 1), by default 0.05, that any report exceeds M.
-
     Args:
         dim: d of points, >= 1.
         horizon: rounds T, >= 2.
@@ -75,14 +71,28 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
 
-    Privacy: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model; unit: one round's loss
-        function; adjacency: replace one. A loss is clipped and reported once, on the user's device; where it is asked
-        for is known to everyone. Private leaves: none. Released: all reports.
-    Source: Saha & Tewari (2011), Algorithm 1; the barrier's parameter is 1. On reports: Zheng, Cai, Huang, Li & Wang
+    Values:
+        epsilon: the privacy budget, > 0.
+        smoothness: beta > 0, by default 1: losses have beta-Lipschitz gradients.
+        loss_bound: B > 0, by default 1: losses are clipped to [-B, B].
+        delta: with Gaussian reports, in (0, 1).
+        failure_prob: with these and with Laplace noise, in (0, 1), by default 0.05, that any report exceeds M.
+
+    Privacy:
+        - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
+        - Unit: one round's loss function; adjacency: replace one.
+        - Why: A loss is clipped and reported once, on the user's device; where it is asked for is known to everyone.
+        - Released: all reports.
+        - Private: none.
+
+    Source:
+        Saha & Tewari (2011), Algorithm 1; the barrier's parameter is 1. On reports: Zheng, Cai, Huang, Li & Wang
         (2020), Algorithm 1.
-    Deviations: eta is tuned to the report's second moment. The proof needs eta d M <= del / 2: a step that is larger,
-        as for T < 8 ln T M^2 / M2, is cut to that, and the bound above is of the step that is left. The sum of
-        gradients is compensated.
+
+    Deviations:
+        Eta is tuned to the report's second moment. The proof needs eta d M <= del / 2: a step that is larger, as for T
+        < 8 ln T M^2 / M2, is cut to that, and the bound above is of the step that is left. The sum of gradients is
+        compensated.
     """
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
     dim, radius = checked_ball(dim, radius)

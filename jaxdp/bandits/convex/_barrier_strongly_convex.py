@@ -59,8 +59,6 @@ def barrier_strongly_convex(*, dim: int, horizon: int, radius: float = 1.0, repo
     eta = min(sqrt((1 + 2 beta / mu) ln T / (2 d^2 M^2 T)), 1 / (2 d M)). Expected regret, where T / ln T >= 2 (1 + 2
     beta / mu): of order d M sqrt((1 + 2 beta / mu) T ln T).
 
-    Values: as for `barrier_smooth`, and `strong_convexity`, mu > 0, by default 1, at most the smoothness beta.
-
     Args:
         dim: as for `barrier_smooth`.
         horizon: as there.
@@ -73,12 +71,21 @@ def barrier_strongly_convex(*, dim: int, horizon: int, radius: float = 1.0, repo
     Raises:
         ValueError: as `barrier_smooth`; from `params` also if smoothness < strong_convexity.
 
-    Privacy: as `barrier_smooth`.
-    Source: Hazan & Levy (2014), Algorithm 1; the barrier's parameter is 1. On reports: Zheng, Cai, Huang, Li & Wang
-        (2020), Algorithm 1.
-    Deviations: eta is tuned to the range of reports, not of losses, and cut to what the proof needs, eta d M <= 1 / 2,
-        which matters where T / ln T < 2 (1 + 2 beta / mu). The root is by Newton's method with a fixed number of steps.
-        The sum of gradients is compensated.
+    Values:
+        epsilon, smoothness, loss_bound, delta, failure_prob: as for `barrier_smooth`.
+        strong_convexity: mu > 0, by default 1, at most the smoothness beta.
+
+    Privacy:
+        - As `barrier_smooth`.
+
+    Source:
+        Hazan & Levy (2014), Algorithm 1; the barrier's parameter is 1. On reports: Zheng, Cai, Huang, Li & Wang (2020),
+        Algorithm 1.
+
+    Deviations:
+        Eta is tuned to the range of reports, not of losses, and cut to what the proof needs, eta d M <= 1 / 2, which
+        matters where T / ln T < 2 (1 + 2 beta / mu). The root is by Newton's method with a fixed number of steps. The
+        sum of gradients is compensated.
     """
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
     dim, radius = checked_ball(dim, radius)

@@ -19,13 +19,6 @@ def linear_losses(
 
     The best point, -radius e, lies on the boundary.
 
-    Values: `slope`, > 0, by default 0.5. What changes from round to round is told by four more, by default 0, 0, 0 and
-    1000: `noise`, >= 0, the standard deviation of a normal variate that a round's losses have in common, so that the
-    difference of two does not have it; `tilt`, >= 0, the length of a random linear part, tilt s / sqrt(dim) with random
-    signs s; `drift`, >= 0, the length of a linear part that turns once in `period` rounds, a whole number >= 2. With
-    adaptive also `push`, >= 0, by default 0.25: the linear part push m / radius, where m is the mean of all plays so
-    far.
-
     Args:
         dim: of points, >= 1.
         radius: of the ball in which they lie, finite and > 0.
@@ -45,8 +38,21 @@ def linear_losses(
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
 
-    Source: standard.
-    Deviations: none.
+    Values:
+        slope: > 0, by default 0.5.
+        noise: >= 0, by default 0, the standard deviation of a normal variate that a round's losses have in common, so
+            that the difference of two does not have it.
+        tilt: >= 0, by default 0, the length of a random linear part, tilt s / sqrt(dim) with random signs s.
+        drift: >= 0, by default 0, the length of a linear part that turns once in `period` rounds.
+        period: rounds, a whole number >= 2, by default 1000.
+        push: with adaptive, >= 0, by default 0.25: the linear part push m / radius, where m is the mean of all plays so
+            far.
+
+    Source:
+        Standard.
+
+    Deviations:
+        None.
     """
     dim, radius = checked_ball(dim, radius)
     towards = diagonal(dim)
@@ -80,9 +86,6 @@ def quadratic_losses(
     They are strongly convex and smooth, both with the constant `curvature`. The best point is m, or that of the ball
     nearest to it.
 
-    Values: `curvature`, > 0, by default 0.5; `target`, the distance of m from the centre, by default half the radius;
-    it may be more than the radius. `noise`, `tilt`, `drift`, `period` and `push` as for `linear_losses`.
-
     Args:
         dim: as for `linear_losses`.
         radius: as there.
@@ -98,8 +101,16 @@ def quadratic_losses(
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
 
-    Source: standard.
-    Deviations: none.
+    Values:
+        curvature: > 0, by default 0.5.
+        target: the distance of m from the centre, by default half the radius; it may be more than the radius.
+        noise, tilt, drift, period, push: as for `linear_losses`.
+
+    Source:
+        Standard.
+
+    Deviations:
+        None.
     """
     dim, radius = checked_ball(dim, radius)
     towards = diagonal(dim)
@@ -132,10 +143,6 @@ def huber_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", adap
     smooth with the constant slope / width, and not strongly convex. The best point is m, or that of the ball nearest to
     it.
 
-    Values: `slope`, > 0, by default 0.5; `width`, > 0, by default a quarter of the radius; `target`, >= 0, the distance
-    of m from the centre, by default half the radius. `noise`, `tilt`, `drift`, `period` and `push` as for
-    `linear_losses`.
-
     Args:
         dim: as for `linear_losses`.
         radius: as there.
@@ -148,8 +155,17 @@ def huber_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", adap
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
 
-    Source: Huber (1964).
-    Deviations: none.
+    Values:
+        slope: > 0, by default 0.5.
+        width: > 0, by default a quarter of the radius.
+        target: >= 0, the distance of m from the centre, by default half the radius.
+        noise, tilt, drift, period, push: as for `linear_losses`.
+
+    Source:
+        Huber (1964).
+
+    Deviations:
+        None.
     """
     dim, radius = checked_ball(dim, radius)
     towards = diagonal(dim)
@@ -186,9 +202,6 @@ def logistic_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", a
     constant steepness^2 / 4, and their mean is strongly convex on the ball. All entries of the best point are equal:
     ln(label_prob / (1 - label_prob)) / steepness, or that of the ball nearest to it.
 
-    Values: `steepness`, > 0, by default 1; `label_prob`, in (0, 1), by default 0.6. `noise`, `tilt`, `drift`,
-    `period` and `push` as for `linear_losses`.
-
     Args:
         dim: as for `linear_losses`.
         radius: as there.
@@ -202,8 +215,16 @@ def logistic_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", a
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
 
-    Source: standard.
-    Deviations: none.
+    Values:
+        steepness: > 0, by default 1.
+        label_prob: in (0, 1), by default 0.6.
+        noise, tilt, drift, period, push: as for `linear_losses`.
+
+    Source:
+        Standard.
+
+    Deviations:
+        None.
     """
     dim, radius = checked_ball(dim, radius)
 

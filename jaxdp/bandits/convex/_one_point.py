@@ -54,9 +54,6 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr") -> L
     of a report, G the Lipschitz constant and T rounds, del = min(R, sqrt(R d sqrt(M2) / (4 G)) T^(-1/4)) and
     eta = R del / (d sqrt(M2 T)). Expected regret: at most R d sqrt(M2 T) / del + 4 G del T, of order T^(3/4) M2^(1/4).
 
-    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports `delta`, in (0, 1); `loss_bound`, > 0, by default
-    1: losses are clipped to [-loss_bound, loss_bound]; `lipschitz`, G > 0, by default 1.
-
     Args:
         dim: d of points, >= 1.
         horizon: rounds T, >= 1.
@@ -70,12 +67,25 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr") -> L
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
 
-    Privacy: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model; unit: one round's loss
-        function; adjacency: replace one. A loss is clipped and reported once, on the user's device; where it is asked
-        for is known to everyone. Private leaves: none. Released: all reports.
-    Source: Flaxman, Kalai & McMahan (2005); on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 1.
-    Deviations: the step is tuned to the second moment of the report, and not to the loss's bound, whence the regret's
-        factor is the square root of the report's size and not the size. x is a compensated sum.
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian reports, in (0, 1).
+        loss_bound: > 0, by default 1: losses are clipped to [-loss_bound, loss_bound].
+        lipschitz: G > 0, by default 1.
+
+    Privacy:
+        - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
+        - Unit: one round's loss function; adjacency: replace one.
+        - Why: A loss is clipped and reported once, on the user's device; where it is asked for is known to everyone.
+        - Released: all reports.
+        - Private: none.
+
+    Source:
+        Flaxman, Kalai & McMahan (2005); on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 1.
+
+    Deviations:
+        The step is tuned to the second moment of the report, and not to the loss's bound, whence the regret's factor is
+        the square root of the report's size and not the size. x is a compensated sum.
     """
     dim, radius = checked_ball(dim, radius)
     channel, rounds = scalar_channel(report), check_horizon(horizon)
@@ -101,8 +111,6 @@ def strongly_convex_one_point(*, dim: int, horizon: int, radius: float = 1.0, re
     del = min(R, (d^2 M2 (1 + ln T) / (4 mu G T))^(1/3)). Expected regret: at most d^2 M2 (1 + ln T) / (2 mu del^2) +
     4 G del T, of order T^(2/3) M2^(1/3).
 
-    Values: as for `fkm`, and `strong_convexity`, mu > 0, by default 1.
-
     Args:
         dim: as for `fkm`.
         horizon: as there.
@@ -115,10 +123,19 @@ def strongly_convex_one_point(*, dim: int, horizon: int, radius: float = 1.0, re
     Raises:
         ValueError: as `fkm`.
 
-    Privacy: as `fkm`.
-    Source: Agarwal, Dekel & Xiao (2010), who treat one point in passing; on reports: Zheng, Cai, Huang, Li & Wang
-        (2020), Algorithm 1.
-    Deviations: as `fkm`.
+    Values:
+        epsilon, delta, loss_bound, lipschitz: as for `fkm`.
+        strong_convexity: mu > 0, by default 1.
+
+    Privacy:
+        - As `fkm`.
+
+    Source:
+        Agarwal, Dekel & Xiao (2010), who treat one point in passing; on reports: Zheng, Cai, Huang, Li & Wang (2020),
+        Algorithm 1.
+
+    Deviations:
+        As `fkm`.
     """
     dim, radius = checked_ball(dim, radius)
     channel, rounds = scalar_channel(report), check_horizon(horizon)

@@ -8,9 +8,6 @@ UNIT = "one round's loss function"  # of privacy
 def channel_values(report: str, epsilon: float, delta: float, name: str, bound: float) -> dict[str, float]:
     """The values of `scalar_channel(report)` for numbers of [-bound, bound].
 
-    >>> channel_values("rr", 1.0, 0.0, "loss_bound", 2.0)
-    {'epsilon': 1.0, 'low': -2.0, 'high': 2.0}
-
     Args:
         report: as for `scalar_channel`.
         epsilon: the privacy budget.
@@ -20,6 +17,10 @@ def channel_values(report: str, epsilon: float, delta: float, name: str, bound: 
 
     Raises:
         ValueError: if the bound is out of range.
+
+    Examples:
+        >>> channel_values("rr", 1.0, 0.0, "loss_bound", 2.0)
+        {'epsilon': 1.0, 'low': -2.0, 'high': 2.0}
     """
     check_positive(name, bound)
     return {"epsilon": epsilon, **({"delta": delta} if report == "gaussian" else {}), "low": -bound, "high": bound}

@@ -68,9 +68,6 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
     For stochastic convex losses in more than one dimension the paper's algorithm has a regret of order d^16 sqrt(T),
     and is not part of this library: `fkm` and the barrier methods serve there.
 
-    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports `delta`, in (0, 1); `loss_bound`, B > 0, by
-    default 1: losses are clipped to [-B, B].
-
     Args:
         horizon: rounds T, >= 2.
         radius: R of the interval [-R, R], finite and > 0.
@@ -83,11 +80,21 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
 
-    Privacy: as `fkm`.
-    Source: Agarwal, Foster, Hsu, Kakade & Rakhlin (2011), Algorithm 1; on reports: Zheng, Cai, Huang, Li & Wang (2020),
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian reports, in (0, 1).
+        loss_bound: B > 0, by default 1: losses are clipped to [-B, B].
+
+    Privacy:
+        - As `fkm`.
+
+    Source:
+        Agarwal, Foster, Hsu, Kakade & Rakhlin (2011), Algorithm 1; on reports: Zheng, Cai, Huang, Li & Wang (2020),
         Algorithm 1.
-    Deviations: gamma is a share of B, which in the paper is 1. Zheng et al. do not clip, without which unbounded losses
-        are not private. Sums are compensated.
+
+    Deviations:
+        Gamma is a share of B, which in the paper is 1. Zheng et al. do not clip, without which unbounded losses are not
+        private. Sums are compensated.
     """
     check_report(report, REPORTS)
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)

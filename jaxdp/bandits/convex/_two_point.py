@@ -65,10 +65,6 @@ def two_point(
     R d sqrt(M2 T) + 4 G R. For losses that are strongly convex with a constant mu the step of round t is 1 / (mu t),
     and the regret at most d^2 M2 (1 + ln T) / (2 mu) + 4 G R.
 
-    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports `delta`, in (0, 1); `lipschitz`, G > 0, by default
-    1: the slope is clipped to [-G, G], which is to say D to [-2 rho G, 2 rho G]; for strongly convex losses
-    `strong_convexity`, mu > 0, by default 1.
-
     Args:
         dim: d of points, >= 1.
         horizon: rounds T, >= 2.
@@ -85,15 +81,29 @@ def two_point(
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
 
-    Privacy: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model; unit: one round's loss
-        function; adjacency: replace one. The two losses leave the device in one number, the clipped slope, which is
-        reported once; which points are asked for is known to everyone. Private leaves: none. Released: all reports.
-    Source: Agarwal, Dekel & Xiao (2010); on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 2.
-    Deviations: the step is tuned to the second moment of the report. The published step is not, and has regret of order
-        d^2 sqrt(T) / epsilon^2 where d sqrt(T) / epsilon is possible. Gaussian noise is calibrated analytically with
-        both constants: the published calibration is proved for epsilon < 1 only. Slopes are reported and not
-        differences, which is the same but for a factor; differences near 1 / T would be small numbers for floats.
-        x is a compensated sum.
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian reports, in (0, 1).
+        lipschitz: G > 0, by default 1: the slope is clipped to [-G, G], which is to say D to [-2 rho G, 2 rho G].
+        strong_convexity: for strongly convex losses, mu > 0, by default 1.
+
+    Privacy:
+        - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
+        - Unit: one round's loss function; adjacency: replace one.
+        - Why: The two losses leave the device in one number, the clipped slope, which is reported once; which points
+          are asked for is known to everyone.
+        - Released: all reports.
+        - Private: none.
+
+    Source:
+        Agarwal, Dekel & Xiao (2010); on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 2.
+
+    Deviations:
+        The step is tuned to the second moment of the report. The published step is not, and has regret of order d^2
+        sqrt(T) / epsilon^2 where d sqrt(T) / epsilon is possible. Gaussian noise is calibrated analytically with both
+        constants: the published calibration is proved for epsilon < 1 only. Slopes are reported and not differences,
+        which is the same but for a factor; differences near 1 / T would be small numbers for floats. x is a compensated
+        sum.
     """
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
     is_strong = check_choice("losses", losses, LOSSES) == "strongly_convex"

@@ -36,14 +36,20 @@ def randomize_in_ball(
     Returns:
         [dim] float of mean `vector`, in its dtype.
 
-    Privacy: epsilon-DP in the local model; unit: one vector; adjacency: replace one. Let W be the direction as it is
-        drawn, in floating point, and z a report. Of the two draws W = z and W = -z that may lead to z, either does with
-        a probability between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon), whatever the vector is and however
-        its side is computed. So P(z | vector) lies between these multiples of P(W = z) + P(W = -z), in which there is
-        no vector. Neither symmetry of W nor any rounding matters to it: the coin's probability is rounded as in
-        `randomize_scalar`, towards 1/2.
-    Source: Duchi, Jordan & Wainwright (2018), section 4.2.3, for the L2 ball.
-    Deviations: their two coins, one for the length and one for the side, are one coin of the same law.
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one vector; adjacency: replace one.
+        - Why: Let W be the direction as it is drawn, in floating point, and z a report. Of the two draws W = z and W =
+          -z that may lead to z, either does with a probability between 1 / (1 + e^epsilon) and e^epsilon / (1 +
+          e^epsilon), whatever the vector is and however its side is computed. So P(z | vector) lies between these
+          multiples of P(W = z) + P(W = -z), in which there is no vector. Neither symmetry of W nor any rounding matters
+          to it: the coin's probability is rounded as in `randomize_scalar`, towards 1/2.
+
+    Source:
+        Duchi, Jordan & Wainwright (2018), section 4.2.3, for the L2 ball.
+
+    Deviations:
+        Their two coins, one for the length and one for the side, are one coin of the same law.
     """
     vector = jnp.asarray(vector)
     key_direction, key_coin = jax.random.split(key)

@@ -79,7 +79,8 @@ class TwoPoints(NamedTuple):
     def variance_proxy(self) -> float:
         """The least proxy of a Bernoulli variable, at the probability nearest to 1/2, where it is largest.
 
-        Source: Kearns & Saul (1998); Buldygin & Moskvichova (2013), Theorem 2.1, who show that it is the least.
+        Source:
+            Kearns & Saul (1998); Buldygin & Moskvichova (2013), Theorem 2.1, who show that it is the least.
         """
         p = min(max(0.5, self.least), self.most)
         unit = 0.25 if abs(p - 0.5) < 1e-6 else (1 - 2 * p) / (2 * math.log((1 - p) / p))

@@ -76,14 +76,6 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
     With the paper's constants x x^T and y x are two releases, with equal noise on and off the diagonal. At
     epsilon = inf the report is x x^T and y x.
 
-    Values: `epsilon`, the privacy budget, > 0; with Gaussian noise `delta`, in (0, 1); `reward_bound`, Y, finite and
-    > 0, by default 1.
-
-    >>> for report, delta in (("gaussian", {"delta": 1e-5}), ("l2_ball", {})):
-    ...     print(f"{moment_channel(5, report).params(epsilon=1.0, **delta).noise_stddev:.3f}")
-    7.914
-    3.788
-
     Args:
         dim: of contexts, >= 1.
         report: "gaussian" or "l2_ball".
@@ -100,19 +92,35 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
             if a value is out of range: with the paper's constants epsilon must be below 1.5 or infinite; from `report`,
             if x or y has another shape.
 
-    Privacy: (epsilon, delta)-DP ("gaussian") or epsilon-DP ("l2_ball") in the local model; unit: one user's context and
-        reward; adjacency: replace one, by any pair. With c = |x.z| the squared distance of the moments of two users is
-        largest for unit vectors x, z and rewards Y, -Y (or Y, Y, if x.z < 0), where it is 2 - 2 c^2 + 2 + 2 c <= 4.5,
-        with equality at c = 1/2. The sensitivity counts what rounding may add. For "l2_ball" see `randomize_in_ball`:
-        its proof holds for floats. With the paper's constants x x^T is noised for a third of epsilon and y x for two
-        thirds, each for delta / 2, at the sensitivities 2 and 2 Y, and the budgets add up; the classical formula is
-        proved for parts below 1 alone. The user's action is not to be logged beside the report: it depends on the
-        context.
-    Source: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5, for the moments and the paper's constants; Duchi, Jordan &
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian noise, in (0, 1).
+        reward_bound: Y, finite and > 0, by default 1.
+
+    Privacy:
+        - Claim: (epsilon, delta)-DP ("gaussian") or epsilon-DP ("l2_ball") in the local model.
+        - Unit: one user's context and reward; adjacency: replace one, by any pair.
+        - Sensitivity: With c = |x.z| the squared distance of the moments of two users is largest for unit vectors x, z
+          and rewards Y, -Y (or Y, Y, if x.z < 0), where it is 2 - 2 c^2 + 2 + 2 c <= 4.5, with equality at c = 1/2. The
+          sensitivity counts what rounding may add. For "l2_ball" see `randomize_in_ball`: its proof holds for floats.
+          With the paper's constants x x^T is noised for a third of epsilon and y x for two thirds, each for delta / 2,
+          at the sensitivities 2 and 2 Y, and the budgets add up; the classical formula is proved for parts below 1
+          alone. The user's action is not to be logged beside the report: it depends on the context.
+
+    Source:
+        Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5, for the moments and the paper's constants; Duchi, Jordan &
         Wainwright (2018), section 4.2.3, for the ball.
-    Deviations: the paper releases the two moments separately, with the classical Gaussian mechanism and equal noise on
-        and off the diagonal; so does "paper", for any Y where the paper has 2. It claims pure privacy for Gaussian
-        noise; "l2_ball" has it.
+
+    Deviations:
+        The paper releases the two moments separately, with the classical Gaussian mechanism and equal noise on and off
+        the diagonal; so does "paper", for any Y where the paper has 2. It claims pure privacy for Gaussian noise;
+        "l2_ball" has it.
+
+    Examples:
+        >>> for report, delta in (("gaussian", {"delta": 1e-5}), ("l2_ball", {})):
+        ...     print(f"{moment_channel(5, report).params(epsilon=1.0, **delta).noise_stddev:.3f}")
+        7.914
+        3.788
     """
     dim = check_count("dim", dim)
     is_ball = check_choice("report", report, REPORTS) == "l2_ball"

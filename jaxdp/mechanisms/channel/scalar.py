@@ -54,14 +54,6 @@ def scalar_channel(report: str = "rr", *, binary: bool = False) -> Channel:
 
     At epsilon = inf each of them is the clipped value itself.
 
-    Values: `epsilon`, the privacy budget, > 0; with Gaussian noise `delta`, in (0, 1); unless binary `low` and `high`,
-    finite, low < high, by default 0 and 1.
-
-    >>> channel = scalar_channel("rr")
-    >>> report = channel.report(jax.random.key(0), channel.params(epsilon=1.0, low=-1.0), 0.3)
-    >>> f"{abs(report):.3f}", f"{channel.range_bound(1000, 0.05, epsilon=1.0, low=-1.0):.3f}"
-    ('2.164', '2.164')
-
     Args:
         report: "rr", "laplace" or "gaussian".
         binary: whether values are 0 or 1, of any type; the domain is then [0, 1].
@@ -75,12 +67,28 @@ def scalar_channel(report: str = "rr", *, binary: bool = False) -> Channel:
         ValueError: if report has another name or binary is not True or False; from `params`, if a value is out of
             range.
 
-    Privacy: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model; unit: one value;
-        adjacency: replace one, by anything.
-    Source: Duchi, Jordan & Wainwright (2018), in one dimension, for "rr"; Dwork & Roth (2014), Theorem 3.6; Balle &
-        Wang (2018), Theorem 8. Zheng, Cai, Huang, Li & Wang (2020), Algorithm 1, has the Gaussian report.
-    Deviations: Zheng et al. do not clip, without which unbounded values are not private. Laplace and Gaussian noise are
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian noise, in (0, 1).
+        low, high: unless binary, finite, low < high, by default 0 and 1.
+
+    Privacy:
+        - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
+        - Unit: one value; adjacency: replace one, by anything.
+
+    Source:
+        Duchi, Jordan & Wainwright (2018), in one dimension, for "rr"; Dwork & Roth (2014), Theorem 3.6; Balle & Wang
+        (2018), Theorem 8. Zheng, Cai, Huang, Li & Wang (2020), Algorithm 1, has the Gaussian report.
+
+    Deviations:
+        Zheng et al. do not clip, without which unbounded values are not private. Laplace and Gaussian noise are
         floating-point noise, as in `laplace`.
+
+    Examples:
+        >>> channel = scalar_channel("rr")
+        >>> report = channel.report(jax.random.key(0), channel.params(epsilon=1.0, low=-1.0), 0.3)
+        >>> f"{abs(report):.3f}", f"{channel.range_bound(1000, 0.05, epsilon=1.0, low=-1.0):.3f}"
+        ('2.164', '2.164')
     """
     check_choice("report", report, REPORTS)
     is_rr, is_gaussian = report == "rr", report == "gaussian"

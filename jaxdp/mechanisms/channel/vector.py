@@ -41,9 +41,6 @@ def vector_channel(shape: tuple[int, ...], norm: str) -> Channel:
 
     At epsilon = inf the report is the array itself, scaled down to the ball where it is longer.
 
-    Values: `epsilon`, the privacy budget, > 0; for the L2 norm `delta`, in (0, 1); `radius` of the ball, finite and
-    > 0, by default 1.
-
     Args:
         shape: of the arrays.
         norm: "l1", with Laplace noise of scale 2 radius / epsilon; or "l2", with Gaussian noise, analytically
@@ -58,10 +55,21 @@ def vector_channel(shape: tuple[int, ...], norm: str) -> Channel:
         ValueError: if shape is not of whole numbers >= 1 or norm has another name; from `params`, if a value is out of
             range; from `report`, if the array has another shape.
 
-    Privacy: epsilon-DP (L1) or (epsilon, delta)-DP (L2) in the local model; unit: one array; adjacency: replace one, by
-        any array of this shape. The sensitivity counts what rounding may add to a norm.
-    Source: Dwork & Roth (2014), Theorem 3.6; Balle & Wang (2018), Theorem 8.
-    Deviations: floating-point noise, as in `laplace`.
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: for the L2 norm, in (0, 1).
+        radius: of the ball, finite and > 0, by default 1.
+
+    Privacy:
+        - Claim: epsilon-DP (L1) or (epsilon, delta)-DP (L2) in the local model.
+        - Unit: one array; adjacency: replace one, by any array of this shape.
+        - Sensitivity: The sensitivity counts what rounding may add to a norm.
+
+    Source:
+        Dwork & Roth (2014), Theorem 3.6; Balle & Wang (2018), Theorem 8.
+
+    Deviations:
+        floating-point noise, as in `laplace`.
     """
     sizes = tuple(check_count("shape", size) for size in check_list("shape", shape))
     is_gaussian = check_choice("norm", norm, NORMS) == "l2"

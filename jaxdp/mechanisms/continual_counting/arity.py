@@ -31,7 +31,8 @@ def num_digits(number: int, arity: int) -> int:
 def level_variances(arity: int, levels: int, combine: bool) -> np.ndarray:
     """[levels] variance of a completed block's estimate at each level, in units of a node's.
 
-    Source: Honaker (2015): a node's own noisy sum and the sum of its children's estimates, weighted by their inverse
+    Source:
+        Honaker (2015): a node's own noisy sum and the sum of its children's estimates, weighted by their inverse
         variances, which are 1 and arity times that of a child's estimate.
     """
     variances = np.ones(levels)
@@ -53,10 +54,6 @@ def tree_variance(
 
     Divide by epsilon^2, or rho; at other sensitivities multiply by the square.
 
-    >>> times = np.arange(1, 2**10)
-    >>> [float(tree_variance(times, horizon=2**10 - 1, arity=2, combine=c).mean().round()) for c in (False, True)]
-    [1001.0, 581.0]
-
     Args:
         times: [...] integers in 1..horizon, how many entries have been fed.
         horizon: >= 1.
@@ -70,8 +67,16 @@ def tree_variance(
     Raises:
         ValueError: if an argument is out of its range.
 
-    Source: Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); Honaker (2015).
-    Deviations: none.
+    Source:
+        Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); Honaker (2015).
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> times = np.arange(1, 2**10)
+        >>> [float(tree_variance(times, horizon=2**10 - 1, arity=2, combine=c).mean().round()) for c in (False, True)]
+        [1001.0, 581.0]
     """
     horizon, arity = check_horizon(horizon, spare=1), check_arity(arity)
     levels = num_digits(horizon, arity)
@@ -81,9 +86,6 @@ def tree_variance(
 
 def best_arity(horizon: int, *, noise: str = "laplace", combine: bool = True, objective: str = "mean") -> int:
     """The arity whose tree has the least variance over 1..horizon, by the exact formula for each.
-
-    >>> best_arity(2**20 - 1), best_arity(2**20 - 1, noise="gaussian")
-    (16, 2)
 
     Args:
         horizon: >= 1.
@@ -97,8 +99,15 @@ def best_arity(horizon: int, *, noise: str = "laplace", combine: bool = True, ob
     Raises:
         ValueError: if an argument is out of its range.
 
-    Source: Qardaji, Yang & Li (2013) for the asymptotics; each candidate's mean is summed digit by digit.
-    Deviations: none.
+    Source:
+        Qardaji, Yang & Li (2013) for the asymptotics; each candidate's mean is summed digit by digit.
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> best_arity(2**20 - 1), best_arity(2**20 - 1, noise="gaussian")
+        (16, 2)
     """
     horizon = check_horizon(horizon, spare=1)
     check_choice("objective", objective, OBJECTIVES)

@@ -38,16 +38,18 @@ def square_root_norm(horizon: int) -> float:
     The square-root factorisation's largest variance is s^2 / (2 rho), for entries of sensitivity 1: s is both the
     squared sensitivity of its C and the squared norm of the last row of its B.
 
-    >>> f"{square_root_norm(2**20)**2 / 2:.2f}"
-    '15.01'
-
     Args:
         horizon: >= 1.
 
     Returns:
         s, to about 1e-11: beyond 2^16 terms by f_i^2 = 1 / (pi (i + 1/4)) + O(i^-3).
 
-    Source: Fichtenberger, Henzinger & Upadhyay (2023); Henzinger, Upadhyay & Upadhyay (2023).
+    Source:
+        Fichtenberger, Henzinger & Upadhyay (2023); Henzinger, Upadhyay & Upadhyay (2023).
+
+    Examples:
+        >>> f"{square_root_norm(2**20)**2 / 2:.2f}"
+        '15.01'
     """
     from scipy.special import digamma  # SciPy where it is used
 
@@ -77,7 +79,8 @@ def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
         ValueError: if num_buffers is out of its range.
         RuntimeError: if no number of buffers up to 16 comes within 1%.
 
-    Source: Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024), for the family and its closed forms.
+    Source:
+        Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024), for the family and its closed forms.
     """
     from scipy.optimize import minimize
 

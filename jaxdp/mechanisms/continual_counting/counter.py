@@ -22,15 +22,6 @@ class Counter(NamedTuple):
     The whole state is secret; what `read` returns may be released after every entry, and entries may depend on all that
     has been released. Clocks advance with every entry that is fed, whatever its value: `fed` must be public.
 
-    >>> from jaxdp.mechanisms import tree_counter
-    >>> counter = tree_counter(horizon=7)
-    >>> params = counter.params(epsilon=float("inf"))  # no privacy, no noise
-    >>> state = counter.init(jax.random.key(0), params)
-    >>> for t, entry in enumerate([1, 0, 1, 1]):
-    ...     state = counter.feed(jax.random.key(t), params, state, entry)
-    >>> float(counter.read(params, state))
-    3.0
-
     Attributes:
         params: (**values) -> Params. On the host: validates, and calibrates in float64.
         init: (key, params, shape=(), *, clocks=(), dtype=int) -> state of `shape` many counters. `clocks` are leading
@@ -50,6 +41,16 @@ class Counter(NamedTuple):
             outside 1..horizon give meaningless radii.
         horizon: the largest number of entries.
         made_by: the factory and its arguments, for people.
+
+    Examples:
+        >>> from jaxdp.mechanisms import tree_counter
+        >>> counter = tree_counter(horizon=7)
+        >>> params = counter.params(epsilon=float("inf"))  # no privacy, no noise
+        >>> state = counter.init(jax.random.key(0), params)
+        >>> for t, entry in enumerate([1, 0, 1, 1]):
+        ...     state = counter.feed(jax.random.key(t), params, state, entry)
+        >>> float(counter.read(params, state))
+        3.0
     """
 
     params: Callable[..., Any]

@@ -55,8 +55,6 @@ def doubling_counter(
     m + 1 levels at the whole budget. What is left of a closed epoch is the estimate of its sum. The variance at time t
     depends on t alone: a few times that of a tree built for t, not for the largest horizon.
 
-    Values: as for `tree_counter`.
-
     Args:
         horizon: largest number of entries that the state has room for; noise does not depend on it.
         arity: >= 2.
@@ -70,13 +68,20 @@ def doubling_counter(
     Raises:
         ValueError: if an argument is out of its range; from `init`, for clocks.
 
-    Privacy: as `tree_counter`, for streams of every length. An entry is in one epoch, and there in at most one block of
-        each of its m + 1 levels, noised for (m + 1) l1_sensitivity or sqrt(m + 1) l2_sensitivity; epochs have
-        separate entries.
-    Source: Chan, Shi & Song (2011), the hybrid mechanism.
-    Deviations: epochs' sums are not released a second time with a share of the budget; the trees' own estimates of
-        them serve, so that every tree has the whole budget. Any arity. Sums and floating-point noise as in
-        `tree_counter`.
+    Values:
+        As for `tree_counter`.
+
+    Privacy:
+        - As `tree_counter`, for streams of every length.
+        - An entry is in one epoch, and there in at most one block of each of its m + 1 levels, noised for (m + 1)
+          l1_sensitivity or sqrt(m + 1) l2_sensitivity; epochs have separate entries.
+
+    Source:
+        Chan, Shi & Song (2011), the hybrid mechanism.
+
+    Deviations:
+        epochs' sums are not released a second time with a share of the budget; the trees' own estimates of them serve,
+        so that every tree has the whole budget. Any arity. Sums and floating-point noise as in `tree_counter`.
     """
     horizon, arity = check_horizon(horizon, spare=1), check_arity(arity)
     levels = num_digits(horizon, arity)

@@ -66,7 +66,8 @@ def ended(nodes: Nodes, value: Exact, fed: jax.Array, arity: int) -> Ended:
 def combined(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> jax.Array:
     """[levels, *shape] each ended block's best linear estimate from its own noisy sum and those of all blocks in it.
 
-    Source: Honaker (2015), from the leaves up.
+    Source:
+        Honaker (2015), from the leaves up.
     """
     estimates = [noisy[0]]
     for h in range(1, len(noisy)):

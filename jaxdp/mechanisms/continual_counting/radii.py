@@ -24,9 +24,6 @@ def laplace_sum_radius(scales: npt.ArrayLike, failure_prob: float, *, constants:
     "tight" is Chernoff's bound, min over 0 < l < 1 / max(b) of (ln(2 / q) - sum ln(1 - l^2 b_i^2)) / l; "paper" is
     v sqrt(8 ln(2 / q)), v = max(sqrt(sum b_i^2), max(b) sqrt(2 ln(2 / q))).
 
-    >>> [round(laplace_sum_radius(np.ones(20), 0.01, constants=constants), 2) for constants in ("tight", "paper")]
-    [21.82, 29.12]
-
     Args:
         scales: [m] floats >= 0, m >= 1, the scale b_i of each variable.
         failure_prob: in (0, 1).
@@ -38,8 +35,15 @@ def laplace_sum_radius(scales: npt.ArrayLike, failure_prob: float, *, constants:
     Raises:
         ValueError: if an argument is out of its range.
 
-    Source: Chan, Shi & Song (2011), Lemma 2.8 (Corollary 2.9 for the probability of both sides), for "paper".
-    Deviations: none.
+    Source:
+        Chan, Shi & Song (2011), Lemma 2.8 (Corollary 2.9 for the probability of both sides), for "paper".
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> [round(laplace_sum_radius(np.ones(20), 0.01, constants=constants), 2) for constants in ("tight", "paper")]
+        [21.82, 29.12]
     """
     scales = np.asarray(check_finite("scales", scales), np.float64).ravel()
     if not (scales.size and scales.min() >= 0):
@@ -83,8 +87,11 @@ def tree_radius(
     Raises:
         ValueError: if an argument is out of its range.
 
-    Source: Saha & Asi (2024), Lemma 1, for "paper"; after Chan, Shi & Song (2011).
-    Deviations: none.
+    Source:
+        Saha & Asi (2024), Lemma 1, for "paper"; after Chan, Shi & Song (2011).
+
+    Deviations:
+        None.
     """
     horizon, epsilon = check_horizon(horizon, spare=1), check_above("epsilon", epsilon, 0.0)
     times, log_inverse = check_times(times, horizon), _log_inverse(failure_prob)

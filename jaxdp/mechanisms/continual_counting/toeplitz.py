@@ -54,9 +54,6 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     searched for on the host; the largest variance is within 1% of that of the square-root factorisation, which is
     nearly the least of all. State: num_buffers + 2 numbers a counter; six buffers are enough up to 2^20 entries.
 
-    Values: `rho` > 0, or `epsilon` and `delta`; and `l2_sensitivity` (1 by default). Infinity adds nothing: sums of
-    integer streams are exact.
-
     Args:
         horizon: largest number of entries.
         num_buffers: leaky running sums, 1 to 16; None takes as few as come within 1%.
@@ -69,25 +66,38 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         ValueError: if an argument is out of its range.
         RuntimeError: if no factorisation within 1% is found.
 
-    Privacy: for all estimates together, also where entries depend on earlier ones: rho-zCDP or (epsilon, delta)-DP in
-        the central model, for the unit and adjacency of the sensitivity. The change of one entry by 1 moves C x by at
-        most the norm of C's first column, for which noise is calibrated: that of the very B used, rounded as it is.
-        l2_sensitivity: the root of the sum of the squares of the changes that one unit makes, over all entries of all
-        counters fed with one `params`, if no two are in one counter, or two of opposite sign (columns of C have
-        positive products); else a counter counts by the sum of its absolute changes. Clocks and `fed` must not depend
-        on the data. There is no such counter for pure DP: C's columns are long in L1 norm.
-    Source: Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024), "Efficient and near-optimal noise generation for
+    Values:
+        rho: > 0; infinity adds nothing: sums of integer streams are exact.
+        epsilon, delta: in place of rho, > 0 and in (0, 1).
+        l2_sensitivity: > 0, by default 1.
+
+    Privacy:
+        - For all estimates together, also where entries depend on earlier ones: rho-zCDP or (epsilon, delta)-DP in the
+          central model, for the unit and adjacency of the sensitivity.
+        - The change of one entry by 1 moves C x by at most the norm of C's first column, for which noise is calibrated:
+          that of the very B used, rounded as it is. l2_sensitivity: the root of the sum of the squares of the changes
+          that one unit makes, over all entries of all counters fed with one `params`, if no two are in one counter, or
+          two of opposite sign (columns of C have positive products); else a counter counts by the sum of its absolute
+          changes.
+        - Clocks and `fed` must not depend on the data.
+        - There is no such counter for pure DP: C's columns are long in L1 norm.
+
+    Source:
+        Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024), "Efficient and near-optimal noise generation for
         streaming differential privacy"; Fichtenberger, Henzinger & Upadhyay (2023) and Henzinger, Upadhyay & Upadhyay
         (2023) for the square root; Denisov et al. (2022), Theorem 2.1, for adaptive streams.
-    Deviations: decays and weights minimise the worst variance numerically, among factorisations with interlaced poles;
+
+    Deviations:
+        Decays and weights minimise the worst variance numerically, among factorisations with interlaced poles;
         floating-point noise, as in `gaussian`. Sum and noise are kept apart, so that integers are added up as integers
         and nothing stalls; leaky sums lose gap * sum, not 1 - gap, which floats hold too coarsely. On a tape an entry
         of the stream costs what it costs at most, at the beginning of the stream.
 
-    >>> counter = toeplitz_counter(horizon=2**20)
-    >>> params = counter.params(rho=1.0)
-    >>> bool(counter.variance(params, 2**20) < 1.01 * 15.0)
-    True
+    Examples:
+        >>> counter = toeplitz_counter(horizon=2**20)
+        >>> params = counter.params(rho=1.0)
+        >>> bool(counter.variance(params, 2**20) < 1.01 * 15.0)
+        True
     """
     horizon = check_horizon(horizon, spare=1)
     exact = find_buffers(horizon, num_buffers)

@@ -52,9 +52,6 @@ def tree_counter(
     block's own noisy sum is averaged with those of the blocks inside it, by their variances: the best linear unbiased
     estimate from what has been released. State: about 3 numbers a level and counter, or 1 with Gaussian noise.
 
-    Values: `epsilon` > 0 and `l1_sensitivity` (1 by default) for Laplace noise; for Gaussian noise `rho` > 0, or
-    `epsilon` and `delta`, and `l2_sensitivity`. Infinity adds nothing: sums are exact (to the float's precision).
-
     Args:
         horizon: largest number of entries.
         arity: children of a node, >= 2; None is `best_arity`, and depends on the horizon, noise and combination alone.
@@ -70,25 +67,39 @@ def tree_counter(
     Raises:
         ValueError: if an argument is out of its range.
 
-    Privacy: for all estimates together, also where entries depend on earlier ones: epsilon-DP (Laplace), rho-zCDP or
-        (epsilon, delta)-DP (Gaussian) in the central model, for the unit and adjacency of the sensitivity. An entry
-        is in at most one block of each level, so a change by 1 moves all blocks together by at most levels in L1, by
-        sqrt(levels) in L2 norm; noise is Laplace(levels l1_sensitivity / epsilon), or that of the Gaussian mechanism at
-        sqrt(levels) l2_sensitivity. l1_sensitivity: the sum of the absolute changes that one unit makes, over all
-        entries of all counters fed with one `params`. l2_sensitivity: the root of the sum of their squares, if no two
-        are in one counter, or two of opposite sign (a block with both moves less); else a counter counts by the sum of
-        its absolute changes. Clocks and `fed` must not depend on the data, except
-        through what has been released.
-    Source: Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); Honaker (2015), from the leaves up, for
-        `combine`; Qardaji, Yang & Li (2013) for the arity.
-    Deviations: floating-point noise, as in `laplace`. Blocks are summed up exactly (streams of integers as integers, of
-        floats with compensation) and rounded only after noise is added, so that large sums are as private as small
-        ones; estimates are rounded, but nothing stalls or drifts.
+    Values:
+        epsilon: > 0, of Laplace noise, and with delta of Gaussian noise. Infinity adds nothing: sums are exact (to the
+            float's precision).
+        l1_sensitivity: of Laplace noise, > 0, by default 1.
+        rho: > 0, of Gaussian noise, in place of epsilon and delta.
+        delta: of Gaussian noise, in (0, 1), with epsilon.
+        l2_sensitivity: of Gaussian noise, > 0, by default 1.
 
-    >>> counter = tree_counter(horizon=2**20 - 1)
-    >>> params = counter.params(epsilon=1.0)
-    >>> [round(float(v)) for v in counter.variance(params, np.asarray([1, 16, 1000, 2**20 - 1]))]
-    [50, 47, 1199, 3565]
+    Privacy:
+        - For all estimates together, also where entries depend on earlier ones: epsilon-DP (Laplace), rho-zCDP or
+          (epsilon, delta)-DP (Gaussian) in the central model, for the unit and adjacency of the sensitivity.
+        - An entry is in at most one block of each level, so a change by 1 moves all blocks together by at most levels
+          in L1, by sqrt(levels) in L2 norm; noise is Laplace(levels l1_sensitivity / epsilon), or that of the Gaussian
+          mechanism at sqrt(levels) l2_sensitivity. l1_sensitivity: the sum of the absolute changes that one unit makes,
+          over all entries of all counters fed with one `params`. l2_sensitivity: the root of the sum of their squares,
+          if no two are in one counter, or two of opposite sign (a block with both moves less); else a counter counts by
+          the sum of its absolute changes.
+        - Clocks and `fed` must not depend on the data, except through what has been released.
+
+    Source:
+        Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); Honaker (2015), from the leaves up, for
+        `combine`; Qardaji, Yang & Li (2013) for the arity.
+
+    Deviations:
+        floating-point noise, as in `laplace`. Blocks are summed up exactly (streams of integers as integers, of floats
+        with compensation) and rounded only after noise is added, so that large sums are as private as small ones;
+        estimates are rounded, but nothing stalls or drifts.
+
+    Examples:
+        >>> counter = tree_counter(horizon=2**20 - 1)
+        >>> params = counter.params(epsilon=1.0)
+        >>> [round(float(v)) for v in counter.variance(params, np.asarray([1, 16, 1000, 2**20 - 1]))]
+        [50, 47, 1199, 3565]
     """
     horizon = check_horizon(horizon, spare=1)
     chosen = best_arity(horizon, noise=noise, combine=combine, objective=objective)
