@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from benchmarks.peers.numba_experts import following, normal, seeded
+from benchmarks.peers.numba_words import following, normal, seeded
 
 ZERO, ONE, TWO, HALF = np.float32(0), np.float32(1), np.float32(2), np.float32(0.5)
 SCALE, LOW, HIGH = np.float32(2.0**-32), np.uint64(0xFFFFFFFF), np.uint64(32)

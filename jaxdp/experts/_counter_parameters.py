@@ -5,7 +5,8 @@ import math
 from typing import NamedTuple
 
 from jaxdp.core.conversions import zcdp_rho
-from jaxdp.experts.classes import Sequences, static
+from jaxdp.experts._sequence_class import Sequences
+from jaxdp.experts.classes import static
 from jaxdp.mechanisms import toeplitz_counter
 from jaxdp.mechanisms.continual_counting import Counter
 from jaxdp.validation import check_count, check_epsilon, check_horizon

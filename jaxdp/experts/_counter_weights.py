@@ -21,7 +21,8 @@ from jaxdp.core import (
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._counter_parameters import counter_of, counter_weights_parameters
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
-from jaxdp.experts.classes import Sequences, Weights, static
+from jaxdp.experts._sequence_class import Sequences, Weights
+from jaxdp.experts.classes import static
 from jaxdp.kernels import WRITTEN_OUT, lanes_last
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_count, check_epsilon, check_horizon, check_positive

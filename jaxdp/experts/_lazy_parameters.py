@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxdp.core.conversions import zcdp_rho
-from jaxdp.experts.classes import Sequences, static
+from jaxdp.experts._sequence_class import Sequences
+from jaxdp.experts.classes import static
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon
 
 ACCOUNTINGS = ("zcdp", "pure")

@@ -23,7 +23,8 @@ from jaxdp.core import (
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._lazy_parameters import ACCOUNTINGS, SMALLEST, LazyParameters, lazy_weights_parameters, privacy_cost
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
-from jaxdp.experts.classes import Label, SequenceClass, Sequences, Weights, static
+from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
+from jaxdp.experts.classes import static
 from jaxdp.kernels import any_lane, lanes_last
 from jaxdp.mechanisms import round_up
 from jaxdp.mechanisms.tape import Entry, record
