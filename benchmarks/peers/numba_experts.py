@@ -12,7 +12,7 @@ from numba import njit, prange
 from benchmarks.peers.numba_words import following, normal, seeded, uniform
 
 ZERO, ONE, TINY = np.float32(0), np.float32(1), np.float32(2.0**-24)
-LOW, HIGH, FIRST, SECOND = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(24), np.uint64(37)
+LOW, HIGH = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 @njit(fastmath=True, inline="always")

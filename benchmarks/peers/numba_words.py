@@ -1,12 +1,12 @@
-"""Random words and normal variates as a good engineer writes them today: xoroshiro128+, Marsaglia and Tsang's ziggurat."""
+"""Random words and normal variates as a good engineer writes them today: xoroshiro128+, and a ziggurat."""
 
 import math
 
 import numpy as np
 from numba import njit
 
-ZERO, ONE, TINY = np.float32(0), np.float32(1), np.float32(2.0**-24)
-LOW, HIGH, FIRST, SECOND = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(24), np.uint64(37)
+ONE, TINY = np.float32(1), np.float32(2.0**-24)
+FIRST, SECOND = np.uint64(24), np.uint64(37)
 
 
 def _ziggurat():  # of 128 layers
