@@ -44,6 +44,7 @@ def randomized_outcomes(
 
     Privacy: as `randomized_outcome`, of which it has the law.
     """
+    assert RESPONSE.total is not None  # of labels
     won = jnp.clip(wins, 0, counts).astype(counts.dtype)
     return counts, RESPONSE.total(key, LabelParams(epsilon=epsilon), won, counts)
 

@@ -91,8 +91,8 @@ def test_batches_that_are_made_smaller_are_calibrated_as_they_are():
 @pytest.mark.once
 def test_the_closed_form_raises_where_its_condition_fails_and_the_exact_one_never():
     bound = ebs_shuffle(num_arms=2, calibration="bound")
-    with pytest.raises(ValueError, match=r"epsilon must be <= log\(n / .* = -0.2.* n = 180 users, got 2.0"):
-        bound.params(epsilon=2.0, delta=DELTA, confidence_multiplier=0.8)
+    with pytest.raises(ValueError, match=r"epsilon must be <= log\(n / .* = 0.1875 .* n = 280 users, got 2.0"):
+        bound.params(epsilon=2.0, delta=DELTA)
     assert bound.params(epsilon=1.0, delta=DELTA).passes[0, 2] > 300
     assert bound.params(epsilon=math.inf, delta=DELTA).passes[0, 2] < 100
     for epsilon, delta, multiplier in [(2.0, DELTA, 1e-3), (1e-3, 1e-12, 1e-4), (50.0, 1e-12, 1e-9)]:

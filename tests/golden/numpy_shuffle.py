@@ -54,9 +54,11 @@ def largest_budget(epsilon, delta, users):
         return max(largest_budget(epsilon, delta, LARGEST_EXACT), closed_form(epsilon, delta, users))
     if spent_delta(epsilon, LARGEST_BUDGET, users) <= delta:
         return LARGEST_BUDGET
-    return brentq(
-        lambda budget: math.log(max(spent_delta(epsilon, budget, users), 1e-30) / delta), epsilon, LARGEST_BUDGET
-    )
+
+    def excess(budget):
+        return math.log(max(spent_delta(epsilon, budget, users), 1e-30) / delta)
+
+    return float(brentq(excess, epsilon, LARGEST_BUDGET))  # pyright: ignore[reportArgumentType]
 
 
 def closed_form(epsilon, delta, users):
