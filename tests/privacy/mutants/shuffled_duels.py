@@ -18,8 +18,9 @@ VALUES = {"epsilon": 1.0, "delta": 0.05, "failure_prob": 0.1, "confidence_multip
 RIGHT = ebs_shuffle(num_arms=2)
 
 
-def _attack(learner: Learner):
-    return learner_attack(learner, VALUES, one_batch(2, **VALUES), answer=by_pair)
+def _attack(learner: Learner, look=lambda seen: seen["public"].seen[-1]):
+    """Seen is what the server gets at the end of the batches."""
+    return learner_attack(learner, VALUES, one_batch(2, **VALUES), answer=by_pair, look=look)
 
 
 def batches_claimed_as_twice_as_large() -> Case:
@@ -37,7 +38,8 @@ def reports_claimed_as_shuffled() -> Case:
     def guarantee(**values):
         return dataclasses.replace(RIGHT.guarantee(**values), sees=frozenset({"action", "report", "public"}))
 
-    return Case(wrong=_attack(RIGHT._replace(guarantee=guarantee)), right=(_attack(RIGHT),), trials=10_000)
+    wrong = _attack(RIGHT._replace(guarantee=guarantee), look=lambda seen: seen["report"][1][0])
+    return Case(wrong=wrong, right=(_attack(RIGHT),), trials=10_000)
 
 
 def shuffler_that_keeps_the_order() -> Case:
@@ -69,4 +71,7 @@ def shuffler_that_keeps_the_order() -> Case:
             counts=None,
         )
 
-    return Case(wrong=_attack(hands_over(True)), right=(_attack(hands_over(False)),), trials=10_000)
+    wrong, right = (
+        _attack(hands_over(in_order), look=lambda seen: seen["public"][1][-1]) for in_order in (True, False)
+    )
+    return Case(wrong=wrong, right=(right,), trials=10_000)
