@@ -16,6 +16,7 @@ from jaxdp.registry.estimation import ESTIMATION
 from jaxdp.registry.experts import EXPERTS
 from jaxdp.registry.mechanisms import RELEASES
 from jaxdp.registry.shuffle import SHUFFLED
+from jaxdp.registry.shuffled_duels import SHUFFLED_DUELS
 
 MECHANISMS: dict[str, MechanismEntry] = {**RELEASES, **CHANNELS, **COUNTERS, **SHUFFLED}
 LEARNERS: dict[str, LearnerEntry] = {
@@ -26,6 +27,7 @@ LEARNERS: dict[str, LearnerEntry] = {
     **CONTEXTUAL,
     **EXPERTS,
     **DUELING,
+    **SHUFFLED_DUELS,
 }
 ESTIMATORS: dict[str, EstimatorEntry] = {**ESTIMATION}
 
