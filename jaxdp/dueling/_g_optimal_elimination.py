@@ -98,8 +98,10 @@ class Public(NamedTuple):
 
 
 @factory
-def g_optimal_elimination(*, features: ArrayLike, constants: str = "tight", horizon: int | None = None) -> Learner:
-    """Duels of a few pairs of active arms in phases; a model of utilities from noisy wins then drops arms (GOptimal-DPDB).
+def g_optimal_elimination(
+    *, features: ArrayLike, constants: str = "tight", horizon: int | None = None, design_gap: float = 0.1
+) -> Learner:
+    """Duels of a few pairs in phases, after which a model of utilities from noisy wins drops arms (GOptimal-DPDB).
 
     Utilities are r(x) = x.w*, |w*| <= radius, and the left arm wins with probability sigma(r[left] - r[right]), sigma
     the logistic function. Phase l = 1, 2, ... has the margin xi = 2^-l:
@@ -130,6 +132,8 @@ def g_optimal_elimination(*, features: ArrayLike, constants: str = "tight", hori
             every phase t0 = 2 (d^1.5 + d sqrt(ln(1 / delta)))^2 + (16 d / kappa^4) (d^2 + ln(T / delta)) duels in
             proportion to the design for all arms; arms stay that are less than 2 xi below.
         horizon: rounds T, >= 2; needed for "paper", and otherwise not.
+        design_gap: > 0, how far above its least the g of a design within the program may be, as a share; below about
+            1e-3 rounding errors of float32 are larger. Smaller gaps take more steps, and save at most so many duels.
 
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right), with blocks and counts (of ordered pairs, in
@@ -138,7 +142,7 @@ def g_optimal_elimination(*, features: ArrayLike, constants: str = "tight", hori
 
     Raises:
         ValueError: if features are not as above, constants has another name, or horizon is out of range, missing for
-            "paper" or given for "tight"; from `params`, if a value is out of range.
+            "paper" or given for "tight", or design_gap is not > 0; from `params`, if a value is out of range.
 
     Privacy: epsilon-DP in the central model; unit: one duel's outcome; adjacency: replace one. A duel enters one count
         (its pair's) of one phase, by 1; the counts of a phase, of L1 sensitivity 1, are released once, with
@@ -146,11 +150,11 @@ def g_optimal_elimination(*, features: ArrayLike, constants: str = "tight", hori
         so that phases concern different users and compose in parallel. Private leaves: `wins`. Released: `estimate` and
         what follows from it, post-processing of the noisy counts.
     Source: DP-Dueling (Saha & Asi, 2024), Algorithm 2; designs after Kiefer & Wolfowitz (1960).
-    Deviations: differences alone are estimated, since the published bound on single arms needs 0 among the arms; a pair's
-        duels are rounded up; the model is confined to the ball, for which there is always a minimum, and kappa is then
-        larger; one bound holds for all differences at once, so that neither t0 nor a union over arms is needed. For
-        "paper": all of a pair's duels are in its count, t0 is spread in proportion, not at random, C1 = C2 = 1, and
-        nothing is proved of it. Floating-point noise, as in `laplace`.
+    Deviations: differences alone are estimated, since the published bound on single arms needs 0 among the arms; the
+        number of a pair's duels is rounded up; the model is confined to the ball, where there is always a minimum, and
+        kappa is larger for it; one bound holds for all differences at once, so that neither t0 nor a union over arms is
+        needed. For "paper": all of a pair's duels are in its count, t0 is spread in proportion, not at random,
+        C1 = C2 = 1, and nothing is proved of its numbers. Floating-point noise, as in `laplace`.
 
     >>> import jax, jaxdp
     >>> arms = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]
@@ -167,6 +171,7 @@ def g_optimal_elimination(*, features: ArrayLike, constants: str = "tight", hori
     if is_paper != (horizon is not None):
         raise ValueError(f"horizon must be given for 'paper', and only for it, got {horizon} for {constants!r}")
     rounds = None if horizon is None else check_horizon(horizon, minimum=2)
+    gap = check_positive("design_gap", design_gap)
     leaf, design = points.astype(default_float()), first_design(points)
     num_slots = len(design.weights) * (1 + is_paper)
 
@@ -201,7 +206,7 @@ def g_optimal_elimination(*, features: ArrayLike, constants: str = "tight", hori
         )
 
     def margin_of(phase: jax.Array) -> jax.Array:
-        """xi of the phase that follows so many."""
+        """The margin of the phase that follows so many."""
         return jnp.exp2(-(phase + 1).astype(leaf.dtype))
 
     def duels_tight(params: Params, design: Design, phase: jax.Array) -> jax.Array:
@@ -300,7 +305,7 @@ def g_optimal_elimination(*, features: ArrayLike, constants: str = "tight", hori
         behind = jnp.max(jnp.where(public.active, utilities, -jnp.inf)) - utilities
         xi = margin_of(public.phase)
         active = public.active & ((behind < 2 * xi) if is_paper else (behind <= xi))
-        return begun(params, active, estimate, public.phase + 1, next_design(points, active))
+        return begun(params, active, estimate, public.phase + 1, next_design(points, active, gap))
 
     def advance(key, params: Params, public: Public, wins: jax.Array, rounds: jax.Array) -> State:
         """Goes on by some rounds of the phase, and drops arms if it ends with the last of them."""

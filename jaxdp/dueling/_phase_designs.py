@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import default_float
 from jaxdp.design import g_optimal_differences, masked_difference_design
 
 HOST_GAP = 1e-3  # how far above its least a design's value may be
-GAP = 0.1  # the same within the program, where steps cost time in every phase
 MOST_STEPS = 4096
 
 
@@ -52,7 +50,7 @@ def first_design(arms: np.ndarray) -> Design:
     )
 
 
-def next_design(arms: jax.Array, active: jax.Array, *, gap: float = GAP) -> Design:
+def next_design(arms: jax.Array, active: jax.Array, gap: float) -> Design:
     """Within the program, for the arms that are active, [num_arms] bool."""
     slots = most_pairs(*arms.shape)
     found = masked_difference_design(arms, active, num_slots=slots, max_steps=MOST_STEPS, gap=gap)
