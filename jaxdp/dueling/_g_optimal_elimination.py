@@ -178,13 +178,10 @@ def g_optimal_elimination(
     def params(
         *, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0, radius: float = 1.0
     ) -> Params:
-        margin = 2 * (check_positive("radius", radius) + is_paper)
-        try:
-            slope = scalar_leaf("slope", math.exp(-margin) / (1 + math.exp(-margin)) ** 2)
-        except ValueError as error:
-            raise ValueError(
-                f"radius must leave the link a slope within the range of {leaf.dtype}, got {radius}"
-            ) from error
+        decay = math.exp(-2 * (check_positive("radius", radius) + is_paper))
+        slope = decay / (1 + decay) ** 2
+        if not slope >= np.finfo(leaf.dtype).smallest_normal:
+            raise ValueError(f"radius must leave the link a slope within the range of {leaf.dtype}, got {radius}")
         return Params(
             epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
             failure_prob=scalar_leaf("failure_prob", check_probability("failure_prob", failure_prob)),
@@ -192,7 +189,7 @@ def g_optimal_elimination(
                 "confidence_multiplier", check_positive("confidence_multiplier", confidence_multiplier)
             ),
             radius=scalar_leaf("radius", radius),
-            slope=slope,
+            slope=scalar_leaf("slope", slope),
             features=leaf,
             first=design,
         )

@@ -61,11 +61,11 @@ def fit_in_ball(
         slopes = jax.vmap(lambda length: jnp.sum(along * excess(weights + length * move)))(lengths)
         fits = slopes <= 0.5 * jnp.abs(jnp.sum(slope * move))  # the first one that does; the last, if none does
         length = lengths[jnp.where(jnp.any(fits), jnp.argmax(fits), HALVINGS - 1)]
-        return count + 1, weights + length * move, jnp.sqrt(jnp.sum(move**2))
+        return count + 1, weights + length * move, jnp.max(jnp.abs(along))
 
     def goes_on(state) -> jax.Array:
         count, _, moved = state
-        return any_lane((count < MOST_STEPS) & (moved > jnp.finfo(dtype).eps ** 0.75 * radius))
+        return any_lane((count < MOST_STEPS) & (moved > jnp.finfo(dtype).eps ** 0.75))
 
     start = jnp.int32(0), jnp.zeros(dim, dtype), jnp.asarray(jnp.inf, dtype)
     _, weights, _ = jax.lax.while_loop(goes_on, step, start)

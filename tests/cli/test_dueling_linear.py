@@ -18,11 +18,11 @@ EPSILONS, DIMS, ROUNDS = [0.1, 1.0, 10.0, math.inf], [2, 5], [10_000, 100_000, 1
 
 
 def made_up(num_seeds=12):
-    """Regret of sqrt(T), and of d / eps besides: 10% of it at eps = d / (0.1 sqrt(T))."""
+    """Regret of sqrt(T), and of 19 d / eps besides."""
     coords = {"dim": DIMS, "epsilon": EPSILONS, "round": ROUNDS, "seed": range(num_seeds)}
     noise = np.random.default_rng(0).uniform(0.99, 1.01, num_seeds)
     shape = xr.DataArray(np.ones([len(values) for values in coords.values()]), coords, list(coords))
-    regret = shape * noise[None, None, None] * (shape["round"] ** 0.5 + 20 * shape.dim / shape.epsilon)
+    regret = shape * noise[None, None, None] * (shape["round"] ** 0.5 + 19 * shape.dim / shape.epsilon)
     left = xr.where(shape.epsilon > 0.5, shape, 3 * shape)
     return (
         xr.Dataset({"pseudo_regret": regret, "num_left": left, "correct": left == 1})
@@ -39,11 +39,11 @@ def lines_of(text):
 def test_the_texts():
     results = made_up()
     enough = lines_of(study.enough(results))
-    assert enough["d = 2"][:2] == ["10", "1"]  # within 10% of 100 and of 1000
-    assert enough["d = 5"][:4] == ["none", "of", "these", "1"] or enough["d = 5"][:2] == ["10", "1"]
+    assert enough["d = 2"][:2] == ["10", "1"]  # of 100 and of 1000
+    assert enough["d = 5"][:2] == ["10", "1"]
     costs = lines_of(study.costs(results))
-    assert costs["d = 2"][0] == "40.0%"  # 400 of 1000
-    assert costs["d = 5"][3] == "10.0%"
+    assert costs["d = 2"][0] == "38.0%"  # 380 of 1000
+    assert costs["d = 5"][4] == "9.5%"  # after an interval
     assert lines_of(study.table(results))["d = 2"][-1] == "2,000,000"
     assert lines_of(study.decided(results))["d = 5"] == ["0%,", "0%", *["100%,", "100%"] * 3]
     report = study.report(results)
@@ -64,7 +64,7 @@ def test_the_figure(dims, panels):
 
 
 def test_a_small_run():
-    made = study.options(epsilon=[1.0, math.inf], dim=[1, 2], seeds=2, num_arms=4, horizon=200_000)
+    made = study.options(epsilon=[1.0, math.inf], dim=[2], seeds=2, num_arms=4, horizon=200_000)
     results = made.simulate()
     assert results.pseudo_regret.dims == ("dim", "epsilon", "round", "seed")
     assert (results.pseudo_regret.diff("round") >= 0).all()

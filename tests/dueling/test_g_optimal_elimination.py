@@ -34,6 +34,7 @@ def arms_on_sphere(num_arms, dim, seed=0):
 def gap_of_model(weights, points, plays, wins, radius):
     """By how much weights break the conditions of a minimum in the ball, relative to the slope at 0; in float64."""
     points, plays, wins, weights = (np.asarray(each, np.float64) for each in (points, plays, wins, weights))
+    wins = np.where(plays > 0, wins, 0)
     slope = (plays / (1 + np.exp(-points @ weights)) - wins) @ points
     norm = np.linalg.norm(weights)
     assert norm <= radius * (1 + 1e-5)
@@ -54,7 +55,7 @@ def models(seed, dim, rank, count=40):
         generator.binomial(plays, chances)
         + generator.laplace(0, 1, (count, num)) * 10.0 ** np.arange(-2, 2).repeat(count // 4)[:, None]
     )
-    return points.astype(FLOAT), plays.astype(INTEGER), wins.astype(FLOAT)
+    return points.astype(FLOAT), plays.astype(INTEGER), np.where(plays > 0, wins, np.nan).astype(FLOAT)
 
 
 @pytest.mark.parametrize(("dim", "rank", "radius"), [(1, 1, 1.0), (3, 3, 1.0), (3, 2, 0.3), (3, 3, 4.0)])
@@ -274,13 +275,14 @@ def test_the_same_arms_are_dropped_in_many_runs(monkeypatch, num_arms, dim):
     check_same_arms(monkeypatch, 1000, num_arms, dim)
 
 
+@pytest.mark.slow
 def test_arms_without_features():
     """Rows of an identity matrix: as many dimensions as arms, of which differences span one less."""
     learner = g_optimal_elimination(features=np.eye(3))
     run = jaxdp.simulator(learner, linear_duels(np.eye(3), [0.9, -0.2, 0.1]), 10**7, engine="counts")
     outputs = jax.jit(run)(KEY, run.params(epsilon=1.0))
     assert outputs["correct"][-1]
-    assert outputs["best_duels"][-1] > 9e6
+    assert int(outputs["best_duels"][-1]) > 9_000_000
     assert learner.params(epsilon=1.0).first.rank == 2
 
 

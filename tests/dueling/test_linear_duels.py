@@ -29,7 +29,9 @@ def test_it_is_duels_of_its_utilities():
         pairs = jnp.asarray(np.concatenate([pairs, [[0, 4], [-1, 2]]]).astype(np.int32))
         keys = jax.random.split(KEY, len(pairs))
         many = [
-            jax.vmap(lambda key, pair, each=each, params=params: each.feedback(key, params, (), pair)[1:])(keys, pairs)
+            jax.jit(jax.vmap(lambda key, pair, each=each, params=params: each.feedback(key, params, (), pair)[1:]))(
+                keys, pairs
+            )
             for each, params in ((linear, ours), (plain, theirs))
         ]
         np.testing.assert_array_equal(many[0][0][:16], many[1][0][:16])
@@ -38,7 +40,7 @@ def test_it_is_duels_of_its_utilities():
         assert np.isnan(many[0][1]["pseudo_regret"][16:]).all()
         block = linear.block
         assert block is not None
-        _, won, outcome = block(keys, ours, (), None, pairs)
+        _, won, outcome = jax.jit(lambda params, block=block: block(*params))((keys, ours, (), None, pairs))
         np.testing.assert_array_equal(won, many[0][0])
         np.testing.assert_array_equal(outcome["pseudo_regret"], many[0][1]["pseudo_regret"])
         judge = linear.judge
