@@ -32,7 +32,7 @@ def of_points(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         lengths = np.einsum("ij,ij->i", rest, rest)
         longest = int(lengths.argmax())
         length = np.sqrt(lengths[longest])
-        limit = max(limit, tolerance(points.shape[1], float) * length) if step == 0 else limit
+        limit = tolerance(points.shape[1], float) * length if step == 0 else limit
         if not length > limit:
             break
         rest, column = _without(rest, rest[longest])
@@ -44,8 +44,8 @@ def of_points(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def of_differences(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """As `of_points`, of the set of all differences of two arms, by the start of Kumar and Yildirim.
 
-    A direction is that of the longest residual; the pair is the arms that lie farthest apart along it. The next direction is
-    orthogonal to all pairs chosen so far, so that the pairs are linearly independent.
+    A direction is that of the longest residual; the pair is the arms that lie farthest apart along it. The next
+    direction is orthogonal to all pairs chosen so far, so that the pairs are linearly independent.
 
     Args:
         arms: [num_arms, dim] float64.

@@ -18,7 +18,7 @@ class Design(NamedTuple):
         support: [support] int32, which points.
         weights: [support] float64 > 0, sum 1.
         rank: d, the dimension of the points' span.
-        value: max |z|^2_{V(weights)^-1} over all points, >= d (V's pseudo-inverse, where the points do not span).
+        value: max |z|^2_{V(weights)^-1} over all points, >= d (the pseudo-inverse, where points do not span).
         gap: value / rank - 1.
     """
 
@@ -36,7 +36,7 @@ class PairDesign(NamedTuple):
         pairs: [support, 2] int32, different arms i > j; the points are x_i - x_j.
         weights: [support] float64 > 0, sum 1.
         rank: d, the dimension of the differences' span.
-        value: max |z|^2_{V(weights)^-1} over all differences z, >= d (V's pseudo-inverse, where they do not span).
+        value: max |z|^2_{V(weights)^-1} over all differences z, >= d (the pseudo-inverse, where they do not span).
         gap: value / rank - 1.
     """
 
@@ -50,13 +50,13 @@ class PairDesign(NamedTuple):
 def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
     """Weights on few points that make the largest |z|^2_{V^-1} of all points small: at most rank (1 + gap).
 
-    V = sum_k weights_k z_k z_k^T. Least squares with N answers, as the weights say, errs by at most sqrt(value / N) standard
-    deviations at every point of the set; no weights do better than value = rank.
+    V = sum_k weights_k z_k z_k^T. With N answers at points in these shares, least squares errs by at most
+    sqrt(value / N) standard deviations of an answer at every point of the set; value = rank is the least there is.
 
     Args:
-        points: [num_points, dim] numbers. Points may repeat or lie in a subspace; then what is said of V holds on their span. A direction
-            counts where it is longer than about 16 dim rounding errors of float64, next to the longest, with each column in units of its
-            largest entry.
+        points: [num_points, dim] numbers. Points may repeat, or lie in a subspace; V is then that of coordinates of
+            their span. A direction counts towards the rank if, with each column in units of its largest entry, what
+            points have of it is longer than 16 dim rounding errors next to the longest point.
         gap: > 0, how far above the optimum the largest may be.
 
     Returns:
@@ -66,11 +66,11 @@ def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
         ValueError: if points are not [num_points, dim] finite numbers or are all 0, or if gap is not > 0.
         RuntimeError: if the gap is not reached, as where it lies below rounding errors.
 
-    Source: Fedorov (1972) and Wynn (1970), with the away steps of Atwood (1973); Kumar and Yildirim (2005) for the start; Kiefer and
-        Wolfowitz (1960) for the certificate.
+    Source: Fedorov (1972) and Wynn (1970), with the away steps of Atwood (1973); Kumar and Yildirim (2005) for the
+        start; Kiefer and Wolfowitz (1960) for the certificate.
 
-    Deviations: steps are taken among the points at hand until those are solved, and only then are all points looked at: what
-        joins are the farthest ones. The support is reduced by Caratheodory's theorem at the end.
+    Deviations: steps are taken among the points at hand until those are solved; only then are all points looked at, and
+        the farthest join. At the end Caratheodory's theorem reduces the support.
 
     Examples:
         >>> import numpy as np
@@ -89,19 +89,20 @@ def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
 def g_optimal_differences(arms: object, *, gap: float = 1e-3) -> PairDesign:
     """As `g_optimal`, of all differences x_i - x_j of two arms: which pairs to compare, and how often.
 
-    The num_arms^2 differences are never in memory: |x_i - x_j|^2 is q_i + q_j - 2 G_ij in the Gram matrix G of the arms in
-    coordinates in which V is the identity, some rows of it at a time.
+    The num_arms^2 differences are never in memory: |x_i - x_j|^2 is q_i + q_j - 2 G_ij, where G is the Gram matrix of
+    the arms in coordinates in which V is the identity, some rows of it at a time.
 
     Args:
-        arms: [num_arms, dim] numbers. Arms may repeat, and differences lie in a subspace, as with fewer arms than dimensions; what
-            is said of V then holds on their span. Which directions count is as in `g_optimal`.
+        arms: [num_arms, dim] numbers. Arms may repeat, and differences lie in a subspace, as those of at most dim arms
+            do; rank and V are as in `g_optimal`.
         gap: > 0, how far above the optimum the largest may be.
 
     Returns:
         A `PairDesign` of at most rank (rank + 1) / 2 pairs.
 
     Raises:
-        ValueError: if arms are not [num_arms, dim] finite numbers, are fewer than two or all equal, or if gap is not > 0.
+        ValueError: if arms are not [num_arms, dim] finite numbers, are fewer than two, or are all equal, or if gap is
+            not > 0.
         RuntimeError: if the gap is not reached, as where it lies below rounding errors.
 
     Source: as of `g_optimal`.

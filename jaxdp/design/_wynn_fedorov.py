@@ -1,9 +1,9 @@
 """Wynn and Fedorov's algorithm with away steps, on the host: maximizes ln det V(weights) over a finite set.
 
-V(weights) = sum_k weights_k z_k z_k^T. A step moves the weights towards one point z, weights <- (1 - a) weights + a e_z, or, with a < 0, away
-from it; both V^-1 and |z|^2_{V^-1} of all points follow by a rank-one formula. By the theorem of Kiefer and Wolfowitz
-max_z |z|^2_{V^-1} is at least the rank d, with equality for the weights that maximize ln det V and for no others: how far it
-lies above d certifies a design.
+V(weights) = sum_k weights_k z_k z_k^T. A step moves the weights towards one point z, or, with a < 0, away from it:
+weights <- (1 - a) weights + a e_z; V^-1 and |z|^2_{V^-1} of all points follow by a rank-one formula. By the theorem of
+Kiefer and Wolfowitz max_z |z|^2_{V^-1} is at least the rank d, with equality for the weights that maximize ln det V and
+for no others: how far it lies above d certifies a design.
 """
 
 from typing import Protocol
@@ -12,7 +12,7 @@ import numpy as np
 
 SHARE = 0.25  # of the gap: up to that the points at hand are solved, before all points are looked at again
 NEW = 4  # times the rank: that many points join at most
-MOST_LOOKS, MOST_STEPS = 1000, 20_000
+MOST_LOOKS, MOST_STEPS = 500, 10_000
 
 
 class PointSet(Protocol):
@@ -46,7 +46,7 @@ def solve(points: PointSet, gap: float) -> tuple[np.ndarray, np.ndarray, float]:
         (points [support, columns] int; weights [support], > 0, sum 1; max |z|^2_{V^-1} over all points).
 
     Raises:
-        RuntimeError: if the gap is not reached in 1000 looks at all points, as where it lies below rounding errors.
+        RuntimeError: if the gap is not reached in 500 looks at all points, as where it lies below rounding errors.
     """
     d = points.rank
     indices, weights = points.start, np.full(d, 1 / d)
@@ -77,7 +77,7 @@ def factor_of(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def ascend(vectors: np.ndarray, weights: np.ndarray, gap: float) -> np.ndarray:
-    """Moves weights until max |z|^2_{V^-1} <= d (1 + gap) over these points, or 20,000 steps are done.
+    """Moves weights until max |z|^2_{V^-1} <= d (1 + gap) over these points, or 10,000 steps are done.
 
     Args:
         vectors: [count, d], that span.
@@ -88,13 +88,12 @@ def ascend(vectors: np.ndarray, weights: np.ndarray, gap: float) -> np.ndarray:
         [count] weights, some exactly 0.
     """
     d = vectors.shape[1]
-    weights = weights.copy()
+    weights = weights / weights.sum()
+    inverse, lengths = lengths_of(vectors, weights)
     for step in range(MOST_STEPS):
-        if step % 100 == 0:  # takes off what rounding errors have added
+        if step % 100 == 99:  # takes off what rounding errors have added
             weights /= weights.sum()
-            factor = np.linalg.inv(factor_of(vectors, weights))
-            inverse = factor.T @ factor
-            lengths = np.einsum("ij,jk,ik->i", vectors, inverse, vectors)
+            inverse, lengths = lengths_of(vectors, weights)
         far, near = int(lengths.argmax()), int(np.where(weights > 0, lengths, np.inf).argmin())
         if lengths[far] <= d * (1 + gap):
             break
@@ -108,6 +107,12 @@ def ascend(vectors: np.ndarray, weights: np.ndarray, gap: float) -> np.ndarray:
         weights *= 1 - a
         weights[z] = 0 if drops else weights[z] + a
     return weights / weights.sum()
+
+
+def lengths_of(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(V^-1, |z|^2_{V^-1} of each vector)."""
+    factor = np.linalg.inv(factor_of(vectors, weights))
+    return factor.T @ factor, ((vectors @ factor.T) ** 2).sum(axis=1)
 
 
 def toward(length: float, d: int) -> float:
@@ -124,8 +129,8 @@ def away(length: float, weight: float, d: int) -> float:
 def fewer(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """At most d (d + 1) / 2 of the points, by Caratheodory, with a V that is as large or larger.
 
-    While more remain, their matrices z z^T are linearly dependent. Weights move along the dependence, in the direction in which
-    their sum does not grow, until one is 0: V stays, and grows when the weights are scaled to sum 1 again.
+    While more remain, their matrices z z^T are linearly dependent. Weights move along the dependence, in the direction
+    in which their sum does not grow, until one is 0: V stays, and grows when the weights are scaled to sum 1 again.
 
     Returns:
         (indices of what is kept [count] int, weights [count]).
