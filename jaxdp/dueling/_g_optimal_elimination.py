@@ -132,8 +132,8 @@ def g_optimal_elimination(
             every phase t0 = 2 (d^1.5 + d sqrt(ln(1 / delta)))^2 + (16 d / kappa^4) (d^2 + ln(T / delta)) duels in
             proportion to the design for all arms; arms stay that are less than 2 xi below.
         horizon: rounds T, >= 2; needed for "paper", and otherwise not.
-        design_gap: > 0, how far above its least the g of a design within the program may be, as a share; below about
-            1e-3 rounding errors of float32 are larger. Smaller gaps take more steps, and save at most so many duels.
+        design_gap: > 0, how far above its least the g of a design within the program may be, as a share. Smaller gaps
+            take more steps, and save at most so many duels; in float32 1e-2 is reached, not much less.
 
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right), with blocks and counts (of ordered pairs, in

@@ -2,14 +2,15 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxdp.eigen import eigh
 from jaxdp.kernels import any_lane
 from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
 
-MOST_STEPS = 60
-HALVINGS = 24
-WIDENINGS = 40
+MOST_STEPS = 30
+LENGTHS = 4.0 ** -np.arange(10)  # of steps, the longest that fits
+WIDENINGS = 6  # in each step, from where the step before has ended
 
 
 def fit_in_ball(
@@ -18,7 +19,7 @@ def fit_in_ball(
     """The w of smallest sum of plays ln(1 + e^{z.w}) - wins z.w over |w| <= radius, z the differences of pairs.
 
     The sum is convex for all wins, also for those below 0 or above plays. Newton's method with a step that stays in the
-    ball: the least of the quadratic model there, cut in half until it does not go much too far. What is orthogonal to
+    ball: the least of the quadratic model there, cut until it does not go much too far. What is orthogonal to
     all differences does not matter, and is 0.
 
     Args:
@@ -50,50 +51,51 @@ def fit_in_ball(
         return shares * jax.nn.sigmoid(jnp.sum(inside * weights[None], axis=1)) - won
 
     def step(state):
-        count, weights, _ = state
+        count, weights, widening, _ = state
         chances = jax.nn.sigmoid(jnp.sum(inside * weights[None], axis=1))
         curvature = (shares * chances * (1 - chances))[:, None] * inside
         hessian = _times(curvature.T, inside) + unspanned
         slope = jnp.sum(inside * excess(weights)[:, None], axis=0)
-        move = _in_ball(hessian, jnp.sum(hessian * weights[None], axis=1) - slope, radius) - weights
+        target = jnp.sum(hessian * weights[None], axis=1) - slope
+        least, widening = _in_ball(hessian, target, radius, widening)
+        move = least - weights
         along = jnp.sum(inside * move[None], axis=1)
-        lengths = jnp.exp2(-jnp.arange(HALVINGS, dtype=dtype))
+        lengths = jnp.asarray(LENGTHS, dtype)
         slopes = jax.vmap(lambda length: jnp.sum(along * excess(weights + length * move)))(lengths)
         fits = slopes <= 0.5 * jnp.abs(jnp.sum(slope * move))  # the first one that does; the last, if none does
-        length = lengths[jnp.where(jnp.any(fits), jnp.argmax(fits), HALVINGS - 1)]
-        return count + 1, weights + length * move, jnp.max(jnp.abs(along))
+        length = lengths[jnp.where(jnp.any(fits), jnp.argmax(fits), len(LENGTHS) - 1)]
+        return count + 1, weights + length * move, widening, jnp.max(jnp.abs(along))
 
     def goes_on(state) -> jax.Array:
-        count, _, moved = state
-        return any_lane((count < MOST_STEPS) & (moved > jnp.finfo(dtype).eps ** 0.75))
+        count, _, _, moved = state
+        return any_lane((count < MOST_STEPS) & (moved > jnp.finfo(dtype).eps ** 0.625))
 
-    start = jnp.int32(0), jnp.zeros(dim, dtype), jnp.asarray(jnp.inf, dtype)
-    _, weights, _ = jax.lax.while_loop(goes_on, step, start)
+    start = jnp.int32(0), jnp.zeros(dim, dtype), jnp.zeros((), dtype), jnp.asarray(jnp.inf, dtype)
+    _, weights, _, _ = jax.lax.while_loop(goes_on, step, start)
     return jnp.sum(basis * weights[None], axis=1)
 
 
-def _in_ball(matrix: jax.Array, rhs: jax.Array, radius: jax.Array) -> jax.Array:
-    """The x with |x| <= radius of smallest x.matrix.x / 2 - rhs.x; (matrix + c) x = rhs for the least such c >= 0."""
+def _in_ball(matrix: jax.Array, rhs: jax.Array, radius: jax.Array, widening: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The x with |x| <= radius of smallest x.matrix.x / 2 - rhs.x, which solves (matrix + c) x = rhs; and c >= 0.
+
+    Steps of Newton's method for 1 / |x| = 1 / radius, from c = `widening` on, which come near the least such c.
+    """
     eye = jnp.eye(len(rhs), dtype=rhs.dtype)
 
     def solved(widening: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """x, its norm, and x.(matrix + widening)^-1.x."""
         lower = cholesky(matrix + widening * eye)
         x = cholesky_solve(lower, rhs)
-        return x, jnp.sqrt(jnp.sum(x**2)), jnp.sum(x * cholesky_solve(lower, x))
+        return lower, x, jnp.sqrt(jnp.sum(x**2))
 
-    def widen(state):
-        count, widening, _, norm, bent = state
-        widening = jnp.where(norm > radius, widening + (norm / radius - 1) * norm**2 / bent, widening)
-        return count + 1, widening, *solved(widening)
+    def widen(_, widening: jax.Array) -> jax.Array:
+        lower, x, norm = solved(widening)
+        bent = jnp.sum(x * cholesky_solve(lower, x))
+        bent = jnp.where(bent > 0, bent, 1)
+        return jnp.maximum(widening + (norm / radius - 1) * norm**2 / bent, 0)
 
-    def goes_on(state) -> jax.Array:
-        count, _, _, norm, _ = state
-        return any_lane((count < WIDENINGS) & (norm > radius * (1 + 64 * jnp.finfo(rhs.dtype).eps)))
-
-    none = jnp.zeros((), rhs.dtype)
-    _, _, x, norm, _ = jax.lax.while_loop(goes_on, widen, (jnp.int32(0), none, *solved(none)))
-    return x * jnp.minimum(1, radius / jnp.maximum(norm, radius))
+    widening = jax.lax.fori_loop(0, WIDENINGS, widen, widening)
+    _, x, norm = solved(widening)
+    return x * jnp.minimum(1, radius / jnp.maximum(norm, radius)), widening
 
 
 def _times(left: jax.Array, right: jax.Array) -> jax.Array:

@@ -286,6 +286,25 @@ def test_arms_without_features():
     assert learner.params(epsilon=1.0).first.rank == 2
 
 
+@pytest.mark.slow
+def test_published_numbers_take_thousands_of_times_as_many_duels():
+    """To commitment, by counts up to 10^12 rounds in 64 bits."""
+    features, weights = arms_on_sphere(20, 2, seed=1)
+    with jax.enable_x64(True):
+        rounds = {}
+        for constants in ("tight", "paper"):
+            paper = {"constants": "paper", "horizon": 10**12} if constants == "paper" else {}
+            learner = g_optimal_elimination(features=features, **paper)
+            run = jaxdp.simulator(
+                learner, linear_duels(features, weights), 10**12, checkpoints=[10**12], engine="counts"
+            )
+            outputs = jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, 50), run.params(epsilon=1.0))
+            assert np.asarray(outputs["correct"]).all()
+            rounds[constants] = 10**12 - np.asarray(outputs["best_duels"]).mean()
+        assert rounds["tight"] < 10**8
+        assert rounds["paper"] > 1000 * rounds["tight"]
+
+
 # ---- errors ----------------------------------------------------------------------------------------------------------
 def test_errors():
     bad: list[tuple[dict[str, Any], str]] = [
