@@ -1,6 +1,8 @@
 """Dueling bandits: environments, and one file per algorithm."""
 
 from jaxdp.dueling._ebs_shuffle import ebs_shuffle
+from jaxdp.dueling._g_optimal_elimination import g_optimal_elimination
+from jaxdp.dueling._linear_duels import linear_duels
 from jaxdp.dueling._rucb import rucb
 from jaxdp.dueling.double_thompson import double_thompson
 from jaxdp.dueling.ebs_elimination import ebs_elimination
@@ -16,6 +18,8 @@ __all__ = [
     "ebs_local",
     "ebs_phased",
     "ebs_shuffle",
+    "g_optimal_elimination",
+    "linear_duels",
     "matrix_duels",
     "rucb",
     "switching_duels",

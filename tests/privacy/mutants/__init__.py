@@ -45,6 +45,7 @@ from tests.privacy.mutants.learners import (
     unclipped_report,
     unnoised_choice,
 )
+from tests.privacy.mutants.linear_duels import phase_counts_at_twice_epsilon, phase_counts_without_noise
 from tests.privacy.mutants.moments import noise_drawn_for_both_halves
 from tests.privacy.mutants.noise import (
     classical_gaussian,
@@ -119,4 +120,6 @@ ZOO = {
     "shuffled batches claimed as twice as large": batches_claimed_as_twice_as_large,
     "reports that are not shuffled claimed as a batch": reports_claimed_as_shuffled,
     "a shuffler of duels that keeps the order": shuffler_that_keeps_the_order,
+    "elimination by models of exact counts": phase_counts_without_noise,
+    "counts of a phase at twice epsilon": phase_counts_at_twice_epsilon,
 }

@@ -1,0 +1,251 @@
+"""The design of `g_optimal_differences` inside a compiled program, of the arms that are left."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.design._coordinates import tolerance
+from jaxdp.validation import check_count, check_positive
+
+STEPS = 32  # on the pairs at hand, before all pairs are looked at again
+SHARE = 0.25  # of the gap: up to that the pairs at hand are solved
+
+_product = partial(jnp.matmul, precision="highest")
+
+
+class MaskedDesign(NamedTuple):
+    """Weights on pairs of arms, in slots.
+
+    Attributes:
+        pairs: [num_slots, 2] int32, different active arms i > j where the weight is > 0, any two arms elsewhere.
+        weights: [num_slots] float >= 0, sum 1 (all 0 where no two active arms differ).
+        value: [] float, max |z|^2_{V(weights)^-1} over all differences z of two active arms. The design has the gap
+            that was asked for if value <= rank (1 + gap). 0 where no two active arms differ; NaN if an active arm is
+            not finite.
+        rank: [] int32, the dimension of the span of those differences.
+    """
+
+    pairs: jax.Array
+    weights: jax.Array
+    value: jax.Array
+    rank: jax.Array
+
+
+class _Slots(NamedTuple):
+    """A design in the making.
+
+    Attributes:
+        pairs: [num_slots, 2] int32.
+        vectors: [num_slots, dim], the differences of those pairs, in coordinates of the span.
+        weights: [num_slots].
+        inverse: [dim, dim], of V(weights), the identity beyond the rank.
+        lengths: [num_slots], |z|^2_{V^-1} of each vector.
+    """
+
+    pairs: jax.Array
+    vectors: jax.Array
+    weights: jax.Array
+    inverse: jax.Array
+    lengths: jax.Array
+
+
+class _Look(NamedTuple):
+    """At all pairs.
+
+    Attributes:
+        slots: the design.
+        value: [], the largest |x_i - x_j|^2_{V^-1}.
+        farthest: [num_arms], for each arm i the largest of those with j < i.
+        steps: [] int32, how many were allowed so far.
+    """
+
+    slots: _Slots
+    value: jax.Array
+    farthest: jax.Array
+    steps: jax.Array
+
+
+def default_slots(num_arms: int, dim: int) -> int:
+    """Slots for the d (d + 1) / 2 pairs of an optimum, and for d that may join; d = min(dim, num_arms - 1)."""
+    most = min(dim, num_arms - 1)
+    return most * (most + 1) // 2 + most
+
+
+def masked_difference_design(
+    arms: jax.Array, active: jax.Array, *, num_slots: int | None = None, max_steps: int = 4096, gap: float = 0.1
+) -> MaskedDesign:
+    """A G-optimal design on the differences of active arms: one lane, in a compiled program, at static shapes.
+
+    The algorithm is that of `g_optimal_differences`: steps of Wynn and Fedorov towards a pair or away from one, from
+    the start of Kumar and Yildirim, in coordinates of the span of the differences, which may lose dimensions as arms
+    are eliminated.
+
+    Args:
+        arms: [num_arms, dim] float32 or float64, two arms or more.
+        active: [num_arms] bool. Differences of active arms alone count, as points and in the certificate.
+        num_slots: at least d = min(dim, num_arms - 1). Default: d (d + 1) / 2 + d, enough for every gap above rounding
+            errors. With fewer the gap may not be reached.
+        max_steps: after so many steps, in whole batches of 32, the loop ends whatever has been reached.
+        gap: > 0; the loop ends when value <= rank (1 + gap). In float32 1e-2 is reached, not much less.
+
+    Returns:
+        A `MaskedDesign`; the caller compares its value with rank (1 + gap). Directions count as in `g_optimal`, with
+        the rounding errors of the arms' dtype.
+
+    Raises:
+        ValueError: if shapes do not fit, there are fewer than two arms, or num_slots, max_steps or gap are out of
+            range.
+
+    Source: as of `g_optimal`.
+
+    Deviations: as of `g_optimal`, without the reduction at the end: the support is at most num_slots. If all slots have
+        weight, the one of the least weights_k |z_k|^2_{V^-1} is emptied for a pair that joins.
+    """
+    slots, batches = _checked(arms, active, num_slots, max_steps, gap)
+    places, start, rank = _coordinates(arms, active)
+    size = rank.astype(arms.dtype)
+    pairs = jnp.zeros((slots, 2), jnp.int32).at[: len(start)].set(start)
+    uniform = jnp.where(jnp.arange(slots) < rank, 1 / jnp.maximum(size, 1), 0)
+
+    def improved(look: _Look) -> _Look:
+        joined = _joined(look, places, active, size * (1 + SHARE * gap))
+        moved = jax.lax.fori_loop(0, STEPS, lambda _, slots: _stepped(slots, size, SHARE * gap), joined)
+        return _looked(moved.pairs, moved.weights, places, active, rank, look.steps + STEPS)
+
+    def unsolved(look: _Look) -> jax.Array:
+        return (look.value > size * (1 + gap)) & (look.steps < STEPS * batches)
+
+    end = jax.lax.while_loop(unsolved, improved, _looked(pairs, uniform, places, active, rank, jnp.int32(0)))
+    finite = jnp.all(jnp.isfinite(arms) | ~active[:, None])
+    return MaskedDesign(end.slots.pairs, end.slots.weights, jnp.where(finite, end.value, jnp.nan), rank)
+
+
+def _looked(pairs, weights, places, active, rank, steps) -> _Look:
+    """At all pairs of active arms; V^-1 is computed anew, so that rounding errors of the steps end here."""
+    weights = weights / jnp.maximum(jnp.sum(weights), jnp.finfo(weights.dtype).tiny)
+    vectors = places[pairs[:, 0]] - places[pairs[:, 1]]
+    beyond = jnp.diag((jnp.arange(vectors.shape[1]) >= rank).astype(weights.dtype))
+    inverse = _inverse(_product((vectors * weights[:, None]).T, vectors) + beyond)
+    turned = _product(places, inverse)
+    lengths = jnp.sum(turned * places, axis=1)
+    squares = lengths[:, None] + lengths[None, :] - 2 * _product(turned, places.T)
+    counts = jnp.tril(active[:, None] & active[None, :], -1)
+    farthest = jnp.max(jnp.where(counts, squares, 0), axis=1)
+    slots = _Slots(pairs, vectors, weights, inverse, _lengths(vectors, inverse))
+    return _Look(slots, jnp.max(farthest), farthest, steps)
+
+
+def _joined(look: _Look, places: jax.Array, active: jax.Array, bound: jax.Array) -> _Slots:
+    """The arms of the farthest pairs, each with the arm before it that is farthest from it, in slots without weight."""
+    slots, num_arms = _with_room(look.slots), len(places)
+    count = min(num_arms - 1, places.shape[1])
+    lengths, best = jax.lax.top_k(look.farthest, count)
+    turned = _product(places, slots.inverse)
+    squares = jnp.sum(turned * places, axis=1)[None, :] - 2 * _product(places[best], turned.T)  # but for the arm's own
+    before = (jnp.arange(num_arms)[None, :] < best[:, None]) & active[None, :]
+    partners = jnp.argmax(jnp.where(before, squares, -jnp.inf), axis=1)
+    new = jnp.stack([best.astype(jnp.int32), partners.astype(jnp.int32)], axis=1)
+    known = jnp.any(jnp.all(new[:, None, :] == slots.pairs[None, :, :], axis=2), axis=1)
+    _, free = jax.lax.top_k(-slots.weights, count)
+    fits = ~known & (lengths > bound) & (slots.weights[free] == 0)
+    pairs = slots.pairs.at[free].set(jnp.where(fits[:, None], new, slots.pairs[free]))
+    vectors = places[pairs[:, 0]] - places[pairs[:, 1]]
+    return slots._replace(pairs=pairs, vectors=vectors, lengths=_lengths(vectors, slots.inverse))
+
+
+def _with_room(slots: _Slots) -> _Slots:
+    """With at least one slot that has no weight. weights_k |z_k|^2 sum to the rank: the least of them is below 1."""
+    least = jnp.argmin(jnp.where(slots.weights > 0, slots.weights * slots.lengths, -1))
+    return _moved(slots, least, _emptying(slots.weights[least]))
+
+
+def _stepped(slots: _Slots, size: jax.Array, gap: float) -> _Slots:
+    """One step, towards the longest vector or away from the shortest with weight; none where they are solved."""
+    far = jnp.argmax(slots.lengths)
+    near = jnp.argmin(jnp.where(slots.weights > 0, slots.lengths, jnp.inf))
+    towards = slots.lengths[far] - size >= size - slots.lengths[near]
+    z = jnp.where(towards, far, near)
+    length, most = slots.lengths[z], _emptying(slots.weights[z])
+    best = (length / size - 1) / (length - 1)  # maximizes ln det V
+    away = jnp.where(length > 1, jnp.maximum(most, best), most)
+    a = jnp.where(towards, jnp.minimum(0.5, best), away)
+    return _moved(slots, z, jnp.where(slots.lengths[far] <= size * (1 + gap), 0, a))
+
+
+def _emptying(weight: jax.Array) -> jax.Array:
+    """The step away from a vector that leaves it no weight."""
+    return -weight / jnp.maximum(1 - weight, jnp.finfo(weight.dtype).eps)
+
+
+def _moved(slots: _Slots, z: jax.Array, a: jax.Array) -> _Slots:
+    """Weights <- (1 - a) weights + a e_z, and what follows from that by a rank-one formula."""
+    turned = jnp.sum(slots.inverse * slots.vectors[z][None, :], axis=1)
+    shrink = a / (1 - a + a * slots.lengths[z])
+    inverse = (slots.inverse - shrink * turned[:, None] * turned[None, :]) / (1 - a)
+    lengths = (slots.lengths - shrink * jnp.sum(slots.vectors * turned[None, :], axis=1) ** 2) / (1 - a)
+    at_z = jnp.where(a <= _emptying(slots.weights[z]), 0, slots.weights[z] * (1 - a) + a)
+    weights = jnp.where(jnp.arange(len(slots.weights)) == z, at_z, slots.weights * (1 - a))
+    return slots._replace(weights=weights, inverse=inverse, lengths=lengths)
+
+
+def _lengths(vectors: jax.Array, inverse: jax.Array) -> jax.Array:
+    return jnp.sum(_product(vectors, inverse) * vectors, axis=1)
+
+
+def _inverse(matrix: jax.Array) -> jax.Array:
+    """Of a positive definite matrix, by Gauss-Jordan steps, which need no pivots there."""
+    places = jnp.arange(len(matrix))
+
+    def step(k: jax.Array, left: jax.Array) -> jax.Array:
+        here = places == k
+        row = jnp.where(here, 1, left[k]) / left[k, k]
+        column = jnp.where(here, 0, left[:, k])
+        others = jnp.where(here[None, :], 0, left) - column[:, None] * row[None, :]
+        return jnp.where(here[:, None], row[None, :], others)
+
+    return jax.lax.fori_loop(0, len(matrix), step, matrix)
+
+
+def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """As `_coordinates.of_differences`, of the active arms; the others are at 0.
+
+    Returns:
+        ([num_arms, dim], where columns beyond the rank are 0; [min(dim, num_arms - 1), 2] pairs that span; [] rank).
+    """
+    num_arms, dim = arms.shape
+    apart = jnp.where(active[:, None], arms - arms[jnp.argmax(active)][None], 0)
+    largest = jnp.max(jnp.abs(apart), axis=0)
+    apart = apart / jnp.where(largest > 0, largest, 1)[None]
+    limit = tolerance(dim, arms.dtype) ** 2 * jnp.max(jnp.sum(apart * apart, axis=1))
+
+    def step(rest: jax.Array, _: None):
+        squares = jnp.sum(rest * rest, axis=1)
+        longest = jnp.argmax(squares)
+        counts = squares[longest] > limit
+        along = jnp.sum(rest * rest[longest][None, :], axis=1)
+        high = jnp.argmax(jnp.where(active, along, -jnp.inf)).astype(jnp.int32)
+        low = jnp.argmin(jnp.where(active, along, jnp.inf)).astype(jnp.int32)
+        direction = rest[high] - rest[low]
+        multiples = jnp.sum(rest * direction[None, :], axis=1) / jnp.where(counts, jnp.sum(direction**2), 1)
+        multiples = jnp.where(counts, multiples, 0)
+        pair = jnp.stack([jnp.maximum(high, low), jnp.minimum(high, low)])
+        return rest - multiples[:, None] * direction[None, :], (multiples, pair, counts)
+
+    _, (columns, pairs, counts) = jax.lax.scan(step, apart, None, length=min(dim, num_arms - 1))
+    places = jnp.zeros_like(arms).at[:, : len(columns)].set(columns.T)
+    return places, pairs, jnp.sum(counts, dtype=jnp.int32)
+
+
+def _checked(arms: jax.Array, active: jax.Array, num_slots: int | None, max_steps: int, gap: float) -> tuple[int, int]:
+    """(slots, batches of steps)."""
+    if arms.ndim != 2 or len(arms) < 2 or arms.shape[1] == 0 or active.shape != arms.shape[:1]:
+        raise ValueError(
+            "arms must be [num_arms, dim] of two arms or more and active [num_arms], "
+            f"got the shapes {arms.shape} and {active.shape}"
+        )
+    check_positive("gap", gap)
+    least = min(arms.shape[1], len(arms) - 1)
+    slots = default_slots(*arms.shape) if num_slots is None else check_count("num_slots", num_slots, least)
+    return slots, -(-check_count("max_steps", max_steps) // STEPS)

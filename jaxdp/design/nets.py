@@ -1,0 +1,138 @@
+"""Nets: finite subsets of balls and boxes that come close to each of their points.
+
+An algorithm for finitely many arms plays a ball through a net of it. With utilities w.x, |w| <= 1, the best arm of a
+net of radius r is at most r worse than the best of the ball, in every round: the regret grows by r a round.
+"""
+
+import math
+
+import numpy as np
+
+from jaxdp.validation import check_count, check_finite, check_positive
+
+MOST = 1_000_000  # points
+
+
+def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
+    """Points of the unit ball such that each point of the ball is within `radius` of one of them.
+
+    The points of a cubic lattice of spacing 2 radius / sqrt(dim) whose cells meet the ball; those that lie outside are
+    moved to the sphere, which moves them nearer to every point of the ball.
+
+    Args:
+        dim: of the ball, >= 1.
+        radius: > 0; from 1 on the centre alone is a net. Against the ball's best point an algorithm on the net has at
+            most `radius` more regret a round than against the net's, for utilities w.x with |w| <= 1.
+        most: how many points are allowed.
+
+    Returns:
+        [num_points, dim] float64, the centre among them. Their number grows as (1 / radius)^dim.
+
+    Raises:
+        ValueError: if dim is not a whole number >= 1, radius is not > 0, or the net has more than `most` points.
+
+    Source: textbook.
+
+    Deviations: none.
+
+    Examples:
+        >>> ball_net(1, 0.25).ravel().tolist()
+        [-1.0, -0.5, 0.0, 0.5, 1.0]
+        >>> len(ball_net(2, 0.25)), len(ball_net(3, 0.25))
+        (37, 275)
+        >>> ball_net(10, 0.25)
+        Traceback (most recent call last):
+        ...
+        ValueError: a net of radius 0.25 must have at most 1000000 points, got at least 261136798 in 10 dimensions
+    """
+    dim, radius, most = check_count("dim", dim), check_positive("radius", radius), check_count("most", most)
+    if radius >= 1:
+        return np.zeros((1, dim))
+    # a cell's point nearest to the centre has entries (|k| - 1 / 2) spacing, or 0: twice that, as integers, squared
+    spacing = 2 * radius / math.sqrt(dim)
+    _check_size(_fewest(dim, spacing), dim, radius, most, "at least ")
+    limit = math.floor(dim / radius**2 + 1e-9)
+    _check_size(_lattice_points(dim, limit), dim, radius, most)
+    lattice = np.zeros((1, 0), int)
+    largest = (1 + math.isqrt(limit)) // 2
+    entries = np.arange(-largest, largest + 1)
+    for _ in range(dim):
+        columns = np.repeat(lattice, len(entries), axis=0), np.tile(entries, len(lattice))[:, None]
+        longer = np.concatenate(columns, axis=1)
+        lattice = longer[(np.maximum(2 * np.abs(longer) - 1, 0) ** 2).sum(axis=1) <= limit]
+    points = lattice * spacing
+    lengths = np.linalg.norm(points, axis=1)
+    outside = lengths > 1
+    directions = lattice[outside] // np.gcd.reduce(lattice[outside], axis=1)[:, None]
+    first = np.unique(directions, axis=0, return_index=True)[1]
+    moved = (points[outside] / lengths[outside][:, None])[np.sort(first)]
+    return np.concatenate([points[~outside], moved])
+
+
+def box_net(low: object, high: object, radius: float, *, most: int = MOST) -> np.ndarray:
+    """Points of a box such that each point of the box is within `radius` of one of them.
+
+    The centres of equal cells with sides of at most 2 radius / sqrt(dim); dim counts the box's sides that are > 0.
+
+    Args:
+        low: [dim] numbers, the least entries.
+        high: [dim] numbers >= low, the largest.
+        radius: > 0. Against the box's best point an algorithm on the net has at most `radius` more regret a round than
+            against the net's, for utilities w.x with |w| <= 1.
+        most: how many points are allowed.
+
+    Returns:
+        [num_points, dim] float64.
+
+    Raises:
+        ValueError: if low and high are not finite numbers of one shape [dim] with low <= high, radius is not > 0, or
+            the net has more than `most` points.
+
+    Source: textbook.
+
+    Deviations: none.
+
+    Examples:
+        >>> box_net([0.0, 2.0], [1.0, 2.0], 0.25).tolist()
+        [[0.25, 2.0], [0.75, 2.0]]
+    """
+    bottom, top = check_finite("low", low).astype(float), check_finite("high", high).astype(float)
+    radius, most = check_positive("radius", radius), check_count("most", most)
+    if bottom.shape != top.shape or bottom.ndim != 1 or not bottom.size or not (bottom <= top).all():
+        raise ValueError(f"low and high must be [dim] with low <= high, got {low!r} and {high!r}")
+    sides = top - bottom
+    dim = max(1, int((sides > 0).sum()))
+    cells = [max(1, math.ceil(side * math.sqrt(dim) / (2 * radius) - 1e-9)) for side in sides.tolist()]
+    _check_size(math.prod(cells), len(cells), radius, most)
+    each = zip(bottom, sides, cells, strict=True)
+    axes = [start + side * (np.arange(count) + 0.5) / count for start, side, count in each]
+    return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+
+def _check_size(size: float, dim: int, radius: float, most: int, about: str = "") -> None:
+    if size > most:
+        shown = f"{size:.0f}" if size < 1e15 else f"{size:.1e}"
+        raise ValueError(
+            f"a net of radius {radius:g} must have at most {most} points, got {about}{shown} in {dim} dimensions"
+        )
+
+
+def _fewest(dim: int, spacing: float) -> float:
+    """Cells that meet the unit ball cover it: its volume in units of a cell's."""
+    log_volume = dim / 2 * math.log(math.pi) - math.lgamma(dim / 2 + 1)
+    return math.exp(min(700.0, log_volume - dim * math.log(spacing)))
+
+
+def _lattice_points(dim: int, limit: int) -> float:
+    """How many k in Z^dim have sum_i max(2 |k_i| - 1, 0)^2 <= limit."""
+    squares = [odd * odd for odd in range(1, math.isqrt(limit) + 1, 2)]
+    if dim == 1:
+        return 1 + 2 * len(squares)
+    ways = np.zeros(limit + 1)  # how many have each sum
+    ways[0] = 1
+    for _ in range(dim):
+        longer = ways.copy()
+        for square in squares:
+            longer[square:] += 2 * ways[: limit + 1 - square]
+        ways = longer
+    return float(ways.sum())

@@ -1,0 +1,178 @@
+"""The design in a compiled program, lane by lane, against the one on the host."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.design import MaskedDesign, g_optimal_differences, masked_difference_design
+from jaxdp.design import _masked as masked
+
+X64 = jax.config.read("jax_enable_x64")
+DTYPE, GAP = (jnp.float64, 1e-3) if X64 else (jnp.float32, 1e-2)
+NUM_ARMS, DIM = 12, 3
+
+
+def lanes() -> tuple[np.ndarray, np.ndarray]:
+    """Arms [lanes, NUM_ARMS, DIM] and which are active: many, few, in a plane, on a line, repeated, none that differ."""
+    random = np.random.default_rng(1)
+    arms = random.uniform(-1, 1, size=(40, NUM_ARMS, DIM))
+    active = random.random((40, NUM_ARMS)) < np.linspace(0.2, 1, 40)[:, None]
+    arms[:8, :, 2] = arms[:8, :, 0] - 0.5 * arms[:8, :, 1]
+    arms[8:12, :, 1:] = 0.25
+    arms[12:16, 6:] = arms[12:16, :6]
+    arms[16:20] = 0.75 + 1e-3 * np.round(arms[16:20], 2)  # survivors, close to each other
+    active[8:28, :3] = True
+    active[36] = False
+    active[37] = np.arange(NUM_ARMS) == 5
+    active[38] = np.arange(NUM_ARMS) % 6 == 4  # two arms
+    active[39], arms[39] = True, 0.5
+    return np.asarray(arms, DTYPE), active
+
+
+@functools.cache
+def designs() -> MaskedDesign:
+    arms, active = lanes()
+    one = functools.partial(masked_difference_design, gap=GAP)
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(one))(arms, active))
+
+
+def pairs_of(arms: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    return arms[pairs[:, 0]] - arms[pairs[:, 1]]
+
+
+def in_span(arms: np.ndarray) -> np.ndarray:
+    """Orthonormal coordinates [num_arms, rank], of float64."""
+    left, values, _ = np.linalg.svd(arms - arms[0], full_matrices=False)
+    return left[:, values > 1e-5 * values[0]]
+
+
+def value_of(arms: np.ndarray, support: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """(max |z|^2_{V^-1} over all differences, ln det V), in coordinates of the span."""
+    moments = (support * weights[:, None]).T @ support
+    everything = (arms[:, None] - arms[None]).reshape(-1, arms.shape[1])
+    largest = np.einsum("ij,jk,ik->i", everything, np.linalg.inv(moments), everything).max()
+    return float(largest), float(np.linalg.slogdet(moments)[1])
+
+
+def check_lane(arms: np.ndarray, active: np.ndarray, found: MaskedDesign) -> None:
+    used = found.weights > 0
+    assert np.all(found.weights >= 0)
+    assert found.weights.sum() == pytest.approx(1, abs=1e-5)
+    pairs, weights = found.pairs[used], found.weights[used].astype(float)
+    assert np.all(active[pairs])
+    assert np.all(pairs[:, 0] > pairs[:, 1])
+    assert len(np.unique(pairs, axis=0)) == len(pairs)
+    places = np.zeros((len(arms), int(found.rank)))
+    places[active] = in_span(arms[active].astype(float))
+    value, log_det = value_of(places[active], pairs_of(places, pairs), weights)
+    rank = int(found.rank)
+    assert value == pytest.approx(float(found.value), rel=1e-3)
+    assert value <= rank * (1 + GAP) * (1 + 1e-6)
+    host = g_optimal_differences(places[active], gap=1e-6)
+    own = np.flatnonzero(active)
+    assert host.rank == rank
+    best = value_of(places[active], pairs_of(places, own[host.pairs]), host.weights)[1]
+    assert best - rank * np.log1p(GAP) - 1e-6 <= log_det <= best + 1e-5
+
+
+def test_designs_are_those_of_the_host():
+    arms, active = lanes()
+    found, seen = designs(), set()
+    for lane in range(len(arms)):
+        here = jax.tree.map(lambda leaf, lane=lane: leaf[lane], found)
+        distinct = len(np.unique(arms[lane][active[lane]], axis=0))
+        if distinct < 2:
+            assert (here.rank, here.value) == (0, 0)
+            assert np.all(here.weights == 0)
+            assert np.all(here.pairs < NUM_ARMS)
+        else:
+            check_lane(arms[lane], active[lane], here)
+        seen.add(int(here.rank))
+    assert seen == {0, 1, 2, 3}
+
+
+def test_wrong_designs_fail_the_same_check():
+    arms, active = lanes()
+    lane = 35
+    right = jax.tree.map(lambda leaf: leaf[lane], designs())
+    check_lane(arms[lane], active[lane], right)
+    uniform = np.where(right.weights > 0, 1 / np.sum(right.weights > 0), 0)
+    all_arms = np.ones(NUM_ARMS, bool)
+    assert not active[lane].all()
+    with pytest.raises(AssertionError):
+        check_lane(arms[lane], active[lane], right._replace(weights=uniform))
+    with pytest.raises(AssertionError):  # of other arms than those that are left
+        check_lane(arms[lane], all_arms, right)
+
+
+def test_one_lane_is_as_many():
+    arms, active = lanes()
+    for lane in (0, 30, 36):
+        single = masked_difference_design(jnp.asarray(arms[lane]), jnp.asarray(active[lane]), gap=GAP)
+        assert int(single.rank) == designs().rank[lane]
+        np.testing.assert_allclose(single.value, designs().value[lane], rtol=GAP)
+
+
+@pytest.mark.parametrize("wrong", ["step", "joins", "away"])
+def test_wrong_steps_are_not_certified(wrong, monkeypatch):
+    """What a step does to V^-1 is computed anew at every look, so that errors cannot certify themselves."""
+    arms, active = lanes()
+    run = functools.partial(masked_difference_design, max_steps=512, gap=GAP)
+    right = jax.jit(lambda arms, active: run(arms, active))(arms[34], active[34])
+    assert right.value <= 3 * (1 + GAP)
+    if wrong == "step":
+        monkeypatch.setattr(masked, "_stepped", lambda slots, size, gap: slots)
+    elif wrong == "joins":
+        monkeypatch.setattr(masked, "_joined", lambda look, places, active, bound: look.slots)
+    else:
+        monkeypatch.setattr(masked, "_emptying", jnp.zeros_like)
+    found = jax.jit(lambda arms, active: run(arms, active))(arms[34], active[34])
+    assert not found.value <= 3 * (1 + GAP)
+
+
+def test_arms_that_are_not_finite():
+    arms, _active = lanes()
+    arms[30, 2, 1] = np.nan
+    run = jax.jit(functools.partial(masked_difference_design, gap=GAP))
+    assert np.isnan(run(arms[30], np.ones(NUM_ARMS, bool)).value)
+    without = run(arms[30], np.arange(NUM_ARMS) != 2)  # no word of an arm that is out
+    assert without.value <= 3 * (1 + GAP)
+    assert np.isfinite(without.weights).all()
+
+
+@pytest.mark.slow
+def test_one_hot_arms_need_every_pair():
+    """At the optimum all pairs have equal weight; rank 19 of 20 dimensions, 190 pairs in 209 slots."""
+    found = jax.jit(functools.partial(masked_difference_design, gap=GAP))(jnp.eye(20, dtype=DTYPE), jnp.ones(20, bool))
+    assert found.rank == 19
+    assert found.value <= 19 * (1 + GAP)
+    assert np.sum(np.asarray(found.weights) > 0) >= 190
+
+
+@pytest.mark.slow
+def test_200_arms_in_10_dimensions():
+    arms = np.asarray(np.random.default_rng(0).normal(size=(200, 10)), DTYPE)
+    found = jax.jit(functools.partial(masked_difference_design, gap=GAP))(arms, np.ones(200, bool))
+    assert found.value <= 10 * (1 + GAP)
+    used = np.asarray(found.weights) > 0
+    places = in_span(arms.astype(float))
+    support = pairs_of(places, np.asarray(found.pairs)[used])
+    assert value_of(places, support, np.asarray(found.weights)[used].astype(float))[0] <= 10 * (1 + GAP) * 1.001
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "message"),
+    [
+        ((1, 3), {}, r"two arms or more and active \[num_arms\], got the shapes \(1, 3\) and \(1,\)"),
+        ((4,), {}, r"got the shapes \(4,\)"),
+        ((4, 2), {"num_slots": 1}, "num_slots must be a whole number >= 2, got 1"),
+        ((4, 2), {"max_steps": 0}, "max_steps must be a whole number >= 1, got 0"),
+        ((4, 2), {"gap": np.nan}, "gap must be > 0, got nan"),
+    ],
+)
+def test_bad_arguments(shape, options, message):
+    with pytest.raises(ValueError, match=message):
+        masked_difference_design(jnp.zeros(shape), jnp.ones(shape[:1], bool), **options)
