@@ -1,5 +1,6 @@
 """Dueling bandits: environments, and one file per algorithm."""
 
+from jaxdp.dueling._ballot_duels import ballot_duels, ballot_matrix
 from jaxdp.dueling._rucb import rucb
 from jaxdp.dueling.double_thompson import double_thompson
 from jaxdp.dueling.ebs_elimination import ebs_elimination
@@ -10,6 +11,8 @@ from jaxdp.dueling.switching import switching_duels
 from jaxdp.dueling.versatile_sparring import versatile_sparring
 
 __all__ = [
+    "ballot_duels",
+    "ballot_matrix",
     "double_thompson",
     "ebs_elimination",
     "ebs_local",
