@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jaxdp import audit as audit
     from jaxdp import bandits as bandits
     from jaxdp import core as core
+    from jaxdp import design as design
     from jaxdp import dueling as dueling
     from jaxdp import estimation as estimation
     from jaxdp import experts as experts
@@ -59,6 +60,7 @@ __all__ = [
     "cache_compilations",
     "claims",
     "core",
+    "design",
     "dueling",
     "estimation",
     "estimation_run",
@@ -79,6 +81,7 @@ _MODULES = (
     "audit",
     "bandits",
     "core",
+    "design",
     "dueling",
     "estimation",
     "experts",

@@ -1,6 +1,8 @@
 """Dueling bandits: environments, and one file per algorithm."""
 
 from jaxdp.dueling._ballot_duels import ballot_duels, ballot_matrix
+from jaxdp.dueling._g_optimal_elimination import g_optimal_elimination
+from jaxdp.dueling._linear_duels import linear_duels
 from jaxdp.dueling._rucb import rucb
 from jaxdp.dueling.double_thompson import double_thompson
 from jaxdp.dueling.ebs_elimination import ebs_elimination
@@ -17,6 +19,8 @@ __all__ = [
     "ebs_elimination",
     "ebs_local",
     "ebs_phased",
+    "g_optimal_elimination",
+    "linear_duels",
     "matrix_duels",
     "rucb",
     "switching_duels",

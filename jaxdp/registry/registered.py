@@ -14,6 +14,7 @@ from jaxdp.registry.dueling import DUELING
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
 from jaxdp.registry.estimation import ESTIMATION
 from jaxdp.registry.experts import EXPERTS
+from jaxdp.registry.linear_duels import LINEAR_DUELS
 from jaxdp.registry.mechanisms import RELEASES
 from jaxdp.registry.shuffle import SHUFFLED
 
@@ -26,6 +27,7 @@ LEARNERS: dict[str, LearnerEntry] = {
     **CONTEXTUAL,
     **EXPERTS,
     **DUELING,
+    **LINEAR_DUELS,
 }
 ESTIMATORS: dict[str, EstimatorEntry] = {**ESTIMATION}
 

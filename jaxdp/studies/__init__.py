@@ -14,6 +14,7 @@ STUDIES = {
     "private-policy": "What label privacy costs a policy (DP-Reward, eq. (9)).",
     "dueling-regret": "What privacy costs in dueling bandits (DP-Dueling, Theorems 1 and 2).",
     "dueling-ballots": "The winner of an election by private duels, and from how many voters on.",
+    "dueling-linear": "What privacy costs in duels of arms with features (DP-Dueling, Theorem 3).",
     "ldp-bandits": "What local privacy costs in bandits (LDP-Bandits, Table 1).",
     "ldp-linear": "What privacy costs in contextual linear bandits (LDP-Bandits, Algorithm 5).",
     "ldp-best-arm": "What local privacy costs in rounds until the best arm is found (LDP-Bandits, Appendix B.2).",

@@ -5,6 +5,6 @@ is the argument `scale`: compare their slopes, not their heights. Constants are 
 there is one, applies the corrections that the docstring tells.
 """
 
-from jaxdp.theory import contextual, dueling, ldp_bandits, reward_estimation, tracking
+from jaxdp.theory import contextual, dueling, ldp_bandits, linear_dueling, reward_estimation, tracking
 
-__all__ = ["contextual", "dueling", "ldp_bandits", "reward_estimation", "tracking"]
+__all__ = ["contextual", "dueling", "ldp_bandits", "linear_dueling", "reward_estimation", "tracking"]

@@ -38,6 +38,7 @@ ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_pha
     "limited_updates_oblivious": 4,
     "limited_updates_oblivious_zcdp": 4,
     "svt_restarts": 10,
+    "g_optimal_elimination": 10,  # two phases
 }
 # Some value of these cannot move as far as is declared: of a decision that is a fake switch in any case, of weights of
 # sequences that may have switched, of a threshold.

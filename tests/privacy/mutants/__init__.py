@@ -45,6 +45,7 @@ from tests.privacy.mutants.learners import (
     unclipped_report,
     unnoised_choice,
 )
+from tests.privacy.mutants.linear_duels import phase_counts_at_twice_epsilon, phase_counts_without_noise
 from tests.privacy.mutants.moments import noise_drawn_for_both_halves
 from tests.privacy.mutants.noise import (
     classical_gaussian,
@@ -111,4 +112,6 @@ ZOO = {
     "gradients with noise for C in place of 2 C + 1": gradients_with_noise_for_the_mean_alone,
     "a residual that is not clipped": residual_unclipped,
     "contexts counted with noise and rewards without": cross_without_noise,
+    "elimination by models of exact counts": phase_counts_without_noise,
+    "counts of a phase at twice epsilon": phase_counts_at_twice_epsilon,
 }

@@ -1,0 +1,171 @@
+"""G-optimal designs of finite sets, on the host in float64."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxdp.design import _coordinates as coordinates
+from jaxdp.design._wynn_fedorov import solve
+from jaxdp.validation import check_finite, check_positive
+
+BLOCK = 2**18  # entries of the Gram matrix at a time, 2 MiB
+
+
+class Design(NamedTuple):
+    """Weights on some points of a finite set.
+
+    Attributes:
+        support: [support] int32, which points.
+        weights: [support] float64 > 0, sum 1.
+        rank: d, the dimension of the points' span.
+        value: max |z|^2_{V(weights)^-1} over all points, >= d (V's pseudo-inverse, where the points do not span).
+        gap: value / rank - 1.
+    """
+
+    support: np.ndarray
+    weights: np.ndarray
+    rank: int
+    value: float
+    gap: float
+
+
+class PairDesign(NamedTuple):
+    """Weights on some pairs of arms.
+
+    Attributes:
+        pairs: [support, 2] int32, different arms i > j; the points are x_i - x_j.
+        weights: [support] float64 > 0, sum 1.
+        rank: d, the dimension of the differences' span.
+        value: max |z|^2_{V(weights)^-1} over all differences z, >= d (V's pseudo-inverse, where they do not span).
+        gap: value / rank - 1.
+    """
+
+    pairs: np.ndarray
+    weights: np.ndarray
+    rank: int
+    value: float
+    gap: float
+
+
+def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
+    """Weights on few points that make the largest |z|^2_{V^-1} of all points small: at most rank (1 + gap).
+
+    V = sum_k weights_k z_k z_k^T. Least squares with N answers, as the weights say, errs by at most sqrt(value / N) standard
+    deviations at every point of the set; no weights do better than value = rank.
+
+    Args:
+        points: [num_points, dim] numbers. Points may repeat or lie in a subspace; then what is said of V holds on their span. A direction
+            counts where it is longer than about 16 dim rounding errors of float64, next to the longest, with each column in units of its
+            largest entry.
+        gap: > 0, how far above the optimum the largest may be.
+
+    Returns:
+        A `Design` of at most rank (rank + 1) / 2 points.
+
+    Raises:
+        ValueError: if points are not [num_points, dim] finite numbers or are all 0, or if gap is not > 0.
+        RuntimeError: if the gap is not reached, as where it lies below rounding errors.
+
+    Source: Fedorov (1972) and Wynn (1970), with the away steps of Atwood (1973); Kumar and Yildirim (2005) for the start; Kiefer and
+        Wolfowitz (1960) for the certificate.
+
+    Deviations: steps are taken among the points at hand until those are solved, and only then are all points looked at: what
+        joins are the farthest ones. The support is reduced by Caratheodory's theorem at the end.
+
+    Examples:
+        >>> import numpy as np
+        >>> design = g_optimal([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+        >>> print(design.support, design.weights, design.rank)
+        [0 1] [0.5 0.5] 2
+    """
+    checked = _matrix("points", points)
+    known = _Points(checked)
+    if known.rank == 0:
+        raise ValueError(f"points must not all be 0, got {len(checked)} of them")
+    indices, weights, value = solve(known, check_positive("gap", gap))
+    return Design(indices[:, 0].astype(np.int32), weights, known.rank, value, max(0.0, value / known.rank - 1))
+
+
+def g_optimal_differences(arms: object, *, gap: float = 1e-3) -> PairDesign:
+    """As `g_optimal`, of all differences x_i - x_j of two arms: which pairs to compare, and how often.
+
+    The num_arms^2 differences are never in memory: |x_i - x_j|^2 is q_i + q_j - 2 G_ij in the Gram matrix G of the arms in
+    coordinates in which V is the identity, some rows of it at a time.
+
+    Args:
+        arms: [num_arms, dim] numbers. Arms may repeat, and differences lie in a subspace, as with fewer arms than dimensions; what
+            is said of V then holds on their span. Which directions count is as in `g_optimal`.
+        gap: > 0, how far above the optimum the largest may be.
+
+    Returns:
+        A `PairDesign` of at most rank (rank + 1) / 2 pairs.
+
+    Raises:
+        ValueError: if arms are not [num_arms, dim] finite numbers, are fewer than two or all equal, or if gap is not > 0.
+        RuntimeError: if the gap is not reached, as where it lies below rounding errors.
+
+    Source: as of `g_optimal`.
+
+    Deviations: as of `g_optimal`.
+
+    Examples:
+        >>> design = g_optimal_differences([[0.0], [0.25], [1.0]])
+        >>> print(design.pairs, design.weights, design.rank)
+        [[2 0]] [1.] 1
+    """
+    checked = _matrix("arms", arms)
+    if len(checked) < 2:
+        raise ValueError(f"arms must be two or more, got {len(checked)}")
+    known = _Pairs(checked)
+    if known.rank == 0:
+        raise ValueError(f"arms must not all be equal, got {len(checked)} times {checked[0].tolist()}")
+    pairs, weights, value = solve(known, check_positive("gap", gap))
+    return PairDesign(pairs.astype(np.int32), weights, known.rank, value, max(0.0, value / known.rank - 1))
+
+
+class _Points:
+    def __init__(self, points: np.ndarray):
+        self.all, start = coordinates.of_points(points)
+        self.start, self.rank = start[:, None], len(start)
+
+    def vectors(self, indices: np.ndarray) -> np.ndarray:
+        return self.all[indices[:, 0]]
+
+    def farthest(self, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        lengths = (np.linalg.solve(factor, self.all.T) ** 2).sum(axis=0)
+        best = np.argsort(-lengths)[: 8 * self.rank]
+        return best[:, None], lengths[best]
+
+
+class _Pairs:
+    def __init__(self, arms: np.ndarray):
+        self.all, start = coordinates.of_differences(arms)
+        self.start, self.rank = np.sort(start)[:, ::-1], len(start)
+
+    def vectors(self, indices: np.ndarray) -> np.ndarray:
+        return self.all[indices[:, 0]] - self.all[indices[:, 1]]
+
+    def farthest(self, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """For each arm i the j < i that is farthest from it."""
+        white = np.linalg.solve(factor, self.all.T).T
+        white -= white.mean(axis=0)  # what cancels is no larger than it must be
+        lengths = np.einsum("ij,ij->i", white, white)
+        pairs, values = [], []
+        rows = max(1, BLOCK // len(white))
+        for first in range(1, len(white), rows):
+            ends = np.arange(first, min(first + rows, len(white)))
+            gram = white[ends] @ white[: ends[-1]].T
+            gram *= -2
+            gram += lengths[None, : ends[-1]]  # |x_j|^2 - 2 x_i.x_j
+            gram[np.arange(ends[-1])[None, :] >= ends[:, None]] = -np.inf
+            partner = gram.argmax(axis=1)
+            pairs.append(np.stack([ends, partner], axis=1))
+            values.append(lengths[ends] + gram[np.arange(len(ends)), partner])
+        return np.concatenate(pairs), np.concatenate(values)
+
+
+def _matrix(name: str, values: object) -> np.ndarray:
+    array = check_finite(name, values).astype(float)
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"{name} must be [number, dim], neither of them 0, got the shape {array.shape}")
+    return array

@@ -1,0 +1,154 @@
+"""Wynn and Fedorov's algorithm with away steps, on the host: maximizes ln det V(weights) over a finite set.
+
+V(weights) = sum_k weights_k z_k z_k^T. A step moves the weights towards one point z, weights <- (1 - a) weights + a e_z, or, with a < 0, away
+from it; both V^-1 and |z|^2_{V^-1} of all points follow by a rank-one formula. By the theorem of Kiefer and Wolfowitz
+max_z |z|^2_{V^-1} is at least the rank d, with equality for the weights that maximize ln det V and for no others: how far it
+lies above d certifies a design.
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+SHARE = 0.25  # of the gap: up to that the points at hand are solved, before all points are looked at again
+NEW = 4  # times the rank: that many points join at most
+MOST_LOOKS, MOST_STEPS = 1000, 20_000
+
+
+class PointSet(Protocol):
+    """A finite set, its points known by rows of integers.
+
+    Attributes:
+        rank: d, of its span.
+        start: [d, columns] int, points that span it.
+    """
+
+    rank: int
+    start: np.ndarray
+
+    def vectors(self, indices: np.ndarray) -> np.ndarray:
+        """[count, rank] coordinates of points ([count, columns] int)."""
+        ...
+
+    def farthest(self, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Points ([count, columns] int) and their |z|^2_{V^-1} ([count]), the largest of all among them.
+
+        Args:
+            factor: [rank, rank] lower triangular, V = factor factor^T.
+        """
+        ...
+
+
+def solve(points: PointSet, gap: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """A design of certified gap, on at most d (d + 1) / 2 points.
+
+    Returns:
+        (points [support, columns] int; weights [support], > 0, sum 1; max |z|^2_{V^-1} over all points).
+
+    Raises:
+        RuntimeError: if the gap is not reached in 1000 looks at all points, as where it lies below rounding errors.
+    """
+    d = points.rank
+    indices, weights = points.start, np.full(d, 1 / d)
+    for _ in range(MOST_LOOKS):
+        found, values = points.farthest(factor_of(points.vectors(indices), weights))
+        if values.max() <= d * (1 + 0.99 * gap):
+            break
+        best = np.argsort(-values)[: NEW * d]
+        best = best[values[best] > d * (1 + SHARE * gap)]
+        indices = np.concatenate([indices, found[best]])
+        indices, first, where = np.unique(indices, axis=0, return_index=True, return_inverse=True)
+        joined = np.zeros(len(first))
+        np.add.at(joined, where.ravel()[: len(weights)], weights)
+        weights = ascend(points.vectors(indices), joined, SHARE * gap)
+        indices, weights = indices[weights > 0], weights[weights > 0]
+    vectors = points.vectors(indices)
+    kept, weights = fewer(vectors, weights)
+    indices = indices[kept]
+    value = float(points.farthest(factor_of(points.vectors(indices), weights))[1].max())
+    if not value <= d * (1 + gap):
+        raise RuntimeError(f"a gap of {gap:g} was not reached: the best design found has one of {value / d - 1:.3g}")
+    return indices, weights, value
+
+
+def factor_of(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The lower triangular L with L L^T = sum_k weights_k z_k z_k^T."""
+    return np.linalg.cholesky((vectors * weights[:, None]).T @ vectors)
+
+
+def ascend(vectors: np.ndarray, weights: np.ndarray, gap: float) -> np.ndarray:
+    """Moves weights until max |z|^2_{V^-1} <= d (1 + gap) over these points, or 20,000 steps are done.
+
+    Args:
+        vectors: [count, d], that span.
+        weights: [count], sum 1, those > 0 on points that span.
+        gap: > 0.
+
+    Returns:
+        [count] weights, some exactly 0.
+    """
+    d = vectors.shape[1]
+    weights = weights.copy()
+    for step in range(MOST_STEPS):
+        if step % 100 == 0:  # takes off what rounding errors have added
+            weights /= weights.sum()
+            factor = np.linalg.inv(factor_of(vectors, weights))
+            inverse = factor.T @ factor
+            lengths = np.einsum("ij,jk,ik->i", vectors, inverse, vectors)
+        far, near = int(lengths.argmax()), int(np.where(weights > 0, lengths, np.inf).argmin())
+        if lengths[far] <= d * (1 + gap):
+            break
+        towards = lengths[far] - d >= d - lengths[near]
+        z = far if towards else near
+        a = toward(lengths[z], d) if towards else away(lengths[z], weights[z], d)
+        drops = not towards and a * (weights[z] - 1) >= weights[z]
+        shrink, turned = a / (1 - a + a * lengths[z]), inverse @ vectors[z]
+        inverse = (inverse - shrink * np.outer(turned, turned)) / (1 - a)
+        lengths = (lengths - shrink * (vectors @ turned) ** 2) / (1 - a)
+        weights *= 1 - a
+        weights[z] = 0 if drops else weights[z] + a
+    return weights / weights.sum()
+
+
+def toward(length: float, d: int) -> float:
+    """The step that maximizes ln det V, towards a point of length^2 > d."""
+    return min(0.5, (length / d - 1) / (length - 1))  # below 1 / d; where d = 1 it would leave nothing of the others
+
+
+def away(length: float, weight: float, d: int) -> float:
+    """The step, < 0, that maximizes ln det V, away from a point of length^2 < d and of weight > 0, which stays >= 0."""
+    most = -weight / (1 - weight)
+    return max(most, (length / d - 1) / (length - 1)) if length > 1 else most
+
+
+def fewer(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """At most d (d + 1) / 2 of the points, by Caratheodory, with a V that is as large or larger.
+
+    While more remain, their matrices z z^T are linearly dependent. Weights move along the dependence, in the direction in which
+    their sum does not grow, until one is 0: V stays, and grows when the weights are scaled to sum 1 again.
+
+    Returns:
+        (indices of what is kept [count] int, weights [count]).
+    """
+    d = vectors.shape[1]
+    rows, columns = np.tril_indices(d)
+    kept = np.flatnonzero(weights > 0)
+    weights = weights[kept] / weights[kept].sum()
+    if len(kept) <= len(rows):
+        return kept, weights
+    moments = vectors[kept][:, rows] * vectors[kept][:, columns]  # [count, d (d + 1) / 2]
+    dependences = np.linalg.svd(moments.T)[2][len(rows) :]  # rows: there are at least count - d (d + 1) / 2
+    alive = np.ones(len(kept), bool)
+    while len(dependences):
+        along = dependences[0] if dependences[0].sum() <= 0 else -dependences[0]
+        falling = alive & (along < 0)
+        ratios = np.where(falling, weights / np.where(falling, -along, 1), np.inf)
+        gone = int(ratios.argmin())
+        weights = weights + ratios[gone] * along
+        weights[gone], alive[gone] = 0, False
+        pivot = int(np.abs(dependences[:, gone]).argmax())
+        others = np.delete(dependences, pivot, axis=0)
+        dependences = others - np.outer(others[:, gone] / dependences[pivot, gone], dependences[pivot])
+        dependences[:, ~alive] = 0
+    weights = np.maximum(weights, 0)
+    return kept[weights > 0], weights[weights > 0] / weights.sum()

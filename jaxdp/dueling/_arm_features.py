@@ -1,0 +1,40 @@
+"""Arms as points of the unit ball, with which utilities are linear."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.core import default_float
+from jaxdp.validation import check_finite, check_num_arms
+
+ROUNDING = 1e-6  # how far a norm that has been rounded may pass 1
+
+
+def check_features(features: ArrayLike) -> np.ndarray:
+    """Returns features as [num_arms, dim] float64, if they are those of different arms in the unit ball.
+
+    Raises:
+        ValueError: if they are not a matrix of finite numbers with at least two rows and one column, have more columns
+            than rows, a row is longer than 1, or two rows are equal in JAX's default float type.
+    """
+    array = check_finite("features", features).astype(np.float64)
+    if array.ndim != 2 or array.shape[1] < 1:
+        raise ValueError(f"features must be [num_arms, dim] with dim >= 1, got shape {array.shape}")
+    check_num_arms(len(array))
+    num_arms, dim = array.shape
+    if dim > num_arms:
+        raise ValueError(
+            f"features must have at most as many columns as rows, got dim {dim} for {num_arms} arms; arms span a space "
+            "of fewer dimensions, of which coordinates will do"
+        )
+    norms = np.sqrt(np.sum(array**2, axis=1))
+    longest = int(norms.argmax())
+    if not norms[longest] <= 1 + ROUNDING:
+        raise ValueError(f"features must have rows of norm at most 1, got {norms[longest]:.6g} of arm {longest}")
+    _, first, group = np.unique(array.astype(default_float()), axis=0, return_index=True, return_inverse=True)
+    if len(first) < num_arms:
+        earlier = first[group.ravel()]
+        (later,) = np.nonzero(earlier != np.arange(num_arms))
+        raise ValueError(
+            f"features must be those of different arms, got the same row for arms {earlier[later[0]]} and {later[0]}"
+        )
+    return array

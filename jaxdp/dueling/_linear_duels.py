@@ -1,0 +1,153 @@
+"""Duels of arms whose utilities are linear in their features."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.core import Environment, Interface, Scalar, Space, arms, default_float, factory, pairs, scalar_leaf
+from jaxdp.dueling._arm_features import check_features
+from jaxdp.kernels import any_lane
+from jaxdp.lookup import entry, nearest
+from jaxdp.preferences import Link, logistic
+from jaxdp.preferences.links import check_link
+from jaxdp.random import binomial, key_uniform
+from jaxdp.validation import check_finite, check_positive
+
+FEW = 16  # pairs whose wins are drawn at a time, of those that are played at all
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """An instance.
+
+    Attributes:
+        gaps: [num_arms] float >= 0, how far each arm's utility lies below the largest, at a scale of 1.
+        scale: [] float > 0, the factor of all utilities.
+    """
+
+    gaps: np.ndarray
+    scale: Scalar
+
+
+@factory
+def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = logistic) -> Environment:
+    """Duels of arms with features x and utilities r(x) = scale x.weights: the left one wins with F(r[left] - r[right]).
+
+    Values: `scale`, > 0, by default 1: the factor of the weights, and so of utilities and of regret. The weights of the
+    model are scale * weights: what a learner assumes of their norm is about that product.
+
+    Args:
+        features: [num_arms, dim], of norm at most 1 each, dim <= num_arms, no two the same.
+        weights: [dim] finite: w*, of any norm.
+        link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone), another `Link`, or the name of one.
+
+    Returns:
+        An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
+        one wins, else 0; with blocks and tallies (of ordered pairs, in the order of a flattened matrix). Outcomes:
+        `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, equation 2), NaN for an arm outside [0, num_arms);
+        `best_duels`, rounds whose pseudo-regret is zero; `left_wins`. Answers are arms: `simple_regret` is the
+        pseudo-regret of a duel of the arm with itself, `correct` whether that is zero.
+
+        A tally draws one binomial variate for each pair that is played, however many pairs there are; counts of all
+        num_arms^2 pairs are read and written: 40,000 of 200 arms, but 4 million of 2,000, for each lane and phase.
+
+    Raises:
+        ValueError: if features are not as above, weights have another shape or are not finite, or there is no such
+            link; from `params`, if scale is not finite and > 0, or makes utilities that JAX's default float type does
+            not hold.
+
+    Source: DP-Dueling (Saha & Asi, 2024), section 1.2.
+    Deviations: in float32 the uniform that decides a duel is a multiple of 2^-23, and so are probabilities, but for
+        tallies.
+
+    >>> import jax, jaxdp
+    >>> duels = linear_duels([[1.0, 0.0], [0.0, 1.0], [-0.6, 0.0]], [0.6, 0.2])
+    >>> duels.params(scale=0.5).gaps.round(3).tolist()
+    [0.0, 0.4, 0.96]
+    """
+    points, link = check_features(features), check_link(link)
+    num_arms, dim = points.shape
+    model = check_finite("weights", weights).astype(np.float64)
+    if model.shape != (dim,):
+        raise ValueError(f"weights must be [{dim}], one number for each of the features, got shape {model.shape}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        utilities = points @ model
+        gaps = utilities.max() - utilities
+        leaf = gaps.astype(default_float())
+    if not np.isfinite(leaf).all():
+        raise ValueError(f"weights must make utilities within the range of {default_float()}, got {model.tolist()}")
+
+    def params(*, scale: float = 1.0) -> Params:
+        factor = scalar_leaf("scale", check_positive("scale", scale))
+        with np.errstate(over="ignore"):
+            if not np.isfinite(2 * (factor * leaf)).all():
+                raise ValueError(f"scale must make utilities within the range of {leaf.dtype}, got {scale}")
+        return Params(gaps=leaf, scale=factor)
+
+    def chance(params: Params, left: jax.Array, right: jax.Array) -> jax.Array:
+        """That the left arm wins."""
+        gaps = jnp.asarray(params.gaps)
+        return link.cdf(params.scale * (nearest(gaps, right) - nearest(gaps, left)))
+
+    def regret(params: Params, left: jax.Array, right: jax.Array) -> jax.Array:
+        gaps = jnp.asarray(params.gaps)
+        return params.scale * (entry(gaps, left) + entry(gaps, right))
+
+    def answer(key, params: Params, action) -> jax.Array:
+        """1 if the left arm wins, which the same key decides for both orders of a pair."""
+        left, right = action[0], action[1]
+        first_wins = key_uniform(key, jnp.asarray(params.gaps).dtype) < chance(
+            params, jnp.minimum(left, right), jnp.maximum(left, right)
+        )
+        return (first_wins == (left <= right)).astype(jnp.int32)
+
+    def feedback(key, params: Params, world, action):
+        won = answer(key, params, action)
+        lost = regret(params, action[0], action[1])
+        return world, won, {"pseudo_regret": lost, "best_duels": lost == 0, "left_wins": won}
+
+    def block(keys, params: Params, world, contexts: None, actions):
+        del contexts
+        _, won, outcome = jax.vmap(lambda key, action: feedback(key, params, world, action))(keys, actions)
+        return world, won, outcome
+
+    def tally(key, params: Params, world, counts):
+        gaps, order = jnp.asarray(params.gaps), jnp.cumsum(counts != 0, dtype=jnp.int32)
+
+        def some(drawn):
+            """The next few of the pairs that are played."""
+            turn, won, lost, best = drawn
+            rank = turn * FEW + jnp.arange(FEW, dtype=jnp.int32)
+            pair = jnp.minimum(jnp.searchsorted(order, rank + 1).astype(jnp.int32), len(counts) - 1)
+            count = jnp.where(rank < order[-1], counts[pair], 0)
+            left, right = pair // num_arms, pair % num_arms
+            wins = binomial(jax.random.fold_in(key, turn), count, jax.vmap(chance, (None, 0, 0))(params, left, right))
+            each = params.scale * (gaps[left] + gaps[right])
+            lost = lost + jnp.sum(count.astype(each.dtype) * each)
+            best = best + jnp.sum(jnp.where(each == 0, count, 0), dtype=counts.dtype)
+            return turn + 1, won.at[pair].add(wins), lost, best
+
+        none = jnp.zeros((), counts.dtype)
+        start = jnp.int32(0), jnp.zeros_like(counts), jnp.zeros((), gaps.dtype), none
+        _, won, lost, best = jax.lax.while_loop(lambda drawn: any_lane(drawn[0] * FEW < order[-1]), some, start)
+        return world, won, {"pseudo_regret": lost, "best_duels": best, "left_wins": won.sum(dtype=won.dtype)}
+
+    def judge(params: Params, world, answer) -> dict[str, jax.Array]:
+        del world
+        lost = regret(params, answer, answer)
+        return {"correct": lost == 0, "simple_regret": lost}
+
+    return Environment(
+        params=params,
+        init=lambda key, params: (),
+        context=None,
+        feedback=feedback,
+        judge=judge,
+        block=block,
+        tally=tally,
+        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1), answer=arms(num_arms)),
+    )

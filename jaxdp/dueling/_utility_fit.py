@@ -1,0 +1,100 @@
+"""Linear utilities from noisy wins: the logistic likelihood, minimised over a ball."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.eigen import eigh
+from jaxdp.kernels import any_lane
+from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
+
+MOST_STEPS = 60
+HALVINGS = 24
+WIDENINGS = 40
+
+
+def fit_in_ball(
+    differences: jax.Array, plays: jax.Array, wins: jax.Array, rank: jax.Array, radius: jax.Array
+) -> jax.Array:
+    """The w of smallest sum of plays ln(1 + e^{z.w}) - wins z.w over |w| <= radius, z the differences of pairs.
+
+    The sum is convex for all wins, also for those below 0 or above plays. Newton's method with a step that stays in the
+    ball: the least of the quadratic model there, cut in half until it does not go much too far. What is orthogonal to
+    all differences does not matter, and is 0.
+
+    Args:
+        differences: [num_pairs, dim] float, features of the left arm less those of the right one.
+        plays: [num_pairs] integer or float >= 0, some > 0: duels of each pair.
+        wins: [num_pairs] float, of the left arm, with noise; not read where plays is 0.
+        rank: [] integer, dimensions that the differences span.
+        radius: [] float > 0.
+
+    Returns:
+        [dim] float.
+
+    Source: Newton's method, with Moré & Sorensen's (1983) for the quadratic model in a ball.
+    """
+    dtype, dim = differences.dtype, differences.shape[1]
+    is_played = plays > 0
+    total = jnp.sum(plays.astype(dtype))
+    shares = plays.astype(dtype) / total
+    won = jnp.where(is_played, wins, 0).astype(dtype) / total
+    differences = jnp.where(is_played[:, None], differences, 0)
+    # Coordinates in which directions that hardly matter are axes of their own: no digits of theirs are lost.
+    basis = eigh(_times((differences * shares[:, None]).T, differences)).vectors[:, ::-1]
+    is_spanned = jnp.arange(dim, dtype=rank.dtype) < rank
+    inside = jnp.where(is_spanned[None], _times(differences, basis), 0)
+    unspanned = jnp.diag((~is_spanned).astype(dtype))
+
+    def excess(weights: jax.Array) -> jax.Array:
+        """[num_pairs], what the model expects to be won, less what was, as shares of all duels."""
+        return shares * jax.nn.sigmoid(jnp.sum(inside * weights[None], axis=1)) - won
+
+    def step(state):
+        count, weights, _ = state
+        chances = jax.nn.sigmoid(jnp.sum(inside * weights[None], axis=1))
+        curvature = (shares * chances * (1 - chances))[:, None] * inside
+        hessian = _times(curvature.T, inside) + unspanned
+        slope = jnp.sum(inside * excess(weights)[:, None], axis=0)
+        move = _in_ball(hessian, jnp.sum(hessian * weights[None], axis=1) - slope, radius) - weights
+        along = jnp.sum(inside * move[None], axis=1)
+        lengths = jnp.exp2(-jnp.arange(HALVINGS, dtype=dtype))
+        slopes = jax.vmap(lambda length: jnp.sum(along * excess(weights + length * move)))(lengths)
+        fits = slopes <= 0.5 * jnp.abs(jnp.sum(slope * move))  # the first one that does; the last, if none does
+        length = lengths[jnp.where(jnp.any(fits), jnp.argmax(fits), HALVINGS - 1)]
+        return count + 1, weights + length * move, jnp.sqrt(jnp.sum(move**2))
+
+    def goes_on(state) -> jax.Array:
+        count, _, moved = state
+        return any_lane((count < MOST_STEPS) & (moved > jnp.finfo(dtype).eps ** 0.75 * radius))
+
+    start = jnp.int32(0), jnp.zeros(dim, dtype), jnp.asarray(jnp.inf, dtype)
+    _, weights, _ = jax.lax.while_loop(goes_on, step, start)
+    return jnp.sum(basis * weights[None], axis=1)
+
+
+def _in_ball(matrix: jax.Array, rhs: jax.Array, radius: jax.Array) -> jax.Array:
+    """The x with |x| <= radius of smallest x.matrix.x / 2 - rhs.x; (matrix + c) x = rhs for the least such c >= 0."""
+    eye = jnp.eye(len(rhs), dtype=rhs.dtype)
+
+    def solved(widening: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """x, its norm, and x.(matrix + widening)^-1.x."""
+        lower = cholesky(matrix + widening * eye)
+        x = cholesky_solve(lower, rhs)
+        return x, jnp.sqrt(jnp.sum(x**2)), jnp.sum(x * cholesky_solve(lower, x))
+
+    def widen(state):
+        count, widening, _, norm, bent = state
+        widening = jnp.where(norm > radius, widening + (norm / radius - 1) * norm**2 / bent, widening)
+        return count + 1, widening, *solved(widening)
+
+    def goes_on(state) -> jax.Array:
+        count, _, _, norm, _ = state
+        return any_lane((count < WIDENINGS) & (norm > radius * (1 + 64 * jnp.finfo(rhs.dtype).eps)))
+
+    none = jnp.zeros((), rhs.dtype)
+    _, _, x, norm, _ = jax.lax.while_loop(goes_on, widen, (jnp.int32(0), none, *solved(none)))
+    return x * jnp.minimum(1, radius / jnp.maximum(norm, radius))
+
+
+def _times(left: jax.Array, right: jax.Array) -> jax.Array:
+    return jnp.matmul(left, right, precision="highest")

@@ -1,0 +1,272 @@
+"""What privacy costs in dueling bandits of arms with features, and from which epsilon on it costs nearly nothing."""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import jax
+import numpy as np
+import typer
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from jaxdp import plotting
+from jaxdp.dueling import g_optimal_elimination, linear_duels
+from jaxdp.simulation import Run, simulator, sweep
+from jaxdp.stats import paired, smallest_epsilon
+from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.theory import linear_dueling as theory
+from jaxdp.validation import check_count, check_horizon
+
+EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, float("inf"))
+DIMS = (2, 5, 10)
+NUM_ARMS = 20
+HORIZON = 10**9
+NUM_SEEDS = 20
+NUM_LOOKS = 11  # in the last five decades of rounds
+LEAST_HORIZON = 1000
+TILE_SIZE = 80
+WITHIN = 0.1  # of the regret without privacy
+FAILURE_PROB = 0.05
+SLOPE = math.exp(-2) / (1 + math.exp(-2)) ** 2  # kappa of weights of norm 1
+
+PUBLISHED = "order of Thm 3 (upper bound, published constants), through the first mark"
+CORRECTED = "the same with d^3 for d^6, which the correction leaves"
+
+
+def instance(num_arms: int, dim: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """(features [num_arms, dim], weights [dim]), all of norm 1 and uniform on the sphere."""
+    points = np.random.default_rng([number, num_arms, dim]).normal(size=(num_arms + 1, dim))
+    if dim == 1:  # there are two points of norm 1 alone
+        points = np.concatenate([np.linspace(-1, 1, num_arms), [1.0]])[:, None]
+        return points[:-1], points[-1]
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    return points[:-1], points[-1]
+
+
+def dueling_linear(
+    *,
+    epsilon: Sequence[float] = EPSILONS,
+    dim: Sequence[int] = DIMS,
+    num_arms: int = NUM_ARMS,
+    horizon: int = HORIZON,
+    number: int = 0,
+    num_seeds: int = NUM_SEEDS,
+    key: jax.Array,
+    **scheduling: Any,
+) -> xr.Dataset:
+    """Regret of elimination by optimal designs, against rounds, epsilon and dimension.
+
+    Arms and weights are points of the unit sphere, the same for every seed and epsilon. The learner has constants of
+    its proof, failure_prob = 0.05, and plays by counts.
+
+    Args:
+        epsilon: privacy budgets, > 0; infinity is no privacy.
+        dim: of features, each in [1, num_arms].
+        num_arms: arms, >= 2.
+        horizon: rounds, >= 1000.
+        number: which instance, >= 0.
+        num_seeds: repetitions.
+        key: root key.
+        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+
+    Returns:
+        A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], `num_left`, arms that are left, and
+        `correct`, whether the answer is the best arm, of dimensions (dim, epsilon, round, seed). `uniform_regret`, of
+        (dim, round): of duels of random arms, in expectation. Coordinate `gap`, by dim: from the best utility to the
+        next one.
+
+    Raises:
+        ValueError: if a value is out of range.
+    """
+    num_arms, number = check_count("num_arms", num_arms, 2), check_count("number", number, 0)
+    dims = sorted({check_count("dim", value) for value in dim})
+    if not dims or dims[-1] > num_arms:
+        raise ValueError(f"dim must have values in [1, {num_arms}], the number of arms, got {list(dim)}")
+    horizon = check_horizon(horizon, minimum=LEAST_HORIZON)
+    looks = np.unique(np.geomspace(max(horizon / 1e5, 100), horizon, NUM_LOOKS).round().astype(int)).tolist()
+
+    def build(dim: int) -> Run:
+        features, weights = instance(num_arms, dim, number)
+        return simulator(
+            g_optimal_elimination(features=features),
+            linear_duels(features, weights),
+            horizon,
+            checkpoints=looks,
+            engine="counts",
+            record={"num_left": lambda look: look.public.active.sum()},
+        )
+
+    results = sweep(
+        build,
+        axes={"epsilon": list(epsilon)},
+        static_axes={"dim": dims},
+        num_seeds=num_seeds,
+        key=key,
+        tile_size=TILE_SIZE,
+        **scheduling,
+    )[["pseudo_regret", "num_left", "correct"]].transpose("dim", "epsilon", "round", "seed", ...)
+    utilities = [np.sort(np.matmul(*instance(num_arms, each, number))) for each in dims]
+    uniform = [[2 * (each[-1] - each.mean()) * rounds for rounds in looks] for each in utilities]
+    gaps = [float(each[-1] - each[-2]) for each in utilities]
+    return (
+        results.assign(uniform_regret=(("dim", "round"), uniform))
+        .assign_coords(gap=("dim", gaps))
+        .assign_attrs(num_arms=num_arms)
+    )
+
+
+# ---- what is told ----------------------------------------------------------------------------------------------------
+def has_free(results: xr.Dataset) -> bool:
+    """Whether there is something to compare with: no privacy, and several seeds."""
+    return bool(np.isinf(results.epsilon.values).any()) and results.sizes["seed"] > 1
+
+
+def table(results: xr.Dataset) -> str:
+    """Mean regret after all rounds, +- half width of its 95% interval."""
+    last = results.isel(round=-1)
+    mean, half = mean_and_half_width(last.pseudo_regret)
+    rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values), "random duels"]]
+    for dim in results.dim.values:
+        cells = zip(mean.sel(dim=dim).values, half.sel(dim=dim).values, strict=True)
+        uniform = float(last.uniform_regret.sel(dim=dim))
+        rows.append([f"d = {dim}", *(f"{m:,.0f} +- {h:,.0f}" for m, h in cells), f"{uniform:,.0f}"])
+    return "\n".join([f"regret after {int(last['round']):,} rounds, {results.attrs['num_arms']} arms", *columns(rows)])
+
+
+def decided(results: xr.Dataset) -> str:
+    """How many runs have one arm left, and whether it is the best."""
+    last = results.isel(round=-1)
+    rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
+    for dim in results.dim.values:
+        own = last.sel(dim=dim)
+        alone, right = (own.num_left == 1).mean("seed").values, own.correct.mean("seed").values
+        rows.append([f"d = {dim}", *(f"{a:.0%}, {r:.0%}" for a, r in zip(alone, right, strict=True))])
+    return "\n".join(["runs with one arm left, and runs whose answer is the best arm", *columns(rows)])
+
+
+def costs(results: xr.Dataset) -> str:
+    """Regret less that without privacy, paired by seed, as shares of the latter."""
+    if not has_free(results) or results.sizes["epsilon"] < 2:
+        return ""
+    last = results.pseudo_regret.isel(round=-1).astype(float)
+    found = paired(last, "epsilon", against=math.inf)
+    free = last.sel(epsilon=math.inf).mean("seed")
+    rows = [["", *(plotting.epsilon_label(value) for value in found.epsilon.values)]]
+    for dim in results.dim.values:
+        own, base = found.sel(dim=dim), float(free.sel(dim=dim))
+        cells = zip(own.difference.values, own.low.values, own.high.values, strict=True)
+        rows.append([f"d = {dim}", *(f"{m / base:.1%} ({lo / base:.1%} to {hi / base:.1%})" for m, lo, hi in cells)])
+    return "\n".join(["regret less that without privacy, paired, as a share of the latter", *columns(rows)])
+
+
+def enough(results: xr.Dataset) -> str:
+    """The smallest epsilon from which on regret is shown to be within 10% of that without privacy, by rounds."""
+    if not has_free(results):
+        return ""
+    free = results.pseudo_regret.sel(epsilon=math.inf, drop=True)
+    found = smallest_epsilon(results.pseudo_regret - (1 + WITHIN) * free, at_most=0.0)
+    rounds = results["round"].values
+    shown = rounds[(len(rounds) - 1) % 2 :: 2]
+    rows = [["", *(f"T = {value:,}" for value in shown), "order of Thm 3"]]
+    for dim in results.dim.values:
+        values = [float(found.sel(dim=dim, round=value)) for value in shown]
+        order = "-"
+        if rounds[-1] * SLOPE**2 > dim:
+            order = f"{float(theory.free_from(rounds[-1], dim, failure_prob=FAILURE_PROB, slope=SLOPE)):.2g}"
+        cells = [f"{value:g}" if math.isfinite(value) else "none of these" for value in values]
+        rows.append([f"d = {dim}", *cells, order])
+    head = f"privacy for free: smallest ε of these that is shown to come within {WITHIN:.0%} of no privacy"
+    return "\n".join([f"{head} (95% confidence)", *columns(rows)])
+
+
+def report(results: xr.Dataset) -> str:
+    """What the command prints: regret, decisions, what privacy adds, and from which epsilon on it adds little."""
+    gaps = ", ".join(f"{gap:.3f} (d = {dim})" for gap, dim in zip(results.gap.values, results.dim.values, strict=True))
+    notes = [
+        f"+- and intervals: 95% confidence (Student's t) over {plotting.seed_count(results.sizes['seed'])}. The best "
+        f"utility is above the next one by {gaps}. One instance for each d: what is best elsewhere is not shown here.",
+        "A phase plays as many duels as the sum of two errors needs, of sampling and of noise. The former grows with "
+        "the square of a phase's precision, the latter with the precision: the longer the run, the less noise matters, "
+        "until one arm is left. The order of Thm 3 is the ε at which its two terms are equal after all rounds.",
+    ]
+    parts = [table(results), decided(results), costs(results), enough(results)]
+    return "\n\n".join([part for part in parts if part] + notes)
+
+
+def figure(results: xr.Dataset) -> Figure:
+    """The figure: for each dimension regret against rounds, and regret against epsilon in all of them."""
+    results = results.sortby("epsilon")
+    regret = results.pseudo_regret
+
+    def draw(values: xr.DataArray, *, ax: Axes, **options: Any) -> Axes:
+        plotting.curves(values, ax=ax, **options)
+        dim, rounds = int(values.dim), values["round"].values
+        plotting.bound(ax, rounds, results.uniform_regret.sel(dim=dim).values, label="duels of random arms")
+        finite = [value for value in values.epsilon.values if np.isfinite(value)]
+        through = finite[0] if finite else values.epsilon.values[0]
+        shared: dict[str, Any] = {"failure_prob": FAILURE_PROB, "slope": SLOPE}
+        if rounds[0] * SLOPE**2 > dim:
+            for function, label in ((theory.regret_upper, PUBLISHED), (theory.corrected_regret_upper, CORRECTED)):
+                plotting.bound(
+                    ax, rounds, function(float(through), rounds, dim, **shared), through=through, label=label
+                )
+        return ax
+
+    figure = plotting.facets(
+        regret,
+        x="round",
+        hue="epsilon",
+        col="dim",
+        draw=draw,
+        spare=1,
+        sharex=False,
+        xscale="log",
+        yscale="log",
+        ylabel="regret (in utility)",
+    )
+    last = figure.axes[regret.sizes["dim"]]
+    labels = {value: f"d = {value}" for value in results.dim.values}
+    plotting.cost_of_privacy(
+        regret.isel(round=-1), hue="dim", ax=last, labels=labels, yscale="log", ylabel="regret (in utility)"
+    )
+    figure.explain(
+        title=f"What privacy costs in duels of {results.attrs['num_arms']} arms with features",
+        note="Elimination by optimal designs with the constants of its proof, one instance for each dimension. Orders "
+        "are of the smallest ε: compare slopes.",
+    )
+    return figure
+
+
+def options(
+    epsilon: Annotated[
+        list[float],
+        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
+    ] = list(EPSILONS),  # noqa: B006  typer copies it
+    dim: Annotated[
+        list[int], typer.Option(help="Dimension of features. Repeat for several.", rich_help_panel="Grid")
+    ] = list(DIMS),  # noqa: B006
+    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
+    num_arms: Annotated[int, typer.Option(help="Arms.")] = NUM_ARMS,
+    horizon: Annotated[int, typer.Option(help="Rounds, >= 1000.")] = HORIZON,
+    number: Annotated[int, typer.Option(help="Which instance of arms and weights, >= 0.")] = 0,
+    seed: Seed = 0,
+) -> Study:
+    """What privacy costs in duels of arms with features (DP-Dueling, Theorem 3).
+
+    Plays elimination by optimal designs for several dimensions, and tells
+    from which epsilon on privacy costs nearly nothing.
+    """
+    simulate = partial(
+        dueling_linear,
+        epsilon=epsilon,
+        dim=dim,
+        num_arms=num_arms,
+        horizon=horizon,
+        number=number,
+        num_seeds=seeds,
+        key=root_key(seed),
+    )
+    return Study(simulate, figure, report)

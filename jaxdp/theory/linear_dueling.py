@@ -1,0 +1,111 @@
+"""The bound of DP-Dueling for arms with features: what central privacy costs in regret.
+
+Source of all: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User Privacy*.
+
+Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, r(x) = w*.x, for arms in the unit ball of d dimensions
+and |w*| <= 1. All arguments are numbers or arrays, finite but for epsilon, and broadcast; all results are float64
+arrays. Every function raises ValueError for an argument out of its range or NaN.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.theory.arguments import above, at_least, between
+
+
+def regret_upper(
+    epsilon: ArrayLike,
+    horizon: ArrayLike,
+    dim: ArrayLike,
+    *,
+    failure_prob: ArrayLike,
+    slope: ArrayLike,
+    scale: ArrayLike = 1.0,
+) -> np.ndarray:
+    """Upper bound on the regret of `g_optimal_elimination` with the published numbers of duels, in order.
+
+    d^6 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa, with b = failure_prob.
+
+    Source: Theorem 3, an order bound.
+    Deviations: none.
+
+    Args:
+        epsilon: [...], > 0; infinity leaves the second term.
+        horizon: [...], T, >= 2 and > d / kappa^2.
+        dim: [...], d, >= 1.
+        failure_prob: [...], b, in (0, 1).
+        slope: [...], kappa, the least slope of the link, in (0, 1/4].
+        scale: the unspecified constant, > 0.
+
+    Returns:
+        [...], the regret of T rounds.
+    """
+    return _order(6, epsilon, horizon, dim, failure_prob, slope, scale)
+
+
+def corrected_regret_upper(
+    epsilon: ArrayLike,
+    horizon: ArrayLike,
+    dim: ArrayLike,
+    *,
+    failure_prob: ArrayLike,
+    slope: ArrayLike,
+    scale: ArrayLike = 1.0,
+) -> np.ndarray:
+    """Upper bound on the regret of `g_optimal_elimination` with tight constants, in order: d^3 in place of d^6.
+
+    d^3 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa, with b = failure_prob.
+
+    Source: derived here, with the logarithms of Theorem 3: a phase of margin xi plays about
+        (d / (kappa xi))^2 + d m / (kappa epsilon xi) duels of m <= d (d + 1) / 2 pairs, and each costs 4 xi at most.
+    Deviations: no published theorem.
+
+    Args:
+        epsilon: as for `regret_upper`, and so are all others.
+        horizon: as there.
+        dim: as there.
+        failure_prob: as there.
+        slope: as there.
+        scale: as there.
+
+    Returns:
+        [...], the regret of T rounds.
+    """
+    return _order(3, epsilon, horizon, dim, failure_prob, slope, scale)
+
+
+def free_from(horizon: ArrayLike, dim: ArrayLike, *, failure_prob: ArrayLike, slope: ArrayLike) -> np.ndarray:
+    """The epsilon from which on the private term of Theorem 3 is the smaller one: "privacy for free".
+
+    d^5 ln(d T / b) ln(T kappa^2 / d) / (sqrt(T) ln(T / b)), b = failure_prob: of two orders, so of no constant.
+
+    Source: Remark 4.
+    Deviations: none.
+
+    Args:
+        horizon: as for `regret_upper`, and so are all others.
+        dim: as there.
+        failure_prob: as there.
+        slope: as there.
+
+    Returns:
+        [...], an epsilon.
+    """
+    learning = regret_upper(np.inf, horizon, dim, failure_prob=failure_prob, slope=slope)
+    return (regret_upper(1.0, horizon, dim, failure_prob=failure_prob, slope=slope) - learning) / learning
+
+
+def _order(
+    power: int,
+    epsilon: ArrayLike,
+    horizon: ArrayLike,
+    dim: ArrayLike,
+    failure_prob: ArrayLike,
+    slope: ArrayLike,
+    scale: ArrayLike,
+) -> np.ndarray:
+    budget, rounds, size = above("epsilon", epsilon, 0), at_least("horizon", horizon, 2), at_least("dim", dim, 1)
+    failure, least = between("failure_prob", failure_prob, 0, 1), between("slope", slope, 0, np.nextafter(0.25, 1))
+    phases = np.log(above("horizon * slope^2 / dim", rounds * least**2 / size, 1))
+    private = size**power * np.log(size * rounds / failure) * phases / (least * budget)
+    return between("scale", scale, 0, np.inf) * (private + size * np.sqrt(rounds) * np.log(rounds / failure) / least)

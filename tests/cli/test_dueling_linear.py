@@ -1,0 +1,88 @@
+"""The study of duels of arms with features: what its texts and figure say, and errors."""
+
+import math
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from jaxdp.studies import dueling_linear as study
+
+pytestmark = pytest.mark.once
+
+KEY = jax.random.key(5)
+EPSILONS, DIMS, ROUNDS = [0.1, 1.0, 10.0, math.inf], [2, 5], [10_000, 100_000, 1_000_000]
+
+
+def made_up(num_seeds=12):
+    """Regret of sqrt(T), and of d / eps besides: 10% of it at eps = d / (0.1 sqrt(T))."""
+    coords = {"dim": DIMS, "epsilon": EPSILONS, "round": ROUNDS, "seed": range(num_seeds)}
+    noise = np.random.default_rng(0).uniform(0.99, 1.01, num_seeds)
+    shape = xr.DataArray(np.ones([len(values) for values in coords.values()]), coords, list(coords))
+    regret = shape * noise[None, None, None] * (shape["round"] ** 0.5 + 20 * shape.dim / shape.epsilon)
+    left = xr.where(shape.epsilon > 0.5, shape, 3 * shape)
+    return (
+        xr.Dataset({"pseudo_regret": regret, "num_left": left, "correct": left == 1})
+        .assign(uniform_regret=(("dim", "round"), [[2.0 * t for t in ROUNDS]] * 2))
+        .assign_coords(gap=("dim", [0.1, 0.25]))
+        .assign_attrs(num_arms=20)
+    )
+
+
+def lines_of(text):
+    return {line.split("  ")[0]: line.split("  ", 1)[1].split() for line in text.splitlines()[2:]}
+
+
+def test_the_texts():
+    results = made_up()
+    enough = lines_of(study.enough(results))
+    assert enough["d = 2"][:2] == ["10", "1"]  # within 10% of 100 and of 1000
+    assert enough["d = 5"][:4] == ["none", "of", "these", "1"] or enough["d = 5"][:2] == ["10", "1"]
+    costs = lines_of(study.costs(results))
+    assert costs["d = 2"][0] == "40.0%"  # 400 of 1000
+    assert costs["d = 5"][3] == "10.0%"
+    assert lines_of(study.table(results))["d = 2"][-1] == "2,000,000"
+    assert lines_of(study.decided(results))["d = 5"] == ["0%,", "0%", *["100%,", "100%"] * 3]
+    report = study.report(results)
+    assert "0.100 (d = 2), 0.250 (d = 5)" in report
+    for part in (study.table, study.decided, study.costs, study.enough):
+        assert part(results) in report
+    alone = results.sel(epsilon=[1.0])
+    assert not study.costs(alone)
+    assert not study.enough(alone)
+    assert "regret after" in study.report(alone)
+
+
+@pytest.mark.parametrize(("dims", "panels"), [([2, 5], 3), ([5], 2)])
+def test_the_figure(dims, panels):
+    figure = study.figure(made_up(3).sel(dim=dims))
+    FigureCanvasAgg(figure).draw()
+    assert len(figure.axes) == panels
+
+
+def test_a_small_run():
+    made = study.options(epsilon=[1.0, math.inf], dim=[1, 2], seeds=2, num_arms=4, horizon=200_000)
+    results = made.simulate()
+    assert results.pseudo_regret.dims == ("dim", "epsilon", "round", "seed")
+    assert (results.pseudo_regret.diff("round") >= 0).all()
+    assert (results.pseudo_regret < results.uniform_regret.isel(round=-1) * 2).all()
+    assert bool(results.correct.sel(epsilon=math.inf).isel(round=-1).all())
+    assert made.report(results)
+
+
+def test_errors():
+    cases: Any = (
+        ({"dim": []}, "dim must have values"),
+        ({"dim": [0]}, "dim must be"),
+        ({"dim": [21]}, r"dim must have values in \[1, 20\]"),
+        ({"num_arms": 1}, "num_arms must be"),
+        ({"horizon": 10}, "horizon must be"),
+        ({"number": -1}, "number must be"),
+        ({"epsilon": [0.0]}, "epsilon must be"),
+    )
+    for wrong, said in cases:
+        with pytest.raises(ValueError, match=said):
+            study.dueling_linear(key=KEY, **wrong)

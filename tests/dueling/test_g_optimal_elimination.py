@@ -1,0 +1,310 @@
+"""Elimination by optimal designs: its model, its duels, its promise, designs in the program and outside, and errors."""
+
+import math
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.dueling import _g_optimal_elimination as module
+from jaxdp.dueling import g_optimal_elimination, linear_duels
+from jaxdp.dueling._phase_designs import Design, first_design, most_pairs
+from jaxdp.dueling._utility_fit import fit_in_ball
+
+pytestmark = pytest.mark.once
+
+KEY = jax.random.key(31)
+INTEGER, FLOAT = jnp.result_type(int), jnp.zeros(()).dtype
+LARGEST = int(np.iinfo(INTEGER).max)
+
+
+def arms_on_sphere(num_arms, dim, seed=0):
+    """(features, weights) of norm 1."""
+    generator = np.random.default_rng(seed)
+    points = generator.normal(size=(num_arms + 1, dim))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    return points[1:], points[0]
+
+
+# ---- the model -------------------------------------------------------------------------------------------------------
+def gap_of_model(weights, points, plays, wins, radius):
+    """By how much weights break the conditions of a minimum in the ball, relative to the slope at 0; in float64."""
+    points, plays, wins, weights = (np.asarray(each, np.float64) for each in (points, plays, wins, weights))
+    slope = (plays / (1 + np.exp(-points @ weights)) - wins) @ points
+    norm = np.linalg.norm(weights)
+    assert norm <= radius * (1 + 1e-5)
+    outwards = max(0.0, -slope @ weights / norm**2) if norm > radius * (1 - 1e-4) else 0.0
+    return np.linalg.norm(slope + outwards * weights) / np.linalg.norm((plays / 2 - wins) @ points)
+
+
+def models(seed, dim, rank, count=40):
+    """Pairs with noisy wins, half of them far from what users of any model would say; (points, plays, wins)."""
+    generator = np.random.default_rng(seed)
+    num = dim * (dim + 1) // 2 + dim
+    basis = np.linalg.qr(generator.normal(size=(dim, dim)))[0][:rank] * 10.0 ** -generator.uniform(0, 1.5, (rank, 1))
+    points = generator.uniform(-1, 1, (count, num, rank)) @ basis
+    plays = np.where(np.arange(num) < rank + 2, generator.integers(1, 10_000, (count, num)), 0)
+    model = generator.normal(size=(count, dim, 1))
+    chances = 1 / (1 + np.exp(-(points @ model)[..., 0]))
+    wins = (
+        generator.binomial(plays, chances)
+        + generator.laplace(0, 1, (count, num)) * 10.0 ** np.arange(-2, 2).repeat(count // 4)[:, None]
+    )
+    return points.astype(FLOAT), plays.astype(INTEGER), wins.astype(FLOAT)
+
+
+@pytest.mark.parametrize(("dim", "rank", "radius"), [(1, 1, 1.0), (3, 3, 1.0), (3, 2, 0.3), (3, 3, 4.0)])
+def test_the_model_is_the_least_in_the_ball(dim, rank, radius):
+    points, plays, wins = models(dim, dim, rank)
+    fit = jax.jit(jax.vmap(lambda z, n, o: fit_in_ball(z, n, o, jnp.int32(rank), jnp.asarray(radius, FLOAT))))
+    found = np.asarray(fit(points, plays, wins))
+    gaps = [gap_of_model(*each, radius) for each in zip(found, points, plays, wins, strict=True)]
+    assert max(gaps) < (1e-3 if np.float32 == FLOAT else 1e-8)
+    at_edge = np.linalg.norm(found, axis=1) > radius * (1 - 1e-4)
+    assert 0 < at_edge.sum() < len(found) or radius != 1.0
+    wrong = found * 0.98
+    assert max(gap_of_model(*each, radius) for each in zip(wrong, points, plays, wins, strict=True)) > 3e-3
+
+
+# ---- duels -----------------------------------------------------------------------------------------------------------
+def largest_in_metric(points, active, duels, plays):
+    """max z.V^-1.z of the active arms' differences z, V the sum of the duels' z z^T; by the pseudo-inverse."""
+    arms = points[active]
+    pairs = points[duels[:, 0]] - points[duels[:, 1]]
+    inverse = np.linalg.pinv((pairs * plays[:, None]).T @ pairs, rcond=1e-9, hermitian=True)
+    every = (arms[:, None] - arms[None]).reshape(-1, points.shape[1])
+    return np.einsum("ki,ij,kj->k", every, inverse, every).max(), np.linalg.matrix_rank(arms - arms[0], tol=1e-5)
+
+
+def radius_of(phase, metric, rank, support, *, epsilon, failure_prob=0.05, radius=1.0):
+    """How far a difference of utilities may be from the truth: both parts."""
+    slope = math.exp(-2 * radius) / (1 + math.exp(-2 * radius)) ** 2
+    x = math.log(4 * phase**2 / failure_prob)
+    noise = support + math.sqrt(2 * support * x) + x
+    return (math.sqrt(rank) + math.sqrt(2 * x)) / 2 * math.sqrt(metric) / slope + metric * noise / (slope * epsilon)
+
+
+FEATURES, WEIGHTS = arms_on_sphere(9, 3)
+FLAT = np.concatenate([FEATURES[:5] * [1, 1, 0] * 0.9, FEATURES[5:] * 0.3])  # the first five in a plane
+LEARNER = g_optimal_elimination(features=FLAT)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, math.inf])
+def test_duels_are_as_many_as_the_radius_needs(epsilon):
+    """For the designs of the host and of the program, whatever arms are left: the margin is met, and not by far."""
+    params = jax.tree.map(jnp.asarray, LEARNER.params(epsilon=epsilon))
+    starts = [(np.ones(9, bool), 1)]
+    starts += [(np.arange(9) < 5, 2), (np.arange(9) < 2, 3), (np.arange(9) % 2 == 0, 2), (np.arange(9) > 5, 4)]
+    for active, phase in starts:
+        public = LEARNER.init(KEY, params).public
+        if phase > 1:  # the end of the phase before, in which no arm is dropped
+            public = public._replace(active=jnp.asarray(active), phase=jnp.int32(phase - 2))
+            public = next_phase(params, public)
+        plays, duels = np.asarray(public.plays), np.asarray(public.duels)
+        assert np.asarray(public.active).tolist() == active.tolist()
+        assert active[duels[plays > 0]].all()
+        assert len(np.unique(duels[plays > 0], axis=0)) == (plays > 0).sum()
+        metric, rank = largest_in_metric(FLAT, active, duels, plays.astype(float))
+        assert int(public.rank) == rank
+        found = radius_of(phase, metric, rank, (plays > 0).sum(), epsilon=epsilon)
+        assert 0.9 * 2.0**-phase < found <= 2.0**-phase * (1 + 1e-4)
+        too_few = radius_of(phase, metric * 1.05, rank, (plays > 0).sum(), epsilon=epsilon)
+        assert too_few > 2.0**-phase or phase > 1
+
+
+@jax.jit
+def next_phase(params, public):
+    """After a phase in which every duel was even, so that no arm is dropped."""
+    public = public._replace(played=public.plays.sum(dtype=INTEGER) - 1)
+    state = jaxdp.core.State(module.Private(public.plays // 2), public)
+    quiet = jax.tree.map(lambda leaf: leaf, params)
+    action = LEARNER.act(KEY, params, public, None)
+    return LEARNER.update(KEY, quiet, state, (action, jnp.int32(0))).public
+
+
+def test_counts_are_those_of_the_rounds():
+    """Whatever the phase, the place in it and the limit, and so are blocks' actions; a lone arm duels with itself."""
+    counts = LEARNER.counts
+    assert counts is not None
+    params = jax.tree.map(jnp.asarray, LEARNER.params(epsilon=1.0, confidence_multiplier=1e-3))
+    start = LEARNER.init(KEY, params).public
+    lone = start._replace(
+        active=jnp.arange(9) == 4,
+        duels=jnp.full_like(start.duels, 4),
+        plays=jnp.zeros_like(start.plays).at[0].set(LARGEST),
+    )
+    plan = jax.jit(lambda public, limit: counts.plan(KEY, params, public, limit).counts)
+    act = jax.jit(jax.vmap(lambda public: LEARNER.act(KEY, params, public, None)))
+    rng, length = np.random.default_rng(0), int(start.plays.sum())
+    for public, end in ((start, length), (lone, LARGEST)):
+        for _ in range(6):
+            played, limit = int(rng.integers(min(end, length))), int(rng.integers(1, 200))
+            at = public._replace(played=jnp.asarray(played, INTEGER))
+            found = np.asarray(plan(at, jnp.asarray(limit, INTEGER))).reshape(9, 9)
+            rounds = played + jnp.arange(200, dtype=INTEGER)
+            every = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (200, *leaf.shape)), at)._replace(played=rounds)
+            expected = np.zeros((9, 9), int)
+            np.add.at(expected, tuple(np.asarray(act(every))[: min(limit, end - played)].T), 1)
+            assert found.tolist() == expected.tolist()
+    late = lone._replace(played=jnp.asarray(LARGEST - 3, INTEGER))
+    assert int(plan(late, jnp.asarray(100, INTEGER)).sum()) == 3
+
+
+@pytest.mark.parametrize("constants", ["tight", "paper"])
+def test_a_phase_that_is_too_long_to_end(constants):
+    """Its duels are the largest integer, none of them negative; with the published constants no pair is there twice."""
+    paper = {"constants": "paper", "horizon": 1000} if constants == "paper" else {}
+    learner = g_optimal_elimination(features=FEATURES, **paper)
+    few, endless = (
+        learner.init(
+            KEY, jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, confidence_multiplier=multiplier))
+        ).public
+        for multiplier in (1e-12, 1e30)
+    )
+    assert int(endless.plays.sum(dtype=INTEGER)) == LARGEST
+    assert (endless.plays >= 0).all()
+    played = np.asarray(few.duels)[np.asarray(few.plays) > 0]
+    assert len(np.unique(played, axis=0)) == len(played) == int((learner.params(epsilon=1.0).first.weights > 0).sum())
+    assert few.plays.max() == (2 if constants == "paper" else 1)
+
+
+def test_published_numbers_of_duels():
+    """Of the first phase at epsilon = 1/2: both of a design's pairs' parts, each rounded up."""
+    learner = g_optimal_elimination(features=FEATURES, constants="paper", horizon=1000)
+    params = learner.params(epsilon=0.5, failure_prob=0.1, confidence_multiplier=1e-4)
+    d, slope, tail = 3, math.exp(-4) / (1 + math.exp(-4)) ** 2, math.log(1000 / 0.1)
+    phase = 16 * d**5 * math.log(d * 1000 / 0.1) / (slope * 0.5 * 0.5) + 64 * d * tail / (slope * 0.5) ** 2
+    explored = 2 * (d**1.5 + d * math.sqrt(math.log(10))) ** 2 + 16 * d / slope**4 * (d**2 + tail)
+    weights = params.first.weights.astype(float)
+    expected = np.ceil(1e-4 * phase * weights) + np.ceil(1e-4 * explored * weights)
+    public = learner.init(KEY, jax.tree.map(jnp.asarray, params)).public
+    np.testing.assert_allclose(public.plays[: len(weights)], expected, rtol=1e-5, atol=2)
+    assert (public.plays[len(weights) :] == 0).all()
+
+
+# ---- what is promised ------------------------------------------------------------------------------------------------
+def eliminated(learner, weights, values, lanes, horizon=2**31 - 1, features=FEATURES, looks=24):
+    """(active arms, answers) at looks that are evenly spaced in their logarithm: [lanes, looks, num_arms]."""
+    duels = linear_duels(features, weights)
+    marks = np.unique(np.geomspace(1000, horizon, looks).astype(int)).tolist()
+    run = jaxdp.simulator(
+        learner, duels, horizon, checkpoints=marks, engine="counts", record={"active": lambda look: look.public.active}
+    )
+    found = jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, lanes), run.params(**values))
+    return np.asarray(found["active"]), np.asarray(found["correct"])
+
+
+def check_kept(lanes):
+    """At the values of the proof, and with so few duels that the best arm is dropped too often."""
+    best = int((FEATURES @ WEIGHTS).argmax())
+    learner = g_optimal_elimination(features=FEATURES)
+    active, correct = eliminated(learner, WEIGHTS, {"epsilon": 0.5, "failure_prob": 0.1}, lanes)
+    assert active[:, :, best].all(axis=1).mean() >= 0.9
+    assert correct[:, -1].mean() >= 0.9
+    assert active[:, -1].sum(axis=1).max() < 9
+    bold, _ = eliminated(learner, WEIGHTS, {"epsilon": 0.5, "failure_prob": 0.1, "confidence_multiplier": 1e-4}, lanes)
+    assert bold[:, -1, best].mean() < 0.9
+
+
+def test_the_best_arm_is_kept():
+    check_kept(50)
+
+
+@pytest.mark.slow
+def test_the_best_arm_is_kept_in_many_runs():
+    check_kept(10_000)
+
+
+def host_design(known, arms, active, gap):
+    """`next_design`, called back from the program."""
+    del gap
+    num_slots = most_pairs(*arms.shape)
+
+    def design(arms, active):
+        members = np.flatnonzero(active)
+        if active.tobytes() not in known:
+            zero = jnp.zeros((), FLOAT)
+            found = Design(
+                pairs=np.zeros((num_slots, 2), np.int32), weights=np.zeros(num_slots, FLOAT), value=zero, rank=0
+            )
+            if len(members) > 1:
+                made = first_design(np.asarray(arms, np.float64)[members])
+                spare = num_slots - len(made.weights)
+                found = Design(
+                    pairs=members[np.pad(made.pairs, ((0, spare), (0, 0)))].astype(np.int32),
+                    weights=np.pad(made.weights, (0, spare)),
+                    value=made.value,
+                    rank=made.rank,
+                )
+            known[active.tobytes()] = jax.tree.map(np.asarray, found)
+        made = known[active.tobytes()]
+        return made.pairs, made.weights.astype(FLOAT), made.value.astype(FLOAT), made.rank.astype(np.int32)
+
+    shapes = [((num_slots, 2), np.int32), ((num_slots,), FLOAT), ((), FLOAT), ((), np.int32)]
+    shapes = tuple(jax.ShapeDtypeStruct(*each) for each in shapes)
+    pairs, weights, value, rank = jax.pure_callback(design, shapes, arms, active, vmap_method="sequential")
+    return Design(pairs=pairs, weights=weights, value=value, rank=rank)
+
+
+def check_same_arms(monkeypatch, lanes, num_arms, dim):
+    """With designs of the program and of the host the same arms are left after every phase that decides by a margin."""
+    features, weights = arms_on_sphere(num_arms, dim, seed=5)
+    values, found = {"epsilon": 1.0}, []
+    for replaced in (False, True):
+        if replaced:
+            monkeypatch.setattr(module, "next_design", partial(host_design, {}))
+        learner = g_optimal_elimination(features=features)
+        active, _ = eliminated(learner, weights, values, lanes, features=features, looks=2)
+        found.append(active[:, -1])
+    assert (found[0].sum(axis=1) < num_arms).all()
+    assert (found[0] == found[1]).all(axis=1).mean() >= 0.99
+
+
+def test_the_same_arms_are_dropped_as_by_designs_of_the_host(monkeypatch):
+    check_same_arms(monkeypatch, 40, 12, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("num_arms", "dim"), [(20, 2), (30, 5)])
+def test_the_same_arms_are_dropped_in_many_runs(monkeypatch, num_arms, dim):
+    check_same_arms(monkeypatch, 1000, num_arms, dim)
+
+
+def test_arms_without_features():
+    """Rows of an identity matrix: as many dimensions as arms, of which differences span one less."""
+    learner = g_optimal_elimination(features=np.eye(3))
+    run = jaxdp.simulator(learner, linear_duels(np.eye(3), [0.9, -0.2, 0.1]), 10**7, engine="counts")
+    outputs = jax.jit(run)(KEY, run.params(epsilon=1.0))
+    assert outputs["correct"][-1]
+    assert outputs["best_duels"][-1] > 9e6
+    assert learner.params(epsilon=1.0).first.rank == 2
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+def test_errors():
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"features": [[0.1], [math.nan]]}, r"features must be finite, got nan at index \(1, 0\)"),
+        ({"features": [[0.1], [1.1]]}, "features must have rows of norm at most 1, got 1.1 of arm 1"),
+        ({"features": np.eye(3)[:2]}, "features must have at most as many columns as rows, got dim 3 for 2 arms"),
+        ({"features": [[0.1], [0.1]]}, "features must be those of different arms, got the same row for arms 0 and 1"),
+        ({"constants": "loose"}, "constants must be one of tight, paper, got 'loose'"),
+        ({"constants": "paper"}, "horizon must be given for 'paper', and only for it, got None for 'paper'"),
+        ({"horizon": 10}, "horizon must be given for 'paper', and only for it, got 10 for 'tight'"),
+        ({"horizon": 1, "constants": "paper"}, "horizon must be a whole number >= 2, got 1"),
+        ({"design_gap": math.nan}, "design_gap must be > 0, got nan"),
+    ]
+    for options, said in bad:
+        with pytest.raises(ValueError, match=said):
+            g_optimal_elimination(**{"features": FEATURES, **options})
+    for name in ("epsilon", "confidence_multiplier", "radius", "failure_prob"):
+        for value in (0.0, -1.0, math.nan):
+            with pytest.raises(ValueError, match=rf"{name} must be .*got {value}"):
+                LEARNER.params(**{"epsilon": 1.0, name: value})
+    with pytest.raises(ValueError, match=r"failure_prob must be in \(0, 1\), got 1.0"):
+        LEARNER.params(epsilon=1.0, failure_prob=1.0)
+    with pytest.raises(ValueError, match="radius must leave the link a slope within the range of float"):
+        LEARNER.params(epsilon=1.0, radius=1000.0)

@@ -1,0 +1,103 @@
+"""Duels of arms with features: who wins, what it costs, tallies of many pairs, and errors."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.dueling import linear_duels, utility_duels
+from jaxdp.preferences import utility_matrix
+
+pytestmark = pytest.mark.once
+
+KEY = jax.random.key(8)
+FEATURES = np.array([[0.6, 0.8], [1.0, 0.0], [-0.5, 0.1], [0.0, -0.9]])
+WEIGHTS = np.array([1.0, 0.5])
+INTEGER = jnp.result_type(int)
+
+
+def test_it_is_duels_of_its_utilities():
+    """Round by round the answers of `utility_duels`, and its pseudo-regret, at any scale."""
+    for scale, link in ((1.0, "logistic"), (2.5, "probit")):
+        linear = linear_duels(FEATURES, WEIGHTS, link=link)
+        plain = utility_duels(scale * FEATURES @ WEIGHTS, link=link)
+        ours, theirs = linear.params(scale=scale), plain.params()
+        pairs = np.argwhere(np.ones((4, 4))).astype(np.int32)
+        pairs = jnp.asarray(np.concatenate([pairs, [[0, 4], [-1, 2]]]).astype(np.int32))
+        keys = jax.random.split(KEY, len(pairs))
+        many = [
+            jax.vmap(lambda key, pair, each=each, params=params: each.feedback(key, params, (), pair)[1:])(keys, pairs)
+            for each, params in ((linear, ours), (plain, theirs))
+        ]
+        np.testing.assert_array_equal(many[0][0][:16], many[1][0][:16])
+        for name, values in many[0][1].items():
+            np.testing.assert_allclose(values, many[1][1][name], atol=1e-5, err_msg=name)
+        assert np.isnan(many[0][1]["pseudo_regret"][16:]).all()
+        block = linear.block
+        assert block is not None
+        _, won, outcome = block(keys, ours, (), None, pairs)
+        np.testing.assert_array_equal(won, many[0][0])
+        np.testing.assert_array_equal(outcome["pseudo_regret"], many[0][1]["pseudo_regret"])
+        judge = linear.judge
+        assert judge is not None
+        assert [bool(judge(ours, (), jnp.int32(arm))["correct"]) for arm in range(4)] == [True, True, False, False]
+
+
+def test_a_tally_has_the_law_of_rounds():
+    """Also of more pairs than are drawn at a time, and where some or all but one are not played."""
+    features = np.stack([np.linspace(-0.9, 0.9, 9), np.linspace(0, 0.4, 9) ** 2], axis=1)
+    duels = linear_duels(features, [0.8, 0.1])
+    params, chances = duels.params(scale=3.0), utility_matrix(3 * features @ [0.8, 0.1]).ravel()
+    regret = np.add.outer(*[3 * (features @ [0.8, 0.1]).max() - 3 * features @ [0.8, 0.1]] * 2).ravel()
+    some = np.where(np.arange(81) % 2, 50, 0)
+    one = np.where(np.arange(81) == 80, 7, 0)
+    tally = duels.tally
+    assert tally is not None
+    many = jax.jit(jax.vmap(jax.vmap(lambda key, counts: tally(key, params, (), counts)[1:], (0, None)), (None, 0)))
+    keys, plans = jax.random.split(KEY, 2000), jnp.asarray(np.stack([some, one, np.arange(81)]), INTEGER)
+    found, outcomes = jax.tree.map(np.asarray, many(keys, plans))
+    for plan, won in zip(np.asarray(plans), found, strict=True):
+        assert (won[:, plan == 0] == 0).all()
+        assert ((won >= 0) & (won <= plan)).all()
+        spread = np.sqrt(plan * chances * (1 - chances))
+        assert (abs(won.mean(0) - plan * chances) <= 5 * spread / math.sqrt(2000) + 1e-9).all()
+        assert (abs(won.std(0) - spread) <= 5 * spread / math.sqrt(2 * 2000) + 1e-3).all()
+        wrong = np.roll(chances, 1)  # of another pair
+        assert not (abs(won.mean(0) - plan * wrong) <= 5 * spread / math.sqrt(2000) + 1e-9).all()
+    np.testing.assert_array_equal(outcomes["left_wins"], found.sum(2))
+    np.testing.assert_allclose(outcomes["pseudo_regret"][:, 0], np.asarray(plans) @ regret, rtol=1e-5)
+    assert outcomes["best_duels"][:, 0].tolist() == [0, 7, 80]
+
+
+BAD: list[tuple[Any, Any, str]] = [
+    ([[0.5, math.nan], [0.1, 0.2]], [1, 1], r"features must be finite, got nan at index \(0, 1\)"),
+    ([[0.5, 0.9], [0.1, 0.2]], [1, 1], "features must have rows of norm at most 1, got 1.02956 of arm 0"),
+    ([[0.5, 0.1, 0.0], [0.1, 0.2, 0.0]], [1, 1, 1], "features must have at most as many columns as rows, got dim 3"),
+    ([[0.5], [0.1], [0.5]], [1], "features must be those of different arms, got the same row for arms 0 and 2"),
+    ([[0.5]], [1], "num_arms must be a whole number >= 2, got 1"),
+    ([0.5, 0.1], [1], r"features must be \[num_arms, dim\] with dim >= 1, got shape \(2,\)"),
+    ([[], []], [], r"features must be \[num_arms, dim\] with dim >= 1, got shape \(2, 0\)"),
+    ([["a"], ["b"]], [1], "features must be numbers"),
+    ([[0.5], [0.1]], [1, 2], r"weights must be \[1\], one number for each of the features, got shape \(2,\)"),
+    ([[0.5], [0.1]], [math.nan], "weights must be finite, got nan"),
+    ([[1.0], [-1.0]], [1.5e308], "weights must make utilities within the range of float"),
+]
+
+
+@pytest.mark.parametrize(("features", "weights", "said"), BAD)
+def test_errors(features, weights, said):
+    with pytest.raises(ValueError, match=said):
+        linear_duels(features, weights)
+
+
+def test_errors_of_values_and_links():
+    with pytest.raises(ValueError, match="link must be one of logistic, probit, got 'cauchit'"):
+        linear_duels(FEATURES, WEIGHTS, link="cauchit")
+    for bad in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="scale must be "):
+            linear_duels(FEATURES, WEIGHTS).params(scale=bad)
+    with pytest.raises(ValueError, match="scale must make utilities within the range of float"):
+        linear_duels(FEATURES, WEIGHTS).params(scale=np.finfo(jnp.zeros(()).dtype).max)
