@@ -11,6 +11,7 @@ from jaxdp.registry.contextual import CONTEXTUAL
 from jaxdp.registry.convex import CONVEX
 from jaxdp.registry.counters import COUNTERS
 from jaxdp.registry.dueling import DUELING
+from jaxdp.registry.dueling_blocks import DUELING_BLOCKS
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
 from jaxdp.registry.estimation import ESTIMATION
 from jaxdp.registry.experts import EXPERTS
@@ -26,6 +27,7 @@ LEARNERS: dict[str, LearnerEntry] = {
     **CONTEXTUAL,
     **EXPERTS,
     **DUELING,
+    **DUELING_BLOCKS,
 }
 ESTIMATORS: dict[str, EstimatorEntry] = {**ESTIMATION}
 
