@@ -11,6 +11,7 @@ from jaxdp.registry.contextual import CONTEXTUAL
 from jaxdp.registry.convex import CONVEX
 from jaxdp.registry.counters import COUNTERS
 from jaxdp.registry.dueling import DUELING
+from jaxdp.registry.dueling_blocks import DUELING_BLOCKS
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
 from jaxdp.registry.estimation import ESTIMATION
 from jaxdp.registry.experts import EXPERTS
@@ -28,6 +29,7 @@ LEARNERS: dict[str, LearnerEntry] = {
     **EXPERTS,
     **DUELING,
     **LINEAR_DUELS,
+    **DUELING_BLOCKS,
 }
 ESTIMATORS: dict[str, EstimatorEntry] = {**ESTIMATION}
 

@@ -22,6 +22,7 @@ STUDIES = {
     "tracking-your-losses": "Which private learner tracks best on losses of yours, and at which epsilon.",
     "tracking-separation": "Which learners survive an adversary who reacts to plays (Tracking, Theorem 5.1).",
     "trust-models": "What trust costs in bandits: a curator, nobody, no privacy.",
+    "dueling-trust": "What trust costs in dueling bandits: a curator, a shuffler, nobody.",
 }
 
 
