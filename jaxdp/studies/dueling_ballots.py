@@ -32,6 +32,7 @@ LARGEST = 1e7  # times the voters that there are
 ROUNDS = 20_000  # that are played one by one
 MOST_ROUNDS = 2**31 - 1
 TILE_SIZE = 50
+NOT_PLAYED = -2
 SYNTHETIC_VOTERS = 1_000
 ABILITIES = {"ann": 0.8, "bob": 0.3, "cem": 0.0, "dee": -0.3, "eve": -0.8}
 
@@ -180,6 +181,7 @@ def dueling_ballots(
         tile_size=TILE_SIZE,
         **scheduling,
     )
+    results["named"] = results.named.where(results.named != NOT_PLAYED)
     claims = [known[name].make().guarantee(**known[name].values) for name in names]
     ranked = private_ranking(ballots, epsilon=[answers * each for each in epsilon], num_seeds=num_seeds, key=key)
     first = ranked["rank"].argmin("item").where(ranked["rank"].notnull().all("item"))
@@ -236,8 +238,8 @@ def _run(
     def simulate(key: jax.Array, params: Mapping[str, Any]) -> dict[str, jax.Array]:
         keys = jax.random.split(key)
         found = [run.simulate(keys[place], params[part])["named"] for place, (part, run) in enumerate(runs.items())]
-        values = jnp.concatenate(found).astype(jnp.float32)
-        return {"named": jnp.concatenate([values, jnp.full(len(voters) - len(values), jnp.nan, jnp.float32)])}
+        values = jnp.concatenate(found)
+        return {"named": jnp.concatenate([values, jnp.full(len(voters) - len(values), NOT_PLAYED, jnp.int32)])}
 
     return Run(
         simulate=simulate,
