@@ -1,6 +1,7 @@
 """Dueling bandits: environments, and one file per algorithm."""
 
 from jaxdp.dueling._ballot_duels import ballot_duels, ballot_matrix
+from jaxdp.dueling._ebs_shuffle import ebs_shuffle
 from jaxdp.dueling._g_optimal_elimination import g_optimal_elimination
 from jaxdp.dueling._linear_duels import linear_duels
 from jaxdp.dueling._rucb import rucb
@@ -21,6 +22,7 @@ __all__ = [
     "ebs_phased",
     "g_optimal_elimination",
     "linear_duels",
+    "ebs_shuffle",
     "matrix_duels",
     "rucb",
     "switching_duels",

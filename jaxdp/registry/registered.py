@@ -18,6 +18,7 @@ from jaxdp.registry.experts import EXPERTS
 from jaxdp.registry.linear_duels import LINEAR_DUELS
 from jaxdp.registry.mechanisms import RELEASES
 from jaxdp.registry.shuffle import SHUFFLED
+from jaxdp.registry.shuffled_duels import SHUFFLED_DUELS
 
 MECHANISMS: dict[str, MechanismEntry] = {**RELEASES, **CHANNELS, **COUNTERS, **SHUFFLED}
 LEARNERS: dict[str, LearnerEntry] = {
@@ -30,6 +31,7 @@ LEARNERS: dict[str, LearnerEntry] = {
     **DUELING,
     **LINEAR_DUELS,
     **DUELING_BLOCKS,
+    **SHUFFLED_DUELS,
 }
 ESTIMATORS: dict[str, EstimatorEntry] = {**ESTIMATION}
 
