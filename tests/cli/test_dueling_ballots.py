@@ -52,6 +52,8 @@ def test_who_plays():
     known = study.naming_learners()
     assert {"ebs_phased", "ebs_local", "rucb", "double_thompson", "ebs_elimination"} <= set(known)
     assert not {"versatile_sparring", "ucb"} & set(known)
+    assert set(known) - set(study.usual(known)) >= {"ebs_elimination_gaussian"}
+    assert {"ebs_phased", "ebs_elimination", "rucb"} <= set(study.usual(known))
     for name, entry in known.items():
         made = study.made_for(name, entry, 4, 90)
         assert made.horizon in (None, 90)
