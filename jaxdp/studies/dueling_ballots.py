@@ -296,8 +296,8 @@ def options(
     learner: Annotated[
         list[str],
         typer.Option(
-            help="Learner, by its name in `list`. Repeat for several; without it all that name a winner, with one noise "
-            "each.",
+            help="Learner, by its name in `list`. Repeat for several; without it all that name a winner, with "
+            "one noise each.",
             rich_help_panel="Grid",
         ),
     ] = [],  # noqa: B006
