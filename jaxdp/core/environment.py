@@ -82,6 +82,18 @@ class TallyFn(Protocol):
     def __call__(self, key: jax.Array, params: Any, world: Any, counts: jax.Array) -> tuple[Any, Any, Outcome]: ...
 
 
+class Persons(NamedTuple):
+    """Whose data the rounds are, where one person may answer in several of them.
+
+    Attributes:
+        name: what a person is called, for example "voter".
+        rounds: how many rounds' feedback depends on one person's data at most, >= 1, whatever is played.
+    """
+
+    name: str
+    rounds: int
+
+
 class Environment(NamedTuple):
     """What a learner plays against. Its keys are never the learner's: every learner meets the same world.
 
@@ -99,6 +111,8 @@ class Environment(NamedTuple):
         interface: the actions that it answers, its feedback, its contexts and the answers that it judges; or None.
         horizon: the number of rounds that it can answer, or None for any number.
         dims: names of the dimensions of each metric of `summary` and `judge`, where they have names.
+        persons: whose data the rounds are: a run's guarantee then has a second claim, of a person; None where a round
+            is all that is known of anybody.
         made_by: the factory and its arguments, for people.
     """
 
@@ -114,6 +128,7 @@ class Environment(NamedTuple):
     interface: Interface | None = None
     horizon: int | None = None
     dims: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    persons: Persons | None = None
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:

@@ -272,6 +272,59 @@ class Guarantee:
         check_delta(delta)
         return self._as_approximate(delta).compose(other._as_approximate(delta))
 
+    def of_person(self, units: int, *, privacy_unit: str) -> "Guarantee":
+        """The claim for a person who holds several privacy units, all of which may change at once.
+
+        In the local model each unit leaves its person's device in a report of its own, whose law depends on that unit
+        and on what was released before. So the person's reports compose, adaptively: epsilons, deltas and rhos are
+        multiplied by k = units, mu by its root. In all other models the person is a group of k units that one mechanism
+        reads. A chain of k + 1 inputs, each of which differs from the one before in one unit, gives k epsilon; with a
+        delta also (e^(k epsilon) - 1) / (e^epsilon - 1) times delta, the sum of e^(i epsilon) delta over i < k; and k^2
+        rho, and k mu. In the shuffle model `local_epsilon` is that of all the person's reports together, k times as
+        large.
+
+        >>> about = {"privacy_unit": "one duel's outcome", "argument": "noise"}
+        >>> print(Guarantee.zcdp(0.1, trust_model="central", **about).of_person(3, privacy_unit="one voter"))
+        0.9-zCDP, central, one voter
+
+        Args:
+            units: k >= 1, how many units a person holds at most.
+            privacy_unit: what the person's data are called, for example "one voter".
+
+        Returns:
+            The guarantee of replacing one person. A delta that reaches 1 claims nothing, and neither does a budget that
+            overflows.
+
+        Raises:
+            ValueError: if units is not a whole number >= 1.
+
+        Source: composition: as `compose`. Groups: Dwork & Roth (2014), Theorem 2.2, and for a delta the same chain
+            (Vadhan, 2017, Lemma 2.2); Bun & Steinke (2016), Proposition 1.9; Dong, Roth & Su (2022), Theorem 2.14.
+        """
+        units = check_count("units", units)
+        is_local = self.trust_model == "local"
+        how = "the reports of up to {} units compose" if is_local else "group privacy of up to {} units"
+        about: dict[str, Any] = {
+            "trust_model": self.trust_model,
+            "privacy_unit": privacy_unit,
+            "adjacency": self.adjacency,
+            "argument": self.argument if units == 1 else f"{how.format(units)}: {self.argument}",
+            "sees": self.sees,
+            "unit_leaves": self.unit_leaves,
+            "batch": self.batch,
+        }
+        if self.local_epsilon is not None:
+            about["local_epsilon"] = units * self.local_epsilon
+        if not self.is_private:
+            return Guarantee.none(**about)
+        if self.rho is not None:
+            return Guarantee.zcdp(self.rho * units * (1 if is_local else units), **about)
+        if self.mu is not None:
+            return Guarantee.gaussian(self.mu * (math.sqrt(units) if is_local else units), **about)
+        epsilon = units * self.epsilon
+        delta = self.delta and self.delta * (units if is_local else _chain(self.epsilon, units))
+        return Guarantee.none(**about) if delta >= 1 else Guarantee.approximate(epsilon, delta, **about)
+
     def to_dp_event(self, *, delta_apart: bool = False) -> Any:
         """The claim as an event of dp-accounting, for its accountants (`pip install 'jaxdp[accounting]'`).
 
@@ -317,6 +370,14 @@ class Guarantee:
         return {
             name: "inf" if isinstance(value, float) and math.isinf(value) else value for name, value in values.items()
         }
+
+
+def _chain(epsilon: float, units: int) -> float:
+    """The sum of e^(i epsilon) over i < units; infinity where it overflows."""
+    try:
+        return math.expm1(units * epsilon) / math.expm1(epsilon)
+    except OverflowError:
+        return math.inf
 
 
 def _rho(claim: Guarantee) -> float:

@@ -66,6 +66,8 @@ def rows_of(value: Any) -> Rows:
         )
     if (horizon := getattr(value, "horizon", None)) is not None:
         rows.append(("horizon", text(horizon)))
+    if (persons := getattr(value, "persons", None)) is not None:
+        rows.append(("persons", f"one {persons.name} answers in up to {persons.rounds} rounds"))
     if hasattr(value, "features_public"):
         rows.append(("features", "public" if value.features_public else "private"))
     return [*rows, ("values", _values(value.params))]

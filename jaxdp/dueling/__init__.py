@@ -1,5 +1,6 @@
 """Dueling bandits: environments, and one file per algorithm."""
 
+from jaxdp.dueling._ballot_duels import ballot_duels, ballot_matrix
 from jaxdp.dueling._ebs_shuffle import ebs_shuffle
 from jaxdp.dueling._g_optimal_elimination import g_optimal_elimination
 from jaxdp.dueling._linear_duels import linear_duels
@@ -13,6 +14,8 @@ from jaxdp.dueling.switching import switching_duels
 from jaxdp.dueling.versatile_sparring import versatile_sparring
 
 __all__ = [
+    "ballot_duels",
+    "ballot_matrix",
     "double_thompson",
     "ebs_elimination",
     "ebs_local",

@@ -1,4 +1,4 @@
-"""Relative upper confidence bounds, on reports that each user randomizes."""
+"""Relative upper confidence bounds; here on reports that each user randomizes, in `_rucb_blocks` on noisy totals."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,11 +8,13 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs, scalar_leaf
-from jaxdp.dueling import _rucb_kernels
+from jaxdp.dueling import _rucb_blocks, _rucb_kernels
+from jaxdp.dueling._rucb_draws import UNMET, draw_left, draw_right, next_hypothesis
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
-from jaxdp.random.choice import index_at
 from jaxdp.random.threefry import two_uniforms
-from jaxdp.validation import check_above, check_epsilon, check_num_arms, check_number
+from jaxdp.validation import check_above, check_choice, check_epsilon, check_num_arms, check_number
+
+RELEASES = ("local", "blocks")
 
 
 @jax.tree_util.register_dataclass
@@ -55,9 +57,7 @@ def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax
     lead, duels = (wins - wins.T).astype(spread.dtype), (wins + wins.T).astype(spread.dtype)
     # The bound is at least 1/2 where lead / (2 N) >= -sqrt(spread / N).
     champions = jnp.all((lead >= 0) | (lead * lead <= 4 * spread * duels), axis=1)
-    is_alone = jnp.sum(champions, dtype=jnp.int32) == 1
-    is_kept = (hypothesis >= 0) & champions[hypothesis]
-    return champions, jnp.where(is_alone, jnp.argmax(champions).astype(jnp.int32), jnp.where(is_kept, hypothesis, -1))
+    return champions, next_hypothesis(champions, hypothesis)
 
 
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
@@ -70,22 +70,13 @@ def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: ja
         spread: as for `view`.
         unmet: [] float, the bound of two arms that have not met.
     """
-    every = jnp.arange(len(wins), dtype=jnp.int32)
     champions, hypothesis = view(wins, hypothesis, spread)
-    drawn_from = champions | ~jnp.any(champions)
-    others = jnp.sum(drawn_from, dtype=jnp.int32) - 1
-    odds = jnp.where(every == hypothesis, jnp.maximum(others, 1), 1)  # the hypothesis half of the time
-    left = index_at(uniforms[0], jnp.where(drawn_from, odds, 0).astype(spread.dtype))
-
+    left = draw_left(uniforms[0], champions, hypothesis)
     won, lost = wins[:, left], wins[left]  # by each arm against the left one
     lead, duels = (won - lost).astype(spread.dtype), (won + lost).astype(spread.dtype)
     share = 1 / jnp.maximum(duels, 1)
     bounds = jnp.where(duels > 0, lead * share / 2 + jnp.sqrt(spread * share), unmet)
-    bounds = jnp.where(every == left, 0, bounds)
-    tied = bounds == jnp.max(bounds)
-    others = tied & (every != left)
-    right = index_at(uniforms[1], jnp.where(jnp.any(others), others, tied).astype(spread.dtype))
-    return jnp.stack([left, right])
+    return jnp.stack([left, draw_right(uniforms[1], bounds, left)])
 
 
 class Steps(NamedTuple):
@@ -107,35 +98,53 @@ KERNELS = Steps(_rucb_kernels.view, _rucb_kernels.duel, _rucb_kernels.tally)
 
 
 @factory
-def rucb(*, num_arms: int) -> Learner:
+def rucb(*, num_arms: int, release: str = "local") -> Learner:
     """An arm that may beat all others, against the one that may beat it most easily (RUCB).
 
-    In round t, with N duels of i and j so far, the upper bound of P[i, j] is the debiased share of wins plus
-    c sqrt(exploration_rate ln t / N), c = (e^epsilon + 1) / (e^epsilon - 1); it is 2 where there was no duel, and 1/2
-    for i = j. The left arm is drawn among champions, whose bounds are all at least 1/2: the hypothesis, the latest
-    arm that was the only champion and has been one since, half of the time. (All arms, if there is no champion.) The
-    right arm is the one with the largest bound against the left one, another than the left one if there is a tie.
+    In round t the left arm is drawn among champions, whose upper bounds of P[i, j] are all at least 1/2: the
+    hypothesis, the latest arm that was the only champion and has been one since, half of the time. (All arms, if there
+    is no champion.) The right arm is the one with the largest bound against the left one, another than the left one if
+    there is a tie. A bound is 2 where nothing is known of a pair, and 1/2 for i = j. Else it is
+
+    * "local": with N duels of i and j so far, the debiased share of wins plus c sqrt(exploration_rate ln t / N),
+      c = (e^epsilon + 1) / (e^epsilon - 1).
+    * "blocks": when a pair's duels reach 1, 2, 4, 8, ..., the wins since its last release get Laplace(1 / epsilon)
+      noise. A block of n duels has the weight w = n / (n + 8 / epsilon^2), with which the share of wins has the least
+      variance. With W and N the weighted sums of the released wins and of their duels, and w of the last block, the
+      bound is W / N + sqrt(exploration_rate ln t / N) + 2 w exploration_rate ln t / (epsilon N). It is below P[i, j]
+      with probability at most t^(-2 exploration_rate), by Chernoff's bound of outcomes and noise together.
 
     Values: `epsilon`, the privacy budget, > 0; `exploration_rate`, > 1/2, by default 0.51.
 
     Args:
         num_arms: number of arms, >= 2.
+        release: "local", each user randomizes the outcome, or "blocks", a curator releases noisy totals.
 
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
         wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2 or all pairs are more than integers count.
+        ValueError: if num_arms < 2 or all pairs are more than integers count, or release has another name.
 
-    Privacy: epsilon-DP in the local model; unit: one duel's outcome; adjacency: replace one. An outcome leaves the
-        user's device once, by randomized response; everything else is post-processing. Private leaves: none. Released:
-        all reports.
-    Source: Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1, to which it is equal at epsilon = inf; on privatized
-        responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025).
-    Deviations: the common factor c is divided out of all bounds less 1/2, which changes no decision.
+    Privacy: epsilon-DP; unit: one duel's outcome; adjacency: replace one.
+
+        * "local", in the local model: an outcome leaves the user's device once, by randomized response; everything else
+          is post-processing. Private leaves: none. Released: all reports.
+        * "blocks", in the central model: given what was released before, the pair of a duel and its place among the
+          pair's duels are fixed, so that an outcome enters one total of wins, by at most 1, which is released once with
+          Laplace(1 / epsilon) noise. Blocks concern different users and compose in parallel. Private leaves: wins of
+          blocks that have begun. Released: `released`.
+    Source: Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1, to which "local" is equal at epsilon = inf; on
+        privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025). Boucheron, Lugosi &
+        Massart (2013), Section 2.4, for the bound of sums that are sub-gamma, as those of Laplace variables are.
+    Deviations: "local": the common factor c is divided out of all bounds less 1/2, which changes no decision. "blocks":
+        at epsilon = inf there is no noise, but bounds still wait for the end of a block. An unreleased pair has the
+        bound 2 that the paper gives to one that has not met. Floating-point noise, as in `laplace`.
     """
     num_arms = check_num_arms(num_arms)
+    if check_choice("release", release, RELEASES) == "blocks":
+        return _rucb_blocks.learner(num_arms)
     return _learner(num_arms, KERNELS if num_arms <= _rucb_kernels.MOST_ARMS else PLAIN)
 
 
@@ -159,7 +168,7 @@ def _learner(num_arms: int, steps: Steps) -> Learner:
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
-        unmet = 1.5 * jnp.tanh(params.epsilon / 2)
+        unmet = UNMET * jnp.tanh(params.epsilon / 2)
         return steps.duel(two_uniforms(key), public.wins, public.hypothesis, spread(params, public), unmet)
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):

@@ -21,13 +21,13 @@ MOST_ARMS = WRITTEN_OUT  # so many arms have lanes as their fast axis, and are m
 def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
     """`_rucb.view` with packed champions: [] uint32, a bit for each arm."""
     packed = own_kernel(_champions, wins, spread)
-    return packed, own_kernel(functools.partial(_next_hypothesis, len(wins)), packed, hypothesis)
+    return packed, own_kernel(functools.partial(written_hypothesis, len(wins)), packed, hypothesis)
 
 
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
     """`_rucb.duel`."""
     packed, hypothesis = view(wins, hypothesis, spread)
-    left = own_kernel(functools.partial(_left, len(wins)), uniforms[0], packed, hypothesis)
+    left = own_kernel(functools.partial(written_left, len(wins)), uniforms[0], packed, hypothesis)
     right = own_kernel(_right, uniforms[1], wins, left, spread, unmet)
     return jnp.stack([left, right])
 
@@ -48,13 +48,13 @@ def _champions(wins: jax.Array, spread: jax.Array) -> jax.Array:
     return sum((is_one.astype(jnp.uint32) << i for i, is_one in enumerate(champions)), jnp.uint32(0))
 
 
-def _members(num_arms: int, packed: jax.Array) -> list[jax.Array]:
+def members(num_arms: int, packed: jax.Array) -> list[jax.Array]:
     """[] bool for each arm."""
     return [(packed >> i) & 1 == 1 for i in range(num_arms)]
 
 
-def _next_hypothesis(num_arms: int, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
-    champions, every = _members(num_arms, packed), np.arange(num_arms, dtype=np.int32)
+def written_hypothesis(num_arms: int, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
+    champions, every = members(num_arms, packed), np.arange(num_arms, dtype=np.int32)
     alone = functools.reduce(jnp.add, [each.astype(jnp.int32) for each in champions]) == 1
     kept = functools.reduce(
         jnp.logical_or, [each & (i == hypothesis) for i, each in zip(every, champions, strict=True)]
@@ -63,20 +63,20 @@ def _next_hypothesis(num_arms: int, packed: jax.Array, hypothesis: jax.Array) ->
     return jnp.where(alone, last, jnp.where(kept, hypothesis, -1))
 
 
-def _left(num_arms: int, uniform: jax.Array, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
-    champions, every = _members(num_arms, packed), np.arange(num_arms, dtype=np.int32)
+def written_left(num_arms: int, uniform: jax.Array, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
+    champions, every = members(num_arms, packed), np.arange(num_arms, dtype=np.int32)
     none = ~functools.reduce(jnp.logical_or, champions)
     drawn_from = [each | none for each in champions]
     others = functools.reduce(jnp.add, [each.astype(jnp.int32) for each in drawn_from]) - 1
     odds = [jnp.where(i == hypothesis, jnp.maximum(others, 1), 1) for i in every]
-    return _drawn(uniform, [jnp.where(each, odd, 0) for each, odd in zip(drawn_from, odds, strict=True)])
+    return drawn(uniform, [jnp.where(each, odd, 0) for each, odd in zip(drawn_from, odds, strict=True)])
 
 
 def _right(uniform: jax.Array, wins: jax.Array, left: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
     wins, every, bounds = lanes_last(wins), np.arange(len(wins), dtype=np.int32), []
     rows = [[wins[i, j] for j in every] for i in every]
     columns = [list(column) for column in zip(*rows, strict=True)]
-    for i, won, lost in zip(every, _line(columns, left), _line(rows, left), strict=True):
+    for i, won, lost in zip(every, line(columns, left), line(rows, left), strict=True):
         lead, duels = ((won + sign * lost).astype(spread.dtype) for sign in (-1, 1))
         share = 1 / jnp.maximum(duels, 1)
         bound = lead * share / 2 + jnp.sqrt(spread * share)
@@ -85,10 +85,10 @@ def _right(uniform: jax.Array, wins: jax.Array, left: jax.Array, spread: jax.Arr
     tied = [bound == largest for bound in bounds]
     others = [each & (i != left) for i, each in zip(every, tied, strict=True)]
     found = functools.reduce(jnp.logical_or, others)
-    return _drawn(uniform, [jnp.where(found, other, each) for other, each in zip(others, tied, strict=True)])
+    return drawn(uniform, [jnp.where(found, other, each) for other, each in zip(others, tied, strict=True)])
 
 
-def _line(entries: list[list[jax.Array]], index: jax.Array) -> list[jax.Array]:
+def line(entries: list[list[jax.Array]], index: jax.Array) -> list[jax.Array]:
     """The list of that index, by a choice among all."""
     chosen = entries[0]
     for place in range(1, len(entries)):
@@ -97,5 +97,5 @@ def _line(entries: list[list[jax.Array]], index: jax.Array) -> list[jax.Array]:
     return chosen
 
 
-def _drawn(uniform: jax.Array, odds: list[jax.Array]) -> jax.Array:
+def drawn(uniform: jax.Array, odds: list[jax.Array]) -> jax.Array:
     return inline_index_at(uniform, [each.astype(uniform.dtype) for each in odds])

@@ -1,17 +1,20 @@
-"""Double Thompson sampling, on reports that each user randomizes."""
+"""Double Thompson sampling; here on reports that users randomize, in `_double_thompson_blocks` on noisy totals."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs, scalar_leaf
+from jaxdp.dueling import _double_thompson_blocks
+from jaxdp.dueling._double_thompson_draws import draw_left, draw_right
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
-from jaxdp.kernels import folded, own_kernel
-from jaxdp.random import beta, fast, gamma, index_at
-from jaxdp.validation import check_above, check_epsilon, check_num_arms, check_number
+from jaxdp.kernels import own_kernel
+from jaxdp.random import fast
+from jaxdp.validation import check_above, check_choice, check_epsilon, check_num_arms, check_number
+
+RELEASES = ("local", "blocks")
 
 
 @jax.tree_util.register_dataclass
@@ -41,35 +44,51 @@ class Public(NamedTuple):
 
 
 @factory
-def double_thompson(*, num_arms: int) -> Learner:
+def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
     """Two draws from the posterior: which arm beats the most others, and which one beats that arm (D-TS).
 
-    With N duels of i and j and c = (e^epsilon + 1) / (e^epsilon - 1), bounds of P[i, j] are the debiased share of wins
-    +- c sqrt(exploration_rate ln t / N). The left arm is one of those that by upper bounds beat the most others: the
-    one that does in a draw from the posterior of all pairs. The right arm is the one that beats it with the largest
-    probability in a second draw, among arms whose lower bound against it is at most 1/2.
+    The left arm is one of those that by upper bounds of P[i, j] beat the most others: the one that does in a draw from
+    the posterior of all pairs. The right arm is the one that beats it with the largest probability in a second draw,
+    among arms whose lower bound against it is at most 1/2. Bounds and posteriors are made of
+
+    * "local": the debiased share of wins in N duels of i and j, +- c sqrt(exploration_rate ln t / N),
+      c = (e^epsilon + 1) / (e^epsilon - 1).
+    * "blocks": the share of wins in noisy totals of doubling blocks, and the bounds of `rucb` by blocks.
 
     Values: `epsilon`, the privacy budget, > 0; `exploration_rate`, > 1/2, by default 0.51.
 
     Args:
         num_arms: number of arms, >= 2.
+        release: "local", each user randomizes the outcome, or "blocks", a curator releases noisy totals.
 
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
         wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2 or all pairs are more than integers count.
+        ValueError: if num_arms < 2 or all pairs are more than integers count, or release has another name.
 
-    Privacy: epsilon-DP in the local model; unit: one duel's outcome; adjacency: replace one. An outcome leaves the
-        user's device once, by randomized response; everything else is post-processing. Private leaves: none. Released:
-        all reports.
-    Source: Wu & Liu (2016), Algorithm 1 (D-TS), to which it is equal at epsilon = inf.
-    Deviations: *the posterior is a heuristic under privacy*: Beta(1 + a, 1 + b), where a and b share N / c^2 in
-        proportion to the debiased shares, clipped to [0, 1]. Debiased reports have a variance c^2 times as large, so
-        that N of them tell as much as about N / c^2 outcomes; no regret bound is known. The bounds are those of `rucb`.
+    Privacy: epsilon-DP; unit: one duel's outcome; adjacency: replace one.
+
+        * "local", in the local model: an outcome leaves the user's device once, by randomized response; everything else
+          is post-processing. Private leaves: none. Released: all reports.
+        * "blocks", in the central model: an outcome enters one total of a pair's wins, by at most 1, which is released
+          once with Laplace(1 / epsilon) noise; blocks compose in parallel, as for `rucb`. Private leaves: wins of
+          blocks that have begun. Released: `released`.
+    Source: Wu & Liu (2016), Algorithm 1 (D-TS), to which "local" is equal at epsilon = inf.
+    Deviations: *the posterior is a heuristic under privacy*; no regret bound is known.
+
+        * "local": Beta(1 + a, 1 + b), where a and b share N / c^2 in proportion to the debiased shares, clipped to
+          [0, 1]. Debiased reports have a variance c^2 times as large, so that N of them tell as much as about N / c^2
+          outcomes.
+        * "blocks": likewise a and b share N, in which a block of n duels counts as n^2 / (n + 8 / epsilon^2): so many
+          outcomes would have the variance of its share of wins, noise included. The law of the noise is not that of a
+          Beta variate, and its tails are longer. At epsilon = inf there is no noise, but posteriors still wait for the
+          end of a block. Floating-point noise, as in `laplace`.
     """
     num_arms = check_num_arms(num_arms)
+    if check_choice("release", release, RELEASES) == "blocks":
+        return _double_thompson_blocks.learner(num_arms)
 
     def params(*, epsilon: float, exploration_rate: float = 0.51) -> Params:
         check_number("exploration_rate", check_above("exploration_rate", exploration_rate, 0.5))
@@ -103,34 +122,18 @@ def double_thompson(*, num_arms: int) -> Learner:
         del context
         key_first, key_ties, key_second = jax.random.split(fast(key), 3)
         float_ = default_float()
-        every = jnp.arange(num_arms, dtype=jnp.int32)
         spread = params.exploration_rate * jnp.log((public.round + 1).astype(float_))
         may_beat = own_kernel(num_beaten, public.wins.astype(float_), spread)
 
-        rows, columns = np.triu_indices(num_arms, 1)  # one draw a pair
         wins = public.wins.astype(float_)
         shapes = own_kernel(lambda wins: posterior(params, wins, wins.T).ravel(), wins)
-        drawn = gamma(key_first, shapes[np.r_[rows * num_arms + columns, columns * num_arms + rows]])
-        row_wins = (drawn[: len(rows)] > drawn[len(rows) :]).astype(jnp.int32)  # the Beta variate is above 1/2
-        sign = np.zeros((num_arms, len(rows)), np.int32)
-        sign[rows, np.arange(len(rows))], sign[columns, np.arange(len(rows))] = 1, -1
-        beats = jnp.stack(
-            [sum(row_wins[k] * int(sign[i, k]) for k in np.flatnonzero(sign[i])) for i in range(num_arms)]
-        )
-        beats = beats + jnp.asarray((sign < 0).sum(1), jnp.int32)
-        beats = jnp.where(may_beat == folded(jnp.maximum, may_beat), beats, -1)
-        left = index_at(
-            jax.random.uniform(key_ties, dtype=float_), (beats == folded(jnp.maximum, beats)).astype(float_)
-        )
+        left = draw_left(key_first, key_ties, shapes, may_beat)
 
         won, lost = public.wins[:, left].astype(float_), public.wins[left].astype(float_)
-        rival = beta(key_second, posterior(params, won, lost), posterior(params, lost, won))
-        rival = jnp.where(every == left, 0.5, rival)
         lead, duels = won - lost, won + lost
-        uncertain = (lead <= 0) | (lead * lead <= 4 * spread * duels) | (duels == 0) | (every == left)
-        rival = jnp.where(uncertain, rival, -1)
-        right = folded(jnp.minimum, jnp.where(rival == folded(jnp.maximum, rival), every, num_arms))
-        return jnp.stack([left, right])
+        uncertain = (lead <= 0) | (lead * lead <= 4 * spread * duels) | (duels == 0)
+        first, second = posterior(params, won, lost), posterior(params, lost, won)
+        return jnp.stack([left, draw_right(key_second, left, first, second, uncertain)])
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context

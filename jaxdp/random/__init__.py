@@ -8,6 +8,7 @@ from jaxdp.random.choice import index_at, weighted_index
 from jaxdp.random.gammas import beta, gamma
 from jaxdp.random.normals import normals
 from jaxdp.random.own_words import key_uniform
+from jaxdp.random.permuted import permuted
 from jaxdp.random.poisson import poisson
 from jaxdp.random.threefry import fast, key, key_from_data
 
@@ -22,6 +23,7 @@ __all__ = [
     "key_uniform",
     "multinomial",
     "normals",
+    "permuted",
     "poisson",
     "weighted_index",
 ]

@@ -44,14 +44,15 @@ def key_uniform(key: jax.Array, dtype: Any = float) -> jax.Array:
     # A bijection of either word, given the other; those of larger keys come in by their last two.
     word = words[-1] + lax.shift_left(words[-2], np.uint32(16)) + lax.shift_right_logical(words[-2], np.uint32(16))
     if jnp.finfo(dtype).bits == 32:
-        bits = lax.shift_right_logical(_mixed(word), np.uint32(9))
+        bits = lax.shift_right_logical(mixed(word), np.uint32(9))
         return lax.bitcast_convert_type(bits | np.uint32(0x3F800000), jnp.float32).astype(dtype) - 1
-    high, low = (_mixed(each).astype(jnp.uint64) for each in (word, words[-2] + GOLDEN * (words[-1] | np.uint32(1))))
+    high, low = (mixed(each).astype(jnp.uint64) for each in (word, words[-2] + GOLDEN * (words[-1] | np.uint32(1))))
     bits = lax.shift_right_logical(lax.shift_left(high, np.uint64(32)) | low, np.uint64(12))
     return lax.bitcast_convert_type(bits | np.uint64(0x3FF0000000000000), jnp.float64) - 1
 
 
-def _mixed(word: jax.Array) -> jax.Array:
+def mixed(word: jax.Array) -> jax.Array:
+    """The finalizer of MurmurHash3: a bijection of [] uint32."""
     word = (word ^ lax.shift_right_logical(word, np.uint32(16))) * np.uint32(0x85EBCA6B)
     word = (word ^ lax.shift_right_logical(word, np.uint32(13))) * np.uint32(0xC2B2AE35)
     return word ^ lax.shift_right_logical(word, np.uint32(16))

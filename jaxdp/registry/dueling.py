@@ -17,7 +17,8 @@ def _ranked(num_arms: int) -> Environment:
     return dueling.utility_duels([1.0, 0.5, *[-2.0] * (num_arms - 2)])
 
 
-def _one_good_arm(num_arms: int) -> Environment:
+def one_good_arm(num_arms: int) -> Environment:
+    """The first arm beats every other with probability 3/4, all others are alike."""
     return dueling.matrix_duels(lower_bound_matrix(num_arms))
 
 
@@ -31,7 +32,8 @@ def _switching(num_arms: int, horizon: int) -> Environment:
     return dueling.switching_duels(matrices, [0, 2 * horizon // 5])
 
 
-def _draw_duels(key: jax.Array, num_arms: int) -> Users:
+def draw_duels(key: jax.Array, num_arms: int) -> Users:
+    """A user who answers each ordered pair of arms by a fair coin."""
     return Users(jax.random.bernoulli(key, shape=(num_arms, num_arms)).astype(jnp.int32))
 
 
@@ -91,7 +93,7 @@ DUELING = {
         environment=_ranked,
         horizon=50,
         neighbours=_one_duel_moves,
-        draw_user=_draw_duels,
+        draw_user=draw_duels,
         users_answer=by_pair,
     ),
     # Leaves alone, and intervals so narrow that the second duel may drop an arm: an outcome is in two leaves soon.
@@ -105,7 +107,7 @@ DUELING = {
         values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.01},
         environment=_ranked,
         neighbours=_an_early_drop,
-        draw_user=_draw_duels,
+        draw_user=draw_duels,
         users_answer=by_pair,
     ),
     # Blocks of four entries above the leaves: the first arm's fourth duel, in round ten, ends the first of them.
@@ -120,7 +122,7 @@ DUELING = {
         values={"epsilon": 1.0, "delta": 1e-3, "failure_prob": 0.1},
         environment=_ranked,
         neighbours=_the_first_block_ends,
-        draw_user=_draw_duels,
+        draw_user=draw_duels,
         users_answer=by_pair,
     ),
     "ebs_local": LearnerEntry(
@@ -131,9 +133,9 @@ DUELING = {
         factory=dueling.ebs_local,
         sizes={"num_arms": 3, "horizon": 16},
         values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.2},
-        environment=_one_good_arm,
+        environment=one_good_arm,
         neighbours=_every_duel_moves,
-        draw_user=_draw_duels,
+        draw_user=draw_duels,
         users_answer=by_pair,
         randomizes=True,
         law=ebs_local_law,
@@ -146,10 +148,10 @@ DUELING = {
         factory=dueling.rucb,
         sizes={"num_arms": 3},
         values={"epsilon": 1.0},
-        environment=_one_good_arm,
+        environment=one_good_arm,
         horizon=12,
         neighbours=_every_duel_moves,
-        draw_user=_draw_duels,
+        draw_user=draw_duels,
         users_answer=by_pair,
         randomizes=True,
         law=rucb_law,
@@ -165,7 +167,7 @@ DUELING = {
         environment=_cyclic,
         horizon=12,
         neighbours=_every_duel_moves,
-        draw_user=_draw_duels,
+        draw_user=draw_duels,
         users_answer=by_pair,
         randomizes=True,
         law=versatile_sparring_law,
@@ -181,7 +183,7 @@ DUELING = {
         values={"epsilon": 1.0, "delta": 1e-3},
         environment=_switching,
         neighbours=_every_duel_moves,
-        draw_user=_draw_duels,
+        draw_user=draw_duels,
         users_answer=by_pair,
     ),
     "double_thompson": LearnerEntry(
@@ -192,10 +194,10 @@ DUELING = {
         factory=dueling.double_thompson,
         sizes={"num_arms": 3},
         values={"epsilon": 1.0},
-        environment=_one_good_arm,
+        environment=one_good_arm,
         horizon=6,
         neighbours=_every_duel_moves,
-        draw_user=_draw_duels,
+        draw_user=draw_duels,
         users_answer=by_pair,
         randomizes=True,
         law=double_thompson_law,

@@ -11,6 +11,7 @@ from jaxdp.registry.contextual import CONTEXTUAL
 from jaxdp.registry.convex import CONVEX
 from jaxdp.registry.counters import COUNTERS
 from jaxdp.registry.dueling import DUELING
+from jaxdp.registry.dueling_blocks import DUELING_BLOCKS
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
 from jaxdp.registry.estimation import ESTIMATION
 from jaxdp.registry.experts import EXPERTS
@@ -28,8 +29,9 @@ LEARNERS: dict[str, LearnerEntry] = {
     **CONTEXTUAL,
     **EXPERTS,
     **DUELING,
-    **SHUFFLED_DUELS,
     **LINEAR_DUELS,
+    **DUELING_BLOCKS,
+    **SHUFFLED_DUELS,
 }
 ESTIMATORS: dict[str, EstimatorEntry] = {**ESTIMATION}
 

@@ -65,7 +65,8 @@ def simulator(
         with a stopping time also `rounds` ([] integer), the rounds played, and `censored` ([] bool), that it did not
         stop within the horizon; sums stay as they are from the stop on, and `NAME_at_stop` is what `judge` says there.
         `params` and `guarantee` take the learner's and the environment's values together; the environment's `params`
-        are called once for each distinct set of its own, so that a sweep holds its arrays once.
+        are called once for each distinct set of its own, so that a sweep holds its arrays once. `guarantee` has the
+        learner's claim, and of an environment with `persons` that of one person as well, under the person's name.
 
     Raises:
         ValueError: if learner or environment is none, as a factory that was not called; if the horizon is out of range
@@ -108,7 +109,11 @@ def simulator(
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
         check_taken(values, takers)
-        return {"learner": learner.guarantee(**taken(learner.params, values))}
+        claim = learner.guarantee(**taken(learner.params, values))
+        persons = environment.persons
+        if persons is None:
+            return {"learner": claim}
+        return {"learner": claim, persons.name: claim.of_person(persons.rounds, privacy_unit=f"one {persons.name}")}
 
     def start(key: jax.Array, params: Any) -> tuple[Keys, Play]:
         key_init, key_env, key_learner = jax.random.split(check_key(key), 3)

@@ -13,6 +13,7 @@ STUDIES = {
     "private-ranking": "Rank items from comparisons or ballots that are private.",
     "private-policy": "What label privacy costs a policy (DP-Reward, eq. (9)).",
     "dueling-regret": "What privacy costs in dueling bandits (DP-Dueling, Theorems 1 and 2).",
+    "dueling-ballots": "The winner of an election by private duels, and from how many voters on.",
     "dueling-linear": "What privacy costs in duels of arms with features (DP-Dueling, Theorem 3).",
     "ldp-bandits": "What local privacy costs in bandits (LDP-Bandits, Table 1).",
     "ldp-linear": "What privacy costs in contextual linear bandits (LDP-Bandits, Algorithm 5).",
@@ -21,6 +22,7 @@ STUDIES = {
     "tracking-your-losses": "Which private learner tracks best on losses of yours, and at which epsilon.",
     "tracking-separation": "Which learners survive an adversary who reacts to plays (Tracking, Theorem 5.1).",
     "trust-models": "What trust costs in bandits: a curator, nobody, no privacy.",
+    "dueling-trust": "What trust costs in dueling bandits: a curator, a shuffler, nobody.",
 }
 
 

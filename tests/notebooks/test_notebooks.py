@@ -30,8 +30,8 @@ def check(notebook):
     assert not [text for text in shown if "Warning" in text]
 
 
-def test_there_are_eleven():
-    assert sorted(BY_NUMBER) == [f"{number:02}" for number in range(1, 12)]
+def test_there_are_twelve():
+    assert sorted(BY_NUMBER) == [f"{number:02}" for number in range(1, 13)]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)

@@ -117,9 +117,9 @@ ZOO = {
     "gradients with noise for C in place of 2 C + 1": gradients_with_noise_for_the_mean_alone,
     "a residual that is not clipped": residual_unclipped,
     "contexts counted with noise and rewards without": cross_without_noise,
+    "elimination by models of exact counts": phase_counts_without_noise,
+    "counts of a phase at twice epsilon": phase_counts_at_twice_epsilon,
     "shuffled batches claimed as twice as large": batches_claimed_as_twice_as_large,
     "reports that are not shuffled claimed as a batch": reports_claimed_as_shuffled,
     "a shuffler of duels that keeps the order": shuffler_that_keeps_the_order,
-    "elimination by models of exact counts": phase_counts_without_noise,
-    "counts of a phase at twice epsilon": phase_counts_at_twice_epsilon,
 }

@@ -1,0 +1,79 @@
+"""Double Thompson sampling, on wins that a curator releases with noise in doubling blocks."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import Interface, Learner, Space, State, claimed, default_float, pairs
+from jaxdp.dueling import _pair_blocks
+from jaxdp.dueling._double_thompson_draws import draw_left, draw_right
+from jaxdp.dueling._pair_blocks import Params, Released, Seen
+from jaxdp.random import fast
+
+
+class Public(NamedTuple):
+    """What has been released, and what follows from it.
+
+    Attributes:
+        round: [] integer, rounds played.
+        released: of pairs.
+    """
+
+    round: jax.Array
+    released: Released
+
+
+def posterior(seen: Seen) -> tuple[jax.Array, jax.Array]:
+    """Both parameters of the Beta laws of row beats column: [num_arms, num_arms] float >= 1."""
+    share = jnp.clip(0.5 + seen.lead / (2 * jnp.where(seen.weight > 0, seen.weight, 1)), 0, 1)
+    return 1 + seen.weight * share, 1 + seen.weight * (1 - share)
+
+
+def num_beaten(seen: Seen, spread: jax.Array) -> jax.Array:
+    """[num_arms] int32: how many arms each may beat, by upper bounds; itself, too, which makes no difference."""
+    # lead / (2 N) + sqrt(spread / N) + allowance / (2 N) > 0
+    raised = seen.lead + seen.allowance
+    may = (raised > 0) | (raised * raised < 4 * spread * seen.weight) | (seen.weight == 0)
+    return jnp.sum(may, axis=1, dtype=jnp.int32)
+
+
+def uncertain_against(left: jax.Array, seen: Seen, spread: jax.Array) -> jax.Array:
+    """[num_arms] bool: the arms whose lower bound against the left one is at most 1/2."""
+    lead, weight, allowance = (each[:, left] for each in seen)
+    lowered = lead - allowance
+    return (lowered <= 0) | (lowered * lowered <= 4 * spread * weight)
+
+
+def learner(num_arms: int) -> Learner:
+    """`double_thompson` by blocks."""
+
+    def init(key, params: Params) -> State:
+        del key, params
+        private, released = _pair_blocks.nothing(num_arms)
+        return State(private, Public(private.wins[0, 0], released))
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del context
+        key_first, key_ties, key_second = jax.random.split(fast(key), 3)
+        spread = params.exploration_rate * jnp.log((public.round + 1).astype(default_float()))
+        seen = _pair_blocks.seen(public.released, spread)
+        won, lost = posterior(seen)
+        left = draw_left(key_first, key_ties, won.ravel(), num_beaten(seen, spread))
+        uncertain = uncertain_against(left, seen, spread)
+        return jnp.stack([left, draw_right(key_second, left, won[:, left], lost[:, left], uncertain)])
+
+    def update(key, params: Params, state: State, report) -> State:
+        public = state.public
+        private, released = _pair_blocks.tally(key, params.epsilon, state.private, public.released, report)
+        return State(private, Public(public.round + 1, released))
+
+    return Learner(
+        params=_pair_blocks.params,
+        guarantee=claimed(_pair_blocks.params, _pair_blocks.claim),
+        init=init,
+        act=act,
+        privatize=_pair_blocks.privatize,
+        update=update,
+        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
+    )

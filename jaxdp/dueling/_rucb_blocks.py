@@ -1,0 +1,114 @@
+"""Relative upper confidence bounds, on wins that a curator releases with noise in doubling blocks."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import Interface, Learner, Space, State, claimed, default_float, pairs
+from jaxdp.dueling import _pair_blocks, _rucb_blocks_kernels
+from jaxdp.dueling._pair_blocks import Params, Released
+from jaxdp.dueling._rucb_draws import UNMET, draw_left, draw_right, next_hypothesis
+from jaxdp.dueling._rucb_kernels import MOST_ARMS
+from jaxdp.random.threefry import two_uniforms
+
+
+class Public(NamedTuple):
+    """What has been released, and what follows from it.
+
+    Attributes:
+        round: [] integer, rounds played.
+        released: of pairs.
+        hypothesis: [] int32, the arm that is taken for the best; -1 for none.
+    """
+
+    round: jax.Array
+    released: Released
+    hypothesis: jax.Array
+
+
+def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The champions of this round, [num_arms] bool, and the arm that is taken for the best, or -1.
+
+    Args:
+        released: `Public.released`.
+        hypothesis: of the round before.
+        spread: [] float, exploration_rate ln t.
+    """
+    lead, weight, allowance = _pair_blocks.seen(released, spread)
+    # The bound is at least 1/2 where (lead + allowance) / (2 N) >= -sqrt(spread / N), N by weight.
+    raised = allowance + lead
+    champions = jnp.all((raised >= 0) | (raised * raised <= 4 * spread * weight), axis=1)
+    return champions, next_hypothesis(champions, hypothesis)
+
+
+def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread: jax.Array) -> jax.Array:
+    """The arms of this round, [2] int32. All bounds are less 1/2.
+
+    Args:
+        uniforms: [2] float in [0, 1), for the left arm and the right one.
+        released: as for `view`.
+        hypothesis: as for `view`.
+        spread: as for `view`.
+    """
+    champions, hypothesis = view(released, hypothesis, spread)
+    left = draw_left(uniforms[0], champions, hypothesis)
+    # Of each arm against the left one.
+    lead, weight, allowance = (each[:, left] for each in _pair_blocks.seen(released, spread))
+    share = 1 / jnp.where(weight > 0, weight, 1)
+    bounds = jnp.where(weight > 0, (allowance + lead) * share / 2 + jnp.sqrt(spread * share), UNMET)
+    return jnp.stack([left, draw_right(uniforms[1], bounds, left)])
+
+
+class Steps(NamedTuple):
+    """What a round computes from releases.
+
+    Attributes:
+        view: (released, hypothesis, spread) -> (champions in a form of its own, hypothesis).
+        duel: (uniforms, released, hypothesis, spread) -> pair of arms.
+    """
+
+    view: Callable[..., tuple[jax.Array, jax.Array]]
+    duel: Callable[..., jax.Array]
+
+
+PLAIN = Steps(view, duel)
+KERNELS = Steps(_rucb_blocks_kernels.view, _rucb_blocks_kernels.duel)
+
+
+def learner(num_arms: int) -> Learner:
+    """`rucb` by blocks."""
+    return learner_of(num_arms, KERNELS if num_arms <= MOST_ARMS else PLAIN)
+
+
+def learner_of(num_arms: int, steps: Steps) -> Learner:
+    """RUCB by blocks whose rounds are computed by these steps."""
+
+    def init(key, params: Params) -> State:
+        del key, params
+        private, released = _pair_blocks.nothing(num_arms)
+        return State(private, Public(private.wins[0, 0], released, jnp.int32(-1)))
+
+    def spread(params: Params, public: Public) -> jax.Array:
+        return params.exploration_rate * jnp.log((public.round + 1).astype(default_float()))
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del context
+        return steps.duel(two_uniforms(key), public.released, public.hypothesis, spread(params, public))
+
+    def update(key, params: Params, state: State, report) -> State:
+        public = state.public
+        _, hypothesis = steps.view(public.released, public.hypothesis, spread(params, public))
+        private, released = _pair_blocks.tally(key, params.epsilon, state.private, public.released, report)
+        return State(private, Public(public.round + 1, released, hypothesis))
+
+    return Learner(
+        params=_pair_blocks.params,
+        guarantee=claimed(_pair_blocks.params, _pair_blocks.claim),
+        init=init,
+        act=act,
+        privatize=_pair_blocks.privatize,
+        update=update,
+        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
+    )

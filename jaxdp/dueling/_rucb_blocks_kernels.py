@@ -1,0 +1,62 @@
+"""The steps of RUCB by blocks for few arms, laid out for XLA on CPU: loops over lanes, with every pair written out.
+
+They are tested to be equal to `_rucb_blocks`'s plain steps bit for bit.
+"""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.compensated import rounded
+from jaxdp.dueling._pair_blocks import Released
+from jaxdp.dueling._rucb_draws import UNMET
+from jaxdp.dueling._rucb_kernels import drawn, line, written_hypothesis, written_left
+from jaxdp.kernels import lanes_last, own_kernel
+
+
+def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """`_rucb_blocks.view` with packed champions: [] uint32, a bit for each arm."""
+    packed = own_kernel(_champions, *released[1:], spread)
+    return packed, own_kernel(functools.partial(written_hypothesis, len(released.duels)), packed, hypothesis)
+
+
+def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread: jax.Array) -> jax.Array:
+    """`_rucb_blocks.duel`."""
+    packed, hypothesis = view(released, hypothesis, spread)
+    left = own_kernel(functools.partial(written_left, len(released.duels)), uniforms[0], packed, hypothesis)
+    return jnp.stack([left, own_kernel(_right, uniforms[1], *released[1:], left, spread)])
+
+
+def _champions(lead: jax.Array, weight: jax.Array, noise: jax.Array, spread: jax.Array) -> jax.Array:
+    lead, weight, noise = map(lanes_last, (lead, weight, noise))
+    champions = [jnp.asarray(True)] * len(lead)
+    for i, j in itertools.combinations(range(len(lead)), 2):
+        allowance, square = rounded(4 * spread * noise[i, j]), 4 * spread * weight[i, j]
+        for arm, raised in ((i, allowance + lead[i, j]), (j, allowance - lead[i, j])):
+            champions[arm] &= (raised >= 0) | (raised * raised <= square)
+    return sum((is_one.astype(jnp.uint32) << i for i, is_one in enumerate(champions)), jnp.uint32(0))
+
+
+def _right(
+    uniform: jax.Array, lead: jax.Array, weight: jax.Array, noise: jax.Array, left: jax.Array, spread: jax.Array
+) -> jax.Array:
+    lead, weight, noise = map(lanes_last, (lead, weight, noise))
+    every, bounds, zero = np.arange(len(lead), dtype=np.int32), [], jnp.zeros_like(uniform)
+
+    def against(values: jax.Array, sign: int) -> list[jax.Array]:
+        """Of each arm against the left one."""
+        columns = [[values[i, j] if i < j else sign * values[j, i] if i > j else zero for i in every] for j in every]
+        return line(columns, left)
+
+    for i, won, duels, scale in zip(every, against(lead, -1), against(weight, 1), against(noise, 1), strict=True):
+        share = 1 / jnp.where(duels > 0, duels, 1)
+        bound = (rounded(4 * spread * scale) + won) * share / 2 + jnp.sqrt(spread * share)
+        bounds.append(jnp.where(i == left, 0, jnp.where(duels > 0, bound, UNMET)))
+    largest = functools.reduce(jnp.maximum, bounds)
+    tied = [bound == largest for bound in bounds]
+    others = [each & (i != left) for i, each in zip(every, tied, strict=True)]
+    found = functools.reduce(jnp.logical_or, others)
+    return drawn(uniform, [jnp.where(found, other, each) for other, each in zip(others, tied, strict=True)])

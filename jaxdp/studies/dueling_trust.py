@@ -1,0 +1,238 @@
+"""What trust costs in dueling bandits: a curator, a shuffler, nobody, on one instance of each number of arms."""
+
+import dataclasses
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import jax
+import numpy as np
+import typer
+import xarray as xr
+from matplotlib.figure import Figure
+
+from jaxdp import dueling, plotting
+from jaxdp.registry import LEARNERS
+from jaxdp.simulation import Run, simulator, sweep
+from jaxdp.stats import paired
+from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.studies.dueling_regret import sized
+from jaxdp.validation import check_choice, check_count, check_positive
+
+EPSILONS = (0.1, 0.3, 1.0)
+SIZES = (4, 8, 16, 32)
+SPAN = 1.0
+HORIZON = 20_000
+NUM_SEEDS = 8
+DELTA = 1e-6
+LEAST_HORIZON = 100
+ELIMINATIONS = ("ebs_phased", "ebs_elimination", "ebs_shuffle", "ebs_local")  # the paper's, in every model of trust
+OTHERS = ("rucb_blocks", "rucb", "double_thompson_blocks", "double_thompson")
+MODELS = ("central", "shuffle", "local")
+ADVICE = (
+    "The paper's rate is not what a practitioner should run: DP-EBS has a proof of its order of growth, and its "
+    "constants keep it from dropping an arm for most of the rounds shown here."
+)
+
+
+def learners() -> list[str]:
+    """The names of the learners that are compared: those of them that are registered."""
+    return [name for name in (*ELIMINATIONS, *OTHERS) if name in LEARNERS]
+
+
+def dueling_trust(
+    *,
+    epsilon: Sequence[float] = EPSILONS,
+    learner: Sequence[str] = (),
+    num_arms: Sequence[int] = SIZES,
+    span: float = SPAN,
+    horizon: int = HORIZON,
+    delta: float = DELTA,
+    num_seeds: int = NUM_SEEDS,
+    key: jax.Array,
+    **scheduling: Any,
+) -> xr.Dataset:
+    """Regret of dueling bandits in three models of trust, for every learner, number of arms, epsilon and seed.
+
+    Utilities are evenly spaced from `span` to 0, and the link is logistic. Learners have the constants of their proofs
+    where they have any, and failure_prob = 0.05. They play by counts, where they have them (then worlds differ from
+    those of the others), else by blocks or rounds.
+
+    Args:
+        epsilon: privacy budgets, > 0; infinity is no privacy.
+        learner: names, of `learners()`; empty is all.
+        num_arms: numbers of arms, >= 2.
+        span: by how much the best arm's utility is above the worst one's, > 0.
+        horizon: rounds, >= 100, and >= 10 for each arm.
+        delta: of learners whose claim has one, in (0, 1).
+        num_seeds: repetitions.
+        key: root key.
+        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+
+    Returns:
+        A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], and the environment's other outcomes,
+        of dimensions (num_arms, learner, epsilon, round, seed), after a tenth of the rounds and after all. Coordinates
+        `span`, `delta` and, by learner, `trust_model`.
+
+    Raises:
+        ValueError: if a value is out of range.
+    """
+    names = list(learner) or learners()
+    for name in names:
+        check_choice("learner", name, tuple(learners()))
+    sizes = [check_count("num_arms", size, 2) for size in num_arms]
+    horizon = check_count("horizon", horizon, max(LEAST_HORIZON, 10 * max(sizes, default=2)))
+    span = check_positive("span", span)
+
+    def build(learner: str, num_arms: int) -> Run:
+        entry = sized(LEARNERS[learner], num_arms, horizon)
+        made = entry.make()
+        duels = dueling.utility_duels(np.linspace(span, 0, num_arms))
+        engine = "counts" if made.counts else "auto"
+        run = simulator(made, duels, horizon, checkpoints=[horizon // 10, horizon], engine=engine)
+        fixed = {"delta": delta} if "delta" in entry.values else {}
+        return dataclasses.replace(run, params=partial(run.params, **fixed), guarantee=partial(run.guarantee, **fixed))
+
+    results = sweep(
+        build,
+        axes={"epsilon": list(epsilon)},
+        static_axes={"learner": names, "num_arms": sizes},
+        num_seeds=num_seeds,
+        key=key,
+        tile_size=len(epsilon) * num_seeds if len(epsilon) * num_seeds <= 256 else 256,
+        **scheduling,
+    )
+    models = [LEARNERS[name].make().guarantee(**LEARNERS[name].values).trust_model for name in names]
+    results = results.assign_coords(trust_model=("learner", models), span=span, delta=delta)
+    return results.transpose("num_arms", "learner", "epsilon", "round", "seed", ...)
+
+
+def figure(results: xr.Dataset) -> Figure:
+    """The figure: regret after all rounds against epsilon, a panel for each number of arms."""
+    results = results.sortby("epsilon")
+    sizes = results.num_arms.values
+    figure = plotting.panels(1, len(sizes), height=4.0)
+    for place, (ax, size) in enumerate(zip(figure.axes, sizes, strict=True)):
+        regret = results.pseudo_regret.sel(num_arms=size, drop=True)
+        ylabel = "" if place else "regret (in utility)"
+        plotting.cost_of_privacy(regret, hue="learner", ax=ax, yscale="log", ylabel=ylabel, labels=_labels(results))
+        finite = results.epsilon.values
+        plotting.bound(ax, finite, np.full(len(finite), uniform_regret(results)), label="uniform play")
+        ax.set_title(f"{int(size)} arms")
+    limits = np.asarray([ax.get_ylim() for ax in figure.axes])
+    for ax in figure.axes:
+        ax.set_ylim(limits[:, 0].min(), limits[:, 1].max())
+    figure.explain(
+        title=f"What trust costs in dueling bandits ({int(results['round'].values[-1]):,} rounds)",
+        note=f"{ADVICE} Eliminations near the dotted line have dropped no arm yet.",
+        height=4.0,
+    )
+    return figure
+
+
+def uniform_regret(results: xr.Dataset) -> float:
+    """Of uniform play, after all rounds, for any number of arms."""
+    return float(results.span) * int(results["round"].values[-1])
+
+
+def _labels(results: xr.Dataset) -> dict[str, str]:
+    pairs_ = zip(results.learner.values, results.trust_model.values, strict=True)
+    return {str(name): f"{model}: {name}" for name, model in pairs_}
+
+
+def table(results: xr.Dataset, num_arms: int) -> str:
+    """Mean regret after all rounds, +- half width of its 95% confidence interval."""
+    last = results.pseudo_regret.sel(num_arms=num_arms).isel(round=-1)
+    mean, half = mean_and_half_width(last)
+    rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
+    labels = _labels(results)
+    for name in sorted(labels, key=lambda name: MODELS.index(labels[name].split(":")[0])):
+        pairs_ = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)
+        rows.append([labels[name], *(f"{m:,.0f} +- {h:,.0f}" for m, h in pairs_)])
+    rows.append(["uniform play", *[f"{uniform_regret(results):,.0f}"] * results.sizes["epsilon"]])
+    title = f"regret after {int(results['round'].values[-1]):,} rounds, {num_arms} arms"
+    return "\n".join([title, *columns(rows)])
+
+
+def winners(results: xr.Dataset) -> str:
+    """For every number of arms and epsilon: which learner loses least, in all and by model of trust.
+
+    Beside the first stands how much more the second loses, and the best of the eliminations: paired differences.
+    """
+    regret, models = results.pseudo_regret.isel(round=-1), results.trust_model.values
+    shown = [model for model in MODELS if model in models]
+    rows = [["arms", "ε", "least regret", "second", "the best DP-EBS", *(f"best {model}" for model in shown)]]
+    for size in results.num_arms.values:
+        for value in results.epsilon.values:
+            here = regret.sel(num_arms=size, epsilon=value, drop=True)
+            order = [str(name) for name in here.learner.values[np.argsort(here.mean("seed").values, kind="stable")]]
+            eliminations = [name for name in order if name in ELIMINATIONS]
+            compared = [order[1] if len(order) > 1 else None, eliminations[0] if eliminations else None]
+            told = ["-" if name in (None, order[0]) else f"{name} {_more(here, name, order[0])}" for name in compared]
+            best = [next(name for name in order if models[_place(results, name)] == model) for model in shown]
+            rows.append([str(size), plotting.epsilon_label(value), order[0], *told, *best])
+    return "\n".join(["who wins where, and by how much (paired by seed; 95% confidence)", *columns(rows)])
+
+
+def _place(results: xr.Dataset, name: str) -> int:
+    return results.learner.values.tolist().index(name)
+
+
+def _more(regret: xr.DataArray, name: str, first: str) -> str:
+    """By how much the regret of a learner is above that of the first one."""
+    found = paired(regret.sel(learner=[first, name]), "learner", against=first).isel(learner=0)
+    return f"{float(found.difference):+,.0f} ({float(found.low):+,.0f} to {float(found.high):+,.0f})"
+
+
+def report(results: xr.Dataset) -> str:
+    """What the command prints: regret by number of arms, who wins where, and what that means."""
+    seeds = plotting.seed_count(results.sizes["seed"])
+    notes = [
+        ADVICE,
+        f"+- and intervals: 95% confidence (Student's t) over {seeds}, each of one comparison by itself. Which learner "
+        "is first is chosen by the same seeds: where an interval reaches 0, the two may as well be equal. Learners by "
+        "counts meet worlds of their own; for them a paired interval is right, but not narrower.",
+        "Central learners trust a curator with every duel's outcome. With a shuffler nobody sees an outcome that its "
+        "user has not randomized, nor whose it is. Local learners trust nobody. "
+        f"delta = {float(results.delta):g} where a claim has one.",
+    ]
+    tables = [table(results, int(size)) for size in results.num_arms.values]
+    return "\n\n".join([*tables, winners(results), *notes])
+
+
+def options(
+    epsilon: Annotated[
+        list[float],
+        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
+    ] = list(EPSILONS),  # noqa: B006  typer copies it
+    learner: Annotated[
+        list[str],
+        typer.Option(help="Learner, by its name in `list`. Repeat for several; all without.", rich_help_panel="Grid"),
+    ] = [],  # noqa: B006
+    num_arms: Annotated[
+        list[int], typer.Option(help="Number of arms, >= 2. Repeat for several.", rich_help_panel="Grid")
+    ] = list(SIZES),  # noqa: B006
+    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
+    span: Annotated[float, typer.Option(help="The best arm's utility above the worst one's, > 0.")] = SPAN,
+    horizon: Annotated[int, typer.Option(help="Rounds, >= 100.")] = HORIZON,
+    delta: Annotated[float, typer.Option(help="Failure mass where a claim has one, in (0, 1).")] = DELTA,
+    seed: Seed = 0,
+) -> Study:
+    """What trust costs in dueling bandits: a curator, a shuffler, nobody.
+
+    Plays DP-EBS in every model of trust, and RUCB and double Thompson
+    sampling with a curator and without one, on arms of evenly spaced
+    utilities. Says which loses least, and by how much.
+    """
+    simulate = partial(
+        dueling_trust,
+        epsilon=epsilon,
+        learner=learner,
+        num_arms=num_arms,
+        span=span,
+        horizon=horizon,
+        delta=delta,
+        num_seeds=seeds,
+        key=root_key(seed),
+    )
+    return Study(simulate, figure, report)

@@ -1,0 +1,195 @@
+"""The study of ballots: who plays, what a run by hand says, and what the text says of it."""
+
+import contextlib
+import io
+import math
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxdp
+from jaxdp.__main__ import main
+from jaxdp.preferences import Ballots, read_ballots, write_ballots
+from jaxdp.registry import LEARNERS
+from jaxdp.simulation import Look
+from jaxdp.studies import ballots_report
+from jaxdp.studies import dueling_ballots as study
+
+pytestmark = pytest.mark.once
+
+KEY = jax.random.key(7)
+ELECTION = Path(__file__).parents[3] / "shared/data/00002-00000002.soi"
+CLEAR = Ballots(("a", "b", "c"), (((0,), (1,), (2,)), ((1,), (0,))), (45, 5))
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """The command on a clear election: what it wrote, and what it printed."""
+    folder, told = tmp_path_factory.mktemp("ballots"), io.StringIO()
+    write_ballots(CLEAR, folder / "clear.soi")
+    grid = ("--epsilon", "1", "--epsilon", "inf", "--learner", "rucb", "--learner", "ebs_phased", "--seeds", "80")
+    sizes = ("--answers", "2", "--largest", "1000", "--rounds", "300")
+    given = ("--ballots", str(folder / "clear.soi"), *grid, *sizes, "--out", str(folder / "found"))
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(told):
+        patch.setattr(sys, "argv", ["jaxdp", "run", "dueling-ballots", *given])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+    assert stopped.value.code == 0
+    assert (folder / "found" / "figure.png").exists()
+    return xr.open_zarr(folder / "found" / "data.zarr").load(), told.getvalue()
+
+
+@pytest.fixture(scope="module")
+def small(ran):
+    return ran[0]
+
+
+def test_who_plays():
+    known = study.naming_learners()
+    assert {"ebs_phased", "ebs_local", "rucb", "double_thompson", "ebs_elimination"} <= set(known)
+    assert not {"versatile_sparring", "ucb"} & set(known)
+    assert set(known) - set(study.usual(known)) >= {"ebs_elimination_gaussian"}
+    assert {"ebs_phased", "ebs_elimination", "rucb"} <= set(study.usual(known))
+    for name, entry in known.items():
+        made = study.made_for(name, entry, 4, 90)
+        assert made.horizon in (None, 90)
+        assert LEARNERS[name] is entry
+
+
+def test_who_is_named():
+    class Wins:
+        wins = np.array([[0, 3, 4], [2, 0, 9], [1, 1, 0]])
+
+    class Active:
+        active = np.array([False, True, False])
+
+    def asked(public):
+        return int(study.named(Look({}, public, None, None, jax.numpy.zeros((), int))))
+
+    assert asked(Wins()) == 0
+    Wins.wins = np.array([[0, 3, 1], [2, 0, 9], [4, 1, 0]])  # each leads against one: b by the most
+    assert asked(Wins()) == 1
+    Wins.wins = np.zeros((3, 3), int)
+    assert asked(Wins()) == ballots_report.NONE
+    assert asked(Active()) == 1
+    Active.active = np.array([False, True, True])
+    assert asked(Active()) == ballots_report.NONE
+
+
+def test_results(small):
+    assert small.named.dims == ("learner", "epsilon", "voters", "seed")
+    np.testing.assert_array_equal(small.voters[:4], [50, 100, 250, 500])
+    assert small.voters.values[-1] == 50_000
+    np.testing.assert_array_equal(small.voter_epsilon, [2.0, math.inf])
+    claims = jaxdp.claims(small)
+    assert claims.claimed_epsilon[claims.algorithm == "voter"].tolist() == [2.0, math.inf] * 2
+    assert (str(small.winner.values), str(small.rule.values)) == ("a", "Condorcet")
+    rucb, phased = small.sel(learner="rucb"), small.sel(learner="ebs_phased")
+    np.testing.assert_array_equal(rucb.named.notnull().all(("epsilon", "seed")), small.voters <= 150)
+    assert phased.named.notnull().all()
+    assert set(np.unique(phased.named)) <= {-1.0, 0.0, 1.0, 2.0}
+    assert rucb.correct.sel(epsilon=math.inf).isel(voters=0).mean() > 0.9
+    assert (phased.named.isel(voters=0) == ballots_report.NONE).all()  # a hundred answers drop nobody
+    assert phased.correct.isel(voters=-1).mean() == 1
+    assert small["first"].sel(epsilon=math.inf, estimator="ballot_mle").isel(seed=0) == 0
+
+
+def test_the_report(ran):
+    small, text = ran
+    for words in (
+        "3 alternatives, 50 voters",
+        "Without privacy a wins against each of the others: the closest, b,",
+        "Private is one answer at ε, and so one whole ballot at 2 ε",
+        "1 per answer, 2 per voter",
+        "central: ebs_phased",
+        "local: rucb",
+        "of private-ranking: ballot_rr",
+        "resampled: voters drawn from these ballots with replacement",
+    ):
+        assert words in text, words
+    sizes = ballots_report._from(small)
+    assert float(sizes.sel(learner="ebs_phased", epsilon=1.0)) > 50
+    assert f"{float(sizes.sel(learner='ebs_phased', epsilon=1.0)):,.0f}" in text
+
+
+def made_up(shares):
+    """Results in which the winner is named in these shares of 200 seeds, by (learner, voters)."""
+    hits = (np.arange(200) < 200 * np.asarray(shares)[..., None]).astype(float)
+    hits = np.where(np.isnan(np.asarray(shares))[..., None], np.nan, hits)
+    return xr.Dataset(
+        {
+            "correct": (("learner", "epsilon", "voters", "seed"), hits[:, None]),
+            "named": (
+                ("learner", "epsilon", "voters", "seed"),
+                np.where(hits == 1, 0.0, np.where(hits == 0, 1.0, hits))[:, None],
+            ),
+        },
+        {
+            "learner": ["x", "y"],
+            "epsilon": [0.5],
+            "voters": [10, 20, 50],
+            "voter_epsilon": ("epsilon", [1.5]),
+            "item": ["ann", "bob"],
+            "winner": "ann",
+        },
+    )
+
+
+def test_from_how_many_voters_on():
+    results = made_up([[0.5, 1.0, 1.0], [1.0, 0.9, math.nan]])
+    np.testing.assert_array_equal(ballots_report._from(results)[:, 0], [20, 0])
+    told = ballots_report.verdicts(results.isel(learner=[0]))
+    assert "0.5 per answer, 1.5 per voter: cannot be named: x names ann most often, and ann in 50.0%" in told
+    assert "x can from 20 voters on" in told
+    assert "ann, by y, with confidence 100.0% (at least 98.2%)" in ballots_report.verdicts(results)
+    never = ballots_report.verdicts(made_up([[0.2, 0.3, 0.9], [0.1, 0.2, math.nan]]))
+    assert "x names bob most often" in never
+    assert "No learner can by 50 voters" in never
+    # Planted: shares of few seeds are no confidence.
+    assert "cannot" in ballots_report.verdicts(results.isel(learner=[1], seed=slice(20)))
+
+
+def test_without_a_condorcet_winner():
+    cycle = Ballots(("a", "b", "c"), (((0,), (1,), (2,)), ((1,), (2,), (0,)), ((2,), (0,), (1,))), (4, 3, 3))
+    assert study.winner_of(cycle)[1] == "Borda"
+    results = made_up([[1.0] * 3, [1.0] * 3]).assign_coords(winner="a", rule="Borda", item=["a", "b"])
+    assert "none wins against all others" in ballots_report.election(cycle, results)
+
+
+def test_the_made_up_election_is_always_the_same():
+    ballots = study.synthetic_election()
+    assert ballots.num_ballots == 1000
+    assert ballots.data_type == "soi"
+    assert study.winner_of(ballots) == (0, "Condorcet")
+
+
+@pytest.mark.slow
+def test_the_election_of_2003():
+    """Two candidates nearly tied: 488 voters cannot say who wins, and many more can."""
+    if not ELECTION.exists():
+        pytest.skip("no shared/data folder with the ballots of 2003 beside the repository")
+    ballots = read_ballots(ELECTION)
+    results = study.dueling_ballots(ballots, epsilon=[1.0], learner=["ebs_phased"], num_seeds=80, key=KEY)
+    text = ballots_report.report(ballots, results)
+    assert "488 voters" in text
+    assert "cannot be named" in text
+    assert "ebs_phased can from" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"learner": ["ucb"]}, "learner must be among .*rucb.*, got 'ucb'"),
+        ({"answers": 0}, "answers must be a whole number >= 1, got 0"),
+        ({"largest": 0.5}, "largest must be >= 1, got 0.5"),
+        ({"rounds": 0}, "rounds must be a whole number >= 1, got 0"),
+        ({"epsilon": [0.0], "largest": 1.0}, "epsilon must be > 0, got 0"),
+    ],
+)
+def test_errors(values, message):
+    with pytest.raises(ValueError, match=message):
+        study.dueling_ballots(CLEAR, **{"learner": ["rucb"], "num_seeds": 2, "key": KEY, **values})

@@ -1,0 +1,92 @@
+"""Mistakes of dueling bandits by blocks are flagged, and their correct twins are not."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.audit import Users, audit, by_pair, grey_box, learner_attack
+from jaxdp.core import State
+from jaxdp.dueling import _pair_blocks, rucb
+from jaxdp.registry import LEARNERS
+
+pytestmark = pytest.mark.once
+
+KEY = jax.random.key(0)
+VALUES = {"epsilon": 1.0}
+RIGHT = rucb(num_arms=2, release="blocks")
+
+
+def users(rounds, changed):
+    """Two arms, of which the first wins always, or all but once."""
+    always = np.tile(np.triu(np.ones((2, 2), np.int32)), (rounds, 1, 1))
+    once = always.copy()
+    once[changed] = 1 - once[changed]
+    return Users(always), Users(once)
+
+
+def released_twice(key, params, state, report):
+    """A block's total is released with noise, and again when the next duel comes: the mean of both."""
+    once, again = (RIGHT.update(each, params, state, report) for each in jax.random.split(key))
+    lead = (once.public.released.lead + again.public.released.lead) / 2
+    return once._replace(public=once.public._replace(released=once.public.released._replace(lead=lead)))
+
+
+def no_noise_at_first(key, params, state, report):
+    """A single outcome is released as it is: noise begins with blocks of two."""
+    after = RIGHT.update(key, params, state, report)
+    _, bare = _pair_blocks.tally(
+        key, jnp.full_like(params.epsilon, jnp.inf), state.private, state.public.released, report
+    )
+    is_first = after.public.released.duels[0, 1] == 1
+    lead = jnp.where(is_first, bare.lead, after.public.released.lead)
+    return after._replace(public=after.public._replace(released=after.public.released._replace(lead=lead)))
+
+
+def counted_on(key, params, state, report):
+    """Wins are not counted from zero after a release: each total has those of earlier blocks again."""
+    private, past = state.private
+    after = RIGHT.update(key, params, State(private, state.public), report)
+    before, now = state.public.released, after.public.released
+    share = (now.weight - before.weight) / jnp.maximum(now.duels // 2, 1)
+    lead = now.lead + 2 * share * past
+    past = past + jnp.where(share > 0, after.private.wins, 0)
+    return State((after.private, past), after.public._replace(released=now._replace(lead=lead)))
+
+
+def init_counted_on(key, params):
+    state = RIGHT.init(key, params)
+    return State((state.private, jnp.zeros((2, 2))), state.public)
+
+
+MISTAKES = {  # the learner, rounds, and whose outcome changes
+    "a block released twice": (RIGHT._replace(update=released_twice), 1, 0),
+    "a later block released twice": (RIGHT._replace(update=released_twice), 4, 2),
+    "no noise at the first block": (RIGHT._replace(update=no_noise_at_first), 1, 0),
+    "wins counted on": (RIGHT._replace(init=init_counted_on, update=counted_on), 2, 0),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_flagged_and_its_twin_is_not(name):
+    wrong, rounds, changed = MISTAKES[name]
+    pair = users(rounds, changed)
+    for learner, verdict in ((wrong, "violated"), (RIGHT, "consistent")):
+        found = audit(KEY, learner_attack(learner, VALUES, pair, answer=by_pair), trials=20_000)
+        assert found.verdict == verdict, found
+
+
+def test_the_grey_box_finds_what_a_block_released_twice_costs():
+    entry = LEARNERS["rucb_blocks"]
+    for update, spent, verdict in ((RIGHT.update, 1.0, "consistent"), (released_twice, 2.0, "violated")):
+        found = grey_box(
+            KEY,
+            RIGHT._replace(update=update),
+            VALUES,
+            entry.make_user,
+            rounds=4,
+            answer=by_pair,
+            num_bases=2,
+            num_neighbours=64,
+        )
+        assert (found.verdict, found.spent) == (verdict, pytest.approx(spent, rel=1e-4))
