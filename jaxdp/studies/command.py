@@ -1,33 +1,14 @@
-"""What all studies share: arguments that many have, as they are declared, and text."""
+"""What the commands of all studies share: the seed, and text."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from jaxdp.studies.declared import Made
 
 if TYPE_CHECKING:
     import jax
     import xarray as xr
 
-
-def grid(help: str, *names: str) -> Any:
-    """An option of what a study's grid is made of.
-
-    Args:
-        help: what it says of itself.
-        *names: of the option, as `--seeds`; that of the parameter without.
-    """
-    return typer.Option(*names, help=help, rich_help_panel="Grid")
-
-
-Epsilons = Annotated[Sequence[float], grid("Privacy budget, > 0; inf is no privacy. Repeat for several.")]
-Registered = Annotated[Sequence[str], grid("Learner, by its name in `list`. Repeat for several; all without.")]
-NumSeeds = Annotated[int, grid("Repetitions of every setting.", "--seeds")]
-Horizon = Annotated[int, typer.Option(help="Rounds, >= 100.")]
-GaussianDelta = Annotated[float, typer.Option(help="Failure mass of Gaussian noise, in (0, 1).")]
-Delta = Annotated[float, typer.Option(help="Failure mass where a central estimator's noise is Gaussian, in (0, 1).")]
 Seed = Annotated[int, typer.Option(help="Root seed of all randomness, in [0, 2**32).")]
 
 
@@ -45,9 +26,6 @@ def root_key(seed: Seed = 0) -> "jax.Array":
     if not 0 <= seed < 2**32:
         raise ValueError(f"seed must be in [0, 2**32), got {seed}")
     return jax.random.key(seed)
-
-
-Key = Annotated["jax.Array", Made(root_key)]
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -20,16 +20,8 @@ from jaxdp.preferences import preference_gaps, utility_matrix
 from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import power_law
-from jaxdp.studies.command import (
-    Epsilons,
-    GaussianDelta,
-    Horizon,
-    Key,
-    NumSeeds,
-    Registered,
-    columns,
-    mean_and_half_width,
-)
+from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, Registered
+from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.theory import dueling as theory
 from jaxdp.validation import check_count, check_finite

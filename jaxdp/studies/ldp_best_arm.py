@@ -21,7 +21,8 @@ from jaxdp.core import Learner
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.simulation.values import parameters
 from jaxdp.stats import share_interval
-from jaxdp.studies.command import Epsilons, Key, NumSeeds, columns, grid
+from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
+from jaxdp.studies.command import columns
 from jaxdp.studies.declared import Study
 from jaxdp.theory import ldp_bandits as theory
 from jaxdp.validation import check_count, check_horizon, check_positive, check_probability

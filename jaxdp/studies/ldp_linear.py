@@ -20,7 +20,8 @@ from jaxdp.bandits.contextual import linear_contexts
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import paired, power_law, smallest_epsilon
 from jaxdp.studies import ldp_linear_logged as logged
-from jaxdp.studies.command import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, columns, grid, mean_and_half_width
+from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, grid
+from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.linear_learners import LEARNERS, PUBLISHED, at_delta, check_learners, refused
 from jaxdp.theory.ldp_bandits import TUNED

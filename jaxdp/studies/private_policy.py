@@ -24,8 +24,9 @@ from jaxdp.estimation import (
 )
 from jaxdp.estimation.confidence import FAILURE_PROB
 from jaxdp.simulation import Run, estimation_run, sweep
+from jaxdp.studies.arguments import Delta, Epsilons, Key, NumSeeds, grid
 from jaxdp.studies.central_noise import SUFFIX, noise_lines, shown, which_noise, with_noise
-from jaxdp.studies.command import Delta, Epsilons, Key, NumSeeds, columns, convergence_notes, grid, mean_and_half_width
+from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.studies.orders import Order, sample_orders, with_orders
 

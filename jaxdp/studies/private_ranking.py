@@ -32,8 +32,9 @@ from jaxdp.plotting.dots import ROW_HEIGHT
 from jaxdp.preferences import Ballots, ComparisonTable, baseball1987, read_ballots, read_comparisons
 from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.simulation import Run, estimation_run, sweep
+from jaxdp.studies.arguments import Delta
 from jaxdp.studies.central_noise import SUFFIX, shown, which_noise, with_noise
-from jaxdp.studies.command import Delta, root_key
+from jaxdp.studies.command import root_key
 from jaxdp.studies.declared import Made, Printed, Study
 from jaxdp.studies.ranking_release import default_radius, ranking_release, release_key, release_report
 from jaxdp.studies.ranking_report import report

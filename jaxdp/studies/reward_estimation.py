@@ -26,7 +26,8 @@ from jaxdp.estimation import (
     sgd_rr,
 )
 from jaxdp.simulation import Run, estimation_run, sweep
-from jaxdp.studies.command import Delta, Epsilons, Key, NumSeeds, columns, convergence_notes, grid, mean_and_half_width
+from jaxdp.studies.arguments import Delta, Epsilons, Key, NumSeeds, grid
+from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.studies.orders import LABEL as ORDER_LABEL
 from jaxdp.studies.orders import sample_orders, with_orders

@@ -14,7 +14,7 @@ from jaxdp.core import Environment, Learner
 from jaxdp.experts import classes
 from jaxdp.simulation import Run, simulator
 from jaxdp.simulation.values import parameters
-from jaxdp.studies.command import grid
+from jaxdp.studies.arguments import grid
 from jaxdp.validation import check_choice, check_count
 
 METRICS = ("loss", "regret", "best_loss", "dynamic_regret", "best_sequence_loss")

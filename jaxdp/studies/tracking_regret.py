@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from jaxdp import plotting
 from jaxdp.simulation import Run, sweep
 from jaxdp.stats import power_law
-from jaxdp.studies.command import Epsilons, Key, NumSeeds, columns, grid, mean_and_half_width
+from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
+from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.studies.tracking import (
     ADVERSARIES,

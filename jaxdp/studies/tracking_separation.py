@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 
 from jaxdp import plotting
 from jaxdp.simulation import Run, sweep
-from jaxdp.studies.command import Key, NumSeeds, columns, grid, mean_and_half_width
+from jaxdp.studies.arguments import Key, NumSeeds, grid
+from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.studies.tracking import (
     ADVERSARIES,

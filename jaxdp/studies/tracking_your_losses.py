@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from jaxdp import experts, plotting
 from jaxdp.simulation import Run, sweep
 from jaxdp.stats import paired, smallest_epsilon
-from jaxdp.studies.command import Epsilons, Key, NumSeeds, columns, mean_and_half_width
+from jaxdp.studies.arguments import Epsilons, Key, NumSeeds
+from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.tracking import LEARNERS, Names, NotPure, check_learners, claim_of, label_of, tracking_run
 from jaxdp.validation import check_count, check_within

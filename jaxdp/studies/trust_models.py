@@ -21,16 +21,8 @@ from jaxdp.bandits import bernoulli_bandit
 from jaxdp.core import Interface, Space, arms
 from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Run, simulator, sweep
-from jaxdp.studies.command import (
-    Epsilons,
-    GaussianDelta,
-    Horizon,
-    Key,
-    NumSeeds,
-    Registered,
-    columns,
-    mean_and_half_width,
-)
+from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, Registered
+from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.validation import check_count
 

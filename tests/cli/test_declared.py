@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import math
+import typing
 from collections.abc import Callable, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Annotated, Any
@@ -13,7 +14,8 @@ import typer
 from typer.models import OptionInfo
 
 from jaxdp.studies import STUDIES
-from jaxdp.studies.command import Epsilons, Key, NumSeeds, grid, root_key
+from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
+from jaxdp.studies.command import root_key
 from jaxdp.studies.declared import Made, Printed, Settled, Study
 from jaxdp.studies.running import run_command, sweep_command
 
@@ -63,6 +65,7 @@ def test_every_option_comes_of_a_parameter_of_the_study(name):
     module = importlib.import_module(f"jaxdp.studies.{name.replace('-', '_')}")
     assert not faults(module)
     study = module.STUDY
+    assert "key" in typing.get_type_hints(study.simulate), "annotations can be read"
     for command in (run_command(name, study), sweep_command(study)):
         own = {"out", "store", "chunk_size", "process_index", "num_processes", "overwrite"}
         options = {key: value for key, value in inspect.signature(command).parameters.items() if key not in own}
