@@ -3,7 +3,6 @@
 import ast
 import importlib
 import importlib.metadata
-import inspect
 import subprocess
 import sys
 import tomllib
@@ -107,9 +106,9 @@ def test_help_starts_nothing(arguments):
 
 def test_the_sentence_of_each_study_is_the_first_of_what_it_says_itself():
     for name, sentence in STUDIES.items():
-        assert (inspect.getdoc(study(name)) or "").splitlines()[0] == sentence
+        assert study(name).text.splitlines()[0] == sentence
     modules = {path.stem for path in Path(jaxdp.studies.__path__[0]).glob("*.py")}
-    found = {stem for stem in modules if hasattr(importlib.import_module(f"jaxdp.studies.{stem}"), "options")}
+    found = {stem for stem in modules if hasattr(importlib.import_module(f"jaxdp.studies.{stem}"), "STUDY")}
     assert found == {name.replace("-", "_") for name in STUDIES}
 
 

@@ -1,13 +1,12 @@
-"""Studies: what `python -m jaxdp run NAME` runs. A study is a build, its axes and a figure."""
+"""Studies: what `python -m jaxdp run NAME` runs. A study is an annotated function, its figure and its report."""
 
 import importlib
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jaxdp.studies.command import Printed, Study
+    from jaxdp.studies.declared import Study
 
-# The first sentence of each study's own text, which a test compares: help is printed without loading the studies.
+# The first sentence of each study's module, which a test compares: help is printed without loading the studies.
 STUDIES = {
     "reward-estimation": "What label privacy costs in reward estimation (DP-Reward, Figure 1).",
     "private-ranking": "Rank items from comparisons or ballots that are private.",
@@ -36,8 +35,8 @@ def check_study(name: str) -> None:
         raise ValueError(f"study must be one of {', '.join(STUDIES)}, got {name!r}")
 
 
-def study(name: str) -> "Callable[..., Study | Printed]":
-    """A study, as a function of its options. The module of its name is loaded for it.
+def study(name: str) -> "Study":
+    """A study, `STUDY` of the module of its name, which is loaded for it.
 
     Args:
         name: as in `python -m jaxdp run NAME`.
@@ -46,4 +45,4 @@ def study(name: str) -> "Callable[..., Study | Printed]":
         ValueError: if there is no study of that name.
     """
     check_study(name)
-    return importlib.import_module(f"jaxdp.studies.{name.replace('-', '_')}").options
+    return importlib.import_module(f"jaxdp.studies.{name.replace('-', '_')}").STUDY

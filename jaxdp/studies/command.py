@@ -1,44 +1,18 @@
-"""What the commands of all studies share: options, what a study is made of, and text."""
+"""What the commands of all studies share: the seed, and text."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     import jax
     import xarray as xr
-    from matplotlib.figure import Figure
 
-Delta = Annotated[float, typer.Option(help="Failure mass where a central estimator's noise is Gaussian, in (0, 1).")]
 Seed = Annotated[int, typer.Option(help="Root seed of all randomness, in [0, 2**32).")]
 
 
-class Study(NamedTuple):
-    """A study with its options settled.
-
-    Attributes:
-        simulate: (**scheduling) -> results, with what `sweep` takes beside the grid: progress, store, ...
-        figure: draws the results.
-        report: tells them as text.
-    """
-
-    simulate: "Callable[..., xr.Dataset]"
-    figure: "Callable[[xr.Dataset], Figure]"
-    report: "Callable[[xr.Dataset], str]"
-
-
-class Printed(NamedTuple):
-    """A study of which a text is all that may come: nothing is written, and nothing is simulated.
-
-    Attributes:
-        text: () -> what the command prints.
-    """
-
-    text: Callable[[], str]
-
-
-def root_key(seed: int) -> "jax.Array":
+def root_key(seed: Seed = 0) -> "jax.Array":
     """The root key of a study.
 
     Args:

@@ -1,11 +1,14 @@
-"""What privacy costs in regret: every registered dueling bandit on one instance."""
+"""What privacy costs in dueling bandits (DP-Dueling, Theorems 1 and 2).
+
+Plays every dueling bandit on one instance, with a trusted curator or
+with outcomes that are randomized before they leave the user.
+"""
 
 import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
-import jax
 import numpy as np
 import typer
 import xarray as xr
@@ -17,7 +20,9 @@ from jaxdp.preferences import preference_gaps, utility_matrix
 from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import power_law
-from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, Registered
+from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.declared import Study
 from jaxdp.theory import dueling as theory
 from jaxdp.validation import check_count, check_finite
 
@@ -47,13 +52,15 @@ def sized(entry: LearnerEntry, num_arms: int, horizon: int) -> LearnerEntry:
 
 def dueling_regret(
     *,
-    epsilon: Sequence[float] = EPSILONS,
-    learner: Sequence[str] = (),
-    utility: Sequence[float] = UTILITIES,
-    horizon: int = HORIZON,
-    delta: float = DELTA,
-    num_seeds: int = NUM_SEEDS,
-    key: jax.Array,
+    epsilon: Epsilons = EPSILONS,
+    learner: Registered = (),
+    num_seeds: NumSeeds = NUM_SEEDS,
+    utility: Annotated[
+        Sequence[float], typer.Option(help="Utility of an arm. Repeat for every arm; one is the largest alone.")
+    ] = UTILITIES,
+    horizon: Horizon = HORIZON,
+    delta: GaussianDelta = DELTA,
+    key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """Regret of dueling bandits, for every learner, epsilon, number of rounds and seed.
@@ -64,10 +71,10 @@ def dueling_regret(
     Args:
         epsilon: privacy budgets, > 0; infinity is no privacy.
         learner: names, of `duel_learners`; empty is all.
+        num_seeds: repetitions.
         utility: of each arm, at least two and one of them the largest alone; the link is logistic.
         horizon: rounds, >= 100.
         delta: of learners with Gaussian noise or shuffled reports, in (0, 1).
-        num_seeds: repetitions.
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
@@ -220,38 +227,4 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([table(results), growth(results), *notes])
 
 
-def options(
-    epsilon: Annotated[
-        list[float],
-        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(EPSILONS),  # noqa: B006  typer copies it
-    learner: Annotated[
-        list[str],
-        typer.Option(help="Learner, by its name in `list`. Repeat for several; all without.", rich_help_panel="Grid"),
-    ] = [],  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
-    utility: Annotated[
-        list[float], typer.Option(help="Utility of an arm. Repeat for every arm; one is the largest alone.")
-    ] = list(UTILITIES),  # noqa: B006
-    horizon: Annotated[int, typer.Option(help="Rounds, >= 100.")] = HORIZON,
-    delta: Annotated[
-        float, typer.Option(help="Failure mass of Gaussian noise and of shuffled reports, in (0, 1).")
-    ] = DELTA,
-    seed: Seed = 0,
-) -> Study:
-    """What privacy costs in dueling bandits (DP-Dueling, Theorems 1 and 2).
-
-    Plays every dueling bandit on one instance, with a trusted curator or
-    with outcomes that are randomized before they leave the user.
-    """
-    simulate = partial(
-        dueling_regret,
-        epsilon=epsilon,
-        learner=learner,
-        utility=utility,
-        horizon=horizon,
-        delta=delta,
-        num_seeds=seeds,
-        key=root_key(seed),
-    )
-    return Study(simulate, figure, report)
+STUDY = Study(dueling_regret, figure, report)

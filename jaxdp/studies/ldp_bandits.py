@@ -1,4 +1,8 @@
-"""What local privacy costs in bandits: the regret that Table 1 of LDP-Bandits bounds, measured."""
+"""What local privacy costs in bandits (LDP-Bandits, Table 1).
+
+Plays bandits that see each round through one randomized response,
+and compares how regret grows with what the table claims.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +18,9 @@ from matplotlib.figure import Figure
 from jaxdp import plotting
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import power_law
-from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
+from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.declared import Study
 from jaxdp.studies.ldp_problems import PROBLEMS
 from jaxdp.theory import ldp_bandits as theory
 from jaxdp.theory.ldp_bandits import Order
@@ -31,12 +37,12 @@ ORDER_LABEL = "order as tuned, through the first mark"
 
 def ldp_bandits(
     *,
-    problem: Sequence[str] = (),
-    epsilon: Sequence[float] = EPSILONS,
-    horizon: Sequence[int] = HORIZONS,
-    dim: int = 2,
-    num_seeds: int = NUM_SEEDS,
-    key: jax.Array,
+    problem: Annotated[Sequence[str], grid(f"Repeat for several, of {', '.join(PROBLEMS)}; or all.")] = ("all",),
+    epsilon: Epsilons = EPSILONS,
+    horizon: Annotated[Sequence[int], grid("Rounds T, which learners know. Repeat for several.")] = HORIZONS,
+    dim: Annotated[int, typer.Option(help="Dimension of points.")] = 2,
+    num_seeds: NumSeeds = NUM_SEEDS,
+    key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """Regret of locally private bandits, whose steps are tuned to their reports' second moment.
@@ -44,7 +50,7 @@ def ldp_bandits(
     Reports are randomized responses, which have the smallest second moment.
 
     Args:
-        problem: names, of `PROBLEMS`; empty is all.
+        problem: names, of `PROBLEMS`; "all", or none, is all.
         epsilon: privacy budgets, > 0; infinity is no privacy.
         horizon: rounds T, >= 2, each of which learners know.
         dim: of points, >= 1.
@@ -59,9 +65,10 @@ def ldp_bandits(
     Raises:
         ValueError: if a value is out of range, or a name unknown.
     """
-    for name in problem:
+    names = list(PROBLEMS) if list(problem) in ([], ["all"]) else list(dict.fromkeys(problem))
+    for name in names:
         check_choice("problem", name, tuple(PROBLEMS))
-    names, dim = list(dict.fromkeys(problem)) or list(PROBLEMS), check_count("dim", dim)
+    dim = check_count("dim", dim)
     horizons = sorted({check_count("horizon", value, 2) for value in horizon})
     if not horizons:
         raise ValueError("horizon must have at least one value, got none")
@@ -252,35 +259,4 @@ def _above(results: xr.Dataset) -> xr.DataArray:
     return regret.mean("seed") + (3 * regret.std("seed", ddof=1) / np.sqrt(count) if count > 1 else 0.0)
 
 
-def options(
-    problem: Annotated[
-        list[str],
-        typer.Option(help=f"Repeat for several, of {', '.join(PROBLEMS)}; or all.", rich_help_panel="Grid"),
-    ] = ["all"],  # noqa: B006  typer copies it
-    epsilon: Annotated[
-        list[float],
-        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(EPSILONS),  # noqa: B006
-    horizon: Annotated[
-        list[int],
-        typer.Option(help="Rounds T, which learners know. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(HORIZONS),  # noqa: B006
-    dim: Annotated[int, typer.Option(help="Dimension of points.")] = 2,
-    seeds: Annotated[int, typer.Option(help="Repetitions.", rich_help_panel="Grid")] = NUM_SEEDS,
-    seed: Seed = 0,
-) -> Study:
-    """What local privacy costs in bandits (LDP-Bandits, Table 1).
-
-    Plays bandits that see each round through one randomized response,
-    and compares how regret grows with what the table claims.
-    """
-    simulate = partial(
-        ldp_bandits,
-        problem=[] if problem == ["all"] else problem,
-        epsilon=epsilon,
-        horizon=horizon,
-        dim=dim,
-        num_seeds=seeds,
-        key=root_key(seed),
-    )
-    return Study(simulate, figure, report)
+STUDY = Study(ldp_bandits, figure, report)

@@ -1,4 +1,8 @@
-"""What local privacy costs in rounds until the best arm is found."""
+"""What local privacy costs in rounds until the best arm is found (LDP-Bandits, Appendix B.2).
+
+Plays learners that stop by themselves on binary rewards, each of which
+is randomized before it leaves the user, and counts rounds and errors.
+"""
 
 import dataclasses
 import math
@@ -17,7 +21,9 @@ from jaxdp.core import Learner
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.simulation.values import parameters
 from jaxdp.stats import share_interval
-from jaxdp.studies.command import Seed, Study, columns, root_key
+from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
+from jaxdp.studies.command import columns
+from jaxdp.studies.declared import Study
 from jaxdp.theory import ldp_bandits as theory
 from jaxdp.validation import check_count, check_horizon, check_positive, check_probability
 
@@ -45,15 +51,15 @@ METRICS = ("rounds", "censored", "wrong")
 
 def ldp_best_arm(
     *,
-    epsilon: Sequence[float] = EPSILONS,
-    learner: Sequence[str] = COMPARED,
-    num_arms: int = ARMS,
-    gap: float = GAP,
-    failure_prob: float = FAILURE_PROB,
-    delta: float = DELTA,
-    horizon: int = HORIZON,
-    num_seeds: int = NUM_SEEDS,
-    key: jax.Array,
+    epsilon: Epsilons = EPSILONS,
+    learner: Annotated[Sequence[str], grid(f"Learner. Repeat for several, of {', '.join(LEARNERS)}.")] = COMPARED,
+    num_seeds: NumSeeds = NUM_SEEDS,
+    num_arms: Annotated[int, typer.Option("--arms", help="Arms, >= 2.")] = ARMS,
+    gap: Annotated[float, typer.Option(help="How far the best arm's mean is above all others', in (0, 1].")] = GAP,
+    failure_prob: Annotated[float, typer.Option(help="Share of runs that may err, in (0, 1).")] = FAILURE_PROB,
+    horizon: Annotated[int, typer.Option(help="Rounds after which a run is cut off.")] = HORIZON,
+    delta: Annotated[float, typer.Option(help="Failure mass of Gaussian reports, in (0, 1).")] = DELTA,
+    key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """Stopping times and errors of learners that look for the best of several binary arms.
@@ -63,12 +69,12 @@ def ldp_best_arm(
     Args:
         epsilon: privacy budgets, > 0; infinity is no privacy.
         learner: names, of `LEARNERS`; empty is all.
+        num_seeds: repetitions.
         num_arms: K, >= 2.
         gap: between the means, in (0, 1].
         failure_prob: that a learner may err with, in (0, 1).
-        delta: of learners with Gaussian reports, in (0, 1).
         horizon: rounds after which a run is cut off, > num_arms.
-        num_seeds: repetitions.
+        delta: of learners with Gaussian reports, in (0, 1).
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
@@ -239,38 +245,4 @@ def figure(results: xr.Dataset) -> Figure:
     return figure
 
 
-def options(
-    epsilon: Annotated[
-        list[float],
-        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(EPSILONS),  # noqa: B006  typer copies it
-    learner: Annotated[
-        list[str],
-        typer.Option(help=f"Learner. Repeat for several, of {', '.join(LEARNERS)}.", rich_help_panel="Grid"),
-    ] = list(COMPARED),  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
-    arms: Annotated[int, typer.Option(help="Arms, >= 2.")] = ARMS,
-    gap: Annotated[float, typer.Option(help="How far the best arm's mean is above all others', in (0, 1].")] = GAP,
-    failure_prob: Annotated[float, typer.Option(help="Share of runs that may err, in (0, 1).")] = FAILURE_PROB,
-    horizon: Annotated[int, typer.Option(help="Rounds after which a run is cut off.")] = HORIZON,
-    delta: Annotated[float, typer.Option(help="Failure mass of Gaussian reports, in (0, 1).")] = DELTA,
-    seed: Seed = 0,
-) -> Study:
-    """What local privacy costs in rounds until the best arm is found (LDP-Bandits, Appendix B.2).
-
-    Plays learners that stop by themselves on binary rewards, each of which
-    is randomized before it leaves the user, and counts rounds and errors.
-    """
-    simulate = partial(
-        ldp_best_arm,
-        epsilon=epsilon,
-        learner=learner,
-        num_arms=arms,
-        gap=gap,
-        failure_prob=failure_prob,
-        delta=delta,
-        horizon=horizon,
-        num_seeds=seeds,
-        key=root_key(seed),
-    )
-    return Study(simulate, figure, report)
+STUDY = Study(ldp_best_arm, figure, report)

@@ -1,12 +1,15 @@
-"""What privacy costs in contextual linear bandits: in the local model, in the joint model, and not at all."""
+"""What privacy costs in contextual linear bandits (LDP-Bandits, Algorithm 5).
+
+Plays optimistic learners with local, joint and no privacy, the local
+one with constants as published and with tight ones; or, with
+--contexts, on data of yours.
+"""
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import jax
 import numpy as np
 import typer
 import xarray as xr
@@ -17,7 +20,9 @@ from jaxdp.bandits.contextual import linear_contexts
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import paired, power_law, smallest_epsilon
 from jaxdp.studies import ldp_linear_logged as logged
-from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, grid
+from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.linear_learners import LEARNERS, PUBLISHED, at_delta, check_learners, refused
 from jaxdp.theory.ldp_bandits import TUNED
 from jaxdp.validation import check_count
@@ -36,16 +41,32 @@ WITHIN = 0.1  # of the regret without privacy
 LARGEST_FITTED = 4.0  # epsilon, up to which noise is most of the regret
 
 
+def own(
+    path: Annotated[
+        Path | None,
+        typer.Option(
+            "--contexts",
+            help="Data of yours in place of random contexts: .npz with contexts [T, K, d] and rewards [T, K], or with "
+            "actions [T] and rewards [T] as logged.",
+            show_default=False,
+        ),
+    ] = None,
+) -> logged.Data | None:
+    """Contexts and rewards of a user; None for random ones."""
+    return None if path is None else logged.read_contexts(path)
+
+
 def ldp_linear(
     *,
-    learner: Sequence[str] = (),
-    epsilon: Sequence[float] = EPSILONS,
-    dim: Sequence[int] = DIMS,
-    num_arms: int = NUM_ARMS,
-    horizon: int = HORIZON,
-    delta: float = DELTA,
-    num_seeds: int = NUM_SEEDS,
-    key: jax.Array,
+    learner: Annotated[Sequence[str], grid(f"Repeat for several, of {', '.join(LEARNERS)}; all without.")] = (),
+    epsilon: Epsilons = EPSILONS,
+    dim: Annotated[Sequence[int], grid("Dimension of contexts. Repeat for several.")] = DIMS,
+    num_seeds: NumSeeds = NUM_SEEDS,
+    contexts: Annotated[logged.Data | None, Made(own)] = None,
+    num_arms: Annotated[int, typer.Option(help="Arms of a round.")] = NUM_ARMS,
+    horizon: Horizon = HORIZON,
+    delta: GaussianDelta = DELTA,
+    key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """Regret of optimistic learners in a linear model, against rounds, epsilon and dimension.
@@ -57,10 +78,12 @@ def ldp_linear(
         learner: names, of `LEARNERS`; empty is all.
         epsilon: privacy budgets, > 0; infinity is no privacy.
         dim: of contexts, each >= 1.
+        num_seeds: repetitions.
+        contexts: of a user, in place of random ones, as `read_contexts` reads them; then the results are those of
+            `ldp_linear_logged`, and dim, num_arms and horizon are to be left out.
         num_arms: of a round, >= 2.
         horizon: rounds, >= 100.
         delta: of those with Gaussian noise, in (0, 1).
-        num_seeds: repetitions.
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
@@ -72,6 +95,13 @@ def ldp_linear(
     Raises:
         ValueError: if a value is out of range, or a name unknown.
     """
+    if contexts is not None:
+        told = {"dim": (list(dim), list(DIMS)), "num_arms": (num_arms, NUM_ARMS), "horizon": (horizon, HORIZON)}
+        for name, (given, default) in told.items():
+            if given != default:
+                raise ValueError(f"{name} must be left out with contexts, which have their own, got {given}")
+        shared = {"learner": learner, "epsilon": epsilon, "delta": delta, "num_seeds": num_seeds, "key": key}
+        return logged.ldp_linear_logged(contexts, **shared, **scheduling)
     names = check_learners(learner)
     dims = sorted({check_count("dim", value) for value in dim})
     if not dims:
@@ -118,6 +148,11 @@ def uniform_regret(num_arms: int, dim: int, theta_norm: float = 0.5) -> float:
 
 
 # ---- what is told ----------------------------------------------------------------------------------------------------
+def of_a_user(results: xr.Dataset) -> bool:
+    """Whether results are of contexts that were given, which are drawn and told otherwise."""
+    return "is_logged" in results.coords
+
+
 def nearest(values: np.ndarray, to: float) -> float:
     """Of positive numbers the finite one whose logarithm is the nearest; infinity if none is finite."""
     finite = values[np.isfinite(values)]
@@ -222,6 +257,8 @@ def enough(results: xr.Dataset) -> str:
 
 def report(results: xr.Dataset) -> str:
     """What the command prints: regret, what is gained, differences, exponents, budgets, and what that means."""
+    if of_a_user(results):
+        return logged.report(results)
     notes = [
         f"+-, bands and intervals: 95% confidence (Student's t) over {plotting.seed_count(results.sizes['seed'])}. "
         f"delta = {float(results.delta):g} where noise is Gaussian; reports on a sphere are pure. Local: a user "
@@ -245,6 +282,8 @@ def report(results: xr.Dataset) -> str:
 
 def figure(results: xr.Dataset) -> Figure:
     """The figure: regret against epsilon, against T at one epsilon, and against d where there are several."""
+    if of_a_user(results):
+        return logged.figure(results)
     results = results.sortby("epsilon")
     at, dim = nearest(results.epsilon.values, 1.0), int(results.dim.values[-1])
     several = results.sizes["dim"] > 1
@@ -298,45 +337,4 @@ def figure(results: xr.Dataset) -> Figure:
     return figure
 
 
-def options(
-    learner: Annotated[
-        list[str],
-        typer.Option(help=f"Repeat for several, of {', '.join(LEARNERS)}; all without.", rich_help_panel="Grid"),
-    ] = [],  # noqa: B006  typer copies it
-    epsilon: Annotated[
-        list[float],
-        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(EPSILONS),  # noqa: B006
-    dim: Annotated[
-        list[int], typer.Option(help="Dimension of contexts. Repeat for several.", rich_help_panel="Grid")
-    ] = list(DIMS),  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
-    contexts: Annotated[
-        Path | None,
-        typer.Option(
-            help="Data of yours in place of random contexts: .npz with contexts [T, K, d] and rewards [T, K], or with "
-            "actions [T] and rewards [T] as logged.",
-            show_default=False,
-        ),
-    ] = None,
-    num_arms: Annotated[int, typer.Option(help="Arms of a round.")] = NUM_ARMS,
-    horizon: Annotated[int, typer.Option(help="Rounds, >= 100.")] = HORIZON,
-    delta: Annotated[float, typer.Option(help="Failure mass of Gaussian noise, in (0, 1).")] = DELTA,
-    seed: Seed = 0,
-) -> Study:
-    """What privacy costs in contextual linear bandits (LDP-Bandits, Algorithm 5).
-
-    Plays optimistic learners with local, joint and no privacy, the local
-    one with constants as published and with tight ones; or, with
-    --contexts, on data of yours.
-    """
-    shared = {"learner": learner, "epsilon": epsilon, "delta": delta, "num_seeds": seeds, "key": root_key(seed)}
-    if contexts is not None:
-        told = {"dim": (list(dim), list(DIMS)), "num_arms": (num_arms, NUM_ARMS), "horizon": (horizon, HORIZON)}
-        for name, (given, default) in told.items():
-            if given != default:
-                raise ValueError(f"{name} must be left out with --contexts, which has its own, got {given}")
-        simulate = partial(logged.ldp_linear_logged, logged.read_contexts(contexts), **shared)
-        return Study(simulate, logged.figure, logged.report)
-    simulate = partial(ldp_linear, dim=dim, num_arms=num_arms, horizon=horizon, **shared)
-    return Study(simulate, figure, report)
+STUDY = Study(ldp_linear, figure, report)

@@ -1,10 +1,13 @@
-"""What label privacy costs a policy: greedy and pessimistic policies from private comparisons."""
+"""What label privacy costs a policy (DP-Reward, eq. (9)).
+
+Learns greedy and pessimistic policies for a contextual bandit from
+comparisons that a good policy collected, with labels in the clear, with
+central label privacy and with local label privacy.
+"""
 
 from collections.abc import Collection, Sequence
-from functools import partial
 from typing import Annotated, Any
 
-import jax
 import numpy as np
 import typer
 import xarray as xr
@@ -21,8 +24,10 @@ from jaxdp.estimation import (
 )
 from jaxdp.estimation.confidence import FAILURE_PROB
 from jaxdp.simulation import Run, estimation_run, sweep
+from jaxdp.studies.arguments import Delta, Epsilons, Key, NumSeeds, grid
 from jaxdp.studies.central_noise import SUFFIX, noise_lines, shown, which_noise, with_noise
-from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, mean_and_half_width, root_key
+from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
+from jaxdp.studies.declared import Study
 from jaxdp.studies.orders import Order, sample_orders, with_orders
 
 EPSILONS = (0.1, 0.3, 1.0, float("inf"))
@@ -65,17 +70,28 @@ def estimators() -> dict[str, Estimator]:
 
 def private_policy(
     *,
-    epsilon: Sequence[float] = EPSILONS,
-    num_samples: Sequence[int] = NUM_SAMPLES,
-    num_seeds: int = NUM_SEEDS,
-    num_features: int = NUM_FEATURES,
-    radius: float = RADIUS,
-    expertise: float = EXPERTISE,
-    curvature: float = CURVATURE,
-    ridge: float = RIDGE,
-    failure_prob: float = FAILURE_PROB,
-    delta: float = DELTA,
-    key: jax.Array,
+    epsilon: Epsilons = EPSILONS,
+    num_samples: Annotated[Sequence[int], grid("Number of comparisons n. Repeat for several.")] = NUM_SAMPLES,
+    num_seeds: NumSeeds = NUM_SEEDS,
+    num_features: Annotated[int, typer.Option(help="Number of features d.")] = NUM_FEATURES,
+    radius: Annotated[float, typer.Option(help="Norm of the reward parameter; features have norm <= 1.")] = RADIUS,
+    expertise: Annotated[
+        float,
+        typer.Option(
+            help="Of the policy that collected the data: its odds are exp(expertise x reward). 0 covers all alike."
+        ),
+    ] = EXPERTISE,
+    curvature: Annotated[
+        float,
+        typer.Option(
+            help="Curvature that confidence sets assume, in [0, 0.25]. 0: what can be proved, and very wide. "
+            "0.25: that of even odds, a heuristic."
+        ),
+    ] = CURVATURE,
+    ridge: Annotated[float, typer.Option(help="Lambda of the confidence sets' norm, >= 0.")] = RIDGE,
+    failure_prob: Annotated[float, typer.Option(help="Of the confidence sets, in (0, 1).")] = FAILURE_PROB,
+    delta: Delta = DELTA,
+    key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """What policies lose to the best one, for every estimator, kind of policy, epsilon, num_samples and seed.
@@ -228,53 +244,4 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([table(results), meaning, *noise, *notes(results)])
 
 
-def options(
-    epsilon: Annotated[
-        list[float],
-        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(EPSILONS),  # noqa: B006  typer copies it
-    num_samples: Annotated[
-        list[int], typer.Option(help="Number of comparisons n. Repeat for several.", rich_help_panel="Grid")
-    ] = list(NUM_SAMPLES),  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
-    num_features: Annotated[int, typer.Option(help="Number of features d.")] = NUM_FEATURES,
-    radius: Annotated[float, typer.Option(help="Norm of the reward parameter; features have norm <= 1.")] = RADIUS,
-    expertise: Annotated[
-        float,
-        typer.Option(
-            help="Of the policy that collected the data: its odds are exp(expertise x reward). 0 covers all alike."
-        ),
-    ] = EXPERTISE,
-    curvature: Annotated[
-        float,
-        typer.Option(
-            help="Curvature that confidence sets assume, in [0, 0.25]. 0: what can be proved, and very wide. "
-            "0.25: that of even odds, a heuristic."
-        ),
-    ] = CURVATURE,
-    ridge: Annotated[float, typer.Option(help="Lambda of the confidence sets' norm, >= 0.")] = RIDGE,
-    failure_prob: Annotated[float, typer.Option(help="Of the confidence sets, in (0, 1).")] = FAILURE_PROB,
-    delta: Delta = DELTA,
-    seed: Seed = 0,
-) -> Study:
-    """What label privacy costs a policy (DP-Reward, eq. (9)).
-
-    Learns greedy and pessimistic policies for a contextual bandit from
-    comparisons that a good policy collected, with labels in the clear, with
-    central label privacy and with local label privacy.
-    """
-    simulate = partial(
-        private_policy,
-        epsilon=epsilon,
-        num_samples=num_samples,
-        num_seeds=seeds,
-        num_features=num_features,
-        radius=radius,
-        expertise=expertise,
-        curvature=curvature,
-        ridge=ridge,
-        failure_prob=failure_prob,
-        delta=delta,
-        key=root_key(seed),
-    )
-    return Study(simulate, figure, report)
+STUDY = Study(private_policy, figure, report)

@@ -1,6 +1,12 @@
-"""Ranking from private comparisons or ballots: how much budget does an order need?"""
+"""Rank items from comparisons or ballots that are private.
 
-from collections.abc import Sequence
+Fits Bradley-Terry abilities without privacy, with central and with local
+privacy, and tells how often the winner survives and how well the rankings
+agree. That is a simulation for whoever may see the data: its output is not
+private. --release prints one private ranking in its place.
+"""
+
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,8 +32,10 @@ from jaxdp.plotting.dots import ROW_HEIGHT
 from jaxdp.preferences import Ballots, ComparisonTable, baseball1987, read_ballots, read_comparisons
 from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.simulation import Run, estimation_run, sweep
+from jaxdp.studies.arguments import Delta
 from jaxdp.studies.central_noise import SUFFIX, shown, which_noise, with_noise
-from jaxdp.studies.command import Delta, Printed, Study, root_key
+from jaxdp.studies.command import root_key
+from jaxdp.studies.declared import Made, Printed, Study
 from jaxdp.studies.ranking_release import default_radius, ranking_release, release_key, release_report
 from jaxdp.studies.ranking_report import report
 from jaxdp.validation import check_choice
@@ -36,6 +44,7 @@ EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
 BALLOT_EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, float("inf"))
 UNITS = ("pair", "ballot")
 DELTA = 1e-3
+UNKNOWN = "unknown"  # what a ballot says of items that it does not rank
 NUM_SEEDS = 200
 
 NOT_PRIVATE = "a simulation: not private"
@@ -51,15 +60,89 @@ LABELS = {
 }
 
 
-def private_ranking(
-    data: ComparisonTable | Ballots,
+def election(
+    comparisons: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV, or Parquet if it ends in .parquet, with columns winner, loser and optionally weight (number of "
+            "comparisons); names or numbers. Without it and --ballots: the 1987 American League season."
+        ),
+    ] = None,
+    ballots: Annotated[
+        Path | None, typer.Option(help="PrefLib file of ranked ballots, of type soc, soi, toc or toi.")
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            help="What is private: ballot, one whole ballot with whom it ranks (only with --ballots, and then the "
+            "default); or pair, the outcome of one comparison, where who was compared is public."
+        ),
+    ] = None,
+    unranked: Annotated[
+        str, typer.Option(help="What a ballot says of ranked and unranked items: unknown, nothing; or last, they lose.")
+    ] = UNKNOWN,
     *,
-    unranked: str = "unknown",
-    epsilon: Sequence[float] = EPSILONS,
-    num_seeds: int = NUM_SEEDS,
-    radius: float | None = None,
-    delta: float = DELTA,
-    key: jax.Array,
+    quietly: bool = False,
+) -> ComparisonTable | Ballots:
+    """What to rank, by the options; `quietly` without a word of what a malformed file holds."""
+    check_choice("unranked", unranked, UNRANKED)
+    if unit is not None:
+        check_choice("unit", unit, UNITS)
+    if comparisons is not None and ballots is not None:
+        raise ValueError(f"ballots must be given without --comparisons, got {ballots} and {comparisons}")
+    if ballots is None and unit == "ballot":
+        raise ValueError("unit must be pair without --ballots, got 'ballot'")
+    try:
+        if ballots is None:
+            return baseball1987() if comparisons is None else read_comparisons(comparisons)
+        votes = read_ballots(ballots)
+        return votes.comparisons(unranked=unranked) if unit == "pair" else votes
+    except ValueError:
+        if not quietly:
+            raise
+        raise ValueError(
+            f"{ballots or comparisons} must be a file of its kind; run without --release, for whoever may see it, the "
+            "command says where it is not"
+        ) from None
+
+
+def key_of(
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Root seed of all randomness, in [0, 2**32). Without it: 0; with --release: fresh entropy, as whoever "
+            "knows the seed takes the noise out."
+        ),
+    ] = None,
+) -> jax.Array:
+    """The root key of the simulation, which is 0's without a seed."""
+    return root_key(0 if seed is None else seed)
+
+
+def private_ranking(
+    data: Annotated[ComparisonTable | Ballots, Made(election)],
+    *,
+    unranked: str = UNKNOWN,
+    epsilon: Annotated[
+        Sequence[float] | None,
+        typer.Option(
+            help="Privacy budget, > 0; inf is no privacy. Repeat for several. Without it: 0.5 to 4 and inf for pairs, "
+            "0.25 to 64 and inf for ballots."
+        ),
+    ] = None,
+    num_seeds: Annotated[
+        int | None,
+        typer.Option("--seeds", help=f"Repetitions of privacy's randomness. Without it: {NUM_SEEDS}."),
+    ] = None,
+    radius: Annotated[
+        float | None,
+        typer.Option(
+            help="Bound on the norm of the abilities (log odds, mean zero). Without it: 3 sqrt(number of items), a "
+            "root mean square ability of 3."
+        ),
+    ] = None,
+    delta: Delta = DELTA,
+    key: Annotated[jax.Array, Made(key_of)],
     **scheduling: Any,
 ) -> xr.Dataset:
     """Abilities and ranks of items, for every estimator, epsilon and seed: a simulation, whose output is not private.
@@ -78,8 +161,9 @@ def private_ranking(
     Args:
         data: who was compared with whom and who won, or ballots.
         unranked: of ballots, what one says of a ranked item and one that is not; see `Ballots.answers`.
-        epsilon: privacy budgets, > 0; infinity is no privacy.
-        num_seeds: repetitions.
+        epsilon: privacy budgets, > 0; infinity is no privacy. None is 0.5 to 4 and infinity, of ballots 0.25 to 64 and
+            infinity.
+        num_seeds: repetitions; None is 200.
         radius: bound on the norm of the abilities (log odds, mean zero), > 0. None is 3 sqrt(number of items), a root
             mean square ability of 3: a bound on the norm alone would bind ever harder as tables grow.
         delta: of the central estimator with Gaussian noise, in (0, 1).
@@ -97,6 +181,8 @@ def private_ranking(
     Raises:
         ValueError: if a value is out of range, or no ballot puts an item above another.
     """
+    if epsilon is None:
+        epsilon = BALLOT_EPSILONS if isinstance(data, Ballots) else EPSILONS
     if radius is None:
         radius = default_radius(len(data.items))
     compared, problem = _compared(data, unranked)
@@ -107,7 +193,7 @@ def private_ranking(
     results = sweep(
         build,
         axes={"epsilon": list(epsilon), "delta": [delta], "radius": [radius]},
-        num_seeds=num_seeds,
+        num_seeds=NUM_SEEDS if num_seeds is None else num_seeds,
         key=key,
         tile_size=16,
         **scheduling,
@@ -197,52 +283,14 @@ def survival_figure(results: xr.Dataset) -> Figure:
     return figure
 
 
-def options(
-    comparisons: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV, or Parquet if it ends in .parquet, with columns winner, loser and optionally weight (number of "
-            "comparisons); names or numbers. Without it and --ballots: the 1987 American League season."
-        ),
-    ] = None,
-    ballots: Annotated[
-        Path | None, typer.Option(help="PrefLib file of ranked ballots, of type soc, soi, toc or toi.")
-    ] = None,
-    unit: Annotated[
-        str | None,
-        typer.Option(
-            help="What is private: ballot, one whole ballot with whom it ranks (only with --ballots, and then the "
-            "default); or pair, the outcome of one comparison, where who was compared is public."
-        ),
-    ] = None,
-    unranked: Annotated[
-        str, typer.Option(help="What a ballot says of ranked and unranked items: unknown, nothing; or last, they lose.")
-    ] = "unknown",
-    epsilon: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="Privacy budget, > 0; inf is no privacy. Repeat for several. Without it: 0.5 to 4 and inf for pairs, "
-            "0.25 to 64 and inf for ballots."
-        ),
-    ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(help=f"Repetitions of privacy's randomness. Without it: {NUM_SEEDS}.")
-    ] = None,
-    radius: Annotated[
-        float | None,
-        typer.Option(
-            help="Bound on the norm of the abilities (log odds, mean zero). Without it: 3 sqrt(number of items), a "
-            "root mean square ability of 3."
-        ),
-    ] = None,
-    delta: Delta = DELTA,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Root seed of all randomness, in [0, 2**32). Without it: 0; with --release: fresh entropy, as whoever "
-            "knows the seed takes the noise out."
-        ),
-    ] = None,
+def figure(results: xr.Dataset, *, ballots: Path | None = None) -> Figure:
+    """The figure: of a table of comparisons all abilities, of a file of ballots how often the winner comes first."""
+    return ability_figure(results) if ballots is None else survival_figure(results)
+
+
+def released(
+    options: Mapping[str, Any],
+    *,
     release: Annotated[
         bool,
         typer.Option(
@@ -251,37 +299,19 @@ def options(
             "read what is private. For comparisons, and ballots with --unit pair.",
         ),
     ] = False,
-) -> Study | Printed:
-    """Rank items from comparisons or ballots that are private.
-
-    Fits Bradley-Terry abilities without privacy, with central and with local
-    privacy, and tells how often the winner survives and how well the rankings
-    agree. That is a simulation for whoever may see the data: its output is not
-    private. --release prints one private ranking in its place.
-    """
-    if release:
-        budget = _released_budget(epsilon, seeds)
-        key = release_key(seed)
-        data = _data(comparisons, ballots, unit, unranked, quietly=True)
-        released = partial(ranking_release, data, epsilon=budget, delta=delta, radius=radius, key=key)
-        return Printed(lambda: release_report(released(), fresh=seed is None, of_ballots=ballots is not None))
-    data = _data(comparisons, ballots, unit, unranked)
-    whole = isinstance(data, Ballots)
-    simulate = partial(
-        private_ranking,
-        data,
-        unranked=unranked,
-        epsilon=epsilon or (BALLOT_EPSILONS if whole else EPSILONS),
-        num_seeds=NUM_SEEDS if seeds is None else seeds,
-        radius=radius,
-        delta=delta,
-        key=root_key(0 if seed is None else seed),
-    )
-    draw = survival_figure if ballots is not None else ability_figure
-    return Study(simulate, draw, partial(report, data, unranked=unranked))
+) -> Printed | None:
+    """The private ranking that --release asks for in place of the simulation, by the other options."""
+    if not release:
+        return None
+    budget = _released_budget(options["epsilon"], options["num_seeds"])
+    key = release_key(options["seed"])
+    data = election(*(options[name] for name in ("comparisons", "ballots", "unit", "unranked")), quietly=True)
+    made = partial(ranking_release, data, epsilon=budget, delta=options["delta"], radius=options["radius"], key=key)
+    fresh, of_ballots = options["seed"] is None, options["ballots"] is not None
+    return Printed(lambda: release_report(made(), fresh=fresh, of_ballots=of_ballots))
 
 
-def _released_budget(epsilon: list[float] | None, seeds: int | None) -> float:
+def _released_budget(epsilon: Sequence[float] | None, seeds: int | None) -> float:
     """The one budget of a release."""
     if seeds is not None:
         raise ValueError(f"seeds must be left out with --release, which draws once, got {seeds}")
@@ -291,26 +321,4 @@ def _released_budget(epsilon: list[float] | None, seeds: int | None) -> float:
     return epsilon[0]
 
 
-def _data(
-    comparisons: Path | None, ballots: Path | None, unit: str | None, unranked: str, *, quietly: bool = False
-) -> ComparisonTable | Ballots:
-    """What to rank, by the options; `quietly` without a word of what a malformed file holds."""
-    check_choice("unranked", unranked, UNRANKED)
-    if unit is not None:
-        check_choice("unit", unit, UNITS)
-    if comparisons is not None and ballots is not None:
-        raise ValueError(f"ballots must be given without --comparisons, got {ballots} and {comparisons}")
-    if ballots is None and unit == "ballot":
-        raise ValueError("unit must be pair without --ballots, got 'ballot'")
-    try:
-        if ballots is None:
-            return baseball1987() if comparisons is None else read_comparisons(comparisons)
-        votes = read_ballots(ballots)
-        return votes.comparisons(unranked=unranked) if unit == "pair" else votes
-    except ValueError:
-        if not quietly:
-            raise
-        raise ValueError(
-            f"{ballots or comparisons} must be a file of its kind; run without --release, for whoever may see it, the "
-            "command says where it is not"
-        ) from None
+STUDY = Study(private_ranking, figure, report, instead=released)

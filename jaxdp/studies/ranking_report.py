@@ -22,7 +22,7 @@ ALIKE = 1e-3  # abilities closer than this may be ranked either way by the solve
 SURVIVES = 0.95  # of the seeds
 
 
-def report(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str = "unknown") -> str:
+def report(results: xr.Dataset, data: ComparisonTable | Ballots, *, unranked: str = "unknown") -> str:
     """What the command prints: the size of the data, the rankings, when the winner survives, and what to know."""
     results = shown(results)
     whole = isinstance(data, Ballots)

@@ -1,10 +1,13 @@
-"""What label privacy costs in reward estimation: DP-Reward's Figure 1, with confidence bands."""
+"""What label privacy costs in reward estimation (DP-Reward, Figure 1).
+
+Compares estimates from labels in the clear, with central label privacy
+(objective perturbation, also with weights that cut long features) and with
+local label privacy (randomized response).
+"""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated, Any
 
-import jax
 import typer
 import xarray as xr
 from matplotlib.figure import Figure
@@ -23,7 +26,9 @@ from jaxdp.estimation import (
     sgd_rr,
 )
 from jaxdp.simulation import Run, estimation_run, sweep
-from jaxdp.studies.command import Delta, Seed, Study, columns, convergence_notes, mean_and_half_width, root_key
+from jaxdp.studies.arguments import Delta, Epsilons, Key, NumSeeds, grid
+from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
+from jaxdp.studies.declared import Study
 from jaxdp.studies.orders import LABEL as ORDER_LABEL
 from jaxdp.studies.orders import sample_orders, with_orders
 from jaxdp.validation import check_choice
@@ -91,13 +96,19 @@ def estimators(solver: str) -> dict[str, Estimator]:
 
 def reward_estimation(
     *,
-    epsilon: Sequence[float] = EPSILONS,
-    num_features: Sequence[int] = (5,),
-    num_samples: Sequence[int] = NUM_SAMPLES,
-    num_seeds: int = 200,
-    solver: str = "exact",
-    delta: float = DELTA,
-    key: jax.Array,
+    epsilon: Epsilons = EPSILONS,
+    num_features: Annotated[Sequence[int], grid("Number of features d. Repeat for several.")] = (5,),
+    num_samples: Annotated[Sequence[int], grid("Number of comparisons n. Repeat for several.")] = NUM_SAMPLES,
+    num_seeds: NumSeeds = 200,
+    solver: Annotated[
+        str,
+        typer.Option(
+            help="exact: minimisers over the ball of radius |theta*|. averaged: one pass of projected SGD, averaged. "
+            "literal: the paper's text, whose error does not fall with n (constant step, last iterate).",
+        ),
+    ] = "exact",
+    delta: Delta = DELTA,
+    key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """Errors of reward estimates from private labels, for every estimator, epsilon, num_features, num_samples and seed.
@@ -183,42 +194,4 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([table(results), meaning, *convergence_notes(results)])
 
 
-def options(
-    epsilon: Annotated[
-        list[float],
-        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(EPSILONS),  # noqa: B006  typer copies it
-    num_features: Annotated[
-        list[int], typer.Option(help="Number of features d. Repeat for several.", rich_help_panel="Grid")
-    ] = [5],  # noqa: B006
-    num_samples: Annotated[
-        list[int], typer.Option(help="Number of comparisons n. Repeat for several.", rich_help_panel="Grid")
-    ] = list(NUM_SAMPLES),  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = 200,
-    solver: Annotated[
-        str,
-        typer.Option(
-            help="exact: minimisers over the ball of radius |theta*|. averaged: one pass of projected SGD, averaged. "
-            "literal: the paper's text, whose error does not fall with n (constant step, last iterate).",
-        ),
-    ] = "exact",
-    delta: Delta = DELTA,
-    seed: Seed = 0,
-) -> Study:
-    """What label privacy costs in reward estimation (DP-Reward, Figure 1).
-
-    Compares estimates from labels in the clear, with central label privacy
-    (objective perturbation, also with weights that cut long features) and with
-    local label privacy (randomized response).
-    """
-    simulate = partial(
-        reward_estimation,
-        epsilon=epsilon,
-        num_features=num_features,
-        num_samples=num_samples,
-        num_seeds=seeds,
-        solver=solver,
-        delta=delta,
-        key=root_key(seed),
-    )
-    return Study(simulate, figure, report)
+STUDY = Study(reward_estimation, figure, report)

@@ -9,7 +9,7 @@ import typer
 
 from jaxdp.simulation.inspection import describe
 from jaxdp.simulation.store import COMPUTED
-from jaxdp.studies.command import Printed, Study
+from jaxdp.studies.declared import Printed, Study
 from jaxdp.studies.output import claimed_folder, save
 
 Out = Annotated[
@@ -29,35 +29,31 @@ Count = Annotated[str | None, typer.Option(help="How many processes share the st
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what the store holds.")]
 
 
-def run_command(name: str, options: Callable[..., Study | Printed]) -> Callable[..., None]:
+def run_command(name: str, study: Study) -> Callable[..., None]:
     """The command that runs a study, and writes its data and figure to a folder.
 
     Args:
         name: of the study.
-        options: of the study.
+        study: of that name.
     """
 
     def command(out: Out = None, **chosen: Any) -> None:
-        study = options(**chosen)
-        if isinstance(study, Printed):
+        settled = study.settled(**chosen)
+        if isinstance(settled, Printed):
             if out is not None:
                 raise ValueError(f"out must be left out where a text is all that comes, got {out}")
-            typer.echo(study.text())
+            typer.echo(settled.text())
             return
         with claimed_folder(out, name) as folder:
-            results = study.simulate(progress=True)
-            data, image = save(results, study.figure, folder)
-        typer.echo(f"{study.report(results)}\n\ndata:   {data}\nfigure: {image}")
+            results = settled.simulate(progress=True)
+            data, image = save(results, settled.figure, folder)
+        typer.echo(f"{settled.report(results)}\n\ndata:   {data}\nfigure: {image}")
 
-    return _with_options(command, options, "Writes data.zarr and figure.png, and prints a table.")
+    return _with_options(command, study, "Writes data.zarr and figure.png, and prints a table.")
 
 
-def sweep_command(options: Callable[..., Study | Printed]) -> Callable[..., None]:
-    """The command that runs a study into a store, or goes on with it.
-
-    Args:
-        options: of the study.
-    """
+def sweep_command(study: Study) -> Callable[..., None]:
+    """The command that runs a study into a store, or goes on with it."""
 
     def command(
         store: Where,
@@ -67,11 +63,11 @@ def sweep_command(options: Callable[..., Study | Printed]) -> Callable[..., None
         overwrite: Overwrite = False,
         **chosen: Any,
     ) -> None:
-        study = options(**chosen)
-        if isinstance(study, Printed):
+        settled = study.settled(**chosen)
+        if isinstance(settled, Printed):
             raise ValueError(f"store must be left out where a text is all that comes (use run), got {store}")
         try:
-            results = study.simulate(
+            results = settled.simulate(
                 progress=True,
                 store=store,
                 chunk_size=chunk_size,
@@ -82,23 +78,20 @@ def sweep_command(options: Callable[..., Study | Printed]) -> Callable[..., None
         except KeyboardInterrupt as stop:
             typer.echo("\n".join(["interrupted", *getattr(stop, "__notes__", ())]), err=True)
             raise typer.Exit(130) from stop
-        typer.echo(describe(store) if COMPUTED in results else f"{study.report(results)}\n\nstore: {store}")
+        typer.echo(describe(store) if COMPUTED in results else f"{settled.report(results)}\n\nstore: {store}")
 
     return _with_options(
-        command, options, "Writes to the store as it goes. Interrupted or killed, the same command goes on."
+        command, study, "Writes to the store as it goes. Interrupted or killed, the same command goes on."
     )
 
 
-def _with_options(
-    command: Callable[..., None], options: Callable[..., Study | Printed], ending: str
-) -> Callable[..., None]:
+def _with_options(command: Callable[..., None], study: Study, ending: str) -> Callable[..., None]:
     """Gives a command a study's options beside its own, and the study's text."""
     own = [value for value in inspect.signature(command).parameters.values() if value.kind is not value.VAR_KEYWORD]
-    theirs = list(inspect.signature(options).parameters.values())
-    parameters = [value.replace(kind=value.KEYWORD_ONLY) for value in (*theirs, *own)]
+    parameters = [*study.options, *(value.replace(kind=value.KEYWORD_ONLY) for value in own)]
     command.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
     command.__annotations__ = {value.name: value.annotation for value in parameters}
-    command.__doc__ = f"{inspect.getdoc(options)}\n\n{ending}"
+    command.__doc__ = f"{study.text}\n\n{ending}"
     return command
 
 

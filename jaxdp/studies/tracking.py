@@ -14,6 +14,7 @@ from jaxdp.core import Environment, Learner
 from jaxdp.experts import classes
 from jaxdp.simulation import Run, simulator
 from jaxdp.simulation.values import parameters
+from jaxdp.studies.arguments import grid
 from jaxdp.validation import check_choice, check_count
 
 METRICS = ("loss", "regret", "best_loss", "dynamic_regret", "best_sequence_loss")
@@ -126,28 +127,22 @@ ADVERSARIES = {
 }
 
 
-Names = Annotated[
-    list[str],
-    typer.Option(help=f"Learner. Repeat for several, of {', '.join(LEARNERS)}; or all.", rich_help_panel="Grid"),
-]
+Names = Annotated[Sequence[str], grid(f"Learner. Repeat for several, of {', '.join(LEARNERS)}; or all.")]
 Gap = Annotated[float, typer.Option(help="How far the best mean loss lies below 1/2, in (0, 1/2].")]
 NotPure = Annotated[float, typer.Option(help="Of learners that are not pure, in (0, 1).")]
 
 
-def chosen(learner: list[str]) -> list[str]:
-    """The names that the option asks for; empty for all."""
-    return [] if learner == ["all"] else learner
-
-
 def check_learners(names: Sequence[str]) -> list[str]:
-    """The names, all of them where there are none.
+    """The names, all of them where there are none, or "all" is the only one.
 
     Raises:
         ValueError: if one is not of `LEARNERS`.
     """
+    if list(names) in ([], ["all"]):
+        return list(LEARNERS)
     for name in names:
         check_choice("learner", name, tuple(LEARNERS))
-    return list(names) or list(LEARNERS)
+    return list(names)
 
 
 def star(

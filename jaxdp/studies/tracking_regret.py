@@ -1,19 +1,22 @@
-"""What privacy costs in dynamic regret: learners that follow the best expert as it changes."""
+"""What privacy costs in tracking the best of several experts (Tracking, Table 1).
+
+Plays learners against adversaries whose best expert changes, and
+compares them with the best sequence of experts that switches as often.
+"""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated, Any
 
-import jax
 import numpy as np
-import typer
 import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import plotting
 from jaxdp.simulation import Run, sweep
 from jaxdp.stats import power_law
-from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
+from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.declared import Study
 from jaxdp.studies.tracking import (
     ADVERSARIES,
     LEARNERS,
@@ -23,7 +26,6 @@ from jaxdp.studies.tracking import (
     Setting,
     at_setting,
     check_learners,
-    chosen,
     claim_of,
     label_of,
     proved_bound,
@@ -57,16 +59,26 @@ AXIS_NAMES = {"horizon": "rounds T", "num_switches": "switches S", "num_experts"
 
 def tracking_regret(
     *,
-    epsilon: Sequence[float] = EPSILONS,
-    learner: Sequence[str] = COMPARED,
-    adversary: Sequence[str] = SHIFTING,
-    horizon: Sequence[int] = HORIZONS,
-    num_switches: Sequence[int] = SWITCHES,
-    num_experts: Sequence[int] = EXPERTS,
-    gap: float = GAP,
-    delta: float = DELTA,
-    num_seeds: int = NUM_SEEDS,
-    key: jax.Array,
+    epsilon: Epsilons = EPSILONS,
+    learner: Names = COMPARED,
+    adversary: Annotated[
+        Sequence[str], grid(f"Adversary. Repeat for several, of {', '.join(ADVERSARIES)}.")
+    ] = SHIFTING,
+    horizon: Annotated[
+        Sequence[int], grid("Rounds T. Repeat for several: the first holds while S or N vary.")
+    ] = HORIZONS,
+    num_switches: Annotated[
+        Sequence[int],
+        grid(
+            "Switches S of the comparator, and shifts of the adversary; 0 is static regret. Repeat as for T.",
+            "--switches",
+        ),
+    ] = SWITCHES,
+    num_experts: Annotated[Sequence[int], grid("Experts N. Repeat as for T.", "--experts")] = EXPERTS,
+    num_seeds: NumSeeds = NUM_SEEDS,
+    gap: Gap = GAP,
+    delta: NotPure = DELTA,
+    key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """Dynamic regret of learners from experts, for every learner, setting, epsilon and seed.
@@ -77,15 +89,15 @@ def tracking_regret(
 
     Args:
         epsilon: privacy budgets, > 0; infinity is no privacy.
-        learner: names, of `jaxdp.studies.tracking.LEARNERS`; empty is all.
+        learner: names, of `jaxdp.studies.tracking.LEARNERS`; "all", or none, is all.
         adversary: names, of `jaxdp.studies.tracking.ADVERSARIES`.
         horizon: rounds T, >= 2.
         num_switches: S, of the comparator, >= 0 and below the horizon; the adversary shifts as often, in equal
             segments. At 0 learners for sequences are those for single experts.
         num_experts: N, >= 2; "lower_bound" needs N > S.
+        num_seeds: repetitions.
         gap: how far the good expert's mean loss is below that of the others, 1/2, in (0, 1/2].
         delta: of learners with one, in (0, 1).
-        num_seeds: repetitions.
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
@@ -287,52 +299,4 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([*parts, *notes])
 
 
-def options(
-    epsilon: Annotated[
-        list[float],
-        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(EPSILONS),  # noqa: B006  typer copies it
-    learner: Names = list(COMPARED),  # noqa: B006
-    adversary: Annotated[
-        list[str],
-        typer.Option(help=f"Adversary. Repeat for several, of {', '.join(ADVERSARIES)}.", rich_help_panel="Grid"),
-    ] = list(SHIFTING),  # noqa: B006
-    horizon: Annotated[
-        list[int],
-        typer.Option(help="Rounds T. Repeat for several: the first holds while S or N vary.", rich_help_panel="Grid"),
-    ] = list(HORIZONS),  # noqa: B006
-    switches: Annotated[
-        list[int],
-        typer.Option(
-            help="Switches S of the comparator, and shifts of the adversary; 0 is static regret. Repeat as for T.",
-            rich_help_panel="Grid",
-        ),
-    ] = list(SWITCHES),  # noqa: B006
-    experts: Annotated[
-        list[int],
-        typer.Option(help="Experts N. Repeat as for T.", rich_help_panel="Grid"),
-    ] = list(EXPERTS),  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
-    gap: Gap = GAP,
-    delta: NotPure = DELTA,
-    seed: Seed = 0,
-) -> Study:
-    """What privacy costs in tracking the best of several experts (Tracking, Table 1).
-
-    Plays learners against adversaries whose best expert changes, and
-    compares them with the best sequence of experts that switches as often.
-    """
-    simulate = partial(
-        tracking_regret,
-        epsilon=epsilon,
-        learner=chosen(learner),
-        adversary=adversary,
-        horizon=horizon,
-        num_switches=switches,
-        num_experts=experts,
-        gap=gap,
-        delta=delta,
-        num_seeds=seeds,
-        key=root_key(seed),
-    )
-    return Study(simulate, figure, report)
+STUDY = Study(tracking_regret, figure, report)

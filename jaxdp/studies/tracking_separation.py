@@ -1,12 +1,14 @@
-"""Oblivious against adaptive adversaries: which learners survive one who reacts to plays."""
+"""Which learners survive an adversary who reacts to plays (Tracking, Theorem 5.1).
+
+Plays learners against losses that are fixed in advance and against an
+adversary who punishes repeats, at equal ε sqrt(T / S).
+"""
 
 import dataclasses
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated, Any
 
-import jax
 import numpy as np
 import typer
 import xarray as xr
@@ -15,7 +17,9 @@ from matplotlib.figure import Figure
 
 from jaxdp import plotting
 from jaxdp.simulation import Run, sweep
-from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.studies.arguments import Key, NumSeeds, grid
+from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.declared import Study
 from jaxdp.studies.tracking import (
     ADVERSARIES,
     LEARNERS,
@@ -24,7 +28,6 @@ from jaxdp.studies.tracking import (
     NotPure,
     Setting,
     check_learners,
-    chosen,
     claim_of,
     label_of,
     star,
@@ -50,28 +53,31 @@ ORDER_LABEL = "order of Thm 5.1 (lower bound), drawn with the factor 1"
 
 def tracking_separation(
     *,
-    ratio: Sequence[float] = RATIOS,
-    learner: Sequence[str] = COMPARED,
-    horizon: Sequence[int] = HORIZONS,
-    num_switches: int = SWITCHES,
-    num_experts: int = NUM_EXPERTS,
-    gap: float = GAP,
-    delta: float = DELTA,
-    num_seeds: int = NUM_SEEDS,
-    key: jax.Array,
+    ratio: Annotated[Sequence[float], grid("ε sqrt(T / S), > 0; inf is no privacy. Repeat for several.")] = RATIOS,
+    learner: Names = COMPARED,
+    horizon: Annotated[Sequence[int], grid("Rounds T. Repeat for several.")] = HORIZONS,
+    num_seeds: NumSeeds = NUM_SEEDS,
+    num_switches: Annotated[
+        int,
+        typer.Option("--switches", help="Switches S of the comparator, and shifts of the losses that are fixed."),
+    ] = SWITCHES,
+    num_experts: Annotated[int, typer.Option("--experts", help="Experts N.")] = NUM_EXPERTS,
+    gap: Gap = GAP,
+    delta: NotPure = DELTA,
+    key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """Dynamic regret a round, against losses fixed in advance and against losses that react to plays.
 
     Args:
         ratio: epsilon sqrt(T / S), > 0: at each T the budgets are ratio sqrt(S / T); infinity is no privacy.
-        learner: names, of `jaxdp.studies.tracking.LEARNERS`; empty is all.
+        learner: names, of `jaxdp.studies.tracking.LEARNERS`; "all", or none, is all.
         horizon: rounds T, >= 2.
+        num_seeds: repetitions.
         num_switches: S, of the comparator and of the shifting adversary, >= 1 and below the horizon.
         num_experts: N, >= 2.
         gap: how far the good expert's mean loss is below 1/2, in (0, 1/2].
         delta: of learners with one, in (0, 1).
-        num_seeds: repetitions.
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
@@ -202,40 +208,4 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([table(results), *notes])
 
 
-def options(
-    ratio: Annotated[
-        list[float],
-        typer.Option(help="ε sqrt(T / S), > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(RATIOS),  # noqa: B006  typer copies it
-    learner: Names = list(COMPARED),  # noqa: B006
-    horizon: Annotated[
-        list[int],
-        typer.Option(help="Rounds T. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(HORIZONS),  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
-    switches: Annotated[
-        int, typer.Option(help="Switches S of the comparator, and shifts of the losses that are fixed.")
-    ] = SWITCHES,
-    experts: Annotated[int, typer.Option(help="Experts N.")] = NUM_EXPERTS,
-    gap: Gap = GAP,
-    delta: NotPure = DELTA,
-    seed: Seed = 0,
-) -> Study:
-    """Which learners survive an adversary who reacts to plays (Tracking, Theorem 5.1).
-
-    Plays learners against losses that are fixed in advance and against an
-    adversary who punishes repeats, at equal ε sqrt(T / S).
-    """
-    simulate = partial(
-        tracking_separation,
-        ratio=ratio,
-        learner=chosen(learner),
-        horizon=horizon,
-        num_switches=switches,
-        num_experts=experts,
-        gap=gap,
-        delta=delta,
-        num_seeds=seeds,
-        key=root_key(seed),
-    )
-    return Study(simulate, figure, report)
+STUDY = Study(tracking_separation, figure, report)

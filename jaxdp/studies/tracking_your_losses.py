@@ -1,11 +1,12 @@
-"""Which private learner tracks best on a user's own losses, and at which epsilon."""
+"""Which private learner tracks best on losses of yours, and at which epsilon.
 
-from collections.abc import Sequence
-from functools import partial
+Plays learners on the losses of a file, and compares them with the best
+sequence of experts. What it prints is not private.
+"""
+
 from pathlib import Path
 from typing import Annotated, Any
 
-import jax
 import numpy as np
 import typer
 import xarray as xr
@@ -14,8 +15,10 @@ from matplotlib.figure import Figure
 from jaxdp import experts, plotting
 from jaxdp.simulation import Run, sweep
 from jaxdp.stats import paired, smallest_epsilon
-from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
-from jaxdp.studies.tracking import LEARNERS, Names, NotPure, check_learners, chosen, claim_of, label_of, tracking_run
+from jaxdp.studies.arguments import Epsilons, Key, NumSeeds
+from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.declared import Made, Study
+from jaxdp.studies.tracking import LEARNERS, Names, NotPure, check_learners, claim_of, label_of, tracking_run
 from jaxdp.validation import check_count, check_within
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, float("inf"))
@@ -37,16 +40,36 @@ TILE_SIZE = 30
 NOT_PRIVATE = "a simulation: not private"
 
 
+def read(
+    path: Annotated[
+        Path,
+        typer.Option(
+            "--losses",
+            help="Losses: a row is a round, a column an expert; .csv, .npy or .parquet.",
+            show_default=False,
+        ),
+    ],
+) -> np.ndarray:
+    """The losses of a file, as `jaxdp.experts.read_losses` reads them."""
+    return experts.read_losses(path)
+
+
 def tracking_your_losses(
-    losses: Any,
+    losses: Annotated[Any, Made(read)],
     *,
-    scale: float = 1.0,
-    epsilon: Sequence[float] = EPSILONS,
-    learner: Sequence[str] = COMPARED,
-    num_switches: int = SWITCHES,
-    delta: float = DELTA,
-    num_seeds: int = NUM_SEEDS,
-    key: jax.Array,
+    scale: Annotated[float, typer.Option(help="The entry that is the loss 1; entries are in [0, scale].")] = 1.0,
+    num_switches: Annotated[
+        int,
+        typer.Option("--switches", help="Switches S of the sequences that learners are tuned for and compared with."),
+    ] = SWITCHES,
+    share: Annotated[
+        float, typer.Option(help="Of the best sequence's gain over uniform play, asked for, in [0, 1].")
+    ] = SHARE,
+    epsilon: Epsilons = EPSILONS,
+    learner: Names = COMPARED,
+    num_seeds: NumSeeds = NUM_SEEDS,
+    delta: NotPure = DELTA,
+    key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """What learners lose on given losses, for every learner, epsilon and seed.
@@ -57,11 +80,12 @@ def tracking_your_losses(
     Args:
         losses: [rounds, num_experts] in [0, scale], as `jaxdp.experts.read_losses` reads them.
         scale: the entry that is the loss 1.
-        epsilon: privacy budgets, > 0; infinity is no privacy.
-        learner: names, of `jaxdp.studies.tracking.LEARNERS`; empty is all.
         num_switches: of the sequences that learners are tuned for and compared with, in [0, rounds).
-        delta: of learners with one, in (0, 1).
+        share: of the best sequence's gain over uniform play, asked for, in [0, 1]: what texts and figures compare with.
+        epsilon: privacy budgets, > 0; infinity is no privacy.
+        learner: names, of `jaxdp.studies.tracking.LEARNERS`; "all", or none, is all.
         num_seeds: repetitions.
+        delta: of learners with one, in (0, 1).
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
@@ -69,11 +93,13 @@ def tracking_your_losses(
         A dataset with `loss`, `regret`, `best_loss`, `dynamic_regret` and `best_sequence_loss` in the unit of the
         losses' 1, and `gained`: the share of what the best sequence gains over uniform play that the learner gains; 1
         is the best sequence's, below 0 is worse than uniform play, and NaN is nothing to gain. Dimensions (learner,
-        epsilon, seed); coordinates `claim`, by learner, `uniform_loss`, `horizon`, `num_experts` and `num_switches`.
+        epsilon, seed); coordinates `claim`, by learner, `uniform_loss`, `horizon`, `num_experts`,
+        `num_switches` and `share`.
 
     Raises:
         ValueError: if a value is out of range.
     """
+    check_within("share", share, 0.0, 1.0)
     names = check_learners(learner)
     environment = experts.loss_sequence(losses, scale=scale, num_switches=num_switches)
     horizon, num_experts = np.shape(losses)
@@ -96,6 +122,7 @@ def tracking_your_losses(
     results = results.assign_coords(
         claim=("learner", claims),
         delta=delta,
+        share=share,
         uniform_loss=uniform,
         horizon=horizon,
         num_experts=num_experts,
@@ -113,7 +140,7 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
     return {str(name): label_of(str(name), str(claim)) for name, claim in pairs_}
 
 
-def figure(results: xr.Dataset, *, share: float = SHARE) -> Figure:
+def figure(results: xr.Dataset) -> Figure:
     """The figure: the share of the possible gain against epsilon, with the share that is asked for."""
     results = results.sortby("epsilon")
     ax = plotting.cost_of_privacy(
@@ -123,7 +150,7 @@ def figure(results: xr.Dataset, *, share: float = SHARE) -> Figure:
         yscale="linear",
         ylabel="gained over uniform play, of what\nthe best sequence gains",
     )
-    fixed = fixed_share(results)
+    fixed, share = fixed_share(results), float(results.share)
     ax.axhline(share, color="0.4", linewidth=0.9, linestyle="--")
     if fixed > 0:
         ax.axhline(fixed, color="0.4", linewidth=0.9, linestyle=":")
@@ -185,7 +212,7 @@ def needed(results: xr.Dataset, share: float) -> str:
     return "\n".join([head, *columns(rows)])
 
 
-def report(results: xr.Dataset, *, share: float = SHARE) -> str:
+def report(results: xr.Dataset) -> str:
     """What the command prints: shares, the best learner at each epsilon, the smallest epsilon, and what that means."""
     first = results.isel(learner=0, epsilon=0, seed=0)
     uniform, sequence = float(results.uniform_loss), float(first.best_sequence_loss)
@@ -204,45 +231,7 @@ def report(results: xr.Dataset, *, share: float = SHARE) -> str:
         "This text is computed from the losses and is not private. To choose a learner by it spends no budget only on "
         "losses that are public, such as old or made-up ones.",
     ]
-    return "\n\n".join([losses, table(results), best_learners(results), needed(results, share), *notes])
+    return "\n\n".join([losses, table(results), best_learners(results), needed(results, float(results.share)), *notes])
 
 
-def options(
-    losses: Annotated[
-        Path,
-        typer.Option(help="Losses: a row is a round, a column an expert; .csv, .npy or .parquet.", show_default=False),
-    ],
-    scale: Annotated[float, typer.Option(help="The entry that is the loss 1; entries are in [0, scale].")] = 1.0,
-    switches: Annotated[
-        int, typer.Option(help="Switches S of the sequences that learners are tuned for and compared with.")
-    ] = SWITCHES,
-    share: Annotated[
-        float, typer.Option(help="Of the best sequence's gain over uniform play, asked for, in [0, 1].")
-    ] = SHARE,
-    epsilon: Annotated[
-        list[float],
-        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(EPSILONS),  # noqa: B006  typer copies it
-    learner: Names = list(COMPARED),  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
-    delta: NotPure = DELTA,
-    seed: Seed = 0,
-) -> Study:
-    """Which private learner tracks best on losses of yours, and at which epsilon.
-
-    Plays learners on the losses of a file, and compares them with the best
-    sequence of experts. What it prints is not private.
-    """
-    check_within("share", share, 0.0, 1.0)
-    simulate = partial(
-        tracking_your_losses,
-        experts.read_losses(losses),
-        scale=scale,
-        epsilon=epsilon,
-        learner=chosen(learner),
-        num_switches=switches,
-        delta=delta,
-        num_seeds=seeds,
-        key=root_key(seed),
-    )
-    return Study(simulate, partial(figure, share=share), partial(report, share=share))
+STUDY = Study(tracking_your_losses, figure, report)

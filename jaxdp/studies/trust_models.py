@@ -1,4 +1,9 @@
-"""What trust costs in regret: every registered bandit with finitely many arms on one instance."""
+"""What trust costs in bandits: a curator, nobody, no privacy.
+
+Plays every bandit with finitely many arms on one instance, with a
+trusted curator or with rewards that are randomized before they leave
+the user.
+"""
 
 import dataclasses
 import math
@@ -6,7 +11,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
-import jax
 import numpy as np
 import typer
 import xarray as xr
@@ -17,7 +21,9 @@ from jaxdp.bandits import bernoulli_bandit
 from jaxdp.core import Interface, Space, arms
 from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Run, simulator, sweep
-from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, Registered
+from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.declared import Study
 from jaxdp.validation import check_count
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, float("inf"))
@@ -70,13 +76,15 @@ def sized(entry: LearnerEntry, num_arms: int, horizon: int) -> LearnerEntry:
 
 def trust_models(
     *,
-    epsilon: Sequence[float] = EPSILONS,
-    learner: Sequence[str] = (),
-    mean: Sequence[float] = MEANS,
-    horizon: int = HORIZON,
-    delta: float = DELTA,
-    num_seeds: int = NUM_SEEDS,
-    key: jax.Array,
+    epsilon: Epsilons = EPSILONS,
+    learner: Registered = (),
+    num_seeds: NumSeeds = NUM_SEEDS,
+    mean: Annotated[
+        Sequence[float], typer.Option(help="Mean reward of an arm, in [0, 1]. Repeat for every arm.")
+    ] = MEANS,
+    horizon: Horizon = HORIZON,
+    delta: GaussianDelta = DELTA,
+    key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """Regret of bandits on Bernoulli arms, for every learner, epsilon, number of rounds and seed.
@@ -87,10 +95,10 @@ def trust_models(
     Args:
         epsilon: privacy budgets, > 0; infinity is no privacy.
         learner: names, of `arm_learners`; empty is all.
+        num_seeds: repetitions.
         mean: of each arm, at least two, in [0, 1], not all equal.
         horizon: rounds, >= 100, and >= 10 for each arm.
         delta: of learners with Gaussian noise, in (0, 1).
-        num_seeds: repetitions.
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
@@ -196,38 +204,4 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join(["\n".join([title, *columns(rows)]), *notes])
 
 
-def options(
-    epsilon: Annotated[
-        list[float],
-        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(EPSILONS),  # noqa: B006  typer copies it
-    learner: Annotated[
-        list[str],
-        typer.Option(help="Learner, by its name in `list`. Repeat for several; all without.", rich_help_panel="Grid"),
-    ] = [],  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
-    mean: Annotated[
-        list[float],
-        typer.Option(help="Mean reward of an arm, in [0, 1]. Repeat for every arm."),
-    ] = list(MEANS),  # noqa: B006
-    horizon: Annotated[int, typer.Option(help="Rounds, >= 100.")] = HORIZON,
-    delta: Annotated[float, typer.Option(help="Failure mass of Gaussian noise, in (0, 1).")] = DELTA,
-    seed: Seed = 0,
-) -> Study:
-    """What trust costs in bandits: a curator, nobody, no privacy.
-
-    Plays every bandit with finitely many arms on one instance, with a
-    trusted curator or with rewards that are randomized before they leave
-    the user.
-    """
-    simulate = partial(
-        trust_models,
-        epsilon=epsilon,
-        learner=learner,
-        mean=mean,
-        horizon=horizon,
-        delta=delta,
-        num_seeds=seeds,
-        key=root_key(seed),
-    )
-    return Study(simulate, figure, report)
+STUDY = Study(trust_models, figure, report)

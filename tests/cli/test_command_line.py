@@ -243,7 +243,7 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
         (["run", "tracking-separation", "--ratio", "0"], "ratio must be > 0, got 0.0"),
         (["run", "tracking-your-losses", "--losses", "bad.csv"], "bad.csv"),
         (["run", "tracking-your-losses", "--losses", "absent.npy"], "absent.npy"),
-        (["run", "tracking-your-losses", "--losses", "absent.npy", "--share", "2"], "share must be in [0, 1], got 2.0"),
+        (["run", "tracking-your-losses", "--losses", "good.csv", "--share", "2"], "share must be in [0, 1], got 2.0"),
         (["run", "reward-estimation", "--seed", "-1"], "seed must be in [0, 2**32), got -1"),
         (["run", "reward-estimation", "--seed", "4294967296"], "seed must be in [0, 2**32), got 4294967296"),
         (["run", "private-ranking", "--seed", "9" * 20], f"seed must be in [0, 2**32), got {'9' * 20}"),
@@ -254,6 +254,7 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
 )
 def test_bad_input_is_told_in_one_line_and_leaves_nothing(arguments, message, tmp_path, monkeypatch, capsys):
     (tmp_path / "bad.csv").write_text("winner,loser\nalpha\n")
+    (tmp_path / "good.csv").write_text("one,other\n0,1\n1,0\n")
     monkeypatch.chdir(tmp_path)
     code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)
     assert code == 2

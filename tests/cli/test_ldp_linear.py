@@ -11,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from jaxdp.studies import ldp_linear as study
 from jaxdp.studies import ldp_linear_logged as logged
+from jaxdp.studies.declared import Settled
 from jaxdp.studies.linear_learners import LEARNERS, refused
 from tests.few import few
 
@@ -122,7 +123,8 @@ def own_data(is_logged, rounds=60):
 def test_data_of_a_user(is_logged, tmp_path):
     path = tmp_path / "own.npz"
     np.savez(path, **own_data(is_logged))
-    made = study.options(learner=["joint"], epsilon=[1.0, math.inf], seeds=2, contexts=path)
+    made = study.STUDY.settled(learner=["joint"], epsilon=[1.0, math.inf], num_seeds=2, path=path)
+    assert isinstance(made, Settled)
     results = made.simulate()
     assert results.reward.dims == ("learner", "epsilon", "seed")
     free = results.sel(epsilon=math.inf)
@@ -160,8 +162,8 @@ def test_errors(tmp_path):
         logged.read_contexts(tmp_path / "none.npz")
     given: list[tuple[str, Any]] = [("dim", [3]), ("num_arms", 4), ("horizon", 500)]
     for name, value in given:
-        with pytest.raises(ValueError, match=f"{name} must be left out with --contexts"):
-            study.options(contexts=tmp_path / "none.npz", **{name: value})
+        with pytest.raises(ValueError, match=f"{name} must be left out with contexts"):
+            study.ldp_linear(contexts=logged.Data(**good), key=KEY, **{name: value})
 
 
 def test_means_of_rewards_in_small_types():

@@ -159,7 +159,7 @@ def test_ballots():
     )
     clear = results.ability.sel(epsilon=np.inf)
     np.testing.assert_allclose(clear.sel(estimator="ballot_rr"), clear.isel(estimator=1), atol=1e-3)
-    text = ranking_report.report(VOTES, results)
+    text = ranking_report.report(results, VOTES)
     assert text.startswith("3 items, 100 ballots")
     assert "What the private estimators protect: one whole ballot.\nCentral noise" in text
     assert "K-norm, pure ε-DP, at ε = 1." in text
@@ -176,7 +176,7 @@ def test_a_winner_that_half_wins_would_not_have_is_told():
     winner = results["item"].values[int(results["rank"].isel(estimator=0, epsilon=0, seed=0).argmin("item"))]
     assert winner == "x"
     assert np.all(results.survival.isel(estimator=[1, 2, 3]) == 0)
-    text = ranking_report.report(votes, results)
+    text = ranking_report.report(results, votes)
     assert "So counted, first is z and not x, even without noise" in text
     assert "protect: one whole ballot.\nOver 1 seed" in text  # no privacy, and so no noise to tell of
 
@@ -230,11 +230,11 @@ def test_kendall_tau_against_scipy():
 def test_notes_on_the_bound_and_on_items_never_compared(tmp_path):
     table, results = ranked(tmp_path, ["a,b,5", "a,c,3", "b,c,2", "c,b,1", "z,a,0"])
     assert float(results.radius) == pytest.approx(6.0)
-    text = ranking_report.report(table, results)
+    text = ranking_report.report(results, table)
     assert "never compared, so that their ability and rank mean nothing: z." in text
     assert "lie on the bound (norm 6, radius 6)" in text
     table, results = ranked(tmp_path, ["a,b,5", "b,a,3"], radius=np.inf)
-    assert "note" not in ranking_report.report(table, results)
+    assert "note" not in ranking_report.report(results, table)
 
 
 @pytest.mark.slow

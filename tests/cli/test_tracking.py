@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from jaxdp.experts import counter_weights_parameters
 from jaxdp.studies import tracking, tracking_orders, tracking_regret, tracking_separation, tracking_your_losses
 from jaxdp.studies.command import mean_and_half_width
+from jaxdp.studies.declared import Settled
 from jaxdp.theory import tracking as theory
 
 pytestmark = pytest.mark.once
@@ -179,9 +180,11 @@ def yours(tmp_path_factory):
     path = tmp_path_factory.mktemp("losses") / "mine.csv"
     rows = ["first,second,third", *["0,4,4"] * 200, *["4,0,4"] * 200]
     path.write_text("\n".join(rows))
-    study = tracking_your_losses.options(
-        path, scale=4.0, switches=1, epsilon=[0.1, math.inf], learner=["mirror_descent", "limited_updates"], seeds=4
+    learners = ["mirror_descent", "limited_updates"]
+    study = tracking_your_losses.STUDY.settled(
+        path=path, scale=4.0, num_switches=1, epsilon=[0.1, math.inf], learner=learners, num_seeds=4
     )
+    assert isinstance(study, Settled)
     return study, study.simulate()
 
 
