@@ -18,7 +18,7 @@ NOT_PRIVATE = "a simulation: not private"
 ONE_COIN = "A voter who did not rank both alternatives tosses a fair coin."
 
 
-def report(ballots: Ballots, results: xr.Dataset) -> str:
+def report(results: xr.Dataset, ballots: Ballots) -> str:
     """What the command prints: the election, the budgets, how often the winner is named, and from which size on."""
     seeds = plotting.seed_count(results.sizes["seed"])
     answers, count = int(results.answers), ballots.num_ballots

@@ -1,7 +1,12 @@
-"""Finding the winner of an election by private duels: by how many voters, at which budget, by which learner."""
+"""The winner of an election by private duels, and from how many voters on.
+
+Every voter answers one duel, or a few, from their ballot. Says how often
+each learner names the winner, beside the estimators of private-ranking on
+the same ballots, and what a larger electorate that votes alike would
+change. That is a simulation for whoever may see the ballots.
+"""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,8 +24,9 @@ from jaxdp.preferences import Ballots, borda_scores, condorcet_winner, read_ball
 from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Look, Run, simulator, sweep
 from jaxdp.simulation.values import parameters
+from jaxdp.studies.arguments import Key, NumSeeds, grid
 from jaxdp.studies.ballots_report import NONE, NOT_PRIVATE, ONE_COIN, report
-from jaxdp.studies.command import Seed, Study, root_key
+from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.private_ranking import private_ranking
 from jaxdp.validation import check_count, check_positive
 
@@ -117,17 +123,43 @@ def winner_of(ballots: Ballots) -> tuple[int, str]:
     return (winner, "Condorcet") if winner >= 0 else (int(np.argmax(borda_scores(matrix))), "Borda")
 
 
+def votes(
+    ballots: Annotated[
+        Path | None,
+        typer.Option(
+            help="PrefLib file of ranked ballots, of type soc, soi, toc or toi. Without it: a made-up election."
+        ),
+    ] = None,
+) -> Ballots:
+    """The ballots of a file, or made-up ones."""
+    return synthetic_election() if ballots is None else read_ballots(ballots)
+
+
 def dueling_ballots(
-    ballots: Ballots,
+    ballots: Annotated[Ballots, Made(votes)],
     *,
-    epsilon: Sequence[float] = EPSILONS,
-    learner: Sequence[str] = (),
-    answers: int = 1,
-    largest: float = LARGEST,
-    rounds: int = ROUNDS,
-    delta: float = DELTA,
-    num_seeds: int = NUM_SEEDS,
-    key: jax.Array,
+    epsilon: Annotated[
+        Sequence[float], grid("Budget for one answer, > 0; inf is no privacy. Repeat for several.")
+    ] = EPSILONS,
+    learner: Annotated[
+        Sequence[str],
+        grid(
+            "Learner, by its name in `list`. Repeat for several; without it all that name a winner, with "
+            "one noise each."
+        ),
+    ] = (),
+    num_seeds: NumSeeds = NUM_SEEDS,
+    answers: Annotated[
+        int, typer.Option(help="Duels that each voter answers. A voter's ε is so many times that of one answer.")
+    ] = 1,
+    largest: Annotated[
+        float, typer.Option(help="The largest electorate that is resampled, in times the voters that there are.")
+    ] = LARGEST,
+    rounds: Annotated[
+        int, typer.Option(help="Rounds that are played one by one at most, by learners without totals.")
+    ] = ROUNDS,
+    delta: Annotated[float, typer.Option(help="Failure mass of learners with Gaussian noise, in (0, 1).")] = DELTA,
+    key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """Whom private duels and private estimators name the winner, for every budget, electorate and seed.
@@ -145,11 +177,11 @@ def dueling_ballots(
         epsilon: budgets for one answer, > 0; infinity is no privacy. A voter's is `answers` times as large, and so is
             that of the estimators, whose unit is a ballot.
         learner: names, of `naming_learners`; empty is all but those that differ from another one in their noise alone.
+        num_seeds: repetitions.
         answers: of each voter, >= 1.
         largest: of the larger electorates, in times the voters that there are, >= 1.
         rounds: that learners without counts play in larger electorates at most, >= 1.
         delta: of learners with Gaussian noise, in (0, 1).
-        num_seeds: repetitions.
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
@@ -282,56 +314,4 @@ def figure(results: xr.Dataset) -> Figure:
     )
 
 
-def options(
-    ballots: Annotated[
-        Path | None,
-        typer.Option(
-            help="PrefLib file of ranked ballots, of type soc, soi, toc or toi. Without it: a made-up election."
-        ),
-    ] = None,
-    epsilon: Annotated[
-        list[float],
-        typer.Option(help="Budget for one answer, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(EPSILONS),  # noqa: B006  typer copies it
-    learner: Annotated[
-        list[str],
-        typer.Option(
-            help="Learner, by its name in `list`. Repeat for several; without it all that name a winner, with "
-            "one noise each.",
-            rich_help_panel="Grid",
-        ),
-    ] = [],  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
-    answers: Annotated[
-        int, typer.Option(help="Duels that each voter answers. A voter's ε is so many times that of one answer.")
-    ] = 1,
-    largest: Annotated[
-        float, typer.Option(help="The largest electorate that is resampled, in times the voters that there are.")
-    ] = LARGEST,
-    rounds: Annotated[
-        int, typer.Option(help="Rounds that are played one by one at most, by learners without totals.")
-    ] = ROUNDS,
-    delta: Annotated[float, typer.Option(help="Failure mass of learners with Gaussian noise, in (0, 1).")] = DELTA,
-    seed: Seed = 0,
-) -> Study:
-    """The winner of an election by private duels, and from how many voters on.
-
-    Every voter answers one duel, or a few, from their ballot. Says how often
-    each learner names the winner, beside the estimators of private-ranking on
-    the same ballots, and what a larger electorate that votes alike would
-    change. That is a simulation for whoever may see the ballots.
-    """
-    votes = synthetic_election() if ballots is None else read_ballots(ballots)
-    simulate = partial(
-        dueling_ballots,
-        votes,
-        epsilon=epsilon,
-        learner=learner,
-        answers=answers,
-        largest=largest,
-        rounds=rounds,
-        delta=delta,
-        num_seeds=seeds,
-        key=root_key(seed),
-    )
-    return Study(simulate, figure, partial(report, votes))
+STUDY = Study(dueling_ballots, figure, report)

@@ -1,11 +1,13 @@
-"""What privacy costs in dueling bandits of arms with features, and from which epsilon on it costs nearly nothing."""
+"""What privacy costs in duels of arms with features (DP-Dueling, Theorem 3).
+
+Plays elimination by optimal designs for several dimensions, and tells
+from which epsilon on privacy costs nearly nothing.
+"""
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated, Any
 
-import jax
 import numpy as np
 import typer
 import xarray as xr
@@ -16,7 +18,9 @@ from jaxdp import plotting
 from jaxdp.dueling import g_optimal_elimination, linear_duels
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import paired, smallest_epsilon
-from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
+from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.declared import Study
 from jaxdp.theory import linear_dueling as theory
 from jaxdp.validation import check_count, check_horizon
 
@@ -48,13 +52,13 @@ def instance(num_arms: int, dim: int, number: int) -> tuple[np.ndarray, np.ndarr
 
 def dueling_linear(
     *,
-    epsilon: Sequence[float] = EPSILONS,
-    dim: Sequence[int] = DIMS,
-    num_arms: int = NUM_ARMS,
-    horizon: int = HORIZON,
-    number: int = 0,
-    num_seeds: int = NUM_SEEDS,
-    key: jax.Array,
+    epsilon: Epsilons = EPSILONS,
+    dim: Annotated[Sequence[int], grid("Dimension of features. Repeat for several.")] = DIMS,
+    num_seeds: NumSeeds = NUM_SEEDS,
+    num_arms: Annotated[int, typer.Option(help="Arms.")] = NUM_ARMS,
+    horizon: Annotated[int, typer.Option(help="Rounds, >= 1000.")] = HORIZON,
+    number: Annotated[int, typer.Option(help="Which instance of arms and weights, >= 0.")] = 0,
+    key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """Regret of elimination by optimal designs, against rounds, epsilon and dimension.
@@ -65,10 +69,10 @@ def dueling_linear(
     Args:
         epsilon: privacy budgets, > 0; infinity is no privacy.
         dim: of features, each in [1, num_arms].
+        num_seeds: repetitions.
         num_arms: arms, >= 2.
         horizon: rounds, >= 1000.
         number: which instance, >= 0.
-        num_seeds: repetitions.
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
@@ -240,33 +244,4 @@ def figure(results: xr.Dataset) -> Figure:
     return figure
 
 
-def options(
-    epsilon: Annotated[
-        list[float],
-        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(EPSILONS),  # noqa: B006  typer copies it
-    dim: Annotated[
-        list[int], typer.Option(help="Dimension of features. Repeat for several.", rich_help_panel="Grid")
-    ] = list(DIMS),  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
-    num_arms: Annotated[int, typer.Option(help="Arms.")] = NUM_ARMS,
-    horizon: Annotated[int, typer.Option(help="Rounds, >= 1000.")] = HORIZON,
-    number: Annotated[int, typer.Option(help="Which instance of arms and weights, >= 0.")] = 0,
-    seed: Seed = 0,
-) -> Study:
-    """What privacy costs in duels of arms with features (DP-Dueling, Theorem 3).
-
-    Plays elimination by optimal designs for several dimensions, and tells
-    from which epsilon on privacy costs nearly nothing.
-    """
-    simulate = partial(
-        dueling_linear,
-        epsilon=epsilon,
-        dim=dim,
-        num_arms=num_arms,
-        horizon=horizon,
-        number=number,
-        num_seeds=seeds,
-        key=root_key(seed),
-    )
-    return Study(simulate, figure, report)
+STUDY = Study(dueling_linear, figure, report)

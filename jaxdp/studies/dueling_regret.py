@@ -20,7 +20,7 @@ from jaxdp.preferences import preference_gaps, utility_matrix
 from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import power_law
-from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, Registered
+from jaxdp.studies.arguments import Epsilons, Horizon, Key, NumSeeds, Registered
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.theory import dueling as theory
@@ -59,7 +59,9 @@ def dueling_regret(
         Sequence[float], typer.Option(help="Utility of an arm. Repeat for every arm; one is the largest alone.")
     ] = UTILITIES,
     horizon: Horizon = HORIZON,
-    delta: GaussianDelta = DELTA,
+    delta: Annotated[
+        float, typer.Option(help="Failure mass of Gaussian noise and of shuffled reports, in (0, 1).")
+    ] = DELTA,
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:

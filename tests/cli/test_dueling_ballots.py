@@ -174,7 +174,7 @@ def test_the_election_of_2003():
         pytest.skip("no shared/data folder with the ballots of 2003 beside the repository")
     ballots = read_ballots(ELECTION)
     results = study.dueling_ballots(ballots, epsilon=[1.0], learner=["ebs_phased"], num_seeds=80, key=KEY)
-    text = ballots_report.report(ballots, results)
+    text = ballots_report.report(results, ballots)
     assert "488 voters" in text
     assert "cannot be named" in text
     assert "ebs_phased can from" in text
