@@ -16,7 +16,7 @@ NUM_ARMS, DIM = 12, 3
 
 
 def lanes() -> tuple[np.ndarray, np.ndarray]:
-    """Arms [lanes, NUM_ARMS, DIM] and which are active: many, few, in a plane, on a line, repeated, none that differ."""
+    """Arms [lanes, NUM_ARMS, DIM] and which are active: many, few, on a plane or line, repeated, none that differ."""
     random = np.random.default_rng(1)
     arms = random.uniform(-1, 1, size=(40, NUM_ARMS, DIM))
     active = random.random((40, NUM_ARMS)) < np.linspace(0.2, 1, 40)[:, None]
