@@ -107,7 +107,7 @@ def masked_difference_design(
     places, start, rank = _coordinates(arms, active)
     size = rank.astype(arms.dtype)
     pairs = jnp.zeros((slots, 2), jnp.int32).at[: len(start)].set(start)
-    uniform = jnp.where(jnp.arange(slots) < rank, 1 / jnp.maximum(size, 1), 0)
+    uniform = jnp.where(_counted(slots) < rank, 1 / jnp.maximum(size, 1), 0)
 
     def improved(look: _Look) -> _Look:
         joined = _joined(look, places, active, size * (1 + SHARE * gap))
@@ -126,7 +126,7 @@ def _looked(pairs, weights, places, active, rank, steps) -> _Look:
     """At all pairs of active arms; V^-1 is computed anew, so that rounding errors of the steps end here."""
     weights = weights / jnp.maximum(jnp.sum(weights), jnp.finfo(weights.dtype).tiny)
     vectors = places[pairs[:, 0]] - places[pairs[:, 1]]
-    beyond = jnp.diag((jnp.arange(vectors.shape[1]) >= rank).astype(weights.dtype))
+    beyond = jnp.diag((_counted(vectors.shape[1]) >= rank).astype(weights.dtype))
     inverse = _inverse(_product((vectors * weights[:, None]).T, vectors) + beyond)
     turned = _product(places, inverse)
     lengths = jnp.sum(turned * places, axis=1)
@@ -142,11 +142,12 @@ def _joined(look: _Look, places: jax.Array, active: jax.Array, bound: jax.Array)
     slots, num_arms = _with_room(look.slots), len(places)
     count = min(num_arms - 1, places.shape[1])
     lengths, best = jax.lax.top_k(look.farthest, count)
+    best = best.astype(jnp.int32)
     turned = _product(places, slots.inverse)
     squares = jnp.sum(turned * places, axis=1)[None, :] - 2 * _product(places[best], turned.T)  # but for the arm's own
-    before = (jnp.arange(num_arms)[None, :] < best[:, None]) & active[None, :]
+    before = (_counted(num_arms)[None, :] < best[:, None]) & active[None, :]
     partners = jnp.argmax(jnp.where(before, squares, -jnp.inf), axis=1)
-    new = jnp.stack([best.astype(jnp.int32), partners.astype(jnp.int32)], axis=1)
+    new = jnp.stack([best, partners.astype(jnp.int32)], axis=1)
     known = jnp.any(jnp.all(new[:, None, :] == slots.pairs[None, :, :], axis=2), axis=1)
     _, free = jax.lax.top_k(-slots.weights, count)
     fits = ~known & (lengths > bound) & (slots.weights[free] == 0)
@@ -186,7 +187,7 @@ def _moved(slots: _Slots, z: jax.Array, a: jax.Array) -> _Slots:
     inverse = (slots.inverse - shrink * turned[:, None] * turned[None, :]) / (1 - a)
     lengths = (slots.lengths - shrink * jnp.sum(slots.vectors * turned[None, :], axis=1) ** 2) / (1 - a)
     at_z = jnp.where(a <= _emptying(slots.weights[z]), 0, slots.weights[z] * (1 - a) + a)
-    weights = jnp.where(jnp.arange(len(slots.weights)) == z, at_z, slots.weights * (1 - a))
+    weights = jnp.where(_counted(len(slots.weights)) == z.astype(jnp.int32), at_z, slots.weights * (1 - a))
     return slots._replace(weights=weights, inverse=inverse, lengths=lengths)
 
 
@@ -196,16 +197,20 @@ def _lengths(vectors: jax.Array, inverse: jax.Array) -> jax.Array:
 
 def _inverse(matrix: jax.Array) -> jax.Array:
     """Of a positive definite matrix, by Gauss-Jordan steps, which need no pivots there."""
-    places = jnp.arange(len(matrix))
+    places = _counted(len(matrix))
 
     def step(k: jax.Array, left: jax.Array) -> jax.Array:
-        here = places == k
+        here = places == jnp.asarray(k, jnp.int32)
         row = jnp.where(here, 1, left[k]) / left[k, k]
         column = jnp.where(here, 0, left[:, k])
         others = jnp.where(here[None, :], 0, left) - column[:, None] * row[None, :]
         return jnp.where(here[:, None], row[None, :], others)
 
     return jax.lax.fori_loop(0, len(matrix), step, matrix)
+
+
+def _counted(length: int) -> jax.Array:
+    return jnp.arange(length, dtype=jnp.int32)
 
 
 def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

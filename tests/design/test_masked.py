@@ -13,10 +13,11 @@ from jaxdp.design import _masked as masked
 X64 = jax.config.read("jax_enable_x64")
 DTYPE, GAP = (jnp.float64, 1e-3) if X64 else (jnp.float32, 1e-2)
 NUM_ARMS, DIM = 12, 3
+SINGLE = jax.jit(functools.partial(masked_difference_design, gap=GAP))
 
 
 def lanes() -> tuple[np.ndarray, np.ndarray]:
-    """Arms [lanes, NUM_ARMS, DIM], and which are active: many, few, in a plane, on a line, repeated, all alike."""
+    """Arms [lanes, NUM_ARMS, DIM] and which are active: many, few, on a plane or line, repeated, none that differ."""
     random = np.random.default_rng(1)
     arms = random.uniform(-1, 1, size=(40, NUM_ARMS, DIM))
     active = random.random((40, NUM_ARMS)) < np.linspace(0.2, 1, 40)[:, None]
@@ -25,6 +26,7 @@ def lanes() -> tuple[np.ndarray, np.ndarray]:
     arms[12:16, 6:] = arms[12:16, :6]
     arms[16:20] = 0.75 + 1e-3 * np.round(arms[16:20], 2)  # survivors, close to each other
     active[8:28, :3] = True
+    active[35, 0], arms[35, 0] = False, 3.0  # far out, and eliminated
     active[36] = False
     active[37] = np.arange(NUM_ARMS) == 5
     active[38] = np.arange(NUM_ARMS) % 6 == 4  # two arms
@@ -67,7 +69,7 @@ def check_lane(arms: np.ndarray, active: np.ndarray, found: MaskedDesign) -> Non
     assert len(np.unique(pairs, axis=0)) == len(pairs)
     places = np.zeros((len(arms), int(found.rank)))
     places[active] = in_span(arms[active].astype(float))
-    value, log_det = value_of(places[active], pairs_of(places, pairs), weights)
+    value, log_det = value_of(places[active], pairs_of(places, np.asarray(pairs)), np.asarray(weights))
     rank = int(found.rank)
     assert value == pytest.approx(float(found.value), rel=1e-3)
     assert value <= rank * (1 + GAP) * (1 + 1e-6)
@@ -101,7 +103,6 @@ def test_wrong_designs_fail_the_same_check():
     check_lane(arms[lane], active[lane], right)
     uniform = np.where(right.weights > 0, 1 / np.sum(right.weights > 0), 0)
     all_arms = np.ones(NUM_ARMS, bool)
-    assert not active[lane].all()
     with pytest.raises(AssertionError):
         check_lane(arms[lane], active[lane], right._replace(weights=uniform))
     with pytest.raises(AssertionError):  # of other arms than those that are left
@@ -111,34 +112,41 @@ def test_wrong_designs_fail_the_same_check():
 def test_one_lane_is_as_many():
     arms, active = lanes()
     for lane in (0, 30, 36):
-        single = masked_difference_design(jnp.asarray(arms[lane]), jnp.asarray(active[lane]), gap=GAP)
+        single = SINGLE(arms[lane], active[lane])
         assert int(single.rank) == designs().rank[lane]
         np.testing.assert_allclose(single.value, designs().value[lane], rtol=GAP)
 
 
-@pytest.mark.parametrize("wrong", ["step", "joins", "away"])
+@pytest.mark.parametrize("wrong", ["no steps", "none joins"])
 def test_wrong_steps_are_not_certified(wrong, monkeypatch):
-    """What a step does to V^-1 is computed anew at every look, so that errors cannot certify themselves."""
+    """V^-1 is computed anew at every look, so that what is wrong with steps cannot certify itself."""
     arms, active = lanes()
-    run = functools.partial(masked_difference_design, max_steps=512, gap=GAP)
-    right = jax.jit(lambda arms, active: run(arms, active))(arms[34], active[34])
-    assert right.value <= 3 * (1 + GAP)
-    if wrong == "step":
+    assert SINGLE(arms[34], active[34]).value <= 3 * (1 + GAP)
+    if wrong == "no steps":
         monkeypatch.setattr(masked, "_stepped", lambda slots, size, gap: slots)
-    elif wrong == "joins":
-        monkeypatch.setattr(masked, "_joined", lambda look, places, active, bound: look.slots)
     else:
-        monkeypatch.setattr(masked, "_emptying", jnp.zeros_like)
-    found = jax.jit(lambda arms, active: run(arms, active))(arms[34], active[34])
-    assert not found.value <= 3 * (1 + GAP)
+        monkeypatch.setattr(masked, "_joined", lambda look, places, active, bound: look.slots)
+    run = jax.jit(lambda arms, active: masked_difference_design(arms, active, max_steps=512, gap=GAP))
+    assert not run(arms[34], active[34]).value <= 3 * (1 + GAP)
+
+
+def test_wrong_whitening_is_found(monkeypatch):
+    """Lengths in coordinates in which V is not the identity."""
+    arms, active = lanes()
+    check_lane(arms[34], active[34], jax.tree.map(np.asarray, SINGLE(arms[34], active[34])))
+    right = masked._inverse
+    monkeypatch.setattr(masked, "_inverse", lambda matrix: jnp.diag(jnp.diagonal(right(matrix))))
+    run = jax.jit(lambda arms, active: masked_difference_design(arms, active, max_steps=512, gap=GAP))
+    found = jax.tree.map(np.asarray, run(arms[34], active[34]))
+    with pytest.raises(AssertionError):
+        check_lane(arms[34], active[34], found)
 
 
 def test_arms_that_are_not_finite():
-    arms, _active = lanes()
+    arms, _ = lanes()
     arms[30, 2, 1] = np.nan
-    run = jax.jit(functools.partial(masked_difference_design, gap=GAP))
-    assert np.isnan(run(arms[30], np.ones(NUM_ARMS, bool)).value)
-    without = run(arms[30], np.arange(NUM_ARMS) != 2)  # no word of an arm that is out
+    assert np.isnan(SINGLE(arms[30], np.ones(NUM_ARMS, bool)).value)
+    without = SINGLE(arms[30], np.arange(NUM_ARMS) != 2)  # an arm that is out is not read
     assert without.value <= 3 * (1 + GAP)
     assert np.isfinite(without.weights).all()
 
