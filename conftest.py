@@ -20,3 +20,27 @@ for name, value in SETTINGS.items():
 # Traced programs are many small objects that live long: Python's usual thresholds spend a sixth of the tests' time on
 # looking through them again.
 gc.set_threshold(200_000, 20, 100)
+
+# JAX keeps every program that it has lowered, each in an MLIR context of its own, and each new context looks through
+# the tables of all that are alive: after some thousand programs lowering takes several times as long, and gigabytes.
+LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
+MANY = 500  # forgetting them costs about a second, of operations that are traced again
+lowered = 0
+
+
+def count(event: str, seconds: float, **_: object) -> None:
+    """Counts the programs that were lowered since they were last forgotten."""
+    global lowered
+    lowered += event == LOWERED
+
+
+jax.monitoring.register_event_duration_secs_listener(count)
+
+
+def pytest_runtest_logfinish() -> None:
+    """Forgets all programs after the test with which they became many."""
+    global lowered
+    if lowered >= MANY:
+        jax.clear_caches()
+        gc.collect()
+        lowered = 0

@@ -14,7 +14,7 @@ from jaxdp.audit.checks import check_alike, native
 from jaxdp.audit.events import candidate_thresholds, choose, describe, learn_scores
 from jaxdp.audit.intervals import log_ratio_bound, mu_bound
 from jaxdp.audit.renyi import choose_cells, rho_bound
-from jaxdp.audit.sampling import Outputs, Release, Score, chunk_size, draw, histogram, output_size
+from jaxdp.audit.sampling import MANY_TRIALS, Outputs, Release, Score, chunk_size, draw, histogram, output_size
 from jaxdp.core import Guarantee
 from jaxdp.core.made_by import cut
 from jaxdp.validation import check_count, check_key, check_probability
@@ -192,7 +192,12 @@ def _by_event(
         found.scores, found.thresholds, above, other_above, found.choosing, bound=bound, confidence=1 - 2 * found.error
     )
     trials = found.evaluating
-    higher = [int(x[0, 0]) for x in found.counter(evaluating, [event.score], np.asarray([[event.threshold]]), trials)]
+    # One score is counted faster than all of them; few trials are counted before a program for that is compiled.
+    alone = trials >= MANY_TRIALS
+    scores = [event.score] if alone else found.scores
+    thresholds = np.full_like(found.thresholds[: len(scores), : 1 if alone else None], event.threshold)
+    place = next(index for index, score in enumerate(scores) if score is event.score)
+    higher = [int(above[place, 0]) for above in found.counter(evaluating, scores, thresholds, trials)]
     counts = higher if event.above else [trials - count for count in higher]
     likely, unlikely = counts if event.first else reversed(counts)
     rates = " and ".join(f"{count / trials:.3g}" for count in counts)

@@ -58,7 +58,7 @@ def output_size(release: Release, params: Any, data: Any) -> int:
     Raises:
         ValueError: if it holds something else, as a key.
     """
-    leaves = jax.tree.leaves(jax.eval_shape(release, jax.random.key(0), params, data))
+    leaves = jax.tree.leaves(jax.eval_shape(jax.jit(release), jax.random.key(0), params, data))
     for leaf in leaves:
         if not (leaf.dtype == np.bool_ or jnp.issubdtype(leaf.dtype, np.number)):
             raise ValueError(f"release must return numbers, got dtype {leaf.dtype}")
@@ -132,7 +132,8 @@ def histogram(
 
 def _outputs(release: Release, chunk: int, key: jax.Array, index: Any, params: Any, data: Any) -> Outputs:
     keys = jax.random.split(jax.random.fold_in(fast(key), index), chunk)
-    leaves = [x.reshape(chunk, -1) for x in jax.tree.leaves(jax.vmap(release, (0, None, None))(keys, params, data))]
+    released = jax.vmap(jax.jit(release), (0, None, None))(keys, params, data)  # JAX traces one jitted function once
+    leaves = [x.reshape(chunk, -1) for x in jax.tree.leaves(released)]
     leaves = [part for x in leaves for part in ((x.real, x.imag) if jnp.iscomplexobj(x) else (x,))]
     dtype = default_float()
     numbers = [x.astype(dtype) for x in leaves]
