@@ -10,6 +10,7 @@ import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from jaxdp.studies import dueling_linear as study
+from jaxdp.studies.declared import Settled
 
 pytestmark = pytest.mark.once
 
@@ -64,7 +65,8 @@ def test_the_figure(dims, panels):
 
 
 def test_a_small_run():
-    made = study.options(epsilon=[1.0, math.inf], dim=[2], seeds=2, num_arms=4, horizon=200_000)
+    made = study.STUDY.settled(epsilon=[1.0, math.inf], dim=[2], num_seeds=2, num_arms=4, horizon=200_000)
+    assert isinstance(made, Settled)
     results = made.simulate()
     assert results.pseudo_regret.dims == ("dim", "epsilon", "round", "seed")
     assert (results.pseudo_regret.diff("round") >= 0).all()
