@@ -28,7 +28,7 @@ MANY = 500  # forgetting them costs about a second, of operations that are trace
 lowered = 0
 
 
-def count(event: str, seconds: float, **_: object) -> None:
+def count(event: str, duration_secs: float, **kwargs: str | int) -> None:
     """Counts the programs that were lowered since they were last forgotten."""
     global lowered
     lowered += event == LOWERED
