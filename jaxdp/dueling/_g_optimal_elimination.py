@@ -235,7 +235,8 @@ def g_optimal_elimination(
 
     def plan_tight(params: Params, design: Design, phase: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Pairs, their duels as floats, and rank."""
-        return design.pairs, jnp.ceil(duels_tight(params, design, phase) * design.weights), design.rank
+        wanted = jnp.ceil(duels_tight(params, design, phase) * design.weights)
+        return jnp.asarray(design.pairs), wanted, jnp.asarray(design.rank)
 
     def plan_paper(params: Params, design: Design, phase: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         first = jax.tree.map(jnp.asarray, params.first)

@@ -230,7 +230,10 @@ def host_design(known, arms, active, gap):
         if active.tobytes() not in known:
             zero = jnp.zeros((), FLOAT)
             found = Design(
-                pairs=np.zeros((num_slots, 2), np.int32), weights=np.zeros(num_slots, FLOAT), value=zero, rank=0
+                pairs=np.zeros((num_slots, 2), np.int32),
+                weights=np.zeros(num_slots, FLOAT),
+                value=zero,
+                rank=np.int32(0),
             )
             if len(members) > 1:
                 made = first_design(np.asarray(arms, np.float64)[members])

@@ -39,6 +39,7 @@ ALIKE = (
     "losses within a barrier that are not clipped",
     "a residual that is not clipped",
     "reports that are not shuffled claimed as a batch",
+    "counts of a phase at twice epsilon",
 )
 
 
