@@ -73,6 +73,7 @@ ALIKE = (
     *("tsallis_inf_gaussian", "tsallis_inf", "thompson", "exp3_laplace", "ucb_central_tree"),
     *("lil_ucb_gaussian", "successive_elimination_bounded", "barrier_smooth_gaussian", "stochastic_1d_gaussian"),
     "versatile_sparring",
+    "double_thompson_blocks",
 )
 
 

@@ -48,9 +48,9 @@ def counted_on(key, params, state, report):
     private, past = state.private
     after = RIGHT.update(key, params, State(private, state.public), report)
     before, now = state.public.released, after.public.released
-    share = (now.weight - before.weight) / jnp.maximum(now.duels // 2, 1)
+    share = (now.weight - before.weight) / jnp.maximum(now.duels // 2, 1).astype(now.weight.dtype)
     lead = now.lead + 2 * share * past
-    past = past + jnp.where(share > 0, after.private.wins, 0)
+    past = past + jnp.where(share > 0, after.private.wins, 0).astype(past.dtype)
     return State((after.private, past), after.public._replace(released=now._replace(lead=lead)))
 
 
