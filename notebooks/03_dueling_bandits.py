@@ -47,8 +47,8 @@ regret = results.pseudo_regret.isel(round=-1)  # after all rounds: (learner, eps
 plotting.cost_of_privacy(regret, hue="learner", title=f"Regret after {horizon:,} duels")
 
 # %% [markdown]
-# The local learners pay at every ε. The central one does not notice ε at all down to about 0.2: its intervals, with
-# the constants of the proof, are wider than the noise.
+# All pay at every ε. The central learner pays less: its noise is added once to the wins of hundreds of duels, and a
+# phase is as long as sampling error and noise together ask for, with the constants of the proof.
 #
 # Are the differences more than chance? They are paired: what a seed's world does to both learners cancels.
 # `p_adjusted` is corrected for all comparisons of the table (Holm).

@@ -1,5 +1,6 @@
 """Dueling bandits: environments, and one file per algorithm."""
 
+from jaxdp.dueling._ebs_shuffle import ebs_shuffle
 from jaxdp.dueling._rucb import rucb
 from jaxdp.dueling.double_thompson import double_thompson
 from jaxdp.dueling.ebs_elimination import ebs_elimination
@@ -14,6 +15,7 @@ __all__ = [
     "ebs_elimination",
     "ebs_local",
     "ebs_phased",
+    "ebs_shuffle",
     "matrix_duels",
     "rucb",
     "switching_duels",

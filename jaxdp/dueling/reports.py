@@ -28,6 +28,27 @@ def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: 
     return action, RESPONSE.report(key, LabelParams(epsilon=epsilon), won)
 
 
+def randomized_outcomes(
+    key: jax.Array, epsilon: Scalar, counts: jax.Array, wins: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The same for totals: how often each pair was played, and how many of those users reported a win.
+
+    Args:
+        key: a PRNG key.
+        epsilon: [] float > 0; infinity reports the outcomes themselves.
+        counts: [num_arms^2] integers, duels of each pair.
+        wins: [num_arms^2] integers, those of them that the left arm won; clipped to [0, counts].
+
+    Returns:
+        (counts, [num_arms^2] integers in [0, counts]).
+
+    Privacy: as `randomized_outcome`, of which it has the law.
+    """
+    assert RESPONSE.total is not None  # of labels
+    won = jnp.clip(wins, 0, counts).astype(counts.dtype)
+    return counts, RESPONSE.total(key, LabelParams(epsilon=epsilon), won, counts)
+
+
 def noisy_outcome(
     key: jax.Array, epsilon: Scalar, noise_stddev: Scalar, action: jax.Array, won: jax.Array
 ) -> tuple[jax.Array, ...]:

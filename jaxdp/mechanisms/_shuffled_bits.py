@@ -4,6 +4,7 @@ Laws are made by adding and multiplying positive numbers only, so that the proba
 """
 
 import functools
+import heapq
 import math
 from collections.abc import Callable
 
@@ -61,13 +62,24 @@ def worst_delta(epsilon: float, local_epsilon: float, batch: int) -> tuple[float
 def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: int) -> tuple[float, int]:
     """The largest measure of laws of the others' count, and the number of ones among them.
 
-    By exchange of zeros and ones, the law for k ones among the others is that for batch - 1 - k in reverse.
+    The report of one user more can be added to the count afterwards, so that the measure never increases with the zeros
+    or with the ones among the others. Hence no law with `least` to `most` zeros has a larger measure than that of
+    `least` zeros and of as many ones as go with `most`. The range of the largest such bound is halved until it is a
+    single law.
     """
-    others, best = batch - 1, (-math.inf, 0)
-    for zeros in range(others // 2 + 1):
-        law = law_of_others(others - zeros, local_epsilon, batch)
-        best = max(best, (measure(law), others - zeros), (measure(law[::-1]), zeros))
-    return best
+    others = batch - 1
+
+    def bounded(least: int, most: int) -> tuple[float, int, int]:
+        return -measure(law_of_reports(others - most, least, local_epsilon)), least, most
+
+    ranges = [bounded(0, others)]
+    while True:
+        bound, least, most = heapq.heappop(ranges)
+        if least == most:
+            return -bound, others - least
+        middle = (least + most) // 2
+        heapq.heappush(ranges, bounded(least, middle))
+        heapq.heappush(ranges, bounded(middle + 1, most))
 
 
 def delta_measure(epsilon: float, local_epsilon: float) -> Callable[[np.ndarray], float]:
@@ -106,8 +118,13 @@ def odds(local_epsilon: float) -> tuple[float, float]:
 
 def law_of_others(ones: int, local_epsilon: float, batch: int) -> np.ndarray:
     """Probabilities of the count of batch - 1 reports of which `ones` are of ones; far tails are left out."""
+    return law_of_reports(ones, batch - 1 - ones, local_epsilon)
+
+
+def law_of_reports(ones: int, zeros: int, local_epsilon: float) -> np.ndarray:
+    """Probabilities of the count of the reports of so many ones and zeros; far tails are left out."""
     keep, move = odds(local_epsilon)
-    return np.convolve(binomial(ones, keep, move), binomial(batch - 1 - ones, move, keep))
+    return np.convolve(binomial(ones, keep, move), binomial(zeros, move, keep))
 
 
 def binomial(trials: int, success: float, failure: float) -> np.ndarray:

@@ -17,6 +17,7 @@ from jaxdp.registry.estimation import ESTIMATION
 from jaxdp.registry.experts import EXPERTS
 from jaxdp.registry.mechanisms import RELEASES
 from jaxdp.registry.shuffle import SHUFFLED
+from jaxdp.registry.shuffled_duels import SHUFFLED_DUELS
 
 MECHANISMS: dict[str, MechanismEntry] = {**RELEASES, **CHANNELS, **COUNTERS, **SHUFFLED}
 LEARNERS: dict[str, LearnerEntry] = {
@@ -28,6 +29,7 @@ LEARNERS: dict[str, LearnerEntry] = {
     **EXPERTS,
     **DUELING,
     **DUELING_BLOCKS,
+    **SHUFFLED_DUELS,
 }
 ESTIMATORS: dict[str, EstimatorEntry] = {**ESTIMATION}
 

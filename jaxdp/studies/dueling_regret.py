@@ -66,7 +66,7 @@ def dueling_regret(
         learner: names, of `duel_learners`; empty is all.
         utility: of each arm, at least two and one of them the largest alone; the link is logistic.
         horizon: rounds, >= 100.
-        delta: of learners with Gaussian noise, in (0, 1).
+        delta: of learners with Gaussian noise or shuffled reports, in (0, 1).
         num_seeds: repetitions.
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
@@ -214,7 +214,8 @@ def report(results: xr.Dataset) -> str:
         "An exponent of T near 1 is of a learner that has not found the best arm yet; growth like log T has one that "
         "falls towards 0.",
         "Central learners trust a curator with every duel's outcome; local ones randomize each before it leaves the "
-        f"user. delta = {float(results.delta):g} where noise is Gaussian.",
+        "user; in the shuffle model they randomize less, and a shuffler hides who sent which report. "
+        f"delta = {float(results.delta):g} where noise is Gaussian or reports are shuffled.",
     ]
     return "\n\n".join([table(results), growth(results), *notes])
 
@@ -233,7 +234,9 @@ def options(
         list[float], typer.Option(help="Utility of an arm. Repeat for every arm; one is the largest alone.")
     ] = list(UTILITIES),  # noqa: B006
     horizon: Annotated[int, typer.Option(help="Rounds, >= 100.")] = HORIZON,
-    delta: Annotated[float, typer.Option(help="Failure mass of Gaussian noise, in (0, 1).")] = DELTA,
+    delta: Annotated[
+        float, typer.Option(help="Failure mass of Gaussian noise and of shuffled reports, in (0, 1).")
+    ] = DELTA,
     seed: Seed = 0,
 ) -> Study:
     """What privacy costs in dueling bandits (DP-Dueling, Theorems 1 and 2).

@@ -30,6 +30,7 @@ SPENT = {
     "mirror_descent_clipped": 2.003465,
     "mirror_descent_intervals": 2.508906,
     "svt_lazy_zcdp": 1.3190,  # pure mechanisms that add up cost less there than what is claimed
+    "ebs_shuffle": 1.238362,  # of one report, before it is shuffled
 }
 ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_phased": 10} | {
     "successive_elimination_central": 8,
@@ -99,7 +100,11 @@ def test_registered_learners_spend_what_they_claim(name):
         num_bases=BASES.get(name, 4),
         num_neighbours=128,
     )
-    assert found.verdict == "consistent", found
+    if found.claim.trust_model == "shuffle":
+        assert not found.faults, found
+        assert found.notes == ("the amplification by shuffling is not accounted here",)
+    else:
+        assert found.verdict == "consistent", found
     assert found.sites
     for site in found.sites:
         if site.norm in ("changed", "any"):  # randomized response and the like: any change costs the same

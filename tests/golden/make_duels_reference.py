@@ -23,6 +23,7 @@ from tests.golden.numpy_duels import (
     versatile_sparring,
 )
 from tests.golden.numpy_ebs import ebs_elimination
+from tests.golden.numpy_shuffle import ebs_shuffle
 
 PATH = Path(__file__).with_name("duels_reference.json")
 SEED = 20240701
@@ -34,7 +35,9 @@ LANES = 20_000
 FEW_LANES = 4000  # of what plays one lane and one round at a time
 SAMPLE = 3  # lanes, of which all duels are in the file
 ROUNDS, FEW_ROUNDS = 150, 60
-PHASED = {"failure_prob": 0.1, "multiplier": 0.02}
+PHASED = {"failure_prob": 0.1, "multiplier": 0.04}
+SPLIT = {"failure_prob": 0.1, "multiplier": 0.02}
+SHUFFLED = {"delta": 1e-3, "failure_prob": 0.1, "multiplier": 0.08}
 LOCAL = {"failure_prob": 0.1, "multiplier": 0.4}
 GAUSSIAN = {"delta": 1e-2, "failure_prob": 0.05}
 ELIMINATION = {"horizon": 300, "looks": range(15, 301, 15), "failure_prob": 0.1}
@@ -46,6 +49,7 @@ MULTIPLIERS = {  # such that arms are dropped, some of them wrongly
 }
 LOOKS = {  # rounds after which it is recorded which arms are left
     "ebs_phased": (100, 300, 1000, 2000, 5000),
+    "ebs_shuffle": (100, 300, 1000, 2000, 5000),
     "ebs_local": tuple(range(15, ROUNDS + 1, 15)),
 }
 
@@ -78,6 +82,12 @@ CASES: dict[str, tuple[Callable[..., Played], int, dict[str, Any]]] = {
         FEW_LANES,
         {**ELIMINATION, "matrix": FAR_MATRIX, "kind": "gaussian", "delta": GAUSSIAN["delta"]},
     ),
+    "ebs_phased_split": (
+        ebs_phased,
+        LANES,
+        {**SPLIT, "matrix": MATRIX, "horizon": 5000, "looks": LOOKS["ebs_phased"], "constants": "split"},
+    ),
+    "ebs_shuffle": (ebs_shuffle, LANES, {**SHUFFLED, "matrix": MATRIX, "horizon": 5000, "looks": LOOKS["ebs_shuffle"]}),
 }
 
 

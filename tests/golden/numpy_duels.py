@@ -3,6 +3,7 @@
 Written from the papers and the docstrings. Each returns what was played in some lanes.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -22,18 +23,26 @@ class Played(NamedTuple):
     active: np.ndarray | None = None
 
 
-def ebs_phased(generator, epsilon, *, matrix, horizon, looks, failure_prob, multiplier, lanes):
-    """Phases of balanced duels; wins plus Laplace(1 / epsilon); drop what is more than n D / 2 behind."""
-    num = len(matrix)
+def played_phases(num, horizon, looks, lanes, length, keep):
+    """Phases of balanced duels in which each of the active arms is on the left in `length(phase, size)`.
+
+    Args:
+        num: number of arms.
+        horizon: rounds.
+        looks: rounds after which it is told which arms are left.
+        lanes: how many.
+        length: (phase, active arms) -> duels of each.
+        keep: (phase, list of active arms, duels of each) -> which of them stay, at random.
+
+    Returns:
+        (duels, active) as in `Played`.
+    """
     played, kept = np.zeros((lanes, num, num), int), np.ones((lanes, len(looks), num), bool)
     for lane in range(lanes):
         active, start, phase = list(range(num)), 0, 0
         while start < horizon:
-            phase += 1
-            size, gap = len(active), 0.5**phase
-            x = math.log(8 * size * phase**2 / failure_prob)
-            duels = math.ceil(multiplier * max(32 * x / gap**2, 8 * x / (epsilon * gap)))
-            duels = size * math.ceil(duels / size)
+            phase, size = phase + 1, len(active)
+            duels = length(phase, size) if size > 1 else 0
             end = start + duels * size if size > 1 else math.inf
             rounds = int(min(end, horizon)) - start
             for place in range(size * size):
@@ -41,11 +50,33 @@ def ebs_phased(generator, epsilon, *, matrix, horizon, looks, failure_prob, mult
                 played[lane, active[place % size], active[place // size]] += times
             start += rounds
             if end <= horizon:
-                wins = [sum(generator.binomial(duels // size, matrix[i, j]) for j in active) for i in active]
-                noisy = np.asarray(wins) + (generator.laplace(0, 1 / epsilon, size) if epsilon < math.inf else 0)
-                active = [i for i, each in zip(active, noisy, strict=True) if noisy.max() - each <= duels * gap / 2]
+                active = [i for i, stays in zip(active, keep(phase, active, duels), strict=True) if stays]
                 kept[lane, np.asarray(looks) >= end] = np.isin(range(num), active)
-    return Played(played, kept)
+    return played, kept
+
+
+def ebs_phased(generator, epsilon, *, matrix, horizon, looks, failure_prob, multiplier, lanes, constants="tight"):
+    """Phases of balanced duels; wins plus Laplace(1 / epsilon); drop what is more than n D / 2 behind."""
+
+    @functools.cache
+    def length(phase, size):
+        gap, x = 0.5**phase, math.log(8 * size * phase**2 / failure_prob)
+        duels = max(32 * x / gap**2, 8 * x / (epsilon * gap))
+        if constants == "tight":  # both errors together within a quarter of the gap
+            low, high = 1.0, duels
+            for _ in range(200):
+                middle = (low + high) / 2
+                enough = math.sqrt(x / (2 * middle)) + x / (epsilon * middle) <= gap / 4
+                low, high = (low, middle) if enough else (middle, high)
+            duels = high
+        return size * math.ceil(math.ceil(multiplier * duels) / size)
+
+    def keep(phase, active, duels):
+        wins = [sum(generator.binomial(duels // len(active), matrix[i, j]) for j in active) for i in active]
+        noisy = np.asarray(wins) + (generator.laplace(0, 1 / epsilon, len(active)) if epsilon < math.inf else 0)
+        return noisy.max() - noisy <= duels * 0.5**phase / 2
+
+    return Played(*played_phases(len(matrix), horizon, looks, lanes, length, keep))
 
 
 def _reports(generator, epsilon, probabilities):

@@ -11,16 +11,21 @@ from tests.golden.counted_duels import play, program
 REFERENCE = json.loads(golden.PATH.read_text())
 LANES = 1000
 FEW_LANES = 400  # by counts: binomial variates take long
-PHASED, LOCAL = (
-    {"failure_prob": each["failure_prob"], "confidence_multiplier": each["multiplier"]}
-    for each in (golden.PHASED, golden.LOCAL)
+PHASED, SPLIT, LOCAL, SHUFFLED = (
+    {
+        **{name: value for name, value in each.items() if name != "multiplier"},
+        "confidence_multiplier": each["multiplier"],
+    }
+    for each in (golden.PHASED, golden.SPLIT, golden.LOCAL, golden.SHUFFLED)
 )
 GAUSSIAN = golden.GAUSSIAN
 WRONG_AT = 2.0  # epsilon
 
 # name: (learner, values, what is changed in a planted wrong version)
 OURS = {
-    "ebs_phased": (dueling.ebs_phased(num_arms=3), PHASED, {"confidence_multiplier": 0.0225}),
+    "ebs_phased": (dueling.ebs_phased(num_arms=3), PHASED, {"confidence_multiplier": 0.045}),
+    "ebs_phased_split": (dueling.ebs_phased(num_arms=3, constants="split"), SPLIT, {"confidence_multiplier": 0.0225}),
+    "ebs_shuffle": (dueling.ebs_shuffle(num_arms=3), SHUFFLED, {"confidence_multiplier": 0.09}),
     "ebs_local": (dueling.ebs_local(num_arms=3, horizon=golden.ROUNDS), LOCAL, {"confidence_multiplier": 0.45}),
     "rucb": (dueling.rucb(num_arms=3), {}, {"exploration_rate": 0.6}),
     "double_thompson": (dueling.double_thompson(num_arms=3), {}, {"epsilon": 2.4}),
@@ -62,7 +67,7 @@ def test_the_file_is_what_the_script_makes(name):
 
 @pytest.mark.once
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ebs_phased", "ebs_local", "rucb", "double_thompson"])
+@pytest.mark.parametrize("name", ["ebs_phased", "ebs_shuffle", "ebs_local", "rucb", "double_thompson"])
 def test_the_reference_can_be_made_again(name):
     for epsilon in golden.EPSILONS:
         assert golden.make(name, epsilon) == REFERENCE[name][str(epsilon)]

@@ -79,6 +79,26 @@ def test_delta_is_that_of_an_enumeration(batch):
 
 
 @pytest.mark.once
+@pytest.mark.parametrize("batch", range(1, 13))
+def test_delta_of_few_users_to_ten_digits(batch):
+    """Of every size: an enumeration of the reports one by one, which shares no code with the library."""
+    for epsilon, local_epsilon in GRID:
+        delta, _ = enumerated_delta(epsilon, local_epsilon, batch)
+        assert abs(Fraction(shuffle_delta(epsilon, local_epsilon, batch)) - delta) <= Fraction(1, 10**10)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(("epsilon", "local_epsilon", "batch"), [(0.1, 0.6, 120), (1.0, 5.0, 300), (0.2, 4.0, 401)])
+def test_the_worst_number_of_ones_of_all(epsilon, local_epsilon, batch):
+    """Where bounds on ranges of numbers are compared, as where each number is tried."""
+    measure = delta_measure(epsilon, local_epsilon)
+    deltas = [measure(law_of_others(ones, local_epsilon, batch)) for ones in range(batch)]
+    assert shuffle_delta(epsilon, local_epsilon, batch) == max(deltas)
+    assert shuffle_worst_ones(epsilon, local_epsilon, batch) == np.argmax(deltas)
+    assert max(deltas) > 1.001 * measure(law_of_others(batch // 2, local_epsilon, batch))
+
+
+@pytest.mark.once
 def test_a_hundred_users_as_enumerated():
     """The long test's largest batch, at one point; and the epsilon that belongs to this delta."""
     delta, _ = enumerated_delta(1.0, 2.0, 100)

@@ -38,6 +38,7 @@ ALIKE = (
     "losses reported at twice epsilon",
     "losses within a barrier that are not clipped",
     "a residual that is not clipped",
+    "reports that are not shuffled claimed as a batch",
 )
 
 

@@ -53,6 +53,11 @@ from tests.privacy.mutants.noise import (
     wrong_randomized_response,
 )
 from tests.privacy.mutants.selection import argmin_plus_exponential, half_the_sensitivity, large_counts_as_floats
+from tests.privacy.mutants.shuffled_duels import (
+    batches_claimed_as_twice_as_large,
+    reports_claimed_as_shuffled,
+    shuffler_that_keeps_the_order,
+)
 from tests.privacy.mutants.sparse_vector import variant_3, variant_4, variant_5, variant_6
 from tests.privacy.mutants.weights import (
     cut_after_the_labels,
@@ -111,4 +116,7 @@ ZOO = {
     "gradients with noise for C in place of 2 C + 1": gradients_with_noise_for_the_mean_alone,
     "a residual that is not clipped": residual_unclipped,
     "contexts counted with noise and rewards without": cross_without_noise,
+    "shuffled batches claimed as twice as large": batches_claimed_as_twice_as_large,
+    "reports that are not shuffled claimed as a batch": reports_claimed_as_shuffled,
+    "a shuffler of duels that keeps the order": shuffler_that_keeps_the_order,
 }
