@@ -22,7 +22,7 @@ from jaxdp.validation import check_choice, check_count, check_positive
 EPSILONS = (0.1, 0.3, 1.0)
 SIZES = (4, 8, 16, 32)
 SPAN = 1.0
-HORIZON = 20_000
+HORIZON = 10_000
 NUM_SEEDS = 8
 DELTA = 1e-6
 LEAST_HORIZON = 100
