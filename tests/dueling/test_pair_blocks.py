@@ -212,6 +212,7 @@ def test_wrong_kernels_are_noticed(name):
     assert differing(played(WRONG[name], given), played(PLAIN, given)) == {"hypothesis", "duel"}
 
 
+@pytest.mark.slow
 @pytest.mark.once
 def test_runs_are_equal():
     def regret(steps):
