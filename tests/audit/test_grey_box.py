@@ -40,6 +40,7 @@ ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_pha
     "limited_updates_oblivious_zcdp": 4,
     "svt_restarts": 10,
     "g_optimal_elimination": 10,  # two phases
+    "rucb_blocks": 4,
 }
 # Some value of these cannot move as far as is declared: of a decision that is a fake switch in any case, of weights of
 # sequences that may have switched, of a threshold.
@@ -63,6 +64,7 @@ SLOW = (
     "ebs_elimination_gaussian",
     "versatile_sparring",
     "double_thompson",
+    "double_thompson_blocks",
     "tsallis_inf_gaussian",
     "exp3_laplace",
     "thompson",

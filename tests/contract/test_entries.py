@@ -48,7 +48,13 @@ def test_an_entry_says_what_it_is(name):
         assert entry.factory.__name__ in repr(each)
 
 
-LONG = ("explore_then_commit_bounded", "ebs_elimination", "double_thompson")  # to compile
+LONG = (
+    "explore_then_commit_bounded",
+    "ebs_elimination",
+    "double_thompson",
+    "double_thompson_blocks",
+    "rucb_blocks",
+)  # to compile
 
 
 @pytest.mark.parametrize("name", few(LEARNERS, [name for name in LEARNERS if name not in LONG]))

@@ -72,7 +72,7 @@ ALIKE = (
     *("linear_ucb_ball", "linear_ucb_joint_tree", "generalized_linear_ball"),
     *("tsallis_inf_gaussian", "tsallis_inf", "thompson", "exp3_laplace", "ucb_central_tree"),
     *("lil_ucb_gaussian", "successive_elimination_bounded", "barrier_smooth_gaussian", "stochastic_1d_gaussian"),
-    *("versatile_sparring", "ebs_shuffle"),
+    *("versatile_sparring", "ebs_shuffle", "double_thompson_blocks"),
     "g_optimal_elimination",  # alike to none, but it takes minutes
 )
 

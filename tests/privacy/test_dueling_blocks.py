@@ -9,6 +9,7 @@ from jaxdp.audit import Users, audit, by_pair, grey_box, learner_attack
 from jaxdp.core import State
 from jaxdp.dueling import _pair_blocks, rucb
 from jaxdp.registry import LEARNERS
+from tests.few import few
 
 pytestmark = pytest.mark.once
 
@@ -48,9 +49,9 @@ def counted_on(key, params, state, report):
     private, past = state.private
     after = RIGHT.update(key, params, State(private, state.public), report)
     before, now = state.public.released, after.public.released
-    share = (now.weight - before.weight) / jnp.maximum(now.duels // 2, 1)
+    share = (now.weight - before.weight) / jnp.maximum(now.duels // 2, 1).astype(now.weight.dtype)
     lead = now.lead + 2 * share * past
-    past = past + jnp.where(share > 0, after.private.wins, 0)
+    past = past + jnp.where(share > 0, after.private.wins, 0).astype(past.dtype)
     return State((after.private, past), after.public._replace(released=now._replace(lead=lead)))
 
 
@@ -61,21 +62,28 @@ def init_counted_on(key, params):
 
 MISTAKES = {  # the learner, rounds, and whose outcome changes
     "a block released twice": (RIGHT._replace(update=released_twice), 1, 0),
-    "a later block released twice": (RIGHT._replace(update=released_twice), 4, 2),
     "no noise at the first block": (RIGHT._replace(update=no_noise_at_first), 1, 0),
+    "a later block released twice": (RIGHT._replace(update=released_twice), 4, 2),
     "wins counted on": (RIGHT._replace(init=init_counted_on, update=counted_on), 2, 0),
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_flagged_and_its_twin_is_not(name):
-    wrong, rounds, changed = MISTAKES[name]
-    pair = users(rounds, changed)
-    for learner, verdict in ((wrong, "violated"), (RIGHT, "consistent")):
-        found = audit(KEY, learner_attack(learner, VALUES, pair, answer=by_pair), trials=20_000)
-        assert found.verdict == verdict, found
+def verdict_on(learner, rounds, changed):
+    attack = learner_attack(learner, VALUES, users(rounds, changed), answer=by_pair)
+    return audit(KEY, attack, trials=20_000).verdict
 
 
+@pytest.mark.parametrize("name", few(MISTAKES, ["a block released twice", "no noise at the first block"]))
+def test_a_mistake_is_flagged(name):
+    assert verdict_on(*MISTAKES[name]) == "violated"
+
+
+@pytest.mark.parametrize(("rounds", "changed"), few([(1, 0), (4, 2), (2, 0)], [(1, 0)]))
+def test_their_correct_twin_is_not(rounds, changed):
+    assert verdict_on(RIGHT, rounds, changed) == "consistent"
+
+
+@pytest.mark.slow
 def test_the_grey_box_finds_what_a_block_released_twice_costs():
     entry = LEARNERS["rucb_blocks"]
     for update, spent, verdict in ((RIGHT.update, 1.0, "consistent"), (released_twice, 2.0, "violated")):

@@ -1,0 +1,125 @@
+"""The study of trust in dueling bandits: which learners play, what its text and figure say, and errors."""
+
+import math
+import re
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from jaxdp.registry import LEARNERS
+from jaxdp.stats import paired
+from jaxdp.studies import dueling_trust as study
+from jaxdp.studies.command import mean_and_half_width
+
+pytestmark = pytest.mark.once
+
+KEY = jax.random.key(6)
+NAMES = ["ebs_phased", "ebs_local", "double_thompson_blocks"]
+
+
+def made_up(num_seeds=5):
+    """Regret of about 100, 200 and 20, but for a larger epsilon, where the first learner is the best one."""
+    coords = {
+        "num_arms": [4, 8],
+        "learner": NAMES,
+        "epsilon": [1.0, 0.1],
+        "round": [100, 1000],
+        "seed": range(num_seeds),
+    }
+    sizes = [len(values) for values in coords.values()]
+    noise = xr.DataArray(np.random.default_rng(0).uniform(0.95, 1.05, sizes), coords, list(coords))
+    level = xr.DataArray([[10.0, 200.0, 20.0], [100.0, 200.0, 20.0]], dims=("epsilon", "learner"))
+    results = xr.Dataset({"pseudo_regret": (noise * level).transpose(*coords)})
+    return results.assign_coords(trust_model=("learner", ["central", "local", "central"]), span=1.0, delta=1e-6)
+
+
+def test_who_plays():
+    """The paper's algorithm in every model of trust, and the others with a curator and without one."""
+    found = study.learners()
+    assert set(found) <= set(LEARNERS)
+    assert {"ebs_phased", "ebs_elimination", "ebs_local", "rucb", "rucb_blocks", "double_thompson"} < set(found)
+    models = {name: LEARNERS[name].make().guarantee(**LEARNERS[name].values).trust_model for name in found}
+    assert set(models.values()) <= set(study.MODELS)
+    assert (models["rucb"], models["rucb_blocks"]) == ("local", "central")
+
+
+def test_results():
+    small = study.dueling_trust(
+        epsilon=[0.5, math.inf],
+        learner=["rucb_blocks", "ebs_phased"],
+        num_arms=[2],
+        horizon=100,
+        num_seeds=3,
+        key=KEY,
+    )
+    regret = small.pseudo_regret
+    assert regret.dims == ("num_arms", "learner", "epsilon", "round", "seed")
+    assert regret["round"].values.tolist() == [10, 100]
+    assert np.all(np.diff(regret, axis=3) >= 0)
+    np.testing.assert_array_equal(small.trust_model, ["central", "central"])
+    balanced = regret.sel(learner="ebs_phased", num_arms=2).isel(round=-1)  # in its first phase: all pairs alike
+    np.testing.assert_allclose(balanced, study.uniform_regret(small))
+    assert study.report(small)
+
+
+def test_tables_hold_the_numbers_of_the_dataset():
+    results = made_up()
+    mean, half = mean_and_half_width(results.pseudo_regret.isel(round=-1))
+    lines = study.table(results, 8).splitlines()
+    assert lines[0] == "regret after 1,000 rounds, 8 arms"
+    labels = ["central: ebs_phased", "central: double_thompson_blocks", "local: ebs_local"]
+    for line, label in zip(lines[2:5], labels, strict=True):
+        assert line.startswith(label + " ")
+        at = [{"num_arms": 8, "learner": label.split()[1], "epsilon": epsilon} for epsilon in (1.0, 0.1)]
+        cells = [f"{float(mean.sel(each)):,.0f} +- {float(half.sel(each)):,.0f}" for each in at]
+        assert re.split(r"\s{2,}", line)[1:] == cells
+    assert lines[5].split()[-2:] == ["1,000", "1,000"]
+
+
+def test_winners():
+    results = made_up()
+    lines = study.winners(results).splitlines()
+    rows = [re.split(r"\s{2,}", line) for line in lines[2:]]
+    assert [row[:3] for row in rows] == [
+        [str(size), label, first]
+        for size in (4, 8)
+        for label, first in (("ε = 1", "ebs_phased"), ("ε = 0.1", "double_thompson_blocks"))
+    ]
+    here = results.pseudo_regret.isel(round=-1).sel(num_arms=8, epsilon=0.1, drop=True)
+    found = paired(here, "learner", against="double_thompson_blocks").sel(learner="ebs_phased")
+    difference, low, high = (float(found[each]) for each in ("difference", "low", "high"))
+    told = f"ebs_phased {difference:+,.0f} ({low:+,.0f} to {high:+,.0f})"
+    assert rows[3][3:] == [told, told, "double_thompson_blocks", "ebs_local"]
+    assert rows[0][4] == "-"  # the best of the paper's forms is the first of all
+    assert study.ADVICE in study.report(results)
+    alone = study.winners(results.sel(learner=["ebs_local"])).splitlines()
+    assert re.split(r"\s{2,}", alone[2])[3:] == ["-", "-", "ebs_local"]
+
+
+def test_the_figure():
+    figure = study.figure(made_up())
+    FigureCanvasAgg(figure).draw()
+    assert [panel.get_title() for panel in figure.axes] == ["4 arms", "8 arms"]
+    assert len({panel.get_ylim() for panel in figure.axes}) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"learner": ["ucb"]}, "learner must be one of ebs_phased, .*, got 'ucb'"),
+        ({"num_arms": [1]}, "num_arms must be a whole number >= 2, got 1"),
+        ({"horizon": 99}, "horizon must be a whole number >= 100, got 99"),
+        ({"num_arms": [20]}, "horizon must be a whole number >= 200, got 100"),
+        ({"span": 0.0}, "span must be > 0, got 0"),
+        ({"span": math.nan}, "span must be > 0, got nan"),
+        ({"epsilon": [0.0]}, "epsilon must be > 0, got 0"),
+    ],
+)
+def test_errors(values, message):
+    with pytest.raises(ValueError, match=message):
+        study.dueling_trust(
+            **{"learner": ["rucb"], "num_arms": [2], "horizon": 100, "num_seeds": 2, "key": KEY, **values}
+        )
