@@ -27,12 +27,14 @@ from jaxdp.dueling import (
 started = time.perf_counter()
 key = jax.random.key(12)
 
-# %% tags=["parameters"] small={"num_seeds": 20, "num_arms": 12, "short": 2000}
+# %% tags=["parameters"] small={"num_seeds": 20, "num_arms": 12, "short": 2000, "trusts": ["shuffle"], "players": ["rucb, blocks"]}
 num_seeds = 200
 num_arms, dim = 100, 3
 horizon = 10**8  # by counts: totals, not single rounds
 short = 20_000  # round by round
 epsilons = [0.1, 0.3, 1.0, float("inf")]
+trusts = ["central", "shuffle", "local"]
+players = ["ebs_phased", "rucb, local", "rucb, blocks", "thompson, blocks"]
 
 # %% [markdown]
 # ## Arms with features: privacy for nearly nothing
@@ -93,7 +95,7 @@ def trusted(trust):
     return jaxdp.sweep(build(trust), axes=values, num_seeds=num_seeds, key=key).squeeze(drop=True)
 
 
-by_trust = {trust: trusted(trust) for trust in ("central", "shuffle", "local")}
+by_trust = {trust: trusted(trust) for trust in trusts}
 for trust, found in by_trust.items():
     rounds = found["round"].where(found.alone).min("round").fillna(np.inf)  # inf where it takes longer than was played
     told = [f"{float(rounds.sel(epsilon=e).median('seed')):,.0f}" for e in epsilons]
@@ -119,7 +121,7 @@ def compared(learner):
 
 
 blocks = jaxdp.sweep(
-    compared, axes={"epsilon": [0.3, 1.0]}, static_axes={"learner": list(learners)}, num_seeds=num_seeds, key=key
+    compared, axes={"epsilon": [0.3, 1.0]}, static_axes={"learner": players}, num_seeds=num_seeds, key=key
 )
 jaxdp.plotting.cost_of_privacy(blocks.pseudo_regret.isel(round=-1), hue="learner")
 
@@ -137,7 +139,7 @@ for name, claim in claims.items():
 # %%
 ballots = jaxdp.preferences.read_ballots(Path("../docs/examples/lunch.soi"))
 election = ballot_duels(ballots, answers_per_voter=2)
-run = jaxdp.simulator(rucb(num_arms=len(ballots.items), release="blocks"), election, horizon=election.horizon)
+run = jaxdp.simulator(rucb(num_arms=len(ballots.items)), election, horizon=election.horizon)
 for who, claim in run.guarantee(epsilon=1.0).items():
     print(who.ljust(8), claim)
 

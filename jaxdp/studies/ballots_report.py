@@ -22,10 +22,11 @@ def report(ballots: Ballots, results: xr.Dataset) -> str:
     """What the command prints: the election, the budgets, how often the winner is named, and from which size on."""
     seeds = plotting.seed_count(results.sizes["seed"])
     answers, count = int(results.answers), ballots.num_ballots
+    times = f"{answers} " if answers > 1 else ""
     parts = [
         election(ballots, results),
         "Not private: this output, the figure and the data are made from what is to be protected, and are for whoever "
-        f"may see it.\nPrivate is one answer at ε, and so one whole ballot at {f'{answers} ' if answers > 1 else ''}ε: a voter answers "
+        f"may see it.\nPrivate is one answer at ε, and so one whole ballot at {times}ε: a voter answers "
         + (
             "one duel."
             if answers == 1
