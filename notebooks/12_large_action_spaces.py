@@ -27,7 +27,7 @@ from jaxdp.dueling import (
 started = time.perf_counter()
 key = jax.random.key(12)
 
-# %% tags=["parameters"] small={"num_seeds": 20, "num_arms": 12, "short": 2000, "trusts": ["shuffle"], "players": ["rucb, blocks"]}
+# %% tags=["parameters"] small={"num_seeds": 20, "num_arms": 12, "trusts": ["shuffle"], "players": ["rucb, blocks"]}
 num_seeds = 200
 num_arms, dim = 100, 3
 horizon = 10**8  # by counts: totals, not single rounds
