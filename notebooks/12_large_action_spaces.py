@@ -27,12 +27,17 @@ from jaxdp.dueling import (
 started = time.perf_counter()
 key = jax.random.key(12)
 
-# %% tags=["parameters"] small={"num_seeds": 20, "num_arms": 12, "short": 2000}
+# %% tags=["parameters"] small={"num_seeds": 9, "num_arms": 6, "budgets": [1.0], "trusts": ["shuffle"], "who": ["rucb"]}
 num_seeds = 200
 num_arms, dim = 100, 3
 horizon = 10**8  # by counts: totals, not single rounds
 short = 20_000  # round by round
-epsilons = [0.1, 0.3, 1.0, float("inf")]
+budgets = [0.1, 0.3, 1.0]
+trusts = ["central", "shuffle", "local"]
+who = ["ebs_phased", "rucb", "rucb, blocks", "thompson, blocks"]
+
+# %%
+epsilons = [*budgets, float("inf")]
 
 # %% [markdown]
 # ## Arms with features: privacy for nearly nothing
@@ -57,7 +62,7 @@ jaxdp.plotting.curves(linear.pseudo_regret, x="round", hue="epsilon", xscale="lo
 
 # %%
 last = linear.pseudo_regret.isel(round=-1)
-for epsilon in epsilons[:-1]:
+for epsilon in budgets:
     ratio = float(last.sel(epsilon=epsilon).mean() / last.sel(epsilon=np.inf).mean())
     print(f"ε = {epsilon:g}: {ratio:.2f} times the regret of no privacy after {horizon:,} duels")
 uniform = (features @ weights).max() - (features @ weights).mean()
@@ -93,7 +98,7 @@ def trusted(trust):
     return jaxdp.sweep(build(trust), axes=values, num_seeds=num_seeds, key=key).squeeze(drop=True)
 
 
-by_trust = {trust: trusted(trust) for trust in ("central", "shuffle", "local")}
+by_trust = {trust: trusted(trust) for trust in trusts}
 for trust, found in by_trust.items():
     rounds = found["round"].where(found.alone).min("round").fillna(np.inf)  # inf where it takes longer than was played
     told = [f"{float(rounds.sel(epsilon=e).median('seed')):,.0f}" for e in epsilons]
@@ -108,7 +113,7 @@ for trust, found in by_trust.items():
 # %%
 learners = {
     "ebs_phased": ebs_phased(num_arms=4),
-    "rucb, local": rucb(num_arms=4),
+    "rucb": rucb(num_arms=4),
     "rucb, blocks": rucb(num_arms=4, release="blocks"),
     "thompson, blocks": double_thompson(num_arms=4, release="blocks"),
 }
@@ -118,9 +123,7 @@ def compared(learner):
     return jaxdp.simulator(learners[learner], duels, short, outcomes=["pseudo_regret"])
 
 
-blocks = jaxdp.sweep(
-    compared, axes={"epsilon": [0.3, 1.0]}, static_axes={"learner": list(learners)}, num_seeds=num_seeds, key=key
-)
+blocks = jaxdp.sweep(compared, axes={"epsilon": [0.3, 1.0]}, static_axes={"learner": who}, num_seeds=num_seeds, key=key)
 jaxdp.plotting.cost_of_privacy(blocks.pseudo_regret.isel(round=-1), hue="learner")
 
 # %%
@@ -137,9 +140,9 @@ for name, claim in claims.items():
 # %%
 ballots = jaxdp.preferences.read_ballots(Path("../docs/examples/lunch.soi"))
 election = ballot_duels(ballots, answers_per_voter=2)
-run = jaxdp.simulator(rucb(num_arms=len(ballots.items), release="blocks"), election, horizon=election.horizon)
-for who, claim in run.guarantee(epsilon=1.0).items():
-    print(who.ljust(8), claim)
+run = jaxdp.simulator(rucb(num_arms=len(ballots.items)), election, horizon=election.horizon)
+for whose, claim in run.guarantee(epsilon=1.0).items():
+    print(whose.ljust(8), claim)
 
 # %%
 found = jaxdp.sweep(run, axes={"epsilon": epsilons}, num_seeds=num_seeds, key=key)

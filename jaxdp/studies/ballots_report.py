@@ -22,10 +22,11 @@ def report(results: xr.Dataset, ballots: Ballots) -> str:
     """What the command prints: the election, the budgets, how often the winner is named, and from which size on."""
     seeds = plotting.seed_count(results.sizes["seed"])
     answers, count = int(results.answers), ballots.num_ballots
+    times = f"{answers} " if answers > 1 else ""
     parts = [
         election(ballots, results),
         "Not private: this output, the figure and the data are made from what is to be protected, and are for whoever "
-        f"may see it.\nPrivate is one answer at ε, and so one whole ballot at {answers} ε: a voter answers "
+        f"may see it.\nPrivate is one answer at ε, and so one whole ballot at {times}ε: a voter answers "
         + (
             "one duel."
             if answers == 1
@@ -48,7 +49,7 @@ def election(ballots: Ballots, results: xr.Dataset) -> str:
         rival = min((j for j in range(len(matrix)) if j != place), key=lambda j: matrix[place, j])
         return (
             f"{head}\nWithout privacy {winner} wins against each of the others: the closest, {ballots.items[rival]}, "
-            f"loses by {matrix[place, rival]:.2%} of the answers."
+            f"by {matrix[place, rival]:.2%} of the answers."
         )
     scores = borda_scores(matrix)
     second = int(np.argsort(-scores, kind="stable")[1])
@@ -100,7 +101,8 @@ def verdicts(results: xr.Dataset) -> str:
         own = sizes.isel(epsilon=index)
         enough = [(float(own.sel(learner=each)), str(each)) for each in own.learner.values if own.sel(learner=each) > 0]
         often = _most_often(results.named.isel(voters=0, epsilon=index, learner=best), results)
-        text = f"cannot be named: {name} names {often} most often, and {winner} in {share:.1%}. "
+        shares = f", and {winner} in {share:.1%}" if often != winner else f", in {share:.1%}"
+        text = f"cannot be named: {name} names {often} most often{shares}. "
         text += (
             "{1} can from {0:,.0f} voters on.".format(*min(enough))
             if enough
@@ -134,7 +136,7 @@ def notes(results: xr.Dataset, count: int) -> list[str]:
         "what others would\nhave voted: the ballots' own sampling error is in none of these numbers.",
         "Learners that drop alternatives name one once it is left alone; the others name the one that leads against "
         "the most others by\ntheir reported wins. Those that are made for a number of rounds are made for the last one "
-        f"played. δ is {float(results.delta):g} where a learner's noise is Gaussian.",
+        f"played.\nδ is {float(results.delta):g} where a learner's noise is Gaussian.",
     ]
     if any(str(name).startswith("g_optimal") for name in results.learner.values):
         found.append(

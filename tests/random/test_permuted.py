@@ -21,7 +21,7 @@ def orders(size, count):
     return np.asarray(jax.jit(every)(words))
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 488, 5000])
+@pytest.mark.parametrize("size", [1, 488, 5000])
 def test_each_value_once(size):
     found = orders(size, 20)
     assert (np.sort(found, axis=1) == np.arange(size)).all()
