@@ -283,10 +283,6 @@ class Guarantee:
         rho, and k mu. In the shuffle model `local_epsilon` is that of all the person's reports together, k times as
         large.
 
-        >>> about = {"privacy_unit": "one duel's outcome", "argument": "noise"}
-        >>> print(Guarantee.zcdp(0.1, trust_model="central", **about).of_person(3, privacy_unit="one voter"))
-        0.9-zCDP, central, one voter
-
         Args:
             units: k >= 1, how many units a person holds at most.
             privacy_unit: what the person's data are called, for example "one voter".
@@ -298,8 +294,14 @@ class Guarantee:
         Raises:
             ValueError: if units is not a whole number >= 1.
 
-        Source: composition: as `compose`. Groups: Dwork & Roth (2014), Theorem 2.2, and for a delta the same chain
-            (Vadhan, 2017, Lemma 2.2); Bun & Steinke (2016), Proposition 1.9; Dong, Roth & Su (2022), Theorem 2.14.
+        Source:
+            Composition: as `compose`. Groups: Dwork & Roth (2014), Theorem 2.2, and for a delta the same chain (Vadhan,
+            2017, Lemma 2.2); Bun & Steinke (2016), Proposition 1.9; Dong, Roth & Su (2022), Theorem 2.14.
+
+        Examples:
+            >>> about = {"privacy_unit": "one duel's outcome", "argument": "noise"}
+            >>> print(Guarantee.zcdp(0.1, trust_model="central", **about).of_person(3, privacy_unit="one voter"))
+            0.9-zCDP, central, one voter
         """
         units = check_count("units", units)
         is_local = self.trust_model == "local"

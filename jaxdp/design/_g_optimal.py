@@ -66,11 +66,13 @@ def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
         ValueError: if points are not [num_points, dim] finite numbers or are all 0, or if gap is not > 0.
         RuntimeError: if the gap is not reached, as where it lies below rounding errors.
 
-    Source: Fedorov (1972) and Wynn (1970), with the away steps of Atwood (1973); Kumar and Yildirim (2005) for the
-        start; Kiefer and Wolfowitz (1960) for the certificate.
+    Source:
+        Fedorov (1972) and Wynn (1970), with the away steps of Atwood (1973); Kumar and Yildirim (2005) for the start;
+        Kiefer and Wolfowitz (1960) for the certificate.
 
-    Deviations: steps are taken among the points at hand until those are solved; only then are all points looked at, and
-        the farthest join. At the end Caratheodory's theorem reduces the support.
+    Deviations:
+        Steps are taken among the points at hand until those are solved; only then are all points looked at, and the
+        farthest join. At the end Caratheodory's theorem reduces the support.
 
     Examples:
         >>> import numpy as np
@@ -105,9 +107,11 @@ def g_optimal_differences(arms: object, *, gap: float = 1e-3) -> PairDesign:
             not > 0.
         RuntimeError: if the gap is not reached, as where it lies below rounding errors.
 
-    Source: as of `g_optimal`.
+    Source:
+        As of `g_optimal`.
 
-    Deviations: as of `g_optimal`.
+    Deviations:
+        As of `g_optimal`.
 
     Examples:
         >>> design = g_optimal_differences([[0.0], [0.25], [1.0]])

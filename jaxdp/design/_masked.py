@@ -98,10 +98,12 @@ def masked_difference_design(
         ValueError: if shapes do not fit, there are fewer than two arms, or num_slots, max_steps or gap are out of
             range.
 
-    Source: as of `g_optimal`.
+    Source:
+        As of `g_optimal`.
 
-    Deviations: as of `g_optimal`, without the reduction at the end: the support is at most num_slots. If all slots have
-        weight, the one of the least weights_k |z_k|^2_{V^-1} is emptied for a pair that joins.
+    Deviations:
+        As of `g_optimal`, without the reduction at the end: the support is at most num_slots. If all slots have weight,
+        the one of the least weights_k |z_k|^2_{V^-1} is emptied for a pair that joins.
     """
     slots, batches = _checked(arms, active, num_slots, max_steps, gap)
     places, start, rank = _coordinates(arms, active)

@@ -31,9 +31,11 @@ def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
     Raises:
         ValueError: if dim is not a whole number >= 1, radius is not > 0, or the net has more than `most` points.
 
-    Source: textbook.
+    Source:
+        Textbook.
 
-    Deviations: none.
+    Deviations:
+        None.
 
     Examples:
         >>> ball_net(1, 0.25).ravel().tolist()
@@ -88,9 +90,11 @@ def box_net(low: object, high: object, radius: float, *, most: int = MOST) -> np
         ValueError: if low and high are not finite numbers of one shape [dim] with low <= high, radius is not > 0, or
             the net has more than `most` points.
 
-    Source: textbook.
+    Source:
+        Textbook.
 
-    Deviations: none.
+    Deviations:
+        None.
 
     Examples:
         >>> box_net([0.0, 2.0], [1.0, 2.0], 0.25).tolist()

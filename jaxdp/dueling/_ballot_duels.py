@@ -92,23 +92,30 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
             (NaN is none), they take more memory than the host has free, there would be 2^31 rounds or more,
             answers_per_voter < 1, regret has another name, or it needs a Condorcet winner and there is none.
 
-    Privacy: voters' own randomness, their coins, is part of their answers. Replacing one ballot changes the answers of
-        answers_per_voter rounds at most, and not who is asked when. So what a learner claims for the outcome of one
-        duel holds for a whole ballot at `Guarantee.of_person(answers_per_voter)`: epsilon times answers_per_voter. The
-        number of voters is public. Regrets, `correct` and `coins` are read from the ballots as they are: a simulation
-        for whoever may see them.
-    Source: standard; regrets as for `matrix_duels`.
-    Deviations: the order is that of `permuted`.
+    Privacy:
+        - Voters' own randomness, their coins, is part of their answers.
+        - Replacing one ballot changes the answers of answers_per_voter rounds at most, and not who is asked when.
+        - So what a learner claims for the outcome of one duel holds for a whole ballot at
+          `Guarantee.of_person(answers_per_voter)`: epsilon times answers_per_voter.
+        - The number of voters is public.
+        - Regrets, `correct` and `coins` are read from the ballots as they are: a simulation for whoever may see them.
 
-    >>> import jax, jaxdp
-    >>> ballots = jaxdp.preferences.Ballots(("ann", "bob", "cy"), (((0,), (1,), (2,)), ((0,), (2,))), (700, 300))
-    >>> duels = ballot_duels(ballots)
-    >>> run = jaxdp.simulator(jaxdp.dueling.rucb(num_arms=3), duels, horizon=1000)
-    >>> print(run.guarantee(epsilon=2.0)["voter"])
-    2-DP, local, one voter
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=2.0))
-    >>> bool(outputs["best_duels"][-1] > 300)
-    True
+    Source:
+        Standard; regrets as for `matrix_duels`.
+
+    Deviations:
+        The order is that of `permuted`.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> ballots = jaxdp.preferences.Ballots(("ann", "bob", "cy"), (((0,), (1,), (2,)), ((0,), (2,))), (700, 300))
+        >>> duels = ballot_duels(ballots)
+        >>> run = jaxdp.simulator(jaxdp.dueling.rucb(num_arms=3), duels, horizon=1000)
+        >>> print(run.guarantee(epsilon=2.0)["voter"])
+        2-DP, local, one voter
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=2.0))
+        >>> bool(outputs["best_duels"][-1] > 300)
+        True
     """
     ranks, weights = _places(ballots)
     answers_per_voter = check_count("answers_per_voter", answers_per_voter)
@@ -189,10 +196,12 @@ def ballot_matrix(ballots: Ballots | ArrayLike) -> np.ndarray:
     Raises:
         ValueError: as `ballot_duels`, of the ballots.
 
-    Source: standard.
+    Source:
+        Standard.
 
-    >>> ballot_matrix([[1, 2, 0], [1, 2, 3], [2, 1, 1]]).round(3).tolist()
-    [[0.5, 0.667, 0.5], [0.333, 0.5, 0.667], [0.5, 0.333, 0.5]]
+    Examples:
+        >>> ballot_matrix([[1, 2, 0], [1, 2, 3], [2, 1, 1]]).round(3).tolist()
+        [[0.5, 0.667, 0.5], [0.333, 0.5, 0.667], [0.5, 0.333, 0.5]]
     """
     return _matrix(*_places(ballots))
 

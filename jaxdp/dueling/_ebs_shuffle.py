@@ -64,11 +64,6 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
 
     rounded up to a multiple of S.
 
-    Values: `epsilon`, the privacy budget, > 0; `delta`, in (0, 1); `failure_prob`, in (0, 1), by default 0.05;
-    `confidence_multiplier`, > 0, by default 1, which multiplies n, before eps0 is found for the batches that come of
-    it. With 1 the best arm is dropped with probability <= failure_prob, if the preferences have a total order as in
-    DP-Dueling. Less is more daring, as private, and without that guarantee.
-
     Args:
         num_arms: number of arms, >= 2.
         calibration: how eps0(n) is found. "tight": by the exact divergence between the two laws of the number of ones
@@ -84,32 +79,46 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
             `params`, if a value is out of range, or for "bound" if the closed form's condition, epsilon <=
             log(n / (16 log(2 / delta))), fails in the smallest batch.
 
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: in (0, 1).
+        failure_prob: in (0, 1), by default 0.05.
+        confidence_multiplier: > 0, by default 1, which multiplies n, before eps0 is found for the batches that come of
+            it. With 1 the best arm is dropped with probability <= failure_prob, if the preferences have a total order
+            as in DP-Dueling. Less is more daring, as private, and without that guarantee.
+
     Privacy:
-        * (epsilon, delta)-DP in the shuffle model; unit: one duel's outcome; adjacency: replace one.
-        * Each user is in one batch, the left arm's in one phase. A batch of n users who report at eps0(n) is
-          (epsilon, delta)-DP. Which batch a user is in follows from earlier releases, so that batches concern different
-          users and compose in parallel.
-        * Private, and the shuffler's: `wins`. Released at the end of a phase: `seen`, the number of ones of each arm.
+        - Claim: (epsilon, delta)-DP in the shuffle model.
+        - Unit: one duel's outcome; adjacency: replace one.
+        - Each user is in one batch, the left arm's in one phase. A batch of n users who report at eps0(n) is (epsilon,
+          delta)-DP. Which batch a user is in follows from earlier releases, so that batches concern different users and
+          compose in parallel.
+        - Released: at the end of a phase `seen`, the number of ones of each arm.
+        - Private: `wins`, which are the shuffler's.
           `active` is post-processing. A batch that has not ended is never released.
-        * The claim's `batch` is the smallest one of all phases, and its `local_epsilon` the largest one: what a user
+        - The claim's `batch` is the smallest one of all phases, and its `local_epsilon` the largest one: what a user
           has if reports are seen before they are shuffled. Larger batches have larger local budgets.
 
-    Source: DP-Dueling (Saha & Asi, 2024), Algorithm 1, in the phased form that mends its analysis, in the shuffle model
-        of Cheu et al. (2019); Feldman, McMillan & Talwar (2021), Theorem 3.1, for "bound". Hoeffding's inequality
-        leaves each debiased share within D / 4 of its mean but for probability 2 exp(-x): half of failure_prob / e^2
-        over all arms of a phase, and less than failure_prob over all phases.
-    Deviations: opponents come in turn, not at random, which leaves the mean of a share exact and its spread smaller.
-        From 10,000 users on the exact divergence is that of 10,000, which holds for more, or the closed form where that
+    Source:
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in the phased form that mends its analysis, in the shuffle model of
+        Cheu et al. (2019); Feldman, McMillan & Talwar (2021), Theorem 3.1, for "bound". Hoeffding's inequality leaves
+        each debiased share within D / 4 of its mean but for probability 2 exp(-x): half of failure_prob / e^2 over all
+        arms of a phase, and less than failure_prob over all phases.
+
+    Deviations:
+        Opponents come in turn, not at random, which leaves the mean of a share exact and its spread smaller. From
+        10,000 users on the exact divergence is that of 10,000, which holds for more, or the closed form where that
         allows more. No local budget is above max(epsilon, 8), where c < 1.0007.
 
-    >>> import jax, jaxdp
-    >>> duels = jaxdp.dueling.utility_duels([2.0, 0.0, -1.0])
-    >>> run = jaxdp.simulator(ebs_shuffle(num_arms=3), duels, horizon=10**6, engine="counts")
-    >>> print(run.guarantee(epsilon=1.0, delta=1e-6))
-    (1, 1e-06)-DP, shuffle, one duel's outcome
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0, delta=1e-6))
-    >>> outputs["best_duels"].item() > 995_000
-    True
+    Examples:
+        >>> import jax, jaxdp
+        >>> duels = jaxdp.dueling.utility_duels([2.0, 0.0, -1.0])
+        >>> run = jaxdp.simulator(ebs_shuffle(num_arms=3), duels, horizon=10**6, engine="counts")
+        >>> print(run.guarantee(epsilon=1.0, delta=1e-6))
+        (1, 1e-06)-DP, shuffle, one duel's outcome
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0, delta=1e-6))
+        >>> outputs["best_duels"].item() > 995_000
+        True
     """
     num_arms = check_num_arms(num_arms)
     check_choice("calibration", calibration, CALIBRATIONS)

@@ -117,13 +117,6 @@ def g_optimal_elimination(
     the host, the others within the program, for the arms that are left in each lane; the g that a design has is what
     counts, whether or not it is near its least. An arm that is left alone duels with itself.
 
-    Values: `epsilon`, the privacy budget, > 0; `failure_prob`, in (0, 1), by default 0.05; `confidence_multiplier`,
-    > 0, by default 1, which multiplies N. `radius`, > 0, by default 1, the norm of w* at most. With a
-    confidence_multiplier of 1 the best arm is dropped with probability <= failure_prob, and after phase l all arms that
-    are left have a utility within 2 xi of the best one's, if users follow the logistic model with |w*| <= radius. Less
-    is more daring, as private, and without that guarantee. Arms without features can be told apart by the rows of an
-    identity matrix: the guarantee then assumes that their preferences are logistic (Bradley-Terry-Luce).
-
     Args:
         features: [num_arms, dim], of norm at most 1 each, dim <= num_arms, no two the same.
         constants: "tight", as above; or "paper": the published numbers of duels, for the same estimator. With
@@ -144,25 +137,43 @@ def g_optimal_elimination(
         ValueError: if features are not as above, constants has another name, or horizon is out of range, missing for
             "paper" or given for "tight", or design_gap is not > 0; from `params`, if a value is out of range.
 
-    Privacy: epsilon-DP in the central model; unit: one duel's outcome; adjacency: replace one. A duel enters one count
-        (its pair's) of one phase, by 1; the counts of a phase, of L1 sensitivity 1, are released once, with
-        Laplace(1 / epsilon) noise each. Pairs, their numbers of duels and when phases end follow from earlier releases,
-        so that phases concern different users and compose in parallel. Private leaves: `wins`. Released: `estimate` and
-        what follows from it, post-processing of the noisy counts.
-    Source: DP-Dueling (Saha & Asi, 2024), Algorithm 2; designs after Kiefer & Wolfowitz (1960).
-    Deviations: differences alone are estimated, since the published bound on single arms needs 0 among the arms; the
-        number of a pair's duels is rounded up; the model is confined to the ball, where there is always a minimum, and
-        kappa is larger for it; one bound holds for all differences at once, so that neither t0 nor a union over arms is
-        needed. For "paper": all of a pair's duels are in its count, t0 is spread in proportion, not at random,
-        C1 = C2 = 1, and nothing is proved of its numbers. Floating-point noise, as in `laplace`.
+    Values:
+        epsilon: the privacy budget, > 0.
+        failure_prob: in (0, 1), by default 0.05.
+        confidence_multiplier: > 0, by default 1, which multiplies N.
+        radius: > 0, by default 1, the norm of w* at most. With a confidence_multiplier of 1 the best arm is dropped
+            with probability <= failure_prob, and after phase l all arms that are left have a utility within 2 xi of the
+            best one's, if users follow the logistic model with |w*| <= radius. Less is more daring, as private, and
+            without that guarantee. Arms without features can be told apart by the rows of an identity matrix: the
+            guarantee then assumes that their preferences are logistic (Bradley-Terry-Luce).
 
-    >>> import jax, jaxdp
-    >>> arms = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]
-    >>> duels = jaxdp.dueling.linear_duels(arms, [0.9, -0.3])
-    >>> run = jaxdp.simulator(g_optimal_elimination(features=arms), duels, horizon=10**6, engine="counts")
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
-    >>> outputs["best_duels"].item() > 900_000
-    True
+    Privacy:
+        - Claim: epsilon-DP in the central model.
+        - Unit: one duel's outcome; adjacency: replace one.
+        - Sensitivity: A duel enters one count (its pair's) of one phase, by 1; the counts of a phase, of L1 sensitivity
+          1, are released once, with Laplace(1 / epsilon) noise each. Pairs, their numbers of duels and when phases end
+          follow from earlier releases, so that phases concern different users and compose in parallel.
+        - Released: `estimate` and what follows from it, post-processing of the noisy counts.
+        - Private: `wins`.
+
+    Source:
+        DP-Dueling (Saha & Asi, 2024), Algorithm 2; designs after Kiefer & Wolfowitz (1960).
+
+    Deviations:
+        Differences alone are estimated, since the published bound on single arms needs 0 among the arms; the number of
+        a pair's duels is rounded up; the model is confined to the ball, where there is always a minimum, and kappa is
+        larger for it; one bound holds for all differences at once, so that neither t0 nor a union over arms is needed.
+        For "paper": all of a pair's duels are in its count, t0 is spread in proportion, not at random, C1 = C2 = 1, and
+        nothing is proved of its numbers. Floating-point noise, as in `laplace`.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> arms = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]
+        >>> duels = jaxdp.dueling.linear_duels(arms, [0.9, -0.3])
+        >>> run = jaxdp.simulator(g_optimal_elimination(features=arms), duels, horizon=10**6, engine="counts")
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> outputs["best_duels"].item() > 900_000
+        True
     """
     points, integer = check_features(features), jnp.result_type(int)
     num_arms, dim = points.shape

@@ -37,9 +37,6 @@ class Params:
 def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = logistic) -> Environment:
     """Duels of arms with features x and utilities r(x) = scale x.weights: the left one wins with F(r[left] - r[right]).
 
-    Values: `scale`, > 0, by default 1: the factor of the weights, and so of utilities and of regret. The weights of the
-    model are scale * weights: what a learner assumes of their norm is about that product.
-
     Args:
         features: [num_arms, dim], of norm at most 1 each, dim <= num_arms, no two the same.
         weights: [dim] finite: w*, of any norm.
@@ -60,14 +57,21 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
             link; from `params`, if scale is not finite and > 0, or makes utilities that JAX's default float type does
             not hold.
 
-    Source: DP-Dueling (Saha & Asi, 2024), section 1.2.
-    Deviations: in float32 the uniform that decides a duel is a multiple of 2^-23, and so are probabilities, but for
-        tallies.
+    Values:
+        scale: > 0, by default 1: the factor of the weights, and so of utilities and of regret. The weights of the model
+            are scale * weights: what a learner assumes of their norm is about that product.
 
-    >>> import jax, jaxdp
-    >>> duels = linear_duels([[1.0, 0.0], [0.0, 1.0], [-0.6, 0.0]], [0.6, 0.2])
-    >>> duels.params(scale=0.5).gaps.round(3).tolist()
-    [0.0, 0.4, 0.96]
+    Source:
+        DP-Dueling (Saha & Asi, 2024), section 1.2.
+
+    Deviations:
+        In float32 the uniform that decides a duel is a multiple of 2^-23, and so are probabilities, but for tallies.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> duels = linear_duels([[1.0, 0.0], [0.0, 1.0], [-0.6, 0.0]], [0.6, 0.2])
+        >>> duels.params(scale=0.5).gaps.round(3).tolist()
+        [0.0, 0.4, 0.96]
     """
     points, link = check_features(features), check_link(link)
     num_arms, dim = points.shape

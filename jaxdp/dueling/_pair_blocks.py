@@ -101,9 +101,12 @@ def tally(
     Returns:
         (private, released) after the duel.
 
-    Privacy: epsilon-DP in the central model; unit: one duel's outcome; adjacency: replace one. The pair and its place
-        among the pair's duels follow from what was released before, so that an outcome enters one total, by at most 1,
-        which is released once. Blocks concern different users and compose in parallel.
+    Privacy:
+        - Claim: epsilon-DP in the central model.
+        - Unit: one duel's outcome; adjacency: replace one.
+        - Why: The pair and its place among the pair's duels follow from what was released before, so that an outcome
+          enters one total, by at most 1, which is released once. Blocks concern different users and compose in
+          parallel.
     """
     (left, right), won = report
     pair = jnp.minimum(left, right), jnp.maximum(left, right)

@@ -114,8 +114,6 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
       bound is W / N + sqrt(exploration_rate ln t / N) + 2 w exploration_rate ln t / (epsilon N). It is below P[i, j]
       with probability at most t^(-2 exploration_rate), by Chernoff's bound of outcomes and noise together.
 
-    Values: `epsilon`, the privacy budget, > 0; `exploration_rate`, > 1/2, by default 0.51.
-
     Args:
         num_arms: number of arms, >= 2.
         release: "local", each user randomizes the outcome, or "blocks", a curator releases noisy totals.
@@ -127,20 +125,29 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
     Raises:
         ValueError: if num_arms < 2 or all pairs are more than integers count, or release has another name.
 
-    Privacy: epsilon-DP; unit: one duel's outcome; adjacency: replace one.
+    Values:
+        epsilon: the privacy budget, > 0.
+        exploration_rate: > 1/2, by default 0.51.
 
-        * "local", in the local model: an outcome leaves the user's device once, by randomized response; everything else
-          is post-processing. Private leaves: none. Released: all reports.
-        * "blocks", in the central model: given what was released before, the pair of a duel and its place among the
-          pair's duels are fixed, so that an outcome enters one total of wins, by at most 1, which is released once with
-          Laplace(1 / epsilon) noise. Blocks concern different users and compose in parallel. Private leaves: wins of
-          blocks that have begun. Released: `released`.
-    Source: Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1, to which "local" is equal at epsilon = inf; on
-        privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025). Boucheron, Lugosi &
-        Massart (2013), Section 2.4, for the bound of sums that are sub-gamma, as those of Laplace variables are.
-    Deviations: "local": the common factor c is divided out of all bounds less 1/2, which changes no decision. "blocks":
-        at epsilon = inf there is no noise, but bounds still wait for the end of a block. An unreleased pair has the
-        bound 2 that the paper gives to one that has not met. Floating-point noise, as in `laplace`.
+    Privacy:
+        - Claim: epsilon-DP, in the local model ("local") or the central one ("blocks").
+        - Unit: one duel's outcome; adjacency: replace one.
+        - Sensitivity, "local": an outcome leaves the user's device once, by randomized response; everything else is
+          post-processing. "blocks": given what was released before, the pair of a duel and its place among the pair's
+          duels are fixed, so that an outcome enters one total of wins, by at most 1, which is released once with
+          Laplace(1 / epsilon) noise. Blocks concern different users and compose in parallel.
+        - Released: all reports ("local"), or the noisy totals, `released`.
+        - Private: nothing ("local"), or the wins of blocks that have begun.
+
+    Source:
+        Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1, to which "local" is equal at epsilon = inf; on privatized
+        responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025). Boucheron, Lugosi & Massart
+        (2013), Section 2.4, for the bound of sums that are sub-gamma, as those of Laplace variables are.
+
+    Deviations:
+        "local": the common factor c is divided out of all bounds less 1/2, which changes no decision. "blocks": at
+        epsilon = inf there is no noise, but bounds still wait for the end of a block. An unreleased pair has the bound
+        2 that the paper gives to one that has not met. Floating-point noise, as in `laplace`.
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":

@@ -32,7 +32,8 @@ def fit_in_ball(
     Returns:
         [dim] float.
 
-    Source: Newton's method, with Moré & Sorensen's (1983) for the quadratic model in a ball.
+    Source:
+        Newton's method, with Moré & Sorensen's (1983) for the quadratic model in a ball.
     """
     dtype, dim = differences.dtype, differences.shape[1]
     is_played = plays > 0

@@ -55,8 +55,6 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
       c = (e^epsilon + 1) / (e^epsilon - 1).
     * "blocks": the share of wins in noisy totals of doubling blocks, and the bounds of `rucb` by blocks.
 
-    Values: `epsilon`, the privacy budget, > 0; `exploration_rate`, > 1/2, by default 0.51.
-
     Args:
         num_arms: number of arms, >= 2.
         release: "local", each user randomizes the outcome, or "blocks", a curator releases noisy totals.
@@ -68,15 +66,24 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
     Raises:
         ValueError: if num_arms < 2 or all pairs are more than integers count, or release has another name.
 
-    Privacy: epsilon-DP; unit: one duel's outcome; adjacency: replace one.
+    Values:
+        epsilon: the privacy budget, > 0.
+        exploration_rate: > 1/2, by default 0.51.
 
-        * "local", in the local model: an outcome leaves the user's device once, by randomized response; everything else
-          is post-processing. Private leaves: none. Released: all reports.
-        * "blocks", in the central model: an outcome enters one total of a pair's wins, by at most 1, which is released
-          once with Laplace(1 / epsilon) noise; blocks compose in parallel, as for `rucb`. Private leaves: wins of
-          blocks that have begun. Released: `released`.
-    Source: Wu & Liu (2016), Algorithm 1 (D-TS), to which "local" is equal at epsilon = inf.
-    Deviations: *the posterior is a heuristic under privacy*; no regret bound is known.
+    Privacy:
+        - Claim: epsilon-DP, in the local model ("local") or the central one ("blocks").
+        - Unit: one duel's outcome; adjacency: replace one.
+        - Sensitivity, "local": an outcome leaves the user's device once, by randomized response; everything else is
+          post-processing. "blocks": an outcome enters one total of a pair's wins, by at most 1, which is released once
+          with Laplace(1 / epsilon) noise; blocks compose in parallel, as for `rucb`.
+        - Released: all reports ("local"), or the noisy totals, `released`.
+        - Private: nothing ("local"), or the wins of blocks that have begun.
+
+    Source:
+        Wu & Liu (2016), Algorithm 1 (D-TS), to which "local" is equal at epsilon = inf.
+
+    Deviations:
+        *The posterior is a heuristic under privacy*; no regret bound is known.
 
         * "local": Beta(1 + a, 1 + b), where a and b share N / c^2 in proportion to the debiased shares, clipped to
           [0, 1]. Debiased reports have a variance c^2 times as large, so that N of them tell as much as about N / c^2

@@ -56,11 +56,6 @@ def ebs_elimination(
     w the counters' estimates. Then every arm that is left is fed the negative number of its wins over those dropped, so
     that duels with them no longer count. An arm that is left alone duels with itself.
 
-    Values: `epsilon`, the privacy budget, > 0, with Gaussian noise also `delta` in (0, 1); `failure_prob`, in (0, 1),
-    by default 0.05; `confidence_multiplier`, > 0, by default 1, which multiplies r. With 1 and tight constants the best
-    arm is dropped with probability <= failure_prob, if it has the largest effective Borda score in every set with it,
-    as where preferences have a total order. Less is more daring, as private, and without that guarantee.
-
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
@@ -81,30 +76,46 @@ def ebs_elimination(
     Raises:
         ValueError: if an argument is out of its range, or the paper's constants are asked for with Gaussian noise.
 
-    Privacy: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, in the central model; unit: one duel's outcome;
-        adjacency: replace one. An outcome enters the left arm's counter alone, at most twice: itself, and later its
-        negative. So the counters of all arms together have L1 sensitivity 2, in L2 norm sqrt(2), the signs being
-        opposite; with Laplace noise each entry is counted with epsilon / 2. Which counters are fed in which round, and
-        so their clocks, follows from what was released before. Private leaves: `wins`, `sums`. Released: the counters'
-        estimates; the rest is post-processing.
-    Source: DP-Dueling (Saha & Asi, 2024), Algorithm 1.
-    Deviations: as printed it adds -1 to a counter upon a drop; what has to go is the number of wins. As printed it
-        feeds counters upon wins only, which makes clocks depend on the outcomes and breaks privacy. Budget epsilon / 2
-        instead of epsilon / 4 for a counter: an outcome is in one of them, not two. The printed radius has
-        log(log(K / delta)) where a union bound over rounds gives log(K T / delta). Its noise term, 4 ln(1 / q)
-        ln(T)^2.5 over the counter's budget, is Lemma 1 at epsilon / 4, twice what these counters need, where that
-        lemma holds (T >= 16, about); its first term is proved for fixed sets, and covers all that may become active
-        if 2^(K - 1) failure_prob <= K T. Arms dropped together are removed by one entry. Scores are compared after
-        every round, those after a removal in the round that follows. Noisy nodes are rounded to a lattice of about
-        2^-12 of the noise's scale, which is post-processing; floating-point noise, as in `laplace`.
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian noise, in (0, 1).
+        failure_prob: in (0, 1), by default 0.05.
+        confidence_multiplier: > 0, by default 1, which multiplies r. With 1 and tight constants the best arm is dropped
+            with probability <= failure_prob, if it has the largest effective Borda score in every set with it, as where
+            preferences have a total order. Less is more daring, as private, and without that guarantee.
 
-    >>> import jax, jaxdp
-    >>> duels = jaxdp.dueling.utility_duels([2.0, 0.0, -1.0])
-    >>> learner = ebs_elimination(num_arms=3, horizon=20_000)
-    >>> run = jaxdp.simulator(learner, duels, horizon=20_000)
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=4.0))
-    >>> outputs["best_duels"].item() > 10_000
-    True
+    Privacy:
+        - Claim: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, in the central model.
+        - Unit: one duel's outcome; adjacency: replace one.
+        - Sensitivity: An outcome enters the left arm's counter alone, at most twice: itself, and later its negative. So
+          the counters of all arms together have L1 sensitivity 2, in L2 norm sqrt(2), the signs being opposite; with
+          Laplace noise each entry is counted with epsilon / 2. Which counters are fed in which round, and so their
+          clocks, follows from what was released before.
+        - Released: the counters' estimates; the rest is post-processing.
+        - Private: `wins`, `sums`.
+
+    Source:
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1.
+
+    Deviations:
+        As printed it adds -1 to a counter upon a drop; what has to go is the number of wins. As printed it feeds
+        counters upon wins only, which makes clocks depend on the outcomes and breaks privacy. Budget epsilon / 2
+        instead of epsilon / 4 for a counter: an outcome is in one of them, not two. The printed radius has log(log(K /
+        delta)) where a union bound over rounds gives log(K T / delta). Its noise term, 4 ln(1 / q) ln(T)^2.5 over the
+        counter's budget, is Lemma 1 at epsilon / 4, twice what these counters need, where that lemma holds (T >= 16,
+        about); its first term is proved for fixed sets, and covers all that may become active if 2^(K - 1) failure_prob
+        <= K T. Arms dropped together are removed by one entry. Scores are compared after every round, those after a
+        removal in the round that follows. Noisy nodes are rounded to a lattice of about 2^-12 of the noise's scale,
+        which is post-processing; floating-point noise, as in `laplace`.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> duels = jaxdp.dueling.utility_duels([2.0, 0.0, -1.0])
+        >>> learner = ebs_elimination(num_arms=3, horizon=20_000)
+        >>> run = jaxdp.simulator(learner, duels, horizon=20_000)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=4.0))
+        >>> outputs["best_duels"].item() > 10_000
+        True
     """
     num_arms, horizon = check_num_arms(num_arms), check_horizon(horizon, spare=1)
     entries = check_horizon(horizon + num_arms, name="horizon + num_arms", spare=1)

@@ -58,9 +58,6 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
     won, debiased by c = (e^epsilon + 1) / (e^epsilon - 1): i is dropped if p_i + c r / sqrt(n_i) < max_j p_j - c r /
     sqrt(n_j). Duels with dropped arms no longer count. An arm that is left alone duels with itself.
 
-    Values: `epsilon`, the privacy budget, > 0; `failure_prob`, in (0, 1), by default 0.05; `confidence_multiplier`,
-    > 0, by default 1, which multiplies r.
-
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
@@ -75,15 +72,26 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         ValueError: if num_arms < 2 or all pairs are more than integers count, horizon < 1, or constants has another
             name.
 
-    Privacy: epsilon-DP in the local model; unit: one duel's outcome; adjacency: replace one. An outcome leaves the
-        user's device once, by randomized response; everything else is post-processing. Private leaves: none. Released:
-        all reports.
-    Source: DP-Dueling (Saha & Asi, 2024), Algorithm 1 and Remark 3. At epsilon = inf it is the algorithm without
-        privacy.
-    Deviations: the bias of randomized response scales shares and intervals alike, so that the decisions are those of
-        the reports' own shares with the interval r / sqrt(n), which is what is computed. All arms are compared after
-        every round, and dropped together. As in the paper, whose analysis takes the active set and n_i for fixed
-        though they depend on the outcomes, failure_prob is proved for a fixed set only; privacy does not depend on it.
+    Values:
+        epsilon: the privacy budget, > 0.
+        failure_prob: in (0, 1), by default 0.05.
+        confidence_multiplier: > 0, by default 1, which multiplies r.
+
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one duel's outcome; adjacency: replace one.
+        - Why: An outcome leaves the user's device once, by randomized response; everything else is post-processing.
+        - Released: all reports.
+        - Private: none.
+
+    Source:
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1 and Remark 3. At epsilon = inf it is the algorithm without privacy.
+
+    Deviations:
+        The bias of randomized response scales shares and intervals alike, so that the decisions are those of the
+        reports' own shares with the interval r / sqrt(n), which is what is computed. All arms are compared after every
+        round, and dropped together. As in the paper, whose analysis takes the active set and n_i for fixed though they
+        depend on the outcomes, failure_prob is proved for a fixed set only; privacy does not depend on it.
     """
     num_arms, horizon = check_num_arms(num_arms), check_horizon(horizon)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"

@@ -50,10 +50,6 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
 
         sqrt(x / (2 n)) + x / (epsilon n) <= D / 4.
 
-    Values: `epsilon`, the privacy budget, > 0; `failure_prob`, in (0, 1), by default 0.05; `confidence_multiplier`,
-    > 0, by default 1, which multiplies n. With 1 the best arm is dropped with probability <= failure_prob, if the
-    preferences have a total order as in DP-Dueling. Less is more daring, as private, and without that guarantee.
-
     Args:
         num_arms: number of arms, >= 2.
         constants: "tight", as above; or "split", where either term is at most D / 8: n = max(32 x / D^2,
@@ -67,25 +63,40 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
     Raises:
         ValueError: if num_arms < 2, all pairs are more than integers count, or constants has another name.
 
-    Privacy: epsilon-DP in the central model; unit: one duel's outcome; adjacency: replace one. A duel enters one count
-        (the left arm's) of one phase, by 1; the counts of a phase, of L1 sensitivity 1, are released once, with
-        Laplace(1 / epsilon) noise each. When phases end follows from earlier releases, so that phases concern different
-        users and compose in parallel. Private leaves: `wins`. Released: `active`, post-processing of the noisy counts.
-    Source: DP-Dueling (Saha & Asi, 2024), Algorithm 1, in the phased form that mends its analysis: there scores of an
+    Values:
+        epsilon: the privacy budget, > 0.
+        failure_prob: in (0, 1), by default 0.05.
+        confidence_multiplier: > 0, by default 1, which multiplies n. With 1 the best arm is dropped with probability <=
+            failure_prob, if the preferences have a total order as in DP-Dueling. Less is more daring, as private, and
+            without that guarantee.
+
+    Privacy:
+        - Claim: epsilon-DP in the central model.
+        - Unit: one duel's outcome; adjacency: replace one.
+        - Sensitivity: A duel enters one count (the left arm's) of one phase, by 1; the counts of a phase, of L1
+          sensitivity 1, are released once, with Laplace(1 / epsilon) noise each. When phases end follows from earlier
+          releases, so that phases concern different users and compose in parallel.
+        - Released: `active`, post-processing of the noisy counts.
+        - Private: `wins`.
+
+    Source:
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in the phased form that mends its analysis: there scores of an
         active set that depends on the outcomes are treated as fixed. Hoeffding's inequality leaves each share within
         sqrt(x / (2 n)) of its mean but for probability 2 exp(-x), and noise within x / epsilon but for exp(-x): 3/8 of
         failure_prob / e^2 over all arms of a phase, and less than failure_prob over all phases. Otherwise each noisy
         share is within D / 4 of its mean, so that the best arm is kept, and an arm D below it is dropped.
-    Deviations: opponents come in turn, not at random, which leaves the mean of a share exact and its spread smaller.
-        Noisy counts are compared by their leads (`noisy_leads`), which floats hold; floating-point noise, as in
-        `laplace`.
 
-    >>> import jax, jaxdp
-    >>> duels = jaxdp.dueling.utility_duels([2.0, 0.0, -1.0])
-    >>> run = jaxdp.simulator(ebs_phased(num_arms=3), duels, horizon=10**6, engine="counts")
-    >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
-    >>> outputs["best_duels"].item() > 995_000
-    True
+    Deviations:
+        Opponents come in turn, not at random, which leaves the mean of a share exact and its spread smaller. Noisy
+        counts are compared by their leads (`noisy_leads`), which floats hold; floating-point noise, as in `laplace`.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> duels = jaxdp.dueling.utility_duels([2.0, 0.0, -1.0])
+        >>> run = jaxdp.simulator(ebs_phased(num_arms=3), duels, horizon=10**6, engine="counts")
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> outputs["best_duels"].item() > 995_000
+        True
     """
     num_arms = check_num_arms(num_arms)
     is_split = check_choice("constants", constants, CONSTANTS) == "split"

@@ -49,7 +49,8 @@ def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
     Returns:
         [num_arms + 1] float64: r^2, at index k, such that wins are off by less than r sqrt(n).
 
-    Source: Ville (1939); Howard, Ramdas, McAuliffe & Sekhon (2021) for lines stitched together.
+    Source:
+        Ville (1939); Howard, Ramdas, McAuliffe & Sekhon (2021) for lines stitched together.
     """
     epochs = np.arange(1, MOST_EPOCHS + 1)
     quarter = np.exp(math.log(horizon) / epochs / 4)

@@ -38,8 +38,6 @@ class Params:
 def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Environment:
     """Duels of arms with utilities r: the left arm wins with probability F(s (r[left] - r[right])), s = `link_scale`.
 
-    Values: `link_scale`, > 0, by default 1: how sure users are of a difference in utility, which is 0 for a fair coin.
-
     Args:
         utilities: [num_arms] finite.
         link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone), another `Link`, or the name of one.
@@ -56,8 +54,14 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
             range of JAX's default float type; or there is no such link; from `params`, if link_scale is not finite and
             > 0, or makes differences that float64 does not hold.
 
-    Source: DP-Dueling, section 1.2.
-    Deviations: as for `matrix_duels`.
+    Values:
+        link_scale: > 0, by default 1: how sure users are of a difference in utility, which is 0 for a fair coin.
+
+    Source:
+        DP-Dueling, section 1.2.
+
+    Deviations:
+        As for `matrix_duels`.
     """
     plain = utility_matrix(utilities, link)
     utilities = np.asarray(utilities, np.float64)
@@ -89,9 +93,6 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
     One uniform a round decides every duel that might be played in it, and a user's answer does not depend on which arm
     is on the left.
 
-    Values: `gap`, in (0, 1/2], the smallest distance above zero of a preference from 1/2: all distances change in
-    proportion; by default that of the matrix.
-
     Args:
         preference_matrix: [num_arms, num_arms] in [0, 1], P[i, j] + P[j, i] = 1.
         regret: "strong", "weak" or "borda": which regret `pseudo_regret` is.
@@ -110,9 +111,16 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
             is none; from `params`, if gap moves a preference out of [0, 1] or too close to 1/2 for float64, or there is
             none to change.
 
-    Source: strong regret as in DP-Dueling, appendix B (Yue, Broder, Kleinberg & Joachims, 2012, up to a constant); weak
+    Values:
+        gap: in (0, 1/2], the smallest distance above zero of a preference from 1/2: all distances change in proportion;
+            by default that of the matrix.
+
+    Source:
+        Strong regret as in DP-Dueling, appendix B (Yue, Broder, Kleinberg & Joachims, 2012, up to a constant); weak
         regret, Yue, Broder, Kleinberg & Joachims (2012); Borda regret, Saha, Koren & Mansour (2021).
-    Deviations: in float32 the uniform is a multiple of 2^-23, and so are probabilities, but for tallies.
+
+    Deviations:
+        In float32 the uniform is a multiple of 2^-23, and so are probabilities, but for tallies.
     """
     plain = check_preferences("preference_matrix", preference_matrix)
     name = f"{check_choice('regret', regret, REGRETS)}_regret"

@@ -23,7 +23,9 @@ def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: 
     Returns:
         (action, response [] int32 in {0, 1}).
 
-    Privacy: epsilon-DP in the local model; unit: one duel's outcome.
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one duel's outcome.
     """
     return action, RESPONSE.report(key, LabelParams(epsilon=epsilon), won)
 
@@ -42,7 +44,8 @@ def randomized_outcomes(
     Returns:
         (counts, [num_arms^2] integers in [0, counts]).
 
-    Privacy: as `randomized_outcome`, of which it has the law.
+    Privacy:
+        - As `randomized_outcome`, of which it has the law.
     """
     assert RESPONSE.total is not None  # of labels
     won = jnp.clip(wins, 0, counts).astype(counts.dtype)
@@ -64,7 +67,9 @@ def noisy_outcome(
     Returns:
         (action, report [] float).
 
-    Privacy: (epsilon, delta)-DP in the local model; unit: one duel's outcome.
+    Privacy:
+        - Claim: (epsilon, delta)-DP in the local model.
+        - Unit: one duel's outcome.
     """
     return action, NOISY.report(key, ScalarParams(epsilon=epsilon, noise_stddev=noise_stddev), won)
 

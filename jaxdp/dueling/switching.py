@@ -55,9 +55,6 @@ class World(NamedTuple):
 def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[int]) -> Environment:
     """Duels by a preference matrix that changes at given rounds: an oblivious adversary.
 
-    Values: `gap`, in (0, 1/2], the smallest distance above zero of a preference from 1/2 in any stage: all distances
-    change in proportion; by default that of the matrices.
-
     Args:
         preference_matrices: one [num_arms, num_arms] matrix a stage, as for `matrix_duels`.
         starts: the round, counted from 0, with which each stage begins: 0 first, then increasing.
@@ -75,8 +72,15 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         ValueError: if there is no matrix, one is not a preference matrix or has another shape than the first, or starts
             are not as many increasing whole numbers, the first of them 0; from `params`, as for `matrix_duels`.
 
-    Source: Saha & Gaillard (2022), section 2, for `static_regret`; Saha, Koren & Mansour (2021) for the Borda forms.
-    Deviations: as for `matrix_duels`.
+    Values:
+        gap: in (0, 1/2], the smallest distance above zero of a preference from 1/2 in any stage: all distances change
+            in proportion; by default that of the matrices.
+
+    Source:
+        Saha & Gaillard (2022), section 2, for `static_regret`; Saha, Koren & Mansour (2021) for the Borda forms.
+
+    Deviations:
+        As for `matrix_duels`.
     """
     matrices = [
         check_preferences(f"preference_matrices[{m}]", each)

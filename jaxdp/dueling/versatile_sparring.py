@@ -77,9 +77,6 @@ def versatile_sparring(
     * "importance": y 1[i = I] / w_i, with rate 2 / sqrt(t);
     * "reduced_variance": 1[i = I] (y - b_i) / w_i + b_i, b_i = 1/2 where w_i >= rate^2, else 0, with rate 4 / sqrt(t).
 
-    Values: `epsilon`, the privacy budget, > 0; with Gaussian reports also `delta` and `failure_prob` (by default 0.05),
-    both in (0, 1).
-
     Args:
         num_arms: number of arms, >= 2.
         report: "rr", randomized response; or "gaussian", the outcome with noise of standard deviation s, analytically
@@ -95,14 +92,25 @@ def versatile_sparring(
         ValueError: if num_arms < 2, report or losses has another name, or horizon < 1; or if it is missing for Gaussian
             reports, or given without.
 
-    Privacy: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model; unit: one duel's
-        outcome; adjacency: replace one. An outcome leaves the user's device once; everything else is post-processing.
-        Private leaves: none. Released: all reports.
-    Source: Ailon, Karnin & Joachims (2014), sparring; Saha & Gaillard (2022), with Tsallis-INF (Zimmert & Seldin,
-        2021); on privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025).
-        Randomized bits are losses in [0, 1], affine in the true ones with slope (e^epsilon - 1) / (e^epsilon + 1), so
-        that regret is larger by the inverse of that; Gaussian reports cost a factor of 1 + 2 m.
-    Deviations: estimated losses are compensated sums, and weights in float32 are right to about 1e-6.
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta, failure_prob: with Gaussian reports, (by default 0.05), both in (0, 1).
+
+    Privacy:
+        - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
+        - Unit: one duel's outcome; adjacency: replace one.
+        - Why: An outcome leaves the user's device once; everything else is post-processing.
+        - Released: all reports.
+        - Private: none.
+
+    Source:
+        Ailon, Karnin & Joachims (2014), sparring; Saha & Gaillard (2022), with Tsallis-INF (Zimmert & Seldin, 2021); on
+        privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025). Randomized bits are
+        losses in [0, 1], affine in the true ones with slope (e^epsilon - 1) / (e^epsilon + 1), so that regret is larger
+        by the inverse of that; Gaussian reports cost a factor of 1 + 2 m.
+
+    Deviations:
+        Estimated losses are compensated sums, and weights in float32 are right to about 1e-6.
     """
     num_arms = check_num_arms(num_arms)
     is_gaussian = check_choice("report", report, REPORTS) == "gaussian"

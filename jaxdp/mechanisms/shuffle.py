@@ -36,10 +36,6 @@ LARGEST_EXACT = 10_000  # users; the time of the exact computation grows with th
 def shuffled(key: jax.Array, reports: Any) -> Any:
     """Puts the reports of a batch into a random order, all orders with equal probabilities.
 
-    >>> kept = shuffled(jax.random.key(0), {"report": jnp.arange(4), "arm": 10 * jnp.arange(4)})
-    >>> sorted(kept["report"].tolist()), (kept["arm"] == 10 * kept["report"]).all().item()
-    ([0, 1, 2, 3], True)
-
     Args:
         key: a PRNG key, which the server must not know.
         reports: pytree of arrays [batch, ...]; row i of each leaf is the report of user i. Rows stay together.
@@ -50,10 +46,21 @@ def shuffled(key: jax.Array, reports: Any) -> Any:
     Raises:
         ValueError: if there is no array, or the arrays do not have equal leading axes.
 
-    Privacy: adds no noise: reports that are not randomized are released. Those of randomized response are covered by
-        `shuffle_delta`, those of any other local randomizer by `shuffle_epsilon_bound`.
-    Source: Bittau et al. (2017), the shuffler of the encode, shuffle, analyze architecture.
-    Deviations: none.
+    Privacy:
+        - Adds no noise: reports that are not randomized are released.
+        - Those of randomized response are covered by `shuffle_delta`, those of any other local randomizer by
+          `shuffle_epsilon_bound`.
+
+    Source:
+        Bittau et al. (2017), the shuffler of the encode, shuffle, analyze architecture.
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> kept = shuffled(jax.random.key(0), {"report": jnp.arange(4), "arm": 10 * jnp.arange(4)})
+        >>> sorted(kept["report"].tolist()), (kept["arm"] == 10 * kept["report"]).all().item()
+        ([0, 1, 2, 3], True)
     """
     leaves = jax.tree.leaves(reports)
     lengths = {jnp.shape(leaf)[:1] for leaf in leaves}
@@ -70,9 +77,6 @@ def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, bat
     The law is that of `randomized_response(key, bits, local_epsilon).sum()` for `batch` bits of which `ones` are 1, in
     a time that does not depend on the batch.
 
-    >>> int(shuffled_ones(jax.random.key(0), 30, float("inf"), batch=100))  # no privacy, no noise
-    30
-
     Args:
         key: a PRNG key.
         ones: [...] integers in [0, batch], how many users hold a 1. Outside the result is no count.
@@ -87,11 +91,19 @@ def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, bat
         ValueError: if batch is not a whole number >= 1, ones are not integers, or local_epsilon is not a scalar, or is
             a Python or NumPy number that is not > 0.
 
-    Privacy: (epsilon, delta)-DP in the shuffle model with delta = shuffle_delta(epsilon, local_epsilon, batch); unit:
-        one bit; adjacency: replace one.
-    Source: Warner (1965); Cheu et al. (2019), the protocol for sums of bits.
-    Deviations: the probabilities of counts are those of `jaxdp.random.binomial`, in float32 with relative errors of
-        about 1e-5.
+    Privacy:
+        - Claim: (epsilon, delta)-DP in the shuffle model with delta = shuffle_delta(epsilon, local_epsilon, batch).
+        - Unit: one bit; adjacency: replace one.
+
+    Source:
+        Warner (1965); Cheu et al. (2019), the protocol for sums of bits.
+
+    Deviations:
+        The probabilities of counts are those of `jaxdp.random.binomial`, in float32 with relative errors of about 1e-5.
+
+    Examples:
+        >>> int(shuffled_ones(jax.random.key(0), 30, float("inf"), batch=100))  # no privacy, no noise
+        30
     """
     batch = check_count("batch", batch)
     ones = label_array("ones", ones, 2)
@@ -112,9 +124,6 @@ def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
     randomized further after they were shuffled; and a batch with one user more can be simulated by adding that user's
     report to the count of the others.
 
-    >>> f"{shuffle_delta(1.0, local_epsilon=2.0, batch=100):.4g}"
-    '0.0001363'
-
     Args:
         epsilon: >= 0. At 0 the value is the total variation distance.
         local_epsilon: budget of one report before it is shuffled, > 0.
@@ -127,9 +136,18 @@ def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
     Raises:
         ValueError: if an argument is outside its range or NaN.
 
-    Privacy: computes a guarantee, releases nothing.
-    Source: the hockey-stick divergence of Barthe & Olmedo (2013), of the two laws of the count.
-    Deviations: none.
+    Privacy:
+        - Computes a guarantee, releases nothing.
+
+    Source:
+        The hockey-stick divergence of Barthe & Olmedo (2013), of the two laws of the count.
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> f"{shuffle_delta(1.0, local_epsilon=2.0, batch=100):.4g}"
+        '0.0001363'
     """
     epsilon = check_at_least("epsilon", epsilon, 0.0)
     local_epsilon, batch = _check_local(local_epsilon), check_count("batch", batch)
@@ -138,9 +156,6 @@ def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
 
 def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
     """With how many ones among the others `shuffle_delta` is reached, where auditors attack.
-
-    >>> shuffle_worst_ones(1.0, local_epsilon=2.0, batch=100), shuffle_worst_ones(1.0, local_epsilon=5.0, batch=300)
-    (99, 292)
 
     Args:
         epsilon: in [0, local_epsilon).
@@ -154,9 +169,18 @@ def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
     Raises:
         ValueError: if an argument is outside its range or NaN.
 
-    Privacy: computes a guarantee, releases nothing.
-    Source: as `shuffle_delta`.
-    Deviations: none.
+    Privacy:
+        - Computes a guarantee, releases nothing.
+
+    Source:
+        As `shuffle_delta`.
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> shuffle_worst_ones(1.0, local_epsilon=2.0, batch=100), shuffle_worst_ones(1.0, local_epsilon=5.0, batch=300)
+        (99, 292)
     """
     epsilon, local_epsilon = check_at_least("epsilon", epsilon, 0.0), _check_local(local_epsilon)
     batch = check_count("batch", batch)
@@ -172,9 +196,6 @@ def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
 
     The inverse of `shuffle_delta` in epsilon.
 
-    >>> f"{shuffle_epsilon(1e-6, local_epsilon=1.0, batch=1000):.4f}"
-    '0.1266'
-
     Args:
         delta: in (0, 1).
         local_epsilon: budget of one report before it is shuffled, > 0.
@@ -187,10 +208,19 @@ def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
     Raises:
         ValueError: if an argument is outside its range or NaN.
 
-    Privacy: computes a guarantee, releases nothing.
-    Source: as `shuffle_delta`; the best event is a tail of the count (Neyman-Pearson), so that epsilon is the largest
+    Privacy:
+        - Computes a guarantee, releases nothing.
+
+    Source:
+        As `shuffle_delta`; the best event is a tail of the count (Neyman-Pearson), so that epsilon is the largest
         log((P(tail) - delta) / P'(tail)).
-    Deviations: none.
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> f"{shuffle_epsilon(1e-6, local_epsilon=1.0, batch=1000):.4f}"
+        '0.1266'
     """
     delta, local_epsilon, batch = check_delta(delta), _check_local(local_epsilon), check_count("batch", batch)
     if local_epsilon > LARGEST_LOCAL:
@@ -211,9 +241,6 @@ def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
 
     The inverse of `shuffle_delta` in local_epsilon. It never decreases with epsilon, delta or batch.
 
-    >>> f"{shuffle_local_epsilon(0.5, 1e-6, batch=400):.4f}"
-    '1.8452'
-
     Args:
         epsilon: > 0; infinity gives infinity.
         delta: in (0, 1).
@@ -226,9 +253,18 @@ def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
     Raises:
         ValueError: if an argument is outside its range or NaN.
 
-    Privacy: computes a guarantee, releases nothing.
-    Source: as `shuffle_delta`.
-    Deviations: none.
+    Privacy:
+        - Computes a guarantee, releases nothing.
+
+    Source:
+        As `shuffle_delta`.
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> f"{shuffle_local_epsilon(0.5, 1e-6, batch=400):.4f}"
+        '1.8452'
     """
     epsilon, delta, batch = check_epsilon(epsilon), check_delta(delta), check_count("batch", batch)
     if epsilon == math.inf:
@@ -245,9 +281,6 @@ def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> flo
     It holds for every local randomizer that is local_epsilon-DP, the same for all users, and for batches of any size;
     for binary randomized response `shuffle_epsilon` is several times smaller.
 
-    >>> f"{shuffle_epsilon_bound(1e-6, local_epsilon=1.0, batch=1000):.4f}"
-    '0.5662'
-
     Args:
         delta: in (0, 1).
         local_epsilon: budget of one report before it is shuffled, in (0, log(batch / (16 log(2 / delta)))].
@@ -259,9 +292,18 @@ def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> flo
     Raises:
         ValueError: if local_epsilon is above that limit, or an argument is outside its range or NaN.
 
-    Privacy: computes a guarantee, releases nothing.
-    Source: Feldman, McMillan & Talwar (2021), "Hiding among the clones", Theorem 3.1.
-    Deviations: none.
+    Privacy:
+        - Computes a guarantee, releases nothing.
+
+    Source:
+        Feldman, McMillan & Talwar (2021), "Hiding among the clones", Theorem 3.1.
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> f"{shuffle_epsilon_bound(1e-6, local_epsilon=1.0, batch=1000):.4f}"
+        '0.5662'
     """
     delta, local_epsilon, batch = check_delta(delta), _check_local(local_epsilon), check_count("batch", batch)
     limit = _largest_bounded(delta, batch)
@@ -289,9 +331,14 @@ def shuffle_local_epsilon_bound(epsilon: float, delta: float, batch: int) -> flo
     Raises:
         ValueError: if batch is too small for the closed form, or an argument is outside its range or NaN.
 
-    Privacy: computes a guarantee, releases nothing.
-    Source: as `shuffle_epsilon_bound`.
-    Deviations: none.
+    Privacy:
+        - Computes a guarantee, releases nothing.
+
+    Source:
+        As `shuffle_epsilon_bound`.
+
+    Deviations:
+        None.
     """
     epsilon, delta, batch = check_epsilon(epsilon), check_delta(delta), check_count("batch", batch)
     limit = _largest_bounded(delta, batch)
@@ -319,9 +366,6 @@ def shuffle_guarantee(
 ) -> Guarantee:
     """The claim of a shuffled batch of binary randomized responses.
 
-    >>> print(shuffle_guarantee(1.0, 1e-3, local_epsilon=2.0, batch=100))
-    (1, 0.001)-DP, shuffle, one bit
-
     Args:
         epsilon: > 0; infinity claims nothing.
         delta: in (0, 1).
@@ -334,6 +378,10 @@ def shuffle_guarantee(
 
     Raises:
         ValueError: if such a batch is not known to be (epsilon, delta)-DP, or an argument is outside its range or NaN.
+
+    Examples:
+        >>> print(shuffle_guarantee(1.0, 1e-3, local_epsilon=2.0, batch=100))
+        (1, 0.001)-DP, shuffle, one bit
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     local_epsilon, batch = _check_local(local_epsilon), check_count("batch", batch)

@@ -19,11 +19,6 @@ def permuted(words: jax.Array, index: jax.Array, size: int) -> jax.Array:
     that holds it copies them from round to round. Here an entry is computed where it is read. For simulated worlds; not
     for what privacy rests on.
 
-    >>> import jax
-    >>> words = jax.random.bits(jax.random.key(0), (2,), "uint32")
-    >>> sorted(int(permuted(words, index, 5)) for index in range(5))
-    [0, 1, 2, 3, 4]
-
     Args:
         words: [2] uint32, random and independent of one another.
         index: [] integer; one outside of [0, size) is taken for the nearest one inside.
@@ -32,11 +27,20 @@ def permuted(words: jax.Array, index: jax.Array, size: int) -> jax.Array:
     Returns:
         [] int32 in [0, size): over all indices each value once.
 
-    Source: Black & Rogaway (2002), the generalized Feistel cipher with cycle walking: index = left + a right with left
-        in Z_a, right in Z_b and a b >= size, of which either half is moved in turn by a function of the other; what
-        falls on a number >= size goes in once more. The functions are finalizers of MurmurHash3, keyed by the words.
-    Deviations: 12 rounds, and 24 for up to 4096 entries, after which all orders of few entries are equally likely, as
-        the tests see them. a is even: with two odd numbers only even permutations would come out.
+    Source:
+        Black & Rogaway (2002), the generalized Feistel cipher with cycle walking: index = left + a right with left in
+        Z_a, right in Z_b and a b >= size, of which either half is moved in turn by a function of the other; what falls
+        on a number >= size goes in once more. The functions are finalizers of MurmurHash3, keyed by the words.
+
+    Deviations:
+        12 rounds, and 24 for up to 4096 entries, after which all orders of few entries are equally likely, as the tests
+        see them. a is even: with two odd numbers only even permutations would come out.
+
+    Examples:
+        >>> import jax
+        >>> words = jax.random.bits(jax.random.key(0), (2,), "uint32")
+        >>> sorted(int(permuted(words, index, 5)) for index in range(5))
+        [0, 1, 2, 3, 4]
     """
     first = 2 * math.ceil(math.sqrt(size) / 2)
     second = -(-size // first)

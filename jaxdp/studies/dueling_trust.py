@@ -1,11 +1,15 @@
-"""What trust costs in dueling bandits: a curator, a shuffler, nobody, on one instance of each number of arms."""
+"""What trust costs in dueling bandits: a curator, a shuffler, nobody.
+
+Plays DP-EBS in every model of trust, and RUCB and double Thompson
+sampling with a curator and without one, on arms of evenly spaced
+utilities. Says which loses least, and by how much.
+"""
 
 import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
-import jax
 import numpy as np
 import typer
 import xarray as xr
@@ -15,7 +19,9 @@ from jaxdp import dueling, plotting
 from jaxdp.registry import LEARNERS
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import paired
-from jaxdp.studies.command import Seed, Study, columns, mean_and_half_width, root_key
+from jaxdp.studies.arguments import Epsilons, Horizon, Key, NumSeeds, Registered, grid
+from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.declared import Study
 from jaxdp.studies.dueling_regret import sized
 from jaxdp.validation import check_choice, check_count, check_positive
 
@@ -42,14 +48,14 @@ def learners() -> list[str]:
 
 def dueling_trust(
     *,
-    epsilon: Sequence[float] = EPSILONS,
-    learner: Sequence[str] = (),
-    num_arms: Sequence[int] = SIZES,
-    span: float = SPAN,
-    horizon: int = HORIZON,
-    delta: float = DELTA,
-    num_seeds: int = NUM_SEEDS,
-    key: jax.Array,
+    epsilon: Epsilons = EPSILONS,
+    learner: Registered = (),
+    num_arms: Annotated[Sequence[int], grid("Number of arms, >= 2. Repeat for several.")] = SIZES,
+    num_seeds: NumSeeds = NUM_SEEDS,
+    span: Annotated[float, typer.Option(help="The best arm's utility above the worst one's, > 0.")] = SPAN,
+    horizon: Horizon = HORIZON,
+    delta: Annotated[float, typer.Option(help="Failure mass where a claim has one, in (0, 1).")] = DELTA,
+    key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """Regret of dueling bandits in three models of trust, for every learner, number of arms, epsilon and seed.
@@ -62,10 +68,10 @@ def dueling_trust(
         epsilon: privacy budgets, > 0; infinity is no privacy.
         learner: names, of `learners()`; empty is all.
         num_arms: numbers of arms, >= 2.
+        num_seeds: repetitions.
         span: by how much the best arm's utility is above the worst one's, > 0.
         horizon: rounds, >= 100, and >= 10 for each arm.
         delta: of learners whose claim has one, in (0, 1).
-        num_seeds: repetitions.
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
@@ -200,39 +206,4 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([*tables, winners(results), *notes])
 
 
-def options(
-    epsilon: Annotated[
-        list[float],
-        typer.Option(help="Privacy budget, > 0; inf is no privacy. Repeat for several.", rich_help_panel="Grid"),
-    ] = list(EPSILONS),  # noqa: B006  typer copies it
-    learner: Annotated[
-        list[str],
-        typer.Option(help="Learner, by its name in `list`. Repeat for several; all without.", rich_help_panel="Grid"),
-    ] = [],  # noqa: B006
-    num_arms: Annotated[
-        list[int], typer.Option(help="Number of arms, >= 2. Repeat for several.", rich_help_panel="Grid")
-    ] = list(SIZES),  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="Repetitions of every setting.", rich_help_panel="Grid")] = NUM_SEEDS,
-    span: Annotated[float, typer.Option(help="The best arm's utility above the worst one's, > 0.")] = SPAN,
-    horizon: Annotated[int, typer.Option(help="Rounds, >= 100.")] = HORIZON,
-    delta: Annotated[float, typer.Option(help="Failure mass where a claim has one, in (0, 1).")] = DELTA,
-    seed: Seed = 0,
-) -> Study:
-    """What trust costs in dueling bandits: a curator, a shuffler, nobody.
-
-    Plays DP-EBS in every model of trust, and RUCB and double Thompson
-    sampling with a curator and without one, on arms of evenly spaced
-    utilities. Says which loses least, and by how much.
-    """
-    simulate = partial(
-        dueling_trust,
-        epsilon=epsilon,
-        learner=learner,
-        num_arms=num_arms,
-        span=span,
-        horizon=horizon,
-        delta=delta,
-        num_seeds=seeds,
-        key=root_key(seed),
-    )
-    return Study(simulate, figure, report)
+STUDY = Study(dueling_trust, figure, report)

@@ -26,9 +26,6 @@ def regret_upper(
 
     d^6 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa, with b = failure_prob.
 
-    Source: Theorem 3, an order bound.
-    Deviations: none.
-
     Args:
         epsilon: [...], > 0; infinity leaves the second term.
         horizon: [...], T, >= 2 and > d / kappa^2.
@@ -39,6 +36,12 @@ def regret_upper(
 
     Returns:
         [...], the regret of T rounds.
+
+    Source:
+        Theorem 3, an order bound.
+
+    Deviations:
+        None.
     """
     return _order(6, epsilon, horizon, dim, failure_prob, slope, scale)
 
@@ -56,10 +59,6 @@ def corrected_regret_upper(
 
     d^3 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa, with b = failure_prob.
 
-    Source: derived here, with the logarithms of Theorem 3: a phase of margin xi plays about
-        (d / (kappa xi))^2 + d m / (kappa epsilon xi) duels of m <= d (d + 1) / 2 pairs, and each costs 4 xi at most.
-    Deviations: no published theorem.
-
     Args:
         epsilon: as for `regret_upper`, and so are all others.
         horizon: as there.
@@ -70,6 +69,13 @@ def corrected_regret_upper(
 
     Returns:
         [...], the regret of T rounds.
+
+    Source:
+        Derived here, with the logarithms of Theorem 3: a phase of margin xi plays about (d / (kappa xi))^2 + d m /
+        (kappa epsilon xi) duels of m <= d (d + 1) / 2 pairs, and each costs 4 xi at most.
+
+    Deviations:
+        No published theorem.
     """
     return _order(3, epsilon, horizon, dim, failure_prob, slope, scale)
 
@@ -79,9 +85,6 @@ def free_from(horizon: ArrayLike, dim: ArrayLike, *, failure_prob: ArrayLike, sl
 
     d^5 ln(d T / b) ln(T kappa^2 / d) / (sqrt(T) ln(T / b)), b = failure_prob: of two orders, so of no constant.
 
-    Source: Remark 4.
-    Deviations: none.
-
     Args:
         horizon: as for `regret_upper`, and so are all others.
         dim: as there.
@@ -90,6 +93,12 @@ def free_from(horizon: ArrayLike, dim: ArrayLike, *, failure_prob: ArrayLike, sl
 
     Returns:
         [...], an epsilon.
+
+    Source:
+        Remark 4.
+
+    Deviations:
+        None.
     """
     learning = regret_upper(np.inf, horizon, dim, failure_prob=failure_prob, slope=slope)
     return (regret_upper(1.0, horizon, dim, failure_prob=failure_prob, slope=slope) - learning) / learning

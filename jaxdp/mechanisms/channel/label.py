@@ -36,14 +36,6 @@ def label_channel(num_labels: int = 2) -> Channel:
     Two labels are the numbers 0 and 1, and estimated as a number; more than two are estimated as a one-hot vector,
     whose average over users is the share of each label.
 
-    Values: `epsilon`, the privacy budget, > 0.
-
-    >>> channel = label_channel(3)
-    >>> params = channel.params(epsilon=1.0)
-    >>> report = channel.report(jax.random.key(0), params, 7)  # private as label 2 is
-    >>> int(report) in (0, 1, 2), channel.estimate(params, report).shape
-    (True, (3,))
-
     Args:
         num_labels: K, >= 2.
 
@@ -56,9 +48,25 @@ def label_channel(num_labels: int = 2) -> Channel:
     Raises:
         ValueError: if num_labels < 2; from `params`, if epsilon is not > 0; from `report`, if labels are not integers.
 
-    Privacy: epsilon-DP in the local model; unit: one label; adjacency: replace one, by any integer.
-    Source: Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
-    Deviations: as `randomized_response`.
+    Values:
+        epsilon: the privacy budget, > 0.
+
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one label; adjacency: replace one, by any integer.
+
+    Source:
+        Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
+
+    Deviations:
+        As `randomized_response`.
+
+    Examples:
+        >>> channel = label_channel(3)
+        >>> params = channel.params(epsilon=1.0)
+        >>> report = channel.report(jax.random.key(0), params, 7)  # private as label 2 is
+        >>> int(report) in (0, 1, 2), channel.estimate(params, report).shape
+        (True, (3,))
     """
     num_labels = check_count("num_labels", num_labels, 2)
 
