@@ -23,9 +23,9 @@ from jaxdp.dueling import double_thompson, matrix_duels, rucb, versatile_sparrin
 from jaxdp.mechanisms.continual_counting import best_arity
 from jaxdp.mechanisms.continual_counting.arity import level_variances
 from jaxdp.preferences import utility_matrix
-from jaxdp.simulation.chunks import chunks
-from jaxdp.simulation.lanes import Program
-from jaxdp.simulation.schedule import Lanes, Runner
+from jaxdp.simulation.store.chunks import chunks
+from jaxdp.simulation.sweeps.lanes import Program
+from jaxdp.simulation.sweeps.schedule import Lanes, Runner
 
 ARMS, EPSILON, EXPLORATION_RATE = 8, 1.0, 0.51
 BLOCK_TILE, ELIMINATION_EPSILONS = 264, (1.0, 0.02)  # arms are dropped; all arms stay

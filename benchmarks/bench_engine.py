@@ -18,9 +18,9 @@ import jaxdp
 from benchmarks.bench_random import bench_words
 from benchmarks.peers import numba_learners
 from benchmarks.timing import interleaved, machine
-from jaxdp.simulation.chunks import chunks
-from jaxdp.simulation.lanes import Program
-from jaxdp.simulation.schedule import Lanes, Runner
+from jaxdp.simulation.store.chunks import chunks
+from jaxdp.simulation.sweeps.lanes import Program
+from jaxdp.simulation.sweeps.schedule import Lanes, Runner
 
 LANES, TILE, EPSILON = 1024, 256, 1.0
 ARMS, EXPLORE_ROUNDS, ARM_HORIZON = 8, 50_000, 100_000

@@ -17,9 +17,9 @@ import jaxdp
 from benchmarks.timing import machine
 from jaxdp.mechanisms.continual_counting import best_arity
 from jaxdp.preferences import preference_gaps
-from jaxdp.simulation.chunks import chunks
-from jaxdp.simulation.lanes import Program
-from jaxdp.simulation.schedule import Lanes, Runner
+from jaxdp.simulation.store.chunks import chunks
+from jaxdp.simulation.sweeps.lanes import Program
+from jaxdp.simulation.sweeps.schedule import Lanes, Runner
 
 ARMS, EPSILON = 8, 1.0
 

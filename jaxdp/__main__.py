@@ -14,7 +14,7 @@ from jaxdp.studies.command import Seed
 from jaxdp.studies.menu import RunGroup, SweepGroup
 
 if TYPE_CHECKING:
-    from jaxdp.audit.scoreboard import Step
+    from jaxdp.audit._scoreboard import Step
 
 app = typer.Typer(
     help="What differential privacy costs, in regret or estimation error, by Monte Carlo with error bars.",
@@ -36,7 +36,7 @@ app.add_typer(sweeps, name="sweep")
 @app.command("inspect")
 def inspect_store(store: Annotated[Path, typer.Argument(help="A store that a sweep wrote, or is writing.")]) -> None:
     """Tell what a store holds, how complete it is, where it came from and what was claimed."""
-    from jaxdp.simulation.inspection import describe
+    from jaxdp.simulation.store.inspection import describe
 
     typer.echo(describe(store))
 
@@ -165,7 +165,7 @@ def before_jax_starts(
         jax.config.update("jax_num_cpu_devices", check_count("cpu_devices", cpu_devices))
     if "--help" in sys.argv:  # nothing will be compiled, and JAX need not start
         return
-    from jaxdp.simulation.compilation import keep_or_leave
+    from jaxdp.simulation.sweeps.compilation import keep_or_leave
 
     keep_or_leave(not no_cache, lambda sentence: typer.echo(sentence, err=True))
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import default_float
-from jaxdp.lookup import nearest
 from jaxdp.memory import free_bytes
+from jaxdp.numerics.lookup import nearest
 from jaxdp.validation import check_finite, check_within
 
 AT_A_TIME = 2**22  # entries that are checked at a time: a check makes copies

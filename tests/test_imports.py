@@ -66,7 +66,7 @@ print(jaxdp.theory.dueling.__name__)
 
 def test_what_is_used_loads_what_it_needs_alone():
     result = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True, check=False)
-    assert result.stdout.splitlines() == ["[]", "jaxdp.simulation.sweep", "jaxdp.theory.dueling"], result.stderr
+    assert result.stdout.splitlines() == ["[]", "jaxdp.simulation.sweeps._sweep", "jaxdp.theory.dueling"], result.stderr
 
 
 def test_every_public_name_is_found_and_listed():
@@ -116,3 +116,22 @@ def test_a_name_that_jaxdp_does_not_have():
     with pytest.raises(AttributeError, match="module 'jaxdp' has no attribute 'bandit'"):
         _ = jaxdp.bandit  # pyright: ignore[reportAttributeAccessIssue]
     assert not hasattr(jaxdp, "__wrapped__")
+
+
+HIDDEN = """
+import importlib, pkgutil, sys
+import jaxdp
+names = [found.name for found in pkgutil.walk_packages(jaxdp.__path__, "jaxdp.") if not found.name.endswith("__main__")]
+for name in names:
+    importlib.import_module(name)
+for name in names:
+    package, _, last = name.rpartition(".")
+    if getattr(sys.modules[package], last) is not sys.modules[name]:
+        print(name)
+"""
+
+
+def test_no_module_is_hidden_behind_a_function_of_its_name():
+    """`import jaxdp.dueling.rucb` would give the function."""
+    found = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []

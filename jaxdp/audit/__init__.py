@@ -42,16 +42,16 @@ The exact budgets have none of the limits of sampling, where outputs are few eno
 remains the author's to give.
 """
 
+from jaxdp.audit._grey_box import grey_box, grey_box_of_paths
+from jaxdp.audit._leaks import Leaks, leaks
+from jaxdp.audit._scoreboard import Row, heading, line, remarks, scoreboard, to_json
 from jaxdp.audit.adversary import Past, Users, by_action, by_pair, whole
 from jaxdp.audit.black_box import Attack, AuditResult, audit
 from jaxdp.audit.enumeration import outcome, transcript_law
 from jaxdp.audit.exact import exact_budget, exact_delta, exact_epsilon, exact_mu, exact_rho, g_test
 from jaxdp.audit.findings import GreyBox, Measured
-from jaxdp.audit.grey_box import grey_box, grey_box_of_paths
 from jaxdp.audit.intervals import EpsilonBound, clopper_pearson, epsilon_lower_bound
-from jaxdp.audit.leaks import Leaks, leaks
 from jaxdp.audit.play import Transcript
-from jaxdp.audit.scoreboard import Row, heading, line, remarks, scoreboard, to_json
 from jaxdp.audit.targets import Target
 from jaxdp.audit.transcripts import learner_attack
 

@@ -13,7 +13,7 @@ from jaxdp.audit.play import by_totals, draw_key, play
 from jaxdp.audit.seen import shown
 from jaxdp.audit.steps import Scene, past_of
 from jaxdp.core import Guarantee, Learner
-from jaxdp.simulation.values import parameters
+from jaxdp.simulation.run.values import parameters
 
 
 class Base(NamedTuple):

@@ -20,7 +20,7 @@ from jaxdp.audit.adversary import (
     total_type,
 )
 from jaxdp.core import Blocks, Environment, Learner, State
-from jaxdp.simulation.engines import (
+from jaxdp.simulation.run.engines import (
     BlockEvents,
     CountEvents,
     choose_engine,
@@ -29,7 +29,7 @@ from jaxdp.simulation.engines import (
     play_counts,
     play_round,
 )
-from jaxdp.simulation.rounds import Events, Keys, Play, root_keys, round_keys
+from jaxdp.simulation.run.rounds import Events, Keys, Play, root_keys, round_keys
 
 DrawUser = Callable[[jax.Array, Past], Users]
 

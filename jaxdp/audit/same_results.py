@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxdp.audit.forced import Base, drawn_alone
 from jaxdp.audit.play import play
-from jaxdp.simulation.engines import has_totals
+from jaxdp.simulation.run.engines import has_totals
 
 RUNS = 4096  # enough for one percent of noise more or less to change a choice in one of them
 LARGEST = 2**24  # numbers in all their transcripts

@@ -12,7 +12,7 @@ from jaxdp.audit.adversary import Answer, Past, Users, asked, kept
 from jaxdp.audit.play import Transcript, by_totals, keys_of
 from jaxdp.audit.seen import shown
 from jaxdp.core import Blocks, Environment, Guarantee, Learner, State
-from jaxdp.simulation.rounds import Keys
+from jaxdp.simulation.run.rounds import Keys
 
 Opened = Callable[[str, Any], AbstractContextManager[Any]]  # (stage, round): where mechanisms write
 

@@ -3,6 +3,7 @@
 from jaxdp.bandits import contextual, convex
 from jaxdp.bandits._drifting import drifting_bandit
 from jaxdp.bandits._exp3 import exp3
+from jaxdp.bandits._explore_then_commit import explore_then_commit
 from jaxdp.bandits._lil_ucb import lil_ucb
 from jaxdp.bandits._other_laws import bounded_bandit, heavy_tailed_bandit
 from jaxdp.bandits._reward_sequence import reward_sequence
@@ -13,7 +14,6 @@ from jaxdp.bandits._tsallis_inf import tsallis_inf
 from jaxdp.bandits._ucb import ucb
 from jaxdp.bandits._ucb_central import ucb_central
 from jaxdp.bandits.environments import bernoulli_bandit, gaussian_bandit
-from jaxdp.bandits.explore_then_commit import explore_then_commit
 
 __all__ = [
     "bernoulli_bandit",

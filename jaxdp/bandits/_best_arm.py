@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp import compensated
 from jaxdp.bandits._reports import REWARD, REWARDS, check_report, local_claim, value_names
 from jaxdp.core import Guarantee, Interface, Space, arms, default_float
 from jaxdp.core.channel import TotalFn
 from jaxdp.mechanisms import label_channel, scalar_channel
+from jaxdp.numerics import compensated
 from jaxdp.validation import check_choice
 
 REPORTS = ("rr", "gaussian")

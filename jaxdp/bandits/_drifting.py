@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from jaxdp.bandits.environments import bandit_of, gap_outcome, instance_leaves, means_vector
 from jaxdp.core import Environment, Scalar, Space, factory, scalar_leaf
 from jaxdp.gaps import ROUNDING, unit_instance
-from jaxdp.lookup import entry
+from jaxdp.numerics.lookup import entry
 from jaxdp.validation import check_within
 
 GROWTH = 1.6

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp import compensated
 from jaxdp.bandits._reports import reported, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams
+from jaxdp.numerics import compensated
 from jaxdp.random import index_at, key_uniform
 from jaxdp.validation import check_count, check_horizon, check_positive
 

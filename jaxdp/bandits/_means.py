@@ -5,9 +5,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp import compensated
 from jaxdp.core import default_float
-from jaxdp.kernels import folded, lanes_last, own_kernel
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import folded, lanes_last, own_kernel
 
 
 class Means(NamedTuple):

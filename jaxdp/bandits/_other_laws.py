@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from jaxdp.bandits.environments import bandit_of, gap_outcome, instance_leaves, means_vector
 from jaxdp.core import Environment, Scalar, Space, factory, scalar_leaf
 from jaxdp.gaps import instance, unit_instance
-from jaxdp.lookup import entry
+from jaxdp.numerics.lookup import entry
 from jaxdp.random import beta
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_above, check_finite, check_number, check_positive, check_within

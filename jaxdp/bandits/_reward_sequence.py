@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp import compensated
 from jaxdp.core import Environment, Interface, Space, arms, default_float, factory
-from jaxdp.lookup import entry
+from jaxdp.numerics import compensated
+from jaxdp.numerics.lookup import entry
 from jaxdp.sequences import kept_matrix, shown_row
 from jaxdp.validation import check_flag, check_positive
 

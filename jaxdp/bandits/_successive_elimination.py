@@ -22,7 +22,7 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
-from jaxdp.kernels import across_lanes
+from jaxdp.numerics.kernels import across_lanes
 from jaxdp.validation import check_count, check_positive, check_probability
 
 SWEEPS = 16  # in a block

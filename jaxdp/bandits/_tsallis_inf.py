@@ -6,14 +6,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp import compensated
 from jaxdp.bandits._reports import reported, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, State, arms, claimed, default_float, factory, only
-from jaxdp.kernels import lanes_last, own_kernel
 from jaxdp.mechanisms import ScalarParams
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import lanes_last, own_kernel
+from jaxdp.numerics.tsallis import tsallis_weights
 from jaxdp.random import index_at, key_uniform
-from jaxdp.tsallis import tsallis_weights
 from jaxdp.validation import check_choice, check_count, check_horizon
 
 REPORTS = ("rr", "gaussian")

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxdp.bandits._means import Means, first_largest, heard, no_means
 from jaxdp.bandits._reports import reported, reward_reports
 from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
-from jaxdp.kernels import lanes_last, own_kernel
 from jaxdp.mechanisms import ScalarParams
+from jaxdp.numerics.kernels import lanes_last, own_kernel
 from jaxdp.validation import check_count, check_positive
 
 REPORTS = ("rr", "gaussian")

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp import compensated
 from jaxdp.bandits._means import first_largest
 from jaxdp.core import (
     BlockPlan,
@@ -27,6 +26,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.mechanisms import laplace, tree_counter
+from jaxdp.numerics import compensated
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
 
 RELEASES = ("blocks", "tree")

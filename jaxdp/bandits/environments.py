@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, Interface, Space, arms, default_float, factory, scalar_leaf
 from jaxdp.gaps import instance, unit_instance
-from jaxdp.lookup import entry
+from jaxdp.numerics.lookup import entry
 from jaxdp.random import binomial, key_uniform
 from jaxdp.validation import check_finite, check_positive, check_within
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core.params import default_float
-from jaxdp.lookup import wide
+from jaxdp.numerics.lookup import wide
 from jaxdp.validation import check_choice, check_count, check_positive
 
 KINDS = {"integers": np.integer, "numbers": np.floating}

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from jaxdp.core import Environment, Interface, Persons, Space, arms, factory, pairs
 from jaxdp.dueling.environments import REGRETS
 from jaxdp.dueling.regrets import cast, regret_matrices
-from jaxdp.lookup import entry, nearest
 from jaxdp.memory import free_host_bytes
+from jaxdp.numerics.lookup import entry, nearest
 from jaxdp.preferences import Ballots, check_preferences, condorcet_winner
 from jaxdp.random import key_uniform, permuted
 from jaxdp.validation import check_choice, check_count, check_finite

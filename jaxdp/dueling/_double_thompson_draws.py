@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import default_float
-from jaxdp.kernels import folded
+from jaxdp.numerics.kernels import folded
 from jaxdp.random import beta, gamma, index_at
 
 

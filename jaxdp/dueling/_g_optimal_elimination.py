@@ -31,8 +31,8 @@ from jaxdp.core import (
 from jaxdp.dueling._arm_features import check_features
 from jaxdp.dueling._phase_designs import Design, first_design, next_design
 from jaxdp.dueling._utility_fit import fit_in_ball
-from jaxdp.kernels import any_lane
 from jaxdp.mechanisms import laplace
+from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_choice, check_epsilon, check_horizon, check_positive, check_probability
 
 CONSTANTS = ("tight", "paper")

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, Interface, Scalar, Space, arms, default_float, factory, pairs, scalar_leaf
 from jaxdp.dueling._arm_features import check_features
-from jaxdp.kernels import any_lane
-from jaxdp.lookup import entry, nearest
+from jaxdp.numerics.kernels import any_lane
+from jaxdp.numerics.lookup import entry, nearest
 from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link
 from jaxdp.random import binomial, key_uniform

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.compensated import rounded
 from jaxdp.core import Guarantee, Scalar, default_float, scalar_leaf
-from jaxdp.kernels import lanes_last
 from jaxdp.mechanisms import laplace
+from jaxdp.numerics.compensated import rounded
+from jaxdp.numerics.kernels import lanes_last
 from jaxdp.validation import check_above, check_epsilon, check_number
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.dueling.reports import tally_report
-from jaxdp.kernels import WRITTEN_OUT, lanes_last, own_kernel
+from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
 MOST_ARMS = WRITTEN_OUT  # so many arms have lanes as their fast axis, and are members of one word

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.eigen import eigh
-from jaxdp.kernels import any_lane
+from jaxdp.numerics.eigen import eigh
+from jaxdp.numerics.kernels import any_lane
 from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
 
 MOST_STEPS = 30

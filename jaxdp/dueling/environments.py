@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from jaxdp.core import Environment, Interface, Space, arms, default_float, factory, pairs
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.gaps import ROUNDING, with_smallest
-from jaxdp.kernels import own_kernel
-from jaxdp.lookup import entry, nearest
+from jaxdp.numerics.kernels import own_kernel
+from jaxdp.numerics.lookup import entry, nearest
 from jaxdp.preferences import Link, check_preferences, logistic, utility_matrix
 from jaxdp.random import binomial, key_uniform
 from jaxdp.validation import check_choice, check_positive

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Guarantee, Scalar
-from jaxdp.kernels import own_kernel
 from jaxdp.mechanisms import LabelParams, ScalarParams, label_channel, scalar_channel
+from jaxdp.numerics.kernels import own_kernel
 
 RESPONSE = label_channel(2)
 NOISY = scalar_channel("gaussian", binary=True)

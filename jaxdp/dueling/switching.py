@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp import compensated
 from jaxdp.core import Environment, Interface, Space, default_float, factory, pairs
 from jaxdp.dueling.environments import answer, with_gap
 from jaxdp.dueling.regrets import cast, regret_matrices
-from jaxdp.lookup import entry
+from jaxdp.numerics import compensated
+from jaxdp.numerics.lookup import entry
 from jaxdp.preferences import borda_scores, check_preferences
 from jaxdp.validation import check_count, check_list
 

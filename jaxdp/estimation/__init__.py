@@ -1,18 +1,20 @@
 """Offline estimation from preferences: non-private, locally private and centrally private."""
 
-from jaxdp.estimation.ballots import ballot_mle, ballot_objective_perturbation, ballot_rr, ballot_sensitivity
-from jaxdp.estimation.confidence import ConfidenceSet, ConfidentEstimate, confidence_set, with_confidence
-from jaxdp.estimation.estimate import check_choices, check_data, estimate
-from jaxdp.estimation.label_noise import LabelNoise
-from jaxdp.estimation.maximum_likelihood import debiased_rr, mle, mle_rr
-from jaxdp.estimation.metrics import l2_error, semi_norm_error
-from jaxdp.estimation.objective_perturbation import (
+from jaxdp.estimation._estimate import check_choices, check_data, estimate
+from jaxdp.estimation._objective_perturbation import (
     literal_objective_perturbation,
     objective_perturbation,
     sgd_objective_perturbation,
 )
-from jaxdp.estimation.objective_perturbation_full import objective_perturbation_full
-from jaxdp.estimation.offline_bandit import Bandit, offline_bandit
+from jaxdp.estimation._objective_perturbation_full import objective_perturbation_full
+from jaxdp.estimation._offline_bandit import Bandit, offline_bandit
+from jaxdp.estimation._sgd import sgd, sgd_rr
+from jaxdp.estimation._sgd_krr import sgd_krr
+from jaxdp.estimation.ballots import ballot_mle, ballot_objective_perturbation, ballot_rr, ballot_sensitivity
+from jaxdp.estimation.confidence import ConfidenceSet, ConfidentEstimate, confidence_set, with_confidence
+from jaxdp.estimation.label_noise import LabelNoise
+from jaxdp.estimation.maximum_likelihood import debiased_rr, mle, mle_rr
+from jaxdp.estimation.metrics import l2_error, semi_norm_error
 from jaxdp.estimation.plackett_luce import (
     plackett_luce_debiased_krr,
     plackett_luce_mle,
@@ -32,8 +34,6 @@ from jaxdp.estimation.policy import (
 )
 from jaxdp.estimation.problems import ballot_election, comparison_table, gaussian_rewards, plackett_luce_rewards
 from jaxdp.estimation.public_weights import WithCut, predicted_errors, quieter_noise
-from jaxdp.estimation.sgd import sgd, sgd_rr
-from jaxdp.estimation.sgd_krr import sgd_krr
 from jaxdp.estimation.solver import Estimate
 from jaxdp.estimation.thurstone import thurstone_rr
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from jaxdp.checks import check_made
 from jaxdp.core import Estimator, Scalar, factory, scalar_leaf
-from jaxdp.eigen import eigh
 from jaxdp.estimation.label_noise import LabelNoise
 from jaxdp.estimation.solver import Estimate
+from jaxdp.numerics.eigen import eigh
 from jaxdp.validation import check_at_least, check_probability, check_within
 
 FAILURE_PROB = 0.1

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxdp.eigen import eigh
 from jaxdp.estimation.objectives import Evaluation
+from jaxdp.numerics.eigen import eigh
 
 SECULAR_STEPS = 12  # Newton on the secular equation converges monotonically, quadratically near the root
 FARTHEST = 1e6  # bound of an unbounded search whose objective has no minimum; products of its powers fit float32

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import compensated
 from jaxdp.core import Guarantee, Scalar, default_float, only, scalar_leaf
 from jaxdp.estimation.maximum_likelihood import TOLERANCE
 from jaxdp.estimation.public_weights import (
@@ -21,6 +20,7 @@ from jaxdp.estimation.public_weights import (
     noise_variance,
 )
 from jaxdp.mechanisms import analytic_gaussian, classical_gaussian, gaussian, k_norm, round_up
+from jaxdp.numerics import compensated
 from jaxdp.validation import check_above, check_at_least, check_choice, check_delta, check_epsilon
 
 CONSTANTS = ("analytic", "classical", "paper")

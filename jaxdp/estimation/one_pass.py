@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxdp import compensated
 from jaxdp.estimation.constraints import center, project
-from jaxdp.kernels import together
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import together
 
 AVERAGES = ("none", "all", "last_half")
 BLOCK = 20  # samples of all lanes that are laid out together; 20 to 100 are alike

@@ -14,8 +14,8 @@ import numpy as np
 import optax
 
 from jaxdp.core import Estimator, Guarantee, factory
+from jaxdp.estimation._estimate import check_choices
 from jaxdp.estimation.constraints import center
-from jaxdp.estimation.estimate import check_choices
 from jaxdp.estimation.label_noise import searched
 from jaxdp.estimation.maximum_likelihood import (
     MAX_STEPS,

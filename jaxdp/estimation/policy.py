@@ -19,8 +19,8 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp.core import default_float
-from jaxdp.eigen import eigh
 from jaxdp.estimation.confidence import ConfidenceSet
+from jaxdp.numerics.eigen import eigh
 from jaxdp.validation import check_count, check_finite, check_within
 
 MAX_STEPS = 500

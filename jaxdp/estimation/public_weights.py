@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Scalar, scalar_leaf
-from jaxdp.eigen import eigh
 from jaxdp.mechanisms import analytic_gaussian
+from jaxdp.numerics.eigen import eigh
 from jaxdp.validation import check_at_least, check_choice, check_count, check_epsilon
 
 WEIGHTS = ("none", "cut")
@@ -172,7 +172,8 @@ def check_weights(weights: str) -> bool:
 def _inverses(matrices: jax.Array) -> jax.Array:
     """Of positive definite matrices [count, dim, dim], by Gauss-Jordan steps, which need no pivots there.
 
-    Written out, since LAPACK's calls for so many matrices may wait for each other forever; see `jaxdp.eigen.eigh`.
+    Written out, since LAPACK's calls for so many matrices may wait for each other forever; see
+    `jaxdp.numerics.eigen.eigh`.
     """
     dim = matrices.shape[-1]
     place = jnp.arange(dim)

@@ -3,7 +3,7 @@
 import optax
 
 from jaxdp.core import Estimator, factory
-from jaxdp.estimation.sgd import sgd_rr
+from jaxdp.estimation._sgd import sgd_rr
 from jaxdp.preferences import probit
 
 

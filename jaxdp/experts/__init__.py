@@ -4,6 +4,7 @@ from jaxdp.experts import classes
 from jaxdp.experts._adaptive import adaptive_losses, punish_repeats
 from jaxdp.experts._counter_parameters import CounterParameters, counter_weights_parameters
 from jaxdp.experts._counter_weights import counter_weights
+from jaxdp.experts._exponential_weights import exponential_weights
 from jaxdp.experts._fixed_share import fixed_share
 from jaxdp.experts._hard_sequences import alternating_losses, lower_bound_losses, sample_losses
 from jaxdp.experts._hedge import hedge
@@ -19,7 +20,6 @@ from jaxdp.experts._shifting import shifting_losses
 from jaxdp.experts._stochastic import stochastic_losses
 from jaxdp.experts._svt_lazy import svt_lazy
 from jaxdp.experts._svt_restarts import svt_restarts
-from jaxdp.experts.exponential_weights import exponential_weights
 
 __all__ = [
     "CounterParameters",

@@ -12,7 +12,7 @@ from jaxdp.core import Environment, Scalar, default_float, factory, scalar_leaf
 from jaxdp.experts._adversary import cast, means_vector
 from jaxdp.experts._comparators import Comparison, after, begun, check_switches, metrics
 from jaxdp.experts._losses import losses_interface
-from jaxdp.lookup import entry
+from jaxdp.numerics.lookup import entry
 from jaxdp.random.coins import coins
 from jaxdp.validation import check_count, check_horizon, check_number, check_positive, check_within
 

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxdp.compensated import Sum
+from jaxdp.numerics.compensated import Sum
 
 
 def of_expert(losses: jax.Array, expert: jax.Array) -> jax.Array:

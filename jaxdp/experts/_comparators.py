@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp import compensated
 from jaxdp.core import default_float
+from jaxdp.numerics import compensated
 from jaxdp.validation import check_count
 
 

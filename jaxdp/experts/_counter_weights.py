@@ -23,7 +23,7 @@ from jaxdp.experts._counter_parameters import counter_of, counter_weights_parame
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.experts._sequence_class import Sequences, Weights
 from jaxdp.experts.classes import static
-from jaxdp.kernels import WRITTEN_OUT, lanes_last
+from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_count, check_epsilon, check_horizon, check_positive
 

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.compensated import Sum
 from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalised, nothing, plus, shares, two_to
+from jaxdp.numerics.compensated import Sum
 from jaxdp.random.choice import index_at
 
 

@@ -13,7 +13,7 @@ from jaxdp.experts import _filter
 from jaxdp.experts._filter import Flow
 from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalised, two_to
 from jaxdp.experts._share_kernels import fold
-from jaxdp.kernels import own_kernel
+from jaxdp.numerics.kernels import own_kernel
 
 drawn, gains = _filter.drawn, _filter.gains
 

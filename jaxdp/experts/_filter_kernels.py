@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from jaxdp.experts._filter import Flow, log_gain
 from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalised, two_to
-from jaxdp.kernels import WRITTEN_OUT, lanes_last, own_kernel
+from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
 MOST = WRITTEN_OUT  # so many experts, or rows, are written out

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from jaxdp import compensated
 from jaxdp.core import (
     Guarantee,
     Learner,
@@ -20,7 +19,8 @@ from jaxdp.core import (
 )
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.experts._share_kernels import odds
-from jaxdp.kernels import lanes_last
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import lanes_last
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_count, check_horizon, check_positive
 

@@ -25,9 +25,9 @@ from jaxdp.experts._lazy_parameters import ACCOUNTINGS, SMALLEST, LazyParameters
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
 from jaxdp.experts.classes import static
-from jaxdp.kernels import any_lane, lanes_last
 from jaxdp.mechanisms import round_up
 from jaxdp.mechanisms.tape import Entry, record
+from jaxdp.numerics.kernels import any_lane, lanes_last
 from jaxdp.random import weighted_index
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive, check_within

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp import compensated
 from jaxdp.core import (
     BlockPlan,
     Blocks,
@@ -23,8 +22,9 @@ from jaxdp.core import (
 )
 from jaxdp.experts._clear_losses import behind
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
-from jaxdp.kernels import any_lane
 from jaxdp.mechanisms import noisy_min
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_choice, check_count, check_epsilon
 
 NOISES = ("exponential", "gumbel", "laplace")

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import compensated
 from jaxdp.core import (
     Guarantee,
     Learner,
@@ -22,8 +21,9 @@ from jaxdp.core import (
 )
 from jaxdp.experts._clear_losses import behind
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
-from jaxdp.kernels import any_lane
 from jaxdp.mechanisms import noisy_min, zcdp_rho
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_choice, check_count, check_delta, check_epsilon, check_horizon
 
 ACCOUNTING = ("pure", "zcdp")

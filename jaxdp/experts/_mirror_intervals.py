@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import compensated
 from jaxdp.core import (
     Guarantee,
     Learner,
@@ -27,6 +26,7 @@ from jaxdp.experts._mirror_parameters import level_switches, mirror_descent_para
 from jaxdp.experts._mirror_sampling import law_of_play, step_of
 from jaxdp.mechanisms import gaussian, round_up
 from jaxdp.mechanisms.tape import Entry, record
+from jaxdp.numerics import compensated
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_epsilon, check_positive
 

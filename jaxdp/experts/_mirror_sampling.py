@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import compensated
 from jaxdp.core import (
     Guarantee,
     Learner,
@@ -25,8 +24,9 @@ from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.experts._mirror_parameters import contraction, draws_reached, mirror_descent_parameters
 from jaxdp.experts._share_kernels import exact_fixed_share_step
 from jaxdp.experts._shares import clipped_step, fixed_share_step
-from jaxdp.kernels import any_lane
 from jaxdp.mechanisms.tape import Entry, record
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import any_lane
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_epsilon, check_positive
 

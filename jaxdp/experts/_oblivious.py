@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from jaxdp.core import Environment, factory
 from jaxdp.experts._comparators import Comparison, after, begun, check_switches, followed, metrics
 from jaxdp.experts._losses import losses_interface
-from jaxdp.lookup import entry
+from jaxdp.numerics.lookup import entry
 from jaxdp.sequences import kept_matrix, shown_row
 from jaxdp.validation import check_positive
 

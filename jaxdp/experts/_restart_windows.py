@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 
-from jaxdp.kernels import WRITTEN_OUT, folded, lanes_last, own_kernel
+from jaxdp.numerics.kernels import WRITTEN_OUT, folded, lanes_last, own_kernel
 
 CHUNK = 128  # beginnings of windows that are looked at together
 

@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol
 
 import jax
 
-from jaxdp import compensated
 from jaxdp.experts._scaled import Scaled
+from jaxdp.numerics import compensated
 
 
 class Label(NamedTuple):

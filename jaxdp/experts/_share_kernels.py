@@ -13,10 +13,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxdp import compensated
-from jaxdp.compensated import Sum
 from jaxdp.experts._scaled import expm1_near_0
-from jaxdp.kernels import WRITTEN_OUT, lanes_last, own_kernel
+from jaxdp.numerics import compensated
+from jaxdp.numerics.compensated import Sum
+from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel
 
 
 def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:

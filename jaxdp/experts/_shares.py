@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from jaxdp import compensated
-from jaxdp.compensated import Sum
+from jaxdp.numerics import compensated
+from jaxdp.numerics.compensated import Sum
 
 
 def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:

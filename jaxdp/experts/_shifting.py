@@ -12,7 +12,7 @@ import numpy as np
 from jaxdp.core import Environment, Scalar, factory, only, scalar_leaf
 from jaxdp.experts._comparators import Comparison, after, begun, check_switches, followed, metrics
 from jaxdp.experts._losses import losses_interface
-from jaxdp.lookup import entry, nearest
+from jaxdp.numerics.lookup import entry, nearest
 from jaxdp.random import beta, binomial
 from jaxdp.random.coins import coins
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive, check_within

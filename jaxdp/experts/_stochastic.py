@@ -12,7 +12,7 @@ from jaxdp.experts._adversary import cast, means_vector
 from jaxdp.experts._comparators import Comparison, after, begun, check_switches, followed, metrics
 from jaxdp.experts._losses import losses_interface
 from jaxdp.gaps import unit_instance
-from jaxdp.lookup import entry
+from jaxdp.numerics.lookup import entry
 from jaxdp.random import binomial
 from jaxdp.random.coins import coins
 

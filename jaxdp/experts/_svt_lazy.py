@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import binom
 
-from jaxdp import compensated
 from jaxdp.core import (
     Guarantee,
     Learner,
@@ -24,9 +23,10 @@ from jaxdp.core import (
 )
 from jaxdp.experts._clear_losses import behind, of_expert
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
-from jaxdp.kernels import any_lane
 from jaxdp.mechanisms import noisy_min, zcdp_rho
 from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, above_threshold_step
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import (
     check_at_least,
     check_choice,

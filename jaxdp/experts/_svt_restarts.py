@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import compensated
 from jaxdp.core import (
     Guarantee,
     Learner,
@@ -23,9 +22,10 @@ from jaxdp.experts import _limited_updates as selection
 from jaxdp.experts import _restart_windows as windows_of
 from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
-from jaxdp.kernels import any_lane
-from jaxdp.lookup import nearest
 from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, above_threshold_step
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import any_lane
+from jaxdp.numerics.lookup import nearest
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_number, check_probability
 
 SENSITIVITY = 2.0  # of a window's regret: replacing one loss vector moves one summand within [-1, 1]

@@ -22,13 +22,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import compensated
 from jaxdp.core import default_float
 from jaxdp.experts import _filter, _filter_columns, _filter_kernels
 from jaxdp.experts._scaled import NOTHING, Scaled, normalised, times
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
-from jaxdp.kernels import own_kernel
-from jaxdp.lookup import nearest
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import own_kernel
+from jaxdp.numerics.lookup import nearest
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_count, check_horizon, check_number, check_within
 

@@ -1,6 +1,14 @@
 """Differentially private mechanisms, and the noise they need."""
 
 from jaxdp.mechanisms._noisy_leads import noisy_leads
+from jaxdp.mechanisms._noisy_max import noisy_max, noisy_min
+from jaxdp.mechanisms._randomized_response import (
+    debias_labels,
+    debias_one_hot,
+    debias_scalar,
+    randomize_scalar,
+    randomized_response,
+)
 from jaxdp.mechanisms.additive import gaussian, k_norm, laplace
 from jaxdp.mechanisms.calibration import (
     analytic_gaussian,
@@ -33,14 +41,6 @@ from jaxdp.mechanisms.continual_counting import (
     tree_counter,
     tree_radius,
     tree_variance,
-)
-from jaxdp.mechanisms.noisy_max import noisy_max, noisy_min
-from jaxdp.mechanisms.randomized_response import (
-    debias_labels,
-    debias_one_hot,
-    debias_scalar,
-    randomize_scalar,
-    randomized_response,
 )
 from jaxdp.mechanisms.shuffle import (
     shuffle_delta,

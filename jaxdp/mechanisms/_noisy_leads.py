@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp.compensated import Sum
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar
 from jaxdp.mechanisms.noisy_sums import exact_sums, float_type, leads, record_exact, recorded
 from jaxdp.mechanisms.tape import Entry
+from jaxdp.numerics.compensated import Sum
 
 
 def noisy_leads(
@@ -25,7 +25,7 @@ def noisy_leads(
 
     Args:
         key: a PRNG key.
-        totals: [..., num_totals] integer, or a `jaxdp.compensated.Sum` of floats.
+        totals: [..., num_totals] integer, or a `jaxdp.numerics.compensated.Sum` of floats.
         epsilon: [] float > 0, may be traced; infinity adds nothing. Bad traced values as for `laplace`.
         l1_sensitivity: [] float > 0, may be traced: largest change of the whole of `totals` in L1 norm.
         among: [..., num_totals] bool, which totals take part; it must be public. None is all.

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp.compensated import Sum
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar
 from jaxdp.mechanisms.calibration import round_up
 from jaxdp.mechanisms.noisy_sums import add_noise, exact_sums, float_type, record_exact, recorded
 from jaxdp.mechanisms.tape import Entry
+from jaxdp.numerics.compensated import Sum
 
 
 def laplace(key: jax.Array, values: ArrayLike | Sum, epsilon: Scalar, *, l1_sensitivity: Scalar) -> jax.Array:
@@ -20,7 +20,7 @@ def laplace(key: jax.Array, values: ArrayLike | Sum, epsilon: Scalar, *, l1_sens
         key: a PRNG key.
         values: [...] float or integer, the exact values. Counts are best left integers: a count beyond 2^24 that is
             cast to float32 is rounded before it meets the noise, which then hides a user less than claimed. Sums of
-            floats may be a `jaxdp.compensated.Sum`.
+            floats may be a `jaxdp.numerics.compensated.Sum`.
         epsilon: [] float > 0, may be traced; infinity adds nothing. A traced NaN gives NaN, zero gives infinite, NaN or
             the largest values, and a negative one the noise of its absolute value.
         l1_sensitivity: [] float > 0, may be traced: largest change of the whole of `values` in L1 norm.

@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp import compensated
-from jaxdp.compensated import Sum, rounded
 from jaxdp.core import default_float
 from jaxdp.mechanisms import tape
+from jaxdp.numerics import compensated
+from jaxdp.numerics.compensated import Sum, rounded
 
 Exact = jax.Array | Sum
 

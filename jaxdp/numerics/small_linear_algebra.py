@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.kernels import across_lanes, stored
+from jaxdp.numerics.kernels import across_lanes, stored
 
 WRITTEN_OUT = 32  # dimensions
 FEW = 6  # fewer steps than these are cheap to compute again

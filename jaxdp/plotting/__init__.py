@@ -9,9 +9,9 @@ metric against epsilon. Without `ax=` they make a figure, which a notebook shows
 <axes: l2 error against ε>
 """
 
+from jaxdp.plotting._dots import dots, slopes
 from jaxdp.plotting.bounds import bound
 from jaxdp.plotting.differences import paired
-from jaxdp.plotting.dots import dots, slopes
 from jaxdp.plotting.figure import Axes, Figure, panels
 from jaxdp.plotting.grids import facets
 from jaxdp.plotting.lines import cost_of_privacy, curves

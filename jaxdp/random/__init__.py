@@ -3,13 +3,13 @@
 Keys are those of `jax.random`, or of `key`, which all its functions take but `jax.random.poisson`: hence `poisson`.
 """
 
-from jaxdp.random.binomial import binomial, multinomial
+from jaxdp.random._binomial import binomial, multinomial
+from jaxdp.random._normals import normals
+from jaxdp.random._permuted import permuted
+from jaxdp.random._poisson import poisson
 from jaxdp.random.choice import index_at, weighted_index
 from jaxdp.random.gammas import beta, gamma
-from jaxdp.random.normals import normals
 from jaxdp.random.own_words import key_uniform
-from jaxdp.random.permuted import permuted
-from jaxdp.random.poisson import poisson
 from jaxdp.random.threefry import fast, key, key_from_data
 
 __all__ = [

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp.kernels import lanes_last, own_kernel
+from jaxdp.numerics.kernels import lanes_last, own_kernel
 from jaxdp.random.threefry import fast
 
 COLUMNS = 16  # about the square root of the usual number of weights, and as many as a vector unit adds at once

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxdp.kernels import lanes_last, own_kernel
+from jaxdp.numerics.kernels import lanes_last, own_kernel
 from jaxdp.random.threefry import NAME, fast, hash_words
 
 DIGITS = 23  # of a uniform variate in 32 bits

@@ -11,8 +11,8 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
-from jaxdp.kernels import folded, lanes_last, own_kernel
-from jaxdp.random.normals import normals
+from jaxdp.numerics.kernels import folded, lanes_last, own_kernel
+from jaxdp.random._normals import normals
 from jaxdp.random.threefry import fast, pair_uniforms, two_uniforms
 
 LARGE = {4: 1e3, 8: 1e6}  # from where on a series is closer than the logarithm, by the bytes of the float type

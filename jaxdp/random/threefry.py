@@ -23,7 +23,7 @@ from jax import lax
 from jax.extend.random import define_prng_impl, threefry_prng_impl
 from jax.typing import ArrayLike
 
-from jaxdp.kernels import lanes_last, stored
+from jaxdp.numerics.kernels import lanes_last, stored
 
 NAME = "jaxdp_threefry2x32"
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

@@ -7,9 +7,9 @@ from typing import Any
 import jax
 
 from jaxdp.audit import Attack, GreyBox, Target, grey_box_of_paths, learner_attack
+from jaxdp.audit._grey_box import paths_of
 from jaxdp.audit.adversary import num_rounds
 from jaxdp.audit.exact import Law
-from jaxdp.audit.grey_box import paths_of
 from jaxdp.audit.targets import failed
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
 from jaxdp.registry.plugins import load_plugins

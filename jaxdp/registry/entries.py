@@ -17,7 +17,7 @@ from jaxdp.checks import check_made
 from jaxdp.core import Environment, Estimator, Guarantee, Learner, MadeBy
 from jaxdp.core.made_by import cut, described
 from jaxdp.registry.data import COMPARISONS, Data, tiny_data
-from jaxdp.simulation.values import parameters, taken
+from jaxdp.simulation.run.values import parameters, taken
 from jaxdp.validation import check_choice, check_count
 
 PROOFS = ("proved", "claimed", "none")

@@ -1,16 +1,16 @@
 """Simulation: one lane as a run, many lanes as a sweep. It knows no algorithm."""
 
-from jaxdp.simulation.checkpoints import log_spaced
-from jaxdp.simulation.claims import claims
-from jaxdp.simulation.compilation import cache_compilations
-from jaxdp.simulation.keys import lane_keys
-from jaxdp.simulation.look import Look
-from jaxdp.simulation.loop import simulator
-from jaxdp.simulation.offline import estimation_run
-from jaxdp.simulation.opening import open
-from jaxdp.simulation.replay import replay
-from jaxdp.simulation.run import Run
-from jaxdp.simulation.sweep import sweep
+from jaxdp.simulation.run.checkpoints import log_spaced
+from jaxdp.simulation.run.lane_run import Run
+from jaxdp.simulation.run.look import Look
+from jaxdp.simulation.run.loop import simulator
+from jaxdp.simulation.run.offline import estimation_run
+from jaxdp.simulation.store.opening import open
+from jaxdp.simulation.sweeps._claims import claims
+from jaxdp.simulation.sweeps._replay import replay
+from jaxdp.simulation.sweeps._sweep import sweep
+from jaxdp.simulation.sweeps.compilation import cache_compilations
+from jaxdp.simulation.sweeps.keys import lane_keys
 
 __all__ = [
     "Look",

@@ -23,7 +23,7 @@ from jaxdp.dueling import ballot_matrix
 from jaxdp.preferences import Ballots, borda_scores, condorcet_winner, read_ballots, sample_rankings
 from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Look, Run, simulator, sweep
-from jaxdp.simulation.values import parameters
+from jaxdp.simulation.run.values import parameters
 from jaxdp.studies.arguments import Key, NumSeeds, grid
 from jaxdp.studies.ballots_report import NONE, NOT_PRIVATE, ONE_COIN, report
 from jaxdp.studies.declared import Made, Study

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from jaxdp import bandits, plotting
 from jaxdp.core import Learner
 from jaxdp.simulation import Run, simulator, sweep
-from jaxdp.simulation.values import parameters
+from jaxdp.simulation.run.values import parameters
 from jaxdp.stats import share_interval
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
 from jaxdp.studies.command import columns

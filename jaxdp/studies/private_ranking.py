@@ -28,7 +28,7 @@ from jaxdp.estimation import (
     mle,
     objective_perturbation,
 )
-from jaxdp.plotting.dots import ROW_HEIGHT
+from jaxdp.plotting._dots import ROW_HEIGHT
 from jaxdp.preferences import Ballots, ComparisonTable, baseball1987, read_ballots, read_comparisons
 from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.simulation import Run, estimation_run, sweep

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from jaxdp.simulation.inspection import describe
-from jaxdp.simulation.store import COMPUTED
+from jaxdp.simulation.store.files import COMPUTED
+from jaxdp.simulation.store.inspection import describe
 from jaxdp.studies.declared import Printed, Study
 from jaxdp.studies.output import claimed_folder, save
 

@@ -13,7 +13,7 @@ from jaxdp import experts
 from jaxdp.core import Environment, Learner
 from jaxdp.experts import classes
 from jaxdp.simulation import Run, simulator
-from jaxdp.simulation.values import parameters
+from jaxdp.simulation.run.values import parameters
 from jaxdp.studies.arguments import grid
 from jaxdp.validation import check_choice, check_count
 

@@ -14,10 +14,10 @@ from jaxdp.checks import check_made
 from jaxdp.core import Blocks, Environment, Estimator, Guarantee, Learner
 from jaxdp.core.interface import text as described
 from jaxdp.simulation import simulator
-from jaxdp.simulation.engines import has_totals
-from jaxdp.simulation.look import is_at_stop
-from jaxdp.simulation.rounds import interact, root_keys, round_keys
-from jaxdp.simulation.values import taken
+from jaxdp.simulation.run.engines import has_totals
+from jaxdp.simulation.run.look import is_at_stop
+from jaxdp.simulation.run.rounds import interact, root_keys, round_keys
+from jaxdp.simulation.run.values import taken
 from jaxdp.testing.laws import check_law, released
 from jaxdp.testing.plays import OUTSIDE, PLAYED, counting, first_outside
 from jaxdp.validation import check_count

@@ -10,8 +10,8 @@ import numpy as np
 
 from jaxdp.core import Environment, Learner, default_float
 from jaxdp.simulation import Look, simulator
-from jaxdp.simulation.look import RecordFn, is_at_stop
-from jaxdp.simulation.values import taken
+from jaxdp.simulation.run.look import RecordFn, is_at_stop
+from jaxdp.simulation.run.values import taken
 
 FALSE_ALARM = 1e-9  # probability that a right learner is refused, over all comparisons
 PARTS = 4.0 ** -np.arange(3)  # of epsilon: noise must matter in one of them

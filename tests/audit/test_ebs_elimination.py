@@ -8,7 +8,8 @@ import pytest
 
 from jaxdp import registry
 from jaxdp.audit import by_pair, grey_box
-from jaxdp.dueling import ebs_arms, ebs_elimination
+from jaxdp.dueling import ebs_elimination
+from jaxdp.dueling._elimination import arms as ebs_arms
 from tests.few import few
 
 pytestmark = pytest.mark.once

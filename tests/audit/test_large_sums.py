@@ -11,9 +11,9 @@ import pytest
 
 from jaxdp.audit import Attack, audit
 from jaxdp.bandits import explore_then_commit
-from jaxdp.compensated import Sum
 from jaxdp.core import Guarantee, State
-from jaxdp.dueling import ebs_arms, ebs_elimination, ebs_phased
+from jaxdp.dueling import ebs_elimination, ebs_phased
+from jaxdp.dueling._elimination import arms as ebs_arms
 from jaxdp.estimation import objective_perturbation
 from jaxdp.mechanisms import (
     additive,
@@ -28,6 +28,7 @@ from jaxdp.mechanisms import (
     tree_counter,
 )
 from jaxdp.mechanisms.continual_counting import toeplitz
+from jaxdp.numerics.compensated import Sum
 from tests.few import few
 
 pytestmark = pytest.mark.once  # 64-bit sums that a float64 does not hold take centuries to count
@@ -242,6 +243,6 @@ def test_statistics_of_many_labels(monkeypatch):
     total = 2**24 + 2**23 + 1
     assert statistic_bound(total) <= 1.0
     plain = lambda terms: terms.reshape(-1, 256).sum(axis=1).sum(axis=0, keepdims=True)  # noqa: E731
-    module = sys.modules["jaxdp.estimation.objective_perturbation"]  # the package's attribute is the function
+    module = sys.modules["jaxdp.estimation._objective_perturbation"]  # the package's attribute is the function
     monkeypatch.setattr(module, "exact_statistic", plain)
     assert statistic_bound(total) > 1.0

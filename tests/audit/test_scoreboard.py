@@ -9,7 +9,7 @@ import pytest
 
 from jaxdp import Guarantee
 from jaxdp.audit import Attack, GreyBox, Row, Target, audit, heading, line, remarks, scoreboard, to_json
-from jaxdp.audit.scoreboard import COLUMNS, Step
+from jaxdp.audit._scoreboard import COLUMNS, Step
 from jaxdp.mechanisms import randomized_response
 
 pytestmark = pytest.mark.once

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp import compensated
 from jaxdp.bandits import convex
 from jaxdp.bandits.convex._ball import descend
 from jaxdp.mechanisms import analytic_gaussian
+from jaxdp.numerics import compensated
 from jaxdp.theory import ldp_bandits as bounds
 from tests.few import few
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp import compensated
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
 from jaxdp.core import State
+from jaxdp.numerics import compensated
 from tests.golden.make_bandit_reference import COMMIT, EPSILONS, LANES, PATH, make
 
 KEY = jax.random.key(21)

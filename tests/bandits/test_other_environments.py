@@ -17,7 +17,7 @@ from jaxdp.bandits import (
     successive_elimination_central,
     ucb,
 )
-from jaxdp.simulation.stacking import stack_params
+from jaxdp.simulation.run.stacking import stack_params
 
 pytestmark = pytest.mark.once
 

@@ -11,7 +11,7 @@ import jaxdp.audit
 from jaxdp import Guarantee, registry
 from jaxdp.__main__ import app, main
 from jaxdp.audit import Attack, GreyBox, Target
-from jaxdp.audit.scoreboard import COLUMNS
+from jaxdp.audit._scoreboard import COLUMNS
 
 pytestmark = pytest.mark.once
 

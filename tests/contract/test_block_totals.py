@@ -12,7 +12,7 @@ from jaxdp.audit import Users, audit, grey_box, leaks, learner_attack
 from jaxdp.bandits import contextual
 from jaxdp.core import default_float
 from jaxdp.simulation import simulator
-from jaxdp.simulation.engines import choose_engine
+from jaxdp.simulation.run.engines import choose_engine
 from jaxdp.testing import check_learner
 from jaxdp.testing.laws import check_law
 from tests.contract.local_moments import local_moments, sphere

@@ -17,7 +17,7 @@ from jaxdp.audit.exact import exact_budget
 from jaxdp.audit.transcripts import play
 from jaxdp.registry import LEARNERS, MECHANISMS
 from jaxdp.registry.laws import above_threshold_law, largest_with_laplace, noisy_max_law
-from jaxdp.simulation.values import taken
+from jaxdp.simulation.run.values import taken
 
 NUM_DRAWS = {True: 100_000, False: 30_000}  # of a mechanism; of a learner, which takes longer
 SUSPICIOUS = 1e-6

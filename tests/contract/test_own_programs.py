@@ -8,8 +8,8 @@ import pytest
 import jaxdp
 from jaxdp.preferences import baseball1987, lower_bound_matrix
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
-from jaxdp.simulation.engines import MAKERS
-from jaxdp.simulation.rounds import Play, interact, root_keys, round_keys
+from jaxdp.simulation.run.engines import MAKERS
+from jaxdp.simulation.run.rounds import Play, interact, root_keys, round_keys
 
 pytestmark = pytest.mark.once
 KEY = jax.random.key(0)

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import compensated
 from jaxdp.core import (
     Environment,
     Guarantee,
@@ -23,6 +22,7 @@ from jaxdp.core import (
     default_float,
 )
 from jaxdp.mechanisms import label_channel, moment_channel, scalar_channel, vector_channel
+from jaxdp.numerics import compensated
 
 Pair = tuple[Learner, Environment]
 

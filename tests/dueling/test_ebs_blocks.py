@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.dueling import ebs_blocks, ebs_elimination, ebs_sweeps, switching_duels, utility_duels
+from jaxdp.dueling import ebs_elimination, switching_duels, utility_duels
+from jaxdp.dueling._elimination import blocks as ebs_blocks
+from jaxdp.dueling._elimination import sweeps as ebs_sweeps
 from jaxdp.preferences import utility_matrix
 
 KEY = jax.random.key(23)

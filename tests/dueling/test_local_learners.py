@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp import compensated
 from jaxdp.dueling import double_thompson, ebs_local, matrix_duels, rucb, switching_duels, versatile_sparring
+from jaxdp.numerics import compensated
 from jaxdp.preferences import effective_borda_scores, lower_bound_matrix
 
 KEY = jax.random.key(91)

@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import minimize, root_scalar
 from scipy.special import expit, ndtr
 
-from jaxdp import compensated
 from jaxdp.estimation import literal_objective_perturbation, objective_perturbation, sgd_objective_perturbation
 from jaxdp.estimation.noisy_statistic import exact_statistic
+from jaxdp.numerics import compensated
 
 DTYPE = jnp.result_type(float)
 X64 = bool(jax.config.read("jax_enable_x64"))

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit, ndtr
 
 from jaxdp.estimation import estimate, mle, objective_perturbation_full
-from jaxdp.estimation.objective_perturbation_full import distance_bound, noise_multiplier, output_multiplier
+from jaxdp.estimation._objective_perturbation_full import distance_bound, noise_multiplier, output_multiplier
 from jaxdp.estimation.objectives import statistic_objective
 from jaxdp.mechanisms import gaussian_delta
 from jaxdp.preferences import gaussian_comparisons

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxdp.estimation._sgd_krr import CHOICES
 from jaxdp.estimation.objectives import label_loss
 from jaxdp.estimation.one_pass import AVERAGES, BLOCK, Pass, Recipe, one_pass, plain_pass
-from jaxdp.estimation.sgd_krr import CHOICES
 from jaxdp.preferences import logistic, probit
 from tests.few import few
 

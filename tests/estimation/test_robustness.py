@@ -8,7 +8,6 @@ import numpy as np
 import optax
 import pytest
 
-from jaxdp import compensated
 from jaxdp.core import scalar_leaf
 from jaxdp.estimation import (
     debiased_rr,
@@ -24,6 +23,7 @@ from jaxdp.estimation import (
 )
 from jaxdp.estimation.objectives import sum_over_samples
 from jaxdp.estimation.one_pass import Pass, Recipe, one_pass, plain_pass
+from jaxdp.numerics import compensated
 from jaxdp.preferences import gaussian_comparisons
 
 pytestmark = pytest.mark.once

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp import compensated
 from jaxdp.experts import adaptive_losses, loss_sequence, shifting_losses, stochastic_losses
 from jaxdp.experts._comparators import Comparison, begun, followed, metrics
+from jaxdp.numerics import compensated
 
 KEY = jax.random.key(52)
 is_wide = jax.dtypes.canonicalize_dtype(float) == np.float64

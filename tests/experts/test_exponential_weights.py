@@ -11,8 +11,8 @@ import pytest
 import scipy.stats
 
 import jaxdp
-from jaxdp import compensated
 from jaxdp.experts import exponential_weights, stochastic_losses
+from jaxdp.numerics import compensated
 from tests.golden.make_bandit_reference import EPSILONS, EXPERTS, PATH
 from tests.simulation.learners import with_plays
 

@@ -10,7 +10,7 @@ import pytest
 import jaxdp
 from jaxdp import sequences
 from jaxdp.experts import exponential_weights, loss_sequence, read_losses
-from jaxdp.simulation.stacking import stack_params
+from jaxdp.simulation.run.stacking import stack_params
 
 KEY = jax.random.key(54)
 FLOAT = jax.dtypes.canonicalize_dtype(float)

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from jaxdp import compensated
 from jaxdp.audit import Users, exact_rho, g_test, grey_box, whole
 from jaxdp.experts import mirror_descent, mirror_descent_parameters
 from jaxdp.experts._mirror_sampling import step_of
 from jaxdp.experts._shares import exact_fixed_share_step, fixed_share_step, projected
+from jaxdp.numerics import compensated
 from tests.experts.counted_mutants import claimed_as_published, overspent
 
 DTYPE = jnp.result_type(float)

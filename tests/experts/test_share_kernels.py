@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp import compensated
-from jaxdp.compensated import Sum
 from jaxdp.experts import _scaled, _share_kernels, _shares
 from jaxdp.experts._clear_losses import behind
+from jaxdp.numerics import compensated
+from jaxdp.numerics.compensated import Sum
 
 LANES = 32
 FLOAT = jnp.result_type(float)

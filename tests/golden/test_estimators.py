@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.estimation.objective_perturbation_full import perturbed_minimizer
+from jaxdp.estimation._objective_perturbation_full import perturbed_minimizer
 from jaxdp.registry import ESTIMATORS
 from tests.golden.numpy_estimators import GOLDEN, RATE, clipped, logistic_minimum
 

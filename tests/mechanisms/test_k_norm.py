@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from jaxdp import compensated, registry
+from jaxdp import registry
 from jaxdp.audit import Attack, audit
 from jaxdp.mechanisms import k_norm
+from jaxdp.numerics import compensated
 
 X64 = bool(jax.config.read("jax_enable_x64"))
 NUM_DRAWS = 50_000

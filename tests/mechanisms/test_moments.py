@@ -10,8 +10,8 @@ from scipy.special import betainc, expit, gamma
 
 from jaxdp.audit import exact_epsilon, g_test
 from jaxdp.mechanisms import exact_moments, moment_channel, randomize_scalar
+from jaxdp.mechanisms._randomized_response import sign_turns
 from jaxdp.mechanisms.channel._ball import any_proxy, fixed_proxy, randomize_in_ball, sphere_radius
-from jaxdp.mechanisms.randomized_response import sign_turns
 from jaxdp.mechanisms.tape import recording
 
 pytestmark = pytest.mark.once

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp import compensated
-from jaxdp.compensated import Sum
 from jaxdp.mechanisms import gaussian, laplace, noisy_leads, noisy_max, noisy_min
 from jaxdp.mechanisms.noisy_sums import add_noise, leads
+from jaxdp.numerics import compensated
+from jaxdp.numerics.compensated import Sum
 
 INTEGER, FLOAT = np.dtype(jnp.result_type(int)), np.dtype(jnp.result_type(float))
 BITS, DIGITS = INTEGER.itemsize * 8, np.finfo(FLOAT).nmant + 1

@@ -12,7 +12,7 @@ from scipy import stats
 
 from jaxdp.random import binomial, multinomial
 
-module = importlib.import_module("jaxdp.random.binomial")  # the package's attribute of this name is the function
+module = importlib.import_module("jaxdp.random._binomial")  # the package's attribute of this name is the function
 
 X64 = jax.config.read("jax_enable_x64")
 DRAWS = 2**16

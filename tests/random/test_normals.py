@@ -8,7 +8,7 @@ from scipy import stats
 
 import jaxdp
 from jaxdp.random import normals
-from jaxdp.random.normals import _pair
+from jaxdp.random._normals import _pair
 
 FLOAT = jax.dtypes.canonicalize_dtype(float)
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import zarr.codecs  # noqa: F401  (before the forks, each of which would import it again)
 
-from jaxdp.simulation import lasting  # noqa: F401
-from jaxdp.simulation.nans import NanCount
-from jaxdp.simulation.store import COMPUTED, Store
+from jaxdp.simulation.store import lasting  # noqa: F401
+from jaxdp.simulation.store.files import COMPUTED, Store
+from jaxdp.simulation.store.nans import NanCount
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 

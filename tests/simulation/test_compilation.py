@@ -12,8 +12,8 @@ import pytest
 
 import jaxdp
 from jaxdp.__main__ import main
-from jaxdp.simulation import compilation
-from jaxdp.simulation.compilation import folder_name
+from jaxdp.simulation.sweeps import compilation
+from jaxdp.simulation.sweeps.compilation import folder_name
 
 pytestmark = pytest.mark.once
 

@@ -13,7 +13,7 @@ import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
 from jaxdp.core import Blocks, CountPlan, Learner
 from jaxdp.simulation import simulator
-from jaxdp.simulation.engines import choose_engine
+from jaxdp.simulation.run.engines import choose_engine
 from tests.few import few
 from tests.simulation.learners import (
     linear_bandit,

@@ -17,8 +17,8 @@ from jaxdp.dueling import matrix_duels, switching_duels, utility_duels
 from jaxdp.experts import adaptive_losses, exponential_weights, loss_sequence, stochastic_losses
 from jaxdp.preferences import cyclic_matrix, lower_bound_matrix, probit, utility_matrix
 from jaxdp.registry import LEARNERS
-from jaxdp.simulation.lanes import Program
-from jaxdp.simulation.values import once
+from jaxdp.simulation.run.values import once
+from jaxdp.simulation.sweeps.lanes import Program
 
 KEY = jax.random.key(41)
 FLOAT = jax.dtypes.canonicalize_dtype(float)

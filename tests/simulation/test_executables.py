@@ -9,7 +9,7 @@ import pytest
 
 import jaxdp
 from jaxdp.simulation import Run
-from jaxdp.simulation.executables import EXECUTABLES, Executables
+from jaxdp.simulation.sweeps.executables import EXECUTABLES, Executables
 
 pytestmark = pytest.mark.once
 

@@ -13,9 +13,10 @@ import pytest
 import xarray as xr
 
 import jaxdp
-from jaxdp.simulation import Run, remote
-from jaxdp.simulation.chunks import chunks
-from jaxdp.simulation.plan import Plan
+from jaxdp.simulation import Run
+from jaxdp.simulation.store.chunks import chunks
+from jaxdp.simulation.sweeps import remote
+from jaxdp.simulation.sweeps.plan import Plan
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
 
 pytestmark = pytest.mark.once

@@ -10,7 +10,7 @@ import pytest
 
 import jaxdp
 from jaxdp.simulation import Run, sweep
-from jaxdp.simulation.lanes import Program
+from jaxdp.simulation.sweeps.lanes import Program
 
 pytestmark = pytest.mark.once
 

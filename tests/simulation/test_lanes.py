@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.simulation import lanes
-from jaxdp.simulation.lanes import COMPILER_OPTIONS, Program
-from jaxdp.simulation.run import Run
+from jaxdp.simulation.run.lane_run import Run
+from jaxdp.simulation.sweeps import lanes
+from jaxdp.simulation.sweeps.lanes import COMPILER_OPTIONS, Program
 
 pytestmark = [pytest.mark.once, pytest.mark.optimised]
 

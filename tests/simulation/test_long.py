@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp import compensated
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit
+from jaxdp.numerics import compensated
 from jaxdp.random import fast
 from jaxdp.simulation import simulator
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp import compensated
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
 from jaxdp.core import CountPlan
 from jaxdp.experts import adaptive_losses, exponential_weights, loss_sequence
+from jaxdp.numerics import compensated
 from jaxdp.simulation import log_spaced, simulator
-from jaxdp.simulation.checkpoints import resolve
-from jaxdp.simulation.rounds import root_keys, round_keys
+from jaxdp.simulation.run.checkpoints import resolve
+from jaxdp.simulation.run.rounds import root_keys, round_keys
 from jaxdp.validation import check_horizon
 from tests.few import few
 from tests.simulation.learners import (

@@ -9,7 +9,8 @@ import pytest
 import xarray as xr
 
 import jaxdp
-from jaxdp.simulation import Run, masked, sweep
+from jaxdp.simulation import Run, sweep
+from jaxdp.simulation.store import masked
 
 pytestmark = pytest.mark.once
 

@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 
 import jaxdp
-from jaxdp.simulation import patience, remote
+from jaxdp.simulation.sweeps import patience, remote
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
 
 pytestmark = pytest.mark.once

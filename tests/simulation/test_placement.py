@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxdp.simulation.lanes import tiles_in_flight
+from jaxdp.simulation.sweeps.lanes import tiles_in_flight
 
 pytestmark = [pytest.mark.once, pytest.mark.optimised]
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit
-from jaxdp.simulation.values import is_list
+from jaxdp.simulation.run.values import is_list
 
 pytestmark = pytest.mark.once
 

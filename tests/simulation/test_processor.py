@@ -11,10 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.simulation import Run, processor, remote, sweep
-from jaxdp.simulation.chunks import chunks
-from jaxdp.simulation.lanes import Program
-from jaxdp.simulation.plan import Plan
+from jaxdp.simulation import Run, sweep
+from jaxdp.simulation.store import processor
+from jaxdp.simulation.store.chunks import chunks
+from jaxdp.simulation.sweeps import remote
+from jaxdp.simulation.sweeps.lanes import Program
+from jaxdp.simulation.sweeps.plan import Plan
 from tests.simulation.processes import REPOSITORY, finish, start
 
 pytestmark = pytest.mark.once

@@ -10,8 +10,8 @@ import jax
 import pytest
 
 import jaxdp
-from jaxdp.simulation.lanes import Program
-from jaxdp.simulation.progress import Progress
+from jaxdp.simulation.sweeps.lanes import Program
+from jaxdp.simulation.sweeps.progress import Progress
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
 
 pytestmark = pytest.mark.once

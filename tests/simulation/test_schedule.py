@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from jaxdp import memory
-from jaxdp.simulation import schedule
-from jaxdp.simulation.chunks import chunks
-from jaxdp.simulation.lanes import Compiled
-from jaxdp.simulation.schedule import Lanes, Runner, room
+from jaxdp.simulation.store.chunks import chunks
+from jaxdp.simulation.sweeps import schedule
+from jaxdp.simulation.sweeps.lanes import Compiled
+from jaxdp.simulation.sweeps.schedule import Lanes, Runner, room
 
 pytestmark = pytest.mark.once
 

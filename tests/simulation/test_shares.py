@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxdp.simulation.shares import which_share
+from jaxdp.simulation.sweeps.shares import which_share
 
 pytestmark = pytest.mark.once
 

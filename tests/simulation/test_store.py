@@ -16,10 +16,10 @@ import xarray as xr
 import jaxdp
 from jaxdp.preferences import logistic, probit
 from jaxdp.simulation import Run, sweep
-from jaxdp.simulation.chunks import chunk_shape, chunks, share
-from jaxdp.simulation.lanes import Program
-from jaxdp.simulation.plan import Plan
-from jaxdp.simulation.store import COMPUTED
+from jaxdp.simulation.store.chunks import chunk_shape, chunks, share
+from jaxdp.simulation.store.files import COMPUTED
+from jaxdp.simulation.sweeps.lanes import Program
+from jaxdp.simulation.sweeps.plan import Plan
 from tests.simulation.processes import REPOSITORY
 
 pytestmark = pytest.mark.once
@@ -149,7 +149,7 @@ def test_builds_that_differ_in_an_array_that_they_close_over(tmp_path, size, kin
 
 HOISTED = """
 import jax, numpy as np
-from jaxdp.simulation.lanes import Program
+from jaxdp.simulation.sweeps.lanes import Program
 from tests.simulation.test_store import tables, total
 for table in (*tables(5000), tables(5000)[0].copy()):
     program = Program(total(jax.numpy.asarray(table)), jax.random.key(0), [np.float32(0)], 2, jax.devices())

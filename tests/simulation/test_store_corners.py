@@ -17,8 +17,8 @@ import xarray as xr
 
 import jaxdp
 from jaxdp.simulation import Run, sweep
-from jaxdp.simulation.inspection import describe
-from jaxdp.simulation.locks import lock_folder, share_lock
+from jaxdp.simulation.store.inspection import describe
+from jaxdp.simulation.store.locks import lock_folder, share_lock
 
 pytestmark = pytest.mark.once
 

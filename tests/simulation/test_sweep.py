@@ -22,8 +22,8 @@ from jaxdp.estimation import (
     sgd_rr,
 )
 from jaxdp.simulation import Run, sweep
-from jaxdp.simulation.executables import EXECUTABLES
-from jaxdp.simulation.stacking import stack_params
+from jaxdp.simulation.run.stacking import stack_params
+from jaxdp.simulation.sweeps.executables import EXECUTABLES
 from jaxdp.validation import check_epsilon
 
 pytestmark = pytest.mark.once

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp.bandits.contextual._contexts import check_contexts
 from jaxdp.core import Environment, Interface, Space, arms, factory
-from jaxdp.lookup import entry
+from jaxdp.numerics.lookup import entry
 from jaxdp.sequences import kept_numbers, shown_numbers
 
 

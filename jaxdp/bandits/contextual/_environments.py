@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from jaxdp.bandits.contextual._contexts import apart, context_law, directions
 from jaxdp.core import Environment, Interface, Scalar, Space, arms, default_float, factory, only, scalar_leaf
-from jaxdp.kernels import own_kernel
-from jaxdp.lookup import entry
+from jaxdp.numerics.kernels import own_kernel
+from jaxdp.numerics.lookup import entry
 from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link
 from jaxdp.validation import check_choice, check_finite, check_number, check_positive, check_within

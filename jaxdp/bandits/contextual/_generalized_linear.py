@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import compensated
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.bandits.contextual._descent import Descent, descent_of, prediction_width, step
 from jaxdp.bandits.contextual._model import Model, solving, upper_bounds
@@ -27,6 +26,7 @@ from jaxdp.core import (
 )
 from jaxdp.mechanisms import MomentParams, Moments, moment_channel
 from jaxdp.mechanisms.channel.vector import into_ball
+from jaxdp.numerics import compensated
 from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve, symmetric, triangle
 from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp import compensated
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.bandits.contextual._model import Model, block_lengths, next_solve, solving, upper_bounds
 from jaxdp.core import (
@@ -26,6 +25,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.mechanisms import MomentParams, Moments, exact_moments, moment_channel
+from jaxdp.numerics import compensated
 from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve, symmetric, triangle
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 

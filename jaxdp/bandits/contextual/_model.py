@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.kernels import any_lane
+from jaxdp.numerics.kernels import any_lane
 from jaxdp.numerics.small_linear_algebra import log_det, solve_lower
 from jaxdp.validation import check_count
 

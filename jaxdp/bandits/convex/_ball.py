@@ -3,9 +3,9 @@
 import jax
 import jax.numpy as jnp
 
-from jaxdp import compensated
 from jaxdp.core import Interface, Probe, Space, ball, default_float, scalar_leaf
-from jaxdp.kernels import folded, lanes_last, own_kernel
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import folded, lanes_last, own_kernel
 from jaxdp.random import normals
 from jaxdp.validation import check_choice, check_count, check_positive
 

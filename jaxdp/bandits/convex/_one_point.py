@@ -8,12 +8,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp import compensated
 from jaxdp.bandits._reports import local_claim, value_names
 from jaxdp.bandits.convex._ball import checked_ball, convex_interface, descend, unit_vector
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
+from jaxdp.numerics import compensated
 from jaxdp.validation import check_horizon, check_positive
 
 

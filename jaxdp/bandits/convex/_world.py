@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp import compensated
 from jaxdp.bandits.convex._ball import convex_interface, inner, length
 from jaxdp.core import Environment, Scalar, default_float, scalar_leaf
-from jaxdp.kernels import any_lane
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_at_least, check_choice, check_count, check_flag, check_number
 
 BITS = 32  # of a random word

@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from scipy.special import betaincinv, logsumexp
 
 from jaxdp.core import Scalar
-from jaxdp.mechanisms.randomized_response import sign_turns
+from jaxdp.mechanisms._randomized_response import sign_turns
 from jaxdp.mechanisms.tape import Entry, record
 
 SPARE = 1e-4  # relative, of a supremum that is searched for on a grid

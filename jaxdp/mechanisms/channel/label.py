@@ -9,9 +9,9 @@ from jax.typing import ArrayLike
 
 from jaxdp.core import Channel, Scalar, claimed, default_float, factory, scalar_leaf
 from jaxdp.mechanisms._arrays import label_array
+from jaxdp.mechanisms._randomized_response import debias_labels, debias_one_hot, randomized_response
 from jaxdp.mechanisms.channel._bounds import TwoPoints, bounds_of
 from jaxdp.mechanisms.channel._host import local_claim
-from jaxdp.mechanisms.randomized_response import debias_labels, debias_one_hot, randomized_response
 from jaxdp.random import binomial, multinomial
 from jaxdp.validation import check_count, check_epsilon
 

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.core import Channel, Scalar, claimed, default_float, factory, interval_leaves, only, scalar_leaf
+from jaxdp.mechanisms._randomized_response import debias_scalar, randomize_scalar
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian
 from jaxdp.mechanisms.channel._bounds import Additive, TwoPoints, bounds_of
 from jaxdp.mechanisms.channel._host import local_claim, rounded_up
 from jaxdp.mechanisms.channel.label import noisy_ones
 from jaxdp.mechanisms.noisy_sums import add_noise, exact_sums
-from jaxdp.mechanisms.randomized_response import debias_scalar, randomize_scalar
 from jaxdp.validation import check_choice, check_epsilon, check_flag
 
 REPORTS = ("rr", "laplace", "gaussian")

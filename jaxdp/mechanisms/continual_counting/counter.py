@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from jax.typing import ArrayLike, DTypeLike
 
-from jaxdp import compensated
 from jaxdp.core import MadeBy
 from jaxdp.core.made_by import described
 from jaxdp.mechanisms.noisy_sums import Exact
+from jaxdp.numerics import compensated
 from jaxdp.validation import check_count, check_finite, check_list
 
 

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.compensated import rounded
 from jaxdp.mechanisms.continual_counting.counter import joined, nothing, spread, summed
 from jaxdp.mechanisms.noisy_sums import Exact
+from jaxdp.numerics.compensated import rounded
 
 
 class Nodes(NamedTuple):

@@ -10,7 +10,6 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import default_float, factory
-from jaxdp.kernels import lanes_last, own_kernel
 from jaxdp.mechanisms.continual_counting.buffers import Buffers, find_buffers, row_norms, sensitivity
 from jaxdp.mechanisms.continual_counting.counter import (
     Counter,
@@ -28,6 +27,7 @@ from jaxdp.mechanisms.continual_counting.noise import GaussianParams, gaussian_p
 from jaxdp.mechanisms.continual_counting.radii import normal_radius
 from jaxdp.mechanisms.noisy_sums import Exact, add_noise, record_exact, recorded
 from jaxdp.mechanisms.tape import Entry
+from jaxdp.numerics.kernels import lanes_last, own_kernel
 from jaxdp.validation import check_horizon
 
 

@@ -1,0 +1,170 @@
+"""Leak test: at a tiny budget noise drowns all that it enters, so what still follows the data never met it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxdp.audit.adversary import Answer, Users, by_action
+from jaxdp.audit.checks import check_alike
+from jaxdp.audit.play import play
+from jaxdp.audit.seen import stop_is_seen
+from jaxdp.audit.units import map_units
+from jaxdp.core import Guarantee, Learner
+from jaxdp.core.made_by import cut
+from jaxdp.simulation.run.values import parameters
+from jaxdp.validation import check_count, check_key
+
+EPSILON = 1e-6  # of a pure claim; of a Gaussian one it is mu, and rho is that of this mu
+TINY = {"epsilon": EPSILON, "mu": EPSILON, "rho": EPSILON**2 / 2, "delta": EPSILON**2}
+RELATIVE = 1e-3  # what data adds to noise of scale 1 / EPSILON, with room for 1000 rounds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaks:
+    """What a leak test found.
+
+    Attributes:
+        found: names of what differs, and where.
+        notes: why the test could not tell.
+    """
+
+    found: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return cut(f"Leaks({self.verdict}: {len(self.found)} found; {'; '.join((*self.found, *self.notes)) or 'none'})")
+
+    @property
+    def verdict(self) -> str:
+        """What was seen: "violated" if something leaks; else "cannot tell" if there are notes; else "consistent"."""
+        return "violated" if self.found else "cannot tell" if self.notes else "consistent"
+
+
+def leaks(
+    key: jax.Array,
+    learner: Learner,
+    values: Mapping[str, float],
+    users: tuple[Users, Users],
+    *,
+    answer: Answer = by_action,
+    num_keys: int = 4,
+    path: str = "rounds",
+    randomizes: bool = False,
+) -> Leaks:
+    """What a learner releases about two unrelated runs' users at a tiny budget with the same keys.
+
+    For learners whose noise is added and calibrated by epsilon = 1e-6, mu = 1e-6 or rho = 5e-13: then every released
+    number is noise of scale 1e6, the same in both runs, and every decision is made by it. The test cannot tell of
+    others: of learners whose noise is calibrated by something else, as their claim at these values shows; of those that
+    refuse such values; and of randomized response, whose report is the label, turned or not.
+
+    Found is what is released *beside* the noise: a number or a decision that none of it has entered. Not found is what
+    is added *to* a noised number, as a raw reward to a noised estimate: the noise drowns both. Nor is noise that is too
+    small, unless it is a thousand times so. `grey_box` finds these.
+
+    Args:
+        key: a typed PRNG key.
+        learner: to test.
+        values: a grid point of its params; epsilon, mu, rho and delta among them are replaced. Without any budget among
+            them, it is that of these three which params takes.
+        users: of two runs, of the same shapes and dtypes; the more they differ the better. Of the second only what the
+            claim's `unit_leaves` name is used.
+        answer: (answers, past, action) -> feedback.
+        num_keys: runs; a difference counts if it is there with every key, since noise may be small by chance. >= 1.
+        path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
+        randomizes: whether reports are randomized responses.
+
+    Returns:
+        What differs of all that the claim's `sees` names: plays, public states and reports; in the local model reports
+        always, and no public states; in the joint model public states alone, since all users differ here, and a user's
+        own play and report may follow the user. Where the learner stops counts in any case.
+
+    Raises:
+        ValueError: if key is not a single typed key, num_keys < 1, the runs' users differ in shapes or dtypes, the
+            learner lacks the path, or `unit_leaves` names no data of users.
+
+    Examples:
+        >>> import jaxdp
+        >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
+        >>> users = (Users(np.tile(np.int32([0, 1]), (6, 1))), Users(np.tile(np.int32([1, 0]), (6, 1))))
+        >>> leaks(jax.random.key(0), learner, {}, users).verdict
+        'consistent'
+    """
+    check_key(key)
+    check_count("num_keys", num_keys)
+    check_alike("users", *users)
+    tiny = _tiny(learner, values)
+    try:
+        params, claim = learner.params(**tiny), learner.guarantee(**tiny)
+    except ValueError as error:
+        return Leaks(found=(), notes=(f"values of a tiny budget are refused: {error}",))
+    if randomizes:
+        return Leaks(found=(), notes=("reports are randomized responses, which show the data at any epsilon",))
+    if not _is_tiny(claim):
+        names = ", ".join(name for name in tiny if name in TINY) or "no budget"
+        note = f"noise cannot be made to drown data by values: with {names} as small as can be the claim is {claim}"
+        return Leaks(found=(), notes=(note,))
+    pair = users[0], map_units(claim, lambda mine, theirs: theirs, *users)
+
+    @jax.jit
+    def seen(key: jax.Array, users: Users) -> Any:
+        transcript = play(learner, answer, key, params, users, path=path)
+        return {name: getattr(transcript, _ATTRIBUTES[name]) for name in _compared(claim, learner)}
+
+    differ: dict[str, np.ndarray] = {}
+    for one in jax.random.split(key, num_keys):
+        same = (jax.random.clone(one), jax.random.clone(one))  # on purpose
+        first, second = (jax.tree_util.tree_leaves_with_path(seen(k, run)) for k, run in zip(same, pair, strict=True))
+        for (where, left), (_, right) in zip(first, second, strict=True):
+            name = "".join(str(part).strip("[]'") for part in where)
+            differ[name] = _differ(np.asarray(left), np.asarray(right)) & differ.get(name, np.True_)
+    return Leaks(
+        found=tuple(
+            f"{name} of round {int(np.flatnonzero(where.reshape(len(where), -1).any(axis=1))[0]) + 1}"
+            for name, where in differ.items()
+            if where.any()
+        )
+    )
+
+
+_ATTRIBUTES = {"play": "actions", "public": "after", "report": "reports", "length": "length"}
+
+
+def _compared(claim: Guarantee, learner: Learner) -> list[str]:
+    names = [name for name, word in (("play", "action"), ("public", "public")) if word in claim.sees]
+    if claim.trust_model == "local":
+        return ["report", *(name for name in names if name == "play")]
+    stop = ["length"] if stop_is_seen(claim, learner) else []
+    if claim.trust_model == "joint":
+        return [*(name for name in names if name == "public"), *stop]
+    names += stop
+    return [*names, *(["report"] if "report" in claim.sees else [])]
+
+
+def _tiny(learner: Learner, values: Mapping[str, float]) -> dict[str, float]:
+    """The values with a tiny budget."""
+    tiny = {**values, **{name: TINY[name] for name in values if name in TINY}}
+    if not any(name in values for name in ("epsilon", "mu", "rho")):
+        taken = [name for name in ("epsilon", "mu", "rho") if name in parameters(learner.params)][:1]
+        tiny |= {name: TINY[name] for name in taken}
+    return tiny
+
+
+def _is_tiny(claim: Guarantee) -> bool:
+    """Whether the claim implies noise of about the scale 1 / EPSILON; a learner may share a budget, or double it."""
+    budget = claim.epsilon if claim.mu is None else claim.mu
+    if claim.rho is not None:
+        budget = (2 * claim.rho) ** 0.5
+    return budget <= 100 * EPSILON
+
+
+def _differ(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Integers too may be large and noisy; what is NaN or infinite in one run only differs."""
+    left, right = left.astype(np.float64), right.astype(np.float64)
+    same = (left == right) | (np.isnan(left) & np.isnan(right))
+    with np.errstate(invalid="ignore"):
+        near = np.abs(left - right) <= RELATIVE * np.maximum(np.abs(left), np.abs(right))
+    return ~(same | (near & np.isfinite(left) & np.isfinite(right)))

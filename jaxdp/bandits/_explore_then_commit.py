@@ -1,0 +1,242 @@
+"""Explore-then-commit with one private release."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import (
+    BlockPlan,
+    Blocks,
+    CountPlan,
+    Counts,
+    Guarantee,
+    Interface,
+    Learner,
+    Scalar,
+    Space,
+    State,
+    arms,
+    claimed,
+    default_float,
+    factory,
+    interval_leaves,
+    only,
+    scalar_leaf,
+)
+from jaxdp.mechanisms import noisy_leads
+from jaxdp.numerics import compensated
+from jaxdp.validation import check_choice, check_count, check_epsilon
+
+REWARDS = ("binary", "bounded")
+BLOCK_PER_ARM = 16
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
+        low: [] float, rewards are clipped from below here.
+        high: [] float, rewards are clipped from above here.
+    """
+
+    epsilon: Scalar
+    low: Scalar
+    high: Scalar
+
+
+class Private(NamedTuple):
+    """What the curator knows.
+
+    Attributes:
+        totals: [num_arms] sum of exploration rewards of each arm: int32 (int64 under x64) wins of binary rewards;
+            compensated floats, of rewards less `low`, for bounded ones.
+    """
+
+    totals: Any
+
+
+class Public(NamedTuple):
+    """What has been released.
+
+    Attributes:
+        round: [] integer, rounds played.
+        best_arm: [] int32, the arm committed to; -1 while exploring.
+    """
+
+    round: jax.Array
+    best_arm: jax.Array
+
+
+@factory
+def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "binary") -> Learner:
+    """Plays every arm in turn, then commits to the arm with the largest noisy total of rewards.
+
+    Args:
+        num_arms: number of arms, >= 2.
+        explore_rounds: rounds of exploration, a positive multiple of num_arms.
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `low`).
+
+    Returns:
+        A learner whose actions are arms ([] int32), with blocks; and with counts for binary rewards (clipping needs
+        every single reward).
+
+    Raises:
+        ValueError: if num_arms < 2, explore_rounds is not a positive multiple of it or more than integers count, or
+            rewards has another name.
+
+    Values:
+        epsilon: the privacy budget, > 0.
+        low, high: for bounded rewards, finite, low < high: rewards are clipped to [low, high].
+
+    Privacy:
+        - Claim: epsilon-DP in the central model.
+        - Unit: one round's reward; adjacency: replace one.
+        - Sensitivity: A reward enters one arm's total once, so the totals have L1 sensitivity high - low (1 for binary
+          rewards), and they are released once, with Laplace((high - low) / epsilon) noise for each arm.
+        - Released: `best_arm`, which is post-processing of the noisy totals.
+        - Private: `totals`.
+
+    Source:
+        Standard; the Laplace mechanism is Dwork & Roth (2014), Theorem 3.6.
+
+    Deviations:
+        Noisy totals are compared by their leads (`noisy_leads`), which floats hold; floating-point noise, as in
+        `laplace`.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> learner = explore_then_commit(num_arms=2, explore_rounds=100)
+        >>> run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> outputs["best_arm_plays"].tolist(), [round(r) for r in outputs["pseudo_regret"].tolist()]
+        ([950], [40])
+    """
+    num_arms, explore_rounds = check_count("num_arms", num_arms, 2), check_count("explore_rounds", explore_rounds)
+    if explore_rounds % num_arms:
+        raise ValueError(f"explore_rounds must be a positive multiple of num_arms={num_arms}, got {explore_rounds}")
+    if explore_rounds > jnp.iinfo(jnp.result_type(int)).max:
+        raise ValueError(f"explore_rounds must be < 2^31 without 64-bit integers, got {explore_rounds}")
+    binary = check_choice("rewards", rewards, REWARDS) == "binary"
+
+    def params(*, epsilon: float, low: float = 0.0, high: float = 1.0) -> Params:
+        lowest, highest = interval_leaves(low, high)
+        return Params(epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)), low=lowest, high=highest)
+
+    def claim(epsilon: float) -> Guarantee:
+        return Guarantee.pure(
+            epsilon,
+            trust_model="central",
+            privacy_unit="one round's reward",
+            argument="one release of totals, each reward in one of them, by the Laplace mechanism",
+        )
+
+    def init(key, params: Params) -> State:
+        del key
+        integer = jnp.result_type(int)
+        totals = jnp.zeros(num_arms, integer) if binary else compensated.zero(jnp.zeros(num_arms, default_float()))
+        return State(Private(totals), Public(jnp.zeros((), integer), jnp.int32(-1)))
+
+    def exploring(public: Public) -> jax.Array:
+        return public.round < explore_rounds
+
+    def arm(round_: jax.Array, best_arm: jax.Array) -> jax.Array:
+        return jnp.where(round_ < explore_rounds, (round_ % num_arms).astype(jnp.int32), best_arm)
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del key, params, context
+        return arm(public.round, public.best_arm)
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del key, params, public, context
+        return action, feedback  # central model: the curator sees the play and the reward itself
+
+    def add(params: Params, totals: Any, action: jax.Array, reward: jax.Array) -> Any:
+        mine = jnp.arange(num_arms, dtype=action.dtype) == action
+        if binary:
+            return totals + jnp.where(mine, jnp.clip(reward, 0, 1), 0).astype(totals.dtype)
+        clipped = jnp.where(reward > params.low, jnp.minimum(reward, params.high), params.low)  # NaN is low, too
+        return compensated.add(totals, jnp.where(mine, clipped - params.low, 0))
+
+    def release(key, params: Params, totals: Any) -> jax.Array:
+        sensitivity = 1.0 if binary else params.high - params.low
+        return jnp.argmax(noisy_leads(key, totals, params.epsilon, l1_sensitivity=sensitivity)).astype(jnp.int32)
+
+    def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
+        """Goes on by some rounds, and commits if exploration ends with the last of them."""
+        public: Public = state.public
+        totals = jax.tree.map(lambda new, old: jnp.where(exploring(public), new, old), totals, state.private.totals)
+        round_ = public.round + played
+        best_arm = jax.lax.cond(
+            round_ == explore_rounds,
+            lambda: release(key, params, totals),
+            lambda: public.best_arm,
+        )
+        return State(Private(totals), Public(round_, best_arm))
+
+    def update(key, params: Params, state: State, report) -> State:
+        return advance(
+            key, params, state, add(params, state.private.totals, *report), jnp.ones_like(state.public.round)
+        )
+
+    def rounds_ahead(public: Public, limit: jax.Array) -> jax.Array:
+        return jnp.where(exploring(public), jnp.minimum(limit, explore_rounds - public.round), limit)
+
+    def plan_block(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
+        del params, contexts
+        rounds = public.round + jnp.arange(len(keys), dtype=public.round.dtype)
+        return BlockPlan(arm(rounds, public.best_arm), rounds_ahead(public, limit))
+
+    def absorb_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+        actions, feedback = report
+        planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
+        if binary:
+            dtype = state.private.totals.dtype
+            paid = jnp.where(planned, jnp.clip(feedback, 0, 1), 0).astype(dtype)
+            totals = state.private.totals + paid @ jax.nn.one_hot(actions, num_arms, dtype=dtype)
+        else:  # one after the other, as floats round: the result must be that of single rounds
+
+            def step(totals, entry):
+                action, reward, is_planned = entry
+                added = add(params, totals, action, reward)
+                return jax.tree.map(lambda new, old: jnp.where(is_planned, new, old), added, totals), None
+
+            totals, _ = jax.lax.scan(step, state.private.totals, (actions, feedback, planned), unroll=16)
+        return advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
+
+    def plan_counts(key, params: Params, public: Public, limit) -> CountPlan:
+        del key, params
+        ahead = rounds_ahead(public, limit)
+        every = jnp.arange(num_arms, dtype=ahead.dtype)
+        last = public.round + ahead - 1
+        in_turn = (last - every) // num_arms - (public.round - 1 - every) // num_arms
+        return CountPlan(
+            jnp.where(exploring(public), in_turn, jnp.where(every == public.best_arm.astype(every.dtype), ahead, 0))
+        )
+
+    def privatize_counts(key, params: Params, public: Public, plan: CountPlan, totals):
+        del key, params, public
+        return plan.counts, totals
+
+    def absorb_counts(key, params: Params, state: State, plan: CountPlan, report) -> State:
+        counts, won = report
+        totals = state.private.totals + jnp.clip(won, 0, counts).astype(state.private.totals.dtype)
+        return advance(key, params, state, totals, counts.sum(dtype=state.public.round.dtype))
+
+    values = only(params, ("epsilon",) if binary else ("epsilon", "low", "high"))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        blocks=(Blocks(BLOCK_PER_ARM * num_arms, plan_block, absorb_block),),
+        counts=Counts(plan_counts, privatize_counts, absorb_counts) if binary else None,
+        interface=Interface(arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers")),
+        min_horizon=explore_rounds + 1,  # else it never commits
+    )

@@ -1,0 +1,162 @@
+"""Double Thompson sampling; here on reports that users randomize, in `_double_thompson_blocks` on noisy totals."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs, scalar_leaf
+from jaxdp.dueling import _double_thompson_blocks
+from jaxdp.dueling._double_thompson_draws import draw_left, draw_right
+from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
+from jaxdp.numerics.kernels import own_kernel
+from jaxdp.random import fast
+from jaxdp.validation import check_above, check_choice, check_epsilon, check_num_arms, check_number
+
+RELEASES = ("local", "blocks")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
+        exploration_rate: [] float > 1/2, the factor of ln t under the root.
+    """
+
+    epsilon: Scalar
+    exploration_rate: Scalar
+
+
+class Public(NamedTuple):
+    """What has been reported.
+
+    Attributes:
+        round: [] integer, rounds played.
+        wins: [num_arms, num_arms] integer, how often the row's arm is reported to have won against the column's.
+    """
+
+    round: jax.Array
+    wins: jax.Array
+
+
+@factory
+def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
+    """Two draws from the posterior: which arm beats the most others, and which one beats that arm (D-TS).
+
+    The left arm is one of those that by upper bounds of P[i, j] beat the most others: the one that does in a draw from
+    the posterior of all pairs. The right arm is the one that beats it with the largest probability in a second draw,
+    among arms whose lower bound against it is at most 1/2. Bounds and posteriors are made of
+
+    * "local": the debiased share of wins in N duels of i and j, +- c sqrt(exploration_rate ln t / N),
+      c = (e^epsilon + 1) / (e^epsilon - 1).
+    * "blocks": the share of wins in noisy totals of doubling blocks, and the bounds of `rucb` by blocks.
+
+    Args:
+        num_arms: number of arms, >= 2.
+        release: "local", each user randomizes the outcome, or "blocks", a curator releases noisy totals.
+
+    Returns:
+        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
+        wins, clipped to {0, 1}.
+
+    Raises:
+        ValueError: if num_arms < 2 or all pairs are more than integers count, or release has another name.
+
+    Values:
+        epsilon: the privacy budget, > 0.
+        exploration_rate: > 1/2, by default 0.51.
+
+    Privacy:
+        - Claim: epsilon-DP, in the local model ("local") or the central one ("blocks").
+        - Unit: one duel's outcome; adjacency: replace one.
+        - Sensitivity, "local": an outcome leaves the user's device once, by randomized response; everything else is
+          post-processing. "blocks": an outcome enters one total of a pair's wins, by at most 1, which is released once
+          with Laplace(1 / epsilon) noise; blocks compose in parallel, as for `rucb`.
+        - Released: all reports ("local"), or the noisy totals, `released`.
+        - Private: nothing ("local"), or the wins of blocks that have begun.
+
+    Source:
+        Wu & Liu (2016), Algorithm 1 (D-TS), to which "local" is equal at epsilon = inf.
+
+    Deviations:
+        *The posterior is a heuristic under privacy*; no regret bound is known.
+
+        * "local": Beta(1 + a, 1 + b), where a and b share N / c^2 in proportion to the debiased shares, clipped to
+          [0, 1]. Debiased reports have a variance c^2 times as large, so that N of them tell as much as about N / c^2
+          outcomes.
+        * "blocks": likewise a and b share N, in which a block of n duels counts as n^2 / (n + 8 / epsilon^2): so many
+          outcomes would have the variance of its share of wins, noise included. The law of the noise is not that of a
+          Beta variate, and its tails are longer. At epsilon = inf there is no noise, but posteriors still wait for the
+          end of a block. Floating-point noise, as in `laplace`.
+    """
+    num_arms = check_num_arms(num_arms)
+    if check_choice("release", release, RELEASES) == "blocks":
+        return _double_thompson_blocks.learner(num_arms)
+
+    def params(*, epsilon: float, exploration_rate: float = 0.51) -> Params:
+        check_number("exploration_rate", check_above("exploration_rate", exploration_rate, 0.5))
+        return Params(
+            epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
+            exploration_rate=scalar_leaf("exploration_rate", exploration_rate),
+        )
+
+    def init(key, params: Params) -> State:
+        del key, params
+        integer = jnp.result_type(int)
+        return State((), Public(jnp.zeros((), integer), jnp.zeros((num_arms, num_arms), integer)))
+
+    def posterior(params: Params, won: jax.Array, lost: jax.Array) -> jax.Array:
+        """[...] float >= 1, the first parameters of the Beta laws; with wins and losses exchanged, the second ones."""
+        duels, bias = won + lost, jnp.tanh(params.epsilon / 2)
+        share = 0.5 + (won - lost) / (2 * bias * jnp.maximum(duels, 1))
+        return 1 + bias * bias * duels * jnp.clip(share, 0, 1)
+
+    def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
+        """[num_arms] int32: how many arms each may beat, by upper bounds; itself, too, which makes no difference."""
+        beaten = jnp.zeros(num_arms, jnp.int32)
+        for rival in range(num_arms):  # the upper bound is > 1/2 if lead / (2 N) > -sqrt(spread / N)
+            won, lost = wins[:, rival], wins[rival]
+            lead, duels = won - lost, won + lost
+            may = (lead > 0) | (lead * lead < 4 * spread * duels) | (duels == 0)
+            beaten = beaten + may.astype(jnp.int32)
+        return beaten
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del context
+        key_first, key_ties, key_second = jax.random.split(fast(key), 3)
+        float_ = default_float()
+        spread = params.exploration_rate * jnp.log((public.round + 1).astype(float_))
+        may_beat = own_kernel(num_beaten, public.wins.astype(float_), spread)
+
+        wins = public.wins.astype(float_)
+        shapes = own_kernel(lambda wins: posterior(params, wins, wins.T).ravel(), wins)
+        left = draw_left(key_first, key_ties, shapes, may_beat)
+
+        won, lost = public.wins[:, left].astype(float_), public.wins[left].astype(float_)
+        lead, duels = won - lost, won + lost
+        uncertain = (lead <= 0) | (lead * lead <= 4 * spread * duels) | (duels == 0)
+        first, second = posterior(params, won, lost), posterior(params, lost, won)
+        return jnp.stack([left, draw_right(key_second, left, first, second, uncertain)])
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del public, context
+        return randomized_outcome(key, params.epsilon, action, feedback)
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key, params
+        public = state.public
+        return State((), Public(public.round + 1, tally_report(public.wins, report)))
+
+    return Learner(
+        params=params,
+        guarantee=claimed(params, local_claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
+    )

@@ -1,0 +1,257 @@
+"""Elimination by effective Borda scores, from private counters of wins."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import (
+    Guarantee,
+    Interface,
+    Learner,
+    Space,
+    State,
+    claimed,
+    default_float,
+    factory,
+    only,
+    pairs,
+    scalar_leaf,
+)
+from jaxdp.dueling._elimination import arms as arms
+from jaxdp.dueling._elimination.arms import Params, Private, Public, Trees
+from jaxdp.dueling._elimination.blocks import elimination_blocks
+from jaxdp.dueling._elimination.radii import noise_lines, on_lattice, score_radii
+from jaxdp.mechanisms.continual_counting import best_arity
+from jaxdp.mechanisms.continual_counting import nodes as tree
+from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits
+from jaxdp.mechanisms.continual_counting.noise import node_noise
+from jaxdp.validation import (
+    check_choice,
+    check_count,
+    check_epsilon,
+    check_horizon,
+    check_num_arms,
+    check_positive,
+    check_probability,
+)
+
+CONSTANTS = ("tight", "paper")
+NOISES = ("laplace", "gaussian")
+LATTICE_BITS = 12  # a node's noise is a multiple of its scale times 2^-12, about
+
+
+@factory
+def ebs_elimination(
+    *, num_arms: int, horizon: int, constants: str = "tight", noise: str = "laplace", arity: int | None = None
+) -> Learner:
+    """Duels of the least played active arm with a random one; wins are counted privately, and low arms are dropped.
+
+    Each arm has a counter, fed with the outcome whenever the arm is on the left. With S the active arms and n_i the
+    duels of i as the left one with arms in S, after each round i is dropped if
+
+        w_i / n_i + r_i < max_j (w_j / n_j - r_j),
+
+    w the counters' estimates. Then every arm that is left is fed the negative number of its wins over those dropped, so
+    that duels with them no longer count. An arm that is left alone duels with itself.
+
+    Args:
+        num_arms: number of arms K, >= 2.
+        horizon: rounds T, >= 1.
+        constants: "tight" or "paper".
+            "tight": n r = c sqrt(n x / 2) + the counter's Chernoff bound at its clock. Half of failure_prob is for the
+            first term, with c and x as in `ebs_radii.score_radii`, which proves it for all n and all sets S at once.
+            The other half is for the counters' errors, which do not depend on the outcomes, each at all clocks:
+            failure_prob / (2 K (T + K)) for an arm and a clock. Counters are trees whose nodes are combined.
+            "paper": r = sqrt(ln(K T / failure_prob) / n) + 16 ln(K T / failure_prob) ln(T)^2.5 / (epsilon n), with
+            binary trees that are not combined; for Laplace noise only.
+        noise: "laplace" or "gaussian", of the counters.
+        arity: of the counters' trees, >= 2; None is the best one for the horizon, or 2 with the paper's constants.
+
+    Returns:
+        A learner whose actions are pairs of arms ([2] int32: left, right), with blocks. Feedback is [] int32, 1 if the
+        left arm wins, clipped to {0, 1}.
+
+    Raises:
+        ValueError: if an argument is out of its range, or the paper's constants are asked for with Gaussian noise.
+
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian noise, in (0, 1).
+        failure_prob: in (0, 1), by default 0.05.
+        confidence_multiplier: > 0, by default 1, which multiplies r. With 1 and tight constants the best arm is dropped
+            with probability <= failure_prob, if it has the largest effective Borda score in every set with it, as where
+            preferences have a total order. Less is more daring, as private, and without that guarantee.
+
+    Privacy:
+        - Claim: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, in the central model.
+        - Unit: one duel's outcome; adjacency: replace one.
+        - Sensitivity: An outcome enters the left arm's counter alone, at most twice: itself, and later its negative. So
+          the counters of all arms together have L1 sensitivity 2, in L2 norm sqrt(2), the signs being opposite; with
+          Laplace noise each entry is counted with epsilon / 2. Which counters are fed in which round, and so their
+          clocks, follows from what was released before.
+        - Released: the counters' estimates; the rest is post-processing.
+        - Private: `wins`, `sums`.
+
+    Source:
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1.
+
+    Deviations:
+        As printed it adds -1 to a counter upon a drop; what has to go is the number of wins. As printed it feeds
+        counters upon wins only, which makes clocks depend on the outcomes and breaks privacy. Budget epsilon / 2
+        instead of epsilon / 4 for a counter: an outcome is in one of them, not two. The printed radius has log(log(K /
+        delta)) where a union bound over rounds gives log(K T / delta). Its noise term, 4 ln(1 / q) ln(T)^2.5 over the
+        counter's budget, is Lemma 1 at epsilon / 4, twice what these counters need, where that lemma holds (T >= 16,
+        about); its first term is proved for fixed sets, and covers all that may become active if 2^(K - 1) failure_prob
+        <= K T. Arms dropped together are removed by one entry. Scores are compared after every round, those after a
+        removal in the round that follows. Noisy nodes are rounded to a lattice of about 2^-12 of the noise's scale,
+        which is post-processing; floating-point noise, as in `laplace`.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> duels = jaxdp.dueling.utility_duels([2.0, 0.0, -1.0])
+        >>> learner = ebs_elimination(num_arms=3, horizon=20_000)
+        >>> run = jaxdp.simulator(learner, duels, horizon=20_000)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=4.0))
+        >>> outputs["best_duels"].item() > 10_000
+        True
+    """
+    num_arms, horizon = check_num_arms(num_arms), check_horizon(horizon, spare=1)
+    entries = check_horizon(horizon + num_arms, name="horizon + num_arms", spare=1)
+    is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
+    is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
+    if is_paper and is_gaussian:
+        raise ValueError("constants must be 'tight' with Gaussian noise, got 'paper'")
+    if arity is None:
+        arity = 2 if is_paper else best_arity(entries, noise=noise)
+    arity = check_count("arity", arity, 2)
+    levels = num_digits(entries, arity)
+    trees = Trees(arity, level_variances(arity, levels, not is_paper), node_noise(noise, levels), noise)
+
+    def tables(budget: float, scale: float, quantum: float, failure_prob: float) -> tuple[np.ndarray, ...]:
+        if is_paper:
+            events = math.log(num_arms) + math.log(horizon) - math.log(failure_prob)
+            intercepts = np.asarray([16 * events * math.log(horizon) ** 2.5 / budget])
+            return np.full(num_arms + 1, events), intercepts, np.zeros((levels, 1))
+        share = failure_prob / (2 * num_arms * entries)
+        if not share > 0:
+            raise ValueError(f"failure_prob must be larger, to be shared by all arms and rounds, got {failure_prob}")
+        lines = noise_lines(
+            arity=arity,
+            levels=levels,
+            combine=True,
+            noise=noise,
+            scale=scale,
+            quantum=quantum,
+            failure_prob=share,
+        )
+        return score_radii(num_arms, horizon, failure_prob / 2), *lines
+
+    def params(
+        *, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05, confidence_multiplier: float = 1.0
+    ) -> Params:
+        budget = scalar_leaf("epsilon", check_epsilon(epsilon))
+        check_probability("failure_prob", failure_prob)
+        check_positive("confidence_multiplier", confidence_multiplier)
+        if is_gaussian:
+            node = trees.noise.params(epsilon=epsilon, delta=delta, l2_sensitivity=math.sqrt(2))
+            scale = float(node.noise_stddev)
+        else:
+            node = trees.noise.params(epsilon=epsilon / 2)
+            scale = float(node.l1_sensitivity) / float(node.epsilon)
+        quantum = 2.0 ** (math.ceil(math.log2(max(scale, 1.0))) - LATTICE_BITS)
+        squared, intercepts, slopes = tables(epsilon, scale, quantum, failure_prob)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            squared = (confidence_multiplier * confidence_multiplier * squared).astype(budget.dtype)
+            lines = tuple(
+                on_lattice(confidence_multiplier * each, confidence_multiplier * scale) for each in (intercepts, slopes)
+            )
+        if not all(np.isfinite(each).all() for each in (squared, *lines)) or not (squared[2:] > 0).all():
+            raise ValueError(
+                f"epsilon and confidence_multiplier must give intervals within the range of {budget.dtype}, got "
+                f"{epsilon} and {confidence_multiplier}"
+            )
+        return Params(
+            epsilon=budget,
+            noise=node,
+            quantum=scalar_leaf("the lattice of nodes", quantum),
+            squared_radius=squared,
+            intercepts=lines[0],
+            slopes=lines[1],
+        )
+
+    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+        return Guarantee.approximate(
+            epsilon,
+            delta,
+            trust_model="central",
+            privacy_unit="one duel's outcome",
+            argument="each outcome enters one continual counter at most twice, with opposite signs",
+        )
+
+    def init(key, params: Params) -> State:
+        del key, params
+        integer, none = jnp.result_type(int), jnp.zeros(num_arms, bool)
+        pairs_, nodes = jnp.zeros((num_arms, num_arms), integer), jnp.zeros((levels, num_arms), integer)
+        public = Public(~none, none, pairs_, nodes.astype(jnp.int32), nodes.astype(default_float()))
+        return State(Private(pairs_, nodes), public)
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del params, context
+        played = arms.duels(public)
+        left = jnp.argmin(jnp.where(public.active, played, jnp.iinfo(played.dtype).max)).astype(jnp.int32)
+        return jnp.stack([left, arms.opponents(key, public.active)])
+
+    def privatize(key, params: Params, public: Public, context: None, action, feedback):
+        del key, params, public, context
+        return action, feedback  # central model: the curator sees the duel and its outcome
+
+    def play(key, params: Params, state: State, report) -> State:
+        public, private = state.public, state.private
+        action, response = report
+        won = jnp.clip(response, 0, 1).astype(private.wins.dtype)
+        every = jnp.arange(num_arms, dtype=action.dtype)
+        left = every == action[0]
+        nodes = jax.lax.cond(
+            public.dropped.any(),
+            lambda: arms.remove(trees, key, params, public, private),
+            lambda: tree.Nodes(public.digits, private.sums, public.estimates),
+        )
+        keys = key, jax.random.fold_in(key, arms.UPPER)
+        nodes = arms.feed(trees, keys, params, nodes, jnp.where(left, won, 0), left, shared=True)
+        pair = left[:, None] & (every == action[1])[None, :]
+        public = public._replace(
+            plays=public.plays + pair.astype(public.plays.dtype), digits=nodes.digits, estimates=nodes.estimates
+        )
+        intercept, slope = arms.noise_line(trees, params, nodes.digits)
+        low, high = arms.interval(
+            jnp.asarray(params.squared_radius)[jnp.sum(public.active, dtype=jnp.int32)],
+            arms.upper(nodes.estimates) + nodes.estimates[0],
+            arms.duels(public),
+            intercept + slope * nodes.digits[0].astype(slope.dtype),
+        )
+        dropped = public.active & (high < jnp.max(jnp.where(public.active, low, -jnp.inf)))
+        public = public._replace(active=public.active & ~dropped, dropped=dropped)
+        return State(Private(private.wins + jnp.where(pair, won, 0), nodes.sums), public)
+
+    def update(key, params: Params, state: State, report) -> State:
+        return jax.lax.cond(
+            jnp.sum(state.public.active, dtype=jnp.int32) > 1,
+            lambda: play(key, params, state, report),
+            lambda: state,
+        )
+
+    names = ("epsilon", "delta", "failure_prob", "confidence_multiplier")
+    values = only(params, names if is_gaussian else [name for name in names if name != "delta"])
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        blocks=elimination_blocks(trees, num_arms),
+        horizon=horizon,
+        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
+    )

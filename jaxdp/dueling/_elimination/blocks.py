@@ -1,0 +1,195 @@
+"""Elimination by effective Borda scores many rounds at a time, with the results of single rounds bit for bit."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import BlockPlan, Blocks, State, UntilFn, default_float
+from jaxdp.dueling._elimination import arms as arms
+from jaxdp.dueling._elimination.arms import Params, Private, Public, Trees
+from jaxdp.dueling._elimination.sweeps import Block, Swept, Turns, schedule, sweep_arms
+from jaxdp.mechanisms.continual_counting import nodes as tree
+from jaxdp.numerics.kernels import across_lanes, own_kernel
+
+SWEEPS = 15  # counts of fewer than 16 duels share a word, see `ebs_sweeps`
+FEW = 3  # columns that are worth blocks of their own, which have to be compiled
+LONE = 256  # rounds in a block once one arm is left
+
+
+class Columns(NamedTuple):
+    """The arms of a block: the active ones, in order; or simply all.
+
+    Attributes:
+        arm: [columns] int32.
+        active: [columns] bool; arms of other columns mean nothing.
+        column: [num_arms] int32, of each active arm.
+        everyone: whether columns are arms.
+    """
+
+    arm: jax.Array
+    active: jax.Array
+    column: jax.Array
+    everyone: bool
+
+    def of(self, values: jax.Array) -> jax.Array:
+        """[..., columns] of [..., num_arms]."""
+        return values if self.everyone else values.at[..., self.arm].get(mode="clip")
+
+    def back(self, values: jax.Array, others: jax.Array | int, active: jax.Array) -> jax.Array:
+        """[..., num_arms] of [..., columns], and others where an arm is not active."""
+        return values if self.everyone else jnp.where(active, values.at[..., self.column].get(mode="clip"), others)
+
+
+def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
+    """Blocks with columns for all arms, then for half of them where that is worth it, and then of the last arm alone.
+
+    Args:
+        trees: of the counters.
+        num_arms: >= 2.
+    """
+    narrow = -(-num_arms // 2)
+    widths = [num_arms, narrow] if narrow >= FEW else [num_arms]
+    swept = [
+        _swept_blocks(trees, num_arms, width, until=_at_most(below))
+        for width, below in zip(widths, [*widths[1:], 1], strict=True)
+    ]
+    return (*swept, _lone_blocks())
+
+
+def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) -> Blocks:
+    """Blocks of at most as many sweeps over the arms as a counter has entries in its smallest inner node.
+
+    Until an arm is dropped, arms take turns on the left. A block has a place for each sweep and column, in this order;
+    the places of arms without turns stay empty. A counter's clock ends at most one inner node on the way, with all
+    those above it.
+    """
+    num_sweeps = min(SWEEPS, trees.arity)
+    block = num_sweeps * width
+    every = np.arange(width, dtype=np.int32)
+    sweeps = np.arange(num_sweeps, dtype=np.int32)[:, None]
+    natural = np.arange(block, dtype=np.int32)
+    last = _at_most(1)
+    swept = across_lanes(functools.partial(sweep_arms, trees, num_arms))
+
+    def turns(public: Public) -> tuple[Columns, Turns]:
+        columns = _columns(public.active, width)
+        return columns, schedule(columns.active, columns.of(arms.duels(public)), num_sweeps)
+
+    def order(params: Params, public: Public) -> jax.Array:
+        def places(now, alone):
+            place = sweeps * now.size[None] + now.rank[None, :]
+            return jnp.where(alone, natural, jnp.where(now.turns[None, :], place, block).ravel())
+
+        return own_kernel(places, turns(public)[1], last(params, public))
+
+    def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
+        del contexts
+        alone = last(params, public)
+        columns, now = turns(public)
+        left = jnp.where(alone, jnp.argmax(public.active).astype(jnp.int32), jnp.tile(columns.arm, num_sweeps))
+        return BlockPlan(
+            jnp.stack([left, own_kernel(arms.opponents, keys, public.active)], axis=-1),
+            jnp.where(alone, limit, jnp.minimum(limit, now.length.astype(limit.dtype))),
+        )
+
+    def absorb(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+        public, private = state.public, state.private
+        actions, feedback = report
+        alone = last(params, public)
+        columns, now = turns(public)
+        nodes = _while_any(
+            public.dropped.any() & ~alone,
+            lambda place, public, private: arms.remove(trees, keys[place], params, public, private),
+            (jnp.argmax(now.turns), public, private),
+            tree.Nodes(public.digits, private.sums, public.estimates),
+        )
+        mine = tree.Nodes(*map(columns.of, nodes))
+        length = plan.length.astype(jnp.int32)
+        found: Swept = swept(
+            Block(
+                params=params,
+                squared_radius=jnp.asarray(params.squared_radius)[jnp.sum(public.active, dtype=jnp.int32)],
+                active=columns.active,
+                played=columns.of(arms.duels(public)),
+                nodes=mine,
+                length=jnp.where(alone, 0, length),
+                won=feedback,
+                right=actions[:, 1],
+                noise=jax.vmap(lambda key: arms.draw(trees, key, params, (1,))[0])(keys),
+                upper_noise=_upper_noise(keys, params, mine.digits[0]),
+            )
+        )
+        back = functools.partial(columns.back, active=public.active)
+        after = tree.Nodes(*map(back, found.nodes, nodes))
+        fell = back(found.dropped, jnp.zeros_like(public.active))
+        plays, wins = (back(found.met(words, num_arms).T, 0).T for words in (found.plays, found.wins))
+        next_public = Public(
+            public.active & ~fell,
+            jnp.where(alone, public.dropped, fell),
+            public.plays + plays.astype(public.plays.dtype),
+            after.digits,
+            after.estimates,
+        )
+        used = jnp.where(alone, plan.length, found.used.astype(plan.length.dtype))
+        return State(Private(private.wins + wins.astype(private.wins.dtype), after.sums), next_public), used
+
+    def _upper_noise(keys, params: Params, digits: jax.Array) -> jax.Array:
+        """[levels - 1, columns] noise of the inner nodes that may end, from the keys of the rounds that end them."""
+        if trees.levels == 1:
+            return jnp.zeros((0, width), default_float())
+        row = jnp.clip(trees.arity - digits - 1, 0, num_sweeps - 1)
+
+        def draw(key):
+            return arms.draw(trees, jax.random.fold_in(key, arms.UPPER), params, (trees.levels - 1, 1))[:, 0]
+
+        return jax.vmap(draw, out_axes=1)(keys[row * width + every])
+
+    return Blocks(block, plan, absorb, until, order)
+
+
+def _lone_blocks() -> Blocks:
+    """The last arm's duels with itself, of which nothing is learned."""
+
+    def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
+        del keys, params, contexts
+        arm = jnp.argmax(public.active).astype(jnp.int32)
+        return BlockPlan(jnp.full((LONE, 2), arm), limit)
+
+    def absorb(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+        del keys, params, report
+        return state, plan.length
+
+    return Blocks(LONE, plan, absorb)
+
+
+def _columns(active: jax.Array, width: int) -> Columns:
+    every = jnp.arange(len(active), dtype=jnp.int32)
+    if width == len(active):
+        return Columns(every, active, every, True)
+    column = jnp.cumsum(active, dtype=jnp.int32) - 1
+    here = active[None, :] & (column[None, :] == jnp.arange(width, dtype=jnp.int32)[:, None])
+    return Columns(jnp.sum(jnp.where(here, every, 0), axis=1, dtype=jnp.int32), here.any(axis=1), column, False)
+
+
+def _at_most(size: int) -> UntilFn:
+    """Whether so many arms are left."""
+
+    def until(params: Params, public: Public) -> jax.Array:
+        del params
+        return jnp.sum(public.active, dtype=jnp.int32) <= size
+
+    return until
+
+
+def _while_any(needed: jax.Array, compute, inputs: tuple[Any, ...], otherwise) -> Any:
+    """compute(*inputs) if it is needed. A loop, not a branch, which a batch of lanes enters if one of them needs it."""
+
+    def body(carry):
+        # Bound to the carry: else XLA would move what it computes out of the loop, and so compute it always.
+        _, held = jax.lax.optimization_barrier((carry[0], inputs))
+        return jnp.zeros((), bool), compute(*held)
+
+    return jax.lax.while_loop(lambda carry: carry[0], body, (needed, otherwise))[1]

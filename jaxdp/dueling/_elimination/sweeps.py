@@ -1,0 +1,343 @@
+"""What a block of duels brings, sweep by sweep: the arithmetic of elimination in blocks, over many lanes.
+
+Arrays have the lanes last: vector units work across them, as there are few arms.
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.dueling._elimination import arms as arms
+from jaxdp.dueling._elimination.arms import Params, Trees
+from jaxdp.mechanisms.continual_counting import nodes as tree
+from jaxdp.numerics.kernels import folded, own_kernel
+
+CHAIN = 4  # sums in a kernel, which computes each of them anew
+PACKED, BITS = 8, 4  # counts of so many opponents share a word, each of fewer than 16 duels
+
+
+class Turns(NamedTuple):
+    """The least played arms, which duel in turn until another arm is among them.
+
+    Attributes:
+        turns: [num_arms, ...] bool, whether the arm is one of them.
+        rank: [num_arms, ...] int32, its place among them.
+        size: [1, ...] int32, how many they are.
+        length: [...] integer, rounds until there are more, at most those of a block.
+    """
+
+    turns: jax.Array
+    rank: jax.Array
+    size: jax.Array
+    length: jax.Array
+
+
+class Block(NamedTuple):
+    """A block as it begins. Shapes are those of a lane.
+
+    Attributes:
+        params: of the learner.
+        squared_radius: [] float, for the number of active arms.
+        active: [num_arms] bool.
+        played: [num_arms] integers, duels of each arm as the left one with active arms.
+        nodes: [levels, num_arms], the counters, after what the last drop removed.
+        length: [] int32, rounds.
+        won: [block] int32, users' answers.
+        right: [block] int32, opponents.
+        noise: [block] float, of the leaves.
+        upper_noise: [levels - 1, num_arms] float, of the inner nodes that may end.
+    """
+
+    params: Params
+    squared_radius: jax.Array
+    active: jax.Array
+    played: jax.Array
+    nodes: tree.Nodes
+    length: jax.Array
+    won: jax.Array
+    right: jax.Array
+    noise: jax.Array
+    upper_noise: jax.Array
+
+
+class Swept(NamedTuple):
+    """What it brought, up to the first drop. Shapes are those of a lane.
+
+    Attributes:
+        used: [] int32, rounds.
+        dropped: [num_arms] bool.
+        nodes: the counters.
+        plays: [words, num_arms] uint32, duels by left arm; the word's bits are by opponent.
+        wins: the same, those that the left arm won.
+    """
+
+    used: jax.Array
+    dropped: jax.Array
+    nodes: tree.Nodes
+    plays: jax.Array
+    wins: jax.Array
+
+    @staticmethod
+    def met(words: jax.Array, num_opponents: int) -> jax.Array:
+        """[num_arms, num_opponents] counts by left and right arm."""
+        shifts = np.arange(min(PACKED, num_opponents), dtype=np.uint32) * np.uint32(BITS)
+        counts = [(word[:, None] >> shifts[None, :]) & np.uint32(2**BITS - 1) for word in words]
+        return jnp.concatenate(counts, axis=1)[:, :num_opponents]
+
+
+class Levels(NamedTuple):
+    """What is known of counters besides their leaves, each [num_arms, lanes] float.
+
+    Attributes:
+        upper: sum of the estimates above the leaves.
+        intercept: of the bound on a counter's error.
+        slope: of that bound, by leaves.
+    """
+
+    upper: jax.Array
+    intercept: jax.Array
+    slope: jax.Array
+
+
+def schedule(active: jax.Array, played: jax.Array, num_sweeps: int) -> Turns:
+    """Who is on the left next. Arrays are [num_arms] or [num_arms, lanes]."""
+    largest = jnp.iinfo(played.dtype).max
+    least = _over_arms(jnp.minimum, jnp.where(active, played, largest))
+    turns = active & (played == least)
+    ahead = _over_arms(jnp.minimum, jnp.where(active & (played > least), played - least, num_sweeps))
+    size, rank = jnp.zeros_like(least, jnp.int32), []
+    for arm in range(len(played)):  # written out: elementwise operations vectorise, cumulative ones do not
+        rank.append(size)
+        size = size + turns[arm : arm + 1].astype(jnp.int32)
+    length = jnp.minimum(ahead, num_sweeps) * size.astype(played.dtype)
+    return Turns(turns, jnp.concatenate(rank), size, length[0])
+
+
+def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
+    """A block, up to the first drop.
+
+    Args:
+        trees: of the counters.
+        num_opponents: how many arms may be on the right; those on the left may be some of them.
+        block: arrays with a last axis of lanes.
+
+    Returns:
+        Arrays with a last axis of lanes.
+    """
+    num_arms, lanes = block.active.shape
+    num_sweeps = len(block.noise) // num_arms
+    rows = (num_sweeps, num_arms, lanes)
+    params = jax.tree.map(lambda leaf: leaf[..., None, :], block.params)
+    squared, length = block.squared_radius[None], block.length[None]
+    now = schedule(block.active, block.played, num_sweeps)
+    nodes = block.nodes
+    sweeps = np.arange(num_sweeps, dtype=np.int32)[:, None, None]
+    last = trees.arity - nodes.digits[0]  # entries until a node above the leaves ends
+    ends = now.turns & (last <= num_sweeps) & (now.rank + (last - 1) * now.size < length)
+
+    def entries(noise, won, now: Turns, length, params):
+        place = sweeps * now.size[None] + now.rank[None]
+        there = now.turns[None] & (place < length[None])
+        won = jnp.where(there, jnp.clip(won, 0, 1), 0).astype(nodes.sums.dtype)
+        params = jax.tree.map(lambda leaf: leaf[None], params)
+        return won, jnp.where(there, arms.noisy(trees, params, won.astype(noise.dtype), noise), 0)
+
+    won, leaf = own_kernel(entries, block.noise.reshape(rows), block.won.reshape(rows), now, length, params)
+    leaves = _leaves(nodes.estimates[0], leaf, last, ends)
+    after = _inner_nodes(trees, params, nodes, block.upper_noise, (won, leaf, leaves), last, ends)
+    levels = _levels(trees, params, nodes), _levels(trees, params, after)
+    low, high = own_kernel(_intervals, squared, block.active, block.played, nodes, leaves, last, ends, now, levels)
+    first = own_kernel(_first_drop, low, high, now)
+    used = jnp.minimum(first + 1, length)
+
+    counts = jnp.clip((used - now.rank + now.size - 1) // jnp.maximum(now.size, 1), 0, num_sweeps)
+    counts = jnp.where(now.turns, counts, 0)
+    done = ends & (counts >= last)
+    since = jnp.where(done, last, 0)
+
+    def finish(won, leaves, since, counts, done, nodes: tree.Nodes, after: tree.Nodes):
+        digits, sums, estimates = (jnp.where(done[None], new, old) for new, old in zip(after, nodes, strict=True))
+        return tree.Nodes(
+            digits.at[0].add(counts - since),
+            sums.at[0].add(_entered(won, since, counts)),
+            estimates.at[0].set(_at(leaves, counts)),
+        )
+
+    end = own_kernel(finish, won, leaves, since, counts, done, nodes, after)
+    played = block.played + counts.astype(block.played.dtype)
+    dropped = own_kernel(_dropped, squared, block.active, played, end, done, levels)
+    words = functools.partial(_by_opponent, num_opponents)
+    plays, wins = own_kernel(words, block.right.reshape(rows), won, counts)
+    return Swept(used[0], dropped, end, plays, wins)
+
+
+def _dropped(
+    squared: jax.Array,
+    active: jax.Array,
+    played: jax.Array,
+    nodes: tree.Nodes,
+    done: jax.Array,
+    levels: tuple[Levels, Levels],
+) -> jax.Array:
+    """[num_arms, lanes] bool, the arms whose scores are below another's by the end."""
+    level = Levels(*(jnp.where(done, after, before) for before, after in zip(*levels, strict=True)))
+    low, high = arms.interval(
+        squared,
+        level.upper + nodes.estimates[0],
+        played,
+        level.intercept + level.slope * nodes.digits[0].astype(level.slope.dtype),
+    )
+    return active & (high < _over_arms(jnp.maximum, jnp.where(active, low, -jnp.inf)))
+
+
+def _intervals(
+    squared: jax.Array,
+    active: jax.Array,
+    played: jax.Array,
+    nodes: tree.Nodes,
+    leaves: jax.Array,
+    last: jax.Array,
+    ends: jax.Array,
+    now: Turns,
+    levels: tuple[Levels, Levels],
+) -> tuple[jax.Array, jax.Array]:
+    """Bounds of scores, (low, high), each [sweeps + 1, num_arms, lanes]: after 0, 1, ... sweeps."""
+    steps = jnp.where(now.turns[None], np.arange(len(leaves), dtype=np.int32)[:, None, None], 0)
+    past = ends[None] & (steps >= last[None])
+    upper, intercept, slope = (
+        jnp.where(past, after[None], before[None]) for before, after in zip(*levels, strict=True)
+    )
+    digit = jnp.where(past, -last[None], nodes.digits[0][None]) + steps
+    low, high = arms.interval(
+        squared[None],
+        upper + leaves,
+        played[None] + steps.astype(played.dtype),
+        intercept + slope * digit.astype(slope.dtype),
+    )
+    return jnp.where(active[None], low, -jnp.inf), jnp.where(active[None], high, jnp.inf)
+
+
+def _first_drop(low: jax.Array, high: jax.Array, now: Turns) -> jax.Array:
+    """[1, lanes] int32, the first round after which an arm is dropped; else the block's length."""
+    num_sweeps, num_arms, lanes = len(low) - 1, *low.shape[1:]
+    # After an arm's turn its interval of this sweep counts, as those of arms before it, and of others the last sweep's.
+    highest, lowest = (
+        _windows(operation, ends.reshape(-1, lanes), num_arms)
+        for operation, ends in ((jnp.maximum, low), (jnp.minimum, high))
+    )
+    place = np.arange(num_sweeps, dtype=np.int32)[:, None, None] * now.size[None] + now.rank[None]
+    drops = now.turns[None] & (lowest < highest).reshape(-1, num_arms, lanes)
+    return folded(jnp.minimum, jnp.where(drops, place, num_sweeps * num_arms).reshape(-1, lanes))[None]
+
+
+def _windows(operation, values: jax.Array, size: int) -> jax.Array:
+    """What the operation makes of each `size` rows in a row, but for the first so many."""
+    width = 1
+    while 2 * width <= size:
+        values = operation(values[width:], values[:-width])
+        width *= 2
+    rest = size - width
+    return (operation(values[rest:], values[: len(values) - rest]) if rest else values)[1:]
+
+
+def _leaves(start: jax.Array, leaf: jax.Array, last: jax.Array, ends: jax.Array) -> jax.Array:
+    """[sweeps + 1, num_arms, lanes] float, sums of the leaves that no node holds, after 0, 1, ... sweeps.
+
+    They are added one by one, as in single rounds: what a drop removes may be so large that order matters.
+    """
+
+    def some(start: jax.Array, leaf: jax.Array, left: jax.Array, ends: jax.Array) -> jax.Array:
+        rows = [start]
+        for sweep in range(len(leaf)):
+            rows.append(jnp.where(ends & (left == sweep + 1), 0, rows[-1] + leaf[sweep]))
+        return jnp.stack(rows[1:])
+
+    rows = [start[None]]
+    for first in range(0, len(leaf), CHAIN):
+        rows.append(own_kernel(some, rows[-1][-1], leaf[first : first + CHAIN], last - first, ends))
+    return jnp.concatenate(rows)
+
+
+def _inner_nodes(
+    trees: Trees, params: Params, nodes: tree.Nodes, upper_noise: jax.Array, entries: tuple[jax.Array, ...], last, ends
+) -> tree.Nodes:
+    """The counters right after the entry that ends an inner node, where one ends.
+
+    Args:
+        trees: their shape.
+        params: of the learner.
+        nodes: before the block.
+        upper_noise: [levels - 1, num_arms, lanes].
+        entries: by sweep: which were wins, the noisy ones, and sums of leaves.
+        last: [num_arms, lanes] the entry that ends it.
+        ends: [num_arms, lanes] bool, whether one ends.
+    """
+
+    def read(won, leaf, leaves, last):
+        return _entered(won, jnp.zeros_like(last), last), _at(leaf, last - 1), _at(leaves[:-1], last - 1)
+
+    def nodes_after(params, nodes: tree.Nodes, upper_noise, last, ends, won, leaf, leaves):
+        before = nodes._replace(
+            digits=nodes.digits.at[0].set(jnp.where(ends, trees.arity - 1, nodes.digits[0])),
+            estimates=nodes.estimates.at[0].set(leaves),
+        )
+        done = tree.ended(before, won, ends, trees.arity)
+        values = leaf[None]
+        if trees.levels > 1:
+            params = jax.tree.map(lambda leaf: leaf[None], params)
+            values = jnp.concatenate([values, arms.noisy(trees, params, done.sums[1:], upper_noise)])
+        return tree.advance(before, done, tree.combined(before, values, trees.variances))
+
+    return own_kernel(nodes_after, params, nodes, upper_noise, last, ends, *own_kernel(read, *entries, last))
+
+
+def _levels(trees: Trees, params: Params, nodes: tree.Nodes) -> Levels:
+    def compute(params, digits, estimates):
+        return Levels(arms.upper(estimates), *arms.noise_line(trees, params, digits))
+
+    return own_kernel(compute, params, nodes.digits, nodes.estimates)
+
+
+def _by_opponent(
+    num_opponents: int, right: jax.Array, won: jax.Array, counts: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """[words, num_arms, lanes] uint32, how often arms met, and how often the left one won."""
+    num_sweeps = len(won)
+    plays, wins = [], []
+    for word in range(-(-num_opponents // PACKED)):
+        total = lost = jnp.zeros(won.shape[1:], jnp.uint32)
+        for sweep in range(num_sweeps):
+            place = right[sweep] - word * PACKED
+            here = (sweep < counts) & (place >= 0) & (place < PACKED)
+            one = jnp.where(here, jnp.uint32(1) << (BITS * jnp.clip(place, 0, PACKED - 1)).astype(jnp.uint32), 0)
+            total, lost = total + one, lost + jnp.where(won[sweep] > 0, one, 0)
+        plays.append(total)
+        wins.append(lost)
+    return jnp.stack(plays), jnp.stack(wins)
+
+
+def _over_arms(operation, values: jax.Array) -> jax.Array:
+    """[1, ...]: written out, since elementwise operations vectorise, and reductions do not."""
+    result = values[:1]
+    for arm in range(1, len(values)):
+        result = operation(result, values[arm : arm + 1])
+    return result
+
+
+def _entered(values: jax.Array, start: jax.Array, stop: jax.Array) -> jax.Array:
+    """Sums of rows of integers from `start` on, before `stop`, both [num_arms, lanes]."""
+    total = jnp.zeros_like(values[0])
+    for sweep in range(len(values)):
+        total = total + jnp.where((start <= sweep) & (sweep < stop), values[sweep], 0)
+    return total
+
+
+def _at(rows: jax.Array, index: jax.Array) -> jax.Array:
+    """The row of each arm and lane at `index`; 0 where there is none."""
+    found = jnp.zeros_like(rows[0])
+    for row in range(len(rows)):
+        found = jnp.where(index == row, rows[row], found)
+    return found

@@ -1,0 +1,81 @@
+"""One-pass stochastic gradient descent on K-ary randomized choices."""
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxdp.core import Estimator, factory
+from jaxdp.estimation._estimate import check_choices
+from jaxdp.estimation._sgd import Model, one_pass_estimator, randomized_params
+from jaxdp.estimation.maximum_likelihood import randomized_labels_claim
+from jaxdp.estimation.plackett_luce import report_randomized_choices
+from jaxdp.mechanisms import debias_one_hot
+
+
+def _gain(epsilon: jax.Array, features: jax.Array) -> jax.Array:
+    """(e^eps - 1) / (e^eps + K - 1), which at infinity is 1."""
+    return -jnp.expm1(-epsilon) / (1 + (features.shape[1] - 1) * jnp.exp(-epsilon))
+
+
+CHOICES = Model(
+    slope=lambda margins, targets: jax.nn.softmax(margins, axis=0) - targets,
+    targets=lambda report, epsilon, features: debias_one_hot(report, epsilon, num_labels=features.shape[1]),
+    gain=_gain,
+    curvature=lambda feature_norm, radius: jnp.exp(-4 * feature_norm * radius) / 2,
+)
+"""The Plackett-Luce model, top-1: -log p_y has the slope p_k - 1[k = y] in the margin of action k."""
+
+
+@factory
+def sgd_krr(
+    *,
+    step_size: str = "constant",
+    average: str = "last_half",
+    zero_sum: bool = False,
+    optimizer: optax.GradientTransformation | None = None,
+) -> Estimator:
+    """One pass of projected SGD on the de-biased Plackett-Luce loss of K-ary randomized choices.
+
+    The gradient of sample t is sum_y grad log p_y / (e^epsilon + K - 1) - grad log p_report, which is written here as
+    g sum_k (p_k - d_k) phi_k with the unbiased one-hot vector d and g = (e^epsilon - 1) / (e^epsilon + K - 1). In
+    expectation it is g times the clear gradient, for every K. At epsilon = inf it is the non-private SGD.
+
+    Args:
+        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t).
+        average: "none" (last iterate), "all" or "last_half" of the iterates.
+        zero_sum: constrain sum(theta) = 0.
+        optimizer: an Optax optimiser in place of SGD with a constant step.
+
+    Returns:
+        An estimator of theta from features [num_samples, K, dim] float, |phi| <= L, and labels [num_samples] int in
+        [0, K), visited in order. Its `params` take epsilon, radius (default inf) and what the steps need:
+        learning_rate (0.1), or for "inverse_time" coverage kappa and feature_norm L, or nothing with an optimizer.
+
+    Raises:
+        ValueError: if step_size or average is unknown; from `params`, if a value is not > 0, or not finite where
+            "inverse_time" needs it.
+
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one label; adjacency: replace one.
+        - Why: Each label is reported once by K-ary randomized response.
+
+    Source:
+        DP-Reward, eq. (12), Theorem C.2, Algorithm 1.
+
+    Deviations:
+        The "inverse_time" step is 1/(gamma_eps kappa t) with gamma_eps = g gamma and gamma = e^(-4 L B) / 2, as the
+        proof has it; averaging is offered, and on by default. The proof's curvature is gamma times the average over all
+        K^2 ordered pairs of the covariances of phi_j - phi_k, so coverage is defined by that average: where every
+        pair's covariance is at least kappa', it is (K - 1) / K kappa', and not kappa' as the paper has it.
+    """
+    return one_pass_estimator(
+        randomized_params,
+        randomized_labels_claim,
+        report_randomized_choices,
+        model=CHOICES,
+        step_size=step_size,
+        average=average,
+        zero_sum=zero_sum,
+        optimizer=optimizer,
+    )._replace(check=check_choices)

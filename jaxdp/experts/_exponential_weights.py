@@ -1,0 +1,142 @@
+"""Exponential weights (Hedge) on loss vectors that each user noises."""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import (
+    Guarantee,
+    Learner,
+    Scalar,
+    State,
+    claimed,
+    default_float,
+    factory,
+    only,
+    scalar_leaf,
+)
+from jaxdp.experts._clear_losses import behind
+from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up
+from jaxdp.numerics import compensated
+from jaxdp.random import weighted_index
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
+
+NOISES = ("laplace", "gaussian")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
+        noise_stddev: [] float >= 0, of Gaussian noise; zero for Laplace noise, which epsilon alone decides.
+        learning_rate: [] float > 0.
+    """
+
+    epsilon: Scalar
+    noise_stddev: Scalar
+    learning_rate: Scalar
+
+
+@factory
+def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace") -> Learner:
+    """Plays expert i with probability proportional to exp(-learning_rate * total reported loss of i).
+
+    Args:
+        num_experts: number of experts N, >= 2.
+        horizon: rounds T, >= 1.
+        noise: "laplace", of scale N / epsilon; or "gaussian", analytically calibrated to L2 sensitivity sqrt(N).
+
+    Returns:
+        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
+
+    Raises:
+        ValueError: if num_experts < 2, horizon < 1 or noise has another name.
+
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: with Gaussian noise, in (0, 1).
+        learning_rate: > 0 and finite, by default sqrt(ln N / (T (1/8 + s^2 / 2))), where s is the standard deviation of
+            one entry's noise.
+
+    Privacy:
+        - Claim: epsilon-DP (Laplace) or (epsilon, delta)-DP (Gaussian) in the local model.
+        - Unit: one round's loss vector; adjacency: replace one.
+        - Sensitivity: Every entry may change by 1, so the vector has L1 sensitivity N and L2 sensitivity sqrt(N).
+          `privatize` clips each entry to [0, 1] (NaN to 0) and adds the noise on the user's side; everything else is
+          post-processing.
+        - Released: all reports.
+        - Private: none.
+
+    Source:
+        Freund & Schapire (1997), Hedge; noise by Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018), Theorem 8.
+        The default rate minimises ln N / rate + rate T (1/8 + s^2 / 2), a bound on the expected regret: the logarithm
+        of the mean of exp(-rate * noise) is rate^2 s^2 / 2 for Gaussian noise; for Laplace noise it exceeds that by at
+        most 15% while rate * s <= 0.7, which holds from T = 4.1 ln N on.
+
+    Deviations:
+        reports' totals are compensated sums: plain float32 would stall.
+    """
+    num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
+    is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
+
+    def params(*, epsilon: float, delta: float = 0.0, learning_rate: float | None = None) -> Params:
+        budget = scalar_leaf("epsilon", check_epsilon(epsilon))
+        stddev = analytic_gaussian(epsilon, delta, math.sqrt(num_experts)) if is_gaussian else 0.0
+        spread = stddev if is_gaussian else math.sqrt(2) * num_experts / epsilon
+        if learning_rate is None:
+            learning_rate = math.sqrt(math.log(num_experts) / horizon) / math.hypot(
+                math.sqrt(1 / 8), spread / math.sqrt(2)
+            )
+        check_positive("learning_rate", learning_rate)
+        return Params(
+            epsilon=budget,
+            noise_stddev=round_up(stddev, default_float()),
+            learning_rate=scalar_leaf("learning_rate", learning_rate),
+        )
+
+    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+        return Guarantee.approximate(
+            epsilon,
+            delta,
+            trust_model="local",
+            privacy_unit=UNIT,
+            argument=f"each report is one release of the {noise} mechanism",
+        )
+
+    def init(key, params: Params) -> State:
+        del key
+        return State(private=(), public=compensated.zero(jnp.zeros(num_experts, default_float())))
+
+    def act(key, params: Params, public: compensated.Sum, context: None) -> jax.Array:
+        del context
+        return weighted_index(key, jnp.exp(-params.learning_rate * behind(public)))
+
+    def privatize(key, params: Params, public: compensated.Sum, context: None, action, feedback) -> jax.Array:
+        del public, context, action
+        losses = clipped(feedback)  # NaN counts as 0: noise would not hide it
+        if is_gaussian:
+            stddev = jnp.asarray(params.noise_stddev)
+            return gaussian(key, losses, stddev, l2_sensitivity=math.sqrt(num_experts))
+        return laplace(key, losses, params.epsilon, l1_sensitivity=float(num_experts))
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key, params
+        return State((), compensated.add(state.public, report))
+
+    values = only(params, ("epsilon", "delta", "learning_rate") if is_gaussian else ("epsilon", "learning_rate"))
+    return Learner(
+        params=values,
+        guarantee=claimed(values, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        horizon=horizon,
+        interface=losses_interface(num_experts),
+    )

@@ -1,0 +1,268 @@
+"""How a simulation goes on from one look to the next: round by round, in blocks, or by counts."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import BlockPlan, Blocks, CountPlan, Environment, Learner, UntilFn
+from jaxdp.numerics.kernels import any_lane
+from jaxdp.simulation.run import outcomes
+from jaxdp.simulation.run.rounds import Events, Keys, Play, interact, round_keys
+from jaxdp.validation import check_choice
+
+ENGINES = ("rounds", "blocks", "counts")
+Advance = Callable[[Keys, Any, Play, jax.Array], Play]  # (roots, params, play, stop): at least a round, to stop at most
+
+
+class Stage(NamedTuple):
+    """A way to go on.
+
+    Attributes:
+        advance: plays on.
+        until: whether the next stage may take over; None in the last stage.
+    """
+
+    advance: Advance
+    until: UntilFn | None
+
+
+class BlockEvents(NamedTuple):
+    """What happened in a block of rounds.
+
+    Attributes:
+        actions: pytree of [block length, ...] arrays, as planned.
+        report: pytree of [block length, ...] arrays; of blocks with a `total` the sum.
+        order: [block length] integers, which of the block's rounds each place holds.
+        used: [] integer, how many rounds were played.
+    """
+
+    actions: Any
+    report: Any
+    order: jax.Array
+    used: jax.Array
+
+
+class CountEvents(NamedTuple):
+    """What happened in rounds that were played as totals."""
+
+    plan: CountPlan
+    report: Any
+
+
+def choose_engine(learner: Learner, environment: Environment, engine: str) -> str:
+    """The engine that is meant.
+
+    Args:
+        learner: who plays.
+        environment: what it plays against.
+        engine: one of ENGINES; or "auto", which is blocks where both sides have them and they give the same results as
+            rounds, bit for bit, and else rounds.
+
+    Raises:
+        ValueError: if the engine is unknown, or the learner or the environment lacks it; or if the learner's blocks are
+            no tuple of them, or some of them have totals, and others do not.
+    """
+    if isinstance(learner.blocks, Blocks):  # a tuple, but of functions
+        raise ValueError("blocks must be a tuple of Blocks, as (blocks,), got one Blocks")
+    check_choice("engine", engine, (*ENGINES, "auto"))
+    if len({blocks.total is None for blocks in learner.blocks}) > 1:
+        raise ValueError("total must be given for all blocks of a learner or for none, got some without")
+    missing = {
+        "rounds": [],
+        "blocks": [
+            *([] if learner.blocks else ["the learner's blocks"]),
+            *([] if environment.block else ["the environment's block"]),
+            *(["the environment's contexts"] if environment.context and not environment.contexts else []),
+        ],
+        "counts": [
+            *([] if learner.counts else ["the learner's counts"]),
+            *([] if environment.tally else ["the environment's tally"]),
+            *(["a problem without contexts"] if environment.context else []),
+        ],
+    }
+    if engine == "auto":
+        return "rounds" if missing["blocks"] or has_totals(learner) else "blocks"
+    if missing[engine]:
+        raise ValueError(
+            f"engine must be one that both sides have, got {engine!r} without {', '.join(missing[engine])}"
+        )
+    return engine
+
+
+def has_totals(learner: Learner) -> bool:
+    """Whether the learner's blocks draw sums of reports: they are then equal to rounds in distribution only."""
+    return any(blocks.total is not None for blocks in learner.blocks)
+
+
+def play_round(
+    learner: Learner, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play
+) -> tuple[Play, Events]:
+    """One round, and what happened in it."""
+    keys = round_keys(roots, play.round, horizon)
+    state, world, events = interact(learner, environment, keys, params, play.state, play.world)
+    after = Play(
+        round=play.round + 1,
+        state=state,
+        world=world,
+        outcomes=outcomes.add(play.outcomes, events.outcome),
+        action=None if play.action is None else events.action,
+        stopped=None if learner.done is None else learner.done(params["learner"], state.public),
+    )
+    return after, events
+
+
+def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
+    """Plays on to a round, or to the learner's end, stage after stage."""
+
+    def more(play: Play) -> jax.Array:
+        return (play.round < stop) if play.stopped is None else (play.round < stop) & ~play.stopped
+
+    def play_stage(stage: Stage, play: Play) -> Play:
+        def advance(play: Play) -> Play:
+            return stage.advance(roots, params, play, stop)
+
+        until = stage.until
+        if until is None:
+            return jax.lax.while_loop(more, advance, play)
+
+        def unfinished(play: Play) -> jax.Array:
+            return any_lane(more(play) & ~until(params["learner"], play.state.public))
+
+        def advance_some(play: Play) -> Play:
+            goes_on = more(play)
+            return jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), advance(play), play)
+
+        return jax.lax.while_loop(unfinished, advance_some, play)
+
+    for stage in stages:
+        play = play_stage(stage, play)
+    return play
+
+
+def by_rounds(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
+    """Round by round."""
+
+    def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
+        del stop
+        return play_round(learner, environment, horizon, roots, params, play)[0]
+
+    return [Stage(advance, None)]
+
+
+def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
+    """A block of rounds at a time, with the keys of the run round by round; without totals with its results, too."""
+
+    def stage(blocks: Blocks) -> Stage:
+        def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
+            return play_block(blocks, learner, environment, horizon, roots, params, play, stop)[0]
+
+        return Stage(advance, blocks.until)
+
+    return [stage(blocks) for blocks in learner.blocks]
+
+
+def privatized(
+    learner: Learner,
+    blocks: Blocks,
+    keys: jax.Array,
+    params: Any,
+    public: Any,
+    contexts: Any,
+    plan: BlockPlan,
+    feedback: Any,
+) -> Any:
+    """The reports of a block's rounds, each of which sees `public` as at the start; or their sum."""
+    if blocks.total is not None:
+        return blocks.total(keys[0], params, public, contexts, plan, feedback)
+
+    def one(key: jax.Array, context: Any, action: Any, answer: Any) -> Any:
+        return learner.privatize(key, params, public, context, action, answer)
+
+    return jax.vmap(one)(keys, contexts, plan.actions, feedback)
+
+
+def play_block(
+    blocks: Blocks,
+    learner: Learner,
+    environment: Environment,
+    horizon: int,
+    roots: Keys,
+    params: Any,
+    play: Play,
+    stop: jax.Array,
+) -> tuple[Play, BlockEvents]:
+    """One block, up to the round `stop` at most, and what happened in it."""
+    answer = environment.block
+    assert answer is not None
+    mine, theirs, public = params["learner"], params["environment"], play.state.public
+    natural = jnp.arange(blocks.length, dtype=play.round.dtype)
+    order = blocks.order(mine, public).astype(natural.dtype) if blocks.order else natural
+    keys = jax.vmap(lambda round_: round_keys(roots, round_, horizon))(play.round + order)
+    limit = jnp.minimum(stop - play.round, blocks.length)
+    contexts = None
+    if environment.context:
+        assert environment.contexts is not None
+        contexts = environment.contexts(keys.context, theirs, play.world)
+    plan = blocks.plan(keys.act, mine, public, contexts, limit)
+    if blocks.order and jax.tree.leaves(play.world):  # a world goes on from round to round
+        place = jnp.zeros_like(natural).at[order].set(natural, mode="drop")
+        actions = jax.tree.map(lambda leaf: leaf[place], plan.actions)
+        worlds, *answers = answer(keys.feedback[place], theirs, play.world, contexts, actions)
+        feedback, outcome = jax.tree.map(lambda leaf: leaf[jnp.minimum(order, blocks.length - 1)], answers)
+    else:
+        worlds, feedback, outcome = answer(keys.feedback, theirs, play.world, contexts, plan.actions)
+    report = privatized(learner, blocks, keys.user, mine, public, contexts, plan, feedback)
+    state, used = blocks.absorb(keys.update, mine, play.state, plan, report)
+    used = used.astype(play.round.dtype)
+    last = jnp.argmax(order == used - 1) if blocks.order else used - 1
+    after = Play(
+        round=play.round + used,
+        state=state,
+        world=jax.tree.map(lambda leaf: leaf[used - 1], worlds),
+        outcomes=outcomes.add_block(play.outcomes, outcome, order, used),
+        action=None if play.action is None else jax.tree.map(lambda leaf: leaf[last], plan.actions),
+        stopped=None if learner.done is None else learner.done(mine, state.public),
+    )
+    return after, BlockEvents(plan.actions, report, order, used)
+
+
+def play_counts(
+    learner: Learner, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play, stop: jax.Array
+) -> tuple[Play, CountEvents]:
+    """All rounds that the learner plans, up to the round `stop` at most, as totals, and what happened in them."""
+    counts, tally = learner.counts, environment.tally
+    assert counts is not None
+    assert tally is not None
+    mine, theirs, public = params["learner"], params["environment"], play.state.public
+    keys = round_keys(roots, play.round, horizon)
+    plan = counts.plan(keys.act, mine, public, stop - play.round)
+    world, totals, outcome = tally(keys.feedback, theirs, play.world, plan.counts)
+    report = counts.privatize(keys.user, mine, public, plan, totals)
+    state = counts.absorb(keys.update, mine, play.state, plan, report)
+    after = Play(
+        round=play.round + plan.counts.sum(dtype=play.round.dtype),
+        state=state,
+        world=world,
+        outcomes=outcomes.add(play.outcomes, outcome),
+        action=None,
+        stopped=None if learner.done is None else learner.done(mine, state.public),
+    )
+    return after, CountEvents(plan, report)
+
+
+def by_counts(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
+    """All rounds that the learner plans at a time, as totals: equal in distribution."""
+
+    def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
+        return play_counts(learner, environment, horizon, roots, params, play, stop)[0]
+
+    return [Stage(advance, None)]
+
+
+MAKERS: dict[str, Callable[[Learner, Environment, int], list[Stage]]] = {
+    "rounds": by_rounds,
+    "blocks": by_blocks,
+    "counts": by_counts,
+}

@@ -1,0 +1,244 @@
+"""Checks that a learner and an environment fit: from shapes alone, before anything is compiled."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import BlockPlan, Blocks, CountPlan, Environment, Interface, Learner, State
+from jaxdp.core.interface import fits, text
+from jaxdp.simulation.run.engines import privatized
+from jaxdp.simulation.run.rounds import Keys
+
+
+def check_round(learner: Learner, environment: Environment, keys: Keys, params: Any, state: State, world: Any) -> None:
+    """Traces one round, function by function.
+
+    Args:
+        learner: who plays.
+        environment: what it plays against.
+        keys: of a round.
+        params: with the entries "learner" and "environment".
+        state: the learner's, from `init`.
+        world: the environment's, from `init`.
+
+    Raises:
+        ValueError: if a function does not take what another one gives; if actions, feedback or contexts are not of the
+            declared interface; if a round changes the structure, a shape or a dtype of the learner's state or of
+            the world; if outcomes are not scalars.
+    """
+    mine, theirs = params["learner"], params["environment"]
+    if not isinstance(state, State):
+        raise ValueError(f"init must return a State(private, public), got {type(state).__name__}")
+    context = None
+    if environment.context:
+        context = _stage("the environment's context", environment.context, keys.context, theirs, world)
+    action = _stage("the learner's act", learner.act, keys.act, mine, state.public, context)
+    next_world, feedback, outcome = _stage(
+        "the environment's feedback", environment.feedback, keys.feedback, theirs, world, action
+    )
+    for who, interface in (("the learner", learner.interface), ("the environment", environment.interface)):
+        _check_interface(who, interface, context, action, feedback)
+    for name, leaf in outcome.items():
+        if leaf.shape != ():
+            raise ValueError(f"outcomes must be scalars, got shape {leaf.shape} for {name}")
+    report = _stage(
+        "the learner's privatize", learner.privatize, keys.user, mine, state.public, context, action, feedback
+    )
+    next_state = _stage("the learner's update", learner.update, keys.update, mine, state, report)
+    _check_stable("the learner's update", "state", state, next_state)
+    _check_stable("the environment's feedback", "world", world, next_world)
+    _check_answer(learner, environment, params, state, world)
+    if learner.done is not None:
+        done = _stage("the learner's done", learner.done, mine, state.public)
+        if done.shape != () or done.dtype != bool:
+            raise ValueError(f"done must return one truth value, got {done.dtype} of shape {done.shape}")
+
+
+def _check_answer(learner: Learner, environment: Environment, params: Any, state: State, world: Any) -> None:
+    if learner.answer is None:
+        return
+    answer = _stage("the learner's answer", learner.answer, params["learner"], state.public)
+    for who, interface in (("the learner", learner.interface), ("the environment", environment.interface)):
+        if interface is not None:
+            _check_fits("answer", interface.answer, who, answer)
+    if environment.judge is not None:
+        _stage("the environment's judge", environment.judge, params["environment"], world, answer)
+
+
+def check_many(
+    learner: Learner, environment: Environment, engine: str, keys: Keys, params: Any, state: State, world: Any
+) -> None:
+    """Traces one block, or one tally, function by function, after `check_round`.
+
+    Args:
+        learner: who plays.
+        environment: what it plays against.
+        engine: "blocks" or "counts", which both have.
+        keys: of a round.
+        params: with the entries "learner" and "environment".
+        state: the learner's, from `init`.
+        world: the environment's, from `init`.
+
+    Raises:
+        ValueError: if a function does not take what another one gives; if a plan is not one; if states, worlds or
+            outcomes are not those of single rounds.
+    """
+    mine, theirs = params["learner"], params["environment"]
+    context = environment.context and jax.eval_shape(environment.context, keys.context, theirs, world)
+    action = jax.eval_shape(learner.act, keys.act, mine, state.public, context)
+    _, _, outcome = jax.eval_shape(environment.feedback, keys.feedback, theirs, world, action)
+    if engine == "counts":
+        _check_counts(learner, environment, keys, params, state, world, outcome)
+        return
+    for index, blocks in enumerate(learner.blocks):
+        last = index == len(learner.blocks) - 1
+        if (blocks.until is None) != last:
+            rule = "must be None for the last blocks" if last else "must be given for all blocks but the last"
+            raise ValueError(f"until {rule}, got {blocks.until} for blocks {index + 1} of {len(learner.blocks)}")
+        _check_blocks(blocks, learner, environment, keys, params, state, world, outcome, action, context)
+
+
+def _check_counts(
+    learner: Learner, environment: Environment, keys: Keys, params: Any, state: State, world: Any, outcome: Any
+) -> None:
+    counts, tally = learner.counts, environment.tally
+    assert counts is not None
+    assert tally is not None
+    own, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
+    plan = _stage("the learner's counts.plan", counts.plan, keys.act, own, state.public, limit)
+    if not (isinstance(plan, CountPlan) and plan.counts.ndim == 1 and _whole(plan.counts)):
+        raise ValueError(f"counts.plan must return a CountPlan of [num_actions] integers, got {plan}")
+    after, totals, sums = _stage(
+        "the environment's tally", tally, keys.feedback, params["environment"], world, plan.counts
+    )
+    _check_stable("the environment's tally", "world", world, after)
+    _check_outcomes("the environment's tally", outcome, sums, ())
+    report = _stage("the learner's counts.privatize", counts.privatize, keys.user, own, state.public, plan, totals)
+    _check_stable(
+        "the learner's counts.absorb",
+        "state",
+        state,
+        _stage("the learner's counts.absorb", counts.absorb, keys.update, own, state, plan, report),
+    )
+
+
+def _check_blocks(
+    blocks: Blocks,
+    learner: Learner,
+    environment: Environment,
+    keys: Keys,
+    params: Any,
+    state: State,
+    world: Any,
+    outcome: Any,
+    action: Any,
+    context: Any,
+) -> None:
+    block = environment.block
+    assert block is not None
+    own, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
+    lead = (blocks.length,)
+    every = _stacked(keys, lead)
+    contexts = None
+    if environment.context:
+        assert environment.contexts is not None
+        contexts = _stage(
+            "the environment's contexts", environment.contexts, every.context, params["environment"], world
+        )
+        _check_stable("the environment's contexts", "contexts", _stacked(context, lead), contexts)
+    if blocks.order and (environment.context or blocks.total):
+        raise ValueError("order must be None of blocks with a total, and in a problem with contexts, got a function")
+    if blocks.order:
+        order = _stage("the learner's blocks.order", blocks.order, own, state.public)
+        if not isinstance(order, jax.ShapeDtypeStruct):
+            raise ValueError(f"blocks.order must return integers of shape {lead}, got {type(order).__name__}")
+        if order.shape != lead or not _whole(order):
+            raise ValueError(f"blocks.order must return integers of shape {lead}, got {order.dtype}{list(order.shape)}")
+    plan = _stage("the learner's blocks.plan", blocks.plan, every.act, own, state.public, contexts, limit)
+    if not (isinstance(plan, BlockPlan) and plan.length.shape == () and _whole(plan.length)):
+        raise ValueError(f"blocks.plan must return a BlockPlan with one integer length, got {plan}")
+    _check_stable("the learner's blocks.plan", "actions", _stacked(action, lead), plan.actions)
+    worlds, feedback, sums = _stage(
+        "the environment's block", block, every.feedback, params["environment"], world, contexts, plan.actions
+    )
+    _check_stable("the environment's block", "worlds", _stacked(world, lead), worlds)
+    _check_outcomes("the environment's block", outcome, sums, lead)
+    who = "the learner's privatize" if blocks.total is None else "the learner's blocks.total"
+    made = partial(privatized, learner, blocks)
+    report = _stage(who, made, every.user, own, state.public, contexts, plan, feedback)
+    absorbed = _stage("the learner's blocks.absorb", blocks.absorb, every.update, own, state, plan, report)
+    if isinstance(absorbed, State) or not isinstance(absorbed, tuple) or len(absorbed) != 2:
+        raise ValueError(f"blocks.absorb must return (State, rounds_used), got {type(absorbed).__name__}")
+    after, used = absorbed
+    if used.shape != () or not _whole(used):
+        raise ValueError(f"blocks.absorb must return one integer of rounds used, got {used.dtype}{list(used.shape)}")
+    _check_stable("the learner's blocks.absorb", "state", state, after)
+    if blocks.until is not None:
+        until = _stage("the learner's blocks.until", blocks.until, own, state.public)
+        if not isinstance(until, jax.ShapeDtypeStruct) or until.shape != () or until.dtype != bool:
+            raise ValueError(f"blocks.until must return one truth value, got {until}")
+
+
+def _check_outcomes(who: str, single: Any, many: Any, lead: tuple[int, ...]) -> None:
+    """Outcomes of many rounds have the names of single ones, and are floats where those are."""
+    if set(single) != set(many):
+        raise ValueError(f"{who} must keep the names of the outcomes, got {sorted(single)} and then {sorted(many)}")
+    for name, leaf in many.items():
+        kinds = {jnp.issubdtype(x.dtype, jnp.floating) for x in (single[name], leaf)}
+        if leaf.shape != lead or len(kinds) > 1:
+            raise ValueError(
+                f"{who} must give outcomes of shape {lead}, floats where those of single rounds are, got "
+                f"{leaf.dtype}{list(leaf.shape)} for {name}, of single rounds {single[name].dtype}"
+            )
+
+
+def _whole(leaf: jax.Array | jax.ShapeDtypeStruct) -> bool:
+    return jnp.issubdtype(leaf.dtype, jnp.integer)
+
+
+def _stacked(tree: Any, lead: tuple[int, ...]) -> Any:
+    tree = jax.eval_shape(lambda: tree)
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((*lead, *leaf.shape), leaf.dtype), tree)
+
+
+def _stage(who: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return jax.eval_shape(function, *arguments)
+    except jax.errors.JAXTypeError:  # a branch on a traced value, say: its own message is better
+        raise
+    except (TypeError, ValueError, IndexError, AttributeError) as error:
+        raise ValueError(f"learner and environment must fit, but {who} cannot take what it gets: {error}") from error
+
+
+def _check_interface(who: str, interface: Interface | None, context: Any, action: Any, feedback: Any) -> None:
+    if interface is None:
+        return
+    for name, space, value in (
+        ("action", interface.action, action),
+        ("feedback", interface.feedback, feedback),
+        ("context", interface.context, context),
+    ):
+        _check_fits(name, space, who, value)
+
+
+def _check_fits(name: str, space: Any, who: str, value: Any) -> None:
+    if space is not None and not fits(space, value):
+        found = jax.tree.map(lambda leaf: f"{leaf.dtype} of shape {leaf.shape}", value)
+        raise ValueError(f"{name} must be {text(space)}, as {who} declares, got {found}")
+
+
+def _check_stable(who: str, what: str, before: Any, after: Any) -> None:
+    before = jax.eval_shape(lambda: before)  # it may start with Python numbers
+    first, second = (jax.tree_util.tree_flatten_with_path(tree) for tree in (before, after))
+    if first[1] != second[1]:
+        raise ValueError(f"{who} must keep the structure of the {what}, got {first[1]} and then {second[1]}")
+    for (path, old), (_, new) in zip(first[0], second[0], strict=True):
+        if (old.shape, old.dtype) != (new.shape, new.dtype):
+            name = jax.tree_util.keystr(path)
+            raise ValueError(
+                f"{who} must keep shapes and dtypes of the {what}, got {old.dtype}{list(old.shape)} and then "
+                f"{new.dtype}{list(new.shape)} at {name}"
+            )

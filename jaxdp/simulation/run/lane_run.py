@@ -1,0 +1,105 @@
+"""What a sweep sweeps: one lane's simulation, with its host-side parameters and labels."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+from jaxdp.core.made_by import MadeBy, described
+from jaxdp.core.shown import page, run_rows
+from jaxdp.simulation.run.stacking import stack_varying
+from jaxdp.simulation.run.values import as_list, is_list
+
+_MISSING: Any = object()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)  # equal to itself alone, so that jax.jit(run) works
+class Run:
+    """A pure function of (key, params), and what a sweep needs to call and to label it.
+
+    Attributes:
+        simulate: (key, params) -> dict of arrays; pure and vmappable.
+        params: (**values) -> pytree. On the host: validates one grid point.
+        guarantee: (**values) -> dict from algorithm to Guarantee. On the host.
+        dims: names of the dimensions of each output; or a function that tells them from the outputs' shapes.
+        coords: values along those dimensions, where they have any.
+        by_round: (key, params, num_rounds) -> what happened in each round of one lane, for `replay`; None for a run
+            that has no rounds, or cannot tell them apart.
+        made_by: what it simulates, for people.
+    """
+
+    simulate: Callable[[jax.Array, Any], Mapping[str, jax.Array]]
+    params: Callable[..., Any]
+    guarantee: Callable[..., Mapping[str, Any]]
+    dims: Mapping[str, tuple[str, ...]] | Callable[[Mapping[str, jax.ShapeDtypeStruct]], Mapping[str, tuple[str, ...]]]
+    coords: Mapping[str, Any] = field(default_factory=dict)
+    by_round: Callable[[jax.Array, Any, int], Mapping[str, Any]] | None = None
+    made_by: MadeBy | None = None
+
+    def __repr__(self) -> str:
+        return described(self, "run")
+
+    def _repr_html_(self) -> str:
+        made_of = {} if self.made_by is None else self.made_by.arguments
+        return page(repr(self), "run", run_rows(made_of, self.params, self.coords))
+
+    def __call__(self, key: jax.Array, params: Any = _MISSING) -> Mapping[str, jax.Array]:
+        """One lane: the outputs for this key and these parameters.
+
+        Raises:
+            ValueError: if it is called without a key.
+        """
+        if params is _MISSING:
+            raise ValueError(
+                "a run must be called with a key and params, as run(key, run.params(epsilon=1.0)), got one argument"
+            )
+        return self.simulate(key, params)
+
+    def points(self, *unnamed: Any, **values: Any) -> tuple[Any, Any]:
+        """Parameters of several grid points along one axis, for a `jax.vmap` of one's own.
+
+        Args:
+            *unnamed: none; for the error.
+            **values: of `params`, each one value, which all points share, or a list with a value for every point. The
+                lists go side by side, so they have one length; a product of two axes is for `sweep`. A value that is
+                itself a list or an array is given as a list of one for every point.
+
+        Returns:
+            (params, in_axes): one pytree, whose leaves are on the host, and its `in_axes` for `jax.vmap`. A leaf that
+            varies has a leading axis of points, with 0 in `in_axes`; any other is as `params` makes it, with None. If
+            no leaf varies, all have the axis.
+
+        Raises:
+            ValueError: if no value is a list, or a list is empty, or two differ in length; as `params` does.
+
+        Examples:
+            >>> import jax, jaxdp
+            >>> bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9])
+            >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
+            >>> run = jaxdp.simulator(learner, bandit, horizon=8)
+            >>> params, in_axes = run.points(epsilon=[0.1, 1.0, float("inf")])
+            >>> many = jax.vmap(jax.vmap(run, in_axes=(None, in_axes)), in_axes=(0, None))
+            >>> jax.jit(many)(jaxdp.lane_keys(jax.random.key(0), 5), params)["pseudo_regret"].shape
+            (5, 3, 1)
+        """
+        if unnamed:
+            raise ValueError(f"points must have values by their names, as epsilon=[0.1, 1.0], got {unnamed[0]!r}")
+        lists = {name: as_list(name, value) for name, value in values.items() if is_list(value)}
+        sizes = {name: len(own) for name, own in lists.items()}
+        if not lists:
+            raise ValueError(
+                f"points must have a list of values, as epsilon=[0.1, 1.0], got {', '.join(values) or 'none'}"
+            )
+        if len({*sizes.values()}) > 1 or 0 in sizes.values():
+            told = ", ".join(f"{size} of {name}" for name, size in sizes.items())
+            raise ValueError(f"points must have lists of one length >= 1, got {told}")
+        (size,) = {*sizes.values()}
+        return stack_varying(
+            [self.params(**values | {name: own[index] for name, own in lists.items()}) for index in range(size)]
+        )
+
+
+def as_build(build: Any) -> Any:
+    """What returns the run: `build`, or if it is a run itself, a function that does."""
+    return (lambda: build) if isinstance(build, Run) else build

@@ -1,0 +1,238 @@
+"""The one loop over rounds: an online learner against an environment."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.checks import check_leaves, check_made
+from jaxdp.core import Environment, Guarantee, Learner, MadeBy, check_interfaces
+from jaxdp.core.interface import text
+from jaxdp.simulation.run import outcomes as sums
+from jaxdp.simulation.run.checkpoints import LogSpaced, resolve
+from jaxdp.simulation.run.engines import MAKERS, choose_engine, has_totals, play_round, play_until
+from jaxdp.simulation.run.fit import check_many, check_round
+from jaxdp.simulation.run.lane_run import Run
+from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merged, seen
+from jaxdp.simulation.run.rounds import Keys, Play, interact, root_keys, round_keys
+from jaxdp.simulation.run.values import check_point, check_taken, maker, once, parameters, taken
+from jaxdp.validation import check_horizon, check_key
+
+
+def simulator(
+    learner: Learner,
+    environment: Environment,
+    horizon: int,
+    *,
+    checkpoints: int | Sequence[int] | LogSpaced | None = None,
+    record: Mapping[str, RecordFn] | None = None,
+    engine: str = "auto",
+    outcomes: Sequence[str] | None = None,
+) -> Run:
+    """A run of the learner against the environment, for a sweep or to be called directly.
+
+    Round t (from 0) uses fold_in(key, t) of a key for each purpose. The environment's keys do not depend on the
+    learner's, so every learner and every epsilon meets the same world; and results do not depend on the checkpoints.
+    Compile time and memory do not depend on the horizon.
+
+    Engines: "rounds" plays round by round. "blocks" plays many rounds at once where the learner plans them, with the
+    same results bit for bit; of a learner whose blocks draw the sum of their reports (`Blocks.total`) the same in
+    distribution, and they depend on the checkpoints. "counts" draws totals of the rounds that the learner plans, the
+    same in distribution; its worlds are not the same for every epsilon, and depend on the checkpoints. "auto" is blocks
+    where both sides have them, without totals, and else rounds.
+
+    Warns:
+        UserWarning: if the learner declares no interface, where the environment does: its plays are then not known to
+            be among the environment's actions; or if the horizon ends before the learner does all that it is made for.
+            (Python shows each once for a learner and a line that calls.)
+
+    Args:
+        learner: the algorithm.
+        environment: what it plays against.
+        horizon: rounds, in [1, 2^31 - 1], or beyond under x64.
+        checkpoints: after which rounds to look: how many, evenly spaced; or increasing round numbers; or
+            `log_spaced(n)`; None is the horizon alone.
+        record: functions of one `Look` (params, public, world, action, round) -> array, read at the checkpoints, by
+            name. By counts the action is None.
+        engine: "rounds", "blocks", "counts" or "auto".
+        outcomes: which of the environment's outcomes to sum; None is all. Those left out cost nothing.
+
+    Returns:
+        A run whose outputs have the dimension `round` (the checkpoints): every outcome summed over rounds, every metric
+        of the environment's `summary`, what its `judge` says of the learner's `answer`, every record. For a learner
+        with a stopping time also `rounds` ([] integer), the rounds played, and `censored` ([] bool), that it did not
+        stop within the horizon; sums stay as they are from the stop on, and `NAME_at_stop` is what `judge` says there.
+        `params` and `guarantee` take the learner's and the environment's values together; the environment's `params`
+        are called once for each distinct set of its own, so that a sweep holds its arrays once. `guarantee` has the
+        learner's claim, and of an environment with `persons` that of one person as well, under the person's name.
+
+    Raises:
+        ValueError: if learner or environment is none, as a factory that was not called; if the horizon is out of range
+            or not the learner's own; if checkpoints are not increasing within
+            it; if names of parameters clash; if learner and environment declare other interfaces; if one of them lacks
+            the engine. From the run itself, before anything is compiled: if its key is not a typed one, its
+            parameters are not made by its `params`, shapes do not fit, outputs clash, or an outcome is not the
+            environment's.
+    """
+    check_made("learner", learner, Learner)
+    check_made("environment", environment, Environment)
+    horizon = check_horizon(horizon)
+    if learner.horizon is not None and learner.horizon != horizon:
+        raise ValueError(f"horizon must be the learner's own {learner.horizon}, got {horizon}")
+    if environment.horizon is not None and horizon > environment.horizon:
+        raise ValueError(f"horizon must be <= the environment's {environment.horizon}, got {horizon}")
+    looks = resolve(checkpoints, horizon)
+    check_interfaces(learner.interface, environment.interface)
+    _warn(learner, environment, horizon)
+    engine = choose_engine(learner, environment, engine)
+    stages = MAKERS[engine](learner, environment, horizon)
+    recorded = dict(record or {})
+    named = maker(learner.act) if learner.made_by is None else learner.made_by.name
+    whose = f"the learner {named}", f"the environment {maker(environment.feedback)}"
+    takers = list(zip(whose, (learner.params, environment.params), strict=True))
+    clash = set(parameters(learner.params)) & set(parameters(environment.params))
+    if clash:
+        raise ValueError(
+            f"names of learner's and environment's values must differ, got {', '.join(sorted(clash))} in both"
+        )
+
+    made_world = once(environment.params)
+
+    def params(**values: Any) -> dict[str, Any]:
+        check_taken(values, takers)
+        return {
+            "learner": check_leaves(whose[0], learner.params(**taken(learner.params, values))),
+            "environment": check_leaves(whose[1], made_world(**taken(environment.params, values))),
+        }
+
+    def guarantee(**values: Any) -> dict[str, Guarantee]:
+        check_taken(values, takers)
+        claim = learner.guarantee(**taken(learner.params, values))
+        persons = environment.persons
+        if persons is None:
+            return {"learner": claim}
+        return {"learner": claim, persons.name: claim.of_person(persons.rounds, privacy_unit=f"one {persons.name}")}
+
+    def start(key: jax.Array, params: Any) -> tuple[Keys, Play]:
+        key_init, key_env, key_learner = jax.random.split(check_key(key), 3)
+        key_state, key_world = jax.random.split(key_init)
+        state = learner.init(key_state, params["learner"])
+        world = environment.init(key_world, params["environment"])
+        roots = root_keys(key_env, key_learner)
+        keys = jax.eval_shape(lambda: round_keys(roots, jnp.zeros((), jnp.result_type(int)), horizon))
+        check_round(learner, environment, keys, params, state, world)
+        if engine != "rounds":
+            check_many(learner, environment, engine, keys, params, state, world)
+        _, _, events = jax.eval_shape(
+            lambda k, p, s, w: interact(learner, environment, k, p, s, w), keys, params, state, world
+        )
+        action = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), events.action)
+        return roots, Play(
+            round=jnp.zeros((), jnp.result_type(int)),
+            state=state,
+            world=world,
+            outcomes=sums.empty(_summed(events.outcome, outcomes)),
+            action=action if recorded and engine != "counts" else None,
+            stopped=None if learner.done is None else jnp.asarray(False),
+        )
+
+    def look(params: Any, play: Play) -> dict[str, jax.Array]:
+        return seen(learner, environment, recorded, params, play)
+
+    def simulate(key: jax.Array, params: Any) -> dict[str, jax.Array]:
+        check_point(params, ("learner", "environment"))
+        params = jax.tree.map(jnp.asarray, params)  # NumPy arrays do not take traced indices
+        roots, play = start(key, params)
+
+        def until(stop: jax.Array, play: Play) -> Play:
+            if engine == "rounds" and learner.done is None:  # as many steps for every lane: no masks
+                step = stages[0].advance
+                return jax.lax.fori_loop(play.round, stop, lambda _, play: step(roots, params, play, stop), play)
+            return play_until(stages, roots, params, play, stop)
+
+        def segment(play: Play, stop: jax.Array) -> tuple[Play, dict[str, jax.Array]]:
+            play = until(stop, play)
+            return play, look(params, play)
+
+        play, outputs = jax.lax.scan(segment, play, jnp.asarray(looks, play.round.dtype))
+        if looks[-1] < horizon and learner.done is not None:
+            play = until(jnp.asarray(horizon, play.round.dtype), play)
+        return outputs if play.stopped is None else merged(outputs, at_stop(learner, environment, params, play))
+
+    def by_round(key: jax.Array, params: Any, num_rounds: int) -> dict[str, Any]:
+        if num_rounds > horizon:
+            raise ValueError(f"num_rounds must be <= the horizon {horizon}, got {num_rounds}")
+        check_point(params, ("learner", "environment"))
+        params = jax.tree.map(jnp.asarray, params)
+        roots, play = start(key, params)
+
+        def step(play: Play, _: None) -> tuple[Play, dict[str, Any]]:
+            after, events = play_round(learner, environment, horizon, roots, params, play)
+            events = events._replace(outcome={})  # in the sums
+            return after, {
+                "events": {**events._asdict(), "public": after.state.public},
+                "stopped": after.stopped,
+                "sums": look(params, after),
+            }
+
+        return jax.lax.scan(step, play, length=num_rounds)[1]
+
+    def dims(outputs: Mapping[str, jax.ShapeDtypeStruct]) -> dict[str, tuple[str, ...]]:
+        def own(name: str, size: int) -> tuple[str, ...]:
+            return environment.dims.get(name) or tuple(f"{name}_{axis}" for axis in range(size))
+
+        def named(name: str, leaf: jax.ShapeDtypeStruct) -> tuple[str, ...]:
+            if name in STOPPING:
+                return ()
+            if is_at_stop(name, outputs):
+                return own(name.removesuffix(AT_STOP), leaf.ndim)
+            return ("round", *own(name, leaf.ndim - 1))
+
+        return {name: named(name, leaf) for name, leaf in outputs.items()}
+
+    return Run(
+        simulate=simulate,
+        params=params,
+        guarantee=guarantee,
+        dims=dims,
+        coords={"round": looks},
+        by_round=None if engine == "counts" or (engine == "blocks" and has_totals(learner)) else by_round,
+        made_by=MadeBy(
+            "simulator",
+            {"learner": learner, "environment": environment, "horizon": horizon, "engine": engine},
+            unnamed=("learner", "environment"),
+        ),
+    )
+
+
+def _warn(learner: Learner, environment: Environment, horizon: int) -> None:
+    if learner.interface is None and environment.interface is not None:
+        warnings.warn(
+            f"the learner {maker(learner.act)} is not checked, as it declares no interface: give it one, whose action "
+            f"is {text(environment.interface.action)}, or try it by jaxdp.testing.check_learner",
+            UserWarning,
+            stacklevel=3,
+        )
+    if horizon < learner.min_horizon:
+        warnings.warn(
+            f"the horizon {horizon} ends before the learner {maker(learner.act)} gets to what it is made for: it needs "
+            f"at least {learner.min_horizon} rounds",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _summed(found: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
+    """The outcomes that are asked for.
+
+    Raises:
+        ValueError: if there is no such outcome.
+    """
+    if names is None:
+        return dict(found)
+    for name in [names] if isinstance(names, str) else names:
+        if isinstance(names, str) or name not in found:
+            raise ValueError(f"outcomes must be some of {', '.join(found)}, got {names!r}")
+    return {name: found[name] for name in names}

@@ -1,0 +1,93 @@
+"""One round, and many rounds at once, of a learner against an environment."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import Environment, Learner, State
+from jaxdp.simulation.run import outcomes
+
+LARGEST_WORD = 2**32
+
+
+class Keys(NamedTuple):
+    """The keys of one round, by who uses them; or of a block of rounds; or those that all rounds' are made of."""
+
+    context: jax.Array
+    feedback: jax.Array
+    act: jax.Array
+    user: jax.Array
+    update: jax.Array
+
+
+class Play(NamedTuple):
+    """What is carried from round to round.
+
+    Attributes:
+        round: [] integer, rounds played.
+        state: the learner's.
+        world: the environment's.
+        outcomes: sums over the rounds played.
+        action: the latest, or None where nobody looks at it.
+        stopped: [] bool, whether the learner is done; None for a learner without a stopping time.
+    """
+
+    round: jax.Array
+    state: State
+    world: Any
+    outcomes: outcomes.Running
+    action: Any
+    stopped: jax.Array | None
+
+
+class Events(NamedTuple):
+    """What happened in one round, in this order."""
+
+    context: Any
+    action: Any
+    feedback: Any
+    outcome: dict[str, jax.Array]
+    report: Any
+
+
+def root_keys(environment: jax.Array, learner: jax.Array) -> Keys:
+    """What all rounds' keys are made of. The environment never sees the learner's: every learner meets one world."""
+    key_context, key_feedback = (jax.random.fold_in(environment, word) for word in range(2))
+    key_act, key_user, key_update = (jax.random.fold_in(learner, word) for word in range(3))
+    return Keys(key_context, key_feedback, key_act, key_user, key_update)
+
+
+def round_keys(roots: Keys, round_: jax.Array, horizon: int) -> Keys:
+    """The keys of round `round_`, counted from 0; they do not depend on how rounds are grouped."""
+    return Keys(*(_fold_in(root, round_, horizon) for root in roots))
+
+
+def _fold_in(key: jax.Array, round_: jax.Array, horizon: int) -> jax.Array:
+    key = jax.random.fold_in(key, round_.astype(jnp.uint32))
+    return key if horizon <= LARGEST_WORD else jax.random.fold_in(key, (round_ >> 32).astype(jnp.uint32))
+
+
+def interact(
+    learner: Learner, environment: Environment, keys: Keys, params: Any, state: State, world: Any
+) -> tuple[State, Any, Events]:
+    """Plays one round.
+
+    Args:
+        learner: who plays.
+        environment: what it plays against.
+        keys: of the round.
+        params: with the entries "learner" and "environment".
+        state: the learner's, before the round.
+        world: the environment's, before the round.
+
+    Returns:
+        (state, world) after the round, and what happened in it.
+    """
+    mine, theirs = params["learner"], params["environment"]
+    context = environment.context(keys.context, theirs, world) if environment.context else None
+    action = learner.act(keys.act, mine, state.public, context)
+    world, feedback, outcome = environment.feedback(keys.feedback, theirs, world, action)
+    report = learner.privatize(keys.user, mine, state.public, context, action, feedback)
+    state = learner.update(keys.update, mine, state, report)
+    return state, world, Events(context, action, feedback, dict(outcome), report)

@@ -1,0 +1,329 @@
+"""Results on disk, as they come: a Zarr store that xarray reads while it grows, and that a sweep goes on from.
+
+Beside the results is `computed`, which is true where a lane's results are. A chunk's results are written first, each
+file in one step, and then its `computed`: what that names is there, whenever the writer was killed. Every file ends
+with a checksum.
+"""
+
+import contextlib
+import json
+import re
+import shutil
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxdp.simulation.store.chunks import Chunk, chunks
+from jaxdp.simulation.store.identity import differences
+from jaxdp.simulation.store.locks import creation_lock, lock_folder
+from jaxdp.simulation.store.nans import NanCount
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+COMPUTED = "computed"
+IDENTITY = "identity"
+LAYOUT = "layout"
+
+
+class Store:
+    """An open store.
+
+    Attributes:
+        path: where it is.
+        chunks: all of the sweep's.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Opens a store that exists.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        zarr = _zarr()
+        from jaxdp.simulation.store.lasting import LastingStore  # it needs Zarr
+
+        if not (path / "zarr.json").exists() and any(path.glob("*/c")):
+            raise ValueError(
+                f"store must be whole, got {path}, which has results and nothing that says what they are, as is left "
+                "where a store was moved away while it was written; go on where it is now, and remove this folder"
+            )
+        try:
+            self._files = LastingStore(path)
+            self._group = zarr.open_group(self._files, mode="r+", use_consolidated=False)
+            self._notes = self._group[COMPUTED].attrs  # not with the dataset: copies of results are no stores
+            self.layout = json.loads(str(self._notes[LAYOUT]))
+        except (OSError, KeyError, ValueError) as error:
+            raise ValueError(f"store must be that of a sweep, or a path where nothing is yet, got {path}") from error
+        self.path = path
+        self.chunks = chunks(self.layout["static_sizes"], self.layout["sizes"], self.layout["chunk"])
+        try:
+            # A file that is missing is lost, not empty; Zarr does not keep this setting with the store.
+            self._arrays = {
+                name: self._group[name].with_config({"write_empty_chunks": True})
+                for name in (*self.layout["outputs"], COMPUTED)
+            }
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"store must have all its arrays, or be removed, got {path}, where {error}") from error
+        blocks = (*(1 for _ in self.layout["static_sizes"]), *self.layout["chunk"])
+        sizes = (*self.layout["static_sizes"], *self.layout["sizes"])
+        for name, array in self._arrays.items():  # a part of the results, saved with their attributes, is no store
+            lead = len(sizes)
+            if array.shape[:lead] != sizes or array.chunks != (*blocks, *(max(1, n) for n in array.shape[lead:])):
+                raise ValueError(f"store must be as a sweep made it, got {path}, where {name} is {array.shape}")
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What it holds the results of."""
+        return json.loads(str(self._notes[IDENTITY]))
+
+    def examine(self, wanted: Iterable[Chunk], nans: NanCount) -> tuple[list[Chunk], dict[Chunk, str]]:
+        """Reads what is there, and says what is missing.
+
+        Args:
+            wanted: chunks.
+            nans: counts the lanes with NaN in what is there.
+
+        Returns:
+            Those chunks that are not there or cannot be read, and what is wrong with each that cannot be read.
+        """
+        missing, damaged = [], {}
+        for chunk in wanted:
+            try:
+                if not self._read(COMPUTED, chunk).all():
+                    missing.append(chunk)
+                    continue
+                arrays = {name: self._read(name, chunk) for name in self.layout["outputs"]}
+            except OSError as error:
+                damaged[chunk] = f"a chunk is damaged: {error}"
+                missing.append(chunk)
+                continue
+            lanes = chunk.stop - chunk.start
+            nans.add(
+                {name: values.reshape(lanes, *values.shape[len(chunk.block) :]) for name, values in arrays.items()}
+            )
+        return missing, damaged
+
+    def survey(self, wanted: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
+        """As `examine`, by who is about to write what is missing.
+
+        Warns:
+            RuntimeWarning: for every chunk that was there and cannot be read, with its file.
+
+        Returns:
+            The chunks to compute, none of which is marked as computed any more.
+        """
+        missing, damaged = self.examine(wanted, nans)
+        for chunk, text in damaged.items():
+            warnings.warn(f"{text}; it is computed again", RuntimeWarning, stacklevel=4)
+            self._arrays[COMPUTED][chunk.region] = np.zeros(chunk.sizes, bool)  # before its files are replaced
+        return missing
+
+    def commit(self, chunk: Chunk, arrays: Mapping[str, np.ndarray]) -> None:
+        """Writes a chunk: it is there once this returns, and it is not there before.
+
+        Args:
+            chunk: which.
+            arrays: its outputs, each with a leading axis of its lanes.
+
+        Raises:
+            OSError: if they cannot be written.
+        """
+        for name, values in arrays.items():
+            self._arrays[name][chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
+        self._arrays[COMPUTED][chunk.region] = np.ones(chunk.sizes, bool)
+
+    def check_files(self) -> None:
+        """Checks that every chunk which is marked as computed has its files; what they hold is not read.
+
+        Raises:
+            ValueError: if not, with a file.
+        """
+        for chunk in self.chunks:
+            if not self._marks(chunk):
+                continue
+            lost = [file for name in self.layout["outputs"] if not (file := self._file(name, chunk)).exists()]
+            if lost and self._arrays[lost[0].relative_to(self.path).parts[0]].size:
+                raise ValueError(
+                    f"store must have the files of all that is marked as computed, got {self.path}, where {lost[0]} is "
+                    "missing: the call that wrote it computes it again"
+                )
+
+    def lanes_computed(self) -> int:
+        """Number of lanes that are marked as computed; those of marks that cannot be read are not.
+
+        Raises:
+            OSError: if the store is no longer there.
+        """
+        self._files.check_same()
+        with contextlib.suppress(OSError, ValueError):
+            return int(np.asarray(self._arrays[COMPUTED][...]).sum())
+        return int(sum(self._marks(chunk) for chunk in self.chunks))
+
+    def clean(self) -> None:
+        """Removes files that a killed writer left unfinished. No other writer may be at work."""
+        for file in self.path.rglob("*.partial"):
+            if re.search(r"\.[0-9a-f]{32}\.partial$", file.name):  # as Zarr names them
+                file.unlink(missing_ok=True)
+
+    def _marks(self, chunk: Chunk) -> int:
+        try:
+            return int(self._read(COMPUTED, chunk).sum())
+        except OSError:
+            return 0
+
+    def _file(self, name: str, chunk: Chunk) -> Path:
+        array = self._arrays[name]
+        at = tuple(start // size for (start, _), size in zip(chunk.block, array.chunks, strict=False))
+        at += (0,) * (array.ndim - len(at))
+        return self.path / name / array.metadata.encode_chunk_key(at)
+
+    def _read(self, name: str, chunk: Chunk) -> np.ndarray:
+        array = self._arrays[name]
+        if array.size == 0:
+            return np.zeros((*chunk.sizes, *array.shape[len(chunk.block) :]), array.dtype)  # it has no files
+        file = self._file(name, chunk)
+        if not file.exists():
+            if name == COMPUTED:
+                return np.zeros(chunk.sizes, bool)
+            raise OSError(f"{file} is missing")
+        try:
+            return np.asarray(array[chunk.region])
+        except Exception as error:  # whatever a codec makes of broken bytes
+            raise OSError(f"{file} cannot be read: {error}") from error
+
+
+def open_or_create(
+    path: Path,
+    template: "xr.Dataset",
+    identity: Mapping[str, Any],
+    chunk: Callable[[], Sequence[int]],
+    *,
+    num_static: int,
+    overwrite: bool,
+) -> Store:
+    """Opens the store of a sweep, or makes it.
+
+    Args:
+        path: where.
+        template: a dataset of the sweep's variables, whose values are not used, coordinates and attributes.
+        identity: from `identity.identity`.
+        chunk: the shape of a chunk along (*axes, seed); asked only if the store is made here.
+        num_static: the number of static axes, which come first.
+        overwrite: replace a store that is there. The caller has its lock.
+
+    Raises:
+        ValueError: if what is there is not a store, or that of another configuration, with the difference.
+    """
+    with creation_lock(path):
+        unfinished, replaced = (lock_folder(path) / name for name in ("unfinished", "replaced"))
+        if overwrite and path.exists():
+            Store(path)  # nothing but a store is replaced
+        if overwrite or not path.exists():
+            shutil.rmtree(unfinished, ignore_errors=True)
+            _create(unfinished, template, identity, chunk(), num_static)
+            if path.exists():
+                shutil.rmtree(replaced, ignore_errors=True)
+                path.rename(replaced)
+            unfinished.rename(path)
+            shutil.rmtree(replaced, ignore_errors=True)
+    store = Store(path)
+    mine, theirs = json.loads(json.dumps(identity)), store.identity
+    if theirs.get("format") != mine["format"]:
+        raise ValueError(
+            f"store must be of this version of jaxdp, or overwrite=True must be given, got {path}, which another "
+            "version wrote that recorded claims, results or the processor otherwise; jaxdp.open reads it"
+        )
+    programs = mine.pop("programs"), theirs.pop("programs")
+    found = differences(mine, theirs) or differences(*programs, "programs")  # another grid makes other programs
+    if found:
+        raise ValueError(
+            f"store must hold the same sweep, or overwrite=True must be given, got {path}, where "
+            + "; ".join(found[:5])
+            + (f"; and {len(found) - 5} more differences" if len(found) > 5 else "")
+        )
+    return store
+
+
+def check_storable(template: "xr.Dataset") -> None:
+    """Checks that a store can hold what a sweep gives.
+
+    Raises:
+        ValueError: if a name is none for a folder or is taken, if a dtype is none of Zarr's, or if there is no output.
+    """
+    if not template.data_vars:
+        raise ValueError("outputs must be at least one in a sweep with a store, got none")
+    for name in template.variables:
+        plain = isinstance(name, str) and name not in ("", ".", "..", "zarr.json", COMPUTED)
+        if not plain or {"/", "\\"} & set(str(name)):
+            raise ValueError(
+                f"outputs and axes must not be named {name} in a sweep with a store: names are of its folders, and "
+                f"{COMPUTED} is taken"
+            )
+    for name, values in template.data_vars.items():
+        if values.dtype.kind not in "biufc":
+            raise ValueError(f"outputs must be of a NumPy dtype in a sweep with a store, got {values.dtype} for {name}")
+
+
+def open_dataset(path: Path) -> "xr.Dataset":
+    """The dataset of a store, read when it is used; an OSError then, if another store has taken its place."""
+    import xarray  # where it is used, as pandas comes with it: `import jaxdp` stays quick
+
+    from jaxdp.simulation.store.lasting import LastingStore  # it needs Zarr
+
+    with warnings.catch_warnings():
+        _ignore_format_warnings()
+        return xarray.open_zarr(LastingStore(path, read_only=True), chunks=None, consolidated=True)
+
+
+def _create(
+    path: Path, template: "xr.Dataset", identity: Mapping[str, Any], chunk: Sequence[int], num_static: int
+) -> None:
+    zarr = _zarr()
+    from zarr.codecs import Crc32cCodec, ZstdCodec
+
+    first = next(iter(template.data_vars.values()))
+    lead = first.dims[: num_static + len(chunk)]
+    sizes = tuple(template.sizes[name] for name in lead)
+    blocks = (1,) * num_static + tuple(chunk)
+    layout = {
+        "static_sizes": sizes[:num_static],
+        "sizes": sizes[num_static:],
+        "chunk": list(chunk),
+        "outputs": [str(name) for name in template.data_vars],
+    }
+    with warnings.catch_warnings():
+        _ignore_format_warnings()
+        coords = template.drop_vars(list(template.data_vars))
+        text = {name: values.astype(object) for name, values in coords.coords.items() if values.dtype.kind == "U"}
+        coords.assign_coords(text).to_zarr(path, mode="w-", zarr_format=3, consolidated=False)
+        group = zarr.open_group(path, mode="r+")
+        notes = {IDENTITY: json.dumps(identity), LAYOUT: json.dumps(layout)}
+        variables = {str(name): (values.dims, values.shape, values.dtype) for name, values in template.items()}
+        for name, (dims, shape, dtype) in {**variables, COMPUTED: (lead, sizes, np.dtype(bool))}.items():
+            group.create_array(
+                name,
+                shape=shape,
+                chunks=(*blocks, *(max(1, size) for size in shape[len(blocks) :])),
+                dtype=dtype,
+                fill_value=np.nan if dtype.kind == "f" else dtype.type(0),
+                dimension_names=[str(dim) for dim in dims],
+                compressors=[ZstdCodec(level=1), Crc32cCodec()],
+                attributes=notes if name == COMPUTED else None,
+            )
+        zarr.consolidate_metadata(path)
+
+
+def _ignore_format_warnings() -> None:
+    warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
+    warnings.filterwarnings("ignore", message="The data type .* does not have a Zarr V3 specification")
+
+
+def _zarr() -> Any:
+    """Zarr, which only stores need."""
+    import zarr
+
+    return zarr

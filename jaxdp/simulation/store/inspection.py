@@ -1,0 +1,98 @@
+"""What a store holds, as text."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxdp.simulation.store.files import COMPUTED, Store, open_dataset
+from jaxdp.simulation.store.nans import NanCount
+
+
+def describe(path: str | Path) -> str:
+    """What a store holds, how complete it is, where it came from and what was claimed.
+
+    Args:
+        path: of the store; a sweep may be writing it.
+
+    Returns:
+        Lines of text. Damaged chunks are named.
+
+    Raises:
+        ValueError: if there is no store.
+    """
+    path = Path(path)
+    store = Store(path)
+    nans = NanCount()
+    missing, damaged = store.examine(store.chunks, nans)
+    dataset = open_dataset(path)
+    done = store.lanes_computed()
+    total = int(np.prod(store.layout["static_sizes"] + store.layout["sizes"]))
+    record = json.loads(dataset.attrs["provenance"])
+    lines = [f"{path}: {done:,} of {total:,} lanes computed ({done / total:.1%})"]
+    lines += [f"  {text}" for text in (*_by_program(store, record, missing), *damaged.values())]
+    lines += ["", "results"]
+    for name, values in sorted(dataset.data_vars.items(), key=lambda item: str(item[0])):
+        if name != COMPUTED:
+            sizes = ", ".join(f"{dim} {size}" for dim, size in values.sizes.items())
+            lines.append(f"  {name}: {values.dtype} ({sizes})")
+    lines += ["", "grid"]
+    lines += [f"  {name}: {_listed(dataset[name].values)}" for name in dataset.coords]
+    if nans.found:
+        lines += ["", f"NaN in {nans.text()}"]
+    lines += ["", "provenance"]
+    lines += [f"  {name} {version}" for name, version in record["versions"].items()]
+    lines += [
+        f"  devices: {', '.join(record['devices'])}; {'64' if record['x64'] else '32'} bits",
+        f"  processor: {record.get('processor', 'not recorded')}",
+        f"  key: {record['key']['data']} ({record['key']['impl']}); {record['num_seeds']} seeds, "
+        f"tiles of {record['tile_size']} lanes",
+        "",
+        "guarantees",
+        *(f"  {text}" for text in _guarantees(record)),
+    ]
+    return "\n".join(lines)
+
+
+def _by_program(store: Store, record: Mapping[str, Any], missing: list[Any]) -> list[str]:
+    """How complete each program is, where some are and some are not."""
+    if len(record["programs"]) < 2 or not missing:
+        return []
+    lanes = int(np.prod(store.layout["sizes"]))
+    lines = []
+    for index, program in enumerate(record["programs"]):
+        left = sum(chunk.stop - chunk.start for chunk in missing if chunk.program == index)
+        static = ", ".join(f"{name}={value}" for name, value in program["static"].items())
+        lines.append(f"{static}: {lanes - left:,} of {lanes:,}")
+    return lines
+
+
+def _guarantees(record: Mapping[str, Any]) -> list[str]:
+    """For each algorithm's argument, what it claims, and at how many grid points."""
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for program in record["programs"]:
+        for point in program["points"]:
+            for name, claim in point["guarantees"].items():
+                what, why = "nothing", ""
+                if claim["epsilon"] != "inf":
+                    rho = "" if claim["rho"] is None else f", rho = {claim['rho']:.4g}"
+                    what = f"({claim['epsilon']:g}, {claim['delta']:g})-DP{rho}"
+                    why = (
+                        f", {claim['trust_model']}, {claim['privacy_unit']}, {claim['adjacency']}: {claim['argument']}"
+                    )
+                counts = found.setdefault((name, why), {})
+                counts[what] = counts.get(what, 0) + 1
+    lines = []
+    for (name, why), counts in found.items():
+        lines.append(f"{name}{why}")
+        lines += [f"    {what} at {count} grid point{'s' if count > 1 else ''}" for what, count in counts.items()]
+    return lines
+
+
+def _listed(values: np.ndarray) -> str:
+    texts = [str(value) for value in values.tolist()]
+    if len(texts) > 12:
+        return f"{', '.join(texts[:3])}, ..., {texts[-1]} ({len(texts)} values)"
+    return ", ".join(texts)

@@ -1,0 +1,97 @@
+"""Compiled programs on disk, so that the next process does not compile them again."""
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+from jax.experimental.compilation_cache import compilation_cache
+
+from jaxdp.simulation.store.processor import host_processor
+
+WIDEST = ("avx512f", "avx2", "avx", "sse4_2", "sve", "asimd", "neon")
+SHORTEST = 0.1  # seconds of compiling that are worth a file
+
+
+def cache_compilations(folder: str | Path | None = None) -> Path | None:
+    """Keeps what JAX compiles on disk from now on, so that other processes need not compile it again.
+
+    It is JAX's own persistent compilation cache; results are the same bits. The command line does this by itself, and
+    `--no-cache` leaves it off.
+
+    Warns:
+        RuntimeWarning: if the folder cannot be written; programs are then compiled in every process, as without it.
+
+    Args:
+        folder: where; None is the folder that JAX is already told (as by JAX_COMPILATION_CACHE_DIR), else `jaxdp` in
+            the user's cache directory ($XDG_CACHE_HOME, ~/.cache, ~/Library/Caches or %LOCALAPPDATA%). It must be
+            yours alone, as whoever can write there can run code as you. It grows, and can be removed at any time.
+
+    Returns:
+        Where programs are kept: in the folder one of its own for the version of jaxlib and the processor's instruction
+        set, as `jaxlib-0.10.2-x86_64-avx2-1f0c2a9b`, for a program of one kind of processor need not run on another. A
+        folder that JAX is already told is taken as it is. None if nothing can be kept.
+    """
+    told = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
+    if folder is None and told:
+        return Path(told)
+    try:
+        path = (_user_cache() / "jaxdp" if folder is None else Path(folder).resolve()) / folder_name()
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home
+        warnings.warn(
+            f"compiled programs are not kept, as their folder cannot be written: {error}",
+            stacklevel=2,
+            category=RuntimeWarning,
+        )
+        return None
+    if told != str(path):
+        compilation_cache.reset_cache()  # a process that has compiled something goes on with its former folder
+        jax.config.update("jax_compilation_cache_dir", str(path))
+    if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST)
+    return path
+
+
+def keep_or_leave(keep: bool, tell: Callable[[str], object]) -> None:
+    """What the command line does before JAX starts.
+
+    Args:
+        keep: whether compiled programs are kept and read.
+        tell: is called with one sentence if they cannot be kept.
+    """
+    if not keep:
+        jax.config.update("jax_enable_compilation_cache", False)
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        cache_compilations()
+    for warning in caught:
+        tell(f"warning: {warning.message}")
+
+
+def folder_name() -> str:
+    """What programs that may stand side by side have in common: jaxlib's version and the processor."""
+    words = host_processor()
+    features = words.split()
+    widest = next((feature for feature in WIDEST if feature in features), "plain")
+    digest = hashlib.sha256(words.encode()).hexdigest()[:8]
+    machine = platform.machine().lower() or "unknown"
+    return f"jaxlib-{importlib.metadata.version('jaxlib')}-{machine}-{widest}-{digest}"
+
+
+def _user_cache() -> Path:
+    if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
+        return Path(os.environ["LOCALAPPDATA"])
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    told = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(told) if os.path.isabs(told) else Path.home() / ".cache"  # as the XDG specification has it

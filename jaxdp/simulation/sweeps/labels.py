@@ -1,0 +1,132 @@
+"""The grid of a sweep, and the labels of its results: checked before anything is compiled."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxdp.simulation.run.lane_run import Run
+from jaxdp.simulation.run.values import as_list
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Axes = dict[str, list[Any]]
+
+
+class Output(NamedTuple):
+    """One output of a lane: its dimensions' names, its shape and its dtype."""
+
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+def check_axes(axes: Mapping[str, Sequence[Any]], static_axes: Mapping[str, Sequence[Any]]) -> tuple[Axes, Axes]:
+    """Returns (axes, static_axes) as dicts of lists.
+
+    Raises:
+        ValueError: if a name is used twice or is "seed", or an axis is empty or has two values of one label.
+    """
+    twice = sorted(set(axes) & set(static_axes) | ({"seed"} & {*axes, *static_axes}))
+    if twice:
+        raise ValueError(f"axes and static_axes must have different names, none of them seed, got {', '.join(twice)}")
+    axes, static_axes = (
+        {name: as_list(name, values) for name, values in group.items()} for group in (axes, static_axes)
+    )
+    for name, values in (*axes.items(), *static_axes.items()):
+        labels = coordinate(values)
+        if not labels:
+            raise ValueError(f"axes must have at least one value each, got none for {name}")
+        if len({"nan" if label != label else label for label in labels}) < len(labels):  # NaN is not equal to itself
+            raise ValueError(f"axes must not repeat a value, got {name}={labels}")
+    return axes, static_axes
+
+
+def grid(axes: Axes) -> list[dict[str, Any]]:
+    """Every combination of values, the last axis fastest."""
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def coordinate(values: Sequence[Any]) -> list[Any]:
+    """How values appear as a coordinate: as given if all are numbers or all are text; else by name, or as text."""
+    values = list(values)
+    numbers = all(isinstance(value, int | float | np.number) for value in values)
+    if numbers or all(isinstance(value, str) for value in values):
+        return values
+    return [str(getattr(value, "name", value)) for value in values]
+
+
+def check_outputs(runs: Sequence[Run], key: jax.Array, params: Sequence[Any]) -> dict[str, Output]:
+    """What each lane of every run returns.
+
+    Args:
+        runs: one for every combination of static values.
+        key: any typed key.
+        params: parameters of one grid point, for each run.
+
+    Returns:
+        The outputs, by name.
+
+    Raises:
+        ValueError: if the outputs' names or numbers of dimensions do not match the run's `dims`, or runs differ in
+            their outputs or coordinates (one array cannot hold them: sweep them apart).
+    """
+    found: list[dict[str, Output]] = []
+    for run, point in zip(runs, params, strict=True):
+        shapes = jax.eval_shape(run, key, point)
+        dims = run.dims(shapes) if callable(run.dims) else run.dims
+        if set(shapes) != set(dims):
+            raise ValueError(f"dims must name the outputs {sorted(shapes)}, got {sorted(dims)}")
+        for name, leaf in shapes.items():
+            if len(leaf.shape) != len(dims[name]):
+                raise ValueError(f"dims must name {len(leaf.shape)} dimensions for {name}, got {dims[name]}")
+        outputs = {name: Output(tuple(dims[name]), leaf.shape, leaf.dtype) for name, leaf in shapes.items()}
+        found.append(outputs)
+        if outputs != found[0]:
+            raise ValueError(f"outputs must be the same for all static values, got {found[0]} and {outputs}")
+        if {name: list(values) for name, values in run.coords.items()} != dict(runs[0].coords):
+            raise ValueError(f"coords must be the same for all static values, got {runs[0].coords} and {run.coords}")
+    return found[0]
+
+
+def empty_dataset(
+    run: Run, outputs: Mapping[str, Output], axes: Axes, static_axes: Axes, num_seeds: int, *, allocate: bool = True
+) -> "xr.Dataset":
+    """A dataset with room for every result, and its labels.
+
+    Args:
+        run: any of the sweep's, for its coordinates.
+        outputs: from `check_outputs`.
+        axes: of the grid.
+        static_axes: of the grid.
+        num_seeds: seeds at every grid point.
+        allocate: whether the results will be put there; else it has no memory for them, and all values are one zero.
+
+    Returns:
+        Variables with dimensions (*static_axes, *axes, seed, *the output's own), in C order and not yet filled.
+
+    Raises:
+        ValueError: if an output or its dimension has the name of an axis, or a coordinate the wrong length.
+    """
+    import xarray  # where it is used, as pandas comes with it: `import jaxdp` stays quick
+
+    lead = {**static_axes, **axes, "seed": range(num_seeds)}
+    sizes = tuple(len(values) for values in lead.values())
+    variables = {}
+    for name, output in outputs.items():
+        if name in {*lead, *run.coords}:
+            raise ValueError(f"outputs must not have the name of an axis or a coordinate, got {name}")
+        clash = set(output.dims) & set(lead)
+        if clash:
+            raise ValueError(f"dims must not have the name of an axis, got {', '.join(sorted(clash))} for {name}")
+        for dim, size in zip(output.dims, output.shape, strict=True):
+            if dim in run.coords and len(run.coords[dim]) != size:
+                raise ValueError(f"coords must have {size} values for {dim}, got {len(run.coords[dim])}")
+        shape = (*sizes, *output.shape)
+        empty = np.empty(shape, output.dtype) if allocate else np.broadcast_to(np.zeros((), output.dtype), shape)
+        variables[name] = ((*lead, *output.dims), empty)
+    coords = {name: (name, coordinate(values)) for name, values in {**lead, **run.coords}.items()}
+    return xarray.Dataset(variables, coords)

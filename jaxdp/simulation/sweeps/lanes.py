@@ -1,0 +1,148 @@
+"""Lanes in tiles of fixed size: the unit that is compiled, so that results do not depend on how lanes are scheduled.
+
+A lane is one (grid point, seed). Its key is a function of the root key and the seed's index only: differences between
+grid points are paired, and every estimator and every epsilon meets the same data.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxdp.random import fast
+from jaxdp.simulation.run.lane_run import Run
+from jaxdp.simulation.run.stacking import stack_params
+from jaxdp.simulation.store.identity import calls_back, constant_bytes, program_hash, tree_hash
+from jaxdp.simulation.store.processor import blas_threads, cores, settings
+from jaxdp.simulation.sweeps.executables import EXECUTABLES
+
+Device = Any  # jax.Device, which type checkers do not take for a type
+Tile = Callable[[np.ndarray, np.ndarray], Any]
+# A tile per core is faster than every small kernel split over the cores, and what is not split cannot depend on them.
+COMPILER_OPTIONS: dict[str, Any] = {
+    "cpu": {"xla_cpu_multi_thread_eigen": False, "xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
+}
+
+
+class Compiled(NamedTuple):
+    """A program for tiles of lanes.
+
+    Attributes:
+        tiles: for each device, (point indices, seed indices), both [tile_size] uint32 -> outputs with a leading axis of
+            lanes.
+        devices: where they run.
+        tile_size: lanes in a tile.
+        tile_bytes: memory that a tile needs while it runs, its results included.
+    """
+
+    tiles: list[Tile]
+    devices: list[Device]
+    tile_size: int
+    tile_bytes: int
+
+
+class Program:
+    """A run over a grid, traced for tiles of lanes and not yet compiled."""
+
+    def __init__(self, run: Run, key: jax.Array, points: Sequence[Any], tile_size: int, devices: Sequence[Device]):
+        """Traces.
+
+        Args:
+            run: what a lane does.
+            key: the root key.
+            points: parameters of each grid point.
+            tile_size: lanes in a tile.
+            devices: where tiles will run.
+        """
+        self._params = stack_params(points)
+        self._devices = list(devices)
+        self._tile_size = tile_size
+        self._fast_key = fast(key)  # has the same values
+        shared, self._structure = jax.tree.flatten((self._fast_key, *self._params))
+
+        def one(key, varying, fixed, point, seed):
+            mine = jax.tree.map(lambda leaf: leaf[point], varying)
+            params = jax.tree.map(
+                lambda left, right: right if left is None else left, mine, fixed, is_leaf=lambda leaf: leaf is None
+            )
+            return run(jax.random.fold_in(key, seed), params)
+
+        def lane(*arguments):  # without the classes of the parameters, which a notebook's cell makes anew
+            return one(*jax.tree.unflatten(self._structure, arguments[:-2]), *arguments[-2:])
+
+        # Arguments that nothing reads stay, so that the text tells which of two alike is read.
+        self._tile = jax.jit(jax.vmap(lane, in_axes=(*[None] * len(shared), 0, 0)), keep_unused=True)
+
+    def hashes(self) -> dict[str, Any]:
+        """What tells this program from others: hashes of the program and of its stacked parameters.
+
+        For a program that factorizes large matrices on a CPU also `blas_threads`, which its results depend on.
+        """
+        found = {"program": self._hash, "params": tree_hash(self._params)}
+        threads = blas_threads(self._text)
+        return found if threads is None else {**found, "blas_threads": threads}
+
+    def trace(self) -> None:
+        """Traces for the first device now, if that is not done yet."""
+        _ = self._lowered
+
+    def compile(self) -> Compiled:
+        """Compiles, once for each device, what this process has not compiled before.
+
+        Every device has its own program for whole tiles. One program partitioned over CPU devices would deadlock in
+        batched eigh, svd and qr.
+        """
+        lowered = [self._lowered, *(self._lower(device) for device in self._devices[1:])]
+        with ThreadPoolExecutor(len(lowered)) as pool:  # traced one after the other, compiled side by side
+            found = list(pool.map(self._finish, lowered, self._devices))
+        return Compiled([tile for tile, _ in found], self._devices, self._tile_size, found[0][1])
+
+    @functools.cached_property
+    def _lowered(self) -> tuple[Any, Any, Any]:
+        return self._lower(self._devices[0])
+
+    @functools.cached_property
+    def _text(self) -> str:
+        return self._lowered[1].as_text()
+
+    @functools.cached_property
+    def _hash(self) -> str:
+        return program_hash(self._lowered[0], self._text)
+
+    def _lower(self, device: Device) -> tuple[Any, Any, Any]:
+        """(traced, lowered, arguments that all tiles share)."""
+        indices = np.zeros(self._tile_size, np.uint32)
+        shared = jax.device_put(jax.tree.leaves((self._fast_key, *self._params)), device)
+        traced = self._tile.trace(*shared, *jax.device_put((indices, indices), device))
+        return traced, traced.lower(), shared
+
+    def _finish(self, lowered: tuple[Any, Any, Any], device: Device) -> tuple[Tile, int]:
+        traced, _, shared = lowered
+        options = COMPILER_OPTIONS.get(device.platform)
+
+        def compile_it() -> Any:
+            return lowered[1].compile(options)
+
+        if calls_back(traced.jaxpr):  # the text does not tell what they call
+            compiled = compile_it()
+        else:
+            about = traced.in_avals, traced.out_tree
+            key = self._hash, device, repr(about), repr((options, settings()))
+            compiled = EXECUTABLES.get(key, constant_bytes(traced), compile_it)
+        memory = compiled.memory_analysis()
+        needs = 0 if memory is None else memory.temp_size_in_bytes + memory.output_size_in_bytes
+        return lambda point, seed: compiled(*shared, *jax.device_put((point, seed), device)), needs
+
+
+def tiles_in_flight(devices: Sequence[Device]) -> int:
+    """How many tiles each device should have at a time, where memory allows.
+
+    A CPU device runs small kernels on one core: together, as many tiles as cores. Another device has a second tile to
+    go on with while the results of the first are copied.
+    """
+    if devices[0].platform != "cpu":
+        return 2
+    return max(1, cores() // len(devices))

@@ -1,0 +1,130 @@
+"""Kernels of their own: the values stay the same, and XLA on CPU computes them once for all consumers."""
+
+from functools import partial
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.numerics.kernels import (
+    WRITTEN_OUT,
+    across_lanes,
+    any_lane,
+    folded,
+    lanes_last,
+    own_kernel,
+    stored,
+)
+
+VALUES = jnp.arange(1, 257, dtype=jnp.uint32)
+
+
+def scrambled(words):
+    """Cheap by its count of operations, so that XLA would rather compute it twice than store it."""
+    return (words << 7) ^ words
+
+
+def consumed(words):
+    """Consumers of different shapes cannot share a loop."""
+    return words + jnp.uint32(1), words.reshape(16, 16).sum(1, dtype=jnp.uint32)
+
+
+@pytest.mark.parametrize("wrapper", [stored, lambda function: partial(own_kernel, function)], ids=["stored", "own"])
+def test_values_are_the_same(wrapper):
+    kept = wrapper(scrambled)
+    for found in (kept(VALUES), jax.jit(kept)(VALUES), jax.vmap(kept)(VALUES)):
+        np.testing.assert_array_equal(found, scrambled(VALUES))
+
+
+def test_arguments_and_results_may_be_many():
+    first, second = own_kernel(lambda x, y: (x + y, x - y), VALUES, VALUES)
+    np.testing.assert_array_equal(first, 2 * np.asarray(VALUES))
+    np.testing.assert_array_equal(second, 0)
+
+
+@pytest.mark.once
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="about XLA on CPU")
+def test_values_are_computed_once():
+    def shifts(function):
+        compiled = str(jax.jit(lambda words: consumed(function(words))).lower(VALUES).compile().as_text())
+        return compiled.count(" shift-left(")
+
+    assert shifts(partial(own_kernel, scrambled)) == 1
+    # Not so as it is, nor, in older versions, behind a barrier: what the module is for.
+    assert shifts(scrambled) == 2
+    if jax.__version_info__ < (0, 11):
+        assert shifts(lambda words: jax.lax.optimization_barrier(scrambled(words))) == 2
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, WRITTEN_OUT, WRITTEN_OUT + 1, 37, 64, 100])
+def test_folded(size):
+    values = np.random.default_rng(size).permutation(size).astype(np.int32) - 3
+    everything = jnp.asarray(values)
+    for operation, expected in ((jnp.minimum, values.min()), (jnp.maximum, values.max()), (jnp.add, values.sum())):
+        assert int(folded(operation, everything)) == expected
+    columns = jnp.stack([everything, -everything], 1)  # elements may be arrays
+    np.testing.assert_array_equal(folded(jnp.maximum, columns), [values.max(), -values.min()])
+
+
+def carried(values):
+    """A loop whose state has its lanes last."""
+    return jax.lax.fori_loop(0, 3, lambda _, state: lanes_last(state + folded(jnp.add, state)), values)
+
+
+def test_lanes_last():
+    """The same values, under vmaps of vmaps, too, and without any."""
+    values = jnp.arange(60.0).reshape(3, 5, 4)
+    expected = jnp.stack([jnp.stack([carried(lane) for lane in lanes]) for lanes in values])
+    np.testing.assert_array_equal(jax.vmap(jax.vmap(carried))(values), expected)
+    np.testing.assert_array_equal(jax.jit(jax.vmap(lambda both: lanes_last(both[0]), 1))(values), values[0])
+    np.testing.assert_array_equal(jax.vmap(lambda x: lanes_last(values[0]) + x)(jnp.zeros(2))[1], values[0])
+    assert lanes_last(values[0, 0, 0]) == values[0, 0, 0]
+
+
+@pytest.mark.once
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="about XLA on CPU")
+def test_lanes_are_the_fast_axis_of_what_a_loop_carries():
+    def text(size):
+        shape = jax.ShapeDtypeStruct((64, size), jnp.float32)
+        return str(jax.jit(jax.vmap(carried)).lower(shape).compile().as_text())
+
+    assert "f32[64,5]{0,1}) while(" in text(5)
+    assert "f32[64,17]{1,0}) while(" in text(17)  # many: as they are
+
+
+def test_all_lanes_at_once():
+    """Under vmap, also a nested one, with some arguments that all lanes share."""
+    seen = []
+
+    def shares(inputs):  # lanes last
+        values, total = inputs
+        seen.append(values.shape)
+        return values / total[None], total + 1
+
+    one = across_lanes(shares)
+    values, total = jnp.arange(24.0).reshape(2, 3, 4), jnp.asarray(7.0)
+
+    def check(found, expected):
+        chex.assert_trees_all_close(found, (expected / 7, np.full(expected.shape[:-1], 8.0)), rtol=1e-6)
+
+    check(one((values[0, 0], total)), np.asarray(values[0, 0]))
+    check(jax.vmap(lambda v: one((v, total)))(values[0]), np.asarray(values[0]))
+    check(jax.vmap(jax.vmap(lambda v: one((v, total))))(values), np.asarray(values))
+    assert {(4, 1), (4, 3), (4, 6)} <= set(seen)
+    by_both = jax.vmap(jax.vmap(lambda v, t: one((v, t)), (0, None)), (0, 0))(values, jnp.stack([total, total]))
+    check(by_both, np.asarray(values))
+
+
+def test_lanes_that_leave_a_loop_as_one():
+    """Under vmap, also a nested one: every lane counts to what the slowest needs."""
+
+    def count(needed):
+        return jax.lax.while_loop(lambda n: any_lane(n < needed), lambda n: n + 1, jnp.int32(0))
+
+    needed = jnp.array([[3, 1, 0], [2, 5, 4]])
+    assert count(needed[0, 1]) == 1
+    assert jax.vmap(count)(needed[0]).tolist() == [3, 3, 3]
+    assert jax.jit(jax.vmap(jax.vmap(count)))(needed).tolist() == [[5, 5, 5], [5, 5, 5]]
+    assert jax.vmap(count, axis_size=2, in_axes=None)(needed[1, 2]).tolist() == [4, 4]  # shared by the lanes
