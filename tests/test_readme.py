@@ -90,7 +90,8 @@ def test_shell_lines_run_one_after_the_other(checkout):
         assert in_shell(checkout, "bash", "-c", line)
     assert (checkout / "audit.json").is_file()
     assert sorted(path.name for path in (checkout / "results").iterdir()) == [
-        *("dueling-regret", "ldp-bandits", "ldp-best-arm", "ldp-linear"),
+        *("dueling-ballots", "dueling-linear", "dueling-regret", "dueling-trust"),
+        *("ldp-bandits", "ldp-best-arm", "ldp-linear"),
         "private-policy",
         *("private-ranking", "private-ranking-2", "private-ranking-3"),
         "reward-estimation",

@@ -32,6 +32,7 @@ HORIZON = 10_000
 NUM_SEEDS = 8
 DELTA = 1e-6
 LEAST_HORIZON = 100
+FEW_ROUNDS = 50_000  # single rounds take less time than compiling blocks of them
 ELIMINATIONS = ("ebs_phased", "ebs_elimination", "ebs_shuffle", "ebs_local")  # the paper's, in every model of trust
 OTHERS = ("rucb_blocks", "rucb", "double_thompson_blocks", "double_thompson")
 MODELS = ("central", "shuffle", "local")
@@ -94,7 +95,7 @@ def dueling_trust(
         entry = sized(LEARNERS[learner], num_arms, horizon)
         made = entry.make()
         duels = dueling.utility_duels(np.linspace(span, 0, num_arms))
-        engine = "counts" if made.counts else "auto"
+        engine = "counts" if made.counts else "rounds" if horizon <= FEW_ROUNDS else "auto"
         run = simulator(made, duels, horizon, checkpoints=[horizon // 10, horizon], engine=engine)
         fixed = {"delta": delta} if "delta" in entry.values else {}
         return dataclasses.replace(run, params=partial(run.params, **fixed), guarantee=partial(run.guarantee, **fixed))
