@@ -155,7 +155,7 @@ print(
     {float(e): round(float(s), 2) for e, s in zip(found.epsilon, share, strict=True)}, "of duels are the winner's own"
 )
 print(f"{coins:.0%} of the answers were coins")
-assert 0 < float(share.sel(epsilon=np.inf)) < 1
+assert 0 < coins < 1
 
 # %% [markdown]
 # 220 voters are few: `python -m jaxdp run dueling-ballots --ballots FILE` says with which confidence the winner is
