@@ -11,6 +11,8 @@ import pytest
 import jaxdp
 from jaxdp.registry import ESTIMATORS, LEARNERS
 
+pytestmark = pytest.mark.once
+
 SECTIONS = (
     "Attributes",
     "Args",
