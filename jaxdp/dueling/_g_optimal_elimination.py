@@ -140,7 +140,7 @@ def g_optimal_elimination(
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1, which multiplies N.
+        confidence_multiplier: > 0, by default 1, which multiplies N, and t0.
         radius: > 0, by default 1, the norm of w* at most. With a confidence_multiplier of 1 the best arm is dropped
             with probability <= failure_prob, and after phase l all arms that are left have a utility within 2 xi of the
             best one's, if users follow the logistic model with |w*| <= radius. Less is more daring, as private, and
