@@ -237,7 +237,8 @@ def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Arr
         direction = rest[high] - rest[low]
         multiples = jnp.sum(rest * direction[None, :], axis=1) / jnp.where(counts, jnp.sum(direction**2), 1)
         multiples = jnp.where(counts, multiples, 0)
-        pair = jnp.stack([jnp.maximum(high, low), jnp.minimum(high, low)])
+        # Beyond the rank an arm and itself: a pair that joins later is in one slot only.
+        pair = jnp.where(counts, jnp.stack([jnp.maximum(high, low), jnp.minimum(high, low)]), 0)
         return rest - multiples[:, None] * direction[None, :], (multiples, pair, counts)
 
     _, (columns, pairs, counts) = jax.lax.scan(step, apart, None, length=min(dim, num_arms - 1))

@@ -15,6 +15,7 @@ from jaxdp.memory import free_host_bytes
 from jaxdp.numerics.lookup import entry, nearest
 from jaxdp.preferences import Ballots, check_preferences, condorcet_winner
 from jaxdp.random import key_uniform, permuted
+from jaxdp.random.own_words import GOLDEN, mixed
 from jaxdp.validation import check_choice, check_count, check_finite
 
 ROWS = 1 << 16  # looked through at a time
@@ -207,8 +208,12 @@ def ballot_matrix(ballots: Ballots | ArrayLike) -> np.ndarray:
 
 
 def _of_pass(order: jax.Array, number: jax.Array) -> jax.Array:
-    """The words of the order in which voters come for the `number`-th time, from 0: independent orders."""
-    return jnp.stack([order[0] + number.astype(jnp.uint32), order[1]])
+    """The words of the order in which voters come for the `number`-th time, from 0.
+
+    Both are mixed: by a first word that is larger by one, `permuted` moves most entries as before, one place further.
+    """
+    step = number.astype(jnp.uint32) * GOLDEN
+    return jnp.stack([mixed(order[0] + step), mixed(order[1] - step)])
 
 
 def _places(ballots: Ballots | ArrayLike) -> tuple[np.ndarray, np.ndarray]:

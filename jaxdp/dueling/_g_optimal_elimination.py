@@ -140,7 +140,7 @@ def g_optimal_elimination(
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1, which multiplies N.
+        confidence_multiplier: > 0, by default 1, which multiplies N, and t0.
         radius: > 0, by default 1, the norm of w* at most. With a confidence_multiplier of 1 the best arm is dropped
             with probability <= failure_prob, and after phase l all arms that are left have a utility within 2 xi of the
             best one's, if users follow the logistic model with |w*| <= radius. Less is more daring, as private, and
@@ -244,15 +244,19 @@ def g_optimal_elimination(
         explored = 16 * dim * (dim**2 + math.log(rounds) + tail) / params.slope**4
         return params.confidence_multiplier * (2 * (dim**1.5 + dim * jnp.sqrt(tail)) ** 2 + explored)
 
+    def duels_of(number: jax.Array, design: Design) -> jax.Array:
+        """[num_slots] float, those of each pair; none where there is no weight, however large the number."""
+        return jnp.where(design.weights > 0, jnp.ceil(number * design.weights), 0)
+
     def plan_tight(params: Params, design: Design, phase: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Pairs, their duels as floats, and rank."""
-        wanted = jnp.ceil(duels_tight(params, design, phase) * design.weights)
+        wanted = duels_of(duels_tight(params, design, phase), design)
         return jnp.asarray(design.pairs), wanted, jnp.asarray(design.rank)
 
     def plan_paper(params: Params, design: Design, phase: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         first = jax.tree.map(jnp.asarray, params.first)
-        wanted = jnp.ceil(duels_paper(params, design, phase) * design.weights)
-        explored = jnp.ceil(explored_paper(params) * first.weights)
+        wanted = duels_of(duels_paper(params, design, phase), design)
+        explored = duels_of(explored_paper(params), first)
         same = jnp.all(design.pairs[:, None] == first.pairs[None], axis=2) & (design.weights > 0)[:, None]
         wanted = wanted + jnp.sum(jnp.where(same, explored[None], 0), axis=1)  # a pair of both has one count
         explored = jnp.where(jnp.any(same, axis=0), 0, explored)
@@ -263,11 +267,12 @@ def g_optimal_elimination(
     def begun(params: Params, active: jax.Array, estimate: jax.Array, phase: jax.Array, design: Design) -> Public:
         """A phase before its first round."""
         duels, wanted, rank = plan_phase(params, design, phase)
+        is_endless = ~(jnp.sum(wanted) < largest * (1 - 1e-5))  # floats of a sum are off by less
         most = largest // num_slots
-        plays = jnp.where(wanted < most, wanted, most).astype(integer)
-        rest = jnp.where(jnp.any(wanted >= most), largest - plays.sum(dtype=integer), 0)  # it never ends
+        plays = jnp.where(is_endless & (wanted >= most), most, wanted.astype(integer))
+        rest = jnp.where(is_endless, largest - plays.sum(dtype=integer), 0)
         plays = plays + jnp.where(jnp.arange(num_slots) == jnp.argmax(plays), rest, 0)
-        is_alone = jnp.sum(active, dtype=jnp.int32) == 1
+        is_alone = jnp.asarray(design.rank) == 0  # or no two of those that are left differ
         only = jnp.argmax(active).astype(jnp.int32)
         return Public(
             active=active,
@@ -313,7 +318,7 @@ def g_optimal_elimination(
         utilities = jnp.sum(points * estimate[None], axis=1)
         behind = jnp.max(jnp.where(public.active, utilities, -jnp.inf)) - utilities
         xi = margin_of(public.phase)
-        active = public.active & ((behind < 2 * xi) if is_paper else (behind <= xi))
+        active = public.active & ~((behind >= 2 * xi) if is_paper else (behind > xi))
         return begun(params, active, estimate, public.phase + 1, next_design(points, active, gap))
 
     def advance(key, params: Params, public: Public, wins: jax.Array, rounds: jax.Array) -> State:

@@ -53,8 +53,9 @@ def fit_in_ball(
 
     def step(state):
         count, weights, widening, _ = state
-        chances = jax.nn.sigmoid(jnp.sum(inside * weights[None], axis=1))
-        curvature = (shares * chances * (1 - chances))[:, None] * inside
+        utilities = jnp.sum(inside * weights[None], axis=1)
+        # The smaller chance is not 1 less the larger one, which floats round to 0.
+        curvature = (shares * jax.nn.sigmoid(utilities) * jax.nn.sigmoid(-utilities))[:, None] * inside
         hessian = _times(curvature.T, inside) + unspanned
         slope = jnp.sum(inside * excess(weights)[:, None], axis=0)
         target = jnp.sum(hessian * weights[None], axis=1) - slope
@@ -79,9 +80,12 @@ def fit_in_ball(
 def _in_ball(matrix: jax.Array, rhs: jax.Array, radius: jax.Array, widening: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The x with |x| <= radius of smallest x.matrix.x / 2 - rhs.x, which solves (matrix + c) x = rhs; and c >= 0.
 
-    Steps of Newton's method for 1 / |x| = 1 / radius, from c = `widening` on, which come near the least such c.
+    Steps of Newton's method for 1 / |x| = 1 / radius, which come near the least such c. They start at `widening`, or at
+    a bound from below, where a matrix that is small next to rhs would give an x that floats do not hold.
     """
     eye = jnp.eye(len(rhs), dtype=rhs.dtype)
+    least = jnp.sqrt(jnp.sum(rhs**2)) / radius - jnp.sqrt(jnp.sum(matrix**2))
+    widening = jnp.maximum(widening, least)
 
     def solved(widening: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         lower = cholesky(matrix + widening * eye)

@@ -20,7 +20,8 @@ def permuted(words: jax.Array, index: jax.Array, size: int) -> jax.Array:
     for what privacy rests on.
 
     Args:
-        words: [2] uint32, random and independent of one another.
+        words: [2] uint32, random and independent of one another; for several permutations, anew for each. Words that
+            differ by a small number in the first place give permutations that differ by little more than a shift.
         index: [] integer; one outside of [0, size) is taken for the nearest one inside.
         size: in [1, 2^31).
 

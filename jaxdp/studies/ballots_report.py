@@ -141,8 +141,8 @@ def notes(results: xr.Dataset, count: int) -> list[str]:
     if any(str(name).startswith("g_optimal") for name in results.learner.values):
         found.append(
             "g_optimal_elimination takes each alternative for a feature of its own. That it keeps the winner is proved "
-            "in the logistic model of\nutilities alone, which ballots need not follow; its privacy does not depend on "
-            "the model."
+            "in the logistic model of\nutilities alone, with weights of norm 1 at most, which ballots need not follow; "
+            "its privacy does not depend on the model."
         )
     told = which_noise(
         xr.Dataset(

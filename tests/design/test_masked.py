@@ -184,3 +184,10 @@ def test_200_arms_in_10_dimensions():
 def test_bad_arguments(shape, options, message):
     with pytest.raises(ValueError, match=message):
         masked_difference_design(jnp.zeros(shape), jnp.ones(shape[:1], bool), **options)
+
+
+def test_a_pair_is_in_one_slot():
+    """Also one without weight, whichever dimensions are lost: so no step can give weight to a pair twice."""
+    for pairs in designs().pairs:
+        different = pairs[pairs[:, 0] != pairs[:, 1]]
+        assert len(np.unique(different, axis=0)) == len(different)

@@ -10,7 +10,7 @@ import pytest
 
 import jaxdp
 from jaxdp.core import Guarantee, Persons
-from jaxdp.dueling import ballot_duels, ballot_matrix, matrix_duels, rucb
+from jaxdp.dueling import _ballot_duels, ballot_duels, ballot_matrix, matrix_duels, rucb
 from jaxdp.preferences import Ballots, condorcet_winner
 
 pytestmark = pytest.mark.once
@@ -90,6 +90,28 @@ def test_with_replacement_is_seen_where_all_are_asked_the_same():
     assert not outcomes["coins"].any()
     orders = won.reshape(50, 3, 4)
     assert not (orders[:, 0] == orders[:, 1]).all()  # another order in the next pass
+
+
+def largest_correlation(won, voters):
+    """Over all lags, of the answers of one pass with those of the next, in units of its standard deviation."""
+    spectra = np.fft.fft(2.0 * won.reshape(-1, 2, voters) - 1)
+    return np.abs(np.fft.ifft(spectra[:, 1] * spectra[:, 0].conj()).real).max() / math.sqrt(voters)
+
+
+def test_orders_of_different_passes_have_nothing_in_common(monkeypatch):
+    """Half of the voters, the first of the ballots, rank one arm higher; whichever the lag between two orders."""
+    voters = 5000
+    ballots = np.where(np.arange(voters)[:, None] < voters // 2, [1, 2], [2, 1])
+    actions = np.tile([0, 1], (2 * voters, 1))
+    won, _ = play(ballot_duels(ballots, answers_per_voter=2), actions, lanes=4)
+    assert largest_correlation(won, voters) < 6.5
+
+    def shifted(order, number):
+        return jnp.stack([order[0] + number.astype(jnp.uint32), order[1]])
+
+    monkeypatch.setattr(_ballot_duels, "_of_pass", shifted)  # planted: words that are next to each other
+    won, _ = play(ballot_duels(ballots, answers_per_voter=2), actions, lanes=4)
+    assert largest_correlation(won, voters) > 20
 
 
 def test_every_voter_is_asked_as_often_as_they_may_be():

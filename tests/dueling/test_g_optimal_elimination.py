@@ -71,6 +71,19 @@ def test_the_model_is_the_least_in_the_ball(dim, rank, radius):
     assert max(gap_of_model(*each, radius) for each in zip(wrong, points, plays, wins, strict=True)) > 3e-3
 
 
+@pytest.mark.parametrize("radius", [5.0, 20.0, 40.0])
+def test_models_whose_chances_are_nearly_certain_are_finite(radius):
+    """Floats round the larger chance to 1, and the curvature is far below rounding errors; also with noise."""
+    points = jnp.asarray([[2.0, 0.0], [1.0, -1.0], [0.0, 0.0]], FLOAT)
+    plays = jnp.asarray([100, 50, 0], INTEGER)
+    shares = jnp.asarray([[1, 1, 0], [0, 0, 0], [1.5, 1.5, 0], [-0.5, 1.5, 0]], FLOAT)
+    wins = shares * plays.astype(FLOAT)[None]
+    fit = jax.jit(jax.vmap(lambda wins: fit_in_ball(points, plays, wins, jnp.int32(2), jnp.asarray(radius, FLOAT))))
+    found = np.asarray(fit(wins))
+    assert np.isfinite(found).all()
+    assert max(gap_of_model(w, points, plays, won, radius) for w, won in zip(found, wins, strict=True)) < 1e-3
+
+
 # ---- duels -----------------------------------------------------------------------------------------------------------
 def largest_in_metric(points, active, duels, plays):
     """max z.V^-1.z of the active arms' differences z, V the sum of the duels' z z^T; by the pseudo-inverse."""
@@ -171,6 +184,45 @@ def test_a_phase_that_is_too_long_to_end(constants):
     played = np.asarray(few.duels)[np.asarray(few.plays) > 0]
     assert len(np.unique(played, axis=0)) == len(played) == int((learner.params(epsilon=1.0).first.weights > 0).sum())
     assert few.plays.max() == (2 if constants == "paper" else 1)
+
+
+def test_a_phase_ends_if_all_its_duels_are_counted():
+    """Also where one pair has more than its part of the range of integers."""
+
+    def plays(multiplier):
+        params = LEARNER.params(epsilon=math.inf, confidence_multiplier=multiplier)
+        return np.asarray(LEARNER.init(KEY, params).public.plays)
+
+    each = LARGEST / float(plays(1.0).sum(dtype=INTEGER))
+    long, endless = plays(0.9 * each), plays(1.2 * each)
+    assert long.max() > LARGEST // len(long)
+    assert long.sum(dtype=float) == pytest.approx(0.9 * LARGEST, rel=1e-2)
+    assert endless.sum(dtype=INTEGER) == LARGEST
+
+
+def test_arms_that_differ_by_less_than_programs_tell_apart_are_the_end():
+    """A subnormal number, which compiled programs take for 0: what is left plays on, where no design has a pair."""
+    tiny = float(np.finfo(FLOAT).smallest_normal) / 100
+    learner = g_optimal_elimination(features=[[1.0], [tiny], [0.0]])
+    params = learner.params(epsilon=math.inf, confidence_multiplier=1e-2)
+    public = learner.init(KEY, params).public
+    state = jaxdp.core.State(
+        module.Private(jnp.zeros_like(public.plays)), public._replace(played=public.plays.sum(dtype=INTEGER) - 1)
+    )
+    lost = jnp.int32(public.duels[0, 0] != 0)  # by the first arm, whichever side it is on
+    state = state._replace(private=module.Private(jnp.where(lost == 1, public.plays, 0)))
+    after = learner.update(KEY, params, state, (public.duels[0], lost)).public
+    assert after.active.tolist() == [False, True, True]
+    assert int(after.plays.sum(dtype=INTEGER)) == LARGEST
+
+
+def test_slots_without_weight_are_not_played():
+    """Nor where a pair's duels are more than floats count."""
+    public = LEARNER.init(KEY, LEARNER.params(epsilon=1.0, radius=22.0 if np.float32 == FLOAT else 180.0)).public
+    weights = np.asarray(LEARNER.params(epsilon=1.0).first.weights)
+    assert (weights == 0).any()
+    assert ((np.asarray(public.plays) > 0) == (weights > 0)).all()
+    assert int(public.plays.sum(dtype=INTEGER)) == LARGEST
 
 
 def test_published_numbers_of_duels():
