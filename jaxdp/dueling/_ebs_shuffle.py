@@ -114,7 +114,7 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         >>> import jax, jaxdp
         >>> duels = jaxdp.dueling.utility_duels([2.0, 0.0, -1.0])
         >>> run = jaxdp.simulator(ebs_shuffle(num_arms=3), duels, horizon=10**6, engine="counts")
-        >>> print(run.guarantee(epsilon=1.0, delta=1e-6))
+        >>> print(run.guarantee(epsilon=1.0, delta=1e-6)["learner"])
         (1, 1e-06)-DP, shuffle, one duel's outcome
         >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0, delta=1e-6))
         >>> outputs["best_duels"].item() > 995_000

@@ -48,7 +48,8 @@ def test_every_registered_dueling_bandit_plays():
         action = made.interface and made.interface.action
         return is_space(action) and action.kind == "integers" and action.shape == (2,)
 
-    registered = {name for name, made in tiny.items() if plays_pairs(made)}
+    # Those of arms with features, which the study's arms do not have, are left out.
+    registered = {name for name, made in tiny.items() if plays_pairs(made) and LEARNERS[name].family == "dueling"}
     known = study.duel_learners()
     assert set(known) == registered
     assert {"ebs_phased", "rucb"} <= registered
