@@ -1,34 +1,20 @@
 """Double Thompson sampling; here on reports that users randomize, in `_double_thompson_blocks` on noisy totals."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs, scalar_leaf
+from jaxdp.core import Interface, Learner, Space, State, claimed, default_float, factory, pairs
 from jaxdp.dueling import _double_thompson_blocks
 from jaxdp.dueling._double_thompson_draws import draw_left, draw_right
+from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
 from jaxdp.numerics.kernels import own_kernel
 from jaxdp.random import fast
-from jaxdp.validation import check_above, check_choice, check_epsilon, check_num_arms, check_number
+from jaxdp.validation import check_choice, check_num_arms
 
 RELEASES = ("local", "blocks")
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
-class Params:
-    """Traced values.
-
-    Attributes:
-        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        exploration_rate: [] float > 1/2, the factor of ln t under the root.
-    """
-
-    epsilon: Scalar
-    exploration_rate: Scalar
 
 
 class Public(NamedTuple):
@@ -96,13 +82,6 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":
         return _double_thompson_blocks.learner(num_arms)
-
-    def params(*, epsilon: float, exploration_rate: float = 0.51) -> Params:
-        check_number("exploration_rate", check_above("exploration_rate", exploration_rate, 0.5))
-        return Params(
-            epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
-            exploration_rate=scalar_leaf("exploration_rate", exploration_rate),
-        )
 
     def init(key, params: Params) -> State:
         del key, params

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jaxdp.core import Interface, Learner, Space, State, claimed, default_float, pairs
 from jaxdp.dueling import _pair_blocks
 from jaxdp.dueling._double_thompson_draws import draw_left, draw_right
-from jaxdp.dueling._pair_blocks import Params, Released, Seen
+from jaxdp.dueling._exploration import Params, params
+from jaxdp.dueling._pair_blocks import Released, Seen
 from jaxdp.random import fast
 
 
@@ -69,8 +70,8 @@ def learner(num_arms: int) -> Learner:
         return State(private, Public(public.round + 1, released))
 
     return Learner(
-        params=_pair_blocks.params,
-        guarantee=claimed(_pair_blocks.params, _pair_blocks.claim),
+        params=params,
+        guarantee=claimed(params, _pair_blocks.claim),
         init=init,
         act=act,
         privatize=_pair_blocks.privatize,

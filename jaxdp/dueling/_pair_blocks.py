@@ -1,39 +1,15 @@
 """Wins of pairs of arms that a curator releases with noise, in doubling blocks."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Guarantee, Scalar, default_float, scalar_leaf
+from jaxdp.core import Guarantee, Scalar, default_float
+from jaxdp.dueling._exploration import Params
 from jaxdp.mechanisms import laplace
 from jaxdp.numerics.compensated import rounded
 from jaxdp.numerics.kernels import lanes_last
-from jaxdp.validation import check_above, check_epsilon, check_number
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
-class Params:
-    """Traced values.
-
-    Attributes:
-        epsilon: [] float, privacy budget, > 0; infinity adds no noise.
-        exploration_rate: [] float > 1/2, the factor of ln t under the root.
-    """
-
-    epsilon: Scalar
-    exploration_rate: Scalar
-
-
-def params(*, epsilon: float, exploration_rate: float = 0.51) -> Params:
-    """Of a learner that plays by `Released`."""
-    check_number("exploration_rate", check_above("exploration_rate", exploration_rate, 0.5))
-    return Params(
-        epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
-        exploration_rate=scalar_leaf("exploration_rate", exploration_rate),
-    )
 
 
 class Private(NamedTuple):

@@ -1,34 +1,20 @@
 """Relative upper confidence bounds; here on reports that each user randomizes, in `_rucb_blocks` on noisy totals."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs, scalar_leaf
+from jaxdp.core import Interface, Learner, Space, State, claimed, default_float, factory, pairs
 from jaxdp.dueling import _rucb_blocks, _rucb_kernels
+from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling._rucb_draws import UNMET, draw_left, draw_right, next_hypothesis
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
 from jaxdp.random.threefry import two_uniforms
-from jaxdp.validation import check_above, check_choice, check_epsilon, check_num_arms, check_number
+from jaxdp.validation import check_choice, check_num_arms
 
 RELEASES = ("local", "blocks")
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
-class Params:
-    """Traced values.
-
-    Attributes:
-        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        exploration_rate: [] float > 1/2, the factor of ln t under the root.
-    """
-
-    epsilon: Scalar
-    exploration_rate: Scalar
 
 
 class Public(NamedTuple):
@@ -157,13 +143,6 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
 
 def _learner(num_arms: int, steps: Steps) -> Learner:
     """RUCB whose rounds are computed by these steps."""
-
-    def params(*, epsilon: float, exploration_rate: float = 0.51) -> Params:
-        check_number("exploration_rate", check_above("exploration_rate", exploration_rate, 0.5))
-        return Params(
-            epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
-            exploration_rate=scalar_leaf("exploration_rate", exploration_rate),
-        )
 
     def init(key, params: Params) -> State:
         del key, params

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 
 from jaxdp.core import Interface, Learner, Space, State, claimed, default_float, pairs
 from jaxdp.dueling import _pair_blocks, _rucb_blocks_kernels
-from jaxdp.dueling._pair_blocks import Params, Released
+from jaxdp.dueling._exploration import Params, params
+from jaxdp.dueling._pair_blocks import Released
 from jaxdp.dueling._rucb_draws import UNMET, draw_left, draw_right, next_hypothesis
 from jaxdp.dueling._rucb_kernels import MOST_ARMS
 from jaxdp.random.threefry import two_uniforms
@@ -104,8 +105,8 @@ def learner_of(num_arms: int, steps: Steps) -> Learner:
         return State(private, Public(public.round + 1, released, hypothesis))
 
     return Learner(
-        params=_pair_blocks.params,
-        guarantee=claimed(_pair_blocks.params, _pair_blocks.claim),
+        params=params,
+        guarantee=claimed(params, _pair_blocks.claim),
         init=init,
         act=act,
         privatize=_pair_blocks.privatize,

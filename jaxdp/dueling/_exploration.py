@@ -1,0 +1,35 @@
+"""The values of learners that compare bounds of preferences: a budget, and how wide the bounds are."""
+
+from dataclasses import dataclass
+
+import jax
+
+from jaxdp.core import Scalar, scalar_leaf
+from jaxdp.validation import check_above, check_epsilon, check_number
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity adds no noise.
+        exploration_rate: [] float > 1/2, the factor of ln t under the root.
+    """
+
+    epsilon: Scalar
+    exploration_rate: Scalar
+
+
+def params(*, epsilon: float, exploration_rate: float = 0.51) -> Params:
+    """A grid point's values.
+
+    Raises:
+        ValueError: if one is out of range.
+    """
+    check_number("exploration_rate", check_above("exploration_rate", exploration_rate, 0.5))
+    return Params(
+        epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
+        exploration_rate=scalar_leaf("exploration_rate", exploration_rate),
+    )
