@@ -240,7 +240,7 @@ def _places(ballots: Ballots | ArrayLike) -> tuple[np.ndarray, np.ndarray]:
                 f"{values[row, column]} at row {row}, column {column}"
             )
         ranks, weights = values.astype(np.int64), np.ones(len(values), np.int64)
-    num_bytes, free = int(weights.sum()) * ranks.shape[1], free_host_bytes()
+    num_bytes, free = int(weights.sum()) * ranks.shape[1] * _small_type(ranks).itemsize, free_host_bytes()
     if free is not None and num_bytes > free:
         raise ValueError(f"ballots must fit into the free memory of {free} bytes, got {num_bytes} bytes")
     return ranks, weights
@@ -248,7 +248,12 @@ def _places(ballots: Ballots | ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 
 def _each(ranks: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """A row for every voter, of a small type."""
-    return np.repeat(ranks.astype(np.min_scalar_type(ranks.max())), weights, axis=0)
+    return np.repeat(ranks.astype(_small_type(ranks)), weights, axis=0)
+
+
+def _small_type(ranks: np.ndarray) -> np.dtype:
+    """The smallest type that holds all places."""
+    return np.min_scalar_type(ranks.max())
 
 
 def _matrix(ranks: np.ndarray, weights: np.ndarray) -> np.ndarray:

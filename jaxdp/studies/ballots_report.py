@@ -85,10 +85,15 @@ def at_hand(results: xr.Dataset, seeds: str) -> str:
 
 def verdicts(results: xr.Dataset) -> str:
     """At each budget the best learner's answer and its confidence; and where it is not sure, who is from when on."""
-    found, winner = share_interval(results.correct.isel(voters=0)), str(results.winner.values)
-    sizes = _from(results)
+    # The best of several learners is chosen after seeing them all: their intervals share the error.
+    confidence = 1 - 0.05 / results.sizes["learner"]
+    found = share_interval(results.correct.isel(voters=0), confidence=confidence)
+    winner, sizes = str(results.winner.values), _from(results, confidence)
     lines = [
-        f"The winner by duels, if {SURELY:.0%} of repetitions must name the same one (the interval's lower limit):"
+        f"The winner by duels, if {SURELY:.0%} of repetitions must name the same one (the lower limit of an interval "
+        f"of {confidence:.4g} confidence,\nsince the best of {results.sizes['learner']} learners is taken):"
+        if results.sizes["learner"] > 1
+        else f"The winner by duels, if {SURELY:.0%} of repetitions must name the same one (the interval's lower limit):"
     ]
     for index, epsilon in enumerate(results.epsilon.values):
         here = found.isel(epsilon=index)
@@ -179,9 +184,9 @@ def _shares(found: xr.Dataset) -> list[str]:
     return [f"{share:.0%} ({low:.0%} to {high:.0%})" for share, low, high in limits]
 
 
-def _from(results: xr.Dataset) -> xr.DataArray:
+def _from(results: xr.Dataset, confidence: float = 0.95) -> xr.DataArray:
     """The smallest electorate from which on the winner is named surely in all that were played, or 0."""
-    low = share_interval(results.correct).low.transpose(..., "voters")
+    low = share_interval(results.correct, confidence=confidence).low.transpose(..., "voters")
     is_played = low.notnull().values
     failing = is_played & ~(low.values >= SURELY)
     sizes = results.voters.values

@@ -164,7 +164,7 @@ def test_from_how_many_voters_on():
     told = ballots_report.verdicts(results.isel(learner=[0]))
     assert "0.5 per answer, 1.5 per voter: cannot be named: x names ann most often, in 50.0%" in told
     assert "x can from 20 voters on" in told
-    assert "ann, by y, with confidence 100.0% (at least 98.2%)" in ballots_report.verdicts(results)
+    assert "ann, by y, with confidence 100.0% (at least 97.8%)" in ballots_report.verdicts(results)
     never = ballots_report.verdicts(made_up([[0.2, 0.3, 0.9], [0.1, 0.2, math.nan]]))
     assert "x names bob most often" in never
     assert "No learner can by 50 voters" in never
