@@ -1,4 +1,7 @@
-"""The constants in which the bounds of `reward_estimation` are written, with its notation."""
+"""The constants in which the bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward, are written.
+
+The notation is that of `reward_estimation`, whose bounds take these constants.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike

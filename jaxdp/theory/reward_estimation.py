@@ -1,4 +1,4 @@
-"""The bounds of DP-Reward: what label privacy costs in estimating a reward from comparisons.
+"""The bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward: what label privacy costs in estimating a reward.
 
 Source of all: Chowdhury, Zhou & Natarajan (2023), *Differentially Private Reward Estimation with Preference Feedback*.
 

@@ -24,7 +24,7 @@ class LocalSource:
 
         Args:
             plan: of the sweep.
-            report: is told what is being done.
+            report: gets what is being done, for bars and callbacks.
         """
         self._plan, self._report = plan, report
         self._runners: dict[int, Runner] = {}

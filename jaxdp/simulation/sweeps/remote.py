@@ -35,7 +35,7 @@ class RemoteSource:
             plan: of the sweep.
             executor: any; one that retries what a lost worker held is the better for it.
             timeout: seconds in which the executor must finish something; None is any time.
-            report: is told what is being done.
+            report: gets what is being done, for bars and callbacks.
 
         Raises:
             ValueError: if the executor or what it would be given is none.
