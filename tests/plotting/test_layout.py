@@ -113,7 +113,7 @@ def test_more_is_drawn_on_each_panel():
     figure = plotting.facets(values, x="round", col="epsilon", also=also)
     assert seen == [(float(value), 1) for value in values.epsilon.values]
     for ax, value in zip(figure.axes, values.epsilon.values, strict=True):
-        assert set(ax.get_lines()[-1].get_ydata()) == {levels[value]}
+        assert set(np.asarray(ax.get_lines()[-1].get_ydata()).tolist()) == {levels[value]}
     assert "a level" in entries(figure)
 
 
