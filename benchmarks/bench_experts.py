@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import jaxdp
 from benchmarks.bench_engine import lanes_of
-from benchmarks.peers import numba_experts
+from benchmarks.peers import numba_experts, numba_lazy
 from benchmarks.timing import interleaved, machine
 from jaxdp.core import Environment, Learner
 from jaxdp.experts import classes
@@ -151,8 +151,8 @@ def bench_lazy_weights() -> None:
             num_experts=num, horizon=horizon, sequences=classes.switching(num_switches=SHIFTS)
         )
         peers = {
-            "Numba, a power of two for each entry": numba(numba_experts.lazy_switching),
-            "Numba, plain float64": numba(numba_experts.lazy_doubles),
+            "Numba, a power of two for each entry": numba(numba_lazy.lazy_switching),
+            "Numba, plain float64": numba(numba_lazy.lazy_doubles),
         }
         bench(
             f"lazy_weights(switching({SHIFTS})), batch {batch}",

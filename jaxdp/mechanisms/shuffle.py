@@ -1,36 +1,40 @@
 """The shuffle model: reports of a batch of users come out in a random order, which hides who sent which.
 
 Shuffling adds no noise. Users randomize their reports first, by randomized response at `local_epsilon`; among many
-others one report is then harder to tell apart, and the batch is (epsilon, delta)-DP at a smaller epsilon. How much
-smaller is computed here, in float64 on the host, and rounded to the safe side: a delta or an epsilon never comes out
-too small, a local epsilon never too large.
+others one report is then harder to tell apart, and the batch is (epsilon, delta)-DP at a smaller epsilon, which
+`shuffle_epsilon` and the other functions of `_shuffle_accounting` compute.
 """
 
-import functools
-import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp.core import Guarantee
 from jaxdp.mechanisms._arrays import Scalar, label_array, positive_scalar
-from jaxdp.mechanisms._shuffled_bits import (
-    LARGEST_LOCAL,
-    LEFT_OUT,
-    MARGIN,
-    largest_exact,
-    last,
-    odds,
-    tail_epsilon,
-    worst,
-    worst_delta,
+from jaxdp.mechanisms._shuffle_accounting import (
+    shuffle_delta,
+    shuffle_epsilon,
+    shuffle_epsilon_bound,
+    shuffle_guarantee,
+    shuffle_local_epsilon,
+    shuffle_local_epsilon_bound,
+    shuffle_worst_ones,
 )
 from jaxdp.mechanisms.channel.label import noisy_ones
-from jaxdp.validation import check_above, check_at_least, check_count, check_delta, check_epsilon
+from jaxdp.validation import check_count
 
-LARGEST_EXACT = 10_000  # users; the time of the exact computation grows with the square and more
+__all__ = [
+    "shuffle_delta",
+    "shuffle_epsilon",
+    "shuffle_epsilon_bound",
+    "shuffle_guarantee",
+    "shuffle_local_epsilon",
+    "shuffle_local_epsilon_bound",
+    "shuffle_worst_ones",
+    "shuffled",
+    "shuffled_ones",
+]
 
 
 def shuffled(key: jax.Array, reports: Any) -> Any:
@@ -111,302 +115,3 @@ def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, bat
     epsilon = positive_scalar("local_epsilon", local_epsilon)
     epsilon = epsilon.astype(jnp.float64 if epsilon.dtype == jnp.float64 else jnp.float32)
     return noisy_ones(key, epsilon, ones, jnp.full_like(ones, batch))
-
-
-def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
-    """The smallest delta at which a shuffled batch of binary randomized responses is (epsilon, delta)-DP.
-
-    The number of ones in the batch is all that shuffled bits tell. Its two laws, for either bit of one user, are
-    compared in both directions, for every number of ones among the others; the largest delta counts. That is often,
-    not always, where all others hold the same bit.
-
-    The value never increases with epsilon or batch, nor decreases with local_epsilon: with less privacy, reports can be
-    randomized further after they were shuffled; and a batch with one user more can be simulated by adding that user's
-    report to the count of the others.
-
-    Args:
-        epsilon: >= 0. At 0 the value is the total variation distance.
-        local_epsilon: budget of one report before it is shuffled, > 0.
-        batch: users who are shuffled together, >= 1. Above 10,000 the value is that of 10,000, which holds for more.
-
-    Returns:
-        delta in [0, 1], rounded up by at most 2e-10 of itself and 1e-35; 0 if epsilon >= local_epsilon; above
-        local_epsilon = 500 else 1.
-
-    Raises:
-        ValueError: if an argument is outside its range or NaN.
-
-    Privacy:
-        - Computes a guarantee, releases nothing.
-
-    Source:
-        The hockey-stick divergence of Barthe & Olmedo (2013), of the two laws of the count.
-
-    Deviations:
-        None.
-
-    Examples:
-        >>> f"{shuffle_delta(1.0, local_epsilon=2.0, batch=100):.4g}"
-        '0.0001363'
-    """
-    epsilon = check_at_least("epsilon", epsilon, 0.0)
-    local_epsilon, batch = _check_local(local_epsilon), check_count("batch", batch)
-    return 0.0 if epsilon >= local_epsilon else worst_delta(epsilon, local_epsilon, min(batch, LARGEST_EXACT))[0]
-
-
-def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
-    """With how many ones among the others `shuffle_delta` is reached, where auditors attack.
-
-    Args:
-        epsilon: in [0, local_epsilon).
-        local_epsilon: budget of one report before it is shuffled, > 0.
-        batch: users who are shuffled together, in [1, 10,000].
-
-    Returns:
-        k in [0, batch). For this k many ones tell best that the user's bit is 1; batch - 1 - k is as bad, where few
-        ones tell that it is 0.
-
-    Raises:
-        ValueError: if an argument is outside its range or NaN.
-
-    Privacy:
-        - Computes a guarantee, releases nothing.
-
-    Source:
-        As `shuffle_delta`.
-
-    Deviations:
-        None.
-
-    Examples:
-        >>> shuffle_worst_ones(1.0, local_epsilon=2.0, batch=100), shuffle_worst_ones(1.0, local_epsilon=5.0, batch=300)
-        (99, 292)
-    """
-    epsilon, local_epsilon = check_at_least("epsilon", epsilon, 0.0), _check_local(local_epsilon)
-    batch = check_count("batch", batch)
-    if not epsilon < local_epsilon:
-        raise ValueError(f"epsilon must be < local_epsilon = {local_epsilon}, got {epsilon}")
-    if batch > LARGEST_EXACT:
-        raise ValueError(f"batch must be <= {LARGEST_EXACT}, got {batch}")
-    return worst_delta(epsilon, local_epsilon, batch)[1]
-
-
-def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
-    """The smallest epsilon at which a shuffled batch of binary randomized responses is (epsilon, delta)-DP.
-
-    The inverse of `shuffle_delta` in epsilon.
-
-    Args:
-        delta: in (0, 1).
-        local_epsilon: budget of one report before it is shuffled, > 0.
-        batch: users who are shuffled together, >= 1. Above 10,000 the value is the smaller of that of 10,000 and
-            `shuffle_epsilon_bound` where its condition holds.
-
-    Returns:
-        epsilon in [0, local_epsilon], rounded up by about 1e-10.
-
-    Raises:
-        ValueError: if an argument is outside its range or NaN.
-
-    Privacy:
-        - Computes a guarantee, releases nothing.
-
-    Source:
-        As `shuffle_delta`; the best event is a tail of the count (Neyman-Pearson), so that epsilon is the largest
-        log((P(tail) - delta) / P'(tail)).
-
-    Deviations:
-        None.
-
-    Examples:
-        >>> f"{shuffle_epsilon(1e-6, local_epsilon=1.0, batch=1000):.4f}"
-        '0.1266'
-    """
-    delta, local_epsilon, batch = check_delta(delta), _check_local(local_epsilon), check_count("batch", batch)
-    if local_epsilon > LARGEST_LOCAL:
-        return local_epsilon
-    mass = delta * (1 - MARGIN) - LEFT_OUT
-    bounds = [local_epsilon]
-    if mass > 0:
-        law = functools.partial(tail_epsilon, mass, *odds(local_epsilon))
-        exact, _ = worst(law, local_epsilon, min(batch, LARGEST_EXACT))
-        bounds.append(max(0.0, exact + MARGIN * (1 + exact)))
-    if batch > LARGEST_EXACT and local_epsilon <= _largest_bounded(delta, batch):
-        bounds.append(shuffle_epsilon_bound(delta, local_epsilon, batch))
-    return min(bounds)
-
-
-def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
-    """The largest local epsilon with which a shuffled batch of binary randomized responses is (epsilon, delta)-DP.
-
-    The inverse of `shuffle_delta` in local_epsilon. It never decreases with epsilon, delta or batch.
-
-    Args:
-        epsilon: > 0; infinity gives infinity.
-        delta: in (0, 1).
-        batch: users who are shuffled together, >= 1. Above 10,000 the value is the larger of that of 10,000, which
-            holds for more users, and `shuffle_local_epsilon_bound` where that exists.
-
-    Returns:
-        A local epsilon >= epsilon, rounded down by about 1e-9 of itself.
-
-    Raises:
-        ValueError: if an argument is outside its range or NaN.
-
-    Privacy:
-        - Computes a guarantee, releases nothing.
-
-    Source:
-        As `shuffle_delta`.
-
-    Deviations:
-        None.
-
-    Examples:
-        >>> f"{shuffle_local_epsilon(0.5, 1e-6, batch=400):.4f}"
-        '1.8452'
-    """
-    epsilon, delta, batch = check_epsilon(epsilon), check_delta(delta), check_count("batch", batch)
-    if epsilon == math.inf:
-        return math.inf
-    exact = largest_exact(epsilon, delta, min(batch, LARGEST_EXACT))
-    if batch <= LARGEST_EXACT or _largest_bounded(delta, batch) <= 0:
-        return exact
-    return max(exact, shuffle_local_epsilon_bound(epsilon, delta, batch))
-
-
-def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> float:
-    """An epsilon in closed form at which a shuffled batch of any reports is (epsilon, delta)-DP.
-
-    It holds for every local randomizer that is local_epsilon-DP, the same for all users, and for batches of any size;
-    for binary randomized response `shuffle_epsilon` is several times smaller.
-
-    Args:
-        delta: in (0, 1).
-        local_epsilon: budget of one report before it is shuffled, in (0, log(batch / (16 log(2 / delta)))].
-        batch: users who are shuffled together, >= 1.
-
-    Returns:
-        epsilon > 0, rounded up by about 1e-12 of itself. It may be larger than local_epsilon, which holds as well.
-
-    Raises:
-        ValueError: if local_epsilon is above that limit, or an argument is outside its range or NaN.
-
-    Privacy:
-        - Computes a guarantee, releases nothing.
-
-    Source:
-        Feldman, McMillan & Talwar (2021), "Hiding among the clones", Theorem 3.1.
-
-    Deviations:
-        None.
-
-    Examples:
-        >>> f"{shuffle_epsilon_bound(1e-6, local_epsilon=1.0, batch=1000):.4f}"
-        '0.5662'
-    """
-    delta, local_epsilon, batch = check_delta(delta), _check_local(local_epsilon), check_count("batch", batch)
-    limit = _largest_bounded(delta, batch)
-    if local_epsilon > limit:
-        raise ValueError(
-            f"local_epsilon must be <= log(batch / (16 log(2 / delta))) = {limit:.4g} for the closed form, got "
-            f"{local_epsilon}; shuffle_epsilon has no such condition"
-        )
-    growth = math.exp(local_epsilon)
-    spread = 8 * math.sqrt(growth * math.log(4 / delta) / batch) + 8 * growth / batch
-    return math.log1p(math.tanh(local_epsilon / 2) * spread) * (1 + 1e-12)
-
-
-def shuffle_local_epsilon_bound(epsilon: float, delta: float, batch: int) -> float:
-    """The largest local epsilon for which `shuffle_epsilon_bound` promises (epsilon, delta)-DP.
-
-    Args:
-        epsilon: > 0; infinity gives infinity.
-        delta: in (0, 1).
-        batch: users who are shuffled together, > 16 log(2 / delta).
-
-    Returns:
-        A local epsilon > 0, rounded down by about 1e-12 of itself. It may be smaller than epsilon, which holds as well.
-
-    Raises:
-        ValueError: if batch is too small for the closed form, or an argument is outside its range or NaN.
-
-    Privacy:
-        - Computes a guarantee, releases nothing.
-
-    Source:
-        As `shuffle_epsilon_bound`.
-
-    Deviations:
-        None.
-    """
-    epsilon, delta, batch = check_epsilon(epsilon), check_delta(delta), check_count("batch", batch)
-    limit = _largest_bounded(delta, batch)
-    if not limit > 0:
-        raise ValueError(
-            f"batch must be > 16 log(2 / delta) = {16 * math.log(2 / delta):.4g} for the closed form, got {batch}; "
-            "shuffle_local_epsilon has no such condition"
-        )
-    if epsilon == math.inf:
-        return math.inf
-
-    def holds(local_epsilon: float) -> bool:
-        return shuffle_epsilon_bound(delta, local_epsilon, batch) <= epsilon
-
-    if holds(limit):
-        return limit
-    low = limit
-    while not holds(low):  # the bound goes to 0 with local_epsilon
-        low /= 2
-    return last(holds, low, 2 * low)
-
-
-def shuffle_guarantee(
-    epsilon: float, delta: float, *, local_epsilon: float, batch: int, privacy_unit: str = "one bit"
-) -> Guarantee:
-    """The claim of a shuffled batch of binary randomized responses.
-
-    Args:
-        epsilon: > 0; infinity claims nothing.
-        delta: in (0, 1).
-        local_epsilon: budget of one report before it is shuffled, > 0.
-        batch: users who are shuffled together, >= 1.
-        privacy_unit: what one user holds.
-
-    Returns:
-        An approximate claim in the shuffle model, with batch and local_epsilon.
-
-    Raises:
-        ValueError: if such a batch is not known to be (epsilon, delta)-DP, or an argument is outside its range or NaN.
-
-    Examples:
-        >>> print(shuffle_guarantee(1.0, 1e-3, local_epsilon=2.0, batch=100))
-        (1, 0.001)-DP, shuffle, one bit
-    """
-    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    local_epsilon, batch = _check_local(local_epsilon), check_count("batch", batch)
-    if epsilon < math.inf and shuffle_delta(epsilon, local_epsilon, batch) > delta:
-        least = shuffle_epsilon(delta, local_epsilon, batch)  # from 10,000 users on, the closed form may hold
-        if least > epsilon:
-            raise ValueError(
-                f"epsilon must be >= {least:.6g} for a batch of {batch} at local_epsilon = {local_epsilon} and delta = "
-                f"{delta}, got {epsilon}"
-            )
-    return Guarantee.approximate(
-        epsilon,
-        delta,
-        trust_model="shuffle",
-        privacy_unit=privacy_unit,
-        argument=f"randomized response at {local_epsilon:.6g}, in shuffled batches of {batch}",
-        batch=batch,
-        local_epsilon=local_epsilon,
-    )
-
-
-def _check_local(local_epsilon: float) -> float:
-    return check_above("local_epsilon", local_epsilon, 0.0)
-
-
-def _largest_bounded(delta: float, batch: int) -> float:
-    """The local epsilon up to which the closed form is proved."""
-    return math.log(batch / (16 * math.log(2 / delta)))

@@ -12,13 +12,13 @@ metric against epsilon. Without `ax=` they make a figure, which a notebook shows
 from jaxdp.plotting._dots import dots, slopes
 from jaxdp.plotting.bounds import bound
 from jaxdp.plotting.differences import paired
-from jaxdp.plotting.figure import Axes, Figure, panels
+from jaxdp.plotting.figure import Axes, Figure, level, panels
 from jaxdp.plotting.grids import facets
 from jaxdp.plotting.lines import cost_of_privacy, curves
 from jaxdp.plotting.maps import heat
 from jaxdp.plotting.records import caption
 from jaxdp.plotting.summaries import seed_count
-from jaxdp.plotting.words import epsilon_label
+from jaxdp.plotting.words import epsilon_label, prefixed
 
 __all__ = [
     "Axes",
@@ -31,8 +31,10 @@ __all__ = [
     "epsilon_label",
     "facets",
     "heat",
+    "level",
     "paired",
     "panels",
+    "prefixed",
     "seed_count",
     "slopes",
 ]

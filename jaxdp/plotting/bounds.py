@@ -30,7 +30,7 @@ def bound(
     Args:
         ax: axes that `curves` drew on.
         x: where the bound is known, [count]; finite ones alone are drawn.
-        y: the bound there, [count].
+        y: the bound there, [count]; or one number, a level.
         through: None draws the bound as printed. A value of the curves' `hue`, or their legend text, scales it to pass
             through that curve's first mark, in its colour; "lowest" through the lowest first mark; a number through
             that height at the first x.
@@ -55,7 +55,8 @@ def bound(
         >>> [float(height) for height in ax.get_lines()[-1].get_ydata()]
         [4.0, 2.0]
     """
-    at, heights = np.atleast_1d(np.asarray(x, float)), np.atleast_1d(np.asarray(y, float))
+    at, heights = np.atleast_1d(np.asarray(x, float)), np.asarray(y, float)
+    heights = np.full(at.shape, heights) if heights.ndim == 0 else heights
     if at.ndim != 1 or at.shape != heights.shape:
         raise ValueError(f"y must have one number for each x, got shapes {heights.shape} and {at.shape}")
     placed = np.isfinite(at)

@@ -111,6 +111,25 @@ def panels(rows: int = 1, columns: int = 1, *, width: float = 3.2, height: float
     return made
 
 
+def level(figure: figure.Figure) -> None:
+    """Gives all panels of a figure the same vertical limits, which hold what any of them shows.
+
+    Panels then compare as with `sharey=True`, and each keeps the numbers beside its axis.
+
+    Examples:
+        >>> figure = panels(1, 2)
+        >>> left, right = figure.axes
+        >>> left.set_ylim(1, 3), right.set_ylim(2, 9)
+        ((1.0, 3.0), (2.0, 9.0))
+        >>> level(figure)
+        >>> left.get_ylim() == right.get_ylim() == (1, 9)
+        True
+    """
+    limits = np.asarray([ax.get_ylim() for ax in figure.axes])
+    for ax in figure.axes:
+        ax.set_ylim(limits[:, 0].min(), limits[:, 1].max())
+
+
 def drawn_on(ax: axes.Axes | None, title: str = "") -> axes.Axes:
     """The axes to draw on: the given ones, or those of a new figure that explains itself.
 

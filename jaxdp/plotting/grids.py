@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import xarray as xr
+from matplotlib.axes import Axes
 
 from jaxdp.plotting.figure import Figure, panels
 from jaxdp.plotting.layout import room_for_names
@@ -21,6 +22,7 @@ def facets(
     col: str | None = None,
     row: str | None = None,
     draw: Callable[..., Any] = curves,
+    also: Callable[[Axes, xr.DataArray], object] | None = None,
     labels: Labels | None = None,
     title: str = "",
     note: str = "",
@@ -46,6 +48,8 @@ def facets(
         draw: (values, ax=, labels=, over=, **options), draws one panel, also with those of `x`, `y` and `hue` that
             are given; its values have the panel's `col` and `row` as scalar coordinates. `curves`, `dots`, `heat`,
             or a function of yours that calls one of them.
+        also: (axes, values), draws more on each panel once its values are drawn, as bounds; its values are as those of
+            `draw`.
         labels: texts for values of `hue`, `col` and `row`.
         title: of the figure.
         note: more sentences for the caption.
@@ -92,6 +96,8 @@ def facets(
         point = {name: index for name, index in ((row, below), (col, beside)) if name is not None}
         given = {option: name for option, name in axes if name is not None}
         draw(values.isel(point), **given, labels=labels, ax=panel, over=over, **options)
+        if also is not None:
+            also(panel, values.isel(point))
         if col is not None and (row is None or below == 0):
             panel.set_title(label_of(col, columns[beside], labels))
         if row is not None and len(rows) > 1 and place % wide == 0:

@@ -29,6 +29,23 @@ def epsilon_label(epsilon: float) -> str:
     return "ε = ∞ (no privacy)" if np.isinf(epsilon) else f"ε = {epsilon:g}"
 
 
+def prefixed(groups: xr.DataArray) -> dict[str, str]:
+    """Labels that say the group before the name, for legends that mix groups.
+
+    Args:
+        groups: a coordinate along one dimension, as `results.trust_model` along `learner`.
+
+    Returns:
+        "GROUP: NAME" for every name along that dimension, as `labels` of `curves` takes it.
+
+    Examples:
+        >>> prefixed(xr.DataArray(["central", "local"], {"learner": ["ucb_central", "ucb"]}, ("learner",)))
+        {'ucb_central': 'central: ucb_central', 'ucb': 'local: ucb'}
+    """
+    names = groups[groups.dims[0]].values
+    return {str(name): f"{group}: {name}" for name, group in zip(names, groups.values, strict=True)}
+
+
 def title_of(values: xr.DataArray, name: Any = None) -> str:
     """The text of an axis: of a dimension, or without one of the values themselves."""
     subject = values if name is None else values[name]

@@ -292,10 +292,6 @@ def _run(
 
 def figure(results: xr.Dataset) -> Figure:
     """The figure: how often the winner is named, against the number of voters, one panel for every budget."""
-    labels = {
-        str(name): f"{model}: {name}"
-        for name, model in zip(results.learner.values, results.trust_model.values, strict=True)
-    }
     winner = str(results.winner.values).replace("$", r"\$")
     return plotting.facets(
         results.correct.drop_vars(
@@ -304,7 +300,7 @@ def figure(results: xr.Dataset) -> Figure:
         x="voters",
         hue="learner",
         col="epsilon",
-        labels=labels,
+        labels=plotting.prefixed(results.trust_model),
         abreast=3,
         band="share",
         xscale="log",

@@ -205,8 +205,7 @@ def figure(results: xr.Dataset) -> Figure:
     results = results.sortby("epsilon")
     regret = results.pseudo_regret
 
-    def draw(values: xr.DataArray, *, ax: Axes, **options: Any) -> Axes:
-        plotting.curves(values, ax=ax, **options)
+    def bounds(ax: Axes, values: xr.DataArray) -> None:
         dim, rounds = int(values.dim), values["round"].values
         plotting.bound(ax, rounds, results.uniform_regret.sel(dim=dim).values, label="duels of random arms")
         finite = [value for value in values.epsilon.values if np.isfinite(value)]
@@ -217,14 +216,13 @@ def figure(results: xr.Dataset) -> Figure:
                 plotting.bound(
                     ax, rounds, function(float(through), rounds, dim, **shared), through=through, label=label
                 )
-        return ax
 
     figure = plotting.facets(
         regret,
         x="round",
         hue="epsilon",
         col="dim",
-        draw=draw,
+        also=bounds,
         spare=1,
         sharex=False,
         xscale="log",

@@ -133,19 +133,18 @@ def figure(results: xr.Dataset) -> Figure:
     """The figure: regret against rounds for every epsilon, and against epsilon after all rounds."""
     others = gaps(results)
     regret = results.pseudo_regret.sortby("epsilon")
-    labels = _labels(results)
+    labels = plotting.prefixed(results.trust_model)
     style: dict[str, Any] = {"yscale": "log", "ylabel": "regret (in utility)"}
 
-    def draw(values: xr.DataArray, *, ax: Axes, **options: Any) -> Axes:
-        plotting.curves(values, ax=ax, **options)
-        return _with_bounds(ax, values["round"].values, values["round"].values, float(values.epsilon), others)
+    def bounds(ax: Axes, values: xr.DataArray) -> None:
+        _draw_bounds(ax, values["round"].values, values["round"].values, float(values.epsilon), others)
 
     figure = plotting.facets(
         regret,
         x="round",
         hue="learner",
         col="epsilon",
-        draw=draw,
+        also=bounds,
         labels=labels,
         abreast=ABREAST,
         spare=1,
@@ -156,7 +155,7 @@ def figure(results: xr.Dataset) -> Figure:
     last = figure.axes[regret.sizes["epsilon"]]
     plotting.cost_of_privacy(regret, hue="learner", ax=last, labels=labels, **style)
     epsilons = regret.epsilon.values
-    _with_bounds(last, epsilons, int(regret["round"][-1]), epsilons, others)
+    _draw_bounds(last, epsilons, int(regret["round"][-1]), epsilons, others)
     figure.explain(
         title=f"What privacy costs in dueling bandits ({len(others) + 1} arms)",
         note="The constants of Thm 1 are not proved: DP-EBS may lose more. It is above what any learner could lose "
@@ -165,22 +164,17 @@ def figure(results: xr.Dataset) -> Figure:
     return figure
 
 
-def _with_bounds(ax: Axes, x: Any, rounds: Any, epsilon: Any, others: np.ndarray) -> Axes:
+def _draw_bounds(ax: Axes, x: Any, rounds: Any, epsilon: Any, others: np.ndarray) -> None:
     """Theorem 1 as it is, and the order of Theorem 2 through the lowest first mark."""
     plotting.bound(ax, x, theory.regret_upper(epsilon, rounds, others), label=UPPER_LABEL)
-    return plotting.bound(ax, x, theory.regret_lower(epsilon, rounds, others), through="lowest", label=LOWER_LABEL)
-
-
-def _labels(results: xr.Dataset) -> dict[str, str]:
-    pairs_ = zip(results.learner.values, results.trust_model.values, strict=True)
-    return {str(name): f"{model}: {name}" for name, model in pairs_}
+    plotting.bound(ax, x, theory.regret_lower(epsilon, rounds, others), through="lowest", label=LOWER_LABEL)
 
 
 def table(results: xr.Dataset) -> str:
     """Mean regret after all rounds, +- half width of its 95% confidence interval."""
     mean, half = mean_and_half_width(results.pseudo_regret.isel(round=-1))
     rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
-    for name, label in _labels(results).items():
+    for name, label in plotting.prefixed(results.trust_model).items():
         pairs_ = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)
         rows.append([label, *(f"{m:,.0f} +- {h:,.0f}" for m, h in pairs_)])
     bound = theory.regret_upper(results.epsilon.values, int(results["round"][-1]), gaps(results))
@@ -198,7 +192,7 @@ def growth(results: xr.Dataset) -> str:
     in_budget = power_law(inverse, "epsilon") if finite.sizes["epsilon"] > 1 else None
     head = [f"T, {plotting.epsilon_label(value)}" for value in regret.epsilon.values]
     rows = [["", *head, *(["1/ε"] if in_budget is not None else [])]]
-    for name, label in _labels(results).items():
+    for name, label in plotting.prefixed(results.trust_model).items():
         of_rounds = [_interval(in_rounds.sel(learner=name, epsilon=value)) for value in regret.epsilon.values]
         of_budget = [] if in_budget is None else [_interval(in_budget.sel(learner=name))]
         rows.append([label, *of_rounds, *of_budget])

@@ -118,21 +118,18 @@ def figure(results: xr.Dataset) -> Figure:
     """The figure: regret after all rounds against epsilon, a panel for each number of arms."""
     results = results.sortby("epsilon")
     sizes = results.num_arms.values
+    labels = plotting.prefixed(results.trust_model)
     figure = plotting.panels(1, len(sizes), height=4.0)
     for place, (ax, size) in enumerate(zip(figure.axes, sizes, strict=True)):
         regret = results.pseudo_regret.sel(num_arms=size, drop=True)
         ylabel = "" if place else "regret (in utility)"
-        plotting.cost_of_privacy(regret, hue="learner", ax=ax, yscale="log", ylabel=ylabel, labels=_labels(results))
-        finite = results.epsilon.values
-        plotting.bound(ax, finite, np.full(len(finite), uniform_regret(results)), label="uniform play")
+        plotting.cost_of_privacy(regret, hue="learner", ax=ax, yscale="log", ylabel=ylabel, labels=labels)
+        plotting.bound(ax, results.epsilon.values, uniform_regret(results), label="uniform play")
         ax.set_title(f"{int(size)} arms")
-    limits = np.asarray([ax.get_ylim() for ax in figure.axes])
-    for ax in figure.axes:
-        ax.set_ylim(limits[:, 0].min(), limits[:, 1].max())
+    plotting.level(figure)
     figure.explain(
         title=f"What trust costs in dueling bandits ({int(results['round'].values[-1]):,} rounds)",
         note=f"{ADVICE} Eliminations near the dotted line have dropped no arm yet.",
-        height=4.0,
     )
     return figure
 
@@ -142,17 +139,12 @@ def uniform_regret(results: xr.Dataset) -> float:
     return float(results.span) * int(results["round"].values[-1])
 
 
-def _labels(results: xr.Dataset) -> dict[str, str]:
-    pairs_ = zip(results.learner.values, results.trust_model.values, strict=True)
-    return {str(name): f"{model}: {name}" for name, model in pairs_}
-
-
 def table(results: xr.Dataset, num_arms: int) -> str:
     """Mean regret after all rounds, +- half width of its 95% confidence interval."""
     last = results.pseudo_regret.sel(num_arms=num_arms).isel(round=-1)
     mean, half = mean_and_half_width(last)
     rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
-    labels = _labels(results)
+    labels = plotting.prefixed(results.trust_model)
     for name in sorted(labels, key=lambda name: MODELS.index(labels[name].split(":")[0])):
         pairs_ = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)
         rows.append([labels[name], *(f"{m:,.0f} +- {h:,.0f}" for m, h in pairs_)])

@@ -152,7 +152,6 @@ def figure(results: xr.Dataset) -> Figure:
         title="What local privacy costs in bandits",
         note=f"Reports are randomized responses; points have {results.attrs['dim']} dimensions. Dotted: T and c to the "
         "powers of Table 1 as tuned, through the first mark; compare slopes.",
-        height=3.8,
     )
     return figure
 

@@ -234,13 +234,11 @@ def figure(results: xr.Dataset) -> Figure:
     plotting.cost_of_privacy(
         results.wrong.astype(float), hue="learner", ax=errors, band="share", ylabel="share of runs that err"
     )
-    allowed = np.full(len(budgets), float(results.failure_prob))
-    plotting.bound(errors, budgets, allowed, label="failure_prob")
+    plotting.bound(errors, budgets, float(results.failure_prob), label="failure_prob")
     cut = int(results.censored.sum())
     figure.explain(
         title=f"What local privacy costs in finding the best of {int(results.num_arms)} arms",
         note=f"Gap {float(results.gap):g}. {cut:,} runs were cut off after {int(results.horizon):,} rounds.",
-        height=3.2,
     )
     return figure
 

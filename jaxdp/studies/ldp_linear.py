@@ -23,7 +23,7 @@ from jaxdp.studies import ldp_linear_logged as logged
 from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, grid
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Made, Study
-from jaxdp.studies.linear_learners import LEARNERS, PUBLISHED, at_delta, check_learners, refused
+from jaxdp.studies.linear_learners import LEARNERS, PUBLISHED, at_delta, check_learners, labels_of, refused
 from jaxdp.theory.ldp_bandits import TUNED
 from jaxdp.validation import check_count
 
@@ -159,11 +159,6 @@ def nearest(values: np.ndarray, to: float) -> float:
     return float(finite[np.abs(np.log(finite / to)).argmin()]) if len(finite) else math.inf
 
 
-def labels_of(results: xr.Dataset) -> dict[str, str]:
-    """Learners' texts in legends and tables."""
-    return {str(name): LEARNERS[str(name)].label for name in results.learner.values}
-
-
 def learning(results: xr.Dataset) -> xr.DataArray:
     """Where the mean regret is below `LEARNS` of uniform play's, bool."""
     return results.pseudo_regret.mean("seed") < LEARNS * results.uniform_regret
@@ -295,8 +290,7 @@ def figure(results: xr.Dataset) -> Figure:
     plotting.cost_of_privacy(
         last.pseudo_regret, ax=ax, ylabel="regret", title=f"{int(last['round']):,} rounds, d = {dim}", **shared
     )
-    budgets = results.epsilon.values
-    plotting.bound(ax, budgets, np.full(len(budgets), float(last.uniform_regret)), label="uniform play")
+    plotting.bound(ax, results.epsilon.values, float(last.uniform_regret), label="uniform play")
     ax = figure.axes[1]
     plotting.curves(
         own.pseudo_regret.sel(epsilon=at, drop=True),
@@ -332,7 +326,6 @@ def figure(results: xr.Dataset) -> Figure:
         note=f"{results.attrs['num_arms']} arms on the sphere. Dotted: orders that theorems have, of T^(3/4) for "
         "local privacy, with logarithms, and T^(1/2) for joint; compare slopes. A regret near that of uniform play is "
         "of a learner that has not learned yet.",
-        height=4.0,
     )
     return figure
 

@@ -15,7 +15,7 @@ from jaxdp.bandits.contextual import context_sequence, logged_contexts, on_logge
 from jaxdp.preferences.files import malformed, shown
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.studies.command import columns, mean_and_half_width
-from jaxdp.studies.linear_learners import LEARNERS, at_delta, check_learners, refused
+from jaxdp.studies.linear_learners import LEARNERS, at_delta, check_learners, labels_of, refused
 
 TILE_SIZE = 32
 NOT_PRIVATE = "a simulation: not private"
@@ -138,29 +138,20 @@ def ldp_linear_logged(
     )
 
 
-def labels_of(results: xr.Dataset) -> dict[str, str]:
-    """Learners' texts in legends and tables."""
-    return {str(name): LEARNERS[str(name)].label for name in results.learner.values}
-
-
 def figure(results: xr.Dataset) -> Figure:
     """The figure: the mean reward against epsilon."""
     results = results.sortby("epsilon")
-    ax = plotting.cost_of_privacy(
-        results.reward, hue="learner", labels=labels_of(results), yscale="linear", ylabel="mean reward of a round"
-    )
-    budgets = results.epsilon.values
+    figure = plotting.panels(width=5.2, height=4.2)
+    (ax,) = figure.axes
+    style: dict[str, Any] = {"hue": "learner", "labels": labels_of(results), "yscale": "linear"}
+    plotting.cost_of_privacy(results.reward, ax=ax, ylabel="mean reward of a round", **style)
     who = "who logged" if bool(results.is_logged) else "uniform play"
-    plotting.bound(ax, budgets, np.full(len(budgets), float(results.mean_reward)), label=who)
-    made = ax.get_figure(root=True)
-    assert isinstance(made, plotting.Figure)
-    made.set_size_inches(6.4, 4.2)
-    made.explain(
+    plotting.bound(ax, results.epsilon.values, float(results.mean_reward), label=who)
+    figure.explain(
         title=f"Linear bandits on {int(results.horizon):,} rounds of yours",
         note="Of logged rounds those count in which the learner plays what was logged." if results.is_logged else "",
-        height=4.2,
     )
-    return made
+    return figure
 
 
 def report(results: xr.Dataset) -> str:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+import xarray as xr
+
 from jaxdp.bandits.contextual import linear_ucb, linear_ucb_joint
 from jaxdp.core import Learner
 from jaxdp.simulation import Run
@@ -59,6 +61,11 @@ def check_learners(learner: Sequence[str]) -> list[str]:
     for name in learner:
         check_choice("learner", name, tuple(LEARNERS))
     return list(dict.fromkeys(learner)) or list(LEARNERS)
+
+
+def labels_of(results: xr.Dataset) -> dict[str, str]:
+    """Learners' texts in legends and tables."""
+    return {str(name): LEARNERS[str(name)].label for name in results.learner.values}
 
 
 def at_delta(run: Run, name: str, delta: float) -> Run:

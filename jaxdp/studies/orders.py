@@ -40,8 +40,8 @@ def sample_orders(names: Collection[str], delta: float, dim: Callable[[Any], int
     return {name: _local if name.endswith("_rr") else _central(_noise(name, delta), dim) for name in covered}
 
 
-def with_orders(orders: Mapping[str, Order], label: str, row: str) -> Callable[..., Axes]:
-    """Draws curves against num_samples with the orders of their bounds, each through its estimator's first mark.
+def with_orders(orders: Mapping[str, Order], label: str, row: str) -> Callable[[Axes, xr.DataArray], None]:
+    """Draws the orders of bounds beside curves against num_samples, each through its estimator's first mark.
 
     Args:
         orders: by estimator; see `sample_orders`. Those that are not among them get no curve.
@@ -49,15 +49,13 @@ def with_orders(orders: Mapping[str, Order], label: str, row: str) -> Callable[.
         row: the dimension with one row of panels for each value.
 
     Returns:
-        What `plotting.facets` takes as `draw`.
+        What `plotting.facets` takes as `also`.
     """
 
-    def draw(values: xr.DataArray, *, ax: Axes, **options: Any) -> Axes:
-        plotting.curves(values, ax=ax, **options)
+    def draw(ax: Axes, values: xr.DataArray) -> None:
         at, epsilon, place = values.num_samples.values, float(values.epsilon), values[row].item()
         for name in (name for name in values.estimator.values if name in orders):
             plotting.bound(ax, at, orders[name](at, epsilon, place), through=name, label=label)
-        return ax
 
     return draw
 

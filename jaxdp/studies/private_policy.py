@@ -161,7 +161,7 @@ def figure(results: xr.Dataset) -> Figure:
         hue="estimator",
         col="epsilon",
         row="policy",
-        draw=with_orders(greedy, ORDER_LABEL, row="policy"),
+        also=with_orders(greedy, ORDER_LABEL, row="policy"),
         labels={**LABELS, **POLICY_LABELS},
         title=f"What label privacy costs a policy (d = {num_features})",
         note=f"The policy that collected the data loses {reference_loss(results):.2g}. {which_noise(results)}",

@@ -161,7 +161,7 @@ def figure(results: xr.Dataset) -> Figure:
         hue="estimator",
         col="epsilon",
         row="num_features",
-        draw=with_orders(orders, ORDER_LABEL, row="num_features"),
+        also=with_orders(orders, ORDER_LABEL, row="num_features"),
         labels=LABELS,
         title="What label privacy costs in reward estimation" + (f" (d = {sizes[0]})" if len(sizes) == 1 else ""),
         note="" if len(orders) == len(names) else UNCOVERED_NOTE,

@@ -230,11 +230,6 @@ def proved_bound(name: str, setting: Setting, epsilon: float, delta: float) -> f
     return None
 
 
-def label_of(name: str, claim: str) -> str:
-    """A learner's text in legends and tables."""
-    return f"{claim}: {name}"
-
-
 def at_setting(results: xr.Dataset, setting: Setting) -> xr.Dataset:
     """The results of one setting, without that dimension."""
     return results.sel(setting=str(setting), drop=True)

@@ -27,7 +27,6 @@ from jaxdp.studies.tracking import (
     at_setting,
     check_learners,
     claim_of,
-    label_of,
     proved_bound,
     settings_of,
     star,
@@ -169,12 +168,6 @@ def shown_epsilon(results: xr.Dataset) -> float:
     return float(finite[np.abs(np.log(finite)).argmin()]) if len(finite) else float("inf")
 
 
-def labels_of(results: xr.Dataset) -> dict[str, str]:
-    """Learners' texts in legends and tables."""
-    pairs_ = zip(results.learner.values, results.claim.values, strict=True)
-    return {str(name): label_of(str(name), str(claim)) for name, claim in pairs_}
-
-
 def uniform_regret(results: xr.Dataset, base: Setting) -> float | None:
     """Expected dynamic regret of an expert drawn anew in each round; None where losses react to plays."""
     mean_loss = ADVERSARIES[base.adversary].mean_loss
@@ -190,7 +183,7 @@ def figure(results: xr.Dataset) -> Figure:
     results = results.sortby("epsilon")
     figure = plotting.panels(len(rows), len(axes) + 1, height=3.2)
     grid = iter(figure.axes)
-    labels = labels_of(results)
+    labels = plotting.prefixed(results.claim)
     for place, base in enumerate(rows):
         ylabel = f"{base.adversary}\ndynamic regret"
         for axis in axes:
@@ -213,13 +206,12 @@ def figure(results: xr.Dataset) -> Figure:
         draw_orders(ax, budgets, [(float(value), base) for value in budgets], float(results.delta))
         uniform = uniform_regret(results, base)
         if uniform is not None:
-            plotting.bound(ax, budgets, np.full(len(budgets), uniform), label="uniform play")
+            plotting.bound(ax, budgets, uniform, label="uniform play")
         if not place:
             ax.set_title(_sizes(base))
     figure.explain(
         title="What privacy costs in tracking the best expert",
         note=f"What is on no axis: {_sizes(rows[0])}. {orders_note(rows)}",
-        height=3.2 * len(rows),
     )
     return figure
 
@@ -232,7 +224,7 @@ def table(results: xr.Dataset, base: Setting) -> str:
     """Mean dynamic regret in a setting, +- half width of its 95% confidence interval."""
     mean, half = mean_and_half_width(at_setting(results, base).dynamic_regret)
     rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
-    for name, label in labels_of(results).items():
+    for name, label in plotting.prefixed(results.claim).items():
         pairs_ = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)
         rows.append([label, *(f"{m:,.0f} +- {h:,.0f}" for m, h in pairs_)])
     uniform = uniform_regret(results, base)
@@ -269,7 +261,7 @@ def growth(results: xr.Dataset, base: Setting) -> str:
     if not head:
         return ""
     rows = [["", *head]]
-    for name, label in labels_of(results).items():
+    for name, label in plotting.prefixed(results.claim).items():
         rows.append([label, *(_interval(fit.sel(learner=name)) for fit in fits)])
     for order in ORDERS[ADVERSARIES[base.adversary].kind]:
         slopes = [slope(x, heights(order, own, delta)) for x, own in points]

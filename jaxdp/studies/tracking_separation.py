@@ -29,7 +29,6 @@ from jaxdp.studies.tracking import (
     Setting,
     check_learners,
     claim_of,
-    label_of,
     star,
     tracking_run,
 )
@@ -137,9 +136,8 @@ def threshold(ratio: np.ndarray, horizon: int, num_switches: int) -> np.ndarray:
 
 def labels_of(results: xr.Dataset) -> dict[Any, str]:
     """Texts of learners, adversaries and horizons in legends and tables."""
-    pairs_ = zip(results.learner.values, results.claim.values, strict=True)
     rounds = {int(horizon): f"T = {int(horizon):,}" for horizon in results.horizon.values}
-    return {**LABELS, **rounds, **{str(name): label_of(str(name), str(claim)) for name, claim in pairs_}}
+    return {**LABELS, **rounds, **plotting.prefixed(results.claim)}
 
 
 def figure(results: xr.Dataset) -> Figure:
@@ -148,13 +146,11 @@ def figure(results: xr.Dataset) -> Figure:
     switches = int(results.num_switches)
     finite = results.ratio.values[np.isfinite(results.ratio.values)]
 
-    def draw(values: xr.DataArray, *, ax: Axes, **options: Any) -> Axes:
-        plotting.curves(values, ax=ax, **options)
+    def order(ax: Axes, values: xr.DataArray) -> None:
         if str(values.adversary.values) == "punish_repeats" and len(finite):
             at = np.geomspace(finite[0], finite[-1], 100)
             heights = threshold(at, int(values.horizon), switches)
             plotting.bound(ax, at, heights, through=float(heights[0]), label=ORDER_LABEL)
-        return ax
 
     return plotting.facets(
         results.regret_a_round.drop_vars("epsilon"),
@@ -162,7 +158,7 @@ def figure(results: xr.Dataset) -> Figure:
         hue="learner",
         col="adversary",
         row="horizon",
-        draw=draw,
+        also=order,
         labels=labels_of(results),
         width=4.4,
         height=3.0,

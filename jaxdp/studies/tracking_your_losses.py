@@ -18,7 +18,7 @@ from jaxdp.stats import paired, smallest_epsilon
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Made, Study
-from jaxdp.studies.tracking import LEARNERS, Names, NotPure, check_learners, claim_of, label_of, tracking_run
+from jaxdp.studies.tracking import LEARNERS, Names, NotPure, check_learners, claim_of, tracking_run
 from jaxdp.validation import check_count, check_within
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, float("inf"))
@@ -134,19 +134,16 @@ def tracking_your_losses(
     return results.transpose("learner", "epsilon", "seed", ...)
 
 
-def labels_of(results: xr.Dataset) -> dict[str, str]:
-    """Learners' texts in legends and tables."""
-    pairs_ = zip(results.learner.values, results.claim.values, strict=True)
-    return {str(name): label_of(str(name), str(claim)) for name, claim in pairs_}
-
-
 def figure(results: xr.Dataset) -> Figure:
     """The figure: the share of the possible gain against epsilon, with the share that is asked for."""
     results = results.sortby("epsilon")
-    ax = plotting.cost_of_privacy(
+    figure = plotting.panels(width=5.2, height=4.2)
+    (ax,) = figure.axes
+    plotting.cost_of_privacy(
         results.gained,
         hue="learner",
-        labels=labels_of(results),
+        ax=ax,
+        labels=plotting.prefixed(results.claim),
         yscale="linear",
         ylabel="gained over uniform play, of what\nthe best sequence gains",
     )
@@ -154,16 +151,12 @@ def figure(results: xr.Dataset) -> Figure:
     ax.axhline(share, color="0.4", linewidth=0.9, linestyle="--")
     if fixed > 0:
         ax.axhline(fixed, color="0.4", linewidth=0.9, linestyle=":")
-    made = ax.get_figure(root=True)
-    assert isinstance(made, plotting.Figure)
-    made.set_size_inches(6.4, 4.2)
-    made.explain(
+    figure.explain(
         title=f"Tracking on {int(results.horizon):,} rounds of {int(results.num_experts):,} experts",
         note=f"1 is the best sequence of experts with at most {int(results.num_switches):,} switches, 0 an expert "
         f"drawn anew in each round. Dashed: {share:.0%}, which is asked for. Dotted: the best single expert.",
-        height=4.2,
     )
-    return made
+    return figure
 
 
 def fixed_share(results: xr.Dataset) -> float:
@@ -177,7 +170,7 @@ def table(results: xr.Dataset) -> str:
     """Mean share of the possible gain, +- half width of its 95% confidence interval."""
     mean, half = mean_and_half_width(results.gained)
     rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
-    for name, label in labels_of(results).items():
+    for name, label in plotting.prefixed(results.claim).items():
         pairs_ = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)
         rows.append([label, *(f"{m:.3f} +- {h:.3f}" for m, h in pairs_)])
     return "\n".join(["share of the best sequence's gain over uniform play", *columns(rows)])
@@ -203,7 +196,7 @@ def needed(results: xr.Dataset, share: float) -> str:
     """The smallest epsilon of the grid from which on each learner is shown to gain the share."""
     found = smallest_epsilon(results.gained, at_least=share)
     rows = []
-    for name, label in labels_of(results).items():
+    for name, label in plotting.prefixed(results.claim).items():
         value = float(found.sel(learner=name))
         shown = "none of these" if np.isnan(value) else plotting.epsilon_label(value)
         rows.append([label, shown])

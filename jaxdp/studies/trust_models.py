@@ -156,41 +156,38 @@ def figure(results: xr.Dataset) -> Figure:
     without = np.isinf(results.epsilon.values).any()
     figure = plotting.panels(1, len(shown) + bool(without), height=4.0)
     panels = iter(figure.axes)
-    style: dict[str, Any] = {"hue": "learner", "yscale": "log", "ylabel": "regret", "labels": _labels(results)}
+    style: dict[str, Any] = {
+        "hue": "learner",
+        "yscale": "log",
+        "ylabel": "regret",
+        "labels": plotting.prefixed(results.trust_model),
+    }
     budgets = results.epsilon.values
     for model in shown:
         ax = next(panels)
         mine = results.pseudo_regret.where(results.trust_model == model)  # all learners: colours are those of places
         plotting.cost_of_privacy(mine, ax=ax, **style)
-        plotting.bound(ax, budgets, np.full(len(budgets), uniform_regret(results)), label="uniform play")
+        plotting.bound(ax, budgets, uniform_regret(results), label="uniform play")
         ax.set_title("a curator who is trusted" if model == "central" else "nobody is trusted")
         style["ylabel"] = ""
     if without:
         ax = next(panels)
         plotting.curves(results.pseudo_regret.sel(epsilon=math.inf, drop=True), x="round", ax=ax, xscale="log", **style)
         ax.set_title("no privacy")
-    limits = np.asarray([ax.get_ylim() for ax in figure.axes])
-    for ax in figure.axes:
-        ax.set_ylim(limits[:, 0].min(), limits[:, 1].max())
+    plotting.level(figure)
     rounds = f"{int(results['round'].values[-1]):,} rounds."
     figure.explain(
         title=f"What trust costs in bandits ({len(results['mean'])} arms)",
         note=f"Of the panels by budget each has one model's learners alone. {rounds} {UNLEARNED}",
-        height=4.0,
     )
     return figure
-
-
-def _labels(results: xr.Dataset) -> dict[str, str]:
-    pairs_ = zip(results.learner.values, results.trust_model.values, strict=True)
-    return {str(name): f"{model}: {name}" for name, model in pairs_}
 
 
 def report(results: xr.Dataset) -> str:
     """What the command prints: mean regret after all rounds, +- half width of its 95% confidence interval."""
     mean, half = mean_and_half_width(results.pseudo_regret.isel(round=-1))
     rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
-    for name, label in sorted(_labels(results).items(), key=lambda pair: pair[1]):
+    for name, label in sorted(plotting.prefixed(results.trust_model).items(), key=lambda pair: pair[1]):
         pairs_ = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)
         rows.append([label, *(f"{m:,.0f} +- {h:,.0f}" for m, h in pairs_)])
     rows.append(["uniform play", *[f"{uniform_regret(results):,.0f}"] * results.sizes["epsilon"]])

@@ -1,4 +1,4 @@
-"""The bounds of DP-Dueling for finitely many arms: what central privacy costs in regret.
+"""The bounds of Saha & Asi (2024), DP-Dueling, for finitely many arms: what central privacy costs in regret.
 
 Source of all: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User Privacy*.
 

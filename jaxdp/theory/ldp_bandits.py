@@ -1,4 +1,4 @@
-"""The bounds of "Locally Differentially Private (Contextual) Bandits Learning", and those that tuning makes of them.
+"""The bounds of Zheng, Cai, Huang, Li & Wang (2020), LDP-Bandits, as published and as tuning makes them.
 
 Source of all: Zheng, Cai, Huang, Li & Wang (2020), *Locally Differentially Private (Contextual) Bandits Learning*,
 Table 1, and the non-private algorithms that it plugs in, with the second moment of their reports worked through.

@@ -1,4 +1,4 @@
-"""The bound of DP-Dueling for arms with features: what central privacy costs in regret.
+"""The bound of Saha & Asi (2024), DP-Dueling, for arms with features: what central privacy costs in regret.
 
 Source of all: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User Privacy*.
 

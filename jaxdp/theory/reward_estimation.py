@@ -1,4 +1,4 @@
-"""The bounds of DP-Reward: what label privacy costs in estimating a reward from comparisons.
+"""The bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward: what label privacy costs in estimating a reward.
 
 Source of all: Chowdhury, Zhou & Natarajan (2023), *Differentially Private Reward Estimation with Preference Feedback*.
 
@@ -13,72 +13,34 @@ The paper says |x| <= L in places where 2 L is right; `corrected=True` puts 2 L 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxdp.theory._reward_constants import (
+    coverage,
+    curvature,
+    largest_coverage,
+    longest,
+    plackett_luce_curvature,
+    positive,
+)
 from jaxdp.theory.arguments import above, at_least, between
 
+__all__ = [
+    "central_l2_lower",
+    "central_l2_upper",
+    "central_sample_size",
+    "central_semi_norm_lower",
+    "coverage",
+    "curvature",
+    "largest_coverage",
+    "local_l2_lower",
+    "local_l2_upper",
+    "local_semi_norm_lower",
+    "local_semi_norm_upper",
+    "objective_perturbation_stddev",
+    "plackett_luce_curvature",
+    "plackett_luce_l2_upper",
+]
+
 _INVERSE_E = float(np.exp(-1))
-
-
-def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
-    """The paper's gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), least curvature of the logistic loss.
-
-    Args:
-        feature_norm: L, > 0.
-        radius: B, > 0.
-
-    Returns:
-        In (0, 1/4).
-
-    Source:
-        Assumption 2.1 and Theorem 4.2.
-    """
-    margin = 2 * _positive("feature_norm", feature_norm) * _positive("radius", radius)
-    return np.exp(-margin) / (1 + np.exp(-margin)) ** 2
-
-
-def plackett_luce_curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
-    """The paper's gamma = exp(-4 L B) / 2, for the choice of one among several under the Plackett-Luce model.
-
-    Args:
-        feature_norm: L, > 0.
-        radius: B, > 0.
-
-    Returns:
-        In (0, 1/2).
-
-    Source:
-        Theorem C.2 (section 4.4 prints exp(-4 L B), without the 1/2).
-    """
-    product = _positive("feature_norm", feature_norm) * _positive("radius", radius)
-    return np.exp(-4 * product) / 2
-
-
-def coverage(covariance: ArrayLike) -> np.ndarray:
-    """kappa, the least eigenvalue of the covariance of differential features.
-
-    Args:
-        covariance: [..., dim, dim], E[x x^T], symmetric.
-
-    Returns:
-        [...], >= 0 but for rounding.
-
-    Source:
-        Assumption 4.4.
-    """
-    return np.linalg.eigvalsh(between("covariance", covariance, -np.inf, np.inf))[..., 0]
-
-
-def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool = False) -> np.ndarray:
-    """The most that kappa can be: L^2 / d as printed, (2 L)^2 / d corrected (the trace is at most max |x|^2).
-
-    Args:
-        feature_norm: L, > 0.
-        dim: d, >= 1.
-        corrected: |x| <= 2 L in place of |x| <= L.
-
-    Source:
-        Section 4.3, "kappa = O(L^2 / d)".
-    """
-    return _longest(feature_norm, corrected) ** 2 / at_least("dim", dim, 1)
 
 
 def local_semi_norm_lower(
@@ -101,7 +63,7 @@ def local_semi_norm_lower(
     share = at_least("dim", dim, 1) / at_least("num_samples", num_samples, 1)
     with np.errstate(over="ignore"):
         privacy = np.expm1(above("epsilon", epsilon, 0)) ** -2.0
-    return _positive("scale", scale) * share * (1 + privacy)
+    return positive("scale", scale) * share * (1 + privacy)
 
 
 def local_l2_lower(
@@ -130,7 +92,7 @@ def local_l2_lower(
         Theorem 3.2, an order bound, for n large enough.
     """
     semi_norm = local_semi_norm_lower(epsilon, num_samples, dim, scale=scale)
-    return np.asarray(dim, float) / _longest(feature_norm, corrected) ** 2 * semi_norm
+    return np.asarray(dim, float) / longest(feature_norm, corrected) ** 2 * semi_norm
 
 
 def local_semi_norm_upper(
@@ -169,8 +131,8 @@ def local_semi_norm_upper(
     """
     spread = at_least("dim", dim, 1) - np.log(between("failure_prob", failure_prob, 0, 1))
     noise = _debiasing(epsilon) * np.sqrt(spread / at_least("num_samples", num_samples, 1))
-    bias = _positive("bias_scale", bias_scale) * np.sqrt(at_least("ridge", ridge, 0)) * np.asarray(radius, float)
-    return _positive("scale", scale) / curvature(feature_norm, radius) * noise + bias
+    bias = positive("bias_scale", bias_scale) * np.sqrt(at_least("ridge", ridge, 0)) * np.asarray(radius, float)
+    return positive("scale", scale) / curvature(feature_norm, radius) * noise + bias
 
 
 def local_l2_upper(
@@ -207,8 +169,8 @@ def local_l2_upper(
         proof has them; the statement prints 1 / (gamma kappa).
     """
     rate = _one_pass_rate(num_samples, failure_prob)
-    length = _positive("scale", scale) * _positive("feature_norm", feature_norm)
-    bound = length / (curvature(feature_norm, radius) * _positive("coverage", coverage)) * _debiasing(epsilon) * rate
+    length = positive("scale", scale) * positive("feature_norm", feature_norm)
+    bound = length / (curvature(feature_norm, radius) * positive("coverage", coverage)) * _debiasing(epsilon) * rate
     return bound / (2 * (1 + np.exp(-np.asarray(epsilon, float)))) if corrected else bound
 
 
@@ -246,12 +208,12 @@ def plackett_luce_l2_upper(
         Theorem C.2. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + K - 1).
     """
     rate = _one_pass_rate(num_samples, failure_prob)
-    length = _positive("scale", scale) * _positive("feature_norm", feature_norm)
+    length = positive("scale", scale) * positive("feature_norm", feature_norm)
     gamma = plackett_luce_curvature(feature_norm, radius)
     with np.errstate(over="ignore"):  # (e^eps + K - 1) / (e^eps - 1) = 1 + K / (e^eps - 1)
         privacy = 1 + at_least("num_actions", num_actions, 2) / np.expm1(above("epsilon", epsilon, 0))
     pairs = 1 - 1 / at_least("num_actions", num_actions, 2) if corrected else 1.0
-    return length / (gamma * pairs * _positive("coverage", coverage)) * privacy * rate
+    return length / (gamma * pairs * positive("coverage", coverage)) * privacy * rate
 
 
 def central_l2_lower(
@@ -283,8 +245,8 @@ def central_l2_lower(
     """
     dim, count = at_least("dim", dim, 1), at_least("num_samples", num_samples, 1)
     budget = above("epsilon", epsilon, 0) + _delta(delta)
-    return _positive("scale", scale) * (
-        dim**2 / (count * _longest(feature_norm, corrected) ** 2) + dim / (count * budget) ** 2
+    return positive("scale", scale) * (
+        dim**2 / (count * longest(feature_norm, corrected) ** 2) + dim / (count * budget) ** 2
     )
 
 
@@ -320,10 +282,10 @@ def central_l2_upper(
         Theorem 5.3, an order bound, for at least `central_sample_size` samples and beta = sqrt(n) / B.
     """
     count, tail = at_least("num_samples", num_samples, 1), -np.log(between("failure_prob", failure_prob, 0, 1))
-    sampling = _positive("feature_norm", feature_norm) * np.sqrt(tail / count)
+    sampling = positive("feature_norm", feature_norm) * np.sqrt(tail / count)
     privacy = at_least("noise_stddev", noise_stddev, 0) * (np.sqrt(at_least("dim", dim, 1)) + np.sqrt(tail)) / count
-    strength = _positive("coverage", coverage) * curvature(feature_norm, radius)
-    return _positive("scale", scale) * (sampling + privacy) / strength
+    strength = positive("coverage", coverage) * curvature(feature_norm, radius)
+    return positive("scale", scale) * (sampling + privacy) / strength
 
 
 def objective_perturbation_stddev(epsilon: ArrayLike, delta: ArrayLike, feature_norm: ArrayLike) -> np.ndarray:
@@ -340,7 +302,7 @@ def objective_perturbation_stddev(epsilon: ArrayLike, delta: ArrayLike, feature_
     """
     epsilon = above("epsilon", epsilon, 0)
     variance = 8 * np.log(2 / between("delta", delta, 0, 1)) / epsilon**2 + 4 / epsilon
-    return _positive("feature_norm", feature_norm) * np.sqrt(variance)
+    return positive("feature_norm", feature_norm) * np.sqrt(variance)
 
 
 def central_sample_size(
@@ -364,7 +326,7 @@ def central_sample_size(
         Proof of Theorem 5.3 (Lemma D.2).
     """
     tail = np.log(at_least("dim", dim, 1) / between("failure_prob", failure_prob, 0, 1))
-    return 8 * _longest(feature_norm, corrected) ** 2 * tail / _positive("coverage", coverage)
+    return 8 * longest(feature_norm, corrected) ** 2 * tail / positive("coverage", coverage)
 
 
 def central_semi_norm_lower(
@@ -385,16 +347,7 @@ def central_semi_norm_lower(
         Theorem D.3, an order bound for delta = 0, for n large enough.
     """
     share = at_least("dim", dim, 1) / at_least("num_samples", num_samples, 1)
-    return _positive("scale", scale) * (share + (share / above("epsilon", epsilon, 0)) ** 2)
-
-
-def _longest(feature_norm: ArrayLike, corrected: bool) -> np.ndarray:
-    """The bound on |x|: L as the paper prints it, or 2 L."""
-    return (2 if corrected else 1) * _positive("feature_norm", feature_norm)
-
-
-def _positive(name: str, values: ArrayLike) -> np.ndarray:
-    return between(name, values, 0, np.inf)
+    return positive("scale", scale) * (share + (share / above("epsilon", epsilon, 0)) ** 2)
 
 
 def _debiasing(epsilon: ArrayLike) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The bounds of "Tracking the Best Expert Privately": dynamic regret under central privacy.
+"""The bounds of Asi, Raman & Saha (2025), Tracking: dynamic regret under central privacy.
 
 Source of all: Asi, Raman & Saha (2025), *Tracking the Best Expert Privately*; Table 1 has the five orders without
 logarithms of T and 1 / delta.

@@ -14,7 +14,7 @@ import jaxdp
 from jaxdp.experts import exponential_weights, stochastic_losses
 from jaxdp.numerics import compensated
 from tests.golden.make_bandit_reference import EPSILONS, EXPERTS, PATH
-from tests.simulation.learners import with_plays
+from tests.simulation.worlds import with_plays
 
 X64 = jax.config.read("jax_enable_x64")
 KEY = jax.random.key(41)

@@ -93,3 +93,13 @@ def test_a_bound_that_does_not_reach_its_mark_is_refused():
     ax = plotting.curves(values, x="round", label="mine")
     with pytest.raises(ValueError, match="x must reach the mark that the bound passes through, at 10, got"):
         plotting.bound(ax, [50.0, 100.0], [1.0, 2.0], through="mine", label="order")
+
+
+def test_a_number_is_a_level():
+    values = regret()
+    ax = plotting.curves(values, hue="epsilon")
+    rounds = values["round"].values
+    plotting.bound(ax, rounds, 7.0, label="uniform play")
+    np.testing.assert_array_equal(heights(ax.get_lines()[-1]), np.full(len(rounds), 7.0))
+    with pytest.raises(ValueError, match="y must have one number for each x"):
+        plotting.bound(ax, rounds, [7.0])

@@ -6,7 +6,7 @@ import xarray as xr
 
 from jaxdp import plotting
 from jaxdp.studies import private_ranking, reward_estimation
-from tests.plotting.made_up import EPSILONS, ESTIMATORS, check_inside, errors, regret, single
+from tests.plotting.made_up import EPSILONS, ESTIMATORS, check_inside, entries, errors, regret, single
 
 pytestmark = pytest.mark.once
 SLOW = pytest.mark.slow
@@ -100,3 +100,29 @@ def test_facets_name_what_is_missing():
         plotting.facets(errors(2, 2), x="num_samples", hue="estimator", col="num_features")
     with pytest.raises(ValueError, match="col must be another dimension than hue, got 'epsilon'"):
         plotting.facets(regret(), hue="epsilon", col="epsilon")
+
+
+def test_more_is_drawn_on_each_panel():
+    """`also` gets the axes and the values of each panel, after its curves, and its bounds are in the legend."""
+    values, levels, seen = regret(), {0.5: 3.0, 1.0: 5.0, np.inf: 7.0}, []
+
+    def also(ax, own):
+        seen.append((float(own.epsilon), len(ax.get_lines())))
+        plotting.bound(ax, own["round"].values, levels[float(own.epsilon)], label="a level")
+
+    figure = plotting.facets(values, x="round", col="epsilon", also=also)
+    assert seen == [(float(value), 1) for value in values.epsilon.values]
+    for ax, value in zip(figure.axes, values.epsilon.values, strict=True):
+        assert set(np.asarray(ax.get_lines()[-1].get_ydata()).tolist()) == {levels[value]}
+    assert "a level" in entries(figure)
+
+
+def test_level_panels():
+    figure = plotting.panels(1, 2)
+    values = regret()
+    for ax, part in zip(figure.axes, (values, 100 * values), strict=True):
+        plotting.curves(part, hue="epsilon", ax=ax, yscale="log")
+    before = [ax.get_ylim() for ax in figure.axes]
+    assert before[0] != before[1]
+    plotting.level(figure)
+    assert {ax.get_ylim() for ax in figure.axes} == {(before[0][0], before[1][1])}

@@ -14,7 +14,8 @@ import numpy as np
 
 import jaxdp
 from jaxdp.simulation import Run
-from tests.simulation.learners import linear_bandit, linear_rewards
+from tests.simulation.learners import linear_bandit
+from tests.simulation.worlds import linear_rewards
 
 SWEEP: dict = {"axes": {"epsilon": [0.5, 2.0, math.inf]}, "num_seeds": 9, "tile_size": 4}
 

@@ -15,14 +15,8 @@ from jaxdp.core import Blocks, CountPlan, Learner
 from jaxdp.simulation import simulator
 from jaxdp.simulation.run.engines import choose_engine
 from tests.few import few
-from tests.simulation.learners import (
-    linear_bandit,
-    linear_rewards,
-    rotting_rewards,
-    stay_or_switch,
-    successive_elimination,
-    with_plays,
-)
+from tests.simulation.learners import linear_bandit, stay_or_switch, successive_elimination
+from tests.simulation.worlds import linear_rewards, rotting_rewards, with_plays
 
 pytestmark = [pytest.mark.once, pytest.mark.optimised]
 

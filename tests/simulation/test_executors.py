@@ -15,7 +15,7 @@ import xarray as xr
 import jaxdp
 from jaxdp.simulation import Run
 from jaxdp.simulation.store.chunks import chunks
-from jaxdp.simulation.sweeps import remote
+from jaxdp.simulation.sweeps import worker
 from jaxdp.simulation.sweeps.plan import Plan
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
 
@@ -120,13 +120,13 @@ def test_workers_that_do_not_have_the_same_program(pool):
 def test_a_worker_that_differs_from_the_first():
     axes = {"scale": [1.0]}
     plan = Plan(other_on_every_process, axes, {}, num_seeds=4, key=jax.random.key(0), tile_size=4, devices=None)
-    packed = remote.pack(other_on_every_process, plan)
-    identity, devices = remote.describe(packed)
+    packed = worker.pack(plan)
+    identity, devices = worker.describe(packed)
     assert devices == ["cpu: cpu"]
     (chunk,) = chunks((), (1, 4), (1, 4))
-    assert remote.compute(packed, chunk, identity)["value"].shape == (4,)
+    assert worker.compute(packed, chunk, identity)["value"].shape == (4,)
     with pytest.raises(RuntimeError, match=r"workers must run the same program, got one where device is 'gpu' there"):
-        remote.compute(packed, chunk, {**identity, "device": "gpu"})
+        worker.compute(packed, chunk, {**identity, "device": "gpu"})
 
 
 def test_what_is_no_executor_or_forks():

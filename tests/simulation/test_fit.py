@@ -13,7 +13,8 @@ from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
 from jaxdp.core import State
 from jaxdp.experts import exponential_weights, loss_sequence, stochastic_losses
 from jaxdp.simulation import log_spaced, simulator
-from tests.simulation.learners import linear_bandit, linear_rewards, paid, stay_or_switch, successive_elimination
+from tests.simulation.learners import linear_bandit, stay_or_switch, successive_elimination
+from tests.simulation.worlds import linear_rewards, paid
 
 KEY = jax.random.key(0)
 LEARNER = explore_then_commit(num_arms=2, explore_rounds=4)
@@ -260,11 +261,6 @@ def test_a_record_with_the_name_of_what_is_read_at_the_stop(name):
     )
 
 
-def test_blocks_are_a_tuple_of_them():
-    with pytest.raises(ValueError, match=r"blocks must be a tuple of Blocks, as \(blocks,\), got one Blocks"):
-        simulator(LEARNER._replace(blocks=BLOCKS), BANDIT, 20)
-
-
 @pytest.mark.parametrize("name", ["rounds", "censored"])
 def test_a_record_with_the_name_of_the_stopping_time(name):
     refused(
@@ -297,119 +293,3 @@ def test_values_of_the_environment():
     ):
         run.params(epsilon=1.0)
     assert set(run.params(epsilon=1.0, gap=0.1)) == {"learner", "environment"}
-
-
-# ---- many rounds at once ---------------------------------------------------------------------------------------------
-BLOCKS = LEARNER.blocks[0]
-COUNTS: Any = LEARNER.counts
-
-
-def with_blocks(**changes):
-    return LEARNER._replace(blocks=(BLOCKS._replace(**{name: change(BLOCKS) for name, change in changes.items()}),))
-
-
-def without_an_outcome(function):
-    def fewer(*arguments):
-        world, feedback, outcome = function(*arguments)
-        return world, feedback, {"pseudo_regret": outcome["pseudo_regret"]}
-
-    return fewer
-
-
-def float_plays(function):
-    def changed(*arguments):
-        world, feedback, outcome = function(*arguments)
-        return world, feedback, {**outcome, "best_arm_plays": outcome["best_arm_plays"].astype(float) * 0.9}
-
-    return changed
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            lambda blocks: lambda *a: blocks.absorb(*a)[0],
-            "blocks.absorb must return (State, rounds_used), got State",
-        ),
-        (
-            lambda blocks: lambda *a: (blocks.absorb(*a)[0], jnp.ones(2)),
-            "blocks.absorb must return one integer of rounds used, got float",
-        ),
-        (
-            lambda blocks: lambda *a: (State({}, a[2].public), blocks.absorb(*a)[1]),
-            "the learner's blocks.absorb must keep the structure of the state",
-        ),
-    ],
-)
-def test_blocks_that_do_not_fit(change, message):
-    refused(message, with_blocks(absorb=change), engine="blocks")
-
-
-@pytest.mark.parametrize(
-    ("order", "found"),
-    [
-        (jnp.zeros(3, jnp.int32), "got int32[3]"),
-        (jnp.int32(0), "got int32[]"),
-        (jnp.zeros((BLOCKS.length, 2), jnp.int32), f"got int32[{BLOCKS.length}, 2]"),
-        (jnp.zeros(BLOCKS.length, jnp.float32), f"got float32[{BLOCKS.length}]"),
-        (jnp.zeros(BLOCKS.length, bool), f"got bool[{BLOCKS.length}]"),
-        (None, "got NoneType"),
-        ((jnp.int32(0), jnp.int32(1)), "got tuple"),
-    ],
-)
-def test_orders_that_are_none(order, found):
-    learner = with_blocks(order=lambda blocks: lambda params, public: order)
-    message = f"blocks.order must return integers of shape ({BLOCKS.length},), {found}"
-    refused(message, learner, engine="blocks")
-
-
-def test_an_order_that_does_not_take_what_it_gets():
-    learner = with_blocks(order=lambda blocks: lambda params: jnp.arange(BLOCKS.length))
-    refused("the learner's blocks.order cannot take what it gets", learner, engine="blocks")
-
-
-def test_blocks_that_follow():
-    few = BLOCKS._replace(absorb=lambda *a: BLOCKS.absorb(*a)[0])
-
-    def refuse(message, until, then=(BLOCKS,)):
-        refused(message, LEARNER._replace(blocks=(BLOCKS._replace(until=until), *then)), engine="blocks")
-
-    refuse("blocks.absorb must return (State, rounds_used), got State", lambda params, public: public.round > 3, (few,))
-    refuse("blocks.until must return one truth value, got", lambda params, public: jnp.int32(1))
-    refuse("blocks.until must return one truth value, got", lambda params, public: jnp.ones(2, bool))
-    refuse("the learner's blocks.until cannot take what it gets", lambda public: jnp.asarray(True))
-    refuse("until must be given for all blocks but the last, got None for blocks 1 of 2", None)
-    refuse("until must be None for the last blocks, got", lambda params, public: public.round > 3, ())
-
-
-def test_plans_that_are_none():
-    refused(
-        "blocks.plan must return a BlockPlan with one integer length",
-        with_blocks(plan=lambda blocks: lambda *a: blocks.plan(*a).actions),
-        engine="blocks",
-    )
-    refused(
-        "the learner's blocks.plan must keep shapes and dtypes of the actions",
-        with_blocks(plan=lambda blocks: lambda *a: blocks.plan(*a)._replace(actions=jnp.zeros(3, jnp.int32))),
-        engine="blocks",
-    )
-    wrong = COUNTS._replace(plan=lambda *a: COUNTS.plan(*a).counts)
-    refused(
-        "counts.plan must return a CountPlan of [num_actions] integers",
-        LEARNER._replace(counts=wrong),
-        engine="counts",
-    )
-
-
-@pytest.mark.parametrize(("engine", "name"), [("blocks", "block"), ("counts", "tally")])
-def test_outcomes_of_many_rounds_that_are_not_those_of_single_ones(engine, name):
-    def answers(change):
-        return BANDIT._replace(**{name: change(getattr(BANDIT, name))})
-
-    refused(
-        f"the environment's {name} must keep the names of the outcomes, got ['best_arm_plays', 'pseudo_regret'] and "
-        "then ['pseudo_regret']",
-        environment=answers(without_an_outcome),
-        engine=engine,
-    )
-    refused("floats where those of single rounds are", environment=answers(float_plays), engine=engine)

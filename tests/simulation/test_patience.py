@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 
 import jaxdp
-from jaxdp.simulation.sweeps import patience, remote
+from jaxdp.simulation.sweeps import patience, worker
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
 
 pytestmark = pytest.mark.once
@@ -135,7 +135,7 @@ def test_pools_that_end_their_processes_are_refused():
 class Other(Executor):
     """Hands back something other than what workers return."""
 
-    def __init__(self, change: Callable[[Any], Any], function: Callable[..., Any] = remote.compute) -> None:
+    def __init__(self, change: Callable[[Any], Any], function: Callable[..., Any] = worker.compute) -> None:
         self._change, self._function = change, function
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **_: Any) -> Future[Any]:
@@ -172,7 +172,7 @@ def test_results_that_come_back_as_something_else(tmp_path, case):
 def test_a_description_that_comes_back_as_something_else():
     for change in (lambda found: None, lambda found: [1, 2], lambda found: found[:1]):
         with pytest.raises(RuntimeError, match="the executor must hand back what workers return, got"):
-            swept(Other(change, remote.describe))
+            swept(Other(change, worker.describe))
 
 
 def test_wrong_timeouts():

@@ -14,7 +14,7 @@ import pytest
 from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.store import processor
 from jaxdp.simulation.store.chunks import chunks
-from jaxdp.simulation.sweeps import remote
+from jaxdp.simulation.sweeps import worker
 from jaxdp.simulation.sweeps.lanes import Program
 from jaxdp.simulation.sweeps.plan import Plan
 from tests.simulation.processes import REPOSITORY, finish, start
@@ -128,17 +128,17 @@ def test_flags_that_change_nothing_do_not_refuse(tmp_path, monkeypatch):
 
 def test_workers_of_several_kinds_are_refused():
     plan = Plan(run, {"a": [1.0]}, {}, num_seeds=4, key=jax.random.key(0), tile_size=4, devices=None)
-    packed = remote.pack(run, plan)
-    identity, _ = remote.describe(packed)
+    packed = worker.pack(plan)
+    identity, _ = worker.describe(packed)
     (chunk,) = chunks((), (1, 4), (1, 4))
     with pytest.raises(
         RuntimeError, match=r"workers must run the same program, got one where processor is Other there"
     ):
-        remote.compute(packed, chunk, {**identity, "processor": f"Other {identity['processor'].split(' ', 1)[1]}"})
+        worker.compute(packed, chunk, {**identity, "processor": f"Other {identity['processor'].split(' ', 1)[1]}"})
     with pytest.raises(
         RuntimeError, match=r"got one where settings\.xla_cpu_enable_fast_math is true there, None here"
     ):
-        remote.compute(
+        worker.compute(
             packed, chunk, {**identity, "settings": {**identity["settings"], "xla_cpu_enable_fast_math": "true"}}
         )
 

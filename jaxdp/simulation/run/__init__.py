@@ -1,1 +1,1 @@
-"""One lane: the loop over rounds, its engines, what is looked at, and the checks of what is put together."""
+"""One lane: the loop over rounds, its engines, what is recorded, and the checks that learner and environment fit."""

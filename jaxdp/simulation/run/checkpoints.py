@@ -1,4 +1,4 @@
-"""The rounds at which a simulation is looked at."""
+"""Checkpoints: the rounds at which a simulation records its outputs."""
 
 import itertools
 from collections.abc import Iterable, Sequence

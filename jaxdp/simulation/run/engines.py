@@ -1,4 +1,4 @@
-"""How a simulation goes on from one look to the next: round by round, in blocks, or by counts."""
+"""How a simulation plays from one checkpoint to the next: round by round, in blocks, or by counts."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ Advance = Callable[[Keys, Any, Play, jax.Array], Play]  # (roots, params, play, 
 
 
 class Stage(NamedTuple):
-    """A way to go on.
+    """A way to play rounds, used until the next stage may take over.
 
     Attributes:
         advance: plays on.
@@ -52,7 +52,7 @@ class CountEvents(NamedTuple):
 
 
 def choose_engine(learner: Learner, environment: Environment, engine: str) -> str:
-    """The engine that is meant.
+    """The engine that the user's choice stands for.
 
     Args:
         learner: who plays.

@@ -1,4 +1,4 @@
-"""What is looked at when a simulation is looked at: sums, metrics in hindsight, judged answers, records."""
+"""What a simulation records at a checkpoint: sums, metrics in hindsight, judged answers, the user's records."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple

@@ -25,7 +25,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
     What a problem knows stands for the values of that name that are not given. An estimator is told facts of the world,
     and facts that were read from the features only where its privacy unit leaves features public: a bound that moves
-    with a private record would tell of it, whatever noise is added.
+    with a private record would reveal that record, whatever noise is added.
 
     Args:
         estimators: by name.

@@ -12,7 +12,7 @@ LARGEST_WORD = 2**32
 
 
 class Keys(NamedTuple):
-    """The keys of one round, by who uses them; or of a block of rounds; or those that all rounds' are made of."""
+    """Keys by who uses them: of one round, of a block of rounds, or the roots of all rounds' keys."""
 
     context: jax.Array
     feedback: jax.Array
@@ -52,7 +52,10 @@ class Events(NamedTuple):
 
 
 def root_keys(environment: jax.Array, learner: jax.Array) -> Keys:
-    """What all rounds' keys are made of. The environment never sees the learner's: every learner meets one world."""
+    """The keys from which all rounds' keys are made.
+
+    The environment never sees the learner's key, so all learners meet one world.
+    """
     key_context, key_feedback = (jax.random.fold_in(environment, word) for word in range(2))
     key_act, key_user, key_update = (jax.random.fold_in(learner, word) for word in range(3))
     return Keys(key_context, key_feedback, key_act, key_user, key_update)

@@ -20,7 +20,7 @@ def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 
 
 def taken(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the values that the function takes."""
+    """The named values, without those that the function does not take."""
     return {name: values[name] for name in parameters(function) if name in values}
 
 
@@ -29,8 +29,8 @@ def once(function: Callable[..., Any]) -> Callable[..., Any]:
 
     A sweep then finds one object at all grid points that have the same values, and holds its arrays once. What was
     returned is kept as long as the function that this makes. Values are the same if they have one type and one content:
-    1, 1.0 and True are three values, and so is an array before and after a change. Of values that nothing can be told
-    of, as they have no hash, the function is called each time.
+    1, 1.0 and True are three values, and so is an array before and after a change. Values without a hash
+    cannot be compared, so the function is called for them each time.
     """
     found: dict[Any, Any] = {}
 

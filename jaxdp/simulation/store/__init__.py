@@ -1,1 +1,1 @@
-"""Results on disk: chunks of lanes, what a store's contents are the results of, and who may write them."""
+"""Results on disk: chunks of lanes, the identity of the sweep that they are of, and who may write them."""

@@ -1,8 +1,8 @@
 """Results on disk, as they come: a Zarr store that xarray reads while it grows, and that a sweep goes on from.
 
 Beside the results is `computed`, which is true where a lane's results are. A chunk's results are written first, each
-file in one step, and then its `computed`: what that names is there, whenever the writer was killed. Every file ends
-with a checksum.
+file in one step, and then its `computed`: a lane that is marked there is complete on disk even if the writer is killed
+at any moment. Every file ends with a checksum.
 """
 
 import contextlib
@@ -77,7 +77,7 @@ class Store:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What it holds the results of."""
+        """The record of the sweep whose results the store holds, as `identity.identity` makes it."""
         return json.loads(str(self._notes[IDENTITY]))
 
     def examine(self, wanted: Iterable[Chunk], nans: NanCount) -> tuple[list[Chunk], dict[Chunk, str]]:
@@ -108,7 +108,7 @@ class Store:
         return missing, damaged
 
     def survey(self, wanted: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
-        """As `examine`, by who is about to write what is missing.
+        """Finds what is missing as `examine` does, for a process that is about to write it.
 
         Warns:
             RuntimeWarning: for every chunk that was there and cannot be read, with its file.
@@ -123,7 +123,7 @@ class Store:
         return missing
 
     def commit(self, chunk: Chunk, arrays: Mapping[str, np.ndarray]) -> None:
-        """Writes a chunk: it is there once this returns, and it is not there before.
+        """Writes a chunk, which counts as computed once this returns, and not before.
 
         Args:
             chunk: which.

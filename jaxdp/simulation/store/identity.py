@@ -1,4 +1,4 @@
-"""What a store holds the results of: whatever can change a result, and nothing else."""
+"""The identity of a sweep, which its store keeps: whatever can change a result, and nothing else."""
 
 import hashlib
 import importlib.metadata

@@ -1,4 +1,4 @@
-"""Reading or writing a store later: only as long as the store that was opened is still at its path."""
+"""Refuses to read or write a store once it was moved, removed or replaced since it was opened."""
 
 from pathlib import Path
 from typing import Any

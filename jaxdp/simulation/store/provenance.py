@@ -1,59 +1,38 @@
-"""Where a result came from: enough to run it again, and to see what was claimed."""
+"""The parts of a result's provenance as JSON has them: versions, keys, grid points, any value."""
 
 import hashlib
 import importlib.metadata
 import math
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
+from jaxdp.core import Guarantee
+
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy", "optax")
 LARGEST_LISTED = 64  # numbers; larger arrays are recorded by shape and hash
 
 
-def provenance(
-    key, devices, machine, tile_size, num_seeds, static_points, points, params, guarantees
-) -> dict[str, Any]:
-    """A JSON-ready record of a sweep.
+def versions() -> dict[str, str]:
+    """Versions of the packages that results depend on, and of Python."""
+    return {name: _version(name) for name in PACKAGES} | {"python": platform.python_version()}
 
-    Args:
-        key: root key.
-        devices: where tiles ran, as text.
-        machine: its `processor` and `settings`, which results' last bits depend on.
-        tile_size: lanes in a tile.
-        num_seeds: seeds for every grid point.
-        static_points: one dict of static values for every program.
-        points: one dict of values for every grid point.
-        params: [program][grid point], the parameters that `points` became.
-        guarantees: [program][grid point], dict from algorithm to Guarantee.
 
-    Returns:
-        A dict of strings, numbers, lists and dicts; infinity is the string "inf".
-    """
+def key_record(key: jax.Array) -> dict[str, Any]:
+    """A typed key's implementation and data."""
+    return {"impl": str(jax.random.key_impl(key)), "data": np.asarray(jax.random.key_data(key)).tolist()}
+
+
+def point_record(values: Mapping[str, Any], params: Any, guarantees: Mapping[str, Guarantee]) -> dict[str, Any]:
+    """A grid point: its values, the parameters that they became, and what each algorithm claims there."""
+    leaves = jax.tree_util.tree_leaves_with_path(params)
     return {
-        "versions": {name: _version(name) for name in PACKAGES} | {"python": platform.python_version()},
-        "devices": list(devices),
-        **machine,
-        "x64": bool(jax.config.read("jax_enable_x64")),
-        "key": {"impl": str(jax.random.key_impl(key)), "data": np.asarray(jax.random.key_data(key)).tolist()},
-        "tile_size": tile_size,
-        "num_seeds": num_seeds,
-        "programs": [
-            {
-                "static": plain(static),
-                "points": [
-                    {
-                        "values": plain(point),
-                        "params": {jax.tree_util.keystr(path): plain(leaf) for path, leaf in _leaves(own)},
-                        "guarantees": {name: claim.to_dict() for name, claim in claims.items()},
-                    }
-                    for point, own, claims in zip(points, all_params, all_claims, strict=True)
-                ],
-            }
-            for static, all_params, all_claims in zip(static_points, params, guarantees, strict=True)
-        ],
+        "values": plain(dict(values)),
+        "params": {jax.tree_util.keystr(path): plain(leaf) for path, leaf in leaves},
+        "guarantees": {name: claim.to_dict() for name, claim in guarantees.items()},
     }
 
 
@@ -72,10 +51,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if isinstance(value, bool | int | float | str) or value is None else repr(value)
-
-
-def _leaves(tree: Any) -> list[tuple[Any, Any]]:
-    return jax.tree_util.tree_leaves_with_path(tree)
 
 
 def _version(name: str) -> str:

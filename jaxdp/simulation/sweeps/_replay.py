@@ -55,7 +55,7 @@ def replay(
 
     Warns:
         RuntimeWarning: if the replay and the results differ at a common checkpoint by more than float rounding: another
-            `build`, another version, or a decision that hung on a last bit.
+            `build`, another version, or a decision that depended on a last bit.
 
     Args:
         results: of `sweep`, in memory or from a file.
@@ -172,8 +172,8 @@ def _compare(lane: "xr.Dataset", results: "xr.Dataset", names: Iterable[str], ch
         mine, theirs = mine.sel(round=common).values, results[name].sel(round=common).values
         if not np.allclose(mine, theirs, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
             warnings.warn(
-                f"the replay differs from the results in {name}: another build or version, or a decision that hung on "
-                "a last bit",
+                f"the replay differs from the results in {name}: another build or version, or a decision that "
+                "depended on a last bit",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -1,7 +1,6 @@
 """A run over a grid of parameters and many seeds, as an xarray Dataset with every seed's value."""
 
 import contextlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
@@ -9,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from jaxdp.simulation.run.lane_run import Run, as_build
-from jaxdp.simulation.store.chunks import Chunk, chunks, share
+from jaxdp.simulation.run.lane_run import Run
+from jaxdp.simulation.store.chunks import Chunk, chunk_shape, chunks, share
 from jaxdp.simulation.store.files import COMPUTED, Store, check_storable, open_dataset, open_or_create
 from jaxdp.simulation.store.locks import share_lock
 from jaxdp.simulation.store.nans import NanCount
-from jaxdp.simulation.store.provenance import provenance
 from jaxdp.simulation.sweeps._replay import Recipe, attach
-from jaxdp.simulation.sweeps.labels import check_axes, empty_dataset
 from jaxdp.simulation.sweeps.lanes import Device
+from jaxdp.simulation.sweeps.local import LocalSource
 from jaxdp.simulation.sweeps.plan import Plan
 from jaxdp.simulation.sweeps.progress import Progress, Reporter
+from jaxdp.simulation.sweeps.remote import RemoteSource
 from jaxdp.simulation.sweeps.shares import which_share
 from jaxdp.simulation.sweeps.source import Source
 from jaxdp.validation import check_above, check_count, check_flag
@@ -121,7 +120,6 @@ def sweep(
         >>> results.l2_error.dims
         ('num_samples', 'epsilon', 'seed', 'estimator')
     """
-    axes, static_axes = check_axes(axes, static_axes or {})
     if chunk_size is not None:
         chunk_size = check_count("chunk_size", chunk_size)
     check_flag("overwrite", overwrite)
@@ -139,55 +137,36 @@ def sweep(
         if executor is None:
             raise ValueError(f"timeout must be None without an executor, got {timeout:g}")
     path = None if store is None else _local(store)
-    if isinstance(build, Run) and static_axes:
-        raise ValueError(f"build must be a function of {', '.join(static_axes)}, the names of static_axes, got a Run")
-    make = as_build(build)
-    plan = Plan(make, axes, static_axes, num_seeds=num_seeds, key=key, tile_size=tile_size, devices=devices)
+
+    plan = Plan(build, axes, static_axes or {}, num_seeds=num_seeds, key=key, tile_size=tile_size, devices=devices)
     nans = NanCount()
-    with contextlib.closing(Reporter(progress, plan.lanes.num_lanes * len(plan.runs), plan.rounds(0))) as report:
-        guarantees = [plan.guarantees(program) for program in range(len(plan.runs))]
-        outputs = plan.outputs()
-        results = empty_dataset(plan.runs[0], outputs, axes, static_axes, plan.num_seeds, allocate=path is None)
+    with contextlib.closing(Reporter(progress, plan.num_lanes, plan.rounds(0))) as report:
+        results = plan.dataset(allocate=path is None)
         if path is not None:
             check_storable(results)
-        source = Source(make, plan, executor, timeout, report)
-        record = provenance(
-            key,
-            source.devices,
-            source.machine,
-            plan.tile_size,
-            plan.num_seeds,
-            plan.static_points,
-            plan.points,
-            plan.params,
-            guarantees,
-        )
-        results.attrs["provenance"] = json.dumps(record, allow_nan=False)
+        source = LocalSource(plan, report) if executor is None else RemoteSource(plan, executor, timeout, report)
+        results.attrs["provenance"] = plan.provenance(source.place)
 
         def shape() -> tuple[int, ...]:
-            lane_bytes = results.nbytes // (plan.lanes.num_lanes * len(plan.runs))
-            return source.chunk_shape(lane_bytes, chunk_size, num_processes=count, timed=path is not None)
+            lanes = chunk_size or source.lanes_of_a_chunk(None if path is None else count)
+            return chunk_shape(plan.sizes, lanes)
 
-        sizes = [len(values) for values in static_axes.values()]
-        lead = [*(len(values) for values in axes.values()), plan.num_seeds]
         if path is None:
-            _in_memory(source, results, chunks(sizes, lead, shape()), nans, report)
+            _in_memory(source, results, chunks(plan.static_sizes, plan.sizes, shape()), nans, report)
         else:
             with share_lock(path, index, count):
                 opened = open_or_create(
-                    path, results, source.identity(), shape, num_static=len(sizes), overwrite=overwrite
+                    path, results, source.identity, shape, num_static=len(plan.static_sizes), overwrite=overwrite
                 )
                 if count == 1:
                     opened.clean()
                 again = "the same call without overwrite" if overwrite else "the same call"  # that would begin anew
                 _to_store(source, opened, share(opened.chunks, index, count), nans, report, again)
-            labels, attributes = results.coords, results.attrs
-            results = open_dataset(path)
-            if bool(results[COMPUTED].all()):
-                results = results.drop_vars(COMPUTED)
-            results = results.assign_coords(labels)
-            results.attrs = attributes
-    attach(results, Recipe(make, {**static_axes, **axes}))
+            stored = open_dataset(path)
+            if bool(stored[COMPUTED].all()):
+                stored = stored.drop_vars(COMPUTED)
+            results = stored.assign_coords(results.coords).assign_attrs(results.attrs)
+    attach(results, Recipe(plan.build, {**plan.static_axes, **plan.axes}))
     nans.report()
     return results
 
@@ -195,7 +174,7 @@ def sweep(
 def _in_memory(
     source: Source, results: "xr.Dataset", wanted: Sequence[Chunk], nans: NanCount, report: Reporter
 ) -> None:
-    report.start(sum(chunk.stop - chunk.start for chunk in wanted), 0, source.devices)
+    report.start(sum(chunk.stop - chunk.start for chunk in wanted), 0, source.place.devices)
     for chunk, arrays in source.chunks(wanted):
         for name, values in arrays.items():
             results[name].values[chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
@@ -208,7 +187,7 @@ def _to_store(
     """Computes what a store lacks. A thread writes one chunk while the next is computed."""
     missing = store.survey(wanted, nans)
     total, left = (sum(chunk.stop - chunk.start for chunk in part) for part in (wanted, missing))
-    report.start(total, total - left, source.devices)
+    report.start(total, total - left, source.place.devices)
     writing = None
     try:
         with ThreadPoolExecutor(1) as pool:

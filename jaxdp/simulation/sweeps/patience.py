@@ -1,4 +1,4 @@
-"""Waiting for an executor that may never answer: what is waited for is told, and a limit is kept."""
+"""Waiting for an executor that may never answer: the log says what is awaited, and a time limit is kept."""
 
 import logging
 import math

@@ -1,32 +1,55 @@
 """A sweep before it runs: everything checked, nothing compiled."""
 
+import functools
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 
 from jaxdp.core import Guarantee
-from jaxdp.simulation.run.lane_run import Run
+from jaxdp.simulation.run.lane_run import Run, as_build
 from jaxdp.simulation.store.identity import identity
+from jaxdp.simulation.store.processor import processor, settings
+from jaxdp.simulation.store.provenance import key_record, plain, point_record, versions
 from jaxdp.simulation.sweeps.keys import check_root
-from jaxdp.simulation.sweeps.labels import Axes, check_outputs, coordinate, grid
+from jaxdp.simulation.sweeps.labels import Output, check_axes, check_outputs, coordinate, empty_dataset, grid
 from jaxdp.simulation.sweeps.lanes import COMPILER_OPTIONS, Device, Program
 from jaxdp.simulation.sweeps.schedule import Lanes
 from jaxdp.validation import check_count
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+class Place(NamedTuple):
+    """What computes a sweep's chunks, as far as results or their readers may want to know.
+
+    Attributes:
+        devices: where tiles run, as text.
+        processor: which results' last bits depend on.
+        settings: XLA's flags and the like, which they depend on as well.
+    """
+
+    devices: list[str]
+    processor: str
+    settings: dict[str, Any]
 
 
 class Plan:
     """What is to be run.
 
     Attributes:
+        build: (**static) -> Run.
         axes: values of the run's parameters.
         static_axes: values of `build`'s arguments.
         static_points: every combination of static values, one program each.
         points: the grid.
         runs: one for each program.
         params: [program][grid point].
+        guarantees: [program][grid point], what each algorithm claims there.
         key: root key.
         num_seeds: seeds for every grid point.
         tile_size: lanes in a tile.
@@ -36,9 +59,9 @@ class Plan:
 
     def __init__(
         self,
-        build: Callable[..., Run],
-        axes: Axes,
-        static_axes: Axes,
+        build: Callable[..., Run] | Run,
+        axes: Mapping[str, Sequence[Any]],
+        static_axes: Mapping[str, Sequence[Any]],
         *,
         num_seeds: int,
         key: jax.Array,
@@ -50,18 +73,77 @@ class Plan:
         Raises:
             ValueError: as `sweep` does.
         """
-        self.axes, self.static_axes = axes, static_axes
+        self.axes, self.static_axes = check_axes(axes, static_axes)
+        if isinstance(build, Run) and static_axes:
+            raise ValueError(
+                f"build must be a function of {', '.join(static_axes)}, the names of static_axes, got a Run"
+            )
+        self.build = as_build(build)
         self.num_seeds = check_count("num_seeds", num_seeds)
         self.tile_size = check_count("tile_size", tile_size)
         self.key = check_root(key)
         self.devices = list(jax.local_devices() if devices is None else devices)
         if len({device.platform for device in self.devices}) != 1:
             raise ValueError(f"devices must be at least one, all of one kind, got {self.devices}")
-        self.static_points, self.points = grid(static_axes), grid(axes)
-        self.runs = [_built(build, static) for static in self.static_points]
+        self.static_points, self.points = grid(self.static_axes), grid(self.axes)
+        self.runs = [_built(self.build, static) for static in self.static_points]
         self.params = [[run.params(**point) for point in self.points] for run in self.runs]
-        self._programs: dict[int, Program] = {}
+        self.guarantees = [[run.guarantee(**point) for point in self.points] for run in self.runs]
         self.lanes = Lanes(self.num_seeds, len(self.points) * self.num_seeds)
+        self._programs: dict[int, Program] = {}
+
+    @property
+    def num_lanes(self) -> int:
+        """Lanes of all programs."""
+        return self.lanes.num_lanes * len(self.runs)
+
+    @property
+    def static_sizes(self) -> list[int]:
+        """Numbers of values of the static axes."""
+        return [len(values) for values in self.static_axes.values()]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Numbers of values of (*axes, seed)."""
+        return [*(len(values) for values in self.axes.values()), self.num_seeds]
+
+    @functools.cached_property
+    def outputs(self) -> Mapping[str, Output]:
+        """What each lane returns, as `check_outputs`."""
+        return check_outputs(self.runs, self.key, [own[0] for own in self.params])
+
+    @property
+    def lane_bytes(self) -> int:
+        """Memory of a lane's results."""
+        return sum(math.prod(output.shape) * output.dtype.itemsize for output in self.outputs.values())
+
+    def dataset(self, *, allocate: bool) -> "xr.Dataset":
+        """The results' dataset, labelled and not yet filled, as `empty_dataset`."""
+        return empty_dataset(self.runs[0], self.outputs, self.axes, self.static_axes, self.num_seeds, allocate=allocate)
+
+    def provenance(self, place: Place) -> str:
+        """Where the results came from, as JSON text: enough to run the sweep again, and to see what was claimed."""
+        record = {
+            "versions": versions(),
+            **place._asdict(),
+            "x64": bool(jax.config.read("jax_enable_x64")),
+            "key": key_record(self.key),
+            "tile_size": self.tile_size,
+            "num_seeds": self.num_seeds,
+            "programs": [
+                {
+                    "static": plain(static),
+                    "points": [point_record(*each) for each in zip(self.points, *own, strict=True)],
+                }
+                for static, *own in zip(self.static_points, self.params, self.guarantees, strict=True)
+            ],
+        }
+        return json.dumps(record, allow_nan=False)
+
+    def place(self) -> Place:
+        """This process and the plan's devices."""
+        devices = [f"{device.platform}: {device.device_kind}" for device in self.devices]
+        return Place(devices, processor(self.devices[0]), settings())
 
     def program(self, index: int) -> Program:
         """One of the programs, not yet compiled. It is kept until `release`."""
@@ -73,10 +155,6 @@ class Plan:
     def release(self, index: int) -> None:
         """Forgets a program, whose arrays may be large."""
         self._programs.pop(index, None)
-
-    def outputs(self) -> Mapping[str, Any]:
-        """What each lane returns, as `check_outputs`."""
-        return check_outputs(self.runs, self.key, [own[0] for own in self.params])
 
     def name(self, index: int) -> str:
         """A program's static values as text."""
@@ -94,20 +172,12 @@ class Plan:
             axes={name: coordinate(values) for name, values in self.axes.items()},
             static_axes={name: coordinate(values) for name, values in self.static_axes.items()},
             coords=self.runs[0].coords,
-            outputs=self.outputs(),
+            outputs=self.outputs,
             programs={
-                self.name(index): {**self.program(index).hashes(), "guarantees": self._guarantees_hash(index)}
+                self.name(index): {**self.program(index).hashes(), "guarantees": _claims_hash(self.guarantees[index])}
                 for index in range(len(self.runs))
             },
         )
-
-    def guarantees(self, index: int) -> list[Mapping[str, Guarantee]]:
-        """What one of the programs claims at every grid point."""
-        return [self.runs[index].guarantee(**point) for point in self.points]
-
-    def _guarantees_hash(self, index: int) -> str:
-        claims = [{name: claim.to_dict() for name, claim in own.items()} for own in self.guarantees(index)]
-        return hashlib.sha256(json.dumps(claims, sort_keys=True).encode()).hexdigest()
 
     def rounds(self, program: int) -> int | None:
         """Rounds of a lane; None for runs that have none."""
@@ -127,3 +197,8 @@ def _built(build: Callable[..., Run], static: Mapping[str, Any]) -> Run:
             f"{type(run).__name__} from {getattr(build, '__qualname__', build)}"
         )
     return run
+
+
+def _claims_hash(guarantees: Sequence[Mapping[str, Guarantee]]) -> str:
+    claims = [{name: claim.to_dict() for name, claim in own.items()} for own in guarantees]
+    return hashlib.sha256(json.dumps(claims, sort_keys=True).encode()).hexdigest()

@@ -1,205 +1,137 @@
-"""Chunks on other processes or machines, through any `concurrent.futures` executor.
+"""Chunks computed by other processes or machines, through any `concurrent.futures` executor."""
 
-Workers get `build` and the grid, trace and compile by themselves, and hand back arrays: they need no common file
-system. What they compile must be the same program everywhere, which is checked by its hashes.
-"""
-
-import hashlib
-import math
-import pickle
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxdp.memory import free_host_bytes
-from jaxdp.random.threefry import key_from_data
 from jaxdp.simulation.store.chunks import Chunk
 from jaxdp.simulation.store.identity import differences
 from jaxdp.simulation.sweeps.labels import Output
 from jaxdp.simulation.sweeps.patience import Patience
-from jaxdp.simulation.sweeps.plan import Plan
-from jaxdp.simulation.sweeps.schedule import Arrays, Chunks, Runner
+from jaxdp.simulation.sweeps.plan import Place, Plan
+from jaxdp.simulation.sweeps.progress import Reporter
+from jaxdp.simulation.sweeps.schedule import Arrays, Chunks
+from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
+from jaxdp.simulation.sweeps.worker import compute, describe, pack
 
 MOST_QUEUED = 1024  # chunks handed to the executor at a time,
 FEWEST_QUEUED = 64  # and this many whatever their size, so that no worker waits
 PART_OF_MEMORY = 4  # that results may take which came faster than they are written
-MOST_KEPT = 4  # sweeps whose compiled programs a worker keeps
+PART_FOR_A_CHUNK = 256  # of memory, as many chunks come at a time
+CHUNKS_OF_A_PROGRAM = 64
 
 
-def pack(build: Callable[..., Any], plan: Plan) -> bytes:
-    """What a worker needs to know of a sweep.
+class RemoteSource:
+    """An executor's workers, as a `Source`."""
 
-    Raises:
-        ValueError: if `build` or a value of the grid cannot be pickled.
-    """
-    import cloudpickle  # here, as a sweep in this process needs none
+    def __init__(self, plan: Plan, executor: Executor, timeout: float | None, report: Reporter) -> None:
+        """Asks the first worker that answers for its identity and devices.
 
-    key = (np.asarray(jax.random.key_data(plan.key)), str(jax.random.key_impl(plan.key)))
-    try:
-        return cloudpickle.dumps(  # also functions of a notebook or a script, and closures
-            {
-                "build": build,
-                "axes": plan.axes,
-                "static_axes": plan.static_axes,
-                "num_seeds": plan.num_seeds,
-                "tile_size": plan.tile_size,
-                "key": key,
-                "x64": bool(jax.config.read("jax_enable_x64")),
-            }
-        )
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise ValueError(
-            f"build and the grid's values must be what cloudpickle can pickle for an executor, got {error}"
-        ) from error
+        Args:
+            plan: of the sweep.
+            executor: any; one that retries what a lost worker held is the better for it.
+            timeout: seconds in which the executor must finish something; None is any time.
+            report: gets what is being done, for bars and callbacks.
 
+        Raises:
+            ValueError: if the executor or what it would be given is none.
+            RuntimeError: if no worker answers, or the first has other code than this process.
+            TimeoutError: if none answers in time.
+        """
+        _check_executor(executor)
+        self._plan, self._executor, self._report = plan, executor, report
+        self._patience = Patience(timeout)
+        self._packed = pack(plan)
+        self.identity, devices = self._first_description()
+        self.place = Place(devices, self.identity["processor"], self.identity["settings"])
+        _check_code(self.identity, plan)
 
-class Job:
-    """A sweep as a worker has it."""
+    def lanes_of_a_chunk(self, sharers: int | None) -> int:
+        """As `Source`; there are enough chunks to share them evenly among workers."""
+        del sharers
+        lanes = min(fitting_lanes(self._plan, PART_FOR_A_CHUNK), self._plan.lanes.num_lanes // CHUNKS_OF_A_PROGRAM)
+        return whole_tiles(self._plan, lanes)
 
-    def __init__(self, packed: bytes) -> None:
-        """Unpacks and checks it."""
-        told = pickle.loads(packed)
-        self.x64 = told["x64"]
-        with jax.enable_x64(self.x64):
-            self.plan = Plan(
-                told["build"],
-                told["axes"],
-                told["static_axes"],
-                num_seeds=told["num_seeds"],
-                key=key_from_data(*told["key"]),
-                tile_size=told["tile_size"],
-                devices=None,
-            )
-            self.identity = self.plan.identity()
-        self._runners: dict[int, Runner] = {}
-        self._lock = threading.Lock()
+    def chunks(self, wanted: Sequence[Chunk]) -> Chunks:
+        """As `Source`, in the order in which workers finish.
 
-    def runner(self, program: int) -> Runner:
-        """The compiled program, with one tile at a time on a CPU: executors have a worker for each core."""
-        with self._lock:
-            if program not in self._runners:
-                compiled = self.plan.program(program).compile()
-                self.plan.release(program)
-                in_flight = 1 if compiled.devices[0].platform == "cpu" else None
-                self._runners[program] = Runner(compiled, self.plan.lanes, in_flight=in_flight)
-            return self._runners[program]
+        Raises:
+            RuntimeError: if the executor gives a chunk up, or returns something else.
+            TimeoutError: if it finishes no chunk for too long.
+        """
+        found, report = self._coming(wanted), self._report
+        report.describe("compiling")  # until the first chunk comes, which ran in seconds that nothing tells here
+        first = next(found, None)
+        if first is not None:
+            with report.running("running"), contextlib.closing(found):
+                report.advance(first[0].stop - first[0].start, counted=False)
+                yield first
+                for chunk, arrays in found:
+                    report.advance(chunk.stop - chunk.start)
+                    yield chunk, arrays
 
+    def _coming(self, wanted: Sequence[Chunk]) -> Chunks:
+        """Chunks as they come, with as many handed to the executor as memory has room for."""
+        coming = iter(wanted)
+        running: dict[Future[Arrays], Chunk] = {}
+        largest = self._plan.lane_bytes * max((chunk.stop - chunk.start for chunk in wanted), default=1)
+        fitting = (free_host_bytes() or 0) // (PART_OF_MEMORY * max(largest, 1))
+        most = min(max(fitting, FEWEST_QUEUED), MOST_QUEUED)
+        failed: Exception | None = None
+        try:
+            self._fill(running, coming, most)
+            self._patience.answered()
+            while running:
+                what = f"{len(running)} chunks" + ("" if failed is None else f", after {_reason(failed)}")
+                for future in self._patience.wait(running, what):
+                    chunk = running.pop(future)
+                    try:
+                        arrays = future.result()
+                        _check_arrays(arrays, chunk, self._plan.outputs)
+                    except Exception as error:  # the others' results are handed over before this is told
+                        failed = failed or error
+                        continue
+                    yield chunk, arrays
+                    self._patience.answered()  # what the caller did with it took its own time
+                if failed is not None and not any(future.running() for future in running):
+                    break
+                if failed is None:
+                    self._fill(running, coming, most)
+        finally:
+            for future in running:
+                future.cancel()
+        if failed is not None:
+            if isinstance(failed, ValueError | MemoryError):  # the worker is well, what it was given is not
+                raise failed
+            raise RuntimeError(f"the executor gave up: {_reason(failed)}") from failed
 
-def describe(packed: bytes) -> tuple[dict[str, Any], list[str]]:
-    """On a worker: the sweep's identity there, and its devices."""
-    job = _job(packed)
-    return job.identity, [f"{device.platform}: {device.device_kind}" for device in job.plan.devices]
-
-
-def compute(packed: bytes, chunk: Chunk, identity: dict[str, Any]) -> Arrays:
-    """On a worker: one chunk.
-
-    Raises:
-        RuntimeError: if this worker's program, versions or kind of device are not those of the first.
-    """
-    job = _job(packed)
-    found = differences(job.identity, identity)
-    if found:
-        raise RuntimeError(f"workers must run the same program, got one where {'; '.join(found[:5])}")
-    with jax.enable_x64(job.x64):
-        ((_, arrays),) = job.runner(chunk.program).chunks([chunk], lambda lanes: None)
-    return arrays
-
-
-def remote_chunks(
-    executor: Executor,
-    packed: bytes,
-    wanted: Sequence[Chunk],
-    identity: dict[str, Any],
-    outputs: Mapping[str, Output],
-    patience: Patience,
-) -> Chunks:
-    """Has an executor compute chunks, and hands them over as they come.
-
-    Args:
-        executor: any; one that retries what a lost worker held is the better for it.
-        packed: from `pack`.
-        wanted: chunks.
-        identity: from `describe`.
-        outputs: of a lane.
-        patience: how long to wait for them.
-
-    Yields:
-        The chunk, and its outputs, each with a leading axis of lanes.
-
-    Raises:
-        RuntimeError: if the executor gives a chunk up, or returns something else.
-        TimeoutError: if it finishes no chunk for too long.
-    """
-    coming = iter(wanted)
-    running: dict[Future[Arrays], Chunk] = {}
-    lane_bytes = sum(math.prod(output.shape) * output.dtype.itemsize for output in outputs.values())
-    largest = lane_bytes * max((chunk.stop - chunk.start for chunk in wanted), default=1)
-    fitting = (free_host_bytes() or 0) // (PART_OF_MEMORY * max(largest, 1))
-    most = min(max(fitting, FEWEST_QUEUED), MOST_QUEUED)
-
-    def fill() -> None:
+    def _fill(self, running: dict[Future[Arrays], Chunk], coming: Iterator[Chunk], most: int) -> None:
         while len(running) < most and (chunk := next(coming, None)) is not None:
-            running[_submitted(executor, compute, packed, chunk, identity)] = chunk
+            running[_submitted(self._executor, compute, self._packed, chunk, self.identity)] = chunk
 
-    failed: Exception | None = None
-    try:
-        fill()
-        patience.answered()
-        while running:
-            what = f"{len(running)} chunks" + ("" if failed is None else f", after {_reason(failed)}")
-            for future in patience.wait(running, what):
-                chunk = running.pop(future)
-                try:
-                    arrays = future.result()
-                    _check_arrays(arrays, chunk, outputs)
-                except Exception as error:  # the others' results are handed over before this is told
-                    failed = failed or error
-                    continue
-                yield chunk, arrays
-                patience.answered()  # what the caller did with it took its own time
-            if failed is not None and not any(future.running() for future in running):
-                break
-            if failed is None:
-                fill()
-    finally:
-        for future in running:
-            future.cancel()
-    if failed is not None:
-        if isinstance(failed, ValueError | MemoryError):  # the worker is well, what it was given is not
-            raise failed
-        raise RuntimeError(f"the executor gave up: {_reason(failed)}") from failed
+    def _first_description(self) -> tuple[dict[str, Any], list[str]]:
+        """What `describe` says on the first worker that answers."""
+        asked = _submitted(self._executor, describe, self._packed)
+        try:
+            self._patience.wait([asked], "a first worker")
+        finally:
+            asked.cancel()
+        try:
+            found = asked.result()
+        except ValueError:
+            raise
+        except Exception as error:
+            raise RuntimeError(f"the executor gave up: {_reason(error)}") from error
+        if not (isinstance(found, tuple | list) and len(found) == 2 and isinstance(found[0], dict)):
+            raise RuntimeError(f"the executor must hand back what workers return, got {type(found).__name__}")
+        return found[0], list(found[1])
 
 
-def first_description(executor: Executor, packed: bytes, patience: Patience) -> tuple[dict[str, Any], list[str]]:
-    """What `describe` says on the first worker that answers.
-
-    Raises:
-        RuntimeError: if none does.
-        TimeoutError: if none does for too long.
-    """
-    asked = _submitted(executor, describe, packed)
-    try:
-        patience.wait([asked], "a first worker")
-    finally:
-        asked.cancel()
-    try:
-        found = asked.result()
-    except ValueError:
-        raise
-    except Exception as error:
-        raise RuntimeError(f"the executor gave up: {_reason(error)}") from error
-    if not (isinstance(found, tuple | list) and len(found) == 2 and isinstance(found[0], dict)):
-        raise RuntimeError(f"the executor must hand back what workers return, got {type(found).__name__}")
-    return found[0], list(found[1])
-
-
-def check_executor(executor: Any) -> None:
+def _check_executor(executor: Any) -> None:
     """Checks that it is an executor, and that its processes are no forks.
 
     Raises:
@@ -221,7 +153,7 @@ def check_executor(executor: Any) -> None:
         )
 
 
-def check_code(theirs: dict[str, Any], plan: Plan) -> None:
+def _check_code(theirs: dict[str, Any], plan: Plan) -> None:
     """Checks that workers have the code that this process has, where the two can be compared.
 
     Raises:
@@ -272,18 +204,3 @@ def _submitted(executor: Executor, function: Callable[..., Any], *arguments: Any
         future: Future[Any] = Future()
         future.set_exception(error)
         return future
-
-
-_jobs: OrderedDict[str, Job] = OrderedDict()
-_jobs_lock = threading.Lock()
-
-
-def _job(packed: bytes) -> Job:
-    digest = hashlib.sha256(packed).hexdigest()
-    with _jobs_lock:
-        if digest not in _jobs:
-            _jobs[digest] = Job(packed)
-            while len(_jobs) > MOST_KEPT:
-                _jobs.popitem(last=False)
-        _jobs.move_to_end(digest)
-        return _jobs[digest]

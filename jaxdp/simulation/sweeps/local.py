@@ -1,0 +1,80 @@
+"""Chunks computed on this process's devices, program by program."""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from jaxdp.simulation.store.chunks import Chunk
+from jaxdp.simulation.sweeps.plan import Plan
+from jaxdp.simulation.sweeps.progress import Reporter
+from jaxdp.simulation.sweeps.schedule import Chunks, Runner
+from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
+
+SECONDS_OF_A_CHUNK = 20.0  # what a kill may lose, and long beside the writing of a chunk
+PART_OF_MEMORY = 16
+FEWEST_CHUNKS = 4  # of a program for each process
+FEWEST_TILES_TO_TIME = 32
+
+
+class LocalSource:
+    """This process's devices, as a `Source`."""
+
+    def __init__(self, plan: Plan, report: Reporter) -> None:
+        """Compiles nothing yet.
+
+        Args:
+            plan: of the sweep.
+            report: gets what is being done, for bars and callbacks.
+        """
+        self._plan, self._report = plan, report
+        self._runners: dict[int, Runner] = {}
+        self.place = plan.place()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The sweep's identity on these devices; all programs are traced for it."""
+        return self._plan.identity()
+
+    def lanes_of_a_chunk(self, sharers: int | None) -> int:
+        """As `Source`; with a store, what takes about `SECONDS_OF_A_CHUNK`.
+
+        Where there are many tiles one of them is run for that, and its results are kept.
+        """
+        plan, lanes = self._plan, fitting_lanes(self._plan, PART_OF_MEMORY)
+        if sharers is not None:
+            lanes = min(lanes, plan.lanes.num_lanes // (FEWEST_CHUNKS * sharers))
+            runner = self._runner(0)
+            tiles = runner.at_a_time
+            if plan.lanes.num_lanes >= FEWEST_TILES_TO_TIME * plan.tile_size:
+                with self._report.running(self._running(0)):
+                    seconds = runner.seconds_of_a_tile()  # of one that runs alone
+                tiles = max(tiles, int(SECONDS_OF_A_CHUNK / seconds * runner.at_a_time))
+            lanes = min(lanes, tiles * plan.tile_size)
+        return whole_tiles(plan, lanes)
+
+    def chunks(self, wanted: Sequence[Chunk]) -> Chunks:
+        """As `Source`. Each program is compiled when its first chunk is due, and forgotten after its last."""
+        for program in range(len(self._plan.runs)):
+            own = [chunk for chunk in wanted if chunk.program == program]
+            if own:
+                runner = self._runner(program)
+                with (
+                    self._report.running(self._running(program)),
+                    contextlib.closing(runner.chunks(own, self._report.advance)) as found,
+                ):
+                    yield from found
+                self._runners.pop(program)
+                self._plan.release(program)
+
+    def _runner(self, program: int) -> Runner:
+        if program not in self._runners:
+            about = f", {self._plan.name(program)}" if self._plan.static_axes else ""
+            self._report.describe(f"tracing{about}")
+            traced = self._plan.program(program)
+            traced.trace()
+            self._report.describe(f"compiling{about}")
+            self._runners[program] = Runner(traced.compile(), self._plan.lanes)
+        return self._runners[program]
+
+    def _running(self, program: int) -> str:
+        return self._plan.name(program) if self._plan.static_axes else "running"

@@ -1,0 +1,81 @@
+"""The constants in which the bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward, are written.
+
+The notation is that of `reward_estimation`, whose bounds take these constants.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.theory.arguments import at_least, between
+
+
+def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
+    """The paper's gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), least curvature of the logistic loss.
+
+    Args:
+        feature_norm: L, > 0.
+        radius: B, > 0.
+
+    Returns:
+        In (0, 1/4).
+
+    Source:
+        Assumption 2.1 and Theorem 4.2.
+    """
+    margin = 2 * positive("feature_norm", feature_norm) * positive("radius", radius)
+    return np.exp(-margin) / (1 + np.exp(-margin)) ** 2
+
+
+def plackett_luce_curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
+    """The paper's gamma = exp(-4 L B) / 2, for the choice of one among several under the Plackett-Luce model.
+
+    Args:
+        feature_norm: L, > 0.
+        radius: B, > 0.
+
+    Returns:
+        In (0, 1/2).
+
+    Source:
+        Theorem C.2 (section 4.4 prints exp(-4 L B), without the 1/2).
+    """
+    product = positive("feature_norm", feature_norm) * positive("radius", radius)
+    return np.exp(-4 * product) / 2
+
+
+def coverage(covariance: ArrayLike) -> np.ndarray:
+    """kappa, the least eigenvalue of the covariance of differential features.
+
+    Args:
+        covariance: [..., dim, dim], E[x x^T], symmetric.
+
+    Returns:
+        [...], >= 0 but for rounding.
+
+    Source:
+        Assumption 4.4.
+    """
+    return np.linalg.eigvalsh(between("covariance", covariance, -np.inf, np.inf))[..., 0]
+
+
+def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool = False) -> np.ndarray:
+    """The most that kappa can be: L^2 / d as printed, (2 L)^2 / d corrected (the trace is at most max |x|^2).
+
+    Args:
+        feature_norm: L, > 0.
+        dim: d, >= 1.
+        corrected: |x| <= 2 L in place of |x| <= L.
+
+    Source:
+        Section 4.3, "kappa = O(L^2 / d)".
+    """
+    return longest(feature_norm, corrected) ** 2 / at_least("dim", dim, 1)
+
+
+def longest(feature_norm: ArrayLike, corrected: bool) -> np.ndarray:
+    """The bound on |x|: L as the paper prints it, or 2 L."""
+    return (2 if corrected else 1) * positive("feature_norm", feature_norm)
+
+
+def positive(name: str, values: ArrayLike) -> np.ndarray:
+    return between(name, values, 0, np.inf)

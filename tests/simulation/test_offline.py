@@ -1,0 +1,102 @@
+"""Runs of estimators: whose noise, data and values are whose."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.estimation import (
+    Estimate,
+    gaussian_rewards,
+    sgd,
+    sgd_objective_perturbation,
+    sgd_rr,
+)
+
+pytestmark = pytest.mark.once
+
+
+def run_of(*names):
+    estimators = {"clear": sgd(), "local": sgd_rr(), "central": sgd_objective_perturbation()}
+    return jaxdp.estimation_run(
+        {name: estimators[name] for name in names}, gaussian_rewards(num_samples=40, dim=2, known=("feature_norm",))
+    )
+
+
+def test_values_of_an_estimation_run_are_checked():
+    run = run_of("local", "central")
+    with pytest.raises(ValueError, match=r"values must be among .*delta, epsilon, .*got epsilom"):
+        run.params(epsilom=1.0, delta=1e-3)
+    with pytest.raises(ValueError, match="delta, which central needs"):
+        run.params(epsilon=1.0)
+    with pytest.raises(ValueError, match="epsilon must be > 0, got -1"):
+        run.params(epsilon=-1.0, delta=1e-3)
+    with pytest.raises(ValueError, match="values must be among"):
+        run.guarantee(epsilon=1.0, delta=1e-3, regret=2)
+    with pytest.raises(ValueError, match="at least one, got none"):
+        jaxdp.estimation_run({}, gaussian_rewards(num_samples=40, dim=2))
+    claims = run.guarantee(epsilon=0.5, delta=1e-3)
+    assert {name: (claim.epsilon, claim.delta) for name, claim in claims.items()} == {
+        "local": (0.5, 0.0),
+        "central": (0.5, 1e-3),
+    }
+
+
+def test_another_estimator_does_not_change_the_others():
+    values, key = {"epsilon": 2.0, "radius": 3.0}, jax.random.key(4)
+    alone, more = run_of("local"), run_of("central", "clear", "local")
+    errors = []
+    for run, given in [(alone, values), (more, {**values, "delta": 1e-3})]:
+        outputs = jax.jit(run.simulate)(key, run.params(**given))
+        errors.append(float(outputs["l2_error"][run.coords["estimator"].index("local")]))
+    np.testing.assert_allclose(errors, errors[0], rtol=1e-3)
+    assert jax.jit(alone.simulate)(jax.random.key(5), alone.params(**values))["l2_error"] != pytest.approx(
+        errors[0], rel=0.01
+    )
+
+
+def test_an_estimators_noise_is_its_own():
+    """The same estimator under two names meets the same data, with other randomness."""
+    twins = jaxdp.estimation_run(
+        {"one": sgd_rr(), "two": sgd_rr(), "clear": sgd(), "also": sgd()},
+        gaussian_rewards(num_samples=40, dim=2),
+    )
+    outputs = jax.jit(twins.simulate)(jax.random.key(0), twins.params(epsilon=1.0))
+    one, two, clear, also = outputs["l2_error"]
+    assert one != two
+    assert clear == also
+
+
+def test_what_the_problem_knows_reaches_the_estimators():
+    """An estimator that returns its radius as the certificate."""
+
+    def fit(key, params, features, report):
+        del key, report
+        radius = jnp.asarray(params.radius, features.dtype)
+        return Estimate(jnp.zeros(features.shape[1], features.dtype), radius, jnp.int32(0), jnp.asarray(True))
+
+    key, radii = jax.random.key(3), {}
+    for known in [("radius",), ()]:
+        problem = gaussian_rewards(num_samples=15, dim=2, known=known)
+        run = jaxdp.estimation_run({"local": sgd_rr()._replace(fit=fit)}, problem)
+        outputs = jax.jit(run.simulate)(key, run.params(epsilon=0.1))
+        radii[known] = float(outputs["certificate"][0])
+        norm = outputs["l2_error"][0]  # of the parameter, as the estimate is zero
+    assert radii == {("radius",): pytest.approx(float(norm), rel=1e-5), (): math.inf}
+
+
+def test_a_value_that_is_given_wins_over_what_the_problem_knows():
+    run = jaxdp.estimation_run({"local": sgd_rr(step_size="inverse_time")}, gaussian_rewards(num_samples=10, dim=2))
+    given = run.params(epsilon=1.0, coverage=1.0, radius=0.5)
+    assert given["estimators"]["local"].radius == 0.5
+    assert np.isnan(given["estimators"]["local"].feature_norm)
+    with pytest.raises(ValueError, match=r"radius must be > 0, got -0\.5"):
+        run.params(epsilon=1.0, coverage=1.0, radius=-0.5)
+    params = run.params(epsilon=1.0, coverage=1.0)  # radius and feature_norm need not be given
+    assert np.isnan(params["estimators"]["local"].radius)
+    key = jax.random.key(0)
+    assert run(key, given)["l2_error"] != run(key, params)["l2_error"]
+    assert np.isfinite(run(jax.random.key(0), params)["l2_error"]).all()
