@@ -85,12 +85,13 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
     """Attacks a privacy claim by telling two neighbouring inputs apart.
 
     A tenth of the trials shapes scores: where outputs repeat a histogram of the log likelihood ratio, and unless that
-    saw every outcome often single coordinates and a small classifier. Another tenth chooses one event, a score above
-    or below a threshold, by its lower bound. The rest are fresh outputs on which that one event is counted, with
-    Clopper-Pearson limits at half the error probability for either input: nothing else is tried on them, so nothing
-    else needs correcting for.
+    saw every outcome often single coordinates and a small classifier. Another tenth chooses at most three events, each
+    a score above or below a threshold: the one whose lower bound is largest on these outputs, and those whose bounds
+    promise to be largest on the rest, which may be rarer: one of outcomes that repeat, one of the other scores. The rest are fresh outputs on which these are counted, with
+    Clopper-Pearson limits that share the error probability between events and inputs: nothing else is tried on them, so
+    nothing else needs correcting for.
 
-    The event bounds the epsilon at a claimed delta, or the mu of a Gaussian claim. A zCDP claim is about all orders of
+    The events bound the epsilon at a claimed delta, or the mu of a Gaussian claim. A zCDP claim is about all orders of
     Rényi divergence: what is chosen for it is an order, and a function of the output that is constant on cells of a
     score, from whose two means a bound on rho follows.
 
@@ -186,23 +187,43 @@ class _Search(NamedTuple):
 def _by_event(
     choosing: jax.Array, evaluating: jax.Array, found: _Search, bound: Callable[..., np.ndarray], pooled: Outputs
 ) -> tuple[float, str]:
-    """A bound from one event, and the event in words."""
+    """The largest bound of at most three events, and its event in words."""
     above, other_above = found.counter(choosing, found.scores, found.thresholds, found.choosing)
-    event = choose(
-        found.scores, found.thresholds, above, other_above, found.choosing, bound=bound, confidence=1 - 2 * found.error
-    )
     trials = found.evaluating
-    # One score is counted faster than all of them; few trials are counted before a program for that is compiled.
-    alone = trials >= MANY_TRIALS
-    scores = [event.score] if alone else found.scores
-    thresholds = np.full_like(found.thresholds[: len(scores), : 1 if alone else None], event.threshold)
-    place = next(index for index, score in enumerate(scores) if score is event.score)
-    higher = [int(above[place, 0]) for above in found.counter(evaluating, scores, thresholds, trials)]
-    counts = higher if event.above else [trials - count for count in higher]
-    likely, unlikely = counts if event.first else reversed(counts)
-    rates = " and ".join(f"{count / trials:.3g}" for count in counts)
-    lower = float(bound(likely, trials, unlikely, trials, error=found.error))
-    return lower, f"{describe(event, pooled)}, with frequencies {rates}"
+    events = choose(
+        found.scores,
+        found.thresholds,
+        above,
+        other_above,
+        found.choosing,
+        trials,
+        bound=bound,
+        error=found.error,
+    )
+    # Few scores are counted faster than all of them; few trials are counted before a program for that is compiled.
+    scores = _different(event.score for event in events) if trials >= MANY_TRIALS else found.scores
+    width = len(events) if trials >= MANY_TRIALS else found.thresholds.shape[1]
+    places = [next(place for place, score in enumerate(scores) if score is event.score) for event in events]
+    thresholds = np.full_like(found.thresholds[: len(scores), :width], np.inf)
+    for number, (place, event) in enumerate(zip(places, events, strict=True)):
+        thresholds[place, number] = event.threshold
+    thresholds.sort(axis=1)
+    counted = found.counter(evaluating, scores, thresholds, trials)
+    best = -np.inf, ""
+    for place, event in zip(places, events, strict=True):
+        column = int(np.searchsorted(thresholds[place], event.threshold))
+        higher = [int(above[place, column]) for above in counted]
+        counts = higher if event.above else [trials - count for count in higher]
+        likely, unlikely = counts if event.first else reversed(counts)
+        rates = " and ".join(f"{count / trials:.3g}" for count in counts)
+        lower = float(bound(likely, trials, unlikely, trials, error=found.error / len(events)))
+        best = max(best, (lower, f"{describe(event, pooled)}, with frequencies {rates}"))
+    return best
+
+
+def _different(scores: Iterable[Score]) -> list[Score]:
+    """Each object once, in order."""
+    return list({id(score): score for score in scores}.values())
 
 
 def _by_cells(choosing: jax.Array, evaluating: jax.Array, found: _Search) -> tuple[float, str]:

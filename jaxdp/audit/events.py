@@ -61,9 +61,11 @@ def learn_scores(key: jax.Array, first: Outputs, second: Outputs) -> list[Score]
     """
     here, there = (np.bincount(x.bucket, minlength=BUCKETS) for x in (first, second))
     seen = here + there
+    known, ratios = np.flatnonzero(seen), np.zeros(BUCKETS, np.float32)
     # one imagined outcome each: what was seen once is no evidence yet
-    table = Score(_table_score, np.log((here + 1) / (there + 1)).astype(np.float32), "outcome")
-    if seen[seen > 0].min() >= FEWEST_SEEN:
+    ratios[known] = np.log((here[known] + 1) / (there[known] + 1))
+    table = Score(_table_score, ratios, "outcome")
+    if seen[known].min() >= FEWEST_SEEN:
         return [table]
     # the expected number of buckets that are as full, if every output were new
     repeats = BUCKETS * gammainc(seen.max(), seen.sum() / BUCKETS) < CHANCE
@@ -104,11 +106,12 @@ def choose(
     above: np.ndarray,
     other_above: np.ndarray,
     trials: int,
+    evaluating: int,
     *,
     bound: Callable[..., np.ndarray],
-    confidence: float,
-) -> Event:
-    """The event with the largest lower bound on the budget, by counts that did not shape the scores.
+    error: float,
+) -> list[Event]:
+    """The events that promise the largest lower bounds, by counts that did not shape the scores.
 
     Args:
         scores: S of them.
@@ -116,18 +119,33 @@ def choose(
         above: [S, T], how many of `trials` outputs under the first input scored above each threshold.
         other_above: [S, T], under the second input.
         trials: outputs under each input.
+        evaluating: outputs under each input on which the events will be counted.
         bound: (counts, trials, other counts, other trials, error=...) -> lower bounds, as `log_ratio_bound`.
-        confidence: of each bound.
+        error: with which the limit on either count may fail.
 
     Returns:
-        The event. Its bound here is optimistic, having been chosen: count it again on fresh outputs.
+        The event of the largest bound that these counts prove, which is a common one; and the events of the largest
+        bounds at as many outputs as will be counted, one of outcomes that repeat and one of other scores: so many
+        counts of a rare event prove much more, and of the others' tails some look good by luck. Each event once.
     """
-    error = (1 - confidence) / (2 * NUM_THRESHOLDS)  # stricter: among so many, a rare event looks good by luck
     likely = np.stack([above, other_above, trials - above, trials - other_above])
     unlikely = likely[[1, 0, 3, 2]]
-    bounds = bound(likely, trials, unlikely, trials, error=error)
-    kind, score, threshold = (int(i) for i in np.unravel_index(np.argmax(bounds), bounds.shape))
-    return Event(scores[score], float(thresholds[score, threshold]), above=kind < 2, first=kind % 2 == 0)
+    times = evaluating / trials
+    ahead = np.floor(likely * times), np.minimum(np.ceil((unlikely + 0.5) * times), evaluating)
+    strict = error / NUM_THRESHOLDS  # among so many events, a rare one looks good by luck
+    proved = bound(likely, trials, unlikely, trials, error=strict)
+    promised = bound(ahead[0], evaluating, ahead[1], evaluating, error=error)
+    is_table = np.asarray([score.function is _table_score for score in scores])[None, :, None]
+    found: list[Event] = []
+    for bounds in (
+        proved,
+        *(np.where(some, promised, -np.inf) for some in (is_table, ~is_table) if some.any()),
+    ):
+        kind, place, index = (int(i) for i in np.unravel_index(np.argmax(bounds), bounds.shape))
+        event = Event(scores[place], float(thresholds[place, index]), above=kind < 2, first=kind % 2 == 0)
+        if not any(event.score is other.score and event[1:] == other[1:] for other in found):
+            found.append(event)
+    return found
 
 
 def describe(event: Event, outputs: Outputs) -> str:

@@ -16,8 +16,9 @@ Release = Callable[[jax.Array, Any, Any], Any]
 CHUNK_ELEMENTS = 2**18  # output values in flight; more leaves the cache, fewer starve the vector units
 LARGEST_CHUNK, SMALL_CHUNK = 2**16, 2**12  # few trials should not fill a large chunk; two sizes, to compile seldom
 MANY_TRIALS = 2**19
+FEW = 3  # thresholds that are compared with each score, which is faster than a search
 LARGEST_CALL = 2**30  # trials counted in int32
-BUCKETS = 2**18
+BUCKETS = 2**20
 LOW_BITS = 0xFFFF
 _HASH = 0x9E3779B1  # odd, near 2^32 / golden ratio
 
@@ -187,8 +188,9 @@ def _count(release, functions, chunk, key, params, data, weights, thresholds, tr
 
 def _bins(scores: jax.Array, wanted: jax.Array, thresholds: jax.Array) -> jax.Array:
     """How many of the wanted scores lie above none of the thresholds, above one, ..., above all."""
-    if thresholds.size == 1:
-        above = jnp.sum(wanted & (scores > thresholds[0]), dtype=jnp.int32)
-        return jnp.stack([jnp.sum(wanted, dtype=jnp.int32) - above, above])
+    if thresholds.size <= FEW:
+        above = jnp.sum(wanted[None] & (scores[None] > thresholds[:, None]), axis=1, dtype=jnp.int32)
+        ends = jnp.sum(wanted, dtype=jnp.int32)[None], jnp.zeros(1, jnp.int32)
+        return -jnp.diff(jnp.concatenate([ends[0], above, ends[1]]))
     bins = jnp.searchsorted(thresholds, scores, side="left")
     return jnp.zeros(thresholds.size + 1, jnp.int32).at[bins].add(wanted.astype(jnp.int32))

@@ -1,0 +1,33 @@
+"""Events that are rare where they are chosen, and still counted often where they are evaluated."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.audit import Attack, audit
+from jaxdp.core import Guarantee
+
+CLAIM = Guarantee.pure(1.0, trust_model="central", privacy_unit="one number", argument="Laplace noise of scale 1")
+
+
+def laplace_that_fails(key, chance, number):
+    """A number with Laplace(1) noise, or without any by that chance."""
+    key_noise, key_fails = jax.random.split(key)
+    return jnp.where(jax.random.uniform(key_fails) < chance, number, number + jax.random.laplace(key_noise))
+
+
+def audited(chance, seed):
+    inputs = np.float32(0), np.float32(1)
+    return audit(jax.random.key(seed), Attack(laplace_that_fails, np.float32(chance), inputs, CLAIM))
+
+
+@pytest.mark.parametrize("chance", [3e-4, 1e-4])
+def test_noise_that_seldom_fails_is_found(chance):
+    assert [audited(chance, seed).verdict for seed in range(2)] == ["violated", "violated"]
+
+
+def test_events_share_the_confidence_and_cost_a_right_mechanism_little():
+    result = audited(0.0, 0)
+    assert result.verdict == "consistent"
+    assert result.lower_bound > 0.98
