@@ -193,11 +193,6 @@ def versatile_sparring(
     Deviations:
         Estimated losses are compensated sums, and weights in float32 are right to about 1e-6.
     """
-    return _learner(num_arms, report, losses, horizon, KERNELS)  # which are the faster ones, however many arms
-
-
-def _learner(num_arms: int, report: str, losses: str, horizon: int | None, steps: Steps) -> Learner:
-    """`versatile_sparring` whose rounds are computed by these steps."""
     num_arms = check_num_arms(num_arms)
     is_gaussian = check_choice("report", report, REPORTS) == "gaussian"
     estimate = ESTIMATES[check_choice("losses", losses, tuple(ESTIMATES))]
@@ -205,6 +200,7 @@ def _learner(num_arms: int, report: str, losses: str, horizon: int | None, steps
         raise ValueError(f"horizon must be given for Gaussian reports, and only for them, got {horizon} for {report!r}")
     rounds = 0 if horizon is None else check_horizon(horizon)
     rate_factor = 2.0 if estimate is importance else 4.0
+    steps = KERNELS  # which are the faster ones, however many arms
 
     def params(*, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05) -> Params:
         budget = scalar_leaf("epsilon", check_epsilon(epsilon))
