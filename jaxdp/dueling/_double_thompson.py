@@ -1,12 +1,13 @@
 """Double Thompson sampling; here on reports that users randomize, in `_double_thompson_blocks` on noisy totals."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Interface, Learner, Space, State, claimed, default_float, factory, pairs
-from jaxdp.dueling import _double_thompson_blocks
+from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs
+from jaxdp.dueling import _double_thompson_blocks, _double_thompson_kernels
 from jaxdp.dueling._double_thompson_draws import draw_left, draw_right
 from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
@@ -27,6 +28,67 @@ class Public(NamedTuple):
 
     round: jax.Array
     wins: jax.Array
+
+
+def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
+    """How many arms each may beat, by upper bounds, [num_arms] int32; itself, too, which makes no difference.
+
+    Args:
+        wins: [num_arms, num_arms] float, `Public.wins`.
+        spread: [] float, exploration_rate ln t.
+    """
+    lead, duels = wins - wins.T, wins + wins.T
+    # The upper bound is above 1/2 where lead / (2 N) > -sqrt(spread / N).
+    may = (lead > 0) | (lead * lead < 4 * spread * duels) | (duels == 0)
+    return jnp.sum(may, axis=1, dtype=jnp.int32)
+
+
+def is_uncertain(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
+    """Whether lower bounds of the probability of winning are at most 1/2: [...] bool.
+
+    Args:
+        won: [...] float, duels of two arms that one of them won.
+        lost: [...] float, those that it lost.
+        spread: as for `num_beaten`.
+    """
+    lead, duels = won - lost, won + lost
+    # The lower bound is at most 1/2 where lead / (2 N) <= sqrt(spread / N).
+    return (lead <= 0) | (lead * lead <= 4 * spread * duels) | (duels == 0)
+
+
+def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
+    """The first parameter of the Beta law of the probability of winning, [...] float >= 1.
+
+    With wins and losses exchanged it is the second one: the law of the probability of losing is that of 1 - theta.
+
+    Args:
+        won: as for `is_uncertain`.
+        lost: as for `is_uncertain`.
+        epsilon: [] float > 0, of the reports.
+    """
+    duels, bias = won + lost, jnp.tanh(epsilon / 2)  # bias is 1 / c
+    share = 0.5 + (won - lost) / (2 * bias * jnp.maximum(duels, 1))
+    return 1 + bias * bias * duels * jnp.clip(share, 0, 1)
+
+
+class Steps(NamedTuple):
+    """What a round computes from all arms.
+
+    Attributes:
+        num_beaten: (wins, spread) -> how many arms each may beat.
+        draw_left: (key of the draw, key for ties, shapes, how many arms each may beat) -> left arm.
+        draw_right: (key, left arm, first parameters against it, second ones, which arms are uncertain) -> right arm.
+    """
+
+    num_beaten: Callable[..., jax.Array]
+    draw_left: Callable[..., jax.Array]
+    draw_right: Callable[..., jax.Array]
+
+
+PLAIN = Steps(num_beaten, draw_left, draw_right)
+KERNELS = Steps(
+    _double_thompson_kernels.num_beaten, _double_thompson_kernels.draw_left, _double_thompson_kernels.draw_right
+)
 
 
 @factory
@@ -82,44 +144,31 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":
         return _double_thompson_blocks.learner(num_arms)
+    return _learner(num_arms, KERNELS)  # which are the faster ones, however many arms
+
+
+def _learner(num_arms: int, steps: Steps) -> Learner:
+    """Double Thompson sampling whose rounds are computed by these steps."""
 
     def init(key, params: Params) -> State:
         del key, params
         integer = jnp.result_type(int)
         return State((), Public(jnp.zeros((), integer), jnp.zeros((num_arms, num_arms), integer)))
 
-    def posterior(params: Params, won: jax.Array, lost: jax.Array) -> jax.Array:
-        """[...] float >= 1, the first parameters of the Beta laws; with wins and losses exchanged, the second ones."""
-        duels, bias = won + lost, jnp.tanh(params.epsilon / 2)
-        share = 0.5 + (won - lost) / (2 * bias * jnp.maximum(duels, 1))
-        return 1 + bias * bias * duels * jnp.clip(share, 0, 1)
-
-    def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
-        """[num_arms] int32: how many arms each may beat, by upper bounds; itself, too, which makes no difference."""
-        beaten = jnp.zeros(num_arms, jnp.int32)
-        for rival in range(num_arms):  # the upper bound is > 1/2 if lead / (2 N) > -sqrt(spread / N)
-            won, lost = wins[:, rival], wins[rival]
-            lead, duels = won - lost, won + lost
-            may = (lead > 0) | (lead * lead < 4 * spread * duels) | (duels == 0)
-            beaten = beaten + may.astype(jnp.int32)
-        return beaten
-
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
         key_first, key_ties, key_second = jax.random.split(fast(key), 3)
         float_ = default_float()
         spread = params.exploration_rate * jnp.log((public.round + 1).astype(float_))
-        may_beat = own_kernel(num_beaten, public.wins.astype(float_), spread)
-
         wins = public.wins.astype(float_)
-        shapes = own_kernel(lambda wins: posterior(params, wins, wins.T).ravel(), wins)
-        left = draw_left(key_first, key_ties, shapes, may_beat)
+
+        shapes = own_kernel(lambda wins: posterior(wins, wins.T, params.epsilon), wins)
+        left = steps.draw_left(key_first, key_ties, shapes, steps.num_beaten(wins, spread))
 
         won, lost = public.wins[:, left].astype(float_), public.wins[left].astype(float_)
-        lead, duels = won - lost, won + lost
-        uncertain = (lead <= 0) | (lead * lead <= 4 * spread * duels) | (duels == 0)
-        first, second = posterior(params, won, lost), posterior(params, lost, won)
-        return jnp.stack([left, draw_right(key_second, left, first, second, uncertain)])
+        first, second = posterior(won, lost, params.epsilon), posterior(lost, won, params.epsilon)
+        right = steps.draw_right(key_second, left, first, second, is_uncertain(won, lost, spread))
+        return jnp.stack([left, right])
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context

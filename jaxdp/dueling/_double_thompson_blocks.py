@@ -1,12 +1,13 @@
 """Double Thompson sampling, on wins that a curator releases with noise in doubling blocks."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Interface, Learner, Space, State, claimed, default_float, pairs
-from jaxdp.dueling import _pair_blocks
+from jaxdp.dueling import _double_thompson_kernels, _pair_blocks
 from jaxdp.dueling._double_thompson_draws import draw_left, draw_right
 from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling._pair_blocks import Released, Seen
@@ -46,8 +47,29 @@ def uncertain_against(left: jax.Array, seen: Seen, spread: jax.Array) -> jax.Arr
     return (lowered <= 0) | (lowered * lowered <= 4 * spread * weight)
 
 
+class Steps(NamedTuple):
+    """How a round draws its arms.
+
+    Attributes:
+        draw_left: (key of the draw, key for ties, shapes, how many arms each may beat) -> left arm.
+        draw_right: (key, left arm, first parameters against it, second ones, which arms are uncertain) -> right arm.
+    """
+
+    draw_left: Callable[..., jax.Array]
+    draw_right: Callable[..., jax.Array]
+
+
+PLAIN = Steps(draw_left, draw_right)
+KERNELS = Steps(_double_thompson_kernels.draw_left, _double_thompson_kernels.draw_right)
+
+
 def learner(num_arms: int) -> Learner:
     """`double_thompson` by blocks."""
+    return learner_of(num_arms, KERNELS)  # which are the faster ones, however many arms
+
+
+def learner_of(num_arms: int, steps: Steps) -> Learner:
+    """Double Thompson sampling by blocks whose arms are drawn by these steps."""
 
     def init(key, params: Params) -> State:
         del key, params
@@ -60,9 +82,9 @@ def learner(num_arms: int) -> Learner:
         spread = params.exploration_rate * jnp.log((public.round + 1).astype(default_float()))
         seen = _pair_blocks.seen(public.released, spread)
         won, lost = posterior(seen)
-        left = draw_left(key_first, key_ties, won.ravel(), num_beaten(seen, spread))
+        left = steps.draw_left(key_first, key_ties, won, num_beaten(seen, spread))
         uncertain = uncertain_against(left, seen, spread)
-        return jnp.stack([left, draw_right(key_second, left, won[:, left], lost[:, left], uncertain)])
+        return jnp.stack([left, steps.draw_right(key_second, left, won[:, left], lost[:, left], uncertain)])
 
     def update(key, params: Params, state: State, report) -> State:
         public = state.public

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import default_float
-from jaxdp.numerics.kernels import folded
 from jaxdp.random import beta, gamma, index_at
 
 
@@ -15,20 +14,17 @@ def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, may_
     Args:
         key_first: of the draw.
         key_ties: for the choice among arms that beat equally many.
-        shapes: [num_arms^2] float >= 1, row by row: the first parameter of the Beta law of row beats column.
+        shapes: [num_arms, num_arms] float >= 1: the row's arm beats the column's with a probability theta[i, j], whose
+            law is Beta(shapes[i, j], shapes[j, i]).
         may_beat: [num_arms] int32, how many others each arm may beat.
     """
-    num_arms = len(may_beat)
-    rows, columns = np.triu_indices(num_arms, 1)  # one draw a pair
-    drawn = gamma(key_first, shapes[np.r_[rows * num_arms + columns, columns * num_arms + rows]])
-    row_wins = (drawn[: len(rows)] > drawn[len(rows) :]).astype(jnp.int32)  # the Beta variate is above 1/2
-    sign = np.zeros((num_arms, len(rows)), np.int32)
-    sign[rows, np.arange(len(rows))], sign[columns, np.arange(len(rows))] = 1, -1
-    beats = jnp.stack([sum(row_wins[k] * int(sign[i, k]) for k in np.flatnonzero(sign[i])) for i in range(num_arms)])
-    beats = beats + jnp.asarray((sign < 0).sum(1), jnp.int32)
-    beats = jnp.where(may_beat == folded(jnp.maximum, may_beat), beats, -1)
-    float_ = default_float()
-    return index_at(jax.random.uniform(key_ties, dtype=float_), (beats == folded(jnp.maximum, beats)).astype(float_))
+    i, j = np.triu_indices(len(shapes), 1)  # i < j: one draw a pair, since theta[j, i] = 1 - theta[i, j]
+    above_half = _is_above_half(key_first, shapes[i, j], shapes[j, i])
+    beats = jnp.zeros(shapes.shape, bool).at[i, j].set(above_half).at[j, i].set(~above_half)
+    num_beaten = jnp.sum(beats, axis=1, dtype=jnp.int32)
+    num_beaten = jnp.where(may_beat == jnp.max(may_beat), num_beaten, -1)
+    uniform = jax.random.uniform(key_ties, dtype=default_float())
+    return index_at(uniform, (num_beaten == jnp.max(num_beaten)).astype(uniform.dtype))
 
 
 def draw_right(key: jax.Array, left: jax.Array, won: jax.Array, lost: jax.Array, uncertain: jax.Array) -> jax.Array:
@@ -41,7 +37,15 @@ def draw_right(key: jax.Array, left: jax.Array, won: jax.Array, lost: jax.Array,
         lost: [num_arms] float >= 1, the second ones.
         uncertain: [num_arms] bool, the other arms that are drawn from: those that need not beat the left one.
     """
-    every = jnp.arange(len(won), dtype=jnp.int32)
-    rival = jnp.where(every == left, 0.5, beta(key, won, lost))
-    rival = jnp.where(uncertain | (every == left), rival, -1)
-    return folded(jnp.minimum, jnp.where(rival == folded(jnp.maximum, rival), every, len(won)))
+    is_left = jnp.arange(len(won), dtype=jnp.int32) == left
+    theta = jnp.where(is_left, 0.5, beta(key, won, lost))
+    return jnp.argmax(jnp.where(uncertain | is_left, theta, -1)).astype(jnp.int32)
+
+
+def _is_above_half(key: jax.Array, first: jax.Array, second: jax.Array) -> jax.Array:
+    """Whether Beta(first, second) variates are above 1/2, [n] bool.
+
+    A Beta variate is x / (x + y), x and y Gamma variates, and above 1/2 where x > y: which needs no division.
+    """
+    x, y = jnp.split(gamma(key, jnp.concatenate([first, second])), 2)
+    return x > y

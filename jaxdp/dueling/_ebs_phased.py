@@ -67,8 +67,8 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, by default 1, which multiplies n. With 1 the best arm is dropped with probability <=
-            failure_prob, if the preferences have a total order as in DP-Dueling. Less is more daring, as private, and
-            without that guarantee.
+            failure_prob, if the preferences have a total order as in DP-Dueling (Saha & Asi, 2024). Less is more
+            daring, as private, and without that guarantee.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
@@ -80,7 +80,7 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         - Private: `wins`.
 
     Source:
-        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in the phased form that mends its analysis: there scores of an
+        DP-Dueling, Algorithm 1, in the phased form that mends its analysis: there scores of an
         active set that depends on the outcomes are treated as fixed. Hoeffding's inequality leaves each share within
         sqrt(x / (2 n)) of its mean but for probability 2 exp(-x), and noise within x / epsilon but for exp(-x): 3/8 of
         failure_prob / e^2 over all arms of a phase, and less than failure_prob over all phases. Otherwise each noisy

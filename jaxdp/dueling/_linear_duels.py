@@ -45,9 +45,9 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
         one wins, else 0; with blocks and tallies (of ordered pairs, in the order of a flattened matrix). Outcomes:
-        `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, equation 2), NaN for an arm outside [0, num_arms);
-        `best_duels`, rounds whose pseudo-regret is zero; `left_wins`. Answers are arms: `simple_regret` is the
-        pseudo-regret of a duel of the arm with itself, `correct` whether that is zero.
+        `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi, 2024, equation 2), NaN for an arm outside
+        [0, num_arms); `best_duels`, rounds whose pseudo-regret is zero; `left_wins`. Answers are arms: `simple_regret`
+        is the pseudo-regret of a duel of the arm with itself, `correct` whether that is zero.
 
         A tally draws one binomial variate for each pair that is played, however many pairs there are; counts of all
         num_arms^2 pairs are read and written: 40,000 of 200 arms, but 4 million of 2,000, for each lane and phase.
@@ -62,7 +62,7 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
             are scale * weights: what a learner assumes of their norm is about that product.
 
     Source:
-        DP-Dueling (Saha & Asi, 2024), section 1.2.
+        DP-Dueling, section 1.2.
 
     Deviations:
         In float32 the uniform that decides a duel is a multiple of 2^-23, and so are probabilities, but for tallies.

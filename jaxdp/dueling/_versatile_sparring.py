@@ -1,6 +1,7 @@
 """Two Tsallis-INF players, one for each arm of a duel, on reports that each user randomizes."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,17 +22,16 @@ from jaxdp.core import (
     pairs,
     scalar_leaf,
 )
+from jaxdp.dueling import _versatile_sparring_kernels
 from jaxdp.dueling.reports import local_claim, noisy_outcome, randomized_outcome
 from jaxdp.mechanisms import analytic_gaussian, round_up
 from jaxdp.numerics import compensated
-from jaxdp.numerics.kernels import lanes_last, own_kernel
 from jaxdp.numerics.tsallis import tsallis_weights
-from jaxdp.random.choice import inline_index_at
+from jaxdp.random import index_at
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_choice, check_epsilon, check_horizon, check_num_arms, check_probability
 
 REPORTS = ("rr", "gaussian")
-LOSS_ESTIMATES = ("importance", "reduced_variance")
 
 
 @jax.tree_util.register_dataclass
@@ -63,6 +63,87 @@ class Public(NamedTuple):
     round: jax.Array
     losses: compensated.Sum
     weights: jax.Array
+
+
+def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
+    """The arms of this round, [2] int32.
+
+    Args:
+        uniforms: [2] float in [0, 1), for the left arm and the right one.
+        weights: [num_arms, 2] float, `Public.weights`.
+    """
+    return jax.vmap(index_at, (0, 1))(uniforms, weights)
+
+
+def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
+    """Estimates of all arms' losses for both players, [num_arms, 2] float, by what the arms that played have lost.
+
+    Args:
+        weights: [num_arms, 2] float, with which the arms were drawn.
+        arms: [2] integers, who played.
+        won: [] float in [0, 1], how much the left one is reported to have won.
+        squared_rate: [] float, of this round.
+    """
+    del squared_rate
+    played, lost = _played(weights, arms), _lost(won)
+    return jnp.where(played, lost[None] / weights, 0)
+
+
+def reduced_variance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
+    """The same by how far losses are from a base, 1/2, where that makes the variance smaller."""
+    played, lost = _played(weights, arms), _lost(won)
+    base = jnp.where(weights >= squared_rate, 0.5, 0).astype(weights.dtype)
+    return base + jnp.where(played, (lost[None] - base) / weights, 0)
+
+
+def _played(weights: jax.Array, arms: jax.Array) -> jax.Array:
+    """[num_arms, 2] bool, which arm each player drew."""
+    return jnp.arange(len(weights), dtype=arms.dtype)[:, None] == arms[None]
+
+
+def _lost(won: jax.Array) -> jax.Array:
+    """[2] float, the losses of the left player and the right one."""
+    return jnp.where(jnp.arange(2) == 0, 1 - won, won)
+
+
+def added(
+    estimate: Callable[..., jax.Array],
+    losses: compensated.Sum,
+    weights: jax.Array,
+    arms: jax.Array,
+    won: jax.Array,
+    squared_rate: jax.Array,
+) -> compensated.Sum:
+    """The sums of estimated losses after a round.
+
+    Args:
+        estimate: one of `ESTIMATES`.
+        losses: `Public.losses`.
+        weights: as for `importance`.
+        arms: as for `importance`.
+        won: as for `importance`.
+        squared_rate: as for `importance`.
+    """
+    return compensated.add(losses, estimate(weights, arms, won, squared_rate))
+
+
+ESTIMATES = {"importance": importance, "reduced_variance": reduced_variance}
+
+
+class Steps(NamedTuple):
+    """What a round computes.
+
+    Attributes:
+        draw: (uniforms, weights) -> pair of arms.
+        added: (estimate, losses, weights, arms, won, squared_rate) -> losses.
+    """
+
+    draw: Callable[..., jax.Array]
+    added: Callable[..., compensated.Sum]
+
+
+PLAIN = Steps(draw, added)
+KERNELS = Steps(_versatile_sparring_kernels.draw, _versatile_sparring_kernels.added)
 
 
 @factory
@@ -114,11 +195,12 @@ def versatile_sparring(
     """
     num_arms = check_num_arms(num_arms)
     is_gaussian = check_choice("report", report, REPORTS) == "gaussian"
-    is_importance = check_choice("losses", losses, LOSS_ESTIMATES) == "importance"
+    estimate = ESTIMATES[check_choice("losses", losses, tuple(ESTIMATES))]
     if is_gaussian != (horizon is not None):
         raise ValueError(f"horizon must be given for Gaussian reports, and only for them, got {horizon} for {report!r}")
     rounds = 0 if horizon is None else check_horizon(horizon)
-    rate_factor = 2.0 if is_importance else 4.0
+    rate_factor = 2.0 if estimate is importance else 4.0
+    steps = KERNELS  # which are the faster ones, however many arms
 
     def params(*, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05) -> Params:
         budget = scalar_leaf("epsilon", check_epsilon(epsilon))
@@ -147,12 +229,9 @@ def versatile_sparring(
         """Of a round counted from 0."""
         return rate_factor / jnp.sqrt((round_ + 1).astype(dtype))
 
-    def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
-        return lanes_last(jax.vmap(inline_index_at, (0, 1))(lanes_last(uniforms), lanes_last(weights)))
-
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del params, context
-        return own_kernel(draw, two_uniforms(key), public.weights)
+        return steps.draw(two_uniforms(key), public.weights)
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -160,26 +239,13 @@ def versatile_sparring(
             return randomized_outcome(key, params.epsilon, action, feedback)
         return noisy_outcome(key, params.epsilon, params.noise_stddev, action, feedback)
 
-    def added(losses: compensated.Sum, weights, arms, won, threshold) -> compensated.Sum:
-        """The sums after the left player's arm has won so much, in [0, 1], against the right player's."""
-        losses, weights, arms = jax.tree.map(lanes_last, (losses, weights, arms))
-        reported = jnp.where(jnp.arange(2) == 0, 1 - won, won)
-        played = jnp.arange(num_arms, dtype=arms.dtype)[:, None] == arms[None]
-        if is_importance:
-            estimates = jnp.where(played, reported[None] / weights, 0)
-        else:
-            base = jnp.where(weights >= threshold, 0.5, 0).astype(weights.dtype)
-            estimates = base + jnp.where(played, (reported[None] - base) / weights, 0)
-        return jax.tree.map(lanes_last, compensated.add(losses, estimates))
-
     def update(key, params: Params, state: State, report) -> State:
         del key
         public, (arms, said) = state.public, report
         float_ = public.weights.dtype
         won = jnp.clip((said.astype(float_) + params.shift) / (1 + 2 * params.shift), 0, 1)
-        now = public.losses, public.weights, arms, won, rate(public.round, float_) ** 2
-        # A kernel gives one array: two kernels that do the same are faster than what both need, stored.
-        losses = compensated.Sum(*(own_kernel(lambda *a, i=i: added(*a)[i], *now) for i in range(2)))
+        squared_rate = rate(public.round, float_) ** 2
+        losses = steps.added(estimate, public.losses, public.weights, arms, won, squared_rate)
         weights = tsallis_weights(losses.total, rate(public.round + 1, float_), losses.excess)
         return State((), Public(public.round + 1, losses, weights))
 

@@ -45,9 +45,9 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
         one wins, else 0; with blocks and tallies (of ordered pairs, in the order of a flattened matrix). Outcomes:
-        `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, equation 2); `borda_regret`, `strong_regret` and
-        `weak_regret` as for `matrix_duels`, the last two only where one arm is the best alone; `best_duels`, rounds
-        whose pseudo-regret is zero; `left_wins`.
+        `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi, 2024, equation 2); `borda_regret`,
+        `strong_regret` and `weak_regret` as for `matrix_duels`, the last two only where one arm is the best alone;
+        `best_duels`, rounds whose pseudo-regret is zero; `left_wins`.
 
     Raises:
         ValueError: if utilities are not a vector of at least two finite numbers, or their differences are beyond the
@@ -116,8 +116,8 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
             by default that of the matrix.
 
     Source:
-        Strong regret as in DP-Dueling, appendix B (Yue, Broder, Kleinberg & Joachims, 2012, up to a constant); weak
-        regret, Yue, Broder, Kleinberg & Joachims (2012); Borda regret, Saha, Koren & Mansour (2021).
+        Strong regret as in DP-Dueling (Saha & Asi, 2024), appendix B (Yue, Broder, Kleinberg & Joachims, 2012, up to a
+        constant); weak regret, Yue, Broder, Kleinberg & Joachims (2012); Borda regret, Saha, Koren & Mansour (2021).
 
     Deviations:
         In float32 the uniform is a multiple of 2^-23, and so are probabilities, but for tallies.

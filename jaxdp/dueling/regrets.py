@@ -16,7 +16,7 @@ def regret_matrices(preferences: np.ndarray) -> dict[str, np.ndarray]:
         [num_arms, num_arms] float64 for each name. With w the Condorcet winner, gap(i) = P[w, i] - 1/2, and b the Borda
         scores over all other arms:
         `borda_regret`, max b - (b[left] + b[right]) / 2 (Saha, Koren & Mansour, 2021);
-        `strong_regret`, gap(left) + gap(right) (DP-Dueling, appendix B), and
+        `strong_regret`, gap(left) + gap(right) (DP-Dueling, Saha & Asi, 2024, appendix B), and
         `weak_regret`, min(gap(left), gap(right)) (Yue, Broder, Kleinberg & Joachims, 2012), only where there is a
         Condorcet winner.
     """

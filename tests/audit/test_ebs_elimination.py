@@ -9,7 +9,7 @@ import pytest
 from jaxdp import registry
 from jaxdp.audit import by_pair, grey_box
 from jaxdp.dueling import ebs_elimination
-from jaxdp.dueling._elimination import arms as ebs_arms
+from jaxdp.dueling._elimination import counters as ebs_counters
 from tests.few import few
 
 pytestmark = pytest.mark.once
@@ -57,41 +57,41 @@ def test_noise_for_one_level(noise, wrong):
 
 def exact_inner_nodes(patch):
     """Of removals, where each arm has noise of its own; leaves are noised."""
-    right = ebs_arms._released
+    right = ebs_counters._released
 
     def released(trees, key, params, sums, shape, nodes):
         value, noise = right(trees, key, params, sums, shape, nodes)
         is_inner = len(shape) == 2 and shape[1] > 1
         return (sums, jnp.zeros_like(noise)) if is_inner else (value, noise)
 
-    patch.setattr(ebs_arms, "_released", released)
+    patch.setattr(ebs_counters, "_released", released)
 
 
 def inner_nodes_key(patch):
     """A removal's inner nodes have the noise of those that the same round's duel ends."""
-    patch.setattr(ebs_arms, "REMOVED_UPPER", ebs_arms.UPPER)
+    patch.setattr(ebs_counters, "REMOVED_UPPER", ebs_counters.UPPER)
 
 
 def leaves_key(patch):
     """A removal's leaves have the key of its inner nodes."""
-    patch.setattr(ebs_arms, "REMOVED_LEAF", ebs_arms.REMOVED_UPPER)
+    patch.setattr(ebs_counters, "REMOVED_LEAF", ebs_counters.REMOVED_UPPER)
 
 
 def rounds_key(patch):
     """A removal's leaves have the noise of the round's leaf."""
-    right = ebs_arms.feed
+    right = ebs_counters.feed
 
     def feed(trees, keys, params, nodes, entries, fed, *, shared):
         return right(trees, keys if shared else (rounds[-1], keys[1]), params, nodes, entries, fed, shared=shared)
 
-    rounds, remove = [], ebs_arms.remove
+    rounds, remove = [], ebs_counters.remove
 
     def removed(trees, key, params, public, private):
         rounds.append(key)
         return remove(trees, key, params, public, private)
 
-    patch.setattr(ebs_arms, "feed", feed)
-    patch.setattr(ebs_arms, "remove", removed)
+    patch.setattr(ebs_counters, "feed", feed)
+    patch.setattr(ebs_counters, "remove", removed)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from jaxdp.audit import Attack, audit
 from jaxdp.bandits import explore_then_commit
 from jaxdp.core import Guarantee, State
 from jaxdp.dueling import ebs_elimination, ebs_phased
-from jaxdp.dueling._elimination import arms as ebs_arms
+from jaxdp.dueling._elimination import counters as ebs_counters
 from jaxdp.estimation import objective_perturbation
 from jaxdp.mechanisms import (
     additive,
@@ -218,7 +218,7 @@ WRONG = [(name, total) for name in CASES for total in ("2^27", "2^29") if name n
 
 @pytest.mark.parametrize(("name", "total"), few(WRONG, QUICK_WRONG))
 def test_sums_that_are_rounded_first_are_found(monkeypatch, name, total):
-    for module in (additive, ebs_arms, toeplitz):
+    for module in (additive, ebs_counters, toeplitz):
         monkeypatch.setattr(module, "add_noise", cast_first)
     monkeypatch.setattr("jaxdp.mechanisms._noisy_leads.leads", leads_of_floats)
     assert bound(name, SUMS[total]) > 1.0

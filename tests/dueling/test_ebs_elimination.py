@@ -11,6 +11,7 @@ import pytest
 import jaxdp
 from jaxdp.dueling import ebs_elimination, utility_duels
 from jaxdp.dueling._elimination import arms as ebs_arms
+from jaxdp.dueling._elimination import counters as ebs_counters
 from jaxdp.dueling._elimination.radii import noise_lines, score_radii
 from jaxdp.mechanisms import tree_radius
 from jaxdp.mechanisms.continual_counting import nodes as tree
@@ -153,12 +154,12 @@ def check_removals():
 def test_a_removal_takes_all_wins_over_the_dropped_arms(monkeypatch):
     check_removals()
     # Planted: as printed, every arm that is left loses one win.
-    whole = ebs_arms.remove
+    whole = ebs_counters.remove
 
     def one(trees, key, params, public, private):
         return whole(trees, key, params, public, private._replace(wins=jnp.ones_like(private.wins)))
 
-    monkeypatch.setattr(ebs_arms, "remove", one)
+    monkeypatch.setattr(ebs_counters, "remove", one)
     with pytest.raises(AssertionError):
         check_removals()
 
@@ -166,7 +167,7 @@ def test_a_removal_takes_all_wins_over_the_dropped_arms(monkeypatch):
 def check_noise_of_removals(noise, lanes=20_000):
     """Binary trees: the entry is a leaf of the first arm, ends two levels of the second, and three of the third."""
     levels, integer = 3, jnp.result_type(int)
-    trees = ebs_arms.Trees(2, level_variances(2, levels, True), node_noise(noise, levels), noise)
+    trees = ebs_counters.Trees(2, level_variances(2, levels, True), node_noise(noise, levels), noise)
     learner = ebs_elimination(num_arms=4, horizon=3, arity=2, noise=noise)
     params = learner.params(epsilon=1.0, **({} if noise == "laplace" else {"delta": 1e-3}))
     digits = jnp.array([[0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]], jnp.int32)
@@ -179,7 +180,7 @@ def check_noise_of_removals(noise, lanes=20_000):
         estimates=sums.astype(jnp.result_type(float)),
     )
     private = ebs_arms.Private(jnp.zeros((4, 4), integer).at[:, 3].set(lost), sums)
-    remove = jax.jit(lambda keys: jax.vmap(lambda key: ebs_arms.remove(trees, key, params, public, private))(keys))
+    remove = jax.jit(lambda keys: jax.vmap(lambda key: ebs_counters.remove(trees, key, params, public, private))(keys))
     after = remove(jax.random.split(KEY, lanes))
     np.testing.assert_array_equal(after.digits[0], [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
     errors = np.asarray(after.estimates, np.float64).sum(1)[:, :3] - np.asarray(sums.sum(0) - lost)[:3]
@@ -195,7 +196,7 @@ def check_noise_of_removals(noise, lanes=20_000):
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_every_node_of_a_removal_has_noise_of_its_own(monkeypatch, noise):
     check_noise_of_removals(noise)
-    right, feed = ebs_arms._released, ebs_arms.feed
+    right, feed = ebs_counters._released, ebs_counters.feed
 
     def exact_inner_nodes(trees, key, params, sums, shape, nodes):
         value, drawn = right(trees, key, params, sums, shape, nodes)
@@ -206,7 +207,7 @@ def test_every_node_of_a_removal_has_noise_of_its_own(monkeypatch, noise):
 
     for name, wrong in (("_released", exact_inner_nodes), ("feed", one_noise)):
         with monkeypatch.context() as patch:
-            patch.setattr(ebs_arms, name, wrong)
+            patch.setattr(ebs_counters, name, wrong)
             with pytest.raises(AssertionError):
                 check_noise_of_removals(noise)
 

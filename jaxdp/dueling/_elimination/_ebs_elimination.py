@@ -1,6 +1,12 @@
-"""Elimination by effective Borda scores, from private counters of wins."""
+"""Elimination by effective Borda scores, from private counters of wins: round by round, as the paper has it.
+
+`arms` and `counters` have its steps; `kernels` has some of them laid out by hand. `blocks`, with the arithmetic of
+`sweeps`, is the fast form: many rounds at a time, with the results of these single rounds bit for bit.
+"""
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +26,11 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.dueling._elimination import arms as arms
-from jaxdp.dueling._elimination.arms import Params, Private, Public, Trees
+from jaxdp.dueling._elimination import counters as counters
+from jaxdp.dueling._elimination import kernels as kernels
+from jaxdp.dueling._elimination.arms import Params, Private, Public
 from jaxdp.dueling._elimination.blocks import elimination_blocks
+from jaxdp.dueling._elimination.counters import Trees
 from jaxdp.dueling._elimination.radii import noise_lines, on_lattice, score_radii
 from jaxdp.mechanisms.continual_counting import best_arity
 from jaxdp.mechanisms.continual_counting import nodes as tree
@@ -40,6 +49,22 @@ from jaxdp.validation import (
 CONSTANTS = ("tight", "paper")
 NOISES = ("laplace", "gaussian")
 LATTICE_BITS = 12  # a node's noise is a multiple of its scale times 2^-12, about
+
+
+class Steps(NamedTuple):
+    """What a round computes in more forms than one.
+
+    Attributes:
+        opponent: (key, active) -> right arm.
+        noise_line: (trees, params, digits) -> (intercept, slope) of bounds on the counters' errors.
+    """
+
+    opponent: Callable[..., jax.Array]
+    noise_line: Callable[..., tuple[jax.Array, jax.Array]]
+
+
+PLAIN = Steps(arms.opponent, counters.noise_line)
+KERNELS = Steps(kernels.opponents, kernels.noise_line)
 
 
 @factory
@@ -127,6 +152,7 @@ def ebs_elimination(
         arity = 2 if is_paper else best_arity(entries, noise=noise)
     arity = check_count("arity", arity, 2)
     levels = num_digits(entries, arity)
+    steps = KERNELS  # which are the faster ones, however many arms
     trees = Trees(arity, level_variances(arity, levels, not is_paper), node_noise(noise, levels), noise)
 
     def tables(budget: float, scale: float, quantum: float, failure_prob: float) -> tuple[np.ndarray, ...]:
@@ -199,13 +225,21 @@ def ebs_elimination(
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del params, context
-        played = arms.duels(public)
-        left = jnp.argmin(jnp.where(public.active, played, jnp.iinfo(played.dtype).max)).astype(jnp.int32)
-        return jnp.stack([left, arms.opponents(key, public.active)])
+        return jnp.stack([arms.least_played(public), steps.opponent(key, public.active)])
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del key, params, public, context
         return action, feedback  # central model: the curator sees the duel and its outcome
+
+    def bounds(params: Params, public: Public) -> tuple[jax.Array, jax.Array]:
+        """[num_arms] float each: the paper's LCB and UCB of effective Borda scores."""
+        intercept, slope = steps.noise_line(trees, params, public.digits)
+        return arms.interval(
+            jnp.asarray(params.squared_radius)[jnp.sum(public.active, dtype=jnp.int32)],
+            counters.counted(public.estimates),
+            arms.duels(public),
+            intercept + slope * public.digits[0].astype(slope.dtype),
+        )
 
     def play(key, params: Params, state: State, report) -> State:
         public, private = state.public, state.private
@@ -213,25 +247,20 @@ def ebs_elimination(
         won = jnp.clip(response, 0, 1).astype(private.wins.dtype)
         every = jnp.arange(num_arms, dtype=action.dtype)
         left = every == action[0]
+        pair = left[:, None] & (every == action[1])[None, :]
+        # The counters: wins over arms that were dropped go, and the left arm's gets the outcome.
         nodes = jax.lax.cond(
             public.dropped.any(),
-            lambda: arms.remove(trees, key, params, public, private),
+            lambda: counters.remove(trees, key, params, public, private),
             lambda: tree.Nodes(public.digits, private.sums, public.estimates),
         )
-        keys = key, jax.random.fold_in(key, arms.UPPER)
-        nodes = arms.feed(trees, keys, params, nodes, jnp.where(left, won, 0), left, shared=True)
-        pair = left[:, None] & (every == action[1])[None, :]
-        public = public._replace(
-            plays=public.plays + pair.astype(public.plays.dtype), digits=nodes.digits, estimates=nodes.estimates
-        )
-        intercept, slope = arms.noise_line(trees, params, nodes.digits)
-        low, high = arms.interval(
-            jnp.asarray(params.squared_radius)[jnp.sum(public.active, dtype=jnp.int32)],
-            arms.upper(nodes.estimates) + nodes.estimates[0],
-            arms.duels(public),
-            intercept + slope * nodes.digits[0].astype(slope.dtype),
-        )
-        dropped = public.active & (high < jnp.max(jnp.where(public.active, low, -jnp.inf)))
+        keys = key, jax.random.fold_in(key, counters.UPPER)
+        nodes = counters.feed(trees, keys, params, nodes, jnp.where(left, won, 0), left, shared=True)
+        plays = public.plays + pair.astype(public.plays.dtype)
+        public = public._replace(plays=plays, digits=nodes.digits, estimates=nodes.estimates)
+        # Arms whose UCB is below another one's LCB are dropped.
+        low, high = bounds(params, public)
+        dropped = arms.beaten(public.active, low, high)
         public = public._replace(active=public.active & ~dropped, dropped=dropped)
         return State(Private(private.wins + jnp.where(pair, won, 0), nodes.sums), public)
 

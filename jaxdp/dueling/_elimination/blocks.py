@@ -9,7 +9,10 @@ import numpy as np
 
 from jaxdp.core import BlockPlan, Blocks, State, UntilFn, default_float
 from jaxdp.dueling._elimination import arms as arms
-from jaxdp.dueling._elimination.arms import Params, Private, Public, Trees
+from jaxdp.dueling._elimination import counters as counters
+from jaxdp.dueling._elimination import kernels as kernels
+from jaxdp.dueling._elimination.arms import Params, Private, Public
+from jaxdp.dueling._elimination.counters import Trees
 from jaxdp.dueling._elimination.sweeps import Block, Swept, Turns, schedule, sweep_arms
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.numerics.kernels import across_lanes, own_kernel
@@ -91,7 +94,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) ->
         columns, now = turns(public)
         left = jnp.where(alone, jnp.argmax(public.active).astype(jnp.int32), jnp.tile(columns.arm, num_sweeps))
         return BlockPlan(
-            jnp.stack([left, own_kernel(arms.opponents, keys, public.active)], axis=-1),
+            jnp.stack([left, own_kernel(kernels.opponents, keys, public.active)], axis=-1),
             jnp.where(alone, limit, jnp.minimum(limit, now.length.astype(limit.dtype))),
         )
 
@@ -102,7 +105,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) ->
         columns, now = turns(public)
         nodes = _while_any(
             public.dropped.any() & ~alone,
-            lambda place, public, private: arms.remove(trees, keys[place], params, public, private),
+            lambda place, public, private: counters.remove(trees, keys[place], params, public, private),
             (jnp.argmax(now.turns), public, private),
             tree.Nodes(public.digits, private.sums, public.estimates),
         )
@@ -118,7 +121,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) ->
                 length=jnp.where(alone, 0, length),
                 won=feedback,
                 right=actions[:, 1],
-                noise=jax.vmap(lambda key: arms.draw(trees, key, params, (1,))[0])(keys),
+                noise=jax.vmap(lambda key: counters.draw(trees, key, params, (1,))[0])(keys),
                 upper_noise=_upper_noise(keys, params, mine.digits[0]),
             )
         )
@@ -143,7 +146,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) ->
         row = jnp.clip(trees.arity - digits - 1, 0, num_sweeps - 1)
 
         def draw(key):
-            return arms.draw(trees, jax.random.fold_in(key, arms.UPPER), params, (trees.levels - 1, 1))[:, 0]
+            return counters.draw(trees, jax.random.fold_in(key, counters.UPPER), params, (trees.levels - 1, 1))[:, 0]
 
         return jax.vmap(draw, out_axes=1)(keys[row * width + every])
 

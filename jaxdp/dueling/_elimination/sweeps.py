@@ -11,7 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.dueling._elimination import arms as arms
-from jaxdp.dueling._elimination.arms import Params, Trees
+from jaxdp.dueling._elimination import counters as counters
+from jaxdp.dueling._elimination import kernels as kernels
+from jaxdp.dueling._elimination.arms import Params
+from jaxdp.dueling._elimination.counters import Trees
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.numerics.kernels import folded, own_kernel
 
@@ -143,7 +146,7 @@ def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
         there = now.turns[None] & (place < length[None])
         won = jnp.where(there, jnp.clip(won, 0, 1), 0).astype(nodes.sums.dtype)
         params = jax.tree.map(lambda leaf: leaf[None], params)
-        return won, jnp.where(there, arms.noisy(trees, params, won.astype(noise.dtype), noise), 0)
+        return won, jnp.where(there, counters.noisy(trees, params, won.astype(noise.dtype), noise), 0)
 
     won, leaf = own_kernel(entries, block.noise.reshape(rows), block.won.reshape(rows), now, length, params)
     leaves = _leaves(nodes.estimates[0], leaf, last, ends)
@@ -288,7 +291,7 @@ def _inner_nodes(
         values = leaf[None]
         if trees.levels > 1:
             params = jax.tree.map(lambda leaf: leaf[None], params)
-            values = jnp.concatenate([values, arms.noisy(trees, params, done.sums[1:], upper_noise)])
+            values = jnp.concatenate([values, counters.noisy(trees, params, done.sums[1:], upper_noise)])
         return tree.advance(before, done, tree.combined(before, values, trees.variances))
 
     return own_kernel(nodes_after, params, nodes, upper_noise, last, ends, *own_kernel(read, *entries, last))
@@ -296,7 +299,7 @@ def _inner_nodes(
 
 def _levels(trees: Trees, params: Params, nodes: tree.Nodes) -> Levels:
     def compute(params, digits, estimates):
-        return Levels(arms.upper(estimates), *arms.noise_line(trees, params, digits))
+        return Levels(counters.upper(estimates), *kernels.noise_line(trees, params, digits))
 
     return own_kernel(compute, params, nodes.digits, nodes.estimates)
 

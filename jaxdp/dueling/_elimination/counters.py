@@ -1,0 +1,154 @@
+"""The arms' counters of wins: trees whose nodes have noise, what is fed to them, and by how much they may be off."""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import default_float
+from jaxdp.dueling._elimination.arms import Params, Private, Public
+from jaxdp.mechanisms import tape
+from jaxdp.mechanisms.continual_counting import nodes as tree
+from jaxdp.mechanisms.continual_counting.noise import Noise
+from jaxdp.mechanisms.noisy_sums import add_noise
+from jaxdp.numerics.compensated import rounded
+from jaxdp.numerics.kernels import own_kernel
+
+# What keys derived from a round's are for. Its leaf's noise comes from the key itself, whose bits are hashes of 0.
+UPPER, REMOVED_LEAF, REMOVED_UPPER = range(1, 4)
+
+
+class Trees(NamedTuple):
+    """The shape of the arms' counters.
+
+    Attributes:
+        arity: children of a node.
+        variances: [levels] of blocks' estimates in units of a node's.
+        noise: of a node.
+        name: of the noise, "laplace" or "gaussian".
+    """
+
+    arity: int
+    variances: np.ndarray
+    noise: Noise
+    name: str
+
+    @property
+    def in_floats(self) -> bool:
+        """Whether floats hold all sums exactly: shorter counters are then spared the care that large sums need."""
+        return self.arity**self.levels <= 2 ** (jnp.finfo(default_float()).nmant + 1)
+
+    @property
+    def levels(self) -> int:
+        """How many sizes of blocks there are, leaves included."""
+        return len(self.variances)
+
+
+def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -> jax.Array:
+    """Noise of nodes."""
+    with tape.recording():  # what is noised is written by `_released`
+        return trees.noise.add(key, params.noise, None, jnp.zeros(shape, default_float()))
+
+
+def noisy(trees: Trees, params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
+    """Noisy sums of nodes on a lattice: post-processing.
+
+    So sums of leaves do not depend on the order, and noise that programs round otherwise in its last bits is the same.
+    Floats are outcomes, 0 or 1; integers may be large.
+    """
+    exact = exact.astype(noise.dtype) if trees.in_floats else exact
+    return jnp.round(add_noise(exact, rounded(noise)) / params.quantum) * params.quantum
+
+
+def feed(
+    trees: Trees,
+    keys: tuple[jax.Array, jax.Array],
+    params: Params,
+    nodes: tree.Nodes,
+    entries: jax.Array,
+    fed: jax.Array,
+    *,
+    shared: bool,
+) -> tree.Nodes:
+    """Feeds one entry to the counters of some arms.
+
+    Args:
+        trees: their shape.
+        keys: of the leaves and of larger blocks.
+        params: of the learner.
+        nodes: the counters.
+        entries: [num_arms] integers.
+        fed: [num_arms] bool, public.
+        shared: whether only one arm is fed, whose noise is drawn alone.
+    """
+    done = tree.ended(nodes, entries, fed, trees.arity)
+    arms = (1,) if shared else entries.shape
+    exact, noise = _released(trees, keys[0], params, done.sums[0], arms, 1)
+    values = noisy(trees, params, exact, noise)[None]
+    if trees.levels > 1:
+        larger, shape = done.sums[1:], (trees.levels - 1, *arms)
+        nothing = jnp.zeros(shape, values.dtype)
+        sums, noise = jax.lax.cond(
+            done.ends[1].any(),
+            lambda: _released(trees, keys[1], params, larger, shape, len(larger)),
+            lambda: (larger, nothing),
+        )
+        values = jnp.concatenate([values, noisy(trees, params, sums, noise)])
+    combined = functools.partial(tree.combined, variances=trees.variances)
+    # Estimates of larger blocks are made of smaller ones': fused, each would draw all arms' noise of both anew.
+    estimates = combined(nodes, values) if shared else own_kernel(combined, nodes, values)
+    return tree.advance(nodes, done, estimates)
+
+
+def remove(trees: Trees, key: jax.Array, params: Params, public: Public, private: Private) -> tree.Nodes:
+    """The counters after the entry for what the latest round dropped: each arm's wins over it, with a minus."""
+    nodes = tree.Nodes(public.digits, private.sums, public.estimates)
+    lost = jnp.sum(jnp.where(public.dropped[None, :], private.wins, 0), axis=1, dtype=private.wins.dtype)
+    keys = jax.random.fold_in(key, REMOVED_LEAF), jax.random.fold_in(key, REMOVED_UPPER)
+    return feed(trees, keys, params, nodes, -lost, public.active, shared=False)
+
+
+def upper(estimates: jax.Array) -> jax.Array:
+    """[num_arms] sums over the levels above the leaves, in one order."""
+    total = jnp.zeros_like(estimates[0])
+    for level in estimates[1:]:
+        total = total + level
+    return total
+
+
+def counted(estimates: jax.Array) -> jax.Array:
+    """[num_arms] float, what the counters say of the wins."""
+    return upper(estimates) + estimates[0]
+
+
+def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """What bounds a counter's error between two blocks of more than a leaf: its intercept and slope in leaves.
+
+    Args:
+        trees: their shape.
+        params: of the learner.
+        digits: [levels, num_arms] int32; leaves do not count.
+
+    Returns:
+        Two arrays [num_arms] float, those of the line that is lowest at half of the leaves.
+    """
+    intercepts, slopes = jnp.asarray(params.intercepts), jnp.asarray(params.slopes)
+    counts = digits.astype(intercepts.dtype)
+    above = jnp.sum(slopes[1:, :, None] * counts[1:, None, :], axis=0)  # [lines, num_arms], exact: see `on_lattice`
+    intercepts = intercepts[:, None] + above
+    lowest = jnp.argmin(intercepts + jnp.asarray(trees.arity // 2, intercepts.dtype) * slopes[0][:, None], axis=0)
+    return jnp.take_along_axis(intercepts, lowest[None], axis=0)[0], slopes[0][lowest]
+
+
+def _released(
+    trees: Trees, key: jax.Array, params: Params, sums: jax.Array, shape: tuple[int, ...], nodes: int
+) -> tuple[jax.Array, jax.Array]:
+    """Exact sums as an auditor has them, and noise of a shape. An entry changes so many nodes by its change each."""
+    noise, scale = draw(trees, key, params, shape), trees.noise.scale(params.noise, None)
+    if trees.name == "laplace":
+        entry = tape.Entry("laplace", sums, "l1", key, float(nodes), nodes / scale, noise=noise)
+    else:
+        entry = tape.Entry("gaussian", sums, "l2", key, float(nodes) ** 0.5, noise_stddev=scale, noise=noise)
+    return tape.record(entry), noise
