@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._reports import local_claim, value_names
-from jaxdp.bandits.convex._ball import checked_ball, convex_interface, descend, unit_vector
+from jaxdp.bandits.convex._ball import checked_ball, convex_interface
+from jaxdp.bandits.convex._ball_kernels import descend, unit_vector  # faster on CPU, for any dimension
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Probe, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
