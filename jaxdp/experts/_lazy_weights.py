@@ -21,13 +21,14 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.core.conversions import zcdp_rho
+from jaxdp.experts._lane_kernels import carried, chosen  # faster on CPU: the same values, in another layout
 from jaxdp.experts._lazy_parameters import ACCOUNTINGS, SMALLEST, LazyParameters, lazy_weights_parameters, privacy_cost
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
 from jaxdp.experts.classes import static
 from jaxdp.mechanisms import round_up
 from jaxdp.mechanisms.tape import Entry, record
-from jaxdp.numerics.kernels import any_lane, lanes_last
+from jaxdp.numerics.kernels import any_lane
 from jaxdp.random import weighted_index
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive, check_within
@@ -228,7 +229,7 @@ def lazy_weights(
             ),
             lambda: State(Private(weights, losses), public._replace(round=played)),
         )
-        return jax.tree.map(lanes_last, after)
+        return carried(after)
 
     values = only(params, [name for name in _VALUES if name != "delta" or not is_pure])
     return Learner(
@@ -266,12 +267,9 @@ def _batch_end(
     resampled = may & _wants_another(key_keep, params, own, may, is_pure)
     drawn, rolled = _drawn(key_draw, made, params, moved, step + 1, resampled), made.roll(key_roll, public.label, step)
 
-    def either(condition, one, other):
-        return jax.tree.map(lambda left, right: lanes_last(jnp.where(condition, left, right)), one, other)
-
-    label = either(resampled, drawn, either(is_end, rolled, public.label))
+    label = chosen(resampled, drawn, chosen(is_end, rolled, public.label))
     return State(
-        Private(either(is_end, moved, weights), jnp.where(is_end, 0, losses)),
+        Private(chosen(is_end, moved, weights), jnp.where(is_end, 0, losses)),
         Public(public.round + 1, label, public.resamples + resampled.astype(public.resamples.dtype)),
     )
 
