@@ -89,9 +89,9 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         - Private: none.
 
     Source:
-        Even-Dar, Mannor & Mansour (2006), Algorithm 3, on reports as in Zheng, Cai, Huang, Li & Wang (2020), Appendix
-        B.2. By a union bound over arms and r no mean is ever off by more than b_r, except with probability sum 2 exp(-r
-        b_r^2 / (2 s^2)) = failure_prob.
+        Even-Dar, Mannor & Mansour (2006), Algorithm 3, on reports as in LDP-Bandits (Zheng, Cai, Huang, Li & Wang,
+        2020), Appendix B.2. By a union bound over arms and r no mean is ever off by more than b_r, except with
+        probability sum 2 exp(-r b_r^2 / (2 s^2)) = failure_prob.
 
     Deviations:
         A randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by the factor (e^epsilon + 1)
@@ -127,7 +127,9 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         return Params(
             channel=reports.params(**own),
             squared_width=scalar_leaf("the squared width of confidence bounds", squared),
-            log_risk=scalar_leaf("ln(1 / w)", math.log(math.pi**2 * num_arms / 3) - math.log(failure_prob)),
+            log_risk=scalar_leaf(
+                "ln(pi^2 K / (3 failure_prob))", math.log(math.pi**2 * num_arms / 3) - math.log(failure_prob)
+            ),
         )
 
     def init(key, params: Params) -> State:

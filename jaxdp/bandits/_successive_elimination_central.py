@@ -136,12 +136,13 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
 
     def length_of(epoch: int, size: int, epsilon: float, failure_prob: float, multiplier: float) -> tuple[float, float]:
         """(R, by how much a noisy total may lie behind the largest)."""
-        gap, tail = 0.5**epoch, math.log(4 * size * epoch**2) - math.log(failure_prob)
-        share, noise = tail + math.log(2), tail / epsilon
+        gap, noise_tail = 0.5**epoch, math.log(4 * size * epoch**2) - math.log(failure_prob)
+        mean_tail, noise = noise_tail + math.log(2), noise_tail / epsilon  # h = sqrt(mean_tail / (2 R)), c = noise / R
         if is_paper:
-            plays = rounded_up(multiplier * max(32 * share / gap**2, 8 * noise / gap)) + 1
-            return plays, 2 * math.sqrt(share * plays / 2) + 2 * noise
-        root = gap / 2 / (math.sqrt(share / 2) + math.sqrt(share / 2 + noise * gap))
+            plays = rounded_up(multiplier * max(32 * mean_tail / gap**2, 8 * noise / gap)) + 1
+            return plays, 2 * math.sqrt(mean_tail * plays / 2) + 2 * noise
+        # z = 1 / sqrt(R) is the root of sqrt(mean_tail / 2) z + noise z^2 = D / 4, which is h + c.
+        root = gap / 2 / (math.sqrt(mean_tail / 2) + math.sqrt(mean_tail / 2 + noise * gap))
         plays = rounded_up(multiplier / root**2)
         return plays, plays * gap / 2
 

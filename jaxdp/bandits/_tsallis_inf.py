@@ -119,10 +119,11 @@ def tsallis_inf(
         - Private: none.
 
     Source:
-        Zimmert & Seldin (2021), Algorithms 1 and 2, to which it is equal at epsilon = inf; Zheng, Cai, Huang, Li & Wang
-        (2020), Appendix B.1, on reports. With c = (e^epsilon + 1) / (e^epsilon - 1) the regret on rewards in [0, 1] is
-        c times that on bits: at most c (4 sqrt(K T) + 1) for "iw", c (2 sqrt(K T) + 10 K ln T + 16) for "rv", against
-        an adversary; O(c^2 ln T sum 1 / gap) for stochastic rewards. Gaussian reports have 1 + 2 m for c.
+        Zimmert & Seldin (2021), Algorithms 1 and 2, to which it is equal at epsilon = inf; LDP-Bandits (Zheng, Cai,
+        Huang, Li & Wang, 2020), Appendix B.1, on reports. With c = (e^epsilon + 1) / (e^epsilon - 1) the regret on
+        rewards in [0, 1] is c times that on bits: at most c (4 sqrt(K T) + 1) for "iw", c (2 sqrt(K T) + 10 K ln T +
+        16) for "rv", against an adversary; O(c^2 ln T sum 1 / gap) for stochastic rewards. Gaussian reports have 1 + 2
+        m for c.
 
     Deviations:
         Reports by randomized response, for which the paper has Gaussian ones alone, with sensitivity 2 where rewards in
@@ -158,7 +159,7 @@ def tsallis_inf(
         return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(none), none + 1 / num_arms))
 
     def rate(round_: jax.Array, dtype) -> jax.Array:
-        """Of a round counted from 0."""
+        """The learning rate of a round counted from 0."""
         return rate_factor / jnp.sqrt((round_ + 1).astype(dtype))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

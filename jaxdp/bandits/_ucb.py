@@ -39,9 +39,9 @@ def upper_bounds(sums: compensated.Sum, plays: jax.Array, spread: jax.Array) -> 
         plays: [num_arms] integer.
         spread: [] float, 2 exploration_rate v ln t.
     """
-    share = 1 / jnp.maximum(plays, 1).astype(spread.dtype)
-    means = (sums.total - sums.excess) * share
-    return jnp.where(plays > 0, means + jnp.sqrt(spread * share), jnp.inf)
+    inverse = 1 / jnp.maximum(plays, 1).astype(spread.dtype)  # 1 / n
+    means = (sums.total - sums.excess) * inverse
+    return jnp.where(plays > 0, means + jnp.sqrt(spread * inverse), jnp.inf)
 
 
 @factory

@@ -213,18 +213,18 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         return State(private, Public(public.round + 1, plays, sums, chosen, public.played))
 
     def best(params: Params, round_: jax.Array, plays: jax.Array, sums: jax.Array) -> jax.Array:
-        """The arm with the largest bound, from noisy sums."""
+        """The arm with the largest bound, from noisy sums S: `tail` is x, `noise` q, and `blocks` J."""
         float_ = sums.dtype
         tail = params.exploration_rate * jnp.log(
             jnp.maximum(round_, 2).astype(float_)
         )  # > 0; after round 1 an arm that was not played goes first
-        share = 1 / jnp.maximum(plays, 1).astype(float_)
+        inverse = 1 / jnp.maximum(plays, 1).astype(float_)  # 1 / n
         if counter is None:
             blocks = num_blocks(plays).astype(float_)
             noise = (tail + blocks * jnp.log1p(tail / blocks)) * jnp.sqrt(1 + blocks / tail) / params.epsilon
         else:
             noise = counter.radius(params.counter, jnp.maximum(plays, 1), jnp.exp(-tail))
-        bounds = sums * share + jnp.sqrt(tail * share / 2) + noise * share
+        bounds = sums * inverse + jnp.sqrt(tail * inverse / 2) + noise * inverse
         return first_largest(jnp.where(plays > 0, bounds, jnp.inf))
 
     def num_blocks(plays: jax.Array) -> jax.Array:

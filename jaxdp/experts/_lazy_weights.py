@@ -136,9 +136,9 @@ def lazy_weights(
 
     Source:
         Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard; Asi, Koren, Liu & Talwar (2024); over a class
-        of sequences: Asi, Raman & Saha (2025), Theorem 4.1. Before the cap the law of E at the start of a batch is that
-        of exponential weights: kept weight and resampled weight add up to it. Hoeffding's lemma for losses in [0, B]
-        then bounds the regret; see `lazy_weights_parameters`.
+        of sequences: "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Theorem 4.1. Before the cap the
+        law of E at the start of a batch is that of exponential weights: kept weight and resampled weight add up to it.
+        Hoeffding's lemma for losses in [0, B] then bounds the regret; see `lazy_weights_parameters`.
 
     Deviations:
         Privacy constants are proved here, and smaller than in the sources. Every class runs exactly, without a list of
@@ -281,8 +281,8 @@ def _wants_another(key: jax.Array, params: Params, own: jax.Array, may: jax.Arra
     changes tells the zero-concentrated one.
     """
     rate, fake = params.learning_rate, params.fake_switch_prob
-    kept, left = (1 - fake) * jnp.exp(-own), fake - (1 - fake) * jnp.expm1(-own)
-    scores = jnp.log(jnp.stack([kept, left]))
+    kept, given_up = (1 - fake) * jnp.exp(-own), fake - (1 - fake) * jnp.expm1(-own)  # probabilities, whose sum is 1
+    scores = jnp.log(jnp.stack([kept, given_up]))
     if is_pure:
         most = jnp.maximum(rate, jnp.log1p((1 - fake) * -jnp.expm1(-rate) / fake))
         entry = Entry("keep_or_resample", scores, "max", key, most, jnp.where(may, most, 0))
@@ -292,10 +292,10 @@ def _wants_another(key: jax.Array, params: Params, own: jax.Array, may: jax.Arra
         entry = Entry("keep_or_resample", scores, "spread", key, spread, epsilon, jnp.square(epsilon) / 8)
     told = record(entry)
     if told is not scores:  # an auditor's tape put in other scores
-        kept, left = jax.nn.softmax(told)
+        kept, given_up = jax.nn.softmax(told)
     coarse, fine = two_uniforms(key)
     drawn = coarse + fine * jnp.finfo(coarse.dtype).eps  # small ones with all of their digits
-    return jnp.where(left < kept, drawn < left, drawn >= kept)  # the rarer of the two is what is compared with
+    return jnp.where(given_up < kept, drawn < given_up, drawn >= kept)  # the rarer of the two is what is compared with
 
 
 def _drawn(

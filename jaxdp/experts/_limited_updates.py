@@ -96,7 +96,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         - Private: `totals`.
 
     Source:
-        Asi, Raman & Saha (2025), "Tracking the Best Expert Privately", Algorithm 1 and Theorem 3.1.
+        "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Algorithm 1 and Theorem 3.1.
 
     Deviations:
         * The expert with the smallest noisy total is chosen. Line 4 of the paper has an arg max of losses, and its
@@ -156,7 +156,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         return totals + losses if binary else compensated.add(totals, losses)
 
     def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
-        """Goes on by some rounds of one block, and selects if the next round begins another one."""
+        """Goes on by some rounds of one block, and selects if the next round begins another one (lines 3 to 7)."""
         round_, expert = state.public.round + played, state.public.expert
         due = begins_block(round_)
 

@@ -87,8 +87,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         - Private: none.
 
     Source:
-        Saha & Tewari (2011), Algorithm 1; the barrier's parameter is 1. On reports: Zheng, Cai, Huang, Li & Wang
-        (2020), Algorithm 1.
+        Saha & Tewari (2011), Algorithm 1; the barrier's parameter is 1. On reports: LDP-Bandits (Zheng, Cai, Huang, Li
+        & Wang, 2020), Algorithm 1.
 
     Deviations:
         Eta is tuned to the report's second moment. The proof needs eta d M <= del / 2: a step that is larger, as for T

@@ -80,8 +80,8 @@ def barrier_strongly_convex(*, dim: int, horizon: int, radius: float = 1.0, repo
         - As `barrier_smooth`.
 
     Source:
-        Hazan & Levy (2014), Algorithm 1; the barrier's parameter is 1. On reports: Zheng, Cai, Huang, Li & Wang (2020),
-        Algorithm 1.
+        Hazan & Levy (2014), Algorithm 1; the barrier's parameter is 1. On reports: LDP-Bandits (Zheng, Cai, Huang, Li &
+        Wang, 2020), Algorithm 1.
 
     Deviations:
         Eta is tuned to the range of reports, not of losses, and cut to what the proof needs, eta d M <= 1 / 2, which

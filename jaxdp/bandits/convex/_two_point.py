@@ -97,7 +97,7 @@ def two_point(
         - Private: none.
 
     Source:
-        Agarwal, Dekel & Xiao (2010); on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 2.
+        Agarwal, Dekel & Xiao (2010); on reports: LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 2.
 
     Deviations:
         The step is tuned to the second moment of the report. The published step is not, and has regret of order d^2
