@@ -1,7 +1,8 @@
 """Formulas as kernels of their own, laid out for XLA on CPU: up to 16 arms, lanes of `jax.vmap` are the fast axis.
 
 A kernel is made from the plain formula that a learner's own file has, so there is no second formula to read. On other
-devices the formula stays as it is, and the results are tested to be the same ones, bit for bit.
+devices the formula stays as it is. Results are tested to be the same ones: bit for bit, or up to rounding where a
+compiler may round a product and a sum as one.
 """
 
 from collections.abc import Callable

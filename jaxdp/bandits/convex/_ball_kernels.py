@@ -1,4 +1,4 @@
-"""The steps of `_ball`, laid out for XLA on CPU; they are tested to be equal to the plain ones bit for bit."""
+"""The steps of `_ball`, laid out for XLA on CPU; they are tested to be equal to the plain ones up to rounding."""
 
 import jax
 import jax.numpy as jnp
