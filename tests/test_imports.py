@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import jaxdp
+from jaxdp import registry
 from jaxdp.studies import STUDIES, study
 
 pytestmark = pytest.mark.once
@@ -135,3 +136,66 @@ def test_no_module_is_hidden_behind_a_function_of_its_name():
     """`import jaxdp.dueling.rucb` would give the function."""
     found = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
+
+
+# ---- algorithms are to be read, layouts lie beside them --------------------------------------------------------------
+ALGORITHMS = ("bandits", "dueling", "estimation", "experts")
+READABLE = {"own_kernel", "across_lanes", "together", "any_lane"}
+LAID_OUT = """
+from jaxdp.numerics.kernels import lanes_last, own_kernel
+
+@factory
+def laid_out(*, num_arms: int) -> Learner:
+    return own_kernel(lanes_last, num_arms)
+"""
+
+
+def factories(text):
+    """The factories of learners, estimators and environments that a source defines."""
+    defined = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    return {node.name for node in defined if any(ast.unparse(each) == "factory" for each in node.decorator_list)}
+
+
+def of_kernels(text):
+    """What a source imports from `jaxdp.numerics.kernels`; all of it, under the name of the module."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module == "jaxdp.numerics.kernels":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == "jaxdp.numerics":
+            found |= {alias.name for alias in node.names if alias.name == "kernels"}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name == "jaxdp.numerics.kernels"}
+    return found
+
+
+def laid_out(sources):
+    """The sources of factories that import how arrays are laid out, and what they import."""
+    found = {name: of_kernels(text) - READABLE for name, text in sources.items() if factories(text)}
+    return {name: imported for name, imported in found.items() if imported}
+
+
+def test_algorithms_import_no_layouts():
+    folder = Path(jaxdp.__file__).parent
+    paths = [path for name in ALGORITHMS for path in (folder / name).rglob("*.py")]
+    sources = {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in paths}
+    registered = {entry.factory.__name__ for entry in (*registry.LEARNERS.values(), *registry.ESTIMATORS.values())}
+    assert registered <= set().union(*map(factories, sources.values()))
+    assert laid_out(sources) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LAID_OUT,
+        LAID_OUT.replace("import lanes_last, own_kernel", "import folded"),
+        LAID_OUT.replace(
+            "from jaxdp.numerics.kernels import lanes_last, own_kernel", "from jaxdp.numerics import kernels"
+        ),
+        LAID_OUT.replace("from jaxdp.numerics.kernels import lanes_last, own_kernel", "import jaxdp.numerics.kernels"),
+    ],
+)
+def test_an_algorithm_that_imports_layouts_is_found(text):
+    assert set(laid_out({"laid_out.py": text})) == {"laid_out.py"}
+    assert laid_out({"kernels.py": text.replace("@factory", "")}) == {}  # no factory
+    assert laid_out({"read.py": LAID_OUT.replace("lanes_last, own_kernel", "own_kernel, any_lane")}) == {}

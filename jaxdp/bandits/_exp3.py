@@ -138,7 +138,7 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         played = jnp.arange(num_arms, dtype=arm.dtype) == arm
         losses = compensated.add(public.losses, jnp.where(played, unit_loss(params.losses, said) / public.weights, 0))
         behind = (losses.total - losses.total.min()) - losses.excess  # differences of large numbers first
-        odds = jnp.exp(-params.learning_rate * jnp.maximum(behind, 0))
+        odds = jnp.exp(-params.learning_rate * jnp.maximum(behind, 0))  # an excess may exceed a difference
         return State((), Public(losses, odds / odds.sum()))
 
     values = only(params, (*names, *(() if report == "rr" else ("failure_prob",)), "learning_rate"))

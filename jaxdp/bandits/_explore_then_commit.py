@@ -6,11 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxdp.bandits import _explore_then_commit_bulk as bulk
 from jaxdp.core import (
-    BlockPlan,
-    Blocks,
-    CountPlan,
-    Counts,
     Guarantee,
     Interface,
     Learner,
@@ -30,7 +27,6 @@ from jaxdp.numerics import compensated
 from jaxdp.validation import check_choice, check_count, check_epsilon
 
 REWARDS = ("binary", "bounded")
-BLOCK_PER_ARM = 16
 
 
 @jax.tree_util.register_dataclass
@@ -141,9 +137,6 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         totals = jnp.zeros(num_arms, integer) if binary else compensated.zero(jnp.zeros(num_arms, default_float()))
         return State(Private(totals), Public(jnp.zeros((), integer), jnp.int32(-1)))
 
-    def exploring(public: Public) -> jax.Array:
-        return public.round < explore_rounds
-
     def arm(round_: jax.Array, best_arm: jax.Array) -> jax.Array:
         return jnp.where(round_ < explore_rounds, (round_ % num_arms).astype(jnp.int32), best_arm)
 
@@ -155,21 +148,23 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         del key, params, public, context
         return action, feedback  # central model: the curator sees the play and the reward itself
 
+    def update(key, params: Params, state: State, report) -> State:
+        totals = add(params, state.private.totals, *report)
+        return advance(key, params, state, totals, jnp.ones_like(state.public.round))
+
     def add(params: Params, totals: Any, action: jax.Array, reward: jax.Array) -> Any:
+        """The totals after one more reward of an arm, clipped."""
         mine = jnp.arange(num_arms, dtype=action.dtype) == action
         if binary:
             return totals + jnp.where(mine, jnp.clip(reward, 0, 1), 0).astype(totals.dtype)
         clipped = jnp.where(reward > params.low, jnp.minimum(reward, params.high), params.low)  # NaN is low, too
         return compensated.add(totals, jnp.where(mine, clipped - params.low, 0))
 
-    def release(key, params: Params, totals: Any) -> jax.Array:
-        sensitivity = 1.0 if binary else params.high - params.low
-        return jnp.argmax(noisy_leads(key, totals, params.epsilon, l1_sensitivity=sensitivity)).astype(jnp.int32)
-
     def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
         """Goes on by some rounds, and commits if exploration ends with the last of them."""
         public: Public = state.public
-        totals = jax.tree.map(lambda new, old: jnp.where(exploring(public), new, old), totals, state.private.totals)
+        exploring = public.round < explore_rounds
+        totals = jax.tree.map(lambda new, old: jnp.where(exploring, new, old), totals, state.private.totals)
         round_ = public.round + played
         best_arm = jax.lax.cond(
             round_ == explore_rounds,
@@ -178,55 +173,12 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         )
         return State(Private(totals), Public(round_, best_arm))
 
-    def update(key, params: Params, state: State, report) -> State:
-        return advance(
-            key, params, state, add(params, state.private.totals, *report), jnp.ones_like(state.public.round)
-        )
+    def release(key, params: Params, totals: Any) -> jax.Array:
+        """The arm with the largest noisy total."""
+        sensitivity = 1.0 if binary else params.high - params.low
+        return jnp.argmax(noisy_leads(key, totals, params.epsilon, l1_sensitivity=sensitivity)).astype(jnp.int32)
 
-    def rounds_ahead(public: Public, limit: jax.Array) -> jax.Array:
-        return jnp.where(exploring(public), jnp.minimum(limit, explore_rounds - public.round), limit)
-
-    def plan_block(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
-        del params, contexts
-        rounds = public.round + jnp.arange(len(keys), dtype=public.round.dtype)
-        return BlockPlan(arm(rounds, public.best_arm), rounds_ahead(public, limit))
-
-    def absorb_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
-        actions, feedback = report
-        planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
-        if binary:
-            dtype = state.private.totals.dtype
-            paid = jnp.where(planned, jnp.clip(feedback, 0, 1), 0).astype(dtype)
-            totals = state.private.totals + paid @ jax.nn.one_hot(actions, num_arms, dtype=dtype)
-        else:  # one after the other, as floats round: the result must be that of single rounds
-
-            def step(totals, entry):
-                action, reward, is_planned = entry
-                added = add(params, totals, action, reward)
-                return jax.tree.map(lambda new, old: jnp.where(is_planned, new, old), added, totals), None
-
-            totals, _ = jax.lax.scan(step, state.private.totals, (actions, feedback, planned), unroll=16)
-        return advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
-
-    def plan_counts(key, params: Params, public: Public, limit) -> CountPlan:
-        del key, params
-        ahead = rounds_ahead(public, limit)
-        every = jnp.arange(num_arms, dtype=ahead.dtype)
-        last = public.round + ahead - 1
-        in_turn = (last - every) // num_arms - (public.round - 1 - every) // num_arms
-        return CountPlan(
-            jnp.where(exploring(public), in_turn, jnp.where(every == public.best_arm.astype(every.dtype), ahead, 0))
-        )
-
-    def privatize_counts(key, params: Params, public: Public, plan: CountPlan, totals):
-        del key, params, public
-        return plan.counts, totals
-
-    def absorb_counts(key, params: Params, state: State, plan: CountPlan, report) -> State:
-        counts, won = report
-        totals = state.private.totals + jnp.clip(won, 0, counts).astype(state.private.totals.dtype)
-        return advance(key, params, state, totals, counts.sum(dtype=state.public.round.dtype))
-
+    many = bulk.Algorithm(num_arms, explore_rounds, arm, add, advance)
     values = only(params, ("epsilon",) if binary else ("epsilon", "low", "high"))
     return Learner(
         params=values,
@@ -235,8 +187,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(Blocks(BLOCK_PER_ARM * num_arms, plan_block, absorb_block),),
-        counts=Counts(plan_counts, privatize_counts, absorb_counts) if binary else None,
+        blocks=(bulk.blocks(many, binary=binary),),
+        counts=bulk.counts(many) if binary else None,
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers")),
         min_horizon=explore_rounds + 1,  # else it never commits
     )

@@ -85,8 +85,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         - Private: none.
 
     Source:
-        Jamieson, Malloy, Nowak & Bubeck (2014), lil'UCB and Theorem 2, on reports as in Zheng, Cai, Huang, Li & Wang
-        (2020), Appendix B.2.
+        Jamieson, Malloy, Nowak & Bubeck (2014), lil'UCB and Theorem 2, on reports as in LDP-Bandits (Zheng, Cai, Huang,
+        Li & Wang, 2020), Appendix B.2.
 
     Deviations:
         A randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by the factor (e^epsilon + 1)

@@ -7,12 +7,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxdp.bandits import _successive_elimination_bulk as bulk
 from jaxdp.bandits._best_arm import Sums, lowest, mean, reports_of, total
 from jaxdp.core import (
-    BlockPlan,
-    Blocks,
-    CountPlan,
-    Counts,
     Learner,
     Scalar,
     State,
@@ -22,10 +19,7 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
-from jaxdp.numerics.kernels import across_lanes
 from jaxdp.validation import check_count, check_positive, check_probability
-
-SWEEPS = 16  # in a block
 
 
 @jax.tree_util.register_dataclass
@@ -95,9 +89,9 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         - Private: none.
 
     Source:
-        Even-Dar, Mannor & Mansour (2006), Algorithm 3, on reports as in Zheng, Cai, Huang, Li & Wang (2020), Appendix
-        B.2. By a union bound over arms and r no mean is ever off by more than b_r, except with probability sum 2 exp(-r
-        b_r^2 / (2 s^2)) = failure_prob.
+        Even-Dar, Mannor & Mansour (2006), Algorithm 3, on reports as in LDP-Bandits (Zheng, Cai, Huang, Li & Wang,
+        2020), Appendix B.2. By a union bound over arms and r no mean is ever off by more than b_r, except with
+        probability sum 2 exp(-r b_r^2 / (2 s^2)) = failure_prob.
 
     Deviations:
         A randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by the factor (e^epsilon + 1)
@@ -133,7 +127,9 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         return Params(
             channel=reports.params(**own),
             squared_width=scalar_leaf("the squared width of confidence bounds", squared),
-            log_risk=scalar_leaf("ln(1 / w)", math.log(math.pi**2 * num_arms / 3) - math.log(failure_prob)),
+            log_risk=scalar_leaf(
+                "ln(pi^2 K / (3 failure_prob))", math.log(math.pi**2 * num_arms / 3) - math.log(failure_prob)
+            ),
         )
 
     def init(key, params: Params) -> State:
@@ -142,26 +138,12 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         return State((), Public(jnp.ones(num_arms, bool), sweeps, jnp.int32(0), reports.none(num_arms)))
 
     def size(public: Public) -> jax.Array:
-        """How many arms are left."""
+        """[] int32, how many arms are left."""
         return jnp.sum(public.active, dtype=jnp.int32)
 
     def rank(public: Public) -> jax.Array:
         """[num_arms] int32, the place of each active arm in a sweep."""
         return jnp.cumsum(public.active, dtype=jnp.int32) - 1
-
-    def leads(active: jax.Array, sums: Sums) -> jax.Array:
-        """[num_arms], by how much the largest sum of an active arm is ahead of each."""
-        totals = total(sums)
-        return jnp.max(jnp.where(active, totals, lowest(totals.dtype)), axis=0, keepdims=True) - totals
-
-    def radius(params: Params, sweeps: jax.Array) -> jax.Array:
-        """[] float, r 2 b_r: leads of sums up to this drop no arm after so many sweeps, >= 1."""
-        played = jnp.maximum(sweeps, 1).astype(default_float())
-        return jnp.sqrt(params.squared_width * (played * (params.log_risk + 2 * jnp.log(played))))
-
-    def far_below(params: Params, active: jax.Array, sweeps: jax.Array, sums: Sums) -> jax.Array:
-        """[num_arms] bool, the active arms that the sweeps so far show to be worse."""
-        return active & (leads(active, sums).astype(default_float()) > radius(params, sweeps)[None])
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, params, context
@@ -180,90 +162,33 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         active = public.active & ~(is_over & far_below(params, public.active, sweeps, sums))
         return State((), Public(active, sweeps, jnp.where(is_over, 0, public.turn + 1), sums))
 
+    # Arms are the first axis of the next three, which blocks call with lanes on a second one: axis=0 and [None].
+    def far_below(params: Params, active: jax.Array, sweeps: jax.Array, sums: Sums) -> jax.Array:
+        """[num_arms] bool, the active arms that the sweeps so far show to be worse."""
+        return active & (leads(active, sums).astype(default_float()) > radius(params, sweeps)[None])
+
+    def leads(active: jax.Array, sums: Sums) -> jax.Array:
+        """[num_arms], by how much the largest sum of an active arm is ahead of each."""
+        totals = total(sums)
+        return jnp.max(jnp.where(active, totals, lowest(totals.dtype)), axis=0, keepdims=True) - totals
+
+    def radius(params: Params, sweeps: jax.Array) -> jax.Array:
+        """[] float, 2 r b_r after r >= 1 sweeps: a sum that lies behind by no more drops no arm."""
+        played = jnp.maximum(sweeps, 1).astype(default_float())
+        return jnp.sqrt(params.squared_width * (played * (params.log_risk + 2 * jnp.log(played))))
+
     def done(params: Params, public: Public) -> jax.Array:
         del params
         return size(public) == 1
 
     def answer(params: Params, public: Public) -> jax.Array:
+        """The active arm with the largest mean: arms ahead of the turn have one report more."""
         del params
         ahead = rank(public) < public.turn
         means = mean(public.sums, public.sweeps + ahead.astype(public.sweeps.dtype))
         return jnp.argmax(jnp.where(public.active, means, -jnp.inf)).astype(jnp.int32)
 
-    # A block has a place for each sweep and arm, in this order; places of dropped arms stay empty.
-    block = SWEEPS * num_arms
-
-    def rounds_of(public: Public) -> jax.Array:
-        """[SWEEPS, num_arms] int32, which of the next rounds an arm is played in; `block` for none."""
-        starts = jnp.arange(SWEEPS, dtype=jnp.int32) * size(public) - public.turn
-        rounds = starts[:, None] + rank(public)[None, :]
-        return jnp.where(public.active[None, :] & (rounds >= 0), rounds, block)
-
-    def order(params: Params, public: Public) -> jax.Array:
-        del params
-        return rounds_of(public).ravel()
-
-    def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
-        del keys, params, contexts
-        ahead = SWEEPS * size(public) - public.turn
-        return BlockPlan(jnp.tile(every, SWEEPS), jnp.minimum(limit, ahead.astype(limit.dtype)))
-
-    def swept(block: tuple) -> tuple:
-        """Sweeps one after the other, until arms are dropped; each array has lanes on its last axis."""
-        params, public, said, rounds, ends, length = block
-
-        def sweep(carry, now):
-            active, sweeps, sums, used, is_open = carry
-            said, rounds, end = now
-            sums = reports.add(sums, (rounds < length[None]) & is_open[None], said)
-            is_over = is_open & (end <= length)
-            sweeps = sweeps + is_over.astype(sweeps.dtype)
-            dropped = is_over[None] & far_below(params, active, sweeps, sums)
-            used = jnp.where(is_open, jnp.minimum(end, length), used)
-            return (active & ~dropped, sweeps, sums, used, is_over & ~jnp.any(dropped, axis=0)), None
-
-        start = (public.active, public.sweeps, public.sums, jnp.zeros_like(length), length > 0)
-        return jax.lax.scan(sweep, start, (said, rounds, ends))[0][:4]
-
-    many_swept = across_lanes(swept)
-
-    def absorb(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
-        del keys
-        public: Public = state.public
-        left, length = size(public), plan.length.astype(jnp.int32)
-        ends = jnp.arange(1, SWEEPS + 1, dtype=jnp.int32) * left - public.turn
-        said = report[1].reshape(SWEEPS, num_arms)
-        active, sweeps, sums, used = many_swept((params, public, said, rounds_of(public), ends, length))
-        return State((), Public(active, sweeps, (public.turn + used) % left, sums)), used.astype(plan.length.dtype)
-
-    # A sweep moves a lead by one bit at most, and the radius of sums only grows: so many sweeps drop no arm before the
-    # last of them, and their order is immaterial.
-    def plan_counts(key, params: Params, public: Public, limit) -> CountPlan:
-        del key
-        left, ranks = size(public), rank(public)
-        slack = radius(params, public.sweeps) - jnp.max(leads(public.active, public.sums)).astype(default_float())
-        whole = jnp.minimum(jnp.maximum(jnp.floor(slack), 1).astype(limit.dtype), limit // left.astype(limit.dtype))
-        is_whole = (public.turn == 0) & (whole > 0)
-        in_part = (ranks >= public.turn) & ((ranks - public.turn).astype(limit.dtype) < limit)
-        counts = jnp.where(is_whole, whole, in_part.astype(limit.dtype))
-        return CountPlan(jnp.where(public.active, counts, 0))
-
-    def privatize_counts(key, params: Params, public: Public, plan: CountPlan, totals):
-        del public
-        assert reports.total is not None
-        return plan.counts, reports.total(key, params.channel, jnp.clip(totals, 0, plan.counts), plan.counts)
-
-    def absorb_counts(key, params: Params, state: State, plan: CountPlan, report) -> State:
-        del key, plan
-        public, (counts, said) = state.public, report
-        left = size(public)
-        sums = public.sums + said.astype(public.sweeps.dtype)
-        turn = public.turn.astype(counts.dtype) + jnp.sum(counts, dtype=counts.dtype)  # may be many sweeps
-        over, turn = turn // left.astype(counts.dtype), turn % left.astype(counts.dtype)
-        sweeps = public.sweeps + over.astype(public.sweeps.dtype)
-        active = public.active & ~((over > 0) & far_below(params, public.active, sweeps, sums))
-        return State((), Public(active, sweeps, turn.astype(jnp.int32), sums))
-
+    many = bulk.Algorithm(num_arms, reports, size, rank, leads, radius, far_below)
     values = only(params, (*reports.names, "failure_prob", "confidence_multiplier"))
     return Learner(
         params=values,
@@ -274,8 +199,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         update=update,
         done=done,
         answer=answer,
-        blocks=(Blocks(block, plan, absorb, order=order),),
-        counts=None if reports.total is None else Counts(plan_counts, privatize_counts, absorb_counts),
+        blocks=(bulk.blocks(many),),
+        counts=None if reports.total is None else bulk.counts(many),
         interface=reports.interface,
         min_horizon=num_arms + 1,
     )

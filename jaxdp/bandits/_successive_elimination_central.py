@@ -8,11 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.bandits import _successive_elimination_central_bulk as bulk
 from jaxdp.core import (
-    BlockPlan,
-    Blocks,
-    CountPlan,
-    Counts,
     Guarantee,
     Interface,
     Learner,
@@ -29,7 +26,6 @@ from jaxdp.mechanisms import noisy_leads
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_positive, check_probability
 
 CONSTANTS = ("tight", "paper")
-BLOCK_PER_ARM = 16
 
 
 @jax.tree_util.register_dataclass
@@ -140,12 +136,13 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
 
     def length_of(epoch: int, size: int, epsilon: float, failure_prob: float, multiplier: float) -> tuple[float, float]:
         """(R, by how much a noisy total may lie behind the largest)."""
-        gap, tail = 0.5**epoch, math.log(4 * size * epoch**2) - math.log(failure_prob)
-        share, noise = tail + math.log(2), tail / epsilon
+        gap, noise_tail = 0.5**epoch, math.log(4 * size * epoch**2) - math.log(failure_prob)
+        mean_tail, noise = noise_tail + math.log(2), noise_tail / epsilon  # h = sqrt(mean_tail / (2 R)), c = noise / R
         if is_paper:
-            plays = rounded_up(multiplier * max(32 * share / gap**2, 8 * noise / gap)) + 1
-            return plays, 2 * math.sqrt(share * plays / 2) + 2 * noise
-        root = gap / 2 / (math.sqrt(share / 2) + math.sqrt(share / 2 + noise * gap))
+            plays = rounded_up(multiplier * max(32 * mean_tail / gap**2, 8 * noise / gap)) + 1
+            return plays, 2 * math.sqrt(mean_tail * plays / 2) + 2 * noise
+        # z = 1 / sqrt(R) is the root of sqrt(mean_tail / 2) z + noise z^2 = D / 4, which is h + c.
+        root = gap / 2 / (math.sqrt(mean_tail / 2) + math.sqrt(mean_tail / 2 + noise * gap))
         plays = rounded_up(multiplier / root**2)
         return plays, plays * gap / 2
 
@@ -200,16 +197,16 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         del key, params, public, context
         return action, feedback  # central model: the curator sees the play and its reward
 
-    def totals_so_far(state: State) -> jax.Array:
-        return jnp.where(state.public.played == 0, 0, state.private.totals)
+    def update(key, params: Params, state: State, report) -> State:
+        arm, paid = report
+        mine = jnp.arange(num_arms, dtype=arm.dtype) == arm
+        paid = jnp.where(mine, jnp.clip(paid, 0, 1), 0).astype(integer)
+        return advance(key, params, state, paid, jnp.ones((), integer))
 
-    def release(key, params: Params, public: Public, totals: jax.Array) -> Public:
-        leads = noisy_leads(key, totals, params.epsilon, l1_sensitivity=1.0, among=public.active)
-        kept = -leads <= of_epoch(params.margins, public)
-        return Public(public.active & kept, public.epoch + 1, jnp.zeros_like(public.played))
-
-    def advance(key, params: Params, public: Public, totals: jax.Array, rounds: jax.Array) -> State:
-        """Goes on by some rounds of the epoch, and drops arms if it ends with the last of them."""
+    def advance(key, params: Params, state: State, paid: jax.Array, rounds: jax.Array) -> State:
+        """Goes on by some rounds of the epoch, in which arms paid so much; drops arms if it ends with the last one."""
+        public: Public = state.public
+        totals = jnp.where(public.played == 0, 0, state.private.totals) + paid
         after = public._replace(played=public.played + rounds)
         after = jax.lax.cond(
             (after.played == length(params, public)) & (size_of(public) > 1),
@@ -218,44 +215,13 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         )
         return State(Private(totals), after)
 
-    def update(key, params: Params, state: State, report) -> State:
-        arm, paid = report
-        mine = jnp.arange(num_arms, dtype=arm.dtype) == arm
-        totals = totals_so_far(state) + jnp.where(mine, jnp.clip(paid, 0, 1), 0).astype(integer)
-        return advance(key, params, state.public, totals, jnp.ones((), integer))
+    def release(key, params: Params, public: Public, totals: jax.Array) -> Public:
+        """The next epoch, without the arms whose noisy totals lie too far behind."""
+        leads = noisy_leads(key, totals, params.epsilon, l1_sensitivity=1.0, among=public.active)
+        kept = -leads <= of_epoch(params.margins, public)
+        return Public(public.active & kept, public.epoch + 1, jnp.zeros_like(public.played))
 
-    def rounds_ahead(params: Params, public: Public, limit: jax.Array) -> jax.Array:
-        return jnp.minimum(limit, length(params, public) - public.played)
-
-    def plan_block(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
-        del contexts
-        played = public.played + jnp.arange(len(keys), dtype=integer)
-        return BlockPlan(in_turn(public, played), rounds_ahead(params, public, limit))
-
-    def absorb_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
-        actions, feedback = report
-        planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
-        paid = jnp.where(planned, jnp.clip(feedback, 0, 1), 0).astype(integer)
-        totals = totals_so_far(state) + paid @ jax.nn.one_hot(actions, num_arms, dtype=integer)
-        return advance(keys[plan.length - 1], params, state.public, totals, plan.length), plan.length
-
-    def plan_counts(key, params: Params, public: Public, limit) -> CountPlan:
-        del key
-        ahead, size = rounds_ahead(params, public, limit), size_of(public)
-        place = jnp.cumsum(public.active, dtype=integer) - 1
-        last = public.played + ahead - 1
-        counts = (last - place) // size - (public.played - 1 - place) // size
-        return CountPlan(jnp.where(public.active, counts, 0))
-
-    def privatize_counts(key, params: Params, public: Public, plan: CountPlan, totals):
-        del key, params, public
-        return plan.counts, totals
-
-    def absorb_counts(key, params: Params, state: State, plan: CountPlan, report) -> State:
-        counts, paid = report
-        totals = totals_so_far(state) + jnp.clip(paid, 0, counts).astype(integer)
-        return advance(key, params, state.public, totals, counts.sum(dtype=integer))
-
+    many = bulk.Algorithm(num_arms, integer, size_of, length, in_turn, advance)
     return Learner(
         params=params,
         guarantee=claimed(params, claim),
@@ -263,7 +229,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(Blocks(BLOCK_PER_ARM * num_arms, plan_block, absorb_block),),
-        counts=Counts(plan_counts, privatize_counts, absorb_counts),
+        blocks=(bulk.blocks(many),),
+        counts=bulk.counts(many),
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
     )

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._means import Means, first_largest, heard, no_means
+from jaxdp.bandits._means import Means, no_means
+from jaxdp.bandits._means_kernels import first_largest, heard  # faster on CPU, for any number of arms
 from jaxdp.bandits._reports import reported, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, State, arms, claimed, factory, only
@@ -94,19 +95,19 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         del key, params
         return State((), no_means(num_arms))
 
-    def shares(params: Params, public: Means) -> tuple[jax.Array, jax.Array]:
-        """The parameters of the Beta laws, less 1: [num_arms] float each."""
+    def evidence(params: Params, public: Means) -> tuple[jax.Array, jax.Array]:
+        """For ones and for zeros, [num_arms] float each: the parameters of the Beta laws, less 1."""
         ones = jnp.maximum(public.sums.total - public.sums.excess, 0)
         plays = public.plays.astype(ones.dtype)
         if is_debiased:
-            bias = jnp.tanh(params.report.epsilon / 2)
-            share = jnp.clip(0.5 + (2 * ones - plays) / (2 * bias * jnp.maximum(plays, 1)), 0, 1)
-            ones, plays = bias * bias * plays * share, bias * bias * plays
+            contrast = jnp.tanh(params.report.epsilon / 2)  # 1 / c
+            share = jnp.clip(0.5 + (2 * ones - plays) / (2 * contrast * jnp.maximum(plays, 1)), 0, 1)
+            ones, plays = contrast * contrast * plays * share, contrast * contrast * plays
         return ones, jnp.maximum(plays - ones, 0)
 
     def act(key, params: Params, public: Means, context: None) -> jax.Array:
         del context
-        ones, zeros = shares(params, public)
+        ones, zeros = evidence(params, public)
         return first_largest(beta(fast(key), 1 + ones, 1 + zeros))
 
     def update(key, params: Params, state: State, report) -> State:

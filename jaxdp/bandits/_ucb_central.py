@@ -7,12 +7,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._means import first_largest
+from jaxdp.bandits import _ucb_central_bulk as bulk
+from jaxdp.bandits._means_kernels import first_largest  # faster on CPU, for any number of arms
 from jaxdp.core import (
-    BlockPlan,
-    Blocks,
-    CountPlan,
-    Counts,
     Guarantee,
     Interface,
     Learner,
@@ -30,7 +27,6 @@ from jaxdp.numerics import compensated
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
 
 RELEASES = ("blocks", "tree")
-BLOCK = 128
 LARGEST_TAIL = 80.0  # exp(-80) is a float32
 
 
@@ -173,23 +169,6 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
             return State(Private(plays[0]), public)
         return State(counter.init(key, params.counter, (num_arms,), clocks=(num_arms,)), public)
 
-    def best(params: Params, round_: jax.Array, plays: jax.Array, sums: jax.Array) -> jax.Array:
-        """The arm with the largest bound, from noisy sums."""
-        float_ = sums.dtype
-        tail = params.exploration_rate * jnp.log(jnp.maximum(round_, 2).astype(float_))  # a round is one of two arms'
-        share = 1 / jnp.maximum(plays, 1).astype(float_)
-        if counter is None:
-            blocks = num_blocks(plays).astype(float_)
-            noise = (tail + blocks * jnp.log1p(tail / blocks)) * jnp.sqrt(1 + blocks / tail) / params.epsilon
-        else:
-            noise = counter.radius(params.counter, jnp.maximum(plays, 1), jnp.exp(-tail))
-        bounds = sums * share + jnp.sqrt(tail * share / 2) + noise * share
-        return first_largest(jnp.where(plays > 0, bounds, jnp.inf))
-
-    def num_blocks(plays: jax.Array) -> jax.Array:
-        """Those that an arm has had after 1, 2, 4, 8, ... plays; at least 1."""
-        return (jnp.iinfo(integer).bits - jax.lax.clz(jnp.maximum(plays, 1))).astype(integer)
-
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, params, context
         return public.arm
@@ -198,15 +177,9 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         del key, params, public, context
         return action, feedback  # central model: the curator sees the play and its reward
 
-    def update_tree(key, params: Params, state: State, report) -> State:
-        assert counter is not None
-        public, (arm, paid) = state.public, report
-        mine = jnp.arange(num_arms, dtype=arm.dtype) == arm
-        entry = jnp.where(mine, jnp.clip(paid, 0, 1), 0).astype(integer)
-        private = counter.feed(key, params.counter, state.private, entry, mine)
-        plays, sums = public.plays + mine.astype(integer), counter.read(params.counter, private)
-        chosen = best(params, public.round + 1, plays, sums)
-        return State(private, Public(public.round + 1, plays, sums, chosen, public.played))
+    def update_blocks(key, params: Params, state: State, report) -> State:
+        _, paid = report
+        return advance(key, params, state, jnp.clip(paid, 0, 1).astype(integer), jnp.ones((), integer))
 
     def length(public: Public) -> jax.Array:
         """Rounds of the block: as many as the arm has been played, once at first; at most so that integers hold."""
@@ -229,36 +202,36 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
 
         return State(Private(total), jax.lax.cond(after.played == length(public), released, lambda: after))
 
-    def update_blocks(key, params: Params, state: State, report) -> State:
-        _, paid = report
-        return advance(key, params, state, jnp.clip(paid, 0, 1).astype(integer), jnp.ones((), integer))
+    def update_tree(key, params: Params, state: State, report) -> State:
+        assert counter is not None
+        public, (arm, paid) = state.public, report
+        mine = jnp.arange(num_arms, dtype=arm.dtype) == arm
+        entry = jnp.where(mine, jnp.clip(paid, 0, 1), 0).astype(integer)
+        private = counter.feed(key, params.counter, state.private, entry, mine)
+        plays, sums = public.plays + mine.astype(integer), counter.read(params.counter, private)
+        chosen = best(params, public.round + 1, plays, sums)
+        return State(private, Public(public.round + 1, plays, sums, chosen, public.played))
 
-    def ahead(public: Public, limit: jax.Array) -> jax.Array:
-        return jnp.minimum(limit, length(public) - public.played)
+    def best(params: Params, round_: jax.Array, plays: jax.Array, sums: jax.Array) -> jax.Array:
+        """The arm with the largest bound, from noisy sums S: `tail` is x, `noise` q, and `blocks` J."""
+        float_ = sums.dtype
+        tail = params.exploration_rate * jnp.log(
+            jnp.maximum(round_, 2).astype(float_)
+        )  # > 0; after round 1 an arm that was not played goes first
+        inverse = 1 / jnp.maximum(plays, 1).astype(float_)  # 1 / n
+        if counter is None:
+            blocks = num_blocks(plays).astype(float_)
+            noise = (tail + blocks * jnp.log1p(tail / blocks)) * jnp.sqrt(1 + blocks / tail) / params.epsilon
+        else:
+            noise = counter.radius(params.counter, jnp.maximum(plays, 1), jnp.exp(-tail))
+        bounds = sums * inverse + jnp.sqrt(tail * inverse / 2) + noise * inverse
+        return first_largest(jnp.where(plays > 0, bounds, jnp.inf))
 
-    def plan_block(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
-        del params, contexts
-        return BlockPlan(jnp.full(len(keys), public.arm), ahead(public, limit))
+    def num_blocks(plays: jax.Array) -> jax.Array:
+        """Those that an arm has had after 1, 2, 4, 8, ... plays; at least 1."""
+        return (jnp.iinfo(integer).bits - jax.lax.clz(jnp.maximum(plays, 1))).astype(integer)
 
-    def absorb_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
-        _, feedback = report
-        planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
-        paid = jnp.sum(jnp.where(planned, jnp.clip(feedback, 0, 1), 0).astype(integer))
-        return advance(keys[plan.length - 1], params, state, paid, plan.length), plan.length
-
-    def plan_counts(key, params: Params, public: Public, limit) -> CountPlan:
-        del key, params
-        return CountPlan(jnp.where(jnp.arange(num_arms, dtype=jnp.int32) == public.arm, ahead(public, limit), 0))
-
-    def privatize_counts(key, params: Params, public: Public, plan: CountPlan, totals):
-        del key, params, public
-        return plan.counts, totals
-
-    def absorb_counts(key, params: Params, state: State, plan: CountPlan, report) -> State:
-        counts, paid = report
-        won = jnp.clip(paid, 0, counts).sum(dtype=integer)
-        return advance(key, params, state, won, counts.sum(dtype=integer))
-
+    many = bulk.Algorithm(num_arms, integer, length, advance)
     return Learner(
         params=params,
         guarantee=claimed(params, claim),
@@ -266,8 +239,8 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         act=act,
         privatize=privatize,
         update=update_tree if is_tree else update_blocks,
-        blocks=() if is_tree else (Blocks(BLOCK, plan_block, absorb_block),),
-        counts=None if is_tree else Counts(plan_counts, privatize_counts, absorb_counts),
+        blocks=() if is_tree else (bulk.blocks(many),),
+        counts=None if is_tree else bulk.counts(many),
         horizon=rounds,
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
     )

@@ -98,7 +98,8 @@ def objective_perturbation(
           approximate one, any beta >= 0 and any constraint are covered.
 
     Source:
-        DP-Reward, Theorem 5.2, Algorithm 2; K-norm noise: Hardt & Talwar (2010). The weights are this library's.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2, Algorithm 2; K-norm noise: Hardt & Talwar (2010).
+        The weights are this library's.
 
     Deviations:
         The noise is on S and calibrated by the analytic Gaussian mechanism at sensitivity max w_i |x_i|;
@@ -173,7 +174,7 @@ def sgd_objective_perturbation(
         - As `objective_perturbation`; the iterates are post-processing of S~.
 
     Source:
-        DP-Reward, section 6 ("objective perturbation using SGD updates").
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6 ("objective perturbation using SGD updates").
 
     Deviations:
         The paper's updates use raw labels, which its Theorem 5.2 does not cover (`literal_objective_perturbation`);
@@ -220,7 +221,7 @@ def literal_objective_perturbation(
           the raw labels, and what w hides of it has not been proved.
 
     Source:
-        DP-Reward, section 6, with sigma of Theorem 5.2.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6, with sigma of Theorem 5.2.
 
     Deviations:
         How w and beta enter a step is not stated in the paper; w / n and (beta / n) theta are assumed.

@@ -149,7 +149,8 @@ def objective_perturbation_full(
           solver's time.
 
     Source:
-        DP-Reward, Theorem E.1, after Kifer, Smith & Thakurta (2012); output noise as in Iyengar et al. (2019).
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem E.1, after Kifer, Smith & Thakurta (2012); output noise
+        as in Iyengar et al. (2019).
 
     Deviations:
         Beta >= 2 L^2 / epsilon suffices, as the Hessians' difference has at most one positive eigenvalue;

@@ -85,7 +85,7 @@ def offline_bandit(
             >= 0.
 
     Source:
-        DP-Reward, section 2 (data) and eq. (9).
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 2 (data) and eq. (9).
 
     Deviations:
         The paper runs no experiment with policies; this one is ours.

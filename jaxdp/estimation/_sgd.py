@@ -83,7 +83,8 @@ def first_step(params: Params, step_size: str, model: Model, gain: jax.Array) ->
     that large only moves to the boundary of the ball.
 
     Source:
-        DP-Reward, Theorem 4.5 as its proof has it (the statement drops the t and the epsilon).
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 4.5 as its proof has it (the statement drops the t and
+        the epsilon).
     """
     dtype = gain.dtype
     if step_size == "constant":
@@ -208,7 +209,7 @@ def sgd(
         - None.
 
     Source:
-        DP-Reward, section 6.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.
 
     Deviations:
         Averaging is offered, and on by default: with a constant step the last iterate's error does not fall with n.
@@ -258,7 +259,7 @@ def sgd_rr(
         - Why: Each label is reported once by randomized response.
 
     Source:
-        DP-Reward, eq. (10), Theorem 4.5, Algorithm 1.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (10), Theorem 4.5, Algorithm 1.
 
     Deviations:
         The "inverse_time" step is 1/(gamma_eps kappa t), as the proof has it; averaging is offered, and on by default.

@@ -61,7 +61,7 @@ def sgd_krr(
         - Why: Each label is reported once by K-ary randomized response.
 
     Source:
-        DP-Reward, eq. (12), Theorem C.2, Algorithm 1.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (12), Theorem C.2, Algorithm 1.
 
     Deviations:
         The "inverse_time" step is 1/(gamma_eps kappa t) with gamma_eps = g gamma and gamma = e^(-4 L B) / 2, as the

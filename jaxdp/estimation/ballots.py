@@ -232,7 +232,8 @@ def ballot_objective_perturbation(
           post-processing. Labels outside [0, 2] are clipped.
 
     Source:
-        DP-Reward, Theorem 5.2 and Algorithm 2, for one label; K-norm noise: Hardt & Talwar (2010).
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2 and Algorithm 2, for one label; K-norm noise: Hardt &
+        Talwar (2010).
 
     Deviations:
         A whole ballot is protected, where the paper protects one comparison; noise on the statistic, as in
@@ -323,7 +324,7 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
           answer, e^epsilon for all k. (A draw among the pairs that a voter ranked would tell which those are.)
 
     Source:
-        DP-Reward, eq. (4)-(6), for one label; Warner (1965).
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (4)-(6), for one label; Warner (1965).
 
     Deviations:
         A whole ballot is protected, where the paper protects one comparison. At epsilon = inf voters report their

@@ -127,7 +127,7 @@ def confidence_set(
     ridge I, as |D| <= 2 radius. Given the features g is linear in independent centred variables: labels, which are
     sub-Gaussian with variance proxy (spread w_i)^2 / 4 (Hoeffding), and the Gaussian noise. The tail of such a
     quadratic form (Hsu, Kakade & Zhang, 2012, Theorem 2.1) bounds |g|_(1/A) by G. For one label noise this is
-    DP-Reward's eq. (7) with C = sqrt(3) / 2 and C' = 2.
+    DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (7) with C = sqrt(3) / 2 and C' = 2.
 
     Where the parameters that were searched span less than the space (`zero_sum`), all of this happens within the span:
     what comparisons cannot tell, and so neither estimate nor truth can err in, is part of neither shape nor noise.

@@ -208,7 +208,7 @@ def mle(
         - None.
 
     Source:
-        Zhu, Jiao & Jordan (2023); DP-Reward, eq. (8).
+        Zhu, Jiao & Jordan (2023); DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (8).
 
     Deviations:
         The loss is a mean and not a sum, which has the same minimiser.
@@ -280,7 +280,7 @@ def debiased_rr(
         - Why: Each label is reported once by randomized response.
 
     Source:
-        DP-Reward, eq. (4)-(6), Theorem 4.2.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (4)-(6), Theorem 4.2.
 
     Deviations:
         The loss is divided by n (2 sigmoid(epsilon) - 1), which has the same minimiser.
@@ -334,7 +334,7 @@ def mle_rr(
         - Why: Each label is reported once by randomized response.
 
     Source:
-        DP-Reward, eq. (3), Theorem 4.1.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (3), Theorem 4.1.
 
     Deviations:
         The mean loss is divided by (2p - 1)^2, which has the same minimiser.

@@ -27,7 +27,7 @@ def semi_norm_error(theta: jax.Array, parameter: jax.Array, features: jax.Array,
         [] float >= 0.
 
     Source:
-        DP-Reward, Theorems 3.1 and 4.2.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorems 3.1 and 4.2.
     """
     difference = theta - parameter
     margins = features @ difference

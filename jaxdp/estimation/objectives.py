@@ -52,7 +52,8 @@ def label_loss(link: Link) -> Loss:
     """-[y log F(z) + (1 - y) log F(-z)], linear in the target y: a label, or a de-biased report outside [0, 1].
 
     Source:
-        DP-Reward, eq. (8) for labels; eq. (4)-(5) divided by 2 sigma(epsilon) - 1 for de-biased reports.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (8) for labels; eq. (4)-(5) divided by 2 sigma(epsilon) - 1
+        for de-biased reports.
     """
     if link.name == "logistic":  # the same in fewer operations, as log F(z) - log F(-z) = z
         return Loss(
@@ -82,7 +83,7 @@ def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
         The loss. It is not convex in general.
 
     Source:
-        DP-Reward, eq. (3).
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (3).
     """
     log_truth, log_lie = jax.nn.log_sigmoid(epsilon), jax.nn.log_sigmoid(-epsilon)
     gain = jnp.tanh(epsilon / 2)  # 2p - 1
@@ -229,7 +230,7 @@ def choice_objective(
         theta [dim] -> Evaluation, with the exact Hessian.
 
     Source:
-        DP-Reward, eq. (11) and appendix C.4.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (11) and appendix C.4.
     """
     count, num_actions, dim = features.shape
     rows = features.reshape(count * num_actions, dim)

@@ -71,7 +71,7 @@ def plackett_luce_mle(
         - None.
 
     Source:
-        Plackett (1975), Luce (1959); DP-Reward, eq. (11) and appendix C.4.
+        Plackett (1975), Luce (1959); DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (11) and appendix C.4.
 
     Deviations:
         The loss is a mean and not a sum, which has the same minimiser.
@@ -130,7 +130,8 @@ def plackett_luce_debiased_krr(
         - Why: Each label is reported once by K-ary randomized response.
 
     Source:
-        DP-Reward, eq. (12), which is solved there by SGD (`sgd_krr`); de-biasing as in its eq. (4)-(6).
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (12), which is solved there by SGD (`sgd_krr`); de-biasing as
+        in its eq. (4)-(6).
 
     Deviations:
         full-batch.
@@ -192,7 +193,8 @@ def plackett_luce_objective_perturbation(
           features' samples and pairs (at most 2 L, or c). The minimiser is post-processing.
 
     Source:
-        DP-Reward, Theorem 5.2 and Algorithm 2, whose pairwise loss has this form for K actions too.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2 and Algorithm 2, whose pairwise loss has this form
+        for K actions too.
 
     Deviations:
         As `objective_perturbation`; the paper has no K-wise central algorithm, and no constants for one.

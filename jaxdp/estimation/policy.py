@@ -99,7 +99,7 @@ def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
         ValueError: if shapes are wrong.
 
     Source:
-        DP-Reward, section 4.3.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 4.3.
     """
     return _largest(_scores(action_features, theta))
 
@@ -145,7 +145,7 @@ def pessimistic_value(
         [] float.
 
     Source:
-        DP-Reward, eq. (9).
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (9).
 
     Deviations:
         The set is the whole ellipsoid. The paper's is its part within Theta_B, over which the infimum is at least as
@@ -227,8 +227,8 @@ def pessimistic_policy(
         ValueError: if max_steps < 1 or shapes are wrong.
 
     Source:
-        DP-Reward, eq. (9); Zhu, Jiao & Jordan (2023), Algorithm 1; Chambolle & Pock (2011), Algorithm 1, with ergodic
-        averages.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (9); Zhu, Jiao & Jordan (2023), Algorithm 1; Chambolle & Pock
+        (2011), Algorithm 1, with ergodic averages.
 
     Deviations:
         Policies may randomise (the paper's are maps from states to actions, over which the maximum is hard to find, and

@@ -1,4 +1,4 @@
-"""Problems that estimators are run on: DP-Reward's synthetic rewards, and users' own comparisons and ballots."""
+"""Problems that estimators are run on: the synthetic rewards of DP-Reward, and users' own comparisons and ballots."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ def gaussian_rewards(
         ValueError: if a count is < 1, a norm is not > 0, or a name in `known` is unknown; from `params`, if ridge < 0.
 
     Source:
-        DP-Reward, section 6.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.
 
     Deviations:
         Features and parameter can be clipped, and the parameter centred.
@@ -117,7 +117,7 @@ def plackett_luce_rewards(
         ValueError: as `gaussian_rewards`, and if num_actions < 2.
 
     Source:
-        DP-Reward, eq. (11), with the features of its section 6.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (11), with the features of its section 6.
 
     Deviations:
         As `gaussian_rewards`.

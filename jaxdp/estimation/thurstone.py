@@ -46,7 +46,7 @@ def thurstone_rr(
         - Why: Each label is reported once by randomized response.
 
     Source:
-        DP-Reward, section 4.4, and eq. (10).
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 4.4, and eq. (10).
 
     Deviations:
         As `sgd_rr`. Gradients are bounded by 2 L probit.slope(-2 L B), which grows with L B, and not by 2 L as for the

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxdp.core import Scalar
 from jaxdp.numerics.compensated import Sum
 
 
@@ -18,3 +19,13 @@ def behind(totals: Sum) -> jax.Array:
     its law does not change if all scores move by the same amount.
     """
     return (totals.total - totals.total.min(-1, keepdims=True)) - totals.excess
+
+
+def odds(totals: Sum, learning_rate: Scalar) -> jax.Array:
+    """What experts are drawn in proportion to by exponential weights, [num_experts] float: exp(-learning_rate * total).
+
+    Args:
+        totals: [num_experts], of losses.
+        learning_rate: [] float > 0.
+    """
+    return jnp.exp(-learning_rate * behind(totals))

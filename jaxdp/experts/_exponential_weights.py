@@ -17,7 +17,7 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
-from jaxdp.experts._clear_losses import behind
+from jaxdp.experts._clear_losses import odds
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up
 from jaxdp.numerics import compensated
@@ -80,7 +80,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         most 15% while rate * s <= 0.7, which holds from T = 4.1 ln N on.
 
     Deviations:
-        reports' totals are compensated sums: plain float32 would stall.
+        Totals of reports are compensated sums: plain float32 would stall.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
@@ -115,7 +115,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
 
     def act(key, params: Params, public: compensated.Sum, context: None) -> jax.Array:
         del context
-        return weighted_index(key, jnp.exp(-params.learning_rate * behind(public)))
+        return weighted_index(key, odds(public, params.learning_rate))
 
     def privatize(key, params: Params, public: compensated.Sum, context: None, action, feedback) -> jax.Array:
         del public, context, action

@@ -21,13 +21,14 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.core.conversions import zcdp_rho
+from jaxdp.experts._lane_kernels import carried, chosen  # faster on CPU: the same values, in another layout
 from jaxdp.experts._lazy_parameters import ACCOUNTINGS, SMALLEST, LazyParameters, lazy_weights_parameters, privacy_cost
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
 from jaxdp.experts.classes import static
 from jaxdp.mechanisms import round_up
 from jaxdp.mechanisms.tape import Entry, record
-from jaxdp.numerics.kernels import any_lane, lanes_last
+from jaxdp.numerics.kernels import any_lane
 from jaxdp.random import weighted_index
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive, check_within
@@ -135,9 +136,9 @@ def lazy_weights(
 
     Source:
         Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard; Asi, Koren, Liu & Talwar (2024); over a class
-        of sequences: Asi, Raman & Saha (2025), Theorem 4.1. Before the cap the law of E at the start of a batch is that
-        of exponential weights: kept weight and resampled weight add up to it. Hoeffding's lemma for losses in [0, B]
-        then bounds the regret; see `lazy_weights_parameters`.
+        of sequences: "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Theorem 4.1. Before the cap the
+        law of E at the start of a batch is that of exponential weights: kept weight and resampled weight add up to it.
+        Hoeffding's lemma for losses in [0, B] then bounds the regret; see `lazy_weights_parameters`.
 
     Deviations:
         Privacy constants are proved here, and smaller than in the sources. Every class runs exactly, without a list of
@@ -228,7 +229,7 @@ def lazy_weights(
             ),
             lambda: State(Private(weights, losses), public._replace(round=played)),
         )
-        return jax.tree.map(lanes_last, after)
+        return carried(after)
 
     values = only(params, [name for name in _VALUES if name != "delta" or not is_pure])
     return Learner(
@@ -266,12 +267,9 @@ def _batch_end(
     resampled = may & _wants_another(key_keep, params, own, may, is_pure)
     drawn, rolled = _drawn(key_draw, made, params, moved, step + 1, resampled), made.roll(key_roll, public.label, step)
 
-    def either(condition, one, other):
-        return jax.tree.map(lambda left, right: lanes_last(jnp.where(condition, left, right)), one, other)
-
-    label = either(resampled, drawn, either(is_end, rolled, public.label))
+    label = chosen(resampled, drawn, chosen(is_end, rolled, public.label))
     return State(
-        Private(either(is_end, moved, weights), jnp.where(is_end, 0, losses)),
+        Private(chosen(is_end, moved, weights), jnp.where(is_end, 0, losses)),
         Public(public.round + 1, label, public.resamples + resampled.astype(public.resamples.dtype)),
     )
 
@@ -283,8 +281,8 @@ def _wants_another(key: jax.Array, params: Params, own: jax.Array, may: jax.Arra
     changes tells the zero-concentrated one.
     """
     rate, fake = params.learning_rate, params.fake_switch_prob
-    kept, left = (1 - fake) * jnp.exp(-own), fake - (1 - fake) * jnp.expm1(-own)
-    scores = jnp.log(jnp.stack([kept, left]))
+    kept, given_up = (1 - fake) * jnp.exp(-own), fake - (1 - fake) * jnp.expm1(-own)  # probabilities, whose sum is 1
+    scores = jnp.log(jnp.stack([kept, given_up]))
     if is_pure:
         most = jnp.maximum(rate, jnp.log1p((1 - fake) * -jnp.expm1(-rate) / fake))
         entry = Entry("keep_or_resample", scores, "max", key, most, jnp.where(may, most, 0))
@@ -294,10 +292,10 @@ def _wants_another(key: jax.Array, params: Params, own: jax.Array, may: jax.Arra
         entry = Entry("keep_or_resample", scores, "spread", key, spread, epsilon, jnp.square(epsilon) / 8)
     told = record(entry)
     if told is not scores:  # an auditor's tape put in other scores
-        kept, left = jax.nn.softmax(told)
+        kept, given_up = jax.nn.softmax(told)
     coarse, fine = two_uniforms(key)
     drawn = coarse + fine * jnp.finfo(coarse.dtype).eps  # small ones with all of their digits
-    return jnp.where(left < kept, drawn < left, drawn >= kept)  # the rarer of the two is what is compared with
+    return jnp.where(given_up < kept, drawn < given_up, drawn >= kept)  # the rarer of the two is what is compared with
 
 
 def _drawn(

@@ -7,10 +7,6 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import (
-    BlockPlan,
-    Blocks,
-    CountPlan,
-    Counts,
     Guarantee,
     Learner,
     Scalar,
@@ -20,6 +16,7 @@ from jaxdp.core import (
     factory,
     scalar_leaf,
 )
+from jaxdp.experts import _limited_updates_bulk as bulk
 from jaxdp.experts._clear_losses import behind
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.mechanisms import noisy_min
@@ -29,7 +26,6 @@ from jaxdp.validation import check_choice, check_count, check_epsilon
 
 NOISES = ("exponential", "gumbel", "laplace")
 LOSSES = ("bounded", "binary")
-SHORT, LONG = 16, 256  # rounds in a block of a bulk run: at the start releases are close to one another
 
 
 @jax.tree_util.register_dataclass
@@ -100,7 +96,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         - Private: `totals`.
 
     Source:
-        Asi, Raman & Saha (2025), "Tracking the Best Expert Privately", Algorithm 1 and Theorem 3.1.
+        "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Algorithm 1 and Theorem 3.1.
 
     Deviations:
         * The expert with the smallest noisy total is chosen. Line 4 of the paper has an arg max of losses, and its
@@ -160,7 +156,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         return totals + losses if binary else compensated.add(totals, losses)
 
     def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
-        """Goes on by some rounds of one block, and selects if the next round begins another one."""
+        """Goes on by some rounds of one block, and selects if the next round begins another one (lines 3 to 7)."""
         round_, expert = state.public.round + played, state.public.expert
         due = begins_block(round_)
 
@@ -174,43 +170,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
     def update(key, params: Params, state: State, report) -> State:
         return advance(key, params, state, add(started(state), report), jnp.ones_like(state.public.round))
 
-    def plan_block(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
-        del params, contexts
-        return BlockPlan(jnp.broadcast_to(public.expert, keys.shape), jnp.minimum(limit, rounds_left(public.round)))
-
-    def absorb_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
-        planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
-        totals = started(state)
-        if binary:
-            totals = totals + jnp.sum(jnp.where(planned[:, None], report, 0), axis=0)
-        else:  # one after the other, as floats round: the result must be that of single rounds
-
-            def step(totals, entry):
-                losses, is_planned = entry
-                added = add(totals, losses)
-                return jax.tree.map(lambda new, old: jnp.where(is_planned, new, old), added, totals), None
-
-            totals, _ = jax.lax.scan(step, totals, (report, planned), unroll=16)
-        played = plan.length.astype(state.public.round.dtype)
-        return advance(keys[plan.length - 1], params, state, totals, played), plan.length
-
-    def plan_counts(key, params: Params, public: Public, limit) -> CountPlan:
-        del key, params
-        ahead = jnp.minimum(limit, rounds_left(public.round))
-        return CountPlan(jnp.where(jnp.arange(num_experts, dtype=public.expert.dtype) == public.expert, ahead, 0))
-
-    def privatize_counts(key, params: Params, public: Public, plan: CountPlan, totals) -> jax.Array:
-        del key, params, public
-        rounds = plan.counts.sum(dtype=plan.counts.dtype)
-        whole = jnp.where(totals > 0, totals, 0)  # NaN counts as 0
-        if jnp.issubdtype(whole.dtype, jnp.floating):
-            whole = jnp.round(whole)
-        return jnp.minimum(whole.astype(rounds.dtype), rounds)
-
-    def absorb_counts(key, params: Params, state: State, plan: CountPlan, report) -> State:
-        played = plan.counts.sum(dtype=state.public.round.dtype)
-        return advance(key, params, state, started(state) + report.astype(state.private.totals.dtype), played)
-
+    many = bulk.Algorithm(num_experts, started, add, advance, rounds_left)
     return Learner(
         params=params,
         guarantee=claimed(params, claim),
@@ -218,11 +178,8 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(
-            Blocks(SHORT, plan_block, absorb_block, until=lambda params, public: public.round + 1 >= LONG),
-            Blocks(LONG, plan_block, absorb_block),
-        ),
-        counts=Counts(plan_counts, privatize_counts, absorb_counts) if binary else None,
+        blocks=bulk.blocks(many, binary=binary),
+        counts=bulk.counts(many) if binary else None,
         interface=losses_interface(num_experts),
     )
 

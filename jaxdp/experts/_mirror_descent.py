@@ -77,10 +77,10 @@ def mirror_descent(
           artefact of releasing noisy losses: the law of plays alone exceeds epsilon.
 
     Source:
-        Asi, Raman & Saha (2025), Algorithm 3 and Theorem 5.2, after Lu & Zhang (2019); fixed share: Herbster & Warmuth
-        (1998); ranges: Dong, Durfee & Rogers (2020); intervals: Hazan & Seshadhri (2009), Daniely, Gonen &
-        Shalev-Shwartz (2015). ent = ln N + S ln(N - 1) + (T - 1) H(S / (T - 1)). The bound of "noisy_losses" is
-        Jensen's: E ln sum w e^{-rate (l + Z)} <= ln sum w e^{-rate l} + ln E e^{-rate Z}.
+        "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Algorithm 3 and Theorem 5.2, after Lu & Zhang
+        (2019); fixed share: Herbster & Warmuth (1998); ranges: Dong, Durfee & Rogers (2020); intervals: Hazan &
+        Seshadhri (2009), Daniely, Gonen & Shalev-Shwartz (2015). ent = ln N + S ln(N - 1) + (T - 1) H(S / (T - 1)). The
+        bound of "noisy_losses" is Jensen's: E ln sum w e^{-rate (l + Z)} <= ln sum w e^{-rate l} + ln E e^{-rate Z}.
 
     Deviations:
         Shares of "sampling" with fixed share are compensated sums: rounded in every round, those of neighbouring losses

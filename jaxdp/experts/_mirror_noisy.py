@@ -81,11 +81,11 @@ def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: s
 
     def act(key, params: Params, public: jax.Array, context: None) -> jax.Array:
         del params, context
-        return weighted_index(key, public)
+        return weighted_index(key, public)  # line 4 of Algorithm 3
 
     def privatize(key, params: Params, public: jax.Array, context: None, action, feedback) -> jax.Array:
         del public, context, action
-        losses = clipped(feedback)
+        losses = clipped(feedback)  # noise: line 6
         if is_gaussian:
             stddev = jnp.asarray(params.noise_stddev)
             return gaussian(key, losses, stddev, l2_sensitivity=math.sqrt(num_experts))
@@ -93,7 +93,7 @@ def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: s
 
     def update(key, params: Params, state: State, report) -> State:
         del key
-        return State((), step(state.public, params.learning_rate * report))
+        return State((), step(state.public, params.learning_rate * report))  # line 7
 
     params.__qualname__ = "mirror_descent.params"  # whose values they are, for errors
     values = only(params, ("epsilon", "delta", "learning_rate") if is_gaussian else ("epsilon", "learning_rate"))

@@ -1,11 +1,12 @@
 """The windows of rounds whose regret `svt_restarts` looks at, and what has to be remembered for them."""
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.numerics.kernels import WRITTEN_OUT, folded, lanes_last, own_kernel
+from jaxdp.experts import _restart_windows_kernels as kernels
 
 CHUNK = 128  # beginnings of windows that are looked at together
 
@@ -46,11 +47,40 @@ class Windows(Protocol):
         ...
 
 
+def replaced(written: jax.Array, beyond: jax.Array, memory: jax.Array) -> jax.Array:
+    """The memory, [num_experts, levels] float, with the sums of now in the columns `written`, [levels] bool."""
+    return jnp.where(written[None], beyond[:, None], memory)
+
+
+def largest_sums(beyond: jax.Array, memory: jax.Array) -> jax.Array:
+    """The largest, over experts, of sums since a column was remembered: [levels] float."""
+    return jnp.max(beyond[:, None] - memory, axis=0)
+
+
+class Steps(NamedTuple):
+    """What windows compute from sums.
+
+    Attributes:
+        replaced: (written, beyond, memory) -> memory.
+        largest_sums: (beyond, memory) -> [levels] float.
+        largest: ([n] float) -> [] float, the largest.
+    """
+
+    replaced: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+    largest_sums: Callable[[jax.Array, jax.Array], jax.Array]
+    largest: Callable[[jax.Array], jax.Array]
+
+
+PLAIN = Steps(replaced, largest_sums, jnp.max)
+KERNELS = Steps(kernels.replaced, kernels.largest_sums, kernels.largest)
+
+
 class All(NamedTuple):
     """Every window that begins at a question's time. Memory: [num_experts, rows], a column for each time."""
 
     num_experts: int
     checks: int
+    steps: Steps = KERNELS  # faster on CPU, for any number of experts
 
     def empty(self, dtype: jnp.dtype) -> jax.Array:
         """No sums yet."""
@@ -73,7 +103,7 @@ class All(NamedTuple):
             excess = sums - window_slack * _root(now - times, sums.dtype)
             return jnp.maximum(largest, jnp.max(jnp.where((times > begin) & (times < now), excess, -jnp.inf)))
 
-        whole = _whole_epoch(beyond, window_slack, now, begin)
+        whole = _whole_epoch(self.steps, beyond, window_slack, now, begin)
         return jax.lax.fori_loop(jnp.zeros_like(now), now // CHUNK + 1, step, whole)
 
 
@@ -86,6 +116,7 @@ class Dyadic(NamedTuple):
 
     num_experts: int
     checks: int
+    steps: Steps = KERNELS  # faster on CPU, for any number of experts
 
     @property
     def levels(self) -> int:
@@ -100,7 +131,7 @@ class Dyadic(NamedTuple):
         """A time is an odd multiple of one power of two."""
         power = jnp.left_shift(1, jnp.arange(self.levels, dtype=now.dtype))
         written = asks & ((now & -now) == power)
-        return lanes_last(jnp.where(written[None], lanes_last(beyond)[:, None], lanes_last(memory)))
+        return self.steps.replaced(written, beyond, memory)
 
     def largest(
         self, memory: jax.Array, beyond: jax.Array, window_slack: jax.Array, now: jax.Array, begin: jax.Array
@@ -109,26 +140,19 @@ class Dyadic(NamedTuple):
         level = jnp.arange(self.levels, dtype=now.dtype)
         last = jnp.right_shift(now - 1, level)  # multiples before this question's time
         times = jnp.left_shift(last - 1 + (last & 1), level)
-        # Experts are the first axis, and the maximum of a few is written out: XLA on CPU reduces short rows slowly.
-        sums = own_kernel(
-            lambda beyond, memory: lanes_last(largest_row(lanes_last(beyond)[:, None] - lanes_last(memory))),
-            *(lanes_last(beyond), lanes_last(memory)),
-        )
-        excess = lanes_last(sums) - window_slack * _root(now - times, sums.dtype)
-        largest = largest_row(jnp.where(times > begin, excess, -jnp.inf))
-        return jnp.maximum(largest, _whole_epoch(beyond, window_slack, now, begin))
+        sums = self.steps.largest_sums(beyond, memory)
+        excess = sums - window_slack * _root(now - times, sums.dtype)
+        largest = self.steps.largest(jnp.where(times > begin, excess, -jnp.inf))
+        return jnp.maximum(largest, _whole_epoch(self.steps, beyond, window_slack, now, begin))
 
 
 KINDS = {"all": All, "dyadic": Dyadic}
 
 
-def largest_row(values: jax.Array) -> jax.Array:
-    """The largest of values [n, ...] along the first axis: [...] float."""
-    return folded(jnp.maximum, values) if len(values) <= WRITTEN_OUT else values.max(axis=0)
-
-
-def _whole_epoch(beyond: jax.Array, window_slack: jax.Array, now: jax.Array, begin: jax.Array) -> jax.Array:
-    return largest_row(beyond) - window_slack * _root(now - begin, beyond.dtype)
+def _whole_epoch(
+    steps: Steps, beyond: jax.Array, window_slack: jax.Array, now: jax.Array, begin: jax.Array
+) -> jax.Array:
+    return steps.largest(beyond) - window_slack * _root(now - begin, beyond.dtype)
 
 
 def _root(length: jax.Array, dtype: jnp.dtype) -> jax.Array:

@@ -100,7 +100,7 @@ def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: j
 
 
 def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:
-    """exp(-learning_rate * `_clear_losses.behind`): [num_experts] float."""
+    """`_clear_losses.odds`."""
     smallest = fold(jnp.minimum, lambda total: total, totals.total)
 
     def weight(total, excess, smallest, learning_rate):

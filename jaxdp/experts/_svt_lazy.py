@@ -181,7 +181,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
             halves = (math.log(num_experts) + rate_of(switches) * best_loss) / DROP
             return float(binom.cdf(math.floor(halves), switches, 0.5)) <= failure_prob
 
-        budget = epsilon if is_pure else 2 * math.sqrt(rho)  # twice what it costs
+        budget = epsilon if is_pure else 2 * math.sqrt(rho)  # 2 e, the level of a run of AboveThreshold, which costs e
         most = _least(enough, horizon) if max_switches is None else check_count("max_switches", max_switches)
         rate = rate_of(most)
         accuracy = 8 * (math.log(horizon) + math.log(2 * (most + 1) / failure_prob)) / budget
@@ -204,7 +204,9 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
     def start(key, params: Params) -> AboveThreshold:
         begun = above_threshold_init(key, jnp.asarray(params.monitor_epsilon), threshold=jnp.asarray(params.threshold))
-        return begun._replace(epsilon=begun.epsilon / 2)  # what is declared of its questions; see `Privacy`
+        return begun._replace(
+            epsilon=begun.epsilon / 2
+        )  # for an auditor's tape: a question costs half of the level, see `Privacy`
 
     def init(key, params: Params) -> State:
         key_expert, key_monitor = jax.random.split(key)

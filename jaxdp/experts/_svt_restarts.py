@@ -136,7 +136,7 @@ def svt_restarts(
         - Private: all of `private`.
 
     Source:
-        Asi, Raman & Saha (2025), "Tracking the Best Expert Privately", Algorithm 2 and Theorem 3.6.
+        "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Algorithm 2 and Theorem 3.6.
 
     Deviations:
         * Sensitivity 2 in place of the paper's 1, for which the whole would be 1.5 epsilon-DP.
@@ -218,7 +218,10 @@ def svt_restarts(
         return action, clipped(feedback)  # central model: the curator sees the play and the losses themselves
 
     def slack_until(params: Params, round_: jax.Array) -> jax.Array:
-        """What is put down to chance, of the first `round_` >= 1 rounds of an epoch, the windows' own part apart."""
+        """How much of the regret of the first `round_` >= 1 rounds of an epoch is put down to chance.
+
+        A window's own part, window_slack times the root of its length, is not in it.
+        """
         first = selection.highest_power(round_)
         block = (jnp.iinfo(round_.dtype).bits - 1) - jax.lax.clz(round_)
         rounds = (round_ - first + 1).astype(default_float())
@@ -243,22 +246,23 @@ def svt_restarts(
         monitor = jax.lax.cond(any_lane(fresh), restarted, lambda: private.monitor)
         regrets = jax.tree.map(lambda leaf: jnp.where(fresh, jnp.zeros_like(leaf), leaf), private.regrets)
         regrets = compensated.add(regrets, of_expert(losses, action) - losses)
+        # Line 6: Algorithm 1 goes on, with half of the budget.
         inner = limited.update(key_selection, shared(params), State(private.selection, public.selection), losses)
 
-        # The difference of two of these is a window's. They are remembered before the next ones are made.
+        # A window's excess: sums over the epoch up to now, `beyond`, less those remembered from before the window.
         windows_ = memory.remember(private.windows, private.beyond, *question(public.round))
         beyond = (regrets.total - slack_until(params, epoch_round + 1)) - regrets.excess
         begin = (public.round - epoch_round) // check_every
         now, asks = question(round_)
 
-        def ask() -> tuple[AboveThreshold, jax.Array]:
+        def ask() -> tuple[AboveThreshold, jax.Array]:  # lines 8 and 9: one question, the largest of all windows'
             window_slack = params.window_slack * math.sqrt(check_every)
             largest = memory.largest(windows_, beyond, window_slack, now, begin)
             return above_threshold_step(key_query, monitor, largest - params.margin)
 
         monitor, above = jax.lax.cond(asks, ask, lambda: (monitor, jnp.asarray(False)))
 
-        # A new epoch begins with the next round, whose update sees that none of its rounds has been played.
+        # Lines 10 to 12: a new epoch begins with the next round, whose update sees that none of its rounds was played.
         inner_public = inner.public._replace(
             round=jnp.where(above, 0, inner.public.round),
             expert=jnp.where(above, public.selection.expert, inner.public.expert),

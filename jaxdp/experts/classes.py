@@ -211,8 +211,9 @@ def switching(*, num_switches: int) -> Sequences:
         ValueError: if num_switches is not a whole number >= 0; where it is used, if it is not < horizon.
 
     Source:
-        Asi, Raman & Saha (2025), the class of Theorem 4.1, each sequence once, by a recursion over (switches so far,
-        expert); the shape of that of Herbster & Warmuth (1998) and of the switching HMMs of Koolen & de Rooij (2013).
+        "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), the class of Theorem 4.1, each sequence once, by
+        a recursion over (switches so far, expert); the shape of that of Herbster & Warmuth (1998) and of the switching
+        HMMs of Koolen & de Rooij (2013).
 
     Deviations:
         The paper lists a sequence once for each way to place its S changes, and so gives it another prior.

@@ -9,7 +9,7 @@ import pytest
 
 import jaxdp
 from jaxdp.bandits import convex
-from jaxdp.bandits.convex._ball import project, unit_vector
+from jaxdp.bandits.convex._ball_kernels import project, unit_vector
 from jaxdp.core import Guarantee, Learner, State, default_float
 from tests.few import few
 

@@ -10,7 +10,7 @@ import pytest
 
 import jaxdp
 from jaxdp.bandits import convex
-from jaxdp.bandits.convex._ball import descend
+from jaxdp.bandits.convex._ball_kernels import descend
 from jaxdp.mechanisms import analytic_gaussian
 from jaxdp.numerics import compensated
 from jaxdp.theory import ldp_bandits as bounds

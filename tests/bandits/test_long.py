@@ -8,7 +8,7 @@ import pytest
 import jaxdp
 from jaxdp import bandits
 from jaxdp.bandits import _tsallis_inf, convex
-from jaxdp.bandits.convex import _ball
+from jaxdp.bandits.convex import _ball_kernels
 from jaxdp.random import fast
 from tests.few import few
 
@@ -47,7 +47,7 @@ def same_variates(monkeypatch):
             return own(key, shape, jnp.float32).astype(wanted)
 
         monkeypatch.setattr(jax.random, name, narrow)
-    for module, name in ((_ball, "normals"), (_tsallis_inf, "key_uniform")):
+    for module, name in ((_ball_kernels, "normals"), (_tsallis_inf, "key_uniform")):
         own = getattr(module, name)
 
         def cast_up(*given, own=own):

@@ -182,7 +182,7 @@ def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev
         ValueError: if failure_prob is out of range.
 
     Source:
-        Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5.
+        LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 5.
     """
     log_share = math.log(2 * horizon / check_probability("failure_prob", failure_prob))
     rate = noise_stddev * (4 * math.sqrt(dim) + 2 * log_share)

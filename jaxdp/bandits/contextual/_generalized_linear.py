@@ -132,8 +132,8 @@ def generalized_linear(
         - Private: none.
 
     Source:
-        Zheng, Cai, Huang, Li & Wang (2020), Algorithm 3, after Jun, Bhargava, Nowak & Willett (2017), GLOC, with
-        gradient descent in place of Newton steps, to which it is equal at epsilon = inf.
+        LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 3, after Jun, Bhargava, Nowak & Willett (2017),
+        GLOC, with gradient descent in place of Newton steps, to which it is equal at epsilon = inf.
 
     Deviations:
         Gradients are as long as 2 C + 1, where the paper adds noise for C alone: with its noise the release is not

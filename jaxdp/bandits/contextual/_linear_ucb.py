@@ -117,8 +117,8 @@ def linear_ucb(
         - Private: none.
 
     Source:
-        Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5; at epsilon = inf Abbasi-Yadkori, Pal & Szepesvari (2011),
-        OFUL, Figure 1, and for "doubling" Figure 3.
+        LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 5; at epsilon = inf Abbasi-Yadkori, Pal & Szepesvari
+        (2011), OFUL, Figure 1, and for "doubling" Figure 3.
 
     Deviations:
         Noise that is analytically calibrated to both moments at once and equal in all directions, and an ellipsoid
@@ -170,7 +170,7 @@ def linear_ucb(
             confidence_multiplier=scalar_leaf("confidence_multiplier", multiplier),
         )
 
-    def radii(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The shift c of V, and beta."""
         now = round_.astype(default_float())
         noise = jnp.sqrt(now)
@@ -185,7 +185,7 @@ def linear_ucb(
     def init(key, params: Params) -> State:
         del key
         no_rounds, eye = jnp.zeros((), jnp.result_type(int)), jnp.eye(dim, dtype=default_float())
-        shift, width = radii(params, no_rounds)
+        shift, width = shift_and_width(params, no_rounds)
         model = Model(eye[0] * 0, jnp.sqrt(shift) * eye, width, no_rounds)
         return State((), Public(no_rounds, compensated.zero(triangle(eye)), compensated.zero(eye[0]), model))
 
@@ -205,7 +205,7 @@ def linear_ucb(
         round_ = public.round + rounds
         outer = compensated.add(public.outer, triangle(reports.outer))
         cross = compensated.add(public.cross, reports.cross)
-        shift, width = radii(params, round_)
+        shift, width = shift_and_width(params, round_)
 
         def factor() -> jax.Array:
             return cholesky(symmetric(outer.total, dim) + shift * jnp.eye(dim, dtype=outer.total.dtype))

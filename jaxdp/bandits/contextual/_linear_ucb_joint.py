@@ -181,7 +181,7 @@ def linear_ucb_joint(
             argument="one Gaussian counter over (x x^T, y x), clipped, at L2 sensitivity sqrt(4.5)",
         )
 
-    def radii(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The shift c of V, and beta."""
         stddev = counted.radius(params.counter, jnp.maximum(round_, 1), ONE_SIGMA)
         noise = jnp.where(round_ > 0, stddev, 0)
@@ -192,7 +192,7 @@ def linear_ucb_joint(
 
     def init(key, params: Params) -> State:
         no_rounds, eye = jnp.zeros((), jnp.result_type(int)), jnp.eye(dim, dtype=default_float())
-        shift, width = radii(params, no_rounds)
+        shift, width = shift_and_width(params, no_rounds)
         model = Model(eye[0] * 0, jnp.sqrt(shift) * eye, width, no_rounds)
         return State(counted.init(key, params.counter, (num_entries,), dtype=default_float()), Public(no_rounds, model))
 
@@ -212,12 +212,12 @@ def linear_ucb_joint(
         round_ = state.public.round + 1
 
         def factor() -> jax.Array:
-            shift, _ = radii(params, round_)
+            shift, _ = shift_and_width(params, round_)
             outer, _ = joint_moments(counted.read(params.counter, private), dim)
             return cholesky(outer + shift * jnp.eye(dim, dtype=outer.dtype))
 
         def solved(lower: jax.Array) -> Model:
-            _, width = radii(params, round_)
+            _, width = shift_and_width(params, round_)
             _, cross = joint_moments(counted.read(params.counter, private), dim)
             return Model(cholesky_solve(lower, params.reward_bound * cross), lower, width, round_)
 

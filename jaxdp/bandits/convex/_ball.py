@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import Interface, Probe, Space, ball, default_float, scalar_leaf
 from jaxdp.numerics import compensated
-from jaxdp.numerics.kernels import folded, lanes_last, own_kernel
+from jaxdp.numerics.kernels import folded
 from jaxdp.random import normals
 from jaxdp.validation import check_choice, check_count, check_positive
 
@@ -40,22 +40,14 @@ def convex_interface(dim: int, radius: float, feedback: str) -> Interface:
     return Interface(points, Space("numbers"))
 
 
+def inner(x: jax.Array, y: jax.Array) -> jax.Array:
+    """The inner product of two vectors, [] float; the order of the sum is that of the kernel."""
+    return folded(jnp.add, x * y)
+
+
 def length(x: jax.Array) -> jax.Array:
     """The Euclidean norm of a vector, [] float."""
-    return own_kernel(_length, x)
-
-
-def _length(x: jax.Array) -> jax.Array:
-    return jnp.sqrt(_inner(x, x))
-
-
-def inner(x: jax.Array, y: jax.Array) -> jax.Array:
-    """The inner product of two vectors, [] float."""
-    return own_kernel(_inner, x, y)
-
-
-def _inner(x: jax.Array, y: jax.Array) -> jax.Array:
-    return folded(jnp.add, lanes_last(x) * lanes_last(y))
+    return jnp.sqrt(inner(x, x))
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
@@ -69,7 +61,11 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
         >>> project(jnp.array([3.0, 4.0]), jnp.asarray(1.0)).round(6).tolist()
         [0.6000000238418579, 0.800000011920929]
     """
-    norm = length(x)
+    return drawn_in(x, length(x), radius)
+
+
+def drawn_in(x: jax.Array, norm: jax.Array, radius: jax.Array) -> jax.Array:
+    """`project` of a vector of this length."""
     return jnp.where(norm > radius, x * (radius / jnp.where(norm > 0, norm, 1)), x)
 
 
@@ -79,14 +75,20 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
     In one dimension it is 1 or -1. Should all variates be 0, which floats allow, it is the first axis.
     """
     if dim == 1:  # exact, and no division
-        return jnp.where(jax.random.bits(key, (1,)) >> 31 == 0, -1, 1).astype(default_float())
+        return sign(key)
     variates = normals(key, dim)
+    return scaled(variates, length(variates))
 
-    def scaled(variates: jax.Array, norm: jax.Array) -> jax.Array:
-        variates, first = lanes_last(variates), (jnp.arange(dim) == 0).astype(variates.dtype)
-        return lanes_last(jnp.where(norm > 0, variates * (1 / jnp.where(norm > 0, norm, 1)), first))
 
-    return own_kernel(scaled, variates, length(variates))
+def sign(key: jax.Array) -> jax.Array:
+    """1 or -1, [1] float, by a bit."""
+    return jnp.where(jax.random.bits(key, (1,)) >> 31 == 0, -1, 1).astype(default_float())
+
+
+def scaled(variates: jax.Array, norm: jax.Array) -> jax.Array:
+    """A vector of this length, divided by it; the first axis for 0."""
+    first = (jnp.arange(len(variates)) == 0).astype(variates.dtype)
+    return jnp.where(norm > 0, variates * (1 / jnp.where(norm > 0, norm, 1)), first)
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
@@ -100,20 +102,10 @@ def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensat
         step: [dim] float.
         radius: [] float >= 0.
     """
+    return moved(length(compensated.add(x, step).total), radius, x, step)
 
-    def moved(total: jax.Array, excess: jax.Array, step: jax.Array) -> compensated.Sum:
-        return compensated.add(compensated.Sum(lanes_last(total), lanes_last(excess)), lanes_last(step))
 
-    def total(*now: jax.Array) -> jax.Array:
-        norm, radius, *parts = now
-        here = moved(*parts).total
-        return lanes_last(jnp.where(norm > radius, here * (radius / jnp.where(norm > 0, norm, 1)), here))
-
-    def excess(*now: jax.Array) -> jax.Array:
-        norm, radius, *parts = now
-        return lanes_last(jnp.where(norm > radius, 0, moved(*parts).excess))
-
-    parts = (x.total, x.excess, step)
-    norm = own_kernel(lambda *parts: _length(moved(*parts).total), *parts)
-    # A kernel gives one array: two kernels that do the same are faster than what both need, stored.
-    return compensated.Sum(*(own_kernel(each, norm, jnp.asarray(radius), *parts) for each in (total, excess)))
+def moved(norm: jax.Array, radius: jax.Array, x: compensated.Sum, step: jax.Array) -> compensated.Sum:
+    """`descend`, where x + step has this length."""
+    total, excess = compensated.add(x, step)
+    return compensated.Sum(drawn_in(total, norm, radius), jnp.where(norm > radius, 0, excess))

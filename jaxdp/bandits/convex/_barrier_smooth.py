@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._reports import local_claim, value_names
-from jaxdp.bandits.convex._ball import checked_ball, convex_interface, unit_vector
+from jaxdp.bandits.convex._ball import checked_ball, convex_interface
+from jaxdp.bandits.convex._ball_kernels import unit_vector  # faster on CPU, for any dimension
 from jaxdp.bandits.convex._barrier import place, stretched
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
@@ -86,8 +87,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         - Private: none.
 
     Source:
-        Saha & Tewari (2011), Algorithm 1; the barrier's parameter is 1. On reports: Zheng, Cai, Huang, Li & Wang
-        (2020), Algorithm 1.
+        Saha & Tewari (2011), Algorithm 1; the barrier's parameter is 1. On reports: LDP-Bandits (Zheng, Cai, Huang, Li
+        & Wang, 2020), Algorithm 1.
 
     Deviations:
         Eta is tuned to the report's second moment. The proof needs eta d M <= del / 2: a step that is larger, as for T

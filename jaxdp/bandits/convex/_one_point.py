@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._reports import local_claim, value_names
-from jaxdp.bandits.convex._ball import checked_ball, convex_interface, descend, unit_vector
+from jaxdp.bandits.convex._ball import checked_ball, convex_interface
+from jaxdp.bandits.convex._ball_kernels import descend, unit_vector  # faster on CPU, for any dimension
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
@@ -81,7 +82,7 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         - Private: none.
 
     Source:
-        Flaxman, Kalai & McMahan (2005); on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 1.
+        Flaxman, Kalai & McMahan (2005); on reports: LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 1.
 
     Deviations:
         The step is tuned to the second moment of the report, and not to the loss's bound, whence the regret's factor is
@@ -131,8 +132,8 @@ def strongly_convex_one_point(*, dim: int, horizon: int, radius: float = 1.0, re
         - As `fkm`.
 
     Source:
-        Agarwal, Dekel & Xiao (2010), who treat one point in passing; on reports: Zheng, Cai, Huang, Li & Wang (2020),
-        Algorithm 1.
+        Agarwal, Dekel & Xiao (2010), who treat one point in passing; on reports: LDP-Bandits (Zheng, Cai, Huang, Li &
+        Wang, 2020), Algorithm 1.
 
     Deviations:
         As `fkm`.

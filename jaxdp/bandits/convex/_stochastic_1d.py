@@ -89,8 +89,8 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         - As `fkm`.
 
     Source:
-        Agarwal, Foster, Hsu, Kakade & Rakhlin (2011), Algorithm 1; on reports: Zheng, Cai, Huang, Li & Wang (2020),
-        Algorithm 1.
+        Agarwal, Foster, Hsu, Kakade & Rakhlin (2011), Algorithm 1; on reports: LDP-Bandits (Zheng, Cai, Huang, Li &
+        Wang, 2020), Algorithm 1.
 
     Deviations:
         Gamma is a share of B, which in the paper is 1. Zheng et al. do not clip, without which unbounded losses are not

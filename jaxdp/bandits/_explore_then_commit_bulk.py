@@ -1,0 +1,98 @@
+"""Explore-then-commit many rounds at a time: by blocks, with the results of single rounds bit for bit, and by counts.
+
+Exploration and commitment never meet in one block, nor in one plan of counts: `advance` can tell by the number of
+rounds whether exploration ends with the last of them.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.bandits._bulk import as_counted, rewards_of, totals_of, turns
+from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
+
+if TYPE_CHECKING:
+    from jaxdp.bandits._explore_then_commit import Params, Public
+
+BLOCK_PER_ARM = 16
+
+
+class Algorithm(NamedTuple):
+    """What bulk forms take from the algorithm.
+
+    Attributes:
+        num_arms: number of arms.
+        explore_rounds: rounds of exploration.
+        arm: (round, best_arm) -> the arm of a round.
+        add: (params, totals, arm, reward) -> totals.
+        advance: (key, params, state, totals, rounds) -> state after so many rounds.
+    """
+
+    num_arms: int
+    explore_rounds: int
+    arm: Callable[[jax.Array, jax.Array], jax.Array]
+    add: Callable[..., Any]
+    advance: Callable[..., State]
+
+    def rounds_ahead(self, public: "Public", limit: jax.Array) -> jax.Array:
+        """At most `limit` rounds: up to the end of exploration, if it is not over."""
+        left = self.explore_rounds - public.round
+        return jnp.where(public.round < self.explore_rounds, jnp.minimum(limit, left), limit)
+
+
+def blocks(algorithm: Algorithm, *, binary: bool) -> Blocks:
+    """Blocks of rounds.
+
+    Args:
+        algorithm: the algorithm.
+        binary: whether totals are integers, which may be added up in any order.
+    """
+
+    def plan(keys, params: "Params", public: "Public", contexts: None, limit) -> BlockPlan:
+        del params, contexts
+        rounds = public.round + jnp.arange(len(keys), dtype=public.round.dtype)
+        return BlockPlan(algorithm.arm(rounds, public.best_arm), algorithm.rounds_ahead(public, limit))
+
+    def added_at_once(params: "Params", totals: jax.Array, report, length: jax.Array) -> jax.Array:
+        actions, feedback = report
+        return totals + totals_of(actions, rewards_of(feedback, length, totals.dtype), algorithm.num_arms)
+
+    def added_in_order(params: "Params", totals: Any, report, length: jax.Array) -> Any:
+        """One after the other, as floats round: the result must be that of single rounds."""
+        actions, feedback = report
+
+        def step(totals, entry):
+            action, reward, is_planned = entry
+            added = algorithm.add(params, totals, action, reward)
+            return jax.tree.map(lambda new, old: jnp.where(is_planned, new, old), added, totals), None
+
+        planned = jnp.arange(len(actions), dtype=length.dtype) < length
+        return jax.lax.scan(step, totals, (actions, feedback, planned), unroll=16)[0]
+
+    def absorb(keys, params: "Params", state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+        added = added_at_once if binary else added_in_order
+        totals = added(params, state.private.totals, report, plan.length)
+        return algorithm.advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
+
+    return Blocks(BLOCK_PER_ARM * algorithm.num_arms, plan, absorb)
+
+
+def counts(algorithm: Algorithm) -> Counts:
+    """Counts of plays, for binary rewards."""
+
+    def plan(key, params: "Params", public: "Public", limit) -> CountPlan:
+        del key, params
+        ahead = algorithm.rounds_ahead(public, limit)
+        every = jnp.arange(algorithm.num_arms, dtype=ahead.dtype)
+        explored = turns(every, algorithm.num_arms, public.round, ahead)
+        committed = jnp.where(every == public.best_arm.astype(every.dtype), ahead, 0)
+        return CountPlan(jnp.where(public.round < algorithm.explore_rounds, explored, committed))
+
+    def absorb(key, params: "Params", state: State, plan: CountPlan, report) -> State:
+        counts, won = report
+        totals = state.private.totals + jnp.clip(won, 0, counts).astype(state.private.totals.dtype)
+        return algorithm.advance(key, params, state, totals, counts.sum(dtype=state.public.round.dtype))
+
+    return Counts(plan, as_counted, absorb)

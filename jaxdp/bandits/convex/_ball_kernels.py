@@ -1,0 +1,41 @@
+"""The steps of `_ball`, laid out for XLA on CPU; they are tested to be equal to the plain ones up to rounding."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.bandits._lane_kernels import array_kernel, sum_kernels
+from jaxdp.bandits.convex import _ball
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import lanes_last, own_kernel
+from jaxdp.random import normals
+
+inner = array_kernel(_ball.inner)
+
+
+def length(x: jax.Array) -> jax.Array:
+    """`_ball.length`."""
+    return own_kernel(_length, x)
+
+
+def _length(x: jax.Array) -> jax.Array:
+    # Two arrays to the compiler, which would make |x| of the root of a square, in one dimension.
+    return jnp.sqrt(_ball.inner(lanes_last(x), lanes_last(x)))
+
+
+def project(x: jax.Array, radius: jax.Array) -> jax.Array:
+    """`_ball.project`."""
+    return _ball.drawn_in(x, length(x), radius)
+
+
+def unit_vector(key: jax.Array, dim: int) -> jax.Array:
+    """`_ball.unit_vector`."""
+    if dim == 1:
+        return _ball.sign(key)
+    variates = normals(key, dim)
+    return array_kernel(_ball.scaled)(variates, length(variates))
+
+
+def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
+    """`_ball.descend`."""
+    norm = array_kernel(lambda x, step: _length(compensated.add(x, step).total))(x, step)
+    return sum_kernels(_ball.moved)(norm, jnp.asarray(radius), x, step)

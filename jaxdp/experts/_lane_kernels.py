@@ -1,0 +1,30 @@
+"""What a loop of simulation carries, laid out for XLA on CPU: lanes of `jax.vmap` are the fast axis of short arrays.
+
+A loop keeps the layout that its body gives to what it carries. Values are as they were.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.numerics import compensated
+from jaxdp.numerics.compensated import Sum
+from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last
+
+MOST = WRITTEN_OUT  # so long are arrays at most of which lanes are the fast axis
+
+
+def carried(state: Any) -> Any:
+    """The state; lanes are the fast axis of each of its arrays whose first axis is short."""
+    return jax.tree.map(lanes_last, state)
+
+
+def chosen(condition: jax.Array, one: Any, other: Any) -> Any:
+    """One where the condition, [] bool, holds, and else the other: trees of arrays, carried."""
+    return jax.tree.map(lambda left, right: lanes_last(jnp.where(condition, left, right)), one, other)
+
+
+def added(totals: Sum, losses: jax.Array) -> Sum:
+    """`compensated.add`, carried."""
+    return carried(compensated.add(totals, losses))

@@ -1,0 +1,100 @@
+"""Limited updates many rounds at a time: by blocks, with the results of single rounds bit for bit, and by counts.
+
+What goes on at once are rounds of one of the algorithm's own blocks, at whose end an expert is selected.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
+
+if TYPE_CHECKING:
+    from jaxdp.experts._limited_updates import Params, Public
+
+SHORT, LONG = 16, 256  # rounds at once: at the start releases are close to one another
+
+
+class Algorithm(NamedTuple):
+    """What bulk forms take from the algorithm.
+
+    Attributes:
+        num_experts: number of experts.
+        started: (state) -> totals of the block before the next round's losses.
+        add: (totals, losses) -> totals.
+        advance: (key, params, state, totals, rounds) -> state after so many rounds.
+        rounds_left: (rounds played) -> [] integer, rounds that the block still has.
+    """
+
+    num_experts: int
+    started: Callable[[State], Any]
+    add: Callable[[Any, jax.Array], Any]
+    advance: Callable[..., State]
+    rounds_left: Callable[[jax.Array], jax.Array]
+
+
+def blocks(algorithm: Algorithm, *, binary: bool) -> tuple[Blocks, ...]:
+    """Short blocks of rounds, then long ones.
+
+    Args:
+        algorithm: the algorithm.
+        binary: whether totals are integers, which may be added up in any order.
+    """
+
+    def plan(keys, params: "Params", public: "Public", contexts: None, limit) -> BlockPlan:
+        del params, contexts
+        length = jnp.minimum(limit, algorithm.rounds_left(public.round))
+        return BlockPlan(jnp.broadcast_to(public.expert, keys.shape), length)
+
+    def added_at_once(totals: jax.Array, losses: jax.Array, planned: jax.Array) -> jax.Array:
+        return totals + jnp.sum(jnp.where(planned[:, None], losses, 0), axis=0)
+
+    def added_in_order(totals: Any, losses: jax.Array, planned: jax.Array) -> Any:
+        """One after the other, as floats round: the result must be that of single rounds."""
+
+        def step(totals, entry):
+            losses, is_planned = entry
+            added = algorithm.add(totals, losses)
+            return jax.tree.map(lambda new, old: jnp.where(is_planned, new, old), added, totals), None
+
+        return jax.lax.scan(step, totals, (losses, planned), unroll=16)[0]
+
+    def absorb(keys, params: "Params", state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+        planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
+        added = added_at_once if binary else added_in_order
+        totals = added(algorithm.started(state), report, planned)
+        played = plan.length.astype(state.public.round.dtype)
+        return algorithm.advance(keys[plan.length - 1], params, state, totals, played), plan.length
+
+    def is_late(params: "Params", public: "Public") -> jax.Array:
+        del params
+        return public.round + 1 >= LONG
+
+    return Blocks(SHORT, plan, absorb, until=is_late), Blocks(LONG, plan, absorb)
+
+
+def counts(algorithm: Algorithm) -> Counts:
+    """Counts of plays, for binary losses."""
+
+    def plan(key, params: "Params", public: "Public", limit) -> CountPlan:
+        del key, params
+        ahead = jnp.minimum(limit, algorithm.rounds_left(public.round))
+        is_played = jnp.arange(algorithm.num_experts, dtype=public.expert.dtype) == public.expert
+        return CountPlan(jnp.where(is_played, ahead, 0))
+
+    def privatize(key, params: "Params", public: "Public", plan: CountPlan, totals) -> jax.Array:
+        del key, params, public
+        rounds = plan.counts.sum(dtype=plan.counts.dtype)
+        whole = jnp.where(totals > 0, totals, 0)  # NaN counts as 0
+        if jnp.issubdtype(whole.dtype, jnp.floating):
+            whole = jnp.round(whole)
+        return jnp.minimum(whole.astype(rounds.dtype), rounds)
+
+    def absorb(key, params: "Params", state: State, plan: CountPlan, report) -> State:
+        played = plan.counts.sum(dtype=state.public.round.dtype)
+        totals = algorithm.started(state) + report.astype(state.private.totals.dtype)
+        return algorithm.advance(key, params, state, totals, played)
+
+    return Counts(plan, privatize, absorb)

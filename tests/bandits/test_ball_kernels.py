@@ -1,0 +1,100 @@
+"""The kernels of the ball equal the geometry as it reads, and planted wrong kernels do not.
+
+They are equal up to rounding: a compiler may or may not round the products and sums of a length as one. What rounding
+takes from steps is kept alike, bit for bit.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.bandits.convex import _ball, _ball_kernels
+from jaxdp.numerics.compensated import Sum
+from jaxdp.random import key_uniform
+from tests.few import few
+
+LANES = 2000
+FLOAT = jnp.result_type(float)
+TOLERANCE = 1e-12 if jnp.float64 == FLOAT else 1e-5
+STEPS = ("inner", "length", "project", "unit_vector", "descend")
+
+
+def states(dim):
+    """Points within the ball and beyond, the centre, and steps of all sizes."""
+    random = np.random.default_rng(dim)
+    x, step = random.normal(size=(2, LANES, dim)) * 10.0 ** random.integers(-6, 2, (2, LANES, 1))
+    x[::7] = 0
+    excess = random.uniform(-1, 1, x.shape) * np.abs(x) * jnp.finfo(FLOAT).eps
+    radius = random.uniform(0, 2, LANES)
+    x, excess, step, radius = (jnp.asarray(each, FLOAT) for each in (x, excess, step, radius))
+    return {"x": Sum(x, excess), "step": step, "radius": radius, "key": jax.random.split(jax.random.key(dim), LANES)}
+
+
+def played(form, given, change=lambda given: given):
+    def lane(given):
+        given = change(given)
+        x = given["x"]
+        return {
+            "inner": form.inner(x.total, given["step"]),
+            "length": form.length(x.total),
+            "project": form.project(x.total, given["radius"]),
+            "unit_vector": form.unit_vector(given["key"], x.total.shape[0]),
+            "descend": form.descend(x, given["step"], given["radius"]),
+        }
+
+    return jax.jit(jax.vmap(lane))(given)
+
+
+def given_arrays(given):
+    return {name: given[name] for name in ("x", "step")}
+
+
+def differing(found, expected, given):
+    """The steps that differ by more than rounding, of numbers of the size of what is added up."""
+    found, expected, given = ({**each} for each in jax.tree.map(np.asarray, (found, expected, given)))
+    for outputs in (found, expected):
+        outputs["descend"] = outputs["descend"].total - outputs["descend"].excess
+    x, step = (np.linalg.norm(each, axis=1, keepdims=True) for each in (given["x"].total, given["step"]))
+    sizes = {"inner": (x * step)[:, 0], "length": x[:, 0], "project": x, "unit_vector": 1, "descend": x + step}
+    return {name for name in STEPS if not (np.abs(found[name] - expected[name]) <= TOLERANCE * sizes[name]).all()}
+
+
+@pytest.mark.parametrize("dim", few([1, 2, 5, 16, 17, 40], [1, 5, 17]))
+def test_kernels_equal_the_plain_steps(dim):
+    given = states(dim)
+    assert differing(played(_ball_kernels, given), played(_ball, given), given_arrays(given)) == set()
+
+
+WRONG = {
+    "a longer step": (lambda given: given | {"step": 1.001 * given["step"]}, {"inner", "descend"}),
+    "a larger ball": (lambda given: given | {"radius": 1.001 * given["radius"]}, {"project", "descend"}),
+    "another key": (lambda given: given | {"key": jax.random.fold_in(given["key"], 1)}, {"unit_vector"}),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_kernels_are_noticed(name):
+    change, noticed = WRONG[name]
+    given = states(3)
+    assert differing(played(_ball_kernels, given, change), played(_ball, given), given_arrays(given)) == noticed
+
+
+def test_steps_of_a_long_descent_are_equal():
+    """What rounding takes from a step is kept alike: 300 tiny steps, of which no single one moves the point."""
+
+    def run(descend, key):
+        step = jnp.finfo(FLOAT).eps * (key_uniform(key, FLOAT) - 0.2) * jnp.ones(3, FLOAT)
+        start = Sum(jnp.full(3, 0.3, FLOAT), jnp.zeros(3, FLOAT))
+        return jax.lax.fori_loop(0, 300, lambda _, x: descend(x, step, jnp.asarray(0.6, FLOAT)), start)
+
+    def forgetful(x, step, radius):
+        return _ball_kernels.descend(x._replace(excess=0 * x.excess), step, radius)
+
+    keys = jax.random.split(jax.random.key(3), 200)
+    found, expected, planted = (
+        jax.tree.map(np.asarray, jax.jit(jax.vmap(lambda key, descend=descend: run(descend, key)))(keys))
+        for descend in (_ball_kernels.descend, _ball.descend, forgetful)
+    )
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    assert not np.array_equal(planted.total, expected.total)

@@ -1,0 +1,157 @@
+"""The kernels of bandits equal the algorithms as they read, and planted wrong kernels do not.
+
+They are equal bit for bit but for upper confidence bounds, products and sums of which a compiler may or may not round
+as one: bounds are equal up to rounding, and plays in law.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.bandits import _means, _means_kernels, _thompson, _tsallis_inf, _ucb, _ucb_central
+from jaxdp.bandits._lane_kernels import array_kernel, sum_kernels
+from jaxdp.bandits._means import Means
+from jaxdp.numerics.compensated import Sum
+from tests.few import few
+
+LANES = 2000
+FLOAT, INTEGER = jnp.result_type(float), jnp.result_type(int)
+TOLERANCE = 1e-12 if jnp.float64 == FLOAT else 1e-5
+SIZES = few([2, 3, 16, 17, 40], [3, 17])  # up to 16 arms lanes are the fast axis
+
+
+def states(num_arms):
+    """Arms of few plays and many, or none; reports of any sign, and equal ones."""
+    random = np.random.default_rng(num_arms)
+    plays = random.integers(0, 3, (LANES, num_arms)) * 10 ** random.integers(0, 6, (LANES, 1))
+    total = random.integers(-3, 3, plays.shape) * np.maximum(plays, 1) * random.choice([1, 1 / 3], (LANES, 1))
+    excess = random.uniform(-1, 1, plays.shape) * np.abs(total) * jnp.finfo(FLOAT).eps
+    weights = random.dirichlet(np.full(num_arms, 0.3), LANES) * 0.999 + 0.001 / num_arms
+    given = {
+        "means": Means(
+            plays.sum(1).astype(INTEGER),
+            plays.astype(INTEGER),
+            Sum(total.astype(FLOAT), excess.astype(FLOAT)),
+        ),
+        "weights": weights.astype(FLOAT),
+        "arm": random.integers(0, num_arms, LANES, np.int32),
+        "report": random.choice([0.0, 1 / 3, 1.0], LANES).astype(FLOAT),
+        "spread": random.uniform(0, 30, LANES).astype(FLOAT),
+        "scores": random.integers(-2, 3, plays.shape).astype(FLOAT),  # with ties
+    }
+    return jax.tree.map(jnp.asarray, given)
+
+
+PLAIN = {
+    "heard": lambda given: _means.heard(given["means"], given["arm"], given["report"]),
+    "first_largest": lambda given: _means.first_largest(given["scores"]),
+    "bounds": lambda given: _ucb.upper_bounds(given["means"].sums, given["means"].plays, given["spread"]),
+    "iw": lambda given: _tsallis_inf.importance_weighted(*seen(given)),
+    "rv": lambda given: _tsallis_inf.reduced_variance(*seen(given)),
+}
+KERNELS = {
+    "heard": lambda given: _means_kernels.heard(given["means"], given["arm"], given["report"]),
+    "first_largest": lambda given: _means_kernels.first_largest(given["scores"]),
+    "bounds": lambda given: array_kernel(_ucb.upper_bounds)(given["means"].sums, given["means"].plays, given["spread"]),
+    "iw": lambda given: sum_kernels(_tsallis_inf.importance_weighted)(*seen(given)),
+    "rv": lambda given: sum_kernels(_tsallis_inf.reduced_variance)(*seen(given)),
+}
+
+
+def seen(given):
+    return given["means"].sums, given["weights"], given["arm"], given["report"], given["report"] / 10
+
+
+def differing(steps, given):
+    """The steps that differ from the plain ones in some lane."""
+
+    def played(steps):
+        return jax.jit(jax.vmap(lambda given: {name: step(given) for name, step in steps.items()}))(given)
+
+    found, expected = played(steps), played({name: PLAIN[name] for name in steps})
+    found, expected = jax.tree.map(np.asarray, (found, expected))
+    equal = jax.tree.map(lambda left, right: bool(np.array_equal(left, right)), found, expected)
+    if "bounds" in steps:
+        equal["bounds"] = bool(np.isclose(found["bounds"], expected["bounds"], TOLERANCE, TOLERANCE).all())
+    return {name for name in steps if not all(jax.tree.leaves(equal[name]))}
+
+
+@pytest.mark.parametrize("num_arms", SIZES)
+def test_kernels_equal_the_plain_steps(num_arms):
+    assert differing(KERNELS, states(num_arms)) == set()
+
+
+WRONG = {
+    "another arm": lambda given: given | {"arm": (given["arm"] + 1) % 3},
+    "bounds 1% wider": lambda given: given | {"spread": 1.01**2 * given["spread"]},
+    "the last of the largest": lambda given: given | {"scores": given["scores"] + 1e-3 * jnp.arange(3, dtype=FLOAT)},
+    "weights 1% larger": lambda given: given | {"weights": 1.01 * given["weights"]},
+    "excess left out": lambda given: (
+        given | {"means": given["means"]._replace(sums=given["means"].sums._replace(excess=jnp.zeros(3, FLOAT)))}
+    ),
+}
+NOTICED = {
+    "another arm": {"heard", "iw", "rv"},
+    "bounds 1% wider": {"bounds"},
+    "the last of the largest": {"first_largest"},
+    "weights 1% larger": {"iw", "rv"},
+    "excess left out": {"heard", "iw", "rv"},
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_kernels_are_noticed(name):
+    wrong = {step: lambda given, step=step: KERNELS[step](WRONG[name](given)) for step in KERNELS}
+    assert differing(wrong, states(3)) == NOTICED[name]
+
+
+LEARNERS = {
+    "thompson": lambda: _thompson.thompson(num_arms=5),
+    "ucb_central": lambda: _ucb_central.ucb_central(num_arms=5),
+    "tsallis_inf": lambda: _tsallis_inf.tsallis_inf(num_arms=5, estimator="rv"),
+}
+WORLD = jaxdp.bandits.bernoulli_bandit(np.linspace(0.1, 0.9, 5))
+
+
+def outcomes(learner, lanes=50, **values):
+    run = jaxdp.simulator(learner, WORLD, 60, checkpoints=[10, 30, 60])
+    keys = jax.random.split(jax.random.key(92), lanes)
+    return jax.jit(jax.vmap(run, (0, None)))(keys, run.params(epsilon=2.0, **values))
+
+
+def as_it_reads(monkeypatch):
+    """Learners made from now on have the plain steps."""
+    for module in (_ucb, _thompson, _ucb_central, _tsallis_inf):
+        for step, plain in {
+            "heard": _means.heard,
+            "first_largest": _means.first_largest,
+            "array_kernel": lambda formula: formula,
+            "sum_kernels": lambda formula: formula,
+        }.items():
+            if hasattr(module, step):
+                monkeypatch.setattr(module, step, plain)
+
+
+@pytest.mark.parametrize("name", few(LEARNERS, ["thompson"]))
+def test_runs_are_equal(name, monkeypatch):
+    kernels = outcomes(LEARNERS[name]())
+    as_it_reads(monkeypatch)
+    jax.tree.map(np.testing.assert_array_equal, kernels, outcomes(LEARNERS[name]()))
+
+
+def test_laws_of_plays_by_bounds_are_equal(monkeypatch):
+    def apart(left, right):
+        """The largest difference of mean outcomes, in standard errors."""
+        left, right = ([np.asarray(each[name], float) for name in sorted(each)] for each in (left, right))
+        return max(
+            np.max(np.abs(one.mean(0) - other.mean(0)) / np.sqrt((one.var(0) + other.var(0)) / len(one) + 1e-12))
+            for one, other in zip(left, right, strict=True)
+        )
+
+    kernels, wider = (outcomes(_ucb.ucb(num_arms=5), 10_000, **values) for values in ({}, {"exploration_rate": 8.0}))
+    as_it_reads(monkeypatch)
+    plain = outcomes(_ucb.ucb(num_arms=5), 10_000)
+    assert apart(kernels, plain) < 5
+    assert apart(wider, plain) > 5  # planted

@@ -1,0 +1,124 @@
+"""The layouts of learners that keep losses, and the windows of restarts, equal the plain forms bit for bit."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.experts import _counter_weights, _hedge, _lane_kernels, _lazy_weights, classes
+from jaxdp.experts._restart_windows import KERNELS, PLAIN, Dyadic
+from jaxdp.numerics import compensated
+from jaxdp.numerics.compensated import Sum
+from tests.few import few
+
+LANES = 500
+FLOAT = jnp.result_type(float)
+SIZES = few([2, 5, 16, 17, 40], [5, 17])  # up to 16 experts lanes are the fast axis
+
+
+def in_lanes(function, *inputs):
+    return jax.jit(jax.vmap(function))(*inputs)
+
+
+def equal(left, right):
+    same = jax.tree.map(lambda one, other: bool(np.array_equal(one, other)), left, right)
+    return all(jax.tree.leaves(same))
+
+
+# ---- windows ---------------------------------------------------------------------------------------------------------
+def played(steps, num_experts, checks=100, change=lambda beyond: beyond):
+    """The largest excess and the memory after some questions, of walks with equal values among them."""
+    random = np.random.default_rng(num_experts)
+    walks = jnp.asarray(random.integers(-2, 3, (LANES, checks, num_experts)).cumsum(1) / 3, FLOAT)
+    begins = jnp.asarray(random.integers(0, checks // 2, LANES), jnp.result_type(int))
+
+    def lane(walk, begin):
+        windows = Dyadic(num_experts, checks, steps)
+
+        def question(carry, beyond):
+            memory, before, now = carry
+            memory = windows.remember(memory, before, now, jnp.asarray(True))
+            beyond = change(beyond)
+            largest = windows.largest(memory, beyond, jnp.asarray(0.5, FLOAT), now + 1, jnp.minimum(begin, now))
+            return (memory, beyond, now + 1), largest
+
+        start = windows.empty(FLOAT), walk[0] * 0, jnp.zeros((), jnp.result_type(int))
+        return jax.lax.scan(question, start, walk)
+
+    return in_lanes(lane, walks, begins)
+
+
+@pytest.mark.parametrize("num_experts", SIZES)
+def test_windows_are_the_plain_ones(num_experts):
+    assert equal(played(KERNELS, num_experts), played(PLAIN, num_experts))
+
+
+WRONG = {
+    "written a level late": KERNELS._replace(
+        replaced=lambda written, *sums: KERNELS.replaced(jnp.roll(written, 1), *sums)
+    ),
+    "the first expert's sums": KERNELS._replace(largest_sums=lambda beyond, memory: beyond[0] - memory[0]),
+    "the smallest": KERNELS._replace(largest=lambda values: -KERNELS.largest(-values)),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_windows_are_noticed(name):
+    assert not equal(played(WRONG[name], 5), played(PLAIN, 5))
+
+
+# ---- what a loop carries ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("num_experts", SIZES)
+def test_what_is_carried_is_as_it_was(num_experts):
+    random = np.random.default_rng(num_experts)
+    total, excess, losses = (jnp.asarray(each, FLOAT) for each in random.normal(size=(3, LANES, num_experts)))
+    table = jnp.asarray(random.normal(size=(LANES, 4, num_experts)), FLOAT)
+    flags, totals = jnp.asarray(random.integers(0, 2, LANES), bool), Sum(total, excess * jnp.finfo(FLOAT).eps)
+
+    assert equal(in_lanes(_lane_kernels.carried, (totals, table)), (totals, table))
+    plain = in_lanes(compensated.add, totals, losses)
+    assert equal(in_lanes(_lane_kernels.added, totals, losses), plain)
+    assert not equal(in_lanes(lambda totals, losses: Sum(totals.total + losses, 0 * losses), totals, losses), plain)
+
+    def either(form):
+        return in_lanes(form, flags, (totals, table), (plain, -table))
+
+    plain_choice = either(lambda flag, *both: jax.tree.map(lambda one, other: jnp.where(flag, one, other), *both))
+    assert equal(either(_lane_kernels.chosen), plain_choice)
+    assert not equal(either(lambda flag, one, other: _lane_kernels.chosen(~flag, one, other)), plain_choice)
+
+
+LEARNERS = {
+    "hedge": (lambda: _hedge.hedge(num_experts=4, horizon=60), {}),
+    "lazy_weights": (
+        lambda: _lazy_weights.lazy_weights(num_experts=4, horizon=60, sequences=classes.switching(num_switches=2)),
+        {"epsilon": 1.0, "delta": 1e-3, "batch": 3},
+    ),
+    "counter_weights": (
+        lambda: _counter_weights.counter_weights(num_experts=4, horizon=60),
+        {"epsilon": 1.0, "delta": 1e-3},
+    ),
+}
+
+
+def losses_of_plays(learner, values):
+    world = jaxdp.experts.stochastic_losses([0.2, 0.4, 0.6, 0.8])
+    run = jaxdp.simulator(learner, world, 60, checkpoints=[10, 30, 60])
+    return jax.jit(jax.vmap(run, (0, None)))(jax.random.split(jax.random.key(93), 50), run.params(**values))
+
+
+@pytest.mark.parametrize("name", few(LEARNERS, ["lazy_weights"]))
+def test_runs_are_equal(name, monkeypatch):
+    make, values = LEARNERS[name]
+    kernels = losses_of_plays(make(), values)
+    plain = {
+        "carried": lambda state: state,
+        "added": compensated.add,
+        "chosen": lambda flag, *both: jax.tree.map(lambda one, other: jnp.where(flag, one, other), *both),
+    }
+    for module in (_hedge, _lazy_weights, _counter_weights):
+        for step, function in plain.items():
+            if hasattr(module, step):
+                monkeypatch.setattr(module, step, function)
+    assert equal(kernels, losses_of_plays(make(), values))
