@@ -57,8 +57,9 @@ def grey_box(
     all of it depends on them: data are added to a noised number. Where some of it does not, the verdict is "cannot
     tell", too.
 
-    Steps run operation by operation, a round in about a tenth of a second, a block in up to some seconds, so that a
-    release may lie behind a branch on what is public.
+    Rounds and counts whose releases lie behind no branch are compiled, once for all of them. Other steps run operation
+    by operation, a round in about a tenth of a second, a block in up to some seconds, so that a release may lie behind
+    a branch on what is public.
 
     Args:
         key: a typed PRNG key.
@@ -106,7 +107,7 @@ def grey_box(
     claim, params = learner.guarantee(**values), jax.tree.map(jnp.asarray, learner.params(**values))
     base = Base(learner, answer, params, claim, path, draw_user, rounds)
     start = starting(base)
-    played = []
+    played, programs = [], {}
     for key_base in jax.random.split(key, num_bases):
         key_users, key_play, key_where, key_others = jax.random.split(key_base, 4)
         scene, users = start(key_users, key_play)
@@ -115,8 +116,9 @@ def grey_box(
         others = map_units(claim, lambda mine, new: new, at(users, where), others)
         streams = jax.tree.map(partial(_replaced, where), users, others)
         steps, of_whom = steps_of(scene), np.concatenate([[-1], np.asarray(where)])
-        played.append(Played(scene, steps, key_play, streams, replay(scene, steps, key_play, streams, of_whom)))
-        if played[-1].run.changed and path != "rounds":  # which takes seconds, and can only end in the same way
+        run = replay(scene, steps, key_play, streams, of_whom, programs=programs)
+        played.append(Played(scene, steps, key_play, streams, run))
+        if run.changed and path != "rounds":  # which takes seconds, and can only end in the same way
             break
     return _judged(claim, played, *unexplained(jax.random.fold_in(key, 1), played))
 

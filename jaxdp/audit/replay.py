@@ -15,6 +15,7 @@ from jaxdp.audit.steps import Scene, Step, at, choose, places_of, react, step_ke
 from jaxdp.core import State
 from jaxdp.mechanisms import tape
 
+QUICKLY = {"xla_backend_optimization_level": 0}  # compiled for few steps; all lanes by the same scalar code
 LANE = "jaxdp_lane"
 OWN = ("the play", "the report")  # of a step's user
 Use = Callable[[jax.Array], jax.Array]
@@ -82,13 +83,37 @@ class Run(NamedTuple):
     seen: list[dict[str, list[np.ndarray]]]
 
 
+class Program(NamedTuple):
+    """A step that was compiled, for any round.
+
+    Attributes:
+        run: (transcript, start, keys, streams, private, public) -> entries' numbers, what is seen, and the next state.
+        made: stage, round and entry of each release, as they were traced: their words hold, their numbers do not.
+        name: of the traces made for it.
+    """
+
+    run: Callable[..., Any]
+    made: list[tuple[str, Any, tape.Entry]]
+    name: object
+
+
+Programs = dict[Any, Program | None]  # of steps, by which leaves of the public state differ; None: by operations
+
+
 def bases(value: jax.Array) -> jax.Array:
     """The base's value in place of each neighbour's."""
     return jax.lax.all_gather(value, LANE)[0]
 
 
 def replay(
-    scene: Scene, steps: list[Step], key: jax.Array, streams: Users, where: np.ndarray, *, use: Use = bases
+    scene: Scene,
+    steps: list[Step],
+    key: jax.Array,
+    streams: Users,
+    where: np.ndarray,
+    *,
+    use: Use = bases,
+    programs: Programs | None = None,
 ) -> Run:
     """Plays a transcript again, step by step.
 
@@ -102,6 +127,8 @@ def replay(
         streams: users, [neighbours + 1, rounds, ...]; the first ones are the base's.
         where: [neighbours + 1] the round whose user is replaced; -1 of the base.
         use: value -> the value that is noised.
+        programs: compiled steps, shared by replays with the same learner, users' shapes and `use`; None runs every step
+            operation by operation.
 
     Returns:
         What was found.
@@ -121,7 +148,7 @@ def replay(
         else:  # what is the same in all lanes may be branched on
             axes = jax.tree.map(lambda x: None if alike(np.asarray(x)) else 0, public)
             public = jax.tree.map(lambda x: x[0] if alike(np.asarray(x)) else x, public)
-        made, seen, private, public = _step(scene, step, keys, streams, private, public, axes, use)
+        made, seen, private, public = _step(scene, step, keys, streams, private, public, axes, use, programs)
         numbers: dict[tuple[str, int, str], int] = {}
         for stage, round_, entry in made:
             count = numbers[stage, round_, entry.name] = numbers.get((stage, round_, entry.name), -1) + 1
@@ -162,17 +189,94 @@ def visible(scene: Scene, play: Any, report: Any, state: State, used: Any) -> di
 
 
 def _step(
-    scene: Scene, step: Step, keys: Any, streams: Users, private: Any, public: Any, axes: Any, use: Use
+    scene: Scene,
+    step: Step,
+    keys: Any,
+    streams: Users,
+    private: Any,
+    public: Any,
+    axes: Any,
+    use: Use,
+    programs: Programs | None,
 ) -> tuple[list[tuple[str, int, tape.Entry]], dict[str, list[np.ndarray]], Any, Any]:
     """One step under all users at once: entries of [neighbours + 1, ...], what is seen of it, and the next state."""
-    made: list[tuple[str, int, tape.Entry]] = []
+    found = None
+    if programs is not None and scene.path != "blocks":  # of a block, the plan tells which places are read
+        found = _compiled(scene, step, keys, streams, private, public, axes, use, programs)
+    if found is None:
+        made: list[tuple[str, Any, tape.Entry]] = []
+        one = _one(scene, step, keys, use, made)
+        # Batches of users, but one public state: branches on what is public are branches, and record what they release.
+        try:
+            # What was traced before, without a tape, would be taken from JAX's cache and write nothing.
+            with jax.disable_jit(), _traced_apart(_traces[0]):
+                arrays, seen, state, _ = jax.vmap(one, in_axes=(0, 0, axes), axis_name=LANE)(streams, private, public)
+        except _NOT_CONCRETE as error:
+            _traces[0] = object()  # the branch's trace is in the cache now, and would write nothing either
+            raise UnreadableError(
+                "releases must be made at the top level of act, privatize and update, or behind branches on public "
+                "values: not behind a branch on private data, whose choice would tell, nor inside a vmap (call the "
+                f"mechanism once, with an array); got {type(error).__name__}"
+            ) from error
+    else:
+        made, arrays, seen, state = found
+    entries = [(stage, round_, entry._replace(**own)) for (stage, round_, entry), own in zip(made, arrays, strict=True)]
+    return entries, {what: [np.asarray(leaf) for leaf in jax.tree.leaves(tree)] for what, tree in seen.items()}, *state
+
+
+def _compiled(
+    scene: Scene,
+    step: Step,
+    keys: Any,
+    streams: Users,
+    private: Any,
+    public: Any,
+    axes: Any,
+    use: Use,
+    programs: Programs,
+) -> Any:
+    """What a step makes, by a program for all rounds; None where a release lies behind a branch, or a loop."""
+    kind = jax.tree.structure(axes)
+    if kind not in programs:
+        made: list[tuple[str, Any, tape.Entry]] = []
+
+        def run(transcript: Any, start: Any, keys: Any, streams: Users, private: Any, public: Any) -> Any:
+            one = _one(scene._replace(transcript=transcript), step._replace(start=start), keys, use, made)
+            return jax.vmap(one, in_axes=(0, 0, axes), axis_name=LANE)(streams, private, public)
+
+        programs[kind] = Program(jax.jit(run, compiler_options=QUICKLY), made, object())
+    program = programs[kind]
+    if program is None:
+        return None
+    try:
+        with _traced_apart(program.name):
+            arrays, seen, state, _ = program.run(
+                scene.transcript, jnp.asarray(step.start), keys, streams, private, public
+            )
+    except _NOT_CONCRETE:
+        programs[kind] = None
+        return None
+    return [(stage, step.start, entry) for stage, _, entry in program.made], arrays, seen, state
+
+
+def _one(scene: Scene, step: Step, keys: Any, use: Use, made: list[tuple[str, Any, tape.Entry]]) -> Callable[..., Any]:
+    """A function of (users, private, public) that plays the step, and writes down in `made` what is released.
+
+    It returns the numbers of the releases, what is seen, the next state, and what was noised in each release: of one
+    that is traced inside a branch or a loop, this last belongs to another trace, which JAX refuses.
+    """
 
     def one(users: Users, private: Any, public: Any) -> Any:
         made.clear()
+        noised: list[jax.Array] = []
+
+        def put(value: jax.Array) -> jax.Array:
+            noised.append(use(value))
+            return noised[-1]
 
         @contextmanager
         def opened(stage: str, round_: int) -> Iterator[None]:
-            with tape.recording(use) as entries:
+            with tape.recording(put) as entries:
                 yield
             made.extend((stage, round_, entry) for entry in entries)
 
@@ -180,22 +284,9 @@ def _step(
         plan = at(scene.transcript.actions, step.start) if scene.path == "rounds" and scene.sees_plays else play
         places = places_of(scene, step, plan, public)
         report, state, used = react(scene, step, keys, users, State(private, public), plan, places, opened)
-        return [_arrays(entry) for _, _, entry in made], visible(scene, play, report, state, used), state
+        return [_arrays(entry) for _, _, entry in made], visible(scene, play, report, state, used), state, noised
 
-    # Batches of users, but one public state: branches on what is public are branches, and record what they release.
-    try:
-        # What was traced before, without a tape, would be taken from JAX's cache and write nothing.
-        with jax.disable_jit(), _traced_apart(_traces[0]):
-            arrays, seen, state = jax.vmap(one, in_axes=(0, 0, axes), axis_name=LANE)(streams, private, public)
-    except _NOT_CONCRETE as error:
-        _traces[0] = object()  # the branch's trace is in the cache now, and would write nothing either
-        raise UnreadableError(
-            "releases must be made at the top level of act, privatize and update, or behind branches on public values: "
-            "not behind a branch on private data, whose choice would tell, nor inside a vmap (call the mechanism once, "
-            f"with an array); got {type(error).__name__}"
-        ) from error
-    entries = [(stage, round_, entry._replace(**own)) for (stage, round_, entry), own in zip(made, arrays, strict=True)]
-    return entries, {what: [np.asarray(leaf) for leaf in jax.tree.leaves(tree)] for what, tree in seen.items()}, *state
+    return one
 
 
 def _arrays(entry: tape.Entry) -> dict[str, jax.Array]:

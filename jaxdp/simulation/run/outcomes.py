@@ -1,6 +1,7 @@
 """Sums of outcomes over rounds, which neither stall nor wrap."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -50,21 +51,27 @@ def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array, jax.Array
 
     def some(running: Running, outcomes: dict[str, jax.Array], order: jax.Array, used: jax.Array) -> Running:
         for index in range(len(order)):
-            added = add(running, {name: values[index] for name, values in outcomes.items()})
-            running = jax.tree.map(lambda new, old, i=index: jnp.where(order[i] < used, new, old), added, running)
+            running = _add_used(running, {name: values[index] for name, values in outcomes.items()}, order[index], used)
         return running
 
     def part(rounds: slice, shape: tuple[int, ...]) -> tuple[dict[str, jax.Array], jax.Array]:
         return jax.tree.map(lambda leaf: leaf[rounds].reshape(*shape, *leaf.shape[1:]), (outcomes, order))
 
     whole = len(order) // UNROLLED
-    running, _ = jax.lax.scan(
-        lambda running, chunk: (own_kernel(some, running, *chunk, used), None),
-        running,
-        part(slice(0, whole * UNROLLED), (whole, UNROLLED)),
-    )
+    if whole:  # a loop that is never entered would be traced all the same
+        running, _ = jax.lax.scan(
+            lambda running, chunk: (own_kernel(some, running, *chunk, used), None),
+            running,
+            part(slice(0, whole * UNROLLED), (whole, UNROLLED)),
+        )
     rest = len(order) - whole * UNROLLED
-    return own_kernel(some, running, *part(slice(whole * UNROLLED, None), (rest,)), used)
+    return own_kernel(some, running, *part(slice(whole * UNROLLED, None), (rest,)), used) if rest else running
+
+
+@partial(jax.jit, inline=True)  # traced once for all rounds of a block
+def _add_used(running: Running, outcomes: dict[str, jax.Array], round_: jax.Array, used: jax.Array) -> Running:
+    """Adds one round's outcomes, if it is among the first `used`."""
+    return jax.tree.map(lambda new, old: jnp.where(round_ < used, new, old), add(running, outcomes), running)
 
 
 def _add(running: compensated.Sum | jax.Array, value: jax.Array) -> compensated.Sum | jax.Array:
