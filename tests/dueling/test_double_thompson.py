@@ -49,7 +49,7 @@ def differing(steps, num_arms):
     """The steps that differ from the plain ones in some lane."""
     pairs = {name: (getattr(steps, name), getattr(PLAIN, name)) for name in PLAIN._fields}
     found = {name: [played(name, step, num_arms) for step in pair] for name, pair in pairs.items()}
-    return {name for name, both in found.items() if not np.array_equal(*both)}
+    return {name for name, both in found.items() if not np.array_equal(both[0], both[1])}
 
 
 @pytest.mark.parametrize("num_arms", few([2, 3, 8, 20], [3]))

@@ -27,7 +27,9 @@ def states(num_arms):
     weights = random.exponential(size=shape) ** 3
     given = {
         "uniforms": random.random((LANES, 2), np.float32).astype(FLOAT),
-        "losses": compensated.Sum(total.astype(FLOAT), (random.normal(size=shape) * 1e-8 * total).astype(FLOAT)),
+        "losses": compensated.Sum(
+            jnp.asarray(total, FLOAT), jnp.asarray(random.normal(size=shape) * 1e-8 * total, FLOAT)
+        ),
         "weights": (weights / weights.sum(1, keepdims=True)).astype(FLOAT),
         "arms": random.integers(0, num_arms, (LANES, 2), np.int32),
         "won": random.choice([0, 1, 0.3], LANES).astype(FLOAT),
