@@ -87,9 +87,9 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
     A tenth of the trials shapes scores: where outputs repeat a histogram of the log likelihood ratio, and unless that
     saw every outcome often single coordinates and a small classifier. Another tenth chooses at most three events, each
     a score above or below a threshold: the one whose lower bound is largest on these outputs, and those whose bounds
-    promise to be largest on the rest, which may be rarer: one of outcomes that repeat, one of the other scores. The rest are fresh outputs on which these are counted, with
-    Clopper-Pearson limits that share the error probability between events and inputs: nothing else is tried on them, so
-    nothing else needs correcting for.
+    promise to be largest on the rest, which may be rarer: one of outcomes that repeat, one of the other scores. The
+    rest are fresh outputs on which these are counted, with Clopper-Pearson limits that share the error probability
+    between events and inputs: nothing else is tried on them, so nothing else needs correcting for.
 
     The events bound the epsilon at a claimed delta, or the mu of a Gaussian claim. A zCDP claim is about all orders of
     Rényi divergence: what is chosen for it is an order, and a function of the output that is constant on cells of a

@@ -31,9 +31,9 @@ def states(num_arms):
     weights = random.dirichlet(np.full(num_arms, 0.3), LANES) * 0.999 + 0.001 / num_arms
     given = {
         "means": Means(
-            plays.sum(1).astype(INTEGER),
-            plays.astype(INTEGER),
-            Sum(total.astype(FLOAT), excess.astype(FLOAT)),
+            jnp.asarray(plays.sum(1), INTEGER),
+            jnp.asarray(plays, INTEGER),
+            Sum(jnp.asarray(total, FLOAT), jnp.asarray(excess, FLOAT)),
         ),
         "weights": weights.astype(FLOAT),
         "arm": random.integers(0, num_arms, LANES, np.int32),
