@@ -20,9 +20,10 @@ seen. A learner is attacked on every path by which a simulator plays it.
 black-box audit cannot see:
 
 * *Other inputs.* The two neighbours are given; a leak between others stays hidden.
-* *Rare events.* An event of probability q is seen q times the number of trials. A mechanism that gives everything away
-  once in 10^9 releases passes 10^6 trials, and an excess of delta below about 1 / trials cannot be told from none. An
-  audit of a large epsilon meets this early: what is e^epsilon times rarer under one input must still be counted there.
+* *Rare events.* An event of probability q is seen q times the number of trials. 10^6 trials find Laplace noise that
+  fails once in 10^4 releases, and seldom noise that fails once in 2 * 10^4. A mechanism that gives everything away once
+  in 10^9 releases passes them, and an excess of delta below about 1 / trials cannot be told from none. An audit of a
+  large epsilon meets this early: what is e^epsilon times rarer under one input must still be counted there.
 * *The tails of a zCDP or Gaussian claim.* Both bounds come from events as frequent as those that are seen: they reach
   nearly all of a Gaussian mechanism's rho or mu, less where rho is above 4 or so few outputs tell that chance hides
   them (10^6 trials: below 0.005 of rho).
