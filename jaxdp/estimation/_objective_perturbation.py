@@ -201,7 +201,7 @@ def sgd_objective_perturbation(
 def literal_objective_perturbation(
     *, average: str = "none", optimizer: optax.GradientTransformation | None = None
 ) -> Estimator:
-    """DP-Reward's simulation as its text reads: SGD on raw labels, with the linear term w / n in every gradient.
+    """The paper's simulation as its text reads: SGD on raw labels, with the linear term w / n in every gradient.
 
     It exists to reproduce the published figure. With a constant step the last iterate's error does not fall with n.
 

@@ -1,4 +1,7 @@
-"""Problems that estimators are run on: the synthetic rewards of DP-Reward, and users' own comparisons and ballots."""
+"""Problems that estimators are run on: synthetic rewards, and users' own comparisons and ballots.
+
+The synthetic rewards are those of DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -64,7 +64,8 @@ def utility_matrix(utilities: ArrayLike, link: Link | str = logistic) -> np.ndar
             is no such link.
 
     Source:
-        Bradley & Terry (1952) for the logistic link, Thurstone (1927) for the probit; DP-Dueling, section 3.
+        Bradley & Terry (1952) for the logistic link, Thurstone (1927) for the probit; DP-Dueling (Saha & Asi, 2024),
+        section 3.
 
     Examples:
         >>> utility_matrix([1.0, 0.0]).round(4).tolist()
@@ -84,7 +85,7 @@ def utility_matrix(utilities: ArrayLike, link: Link | str = logistic) -> np.ndar
 
 
 def lower_bound_matrix(num_arms: int, challenger: int = 0) -> np.ndarray:
-    """The instances of DP-Dueling's lower bound: arm 0 beats every arm with probability 3/4, all others are even.
+    """The instances of a lower bound: arm 0 beats every arm with probability 3/4, all others are even.
 
     With a challenger, that arm beats every arm, arm 0 too, with probability 3/4, and all else is as it was: an
     algorithm must tell the two instances apart by what it learns of the challenger alone.
@@ -100,7 +101,7 @@ def lower_bound_matrix(num_arms: int, challenger: int = 0) -> np.ndarray:
         ValueError: if num_arms < 2 or challenger is not an arm.
 
     Source:
-        DP-Dueling, appendix B: the matrices P and P' of Lemma 11 and Theorem 2.
+        DP-Dueling (Saha & Asi, 2024), appendix B: the matrices P and P' of Lemma 11 and Theorem 2.
 
     Deviations:
         None.
@@ -192,7 +193,7 @@ def effective_borda_scores(preferences: ArrayLike, active: ArrayLike) -> np.ndar
         ValueError: if preferences are not a preference matrix, or active is not a set of its arms.
 
     Source:
-        DP-Dueling, section 3.
+        DP-Dueling (Saha & Asi, 2024), section 3.
 
     Deviations:
         None.
@@ -287,7 +288,7 @@ def preference_gaps(preferences: ArrayLike) -> np.ndarray:
         ValueError: if preferences ([num_arms, num_arms]) are not a preference matrix with a Condorcet winner.
 
     Source:
-        DP-Dueling, section 3, Delta(1, i).
+        DP-Dueling (Saha & Asi, 2024), section 3, Delta(1, i).
     """
     winner = condorcet_winner(preferences)
     if winner < 0:

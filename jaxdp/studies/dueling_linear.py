@@ -1,4 +1,4 @@
-"""What privacy costs in duels of arms with features (DP-Dueling, Theorem 3).
+"""What privacy costs in duels of arms with features (Saha & Asi, 2024: DP-Dueling, Theorem 3).
 
 Plays elimination by optimal designs for several dimensions, and tells
 from which epsilon on privacy costs nearly nothing.

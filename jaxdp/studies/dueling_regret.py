@@ -1,4 +1,4 @@
-"""What privacy costs in dueling bandits (DP-Dueling, Theorems 1 and 2).
+"""What privacy costs in dueling bandits (Saha & Asi, 2024: DP-Dueling, Theorems 1 and 2).
 
 Plays every dueling bandit on one instance, with a trusted curator or
 with outcomes that are randomized before they leave the user.

@@ -1,4 +1,4 @@
-"""What local privacy costs in bandits (LDP-Bandits, Table 1).
+"""What local privacy costs in bandits (Zheng et al., 2020: LDP-Bandits, Table 1).
 
 Plays bandits that see each round through one randomized response,
 and compares how regret grows with what the table claims.

@@ -1,4 +1,4 @@
-"""What privacy costs in contextual linear bandits (LDP-Bandits, Algorithm 5).
+"""What privacy costs in contextual linear bandits (Zheng et al., 2020: LDP-Bandits, Algorithm 5).
 
 Plays optimistic learners with local, joint and no privacy, the local
 one with constants as published and with tight ones; or, with

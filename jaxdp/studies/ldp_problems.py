@@ -1,4 +1,4 @@
-"""The rows of LDP-Bandits' Table 1 as they are measured: learners, losses, bounds."""
+"""The rows of Table 1 of LDP-Bandits (Zheng et al., 2020) as they are measured: learners, losses, bounds."""
 
 import math
 from collections.abc import Callable, Mapping

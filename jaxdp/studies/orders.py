@@ -1,4 +1,7 @@
-"""The orders of DP-Reward's upper bounds in the number of comparisons, as dotted curves for figures."""
+"""The orders of upper bounds in the number of comparisons, as dotted curves for figures.
+
+The bounds are those of DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What label privacy costs a policy (DP-Reward, eq. (9)).
+"""What label privacy costs a policy (Chowdhury, Zhou & Natarajan, 2023: DP-Reward, eq. (9)).
 
 Learns greedy and pessimistic policies for a contextual bandit from
 comparisons that a good policy collected, with labels in the clear, with

@@ -1,4 +1,4 @@
-"""What label privacy costs in reward estimation (DP-Reward, Figure 1).
+"""What label privacy costs in reward estimation (Chowdhury, Zhou & Natarajan, 2023: DP-Reward, Figure 1).
 
 Compares estimates from labels in the clear, with central label privacy
 (objective perturbation, also with weights that cut long features) and with
@@ -131,7 +131,7 @@ def reward_estimation(
         ValueError: if a value is out of range.
 
     Source:
-        DP-Reward, section 6.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.
     """
     compared = estimators(solver)
     known = ("feature_norm",) if solver == "literal" else ("radius", "feature_norm")

@@ -1,4 +1,4 @@
-"""The orders of Table 1 of "Tracking the Best Expert Privately", as lines and as exponents beside simulated regret."""
+"""The orders of Table 1 of Asi et al. (2025), as lines and as exponents beside simulated regret."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
