@@ -93,7 +93,8 @@ def passes_of(duels: float, size: int) -> int | None:
     largest = largest_integer()
     if not duels * size < largest:
         return None
-    return min(-(-math.ceil(duels) // size), largest // size**2)
+    passes = -(-math.ceil(duels) // size)
+    return passes if passes * size**2 < largest else None
 
 
 def size_of(public: Public) -> jax.Array:

@@ -10,6 +10,7 @@ import pytest
 import jaxdp
 from jaxdp.core import State
 from jaxdp.dueling import ebs_phased, matrix_duels, utility_duels
+from jaxdp.dueling._phases import passes_of
 
 KEY = jax.random.key(81)
 DRAWS = 20_000
@@ -223,3 +224,12 @@ def test_factory_errors():
         ebs_phased(num_arms=2**40)
     with pytest.raises(ValueError, match="constants must be one of tight, split, got 'paper'"):
         ebs_phased(num_arms=2, constants="paper")
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_a_phase_of_more_rounds_than_integers_count_is_too_long(size):
+    """Planted: one pass less, which has too few duels."""
+    duels = math.nextafter(float(jnp.iinfo(INTEGER).max) / size, 0)
+    passes = passes_of(duels, size)
+    assert passes is None or (passes * size >= duels and passes * size**2 <= jnp.iinfo(INTEGER).max)
+    assert passes_of(size + 0.5, size) == 2
