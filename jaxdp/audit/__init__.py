@@ -2,8 +2,9 @@
 
 * `audit`, black box: draws outputs under two neighbouring inputs and looks for what one input makes likelier than the
   claim allows. What it reports is a lower bound in the currency of the claim, true with a stated confidence: on epsilon
-  at the claimed delta and on mu by one event, on rho by a Rényi divergence of cells of outputs. `learner_attack` makes
-  a learner's transcript such an output. `Target` is a claim with all attacks on it, `scoreboard` a table of targets.
+  at the claimed delta and on mu by at most three events, on rho by a Rényi divergence of cells of outputs.
+  `learner_attack` makes a learner's transcript such an output. `Target` is a claim with all attacks on it, `scoreboard`
+  a table of targets.
 * `grey_box`: reads what mechanisms inside a learner are asked to noise, and measures how far one user moves it along a
   forced transcript: sensitivities that are exceeded, budgets overspent, paths around the noise, noise used twice.
   `grey_box_of_paths` does so for rounds, blocks and counts.
@@ -21,9 +22,9 @@ black-box audit cannot see:
 
 * *Other inputs.* The two neighbours are given; a leak between others stays hidden.
 * *Rare events.* An event of probability q is seen q times the number of trials. 10^6 trials find Laplace noise that
-  fails once in 10^4 releases, and seldom noise that fails once in 2 * 10^4. A mechanism that gives everything away once
-  in 10^9 releases passes them, and an excess of delta below about 1 / trials cannot be told from none. An audit of a
-  large epsilon meets this early: what is e^epsilon times rarer under one input must still be counted there.
+  fails once in 10^4 releases; where it fails once in 2 * 10^4, they usually do not. A mechanism that gives everything
+  away once in 10^9 releases passes them, and an excess of delta below about 1 / trials cannot be told from none. An
+  audit of a large epsilon meets this early: what is e^epsilon times rarer under one input must still be counted there.
 * *The tails of a zCDP or Gaussian claim.* Both bounds come from events as frequent as those that are seen: they reach
   nearly all of a Gaussian mechanism's rho or mu, less where rho is above 4 or so few outputs tell that chance hides
   them (10^6 trials: below 0.005 of rho).

@@ -57,9 +57,9 @@ def grey_box(
     all of it depends on them: data are added to a noised number. Where some of it does not, the verdict is "cannot
     tell", too.
 
-    Rounds and counts whose releases lie behind no branch are compiled, once for all of them. Other steps run operation
-    by operation, a round in about a tenth of a second, a block in up to some seconds, so that a release may lie behind
-    a branch on what is public.
+    Rounds and counts whose releases lie behind no branch, loop or inner `jit` are compiled, once for all of them. Other
+    steps run operation by operation, a round in about a tenth of a second, a block in up to some seconds, so that a
+    release may lie behind a branch on what is public.
 
     Args:
         key: a typed PRNG key.

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._means import Means, no_means
-from jaxdp.bandits._means_kernels import first_largest, heard  # faster on CPU, for any number of arms
+from jaxdp.bandits._means_kernels import first_largest, heard  # laid out for CPUs, whatever the size
 from jaxdp.bandits._reports import reported, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, State, arms, claimed, factory, only

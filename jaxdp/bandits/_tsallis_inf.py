@@ -139,7 +139,9 @@ def tsallis_inf(
         True
     """
     num_arms = check_count("num_arms", num_arms, 2)
-    added = sum_kernels(ADDED[check_choice("estimator", estimator, tuple(ADDED))])  # faster on CPU, for any num_arms
+    added = sum_kernels(
+        ADDED[check_choice("estimator", estimator, tuple(ADDED))]
+    )  # laid out for CPUs, whatever the size
     channel, space, names, channel_params, claim = reward_reports(report, rewards, REPORTS)
     is_gaussian = report == "gaussian"
     if is_gaussian != (horizon is not None):

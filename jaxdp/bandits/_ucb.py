@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._lane_kernels import array_kernel
 from jaxdp.bandits._means import Means, no_means
-from jaxdp.bandits._means_kernels import first_largest, heard  # faster on CPU, for any number of arms
+from jaxdp.bandits._means_kernels import first_largest, heard  # laid out for CPUs, whatever the size
 from jaxdp.bandits._reports import reported, reward_reports
 from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams
@@ -104,7 +104,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         proxy = channel.variance_proxy(**{name: given[name] for name in names})
         return Params(report=leaves, squared_radius=scalar_leaf("the squared radius", 2 * exploration_rate * proxy))
 
-    bounds = array_kernel(upper_bounds)  # faster on CPU, for any number of arms
+    bounds = array_kernel(upper_bounds)  # laid out for CPUs, whatever the size
 
     def init(key, params: Params) -> State:
         del key, params

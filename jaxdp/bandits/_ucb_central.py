@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits import _ucb_central_bulk as bulk
-from jaxdp.bandits._means_kernels import first_largest  # faster on CPU, for any number of arms
+from jaxdp.bandits._means_kernels import first_largest  # laid out for CPUs, whatever the size
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -215,9 +215,8 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     def best(params: Params, round_: jax.Array, plays: jax.Array, sums: jax.Array) -> jax.Array:
         """The arm with the largest bound, from noisy sums S: `tail` is x, `noise` q, and `blocks` J."""
         float_ = sums.dtype
-        tail = params.exploration_rate * jnp.log(
-            jnp.maximum(round_, 2).astype(float_)
-        )  # > 0; after round 1 an arm that was not played goes first
+        # Positive; after round 1 an arm that was not played goes first.
+        tail = params.exploration_rate * jnp.log(jnp.maximum(round_, 2).astype(float_))
         inverse = 1 / jnp.maximum(plays, 1).astype(float_)  # 1 / n
         if counter is None:
             blocks = num_blocks(plays).astype(float_)

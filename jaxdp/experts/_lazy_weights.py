@@ -21,7 +21,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.core.conversions import zcdp_rho
-from jaxdp.experts._lane_kernels import carried, chosen  # faster on CPU: the same values, in another layout
+from jaxdp.experts._lane_kernels import carried, chosen  # the same values, in a layout for CPUs
 from jaxdp.experts._lazy_parameters import ACCOUNTINGS, SMALLEST, LazyParameters, lazy_weights_parameters, privacy_cost
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights

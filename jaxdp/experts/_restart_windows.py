@@ -80,7 +80,7 @@ class All(NamedTuple):
 
     num_experts: int
     checks: int
-    steps: Steps = KERNELS  # faster on CPU, for any number of experts
+    steps: Steps = KERNELS  # laid out for CPUs, whatever the number of experts
 
     def empty(self, dtype: jnp.dtype) -> jax.Array:
         """No sums yet."""
@@ -116,7 +116,7 @@ class Dyadic(NamedTuple):
 
     num_experts: int
     checks: int
-    steps: Steps = KERNELS  # faster on CPU, for any number of experts
+    steps: Steps = KERNELS  # laid out for CPUs, whatever the number of experts
 
     @property
     def levels(self) -> int:

@@ -204,9 +204,8 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
     def start(key, params: Params) -> AboveThreshold:
         begun = above_threshold_init(key, jnp.asarray(params.monitor_epsilon), threshold=jnp.asarray(params.threshold))
-        return begun._replace(
-            epsilon=begun.epsilon / 2
-        )  # for an auditor's tape: a question costs half of the level, see `Privacy`
+        # For an auditor's tape: a question costs half of the level, see `Privacy`.
+        return begun._replace(epsilon=begun.epsilon / 2)
 
     def init(key, params: Params) -> State:
         key_expert, key_monitor = jax.random.split(key)

@@ -42,7 +42,8 @@ def lanes_last(values: jax.Array) -> jax.Array:
     """The values [n, ...] as they are; on CPU lanes of `jax.vmap` become the fast axis where n <= 16.
 
     XLA stores the axis of lanes as the slow one, and a loop over lanes then reads each n values apart. What a loop of
-    simulation carries keeps the layout that its body gives it. A kernel of its own has to say it of its arguments, too.
+    simulation carries keeps the layout that its body gives it. Call this on the
+    arguments inside `own_kernel` as well: a kernel does not inherit the layout.
     """
     if values.ndim == 0 or len(values) > WRITTEN_OUT:
         return values

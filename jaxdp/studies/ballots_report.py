@@ -127,8 +127,9 @@ def larger(results: xr.Dataset) -> str:
         rows.append([f"{model}: {name}", *(f"{v:,.0f}" if v > 0 else f"not by {last:,}" for v in values)])
     return "\n".join(
         [
-            f"From how many voters on {results.winner.values} is named in at least {SURELY:.0%} (the interval's lower "
-            "limit). All but the first electorate are\nresampled: voters drawn from these ballots with replacement.",
+            f"From how many voters on {results.winner.values} is named in at least {SURELY:.0%} (the lower limit of an "
+            "interval of 95% confidence for\neach learner, budget and electorate by itself). All but the first "
+            "electorate are\nresampled: voters drawn from these ballots with replacement.",
             *columns(rows),
         ]
     )

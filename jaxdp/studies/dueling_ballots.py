@@ -31,7 +31,7 @@ from jaxdp.studies.private_ranking import private_ranking
 from jaxdp.validation import check_count, check_positive
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
-NUM_SEEDS = 160  # if all of 115 name the winner, the lower limit for nine learners is above 95%
+NUM_SEEDS = 160  # with nine learners one miss still leaves the lower limit above 95%
 DELTA = 1e-6
 STEPS = (1, 2, 5)  # of electorates, times powers of ten
 LARGEST = 1e7  # times the voters that there are

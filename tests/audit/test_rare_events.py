@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.audit import Attack, audit
+from jaxdp.audit import Attack, audit, black_box
 from jaxdp.core import Guarantee
 
 CLAIM = Guarantee.pure(1.0, trust_model="central", privacy_unit="one number", argument="Laplace noise of scale 1")
@@ -27,7 +27,22 @@ def test_noise_that_seldom_fails_is_found(chance):
     assert [audited(chance, seed).verdict for seed in range(2)] == ["violated", "violated"]
 
 
-def test_events_share_the_confidence_and_cost_a_right_mechanism_little():
+def test_rare_events_cost_a_right_mechanism_little():
     result = audited(0.0, 0)
     assert result.verdict == "consistent"
     assert result.lower_bound > 0.98
+
+
+def test_events_share_the_error(monkeypatch):
+    """Planted: each event with all of it."""
+    errors, bound = [], black_box.log_ratio_bound
+
+    def spy(counts, *others, error, **more):
+        errors.extend([error] if np.ndim(counts) == 0 else [])  # not where events are chosen
+        return bound(counts, *others, error=error, **more)
+
+    monkeypatch.setattr(black_box, "log_ratio_bound", spy)
+    audited(3e-4, 0)
+    assert len(errors) >= 2
+    assert np.isclose(sum(2 * error for error in errors), 0.05)
+    assert not np.isclose(2 * 0.025 * len(errors), 0.05)

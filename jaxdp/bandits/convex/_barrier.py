@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits.convex._ball_kernels import length  # faster on CPU, for any dimension
+from jaxdp.bandits.convex._ball_kernels import length  # laid out for CPUs, whatever the size
 
 NEWTON_STEPS = 8
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits.convex._ball import checked_ball
-from jaxdp.bandits.convex._ball_kernels import inner, length, project  # faster on CPU, for any dimension
+from jaxdp.bandits.convex._ball_kernels import inner, length, project  # laid out for CPUs, whatever the size
 from jaxdp.bandits.convex._world import Losses, Params, convex_environment, diagonal
 from jaxdp.core import Environment, default_float, factory
 from jaxdp.validation import check_at_least, check_positive, check_probability

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import inner, length  # faster on CPU, for any dimension
+from jaxdp.bandits.convex._ball_kernels import inner, length  # laid out for CPUs, whatever the size
 from jaxdp.core import Environment, Scalar, default_float, scalar_leaf
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import any_lane

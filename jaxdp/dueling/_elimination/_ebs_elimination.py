@@ -152,7 +152,7 @@ def ebs_elimination(
         arity = 2 if is_paper else best_arity(entries, noise=noise)
     arity = check_count("arity", arity, 2)
     levels = num_digits(entries, arity)
-    steps = KERNELS  # which are the faster ones, however many arms
+    steps = KERNELS  # however many arms
     trees = Trees(arity, level_variances(arity, levels, not is_paper), node_noise(noise, levels), noise)
 
     def tables(budget: float, scale: float, quantum: float, failure_prob: float) -> tuple[np.ndarray, ...]:

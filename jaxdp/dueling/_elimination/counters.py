@@ -16,7 +16,7 @@ from jaxdp.mechanisms.noisy_sums import add_noise
 from jaxdp.numerics.compensated import rounded
 from jaxdp.numerics.kernels import own_kernel
 
-# What keys derived from a round's are for. Its leaf's noise comes from the key itself, whose bits are hashes of 0.
+# Tags folded into the round's key, one per further draw. The leaf uses the untagged key.
 UPPER, REMOVED_LEAF, REMOVED_UPPER = range(1, 4)
 
 

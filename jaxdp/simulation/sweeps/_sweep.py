@@ -165,7 +165,9 @@ def sweep(
             stored = open_dataset(path)
             if bool(stored[COMPUTED].all()):
                 stored = stored.drop_vars(COMPUTED)
-            results = stored.assign_coords(results.coords).assign_attrs(results.attrs)
+            attributes = results.attrs
+            results = stored.assign_coords(results.coords)
+            results.attrs = attributes
     attach(results, Recipe(plan.build, {**plan.static_axes, **plan.axes}))
     nans.report()
     return results
