@@ -8,15 +8,15 @@ if TYPE_CHECKING:
 
 # The first sentence of each study's module, which a test compares: help is printed without loading the studies.
 STUDIES = {
-    "reward-estimation": "What label privacy costs in reward estimation (DP-Reward, Figure 1).",
+    "reward-estimation": "What label privacy costs in reward estimation (Chowdhury et al., 2023: DP-Reward, Figure 1).",
     "private-ranking": "Rank items from comparisons or ballots that are private.",
-    "private-policy": "What label privacy costs a policy (DP-Reward, eq. (9)).",
-    "dueling-regret": "What privacy costs in dueling bandits (DP-Dueling, Theorems 1 and 2).",
+    "private-policy": "What label privacy costs a policy (Chowdhury, Zhou & Natarajan, 2023: DP-Reward, eq. (9)).",
+    "dueling-regret": "What privacy costs in dueling bandits (Saha & Asi, 2024: DP-Dueling, Theorems 1 and 2).",
     "dueling-ballots": "The winner of an election by private duels, and from how many voters on.",
-    "dueling-linear": "What privacy costs in duels of arms with features (DP-Dueling, Theorem 3).",
-    "ldp-bandits": "What local privacy costs in bandits (LDP-Bandits, Table 1).",
-    "ldp-linear": "What privacy costs in contextual linear bandits (LDP-Bandits, Algorithm 5).",
-    "ldp-best-arm": "What local privacy costs in rounds until the best arm is found (LDP-Bandits, Appendix B.2).",
+    "dueling-linear": "What privacy costs in duels of arms with features (Saha & Asi, 2024: DP-Dueling, Theorem 3).",
+    "ldp-bandits": "What local privacy costs in bandits (Zheng et al., 2020: LDP-Bandits, Table 1).",
+    "ldp-linear": "What privacy costs in contextual linear bandits (Zheng et al., 2020: LDP-Bandits, Algorithm 5).",
+    "ldp-best-arm": "What local privacy costs in rounds until the best arm is found (Zheng et al., 2020: LDP-Bandits).",
     "tracking-regret": "What privacy costs in tracking the best of several experts (Tracking, Table 1).",
     "tracking-your-losses": "Which private learner tracks best on losses of yours, and at which epsilon.",
     "tracking-separation": "Which learners survive an adversary who reacts to plays (Tracking, Theorem 5.1).",

@@ -1,4 +1,4 @@
-"""What local privacy costs in rounds until the best arm is found (Zheng et al., 2020: LDP-Bandits, B.2).
+"""What local privacy costs in rounds until the best arm is found (Zheng et al., 2020: LDP-Bandits).
 
 Plays learners that stop by themselves on binary rewards, each of which
 is randomized before it leaves the user, and counts rounds and errors.

@@ -1,4 +1,4 @@
-"""What label privacy costs in reward estimation (Chowdhury, Zhou & Natarajan, 2023: DP-Reward, Figure 1).
+"""What label privacy costs in reward estimation (Chowdhury et al., 2023: DP-Reward, Figure 1).
 
 Compares estimates from labels in the clear, with central label privacy
 (objective perturbation, also with weights that cut long features) and with
