@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs
 from jaxdp.dueling import _double_thompson_blocks, _double_thompson_kernels
-from jaxdp.dueling._double_thompson_draws import draw_left, draw_right
+from jaxdp.dueling._double_thompson_draws import draw_left, draw_right, may_beat
 from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
 from jaxdp.numerics.kernels import own_kernel
@@ -37,10 +37,7 @@ def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
         wins: [num_arms, num_arms] float, `Public.wins`.
         spread: [] float, exploration_rate ln t.
     """
-    lead, duels = wins - wins.T, wins + wins.T
-    # The upper bound is above 1/2 where lead / (2 N) > -sqrt(spread / N).
-    may = (lead > 0) | (lead * lead < 4 * spread * duels) | (duels == 0)
-    return jnp.sum(may, axis=1, dtype=jnp.int32)
+    return jnp.sum(may_beat(wins, wins.T, spread), axis=1, dtype=jnp.int32)
 
 
 def is_uncertain(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
@@ -144,7 +141,7 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":
         return _double_thompson_blocks.learner(num_arms)
-    return _learner(num_arms, KERNELS)  # which are the faster ones, however many arms
+    return _learner(num_arms, KERNELS)  # however many arms
 
 
 def _learner(num_arms: int, steps: Steps) -> Learner:

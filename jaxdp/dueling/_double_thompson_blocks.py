@@ -65,7 +65,7 @@ KERNELS = Steps(_double_thompson_kernels.draw_left, _double_thompson_kernels.dra
 
 def learner(num_arms: int) -> Learner:
     """`double_thompson` by blocks."""
-    return learner_of(num_arms, KERNELS)  # which are the faster ones, however many arms
+    return learner_of(num_arms, KERNELS)  # however many arms
 
 
 def learner_of(num_arms: int, steps: Steps) -> Learner:

@@ -1,4 +1,4 @@
-"""How double Thompson sampling draws two arms, whatever its posteriors and bounds are made of."""
+"""How double Thompson sampling draws two arms, whatever its posteriors are made of."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,20 @@ from jaxdp.core import default_float
 from jaxdp.random import beta, gamma, index_at
 
 
-def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, may_beat: jax.Array) -> jax.Array:
+def may_beat(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
+    """Whether upper bounds of the probability of winning are above 1/2: [...] bool.
+
+    Args:
+        won: [...] float, duels of two arms that one of them won.
+        lost: [...] float, those that it lost.
+        spread: [] float, exploration_rate ln t.
+    """
+    lead, duels = won - lost, won + lost
+    # The upper bound is above 1/2 where lead / (2 N) > -sqrt(spread / N).
+    return (lead > 0) | (lead * lead < 4 * spread * duels) | (duels == 0)
+
+
+def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beatable: jax.Array) -> jax.Array:
     """Of the arms that may beat the most others the one that beats the most in a draw from the posterior, [] int32.
 
     Args:
@@ -16,13 +29,13 @@ def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, may_
         key_ties: for the choice among arms that beat equally many.
         shapes: [num_arms, num_arms] float >= 1: the row's arm beats the column's with a probability theta[i, j], whose
             law is Beta(shapes[i, j], shapes[j, i]).
-        may_beat: [num_arms] int32, how many others each arm may beat.
+        beatable: [num_arms] int32, how many others each arm may beat.
     """
     i, j = np.triu_indices(len(shapes), 1)  # i < j: one draw a pair, since theta[j, i] = 1 - theta[i, j]
     above_half = _is_above_half(key_first, shapes[i, j], shapes[j, i])
     beats = jnp.zeros(shapes.shape, bool).at[i, j].set(above_half).at[j, i].set(~above_half)
     num_beaten = jnp.sum(beats, axis=1, dtype=jnp.int32)
-    num_beaten = jnp.where(may_beat == jnp.max(may_beat), num_beaten, -1)
+    num_beaten = jnp.where(beatable == jnp.max(beatable), num_beaten, -1)
     uniform = jax.random.uniform(key_ties, dtype=default_float())
     return index_at(uniform, (num_beaten == jnp.max(num_beaten)).astype(uniform.dtype))
 

@@ -80,7 +80,7 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         - Private: `wins`.
 
     Source:
-        DP-Dueling, Algorithm 1, in the phased form that mends its analysis: there scores of an
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in the phased form that mends its analysis: there scores of an
         active set that depends on the outcomes are treated as fixed. Hoeffding's inequality leaves each share within
         sqrt(x / (2 n)) of its mean but for probability 2 exp(-x), and noise within x / epsilon but for exp(-x): 3/8 of
         failure_prob / e^2 over all arms of a phase, and less than failure_prob over all phases. Otherwise each noisy

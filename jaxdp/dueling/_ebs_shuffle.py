@@ -100,10 +100,10 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
           has if reports are seen before they are shuffled. Larger batches have larger local budgets.
 
     Source:
-        DP-Dueling, Algorithm 1, in the phased form that mends its analysis, in the shuffle model of Cheu et al.
-        (2019); Feldman, McMillan & Talwar (2021), Theorem 3.1, for "bound". Hoeffding's inequality leaves each debiased
-        share within D / 4 of its mean but for probability 2 exp(-x): half of failure_prob / e^2 over all arms of a
-        phase, and less than failure_prob over all phases.
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in the phased form that mends its analysis, in the shuffle model of
+        Cheu et al. (2019); Feldman, McMillan & Talwar (2021), Theorem 3.1, for "bound". Hoeffding's inequality leaves
+        each debiased share within D / 4 of its mean but for probability 2 exp(-x): half of failure_prob / e^2 over all
+        arms of a phase, and less than failure_prob over all phases.
 
     Deviations:
         Opponents come in turn, not at random, which leaves the mean of a share exact and its spread smaller. From

@@ -62,7 +62,7 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
             are scale * weights: what a learner assumes of their norm is about that product.
 
     Source:
-        DP-Dueling, section 1.2.
+        DP-Dueling (Saha & Asi, 2024), section 1.2.
 
     Deviations:
         In float32 the uniform that decides a duel is a multiple of 2^-23, and so are probabilities, but for tallies.

@@ -200,7 +200,7 @@ def versatile_sparring(
         raise ValueError(f"horizon must be given for Gaussian reports, and only for them, got {horizon} for {report!r}")
     rounds = 0 if horizon is None else check_horizon(horizon)
     rate_factor = 2.0 if estimate is importance else 4.0
-    steps = KERNELS  # which are the faster ones, however many arms
+    steps = KERNELS  # however many arms
 
     def params(*, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05) -> Params:
         budget = scalar_leaf("epsilon", check_epsilon(epsilon))

@@ -58,7 +58,7 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
         link_scale: > 0, by default 1: how sure users are of a difference in utility, which is 0 for a fair coin.
 
     Source:
-        DP-Dueling, section 1.2.
+        DP-Dueling (Saha & Asi, 2024), section 1.2.
 
     Deviations:
         As for `matrix_duels`.

@@ -156,7 +156,7 @@ def confidence_set(
         - post-processing of the estimate; everything else is public (features, and the noise's law).
 
     Source:
-        DP-Reward, Theorem 4.2 and its proof.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 4.2 and its proof.
 
     Deviations:
         Constants are explicit; the trace of A^-1 Sigma_D stands in place of its bound d; weights, and noise on the

@@ -1,35 +1,18 @@
 """What does not fit is refused before anything is compiled: errors name the argument, the rule and the value."""
 
 import math
-import re
-from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
+from jaxdp.bandits import explore_then_commit, gaussian_bandit
 from jaxdp.core import State
 from jaxdp.experts import exponential_weights, loss_sequence, stochastic_losses
 from jaxdp.simulation import log_spaced, simulator
 from tests.simulation.learners import linear_bandit, stay_or_switch, successive_elimination
+from tests.simulation.refusals import BANDIT, LEARNER, refused
 from tests.simulation.worlds import linear_rewards, paid
-
-KEY = jax.random.key(0)
-LEARNER = explore_then_commit(num_arms=2, explore_rounds=4)
-BANDIT = bernoulli_bandit([0.4, 0.6])
-
-
-def refused(message, learner=LEARNER, environment=BANDIT, horizon: Any = 10, **options):
-    """The simulator or the run's tracing says so; nothing is executed."""
-
-    def trace():
-        run = simulator(learner, environment, horizon, **options)
-        jax.eval_shape(run, KEY, run.params(epsilon=1.0))
-
-    with pytest.raises(ValueError, match=re.escape(message)):
-        trace()
 
 
 def undeclared(thing):

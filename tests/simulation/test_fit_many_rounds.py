@@ -1,31 +1,13 @@
 """What does not fit where many rounds are played at once, by blocks or by counts: refused, with what does not fit."""
 
-import re
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxdp.bandits import bernoulli_bandit, explore_then_commit
 from jaxdp.core import State
 from jaxdp.simulation import simulator
-
-KEY = jax.random.key(0)
-LEARNER = explore_then_commit(num_arms=2, explore_rounds=4)
-BANDIT = bernoulli_bandit([0.4, 0.6])
-
-
-def refused(message, learner=LEARNER, environment=BANDIT, horizon: Any = 10, **options):
-    """The simulator or the run's tracing says so; nothing is executed."""
-
-    def trace():
-        run = simulator(learner, environment, horizon, **options)
-        jax.eval_shape(run, KEY, run.params(epsilon=1.0))
-
-    with pytest.raises(ValueError, match=re.escape(message)):
-        trace()
-
+from tests.simulation.refusals import BANDIT, LEARNER, refused
 
 BLOCKS = LEARNER.blocks[0]
 COUNTS: Any = LEARNER.counts
