@@ -16,7 +16,7 @@ from jaxdp.simulation.run.values import taken
 FALSE_ALARM = 1e-9  # probability that a right learner is refused, over all comparisons
 PARTS = 4.0 ** -np.arange(3)  # of epsilon: noise must matter in one of them
 LOOKS = {"blocks": 2, "counts": 8}  # so few of blocks, which end at each look, that most go on as far as they may
-TILE = 256  # lanes that are computed together, which bounds the memory
+TILE = 1024  # lanes that are computed together, which bounds the memory
 ENTRIES = 16  # of a leaf; of a larger one, so many evenly spaced ones and the mean
 
 
@@ -55,10 +55,18 @@ def check_law(
         run = simulator(learner, environment, horizon, engine=engine, checkpoints=looks, record=record)
         points = [run.params(**({**values, "epsilon": e} if e is not None else values)) for e in epsilons]
         stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)
-        every = jax.jit(
-            lambda keys: jax.lax.map(lambda key: jax.vmap(run, (None, 0))(key, stacked), keys, batch_size=TILE)
-        )
-        return jax.device_get(every(jax.random.split(key, num_lanes)))
+        each = np.arange(num_lanes * len(epsilons))
+        each = np.append(each, np.repeat(each[-1:], -len(each) % TILE))  # a rest would be compiled by itself
+
+        @jax.jit
+        def every(keys: jax.Array) -> Any:
+            lanes = keys[each // len(epsilons)], jax.tree.map(lambda leaf: leaf[each % len(epsilons)], stacked)
+            return jax.lax.map(lambda lane: run(*lane), lanes, batch_size=TILE)
+
+        def split(leaf: np.ndarray) -> np.ndarray:
+            return leaf[: num_lanes * len(epsilons)].reshape(num_lanes, len(epsilons), *leaf.shape[1:])
+
+        return jax.tree.map(split, jax.device_get(every(jax.random.split(key, num_lanes))))
 
     rounds, many = (play(each, key) for each, key in zip(("rounds", engine), jax.random.split(key), strict=True))
     pairs = list(_columns(rounds, many, epsilons, looks))

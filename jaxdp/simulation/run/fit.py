@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,21 @@ from jaxdp.simulation.run.engines import privatized
 from jaxdp.simulation.run.rounds import Keys
 
 
-def check_round(learner: Learner, environment: Environment, keys: Keys, params: Any, state: State, world: Any) -> None:
+class Shown(NamedTuple):
+    """What a round shows, as shapes.
+
+    Attributes:
+        context: pytree, or None where the environment has none.
+        action: pytree.
+        outcome: dict from name to a scalar.
+    """
+
+    context: Any
+    action: Any
+    outcome: Any
+
+
+def check_round(learner: Learner, environment: Environment, keys: Keys, params: Any, state: State, world: Any) -> Shown:
     """Traces one round, function by function.
 
     Args:
@@ -23,6 +37,9 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
         params: with the entries "learner" and "environment".
         state: the learner's, from `init`.
         world: the environment's, from `init`.
+
+    Returns:
+        Shapes of what the round shows.
 
     Raises:
         ValueError: if a function does not take what another one gives; if actions, feedback or contexts are not of the
@@ -55,6 +72,7 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
         done = _stage("the learner's done", learner.done, mine, state.public)
         if done.shape != () or done.dtype != bool:
             raise ValueError(f"done must return one truth value, got {done.dtype} of shape {done.shape}")
+    return Shown(context, action, outcome)
 
 
 def _check_answer(learner: Learner, environment: Environment, params: Any, state: State, world: Any) -> None:
@@ -69,7 +87,14 @@ def _check_answer(learner: Learner, environment: Environment, params: Any, state
 
 
 def check_many(
-    learner: Learner, environment: Environment, engine: str, keys: Keys, params: Any, state: State, world: Any
+    learner: Learner,
+    environment: Environment,
+    engine: str,
+    keys: Keys,
+    params: Any,
+    state: State,
+    world: Any,
+    shown: Shown,
 ) -> None:
     """Traces one block, or one tally, function by function, after `check_round`.
 
@@ -81,24 +106,21 @@ def check_many(
         params: with the entries "learner" and "environment".
         state: the learner's, from `init`.
         world: the environment's, from `init`.
+        shown: what `check_round` returned.
 
     Raises:
         ValueError: if a function does not take what another one gives; if a plan is not one; if states, worlds or
             outcomes are not those of single rounds.
     """
-    mine, theirs = params["learner"], params["environment"]
-    context = environment.context and jax.eval_shape(environment.context, keys.context, theirs, world)
-    action = jax.eval_shape(learner.act, keys.act, mine, state.public, context)
-    _, _, outcome = jax.eval_shape(environment.feedback, keys.feedback, theirs, world, action)
     if engine == "counts":
-        _check_counts(learner, environment, keys, params, state, world, outcome)
+        _check_counts(learner, environment, keys, params, state, world, shown.outcome)
         return
     for index, blocks in enumerate(learner.blocks):
         last = index == len(learner.blocks) - 1
         if (blocks.until is None) != last:
             rule = "must be None for the last blocks" if last else "must be given for all blocks but the last"
             raise ValueError(f"until {rule}, got {blocks.until} for blocks {index + 1} of {len(learner.blocks)}")
-        _check_blocks(blocks, learner, environment, keys, params, state, world, outcome, action, context)
+        _check_blocks(blocks, learner, environment, keys, params, state, world, shown)
 
 
 def _check_counts(
@@ -133,10 +155,9 @@ def _check_blocks(
     params: Any,
     state: State,
     world: Any,
-    outcome: Any,
-    action: Any,
-    context: Any,
+    shown: Shown,
 ) -> None:
+    context, action, outcome = shown
     block = environment.block
     assert block is not None
     own, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))

@@ -16,7 +16,7 @@ from jaxdp.simulation.run.engines import MAKERS, choose_engine, has_totals, play
 from jaxdp.simulation.run.fit import check_many, check_round
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merged, seen
-from jaxdp.simulation.run.rounds import Keys, Play, interact, root_keys, round_keys
+from jaxdp.simulation.run.rounds import Keys, Play, root_keys, round_keys
 from jaxdp.simulation.run.values import check_point, check_taken, maker, once, parameters, taken
 from jaxdp.validation import check_horizon, check_key
 
@@ -122,18 +122,15 @@ def simulator(
         world = environment.init(key_world, params["environment"])
         roots = root_keys(key_env, key_learner)
         keys = jax.eval_shape(lambda: round_keys(roots, jnp.zeros((), jnp.result_type(int)), horizon))
-        check_round(learner, environment, keys, params, state, world)
+        shown = check_round(learner, environment, keys, params, state, world)
         if engine != "rounds":
-            check_many(learner, environment, engine, keys, params, state, world)
-        _, _, events = jax.eval_shape(
-            lambda k, p, s, w: interact(learner, environment, k, p, s, w), keys, params, state, world
-        )
-        action = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), events.action)
+            check_many(learner, environment, engine, keys, params, state, world, shown)
+        action = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shown.action)
         return roots, Play(
             round=jnp.zeros((), jnp.result_type(int)),
             state=state,
             world=world,
-            outcomes=sums.empty(_summed(events.outcome, outcomes)),
+            outcomes=sums.empty(_summed(shown.outcome, outcomes)),
             action=action if recorded and engine != "counts" else None,
             stopped=None if learner.done is None else jnp.asarray(False),
         )
