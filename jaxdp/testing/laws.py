@@ -59,14 +59,14 @@ def check_law(
         each = np.append(each, np.repeat(each[-1:], -len(each) % TILE))  # a rest would be compiled by itself
 
         @jax.jit
-        def every(keys: jax.Array) -> Any:
-            lanes = keys[each // len(epsilons)], jax.tree.map(lambda leaf: leaf[each % len(epsilons)], stacked)
+        def every(keys: jax.Array, points: Any) -> Any:
+            lanes = keys[each // len(epsilons)], jax.tree.map(lambda leaf: leaf[each % len(epsilons)], points)
             return jax.lax.map(lambda lane: run(*lane), lanes, batch_size=TILE)
 
         def split(leaf: np.ndarray) -> np.ndarray:
             return leaf[: num_lanes * len(epsilons)].reshape(num_lanes, len(epsilons), *leaf.shape[1:])
 
-        return jax.tree.map(split, jax.device_get(every(jax.random.split(key, num_lanes))))
+        return jax.tree.map(split, jax.device_get(every(jax.random.split(key, num_lanes), stacked)))
 
     rounds, many = (play(each, key) for each, key in zip(("rounds", engine), jax.random.split(key), strict=True))
     pairs = list(_columns(rounds, many, epsilons, looks))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxdp.testing.contracts import check_estimator, check_learner, check_mechanism
 
 
-def check_registered(name: str, *, seed: int = 0) -> None:
+def check_registered(name: str, *, seed: int = 0, num_lanes: int = 10_000) -> None:
     """Checks the contract of a registered mechanism, learner or estimator, on its tiny problem.
 
     As `check_mechanism` (on both neighbours), `check_learner` or `check_estimator`; and that the attack on its claim
@@ -21,6 +21,7 @@ def check_registered(name: str, *, seed: int = 0) -> None:
     Args:
         name: as `python -m jaxdp list` has it.
         seed: of the checks' keys, in [0, 2**32).
+        num_lanes: of a learner, by how many lanes of each engine the laws are compared, as in `check_learner`.
 
     Raises:
         AssertionError: if a check fails.
@@ -55,6 +56,7 @@ def check_registered(name: str, *, seed: int = 0) -> None:
             entry.values,
             horizon=entry.horizon,
             key=jax.random.fold_in(root, 3),
+            num_lanes=num_lanes,
             draws_in_update=entry.draws_in_update,
             may_claim_less=entry.may_claim_less,
         )

@@ -55,31 +55,28 @@ def test_a_mechanism_that_claims_no_epsilon(native, by_rho):
 WIDE = ("debiased_rr", "sgd_krr", "objective_perturbation_full", "exponential_weights_gaussian")
 
 
-# These share their functions with others that are always tried.
+# These share their functions with others that are always tried, or their checks take minutes.
 ALIKE = (
     "ebs_elimination_gaussian",
     *("sgd", "sgd_objective_perturbation", "literal_objective_perturbation", "thurstone_rr", "ballot_mle", "mle_rr"),
     *("plackett_luce_mle", "plackett_luce_debiased_krr", "explore_then_commit_bounded", "exponential_weights"),
-    *(
-        "lazy_weights",
-        "lazy_weights_markov",
-        "limited_updates_binary",
-        "limited_updates_oblivious_zcdp",
-        "svt_lazy_zcdp",
-    ),
-    *("counter_weights", "mirror_descent_noisy_losses", "hedge"),
-    *("fkm_gaussian", "fkm_laplace", "two_point_gaussian", "two_point_strongly_convex"),
+    *("lazy_weights", "lazy_weights_markov", "limited_updates_binary", "limited_updates_oblivious"),
+    *("limited_updates_oblivious_zcdp", "svt_lazy", "svt_lazy_zcdp", "counter_weights", "hedge"),
+    *("mirror_descent_noisy_losses", "mirror_descent_clipped", "mirror_descent_intervals"),
+    *("fkm_gaussian", "fkm_laplace", "two_point_gaussian", "two_point_strongly_convex", "strongly_convex_one_point"),
     *("linear_ucb_ball", "linear_ucb_joint_tree", "generalized_linear_ball"),
-    *("tsallis_inf_gaussian", "tsallis_inf", "thompson", "exp3_laplace", "ucb_central_tree"),
+    *("tsallis_inf_gaussian", "tsallis_inf", "thompson", "exp3_laplace", "ucb_central_tree", "barrier_smooth"),
     *("lil_ucb_gaussian", "successive_elimination_bounded", "barrier_smooth_gaussian", "stochastic_1d_gaussian"),
-    *("versatile_sparring", "ebs_shuffle", "double_thompson_blocks"),
-    "g_optimal_elimination",  # alike to none, but it takes minutes
+    *("versatile_sparring", "ebs_shuffle", "double_thompson_blocks", "g_optimal_elimination"),
 )
+FEWER = 2000  # lanes of each engine, by which laws are compared; the slow form takes all
 
 
 def precisions(names):
+    names = list(names)
     marks = {name: [] if name in WIDE else [pytest.mark.once] for name in names}
-    return [pytest.param(name, marks=[*marks[name], *([pytest.mark.slow] if name in ALIKE else [])]) for name in names]
+    slow = [pytest.mark.slow]
+    return [pytest.param(name, marks=[*own, *(slow if name in ALIKE else [])]) for name, own in marks.items()]
 
 
 @pytest.mark.parametrize("name", precisions(ESTIMATORS))
@@ -87,8 +84,14 @@ def test_estimator(name):
     check_registered(name)
 
 
-@pytest.mark.parametrize("name", precisions(LEARNERS))
+@pytest.mark.parametrize("name", precisions(name for name in LEARNERS if name not in ALIKE))
 def test_learner(name):
+    check_registered(name, num_lanes=FEWER)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LEARNERS)
+def test_learner_by_many_lanes(name):
     check_registered(name)
 
 
