@@ -12,20 +12,22 @@ from jaxdp.bandits import bernoulli_bandit
 from jaxdp.core import State
 from jaxdp.mechanisms import label_channel
 from jaxdp.testing import check_learner
+from jaxdp.testing.laws import check_law
 from tests.contract.local_commit import local_commit
 
 pytestmark = pytest.mark.once
 KEY = jax.random.key(23)
 TOTAL: Any = label_channel().total
 BANDIT = bernoulli_bandit([0.3, 0.5, 0.6])
+VALUES, ROUNDS = {"epsilon": 1.0}, 50
 
 
 def make(total=None):
     return local_commit(num_arms=3, explore_rounds=30, total=total)
 
 
-def check(learner, **more):
-    check_learner(learner, BANDIT, {"epsilon": 1.0}, horizon=50, key=KEY, **more)
+def check(learner):
+    check_learner(learner, BANDIT, VALUES, horizon=ROUNDS, key=KEY, num_lanes=2048)
 
 
 def test_a_local_learner_with_blocks_and_counts_keeps_the_contract():
@@ -35,7 +37,7 @@ def test_a_local_learner_with_blocks_and_counts_keeps_the_contract():
 @pytest.mark.parametrize(
     "total",
     [
-        lambda key, params, totals, count: totals,
+        pytest.param(lambda key, params, totals, count: totals, marks=pytest.mark.slow),
         lambda key, params, totals, count: TOTAL(key, replace(params, epsilon=2 * params.epsilon), totals, count),
         pytest.param(
             lambda key, params, totals, count: (
@@ -47,8 +49,9 @@ def test_a_local_learner_with_blocks_and_counts_keeps_the_contract():
     ids=["no noise", "half the noise", "one more"],
 )
 def test_a_wrong_law_of_counts_is_refused(total):
+    how = {"engine": "counts", "horizon": ROUNDS, "num_lanes": 8192, "key": KEY, "tolerance": 1e-4}
     with pytest.raises(AssertionError, match="counts must have the law of rounds"):
-        check(make(total)._replace(blocks=()))
+        check_law(make(total), BANDIT, VALUES, **how)
 
 
 def test_a_report_that_reads_what_changes_inside_a_block_is_refused():

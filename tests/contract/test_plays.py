@@ -65,7 +65,8 @@ def test_plays_outside_are_found_by_counts():
 def test_an_own_learner_that_fits_passes_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_learner(undeclared(THREE), ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY, num_lanes=256)
+        own = undeclared(THREE, blocks=(), counts=None)
+        check_learner(own, ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY)
 
 
 def test_a_simulator_warns_of_a_learner_without_an_interface():

@@ -67,6 +67,8 @@ ALIKE = (
     *("linear_ucb_ball", "linear_ucb_joint_tree", "generalized_linear_ball"),
     *("tsallis_inf_gaussian", "tsallis_inf", "thompson", "exp3_laplace", "ucb_central_tree", "barrier_smooth"),
     *("lil_ucb_gaussian", "successive_elimination_bounded", "barrier_smooth_gaussian", "stochastic_1d_gaussian"),
+    *("objective_perturbation_cut", "objective_perturbation_cut_k_norm", "ballot_objective_perturbation"),
+    *("plackett_luce_objective_perturbation", "plackett_luce_objective_perturbation_cut_k_norm"),
     *("versatile_sparring", "ebs_shuffle", "double_thompson_blocks", "g_optimal_elimination"),
 )
 FEWER = 2000  # lanes of each engine, by which laws are compared; the slow form takes all
