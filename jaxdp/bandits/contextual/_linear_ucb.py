@@ -7,10 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
-from jaxdp.bandits.contextual._model import Model, block_lengths, next_solve, solving, upper_bounds
+from jaxdp.bandits.contextual import _linear_ucb_bulk as bulk
+from jaxdp.bandits.contextual._model import Model, solving, upper_bounds
 from jaxdp.core import (
-    BlockPlan,
-    Blocks,
     Guarantee,
     Interface,
     Learner,
@@ -24,7 +23,7 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
-from jaxdp.mechanisms import MomentParams, Moments, exact_moments, moment_channel
+from jaxdp.mechanisms import MomentParams, Moments, moment_channel
 from jaxdp.numerics import compensated
 from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve, symmetric, triangle
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
@@ -219,32 +218,6 @@ def linear_ucb(
         del key
         return State((), absorbed(params, state.public, report, 1))
 
-    # Many rounds at once: between two solutions nothing but the sum of the reports matters.
-    due_at = next_solve(update_every)
-
-    def plan(keys, params: Params, public: Public, contexts: jax.Array, limit) -> BlockPlan:
-        assert due_at is not None
-        actions = jax.vmap(lambda key, context: act(key, params, public, context))(keys, contexts)
-        ahead = jnp.maximum(due_at(public.model.solved) - public.round, 1)  # 1: V had no factor when it was time
-        return BlockPlan(actions, jnp.minimum(limit, ahead).astype(limit.dtype))
-
-    def total(key, params: Params, public: Public, contexts: jax.Array, plan: BlockPlan, feedback) -> Moments:
-        del public
-        assert channel.total is not None
-        is_played = jnp.arange(len(contexts), dtype=plan.length.dtype) < plan.length
-        chosen = jnp.take_along_axis(contexts, plan.actions[:, None, None], axis=1)[:, 0]
-        chosen = jnp.where(is_played[:, None], chosen, 0)
-        exact = jax.vmap(lambda x, y: exact_moments(params.channel, (x, y)))(chosen, feedback)
-        return channel.total(key, params.channel, jax.tree.map(lambda x: jnp.sum(x, axis=0), exact), plan.length)
-
-    def absorb(keys, params: Params, state: State, plan: BlockPlan, report: Moments) -> tuple[State, jax.Array]:
-        del keys
-        return State((), absorbed(params, state.public, report, plan.length)), plan.length
-
-    def blocks(length: int, last: int) -> Blocks:
-        until = None if last >= rounds else lambda params, public: public.model.solved >= last
-        return Blocks(length, plan, absorb, until, total=total)
-
     values = only(
         params, (*channel_names, "failure_prob", *(() if is_paper else ("noise_proxy",)), "confidence_multiplier")
     )
@@ -253,6 +226,7 @@ def linear_ucb(
         told = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
         return channel.guarantee(**{name: told[name] for name in channel_names})
 
+    many = bulk.Algorithm(channel, act, absorbed)
     return Learner(
         params=values,
         guarantee=claimed(values, claim),
@@ -260,7 +234,7 @@ def linear_ucb(
         act=act,
         privatize=privatize,
         update=update,
-        blocks=() if is_ball else tuple(blocks(*each) for each in block_lengths(update_every, rounds)),
+        blocks=() if is_ball else bulk.blocks(many, update_every, rounds),
         answer=lambda params, public: public.model.theta,
         horizon=rounds,
         interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),
