@@ -27,7 +27,7 @@ def equal(left, right):
 
 
 # ---- windows ---------------------------------------------------------------------------------------------------------
-def played(steps, num_experts, checks=100, change=lambda beyond: beyond):
+def played(steps, num_experts, checks=100):
     """The largest excess and the memory after some questions, of walks with equal values among them."""
     random = np.random.default_rng(num_experts)
     walks = jnp.asarray(random.integers(-2, 3, (LANES, checks, num_experts)).cumsum(1) / 3, FLOAT)
@@ -39,7 +39,6 @@ def played(steps, num_experts, checks=100, change=lambda beyond: beyond):
         def question(carry, beyond):
             memory, before, now = carry
             memory = windows.remember(memory, before, now, jnp.asarray(True))
-            beyond = change(beyond)
             largest = windows.largest(memory, beyond, jnp.asarray(0.5, FLOAT), now + 1, jnp.minimum(begin, now))
             return (memory, beyond, now + 1), largest
 
