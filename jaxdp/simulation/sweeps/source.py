@@ -14,8 +14,8 @@ BYTES_OF_A_CHUNK = 2**28
 class Source(Protocol):
     """Computes a sweep's chunks: `LocalSource` on this process's devices, `RemoteSource` elsewhere.
 
-    A sweep asks `best_chunk_lanes` once, before it lays out its results in memory or makes its store, for the best size
-    depends on how fast the source is. Then it reads every result from `chunks`.
+    A sweep asks `best_chunk_lanes` once, before any chunk is computed, unless its caller chose the size or its store
+    has one: the best size depends on how fast the source is. All results then come from `chunks`.
 
     Attributes:
         place: what computes the chunks.
