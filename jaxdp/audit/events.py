@@ -124,9 +124,12 @@ def choose(
         error: with which the limit on either count may fail.
 
     Returns:
-        The event of the largest bound that these counts prove, which is a common one; and the events of the largest
-        bounds at as many outputs as will be counted, one of outcomes that repeat and one of other scores: so many
-        counts of a rare event prove much more, and of the others' tails some look good by luck. Each event once.
+        One to three events, each once:
+
+        * that of the largest bound which these counts prove, a common one as a rule;
+        * those of the largest bounds which `evaluating` outputs would prove if these shares held there: one of outcomes
+          that repeat, and one of other scores. A rare event is found so, of which these outputs are too few to prove
+          much. The two are apart since the tails of other scores are many, and some of them look good by luck.
     """
     likely = np.stack([above, other_above, trials - above, trials - other_above])
     unlikely = likely[[1, 0, 3, 2]]

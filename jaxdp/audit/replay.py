@@ -88,7 +88,8 @@ class Program(NamedTuple):
 
     Attributes:
         run: (transcript, start, keys, streams, private, public) -> entries' numbers, what is seen, and the next state.
-        made: stage, round and entry of each release, as they were traced: their words hold, their numbers do not.
+        made: (stage, round, entry) of each release, as the step was traced. Stages and entries' words hold for every
+            round that the program plays; rounds and entries' numbers are tracers, and are taken from the call.
         name: of the traces made for it.
     """
 
@@ -260,10 +261,11 @@ def _compiled(
 
 
 def _one(scene: Scene, step: Step, keys: Any, use: Use, made: list[tuple[str, Any, tape.Entry]]) -> Callable[..., Any]:
-    """A function of (users, private, public) that plays the step, and writes down in `made` what is released.
+    """A function of (users, private, public) that plays the step for one neighbour, and lists its releases in `made`.
 
-    It returns the numbers of the releases, what is seen, the next state, and what was noised in each release: of one
-    that is traced inside a branch or a loop, this last belongs to another trace, which JAX refuses.
+    It returns the numbers of the releases, what is seen, the next state, and the value that was noised in each release.
+    Callers need not read those values: they are returned so that JAX refuses a release inside a branch or a loop, where
+    they are tracers of the branch's own.
     """
 
     def one(users: Users, private: Any, public: Any) -> Any:

@@ -162,7 +162,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         active = public.active & ~(is_over & far_below(params, public.active, sweeps, sums))
         return State((), Public(active, sweeps, jnp.where(is_over, 0, public.turn + 1), sums))
 
-    # Arms are the first axis of the next three, which blocks call with lanes on a second one: axis=0 and [None].
+    # `far_below`, `leads` and `radius` are written for [num_arms], and for [num_arms, lanes] as blocks call them: hence
+    # axis=0, keepdims and [None].
     def far_below(params: Params, active: jax.Array, sweeps: jax.Array, sums: Sums) -> jax.Array:
         """[num_arms] bool, the active arms that the sweeps so far show to be worse."""
         return active & (leads(active, sums).astype(default_float()) > radius(params, sweeps)[None])

@@ -10,7 +10,7 @@ from jaxdp.core import Interface, Learner, Space, State, claimed, default_float,
 from jaxdp.dueling import _double_thompson_kernels, _pair_blocks
 from jaxdp.dueling._double_thompson_draws import draw_left, draw_right
 from jaxdp.dueling._exploration import Params, params
-from jaxdp.dueling._pair_blocks import Released, Seen
+from jaxdp.dueling._pair_blocks import Evidence, Released
 from jaxdp.random import fast
 
 
@@ -26,23 +26,23 @@ class Public(NamedTuple):
     released: Released
 
 
-def posterior(seen: Seen) -> tuple[jax.Array, jax.Array]:
+def posterior(evidence: Evidence) -> tuple[jax.Array, jax.Array]:
     """Both parameters of the Beta laws of row beats column: [num_arms, num_arms] float >= 1."""
-    share = jnp.clip(0.5 + seen.lead / (2 * jnp.where(seen.weight > 0, seen.weight, 1)), 0, 1)
-    return 1 + seen.weight * share, 1 + seen.weight * (1 - share)
+    share = jnp.clip(0.5 + evidence.lead / (2 * jnp.where(evidence.weight > 0, evidence.weight, 1)), 0, 1)
+    return 1 + evidence.weight * share, 1 + evidence.weight * (1 - share)
 
 
-def num_beaten(seen: Seen, spread: jax.Array) -> jax.Array:
+def num_beaten(evidence: Evidence, spread: jax.Array) -> jax.Array:
     """[num_arms] int32: how many arms each may beat, by upper bounds; itself, too, which makes no difference."""
     # lead / (2 N) + sqrt(spread / N) + allowance / (2 N) > 0
-    raised = seen.lead + seen.allowance
-    may = (raised > 0) | (raised * raised < 4 * spread * seen.weight) | (seen.weight == 0)
+    raised = evidence.lead + evidence.allowance
+    may = (raised > 0) | (raised * raised < 4 * spread * evidence.weight) | (evidence.weight == 0)
     return jnp.sum(may, axis=1, dtype=jnp.int32)
 
 
-def uncertain_against(left: jax.Array, seen: Seen, spread: jax.Array) -> jax.Array:
+def uncertain_against(left: jax.Array, evidence: Evidence, spread: jax.Array) -> jax.Array:
     """[num_arms] bool: the arms whose lower bound against the left one is at most 1/2."""
-    lead, weight, allowance = (each[:, left] for each in seen)
+    lead, weight, allowance = (each[:, left] for each in evidence)
     lowered = lead - allowance
     return (lowered <= 0) | (lowered * lowered <= 4 * spread * weight)
 
@@ -73,17 +73,17 @@ def learner_of(num_arms: int, steps: Steps) -> Learner:
 
     def init(key, params: Params) -> State:
         del key, params
-        private, released = _pair_blocks.nothing(num_arms)
+        private, released = _pair_blocks.no_duels(num_arms)
         return State(private, Public(private.wins[0, 0], released))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
         key_first, key_ties, key_second = jax.random.split(fast(key), 3)
         spread = params.exploration_rate * jnp.log((public.round + 1).astype(default_float()))
-        seen = _pair_blocks.seen(public.released, spread)
-        won, lost = posterior(seen)
-        left = steps.draw_left(key_first, key_ties, won, num_beaten(seen, spread))
-        uncertain = uncertain_against(left, seen, spread)
+        evidence = _pair_blocks.evidence(public.released, spread)
+        won, lost = posterior(evidence)
+        left = steps.draw_left(key_first, key_ties, won, num_beaten(evidence, spread))
+        uncertain = uncertain_against(left, evidence, spread)
         return jnp.stack([left, steps.draw_right(key_second, left, won[:, left], lost[:, left], uncertain)])
 
     def update(key, params: Params, state: State, report) -> State:

@@ -29,8 +29,8 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        passes: [num_phases, num_arms + 1] integer >= 1, how often each phase plays all pairs of so many active arms;
-            the largest integer stands for a phase that is too long to end.
+        passes: [num_phases, num_arms + 1] integer >= 1, by the number of active arms, how often each phase plays
+            all their pairs; the largest integer stands for a phase that is too long to end.
     """
 
     epsilon: Scalar
@@ -135,7 +135,7 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
 
     def release(key, params: Params, public: Public, wins: jax.Array) -> tuple[jax.Array, tuple[()]]:
         leads = noisy_leads(key, wins, params.epsilon, l1_sensitivity=1.0, among=public.active)
-        half_gap = jnp.exp2(-(public.phase + 2).astype(leads.dtype))  # D / 2
+        half_gap = jnp.exp2(-(public.phase + 2).astype(leads.dtype))  # D / 2; e = phase + 1
         return -leads <= duels_of_each(params, public).astype(leads.dtype) * half_gap, ()
 
     return phased_learner(

@@ -1,4 +1,9 @@
-"""Wins of pairs of arms that a curator releases with noise, in doubling blocks."""
+"""Wins of pairs of arms that a curator releases with noise, in doubling blocks.
+
+A pair is two arms, whichever is on the left; its first block is its first duel, and each block that follows doubles its
+duels: blocks have 1, 1, 2, 4, 8, ... duels. A matrix over pairs holds (i, j), i < j, above its diagonal. `tally` counts
+a duel, and releases a block's wins when the duel ends it; bounds are computed from `evidence`.
+"""
 
 from typing import NamedTuple
 
@@ -16,8 +21,8 @@ class Private(NamedTuple):
     """What the curator knows.
 
     Attributes:
-        wins: [num_arms, num_arms] integer, above the diagonal: of the row's arm over the column's in the block that has
-            begun. They are counted from zero again in a block's first duel.
+        wins: [num_arms, num_arms] integer, above the diagonal: of the row's arm over the column's in the pair's latest
+            block. What it holds when a block begins is of the block before, and is not added to.
     """
 
     wins: jax.Array
@@ -26,11 +31,13 @@ class Private(NamedTuple):
 class Released(NamedTuple):
     """What has been released of pairs, and what follows from plays: [num_arms, num_arms], above the diagonal.
 
+    Sums over blocks that have ended count each block by its weight, see `weight_of`.
+
     Attributes:
-        duels: integer, of the pair.
-        lead: float, wins less losses of the row's arm in blocks that have ended, with noise; each block by its weight.
-        weight: float >= 0, duels in blocks that have ended, each block by its weight.
-        noise: float >= 0, the scale of the noise in the wins of the last block, times its weight.
+        duels: integer, duels of the pair, those of the block that has not ended among them.
+        lead: float, the sum over blocks of noisy wins less losses of the row's arm.
+        weight: float >= 0, the sum over blocks of their duels.
+        noise: float >= 0, the scale of the noise in the last block's wins, times the block's weight.
     """
 
     duels: jax.Array
@@ -39,13 +46,14 @@ class Released(NamedTuple):
     noise: jax.Array
 
 
-class Seen(NamedTuple):
-    """What is known of pairs, for both orders of two arms: [num_arms, num_arms] float.
+class Evidence(NamedTuple):
+    """What has been released, for both orders of two arms: [num_arms, num_arms] float, zero where nothing has been.
 
     Attributes:
-        lead: wins less losses of the row's arm, with noise, by weight.
-        weight: duels, by weight; zero where nothing has been released.
-        allowance: what a lead's bound has beside its standard deviations, since tails of the noise are exponential.
+        lead: weighted noisy wins less losses of the row's arm against the column's, L.
+        weight: weighted duels, N.
+        allowance: 4 spread times the last block's noise. An upper bound on P[row, column] - 1/2 is (L + allowance) /
+            (2 N) + sqrt(spread / N): the allowance is for the tails of Laplace noise, which are exponential.
     """
 
     lead: jax.Array
@@ -53,8 +61,8 @@ class Seen(NamedTuple):
     allowance: jax.Array
 
 
-def nothing(num_arms: int) -> tuple[Private, Released]:
-    """Before the first round."""
+def no_duels(num_arms: int) -> tuple[Private, Released]:
+    """What is known, and what is released, before the first round."""
     none, zeros = (jnp.zeros((num_arms, num_arms), kind) for kind in (jnp.result_type(int), default_float()))
     return Private(none), Released(none, zeros, zeros, zeros)
 
@@ -62,10 +70,10 @@ def nothing(num_arms: int) -> tuple[Private, Released]:
 def tally(
     key: jax.Array, epsilon: Scalar, private: Private, released: Released, report: tuple[jax.Array, ...]
 ) -> tuple[Private, Released]:
-    """Counts a duel; with the first one, the second, the fourth, the eighth, ... of its pair a block ends.
+    """Counts a duel; the first one of its pair, the second, the fourth, the eighth, ... each end a block.
 
-    Then the wins of the pair's lower arm since its last release get Laplace(1 / epsilon) noise. A duel of an arm with
-    itself releases nothing.
+    At a block's end the wins in it of the pair's arm of lower number are released with Laplace(1 / epsilon) noise. A
+    duel of an arm with itself releases nothing.
 
     Args:
         key: a PRNG key.
@@ -80,59 +88,60 @@ def tally(
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one duel's outcome; adjacency: replace one.
-        - Why: The pair and its place among the pair's duels follow from what was released before, so that an outcome
-          enters one total, by at most 1, which is released once. Blocks concern different users and compose in
-          parallel.
+        - Sensitivity: Given what was released before, the pair of a duel and its place among the pair's duels are
+          fixed, so that an outcome enters the wins of one block, by at most 1, which are released once. Blocks concern
+          different users and compose in parallel.
     """
     (left, right), won = report
     pair = jnp.minimum(left, right), jnp.maximum(left, right)
     won = jnp.clip(won, 0, 1).astype(private.wins.dtype)
-    won = jnp.where(left < right, won, 1 - won)
+    lower_won = jnp.where(left < right, won, 1 - won)
     before = released.duels[pair]
-    total = jnp.where(_is_between(before), 0, private.wins[pair]) + won
+    wins = jnp.where(_is_between_blocks(before), 0, private.wins[pair]) + lower_won
     duels = before + 1
+    ends = _is_between_blocks(duels) & (left != right)
+    length = jnp.maximum(duels // 2, 1)  # of the block, if it ends
 
     def noisy_lead() -> jax.Array:
-        noisy = laplace(key, total, epsilon, l1_sensitivity=1.0)
+        noisy = laplace(key, wins, epsilon, l1_sensitivity=1.0)
         return 2 * noisy - length.astype(noisy.dtype)
 
-    length = jnp.maximum(duels // 2, 1)
-    ends = _is_between(duels) & (left != right)
     lead = jax.lax.cond(ends, noisy_lead, lambda: jnp.zeros((), default_float()))
-    share = weight_of(length, epsilon)
+    weight = weight_of(length, epsilon)
     after = Released(
-        released.duels.at[pair].set(duels),
-        released.lead.at[pair].add(share * lead),
-        released.weight.at[pair].add(jnp.where(ends, share * length.astype(share.dtype), 0)),
-        released.noise.at[pair].set(jnp.where(ends, share / epsilon, released.noise[pair])),
+        duels=released.duels.at[pair].set(duels),
+        lead=released.lead.at[pair].add(weight * lead),
+        weight=released.weight.at[pair].add(jnp.where(ends, weight * length.astype(weight.dtype), 0)),
+        noise=released.noise.at[pair].set(jnp.where(ends, weight / epsilon, released.noise[pair])),
     )
-    return Private(lanes_last(private.wins.at[pair].set(total))), Released(*map(lanes_last, after))
+    return Private(lanes_last(private.wins.at[pair].set(wins))), Released(*map(lanes_last, after))
 
 
 def weight_of(length: jax.Array, epsilon: Scalar) -> jax.Array:
     """The weight of a block of n duels, n / (n + 8 / epsilon^2): [...] float in [0, 1].
 
-    The variance of n outcomes' sum is at most n / 4, that of the noise is 2 / epsilon^2. The weight is inversely
-    proportional to the total's variance over n, which makes that of the weighted share of wins the least; it is
-    1 / (4 N) where N is the weighted number of duels.
+    The sum of a block's n outcomes has a variance of at most n / 4, its noise one of 2 / epsilon^2. Blocks' shares of
+    wins are averaged with the least variance if each has the weight n, that of its duels, times this one, which is
+    inversely proportional to the variance of its noisy wins over n. The average's variance is then at most 1 / (4 N), N
+    being the weighted number of duels.
     """
     length = length.astype(default_float())
     return length / (length + 8 / (epsilon * epsilon))
 
 
-def seen(released: Released, spread: jax.Array) -> Seen:
-    """Both orders of all pairs.
+def evidence(released: Released, spread: jax.Array) -> Evidence:
+    """What bounds are computed from, for both orders of two arms.
 
     Args:
         released: by `tally`.
         spread: [] float, exploration_rate ln t.
     """
     lead, weight, noise = released.lead, released.weight, released.noise
-    return Seen(lead - lead.T, weight + weight.T, rounded(4 * spread * (noise + noise.T)))
+    return Evidence(lead - lead.T, weight + weight.T, rounded(4 * spread * (noise + noise.T)))
 
 
 def claim(epsilon: float) -> Guarantee:
-    """Of a learner that sees duels through `tally` alone."""
+    """The claim of a learner that sees duels through `tally` alone."""
     return Guarantee.pure(
         epsilon,
         trust_model="central",
@@ -142,11 +151,11 @@ def claim(epsilon: float) -> Guarantee:
 
 
 def privatize(key, params: Params, public, context: None, action, feedback):
-    """Central model: the curator sees the pair and who won."""
+    """The curator of the central model sees the pair and who won."""
     del key, params, public, context
     return action, feedback
 
 
-def _is_between(duels: jax.Array) -> jax.Array:
-    """Whether no block has begun after so many duels of a pair: 0, 1, 2, 4, 8, ..."""
+def _is_between_blocks(duels: jax.Array) -> jax.Array:
+    """Whether a pair that has had so many duels is between two blocks: 0, 1, 2, 4, 8, ..."""
     return (duels & (duels - 1)) == 0

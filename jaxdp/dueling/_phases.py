@@ -1,6 +1,8 @@
-"""What phased eliminations by effective Borda scores share: the order of duels, their counts, and the ends of phases.
+"""What phased eliminations by effective Borda scores share: the order of duels, the wins of a phase, and its end.
 
-An algorithm adds how long its phases are, what a user reports, and what is released at the end of a phase.
+A phase plays all ordered pairs of active arms, each arm with itself included, one after the other; that is a pass, and
+a phase is made of whole passes. An algorithm adds how many passes its phases have, what a user reports, and what is
+released at the end of a phase. `_phases_bulk` plays many rounds of a phase at a time.
 """
 
 import math
@@ -12,11 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import (
-    BlockPlan,
-    Blocks,
-    CountPlan,
     CountPrivatizeFn,
-    Counts,
     Guarantee,
     Interface,
     Learner,
@@ -25,8 +23,7 @@ from jaxdp.core import (
     State,
     pairs,
 )
-
-BLOCK_PER_ARM = 16
+from jaxdp.dueling import _phases_bulk as bulk
 
 
 class Private(NamedTuple):
@@ -34,7 +31,7 @@ class Private(NamedTuple):
 
     Attributes:
         wins: [num_arms] integer, duels of the phase that each arm has won as the left one, or is reported to have won.
-            They are counted from zero again in the first round of a phase.
+            What it holds when a phase begins is of the phase before, and is not added to.
     """
 
     wins: jax.Array
@@ -46,8 +43,8 @@ class Public(NamedTuple):
     Attributes:
         active: [num_arms] bool, the arms that are left.
         phase: [] int32, phases that have ended.
-        played: [] integer, rounds of this phase played.
-        seen: pytree, what was released at the end of the last phase besides `active`.
+        played: [] integer, rounds of this phase that have been played.
+        seen: pytree, what was released at the end of the last phase that ended, besides `active`.
     """
 
     active: jax.Array
@@ -57,66 +54,13 @@ class Public(NamedTuple):
 
 
 class ReleaseFn(Protocol):
-    """What is released at the end of a phase: ([num_arms] bool, the arms that stay; `Public.seen`).
+    """What is released at the end of a phase, from `wins`, those of the whole phase: (arms that stay, `Public.seen`).
 
-    `public` is that of the phase's last round, and `wins` are those of the whole phase.
+    Arms that stay are [num_arms] bool; an arm that is not active may be among them, and does not come back. `public` is
+    that of a round of the phase: its `played` means nothing here, and the rest is the same in all of them.
     """
 
     def __call__(self, key: jax.Array, params: Any, public: Public, wins: jax.Array) -> tuple[jax.Array, Any]: ...
-
-
-def largest_integer() -> int:
-    """Stands for a phase that is too long to end."""
-    return int(jnp.iinfo(jnp.result_type(int)).max)
-
-
-def num_phases() -> int:
-    """How many phases tables have; the last one would be too long to end, with at least 8 x 4^e duels an arm."""
-    return jnp.result_type(int).itemsize * 4
-
-
-def phases_and_sizes(num_arms: int) -> Iterator[tuple[int, int]]:
-    """All pairs of a phase e = 1, 2, ... and a number of active arms."""
-    return ((phase, size) for phase in range(1, num_phases() + 1) for size in range(1, num_arms + 1))
-
-
-def empty_passes(num_arms: int) -> np.ndarray:
-    """[num_phases, num_arms + 1] integers, of phases that are all too long to end."""
-    return np.full((num_phases(), num_arms + 1), largest_integer(), jnp.result_type(int))
-
-
-def passes_of(duels: float, size: int) -> int | None:
-    """How often a phase plays all pairs of `size` arms, so that each is the left one in at least `duels` of them.
-
-    None where the rounds of the phase are more than integers count.
-    """
-    largest = largest_integer()
-    if not duels * size < largest:
-        return None
-    passes = -(-math.ceil(duels) // size)
-    return passes if passes * size**2 < largest else None
-
-
-def size_of(public: Public) -> jax.Array:
-    """[] integer, active arms."""
-    return jnp.sum(public.active, dtype=public.played.dtype)
-
-
-def of_phase(table: Any, public: Public) -> jax.Array:
-    """The entry of a table [num_phases, num_arms + 1, ...] for this phase and the number of active arms."""
-    table = jnp.asarray(table)
-    return table[jnp.minimum(public.phase, len(table) - 1), size_of(public)]
-
-
-def length(params: Any, public: Public) -> jax.Array:
-    """Rounds of this phase; a lone arm plays on for ever."""
-    largest, size, each = largest_integer(), size_of(public), of_phase(params.passes, public)
-    return jnp.where((size == 1) | (each == largest), largest, each * jnp.where(each == largest, 0, size * size))
-
-
-def duels_of_each(params: Any, public: Public) -> jax.Array:
-    """How many duels of the phase each active arm is the left one in."""
-    return length(params, public) // size_of(public)
 
 
 def phased_learner(
@@ -133,13 +77,14 @@ def phased_learner(
 
     Args:
         num_arms: number of arms.
-        params: (**values) -> Params, whose `passes` are [num_phases, num_arms + 1] integers >= 1: how often each phase
-            plays all pairs of so many active arms; the largest integer stands for a phase that is too long to end.
+        params: (**values) -> Params, whose `passes` are [num_phases, num_arms + 1] integers >= 1: how many passes each
+            phase has, by the number of active arms; the largest integer stands for a phase that is too long to end.
         guarantee: for the same values.
         privatize: returns the pair of arms, and 1 if the left one won or is reported to have won.
-        privatize_counts: the same for totals: how often each pair was played, and how many of those the left arm won.
-        release: at the end of a phase.
-        nothing_seen: () -> `Public.seen` of the first phase.
+        privatize_counts: the same for totals: how often each pair was played, and how many of those duels the left arm
+            won or is reported to have won.
+        release: what is released at the end of a phase.
+        nothing_seen: () -> `Public.seen` in the first phase, before anything has been released.
 
     Returns:
         The learner, with blocks, and with counts of ordered pairs in the order of a flattened matrix.
@@ -152,9 +97,9 @@ def phased_learner(
         return State(Private(jnp.zeros(num_arms, integer)), public)
 
     def duels(public: Public, played: jax.Array) -> jax.Array:
-        """The pairs [..., 2] of these rounds of the phase: left arms in turn, and after all of them the next right."""
+        """The pairs [..., 2] int32 of rounds of the phase, counted from 0: left arms in turn, for each right one."""
         arms = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active ones first
-        size = size_of(public)
+        size = num_active(public)
         return jnp.stack([arms[played % size], arms[played // size % size]], axis=-1)
 
     def act(key, params: Any, public: Public, context: None) -> jax.Array:
@@ -162,58 +107,30 @@ def phased_learner(
         return duels(public, public.played)
 
     def wins_so_far(state: State) -> jax.Array:
+        """[num_arms] integer, of this phase."""
         return jnp.where(state.public.played == 0, 0, state.private.wins)
 
-    def end(key, params: Any, public: Public, wins: jax.Array) -> Public:
+    def next_phase(key, params: Any, public: Public, wins: jax.Array) -> Public:
         kept, seen = release(key, params, public, wins)
         return Public(public.active & kept, public.phase + 1, jnp.zeros_like(public.played), seen)
 
     def advance(key, params: Any, public: Public, wins: jax.Array, rounds: jax.Array) -> State:
-        """Goes on by some rounds of the phase, and drops arms if it ends with the last of them."""
+        """After so many more rounds, of which the last may end the phase; `wins` are those of the phase up to then."""
         after = public._replace(played=public.played + rounds)
         after = jax.lax.cond(
-            (after.played == length(params, public)) & (size_of(public) > 1),
-            lambda: end(key, params, public, wins),
+            (after.played == rounds_of_phase(params, public)) & (num_active(public) > 1),
+            lambda: next_phase(key, params, public, wins),
             lambda: after,
         )
         return State(Private(wins), after)
 
     def update(key, params: Any, state: State, report) -> State:
         action, won = report
-        mine = jnp.arange(num_arms, dtype=action.dtype) == action[0]
-        wins = wins_so_far(state) + jnp.where(mine, jnp.clip(won, 0, 1), 0).astype(integer)
+        is_left = jnp.arange(num_arms, dtype=action.dtype) == action[0]
+        wins = wins_so_far(state) + jnp.where(is_left, jnp.clip(won, 0, 1), 0).astype(integer)
         return advance(key, params, state.public, wins, jnp.ones((), integer))
 
-    def rounds_ahead(params: Any, public: Public, limit: jax.Array) -> jax.Array:
-        return jnp.minimum(limit, length(params, public) - public.played)
-
-    def plan_block(keys, params: Any, public: Public, contexts: None, limit) -> BlockPlan:
-        del contexts
-        played = public.played + jnp.arange(len(keys), dtype=integer)
-        return BlockPlan(duels(public, played), rounds_ahead(params, public, limit))
-
-    def absorb_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
-        actions, feedback = report
-        planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
-        won = jnp.where(planned, jnp.clip(feedback, 0, 1), 0).astype(integer)
-        wins = wins_so_far(state) + won @ jax.nn.one_hot(actions[:, 0], num_arms, dtype=integer)
-        return advance(keys[plan.length - 1], params, state.public, wins, plan.length), plan.length
-
-    def plan_counts(key, params: Any, public: Public, limit) -> CountPlan:
-        del key
-        ahead, size = rounds_ahead(params, public, limit), size_of(public)
-        rank = jnp.cumsum(public.active, dtype=integer) - 1
-        place = rank[:, None] + size * rank[None, :]  # of the pair among the rounds of a pass
-        every = size * size
-        last = public.played + ahead - 1
-        counts = (last - place) // every - (public.played - 1 - place) // every
-        return CountPlan(jnp.where(public.active[:, None] & public.active[None, :], counts, 0).ravel())
-
-    def absorb_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
-        counts, won = report
-        won = jnp.clip(won, 0, counts).astype(integer).reshape(num_arms, num_arms).sum(1)
-        return advance(key, params, state.public, wins_so_far(state) + won, counts.sum(dtype=integer))
-
+    many = bulk.Algorithm(num_arms, integer, num_active, duels, rounds_of_phase, wins_so_far, advance)
     return Learner(
         params=params,
         guarantee=guarantee,
@@ -221,7 +138,65 @@ def phased_learner(
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(Blocks(BLOCK_PER_ARM * num_arms, plan_block, absorb_block),),
-        counts=Counts(plan_counts, privatize_counts, absorb_counts),
+        blocks=(bulk.blocks(many),),
+        counts=bulk.counts(many, privatize_counts),
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
     )
+
+
+def largest_integer() -> int:
+    """Stands for a phase that is too long to end."""
+    return int(jnp.iinfo(jnp.result_type(int)).max)
+
+
+def num_phases() -> int:
+    """How many phases tables have: half the bits of an integer. Later phases, of 4^e duels and more, have the last row.
+
+    With a confidence_multiplier of 1 the last row's phases are too long to end.
+    """
+    return jnp.result_type(int).itemsize * 4
+
+
+def phases_and_sizes(num_arms: int) -> Iterator[tuple[int, int]]:
+    """Every phase e = 1, 2, ... with every number of active arms."""
+    return ((phase, size) for phase in range(1, num_phases() + 1) for size in range(1, num_arms + 1))
+
+
+def empty_passes(num_arms: int) -> np.ndarray:
+    """A table of passes, [num_phases, num_arms + 1] integers, whose phases are all too long to end."""
+    return np.full((num_phases(), num_arms + 1), largest_integer(), jnp.result_type(int))
+
+
+def passes_of(duels: float, size: int) -> int | None:
+    """How many passes a phase of `size` active arms needs for each to be the left one in at least `duels` duels.
+
+    None where that makes more rounds than integers count.
+    """
+    largest = largest_integer()
+    if not duels * size < largest:
+        return None
+    passes = -(-math.ceil(duels) // size)
+    return passes if passes * size**2 < largest else None
+
+
+def num_active(public: Public) -> jax.Array:
+    """How many arms are active, [] integer."""
+    return jnp.sum(public.active, dtype=public.played.dtype)
+
+
+def of_phase(table: Any, public: Public) -> jax.Array:
+    """The entry of a table [num_phases, num_arms + 1, ...] for this phase and the number of active arms."""
+    table = jnp.asarray(table)
+    return table[jnp.minimum(public.phase, len(table) - 1), num_active(public)]
+
+
+def rounds_of_phase(params: Any, public: Public) -> jax.Array:
+    """How many rounds this phase has, [] integer; the largest one where it does not end, as for a lone arm."""
+    largest, size, passes = largest_integer(), num_active(public), of_phase(params.passes, public)
+    ends = (size > 1) & (passes < largest)
+    return jnp.where(ends, jnp.where(ends, passes, 0) * (size * size), largest)  # the inner one: no overflow
+
+
+def duels_of_each(params: Any, public: Public) -> jax.Array:
+    """How many duels of the phase each active arm is the left one in."""
+    return rounds_of_phase(params, public) // num_active(public)

@@ -37,7 +37,7 @@ def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[
         hypothesis: of the round before.
         spread: [] float, exploration_rate ln t.
     """
-    lead, weight, allowance = _pair_blocks.seen(released, spread)
+    lead, weight, allowance = _pair_blocks.evidence(released, spread)
     # The bound is at least 1/2 where (lead + allowance) / (2 N) >= -sqrt(spread / N), N by weight.
     raised = allowance + lead
     champions = jnp.all((raised >= 0) | (raised * raised <= 4 * spread * weight), axis=1)
@@ -56,7 +56,7 @@ def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread:
     champions, hypothesis = view(released, hypothesis, spread)
     left = draw_left(uniforms[0], champions, hypothesis)
     # Of each arm against the left one.
-    lead, weight, allowance = (each[:, left] for each in _pair_blocks.seen(released, spread))
+    lead, weight, allowance = (each[:, left] for each in _pair_blocks.evidence(released, spread))
     share = 1 / jnp.where(weight > 0, weight, 1)
     bounds = jnp.where(weight > 0, (allowance + lead) * share / 2 + jnp.sqrt(spread * share), UNMET)
     return jnp.stack([left, draw_right(uniforms[1], bounds, left)])
@@ -88,7 +88,7 @@ def learner_of(num_arms: int, steps: Steps) -> Learner:
 
     def init(key, params: Params) -> State:
         del key, params
-        private, released = _pair_blocks.nothing(num_arms)
+        private, released = _pair_blocks.no_duels(num_arms)
         return State(private, Public(private.wins[0, 0], released, jnp.int32(-1)))
 
     def spread(params: Params, public: Public) -> jax.Array:

@@ -76,7 +76,7 @@ def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
-    """Estimates of all arms' losses for both players, [num_arms, 2] float, by what the arms that played have lost.
+    """Estimates of all arms' losses for both players, [num_arms, 2] float: 1[i = I] y / w_i for an arm I of loss y.
 
     Args:
         weights: [num_arms, 2] float, with which the arms were drawn.
@@ -90,7 +90,10 @@ def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate
 
 
 def reduced_variance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
-    """The same by how far losses are from a base, 1/2, where that makes the variance smaller."""
+    """The same estimates with a base b_i in place of 0: b_i + 1[i = I] (y - b_i) / w_i for an arm I of loss y.
+
+    b_i is 1/2 where w_i >= squared_rate, which makes the variance smaller, and otherwise 0.
+    """
     played, lost = _played(weights, arms), _lost(won)
     base = jnp.where(weights >= squared_rate, 0.5, 0).astype(weights.dtype)
     return base + jnp.where(played, (lost[None] - base) / weights, 0)

@@ -27,7 +27,8 @@ class Params:
 
     Attributes:
         preferences: [num_arms, num_arms] float in [0, 1], the probability that the row's arm beats the column's.
-        regrets: by the outcome's name, [num_arms, num_arms] float >= 0, of a duel of the row's with the column's arm.
+        regrets: by the outcome's name, [num_arms, num_arms] float >= 0, the regret of a duel with the row's arm on the
+            left and the column's on the right.
     """
 
     preferences: np.ndarray
@@ -71,7 +72,7 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
         if not np.isfinite(cast(pseudo_regret)).all():
             dtype = default_float()
             raise ValueError(f"utilities must have differences within the range of {dtype}, got {utilities.tolist()}")
-    costs = cast(pseudo_regret)  # one object at every link_scale
+    regret_leaf = cast(pseudo_regret)  # one object at every link_scale
 
     def params(*, link_scale: float = 1.0) -> Params:
         check_positive("link_scale", link_scale)
@@ -81,7 +82,7 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
                 raise ValueError(f"link_scale must leave differences of utilities finite, got {link_scale}")
         preferences = utility_matrix(scaled, link)
         check_apart("link_scale", link_scale, preferences, plain)
-        return _instance(preferences, costs)
+        return _instance(preferences, regret_leaf)
 
     return _duels(len(utilities), params)
 
@@ -90,8 +91,8 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
 def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Environment:
     """Duels by a preference matrix P: the left arm wins with probability P[left, right].
 
-    One uniform a round decides every duel that might be played in it, and a user's answer does not depend on which arm
-    is on the left.
+    One uniform a round decides every duel that might be played in it, and which arm of a pair wins does not depend on
+    which is on the left.
 
     Args:
         preference_matrix: [num_arms, num_arms] in [0, 1], P[i, j] + P[j, i] = 1.
@@ -120,7 +121,8 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
         constant); weak regret, Yue, Broder, Kleinberg & Joachims (2012); Borda regret, Saha, Koren & Mansour (2021).
 
     Deviations:
-        In float32 the uniform is a multiple of 2^-23, and so are probabilities, but for tallies.
+        In float32 the uniform is a multiple of 2^-23, and so is the probability of a win, except in tallies, which
+        draw binomial numbers.
     """
     plain = check_preferences("preference_matrix", preference_matrix)
     name = f"{check_choice('regret', regret, REGRETS)}_regret"
@@ -138,14 +140,15 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
 
 
 def with_gap(matrices: np.ndarray, gap: float | None) -> np.ndarray:
-    """Preference matrices, [num_matrices, num_arms, num_arms] float64, whose leads over 1/2 are scaled in proportion.
+    """Preference matrices, [num_matrices, num_arms, num_arms] float64, whose leads over 1/2 are scaled by one factor.
 
     Args:
         matrices: as `check_preferences` returns them.
         gap: the smallest lead above zero in any of them; None leaves them as they are.
 
     Raises:
-        ValueError: if gap is not > 0, there is no lead, or one becomes larger than 1/2 or too small for float64.
+        ValueError: if gap is not > 0, all preferences are 1/2, or a lead becomes larger than 1/2 or too small for
+            float64.
     """
     leads = matrices - 0.5
     scaled = with_smallest(gap, np.abs(leads))
@@ -156,30 +159,31 @@ def with_gap(matrices: np.ndarray, gap: float | None) -> np.ndarray:
             f"gap must leave all preferences in [0, 1], got {gap}, which makes the largest {0.5 + scaled.max():g}"
         )
     moved = 0.5 + np.copysign(scaled.clip(max=0.5), leads)
-    found = np.stack([check_preferences("preferences with another gap", each) for each in moved])
-    check_apart("gap", gap, found, matrices)
-    return found
+    scaled_matrices = np.stack([check_preferences("preferences with another gap", each) for each in moved])
+    check_apart("gap", gap, scaled_matrices, matrices)
+    return scaled_matrices
 
 
 def check_apart(name: str, value: float, preferences: np.ndarray, plain: np.ndarray) -> None:
-    """Checks that a value leaves every arm preferred to the same others.
+    """Checks that with a value every arm is still preferred to the same others.
 
     Raises:
-        ValueError: if not, since float64 does not hold a preference as close to 1/2 as it should be.
+        ValueError: if not: a preference should be closer to 1/2 than float64 holds.
     """
     if not np.array_equal(preferences > 0.5, plain > 0.5):
         raise ValueError(f"{name} must leave the same preferences above 1/2 in float64, got {value}")
 
 
 def answer(key: jax.Array, preferences: jax.Array, left: jax.Array, right: jax.Array) -> jax.Array:
-    """A user's answer to a duel, [] int32: 1 if the left arm wins, which the same key decides for all pairs.
+    """A user's answer to a duel, [] int32: 1 if the left arm wins.
 
-    An arm that is not there is answered for as the nearest one, since integers have no NaN.
+    One uniform of the key decides all duels that might be played; of two arms in a duel it decides whether the one of
+    lower number wins, whichever is on the left. An arm outside [0, num_arms) is answered for as the nearest arm in it,
+    since integers have no NaN.
     """
-    first_wins = key_uniform(key, preferences.dtype) < nearest(
-        preferences, jnp.minimum(left, right), jnp.maximum(left, right)
-    )
-    return (first_wins == (left <= right)).astype(jnp.int32)
+    lower, higher = jnp.minimum(left, right), jnp.maximum(left, right)
+    lower_wins = key_uniform(key, preferences.dtype) < nearest(preferences, lower, higher)
+    return (lower_wins == (left <= right)).astype(jnp.int32)
 
 
 def _instance(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Params:
@@ -193,8 +197,8 @@ def _duels(num_arms: int, params: Callable[..., Params]) -> Environment:
         return world, won, outcome(params, action, won)
 
     def outcome(params: Params, action, won) -> dict[str, jax.Array]:
-        found = {name: entry(jnp.asarray(each), action[0], action[1]) for name, each in params.regrets.items()}
-        return {**found, "best_duels": found["pseudo_regret"] == 0, "left_wins": won}
+        regrets = {name: entry(jnp.asarray(each), action[0], action[1]) for name, each in params.regrets.items()}
+        return {**regrets, "best_duels": regrets["pseudo_regret"] == 0, "left_wins": won}
 
     def judge(params: Params, world, answer) -> dict[str, jax.Array]:
         del world
@@ -204,7 +208,7 @@ def _duels(num_arms: int, params: Callable[..., Params]) -> Environment:
     def block(keys, params: Params, world, contexts: None, actions):
         del contexts
         answers = jax.vmap(answer, (0, None, 0, 0))
-        # Arms apart, since pairs in memory would be put together only to be taken apart.
+        # Left and right arms go in apart: as pairs XLA would put them together in memory, only to take them apart.
         won = own_kernel(answers, keys, jnp.asarray(params.preferences), actions[:, 0], actions[:, 1])
         return world, won, jax.vmap(lambda action, won: outcome(params, action, won))(actions, won)
 

@@ -1,4 +1,4 @@
-"""What a user reports of a duel in the local model."""
+"""What a user reports of a duel in the local model: the pair of arms as it is, and a randomized or noisy outcome."""
 
 import jax
 import jax.numpy as jnp
@@ -7,12 +7,12 @@ from jaxdp.core import Guarantee, Scalar
 from jaxdp.mechanisms import LabelParams, ScalarParams, label_channel, scalar_channel
 from jaxdp.numerics.kernels import own_kernel
 
-RESPONSE = label_channel(2)
+RESPONSE = label_channel(2)  # randomized response
 NOISY = scalar_channel("gaussian", binary=True)
 
 
 def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: jax.Array) -> tuple[jax.Array, ...]:
-    """The pair of arms, which everyone knows, and the randomized response of the user.
+    """The pair of arms, which everyone knows, and the user's outcome by randomized response.
 
     Args:
         key: a PRNG key.
@@ -33,7 +33,7 @@ def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: 
 def randomized_outcomes(
     key: jax.Array, epsilon: Scalar, counts: jax.Array, wins: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """The same for totals: how often each pair was played, and how many of those users reported a win.
+    """Totals of `randomized_outcome`: how often each pair was played, and how many of its users reported a win.
 
     Args:
         key: a PRNG key.
@@ -42,10 +42,10 @@ def randomized_outcomes(
         wins: [num_arms^2] integers, those of them that the left arm won; clipped to [0, counts].
 
     Returns:
-        (counts, [num_arms^2] integers in [0, counts]).
+        (counts, [num_arms^2] integers in [0, counts]: duels of each pair that the left arm is reported to have won).
 
     Privacy:
-        - As `randomized_outcome`, of which it has the law.
+        - As `randomized_outcome`: the totals have the law of its reports, added up.
     """
     assert RESPONSE.total is not None  # of labels
     won = jnp.clip(wins, 0, counts).astype(counts.dtype)
@@ -65,7 +65,7 @@ def noisy_outcome(
         won: [] int32, 1 if the left arm won; clipped to {0, 1}.
 
     Returns:
-        (action, report [] float).
+        (action, report [] float: the outcome with noise).
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the local model.
@@ -75,7 +75,7 @@ def noisy_outcome(
 
 
 def local_claim(epsilon: float, delta: float = 0.0, mechanism: str = "randomized response") -> Guarantee:
-    """The claim of a learner that sees each outcome through one report."""
+    """The claim of a learner to which each outcome is reported once, by this mechanism."""
     return Guarantee.approximate(
         epsilon,
         delta,
@@ -86,7 +86,13 @@ def local_claim(epsilon: float, delta: float = 0.0, mechanism: str = "randomized
 
 
 def tally_report(wins: jax.Array, report: tuple[jax.Array, ...]) -> jax.Array:
-    """Counts a report for both arms: [num_arms, num_arms] integers, how often the row's arm is reported to have won."""
+    """Wins with one report more: [num_arms, num_arms] integers, how often the row's arm is reported to have won.
+
+    Args:
+        wins: before.
+        report: as `randomized_outcome` returns it.
+    """
     (left, right), response = report
-    winner = own_kernel(lambda *duel: jnp.where(duel[0] == 1, *duel[1:]), response, left, right)
-    return wins.at[winner, left + right - winner].add(1)
+    winner = own_kernel(lambda response, left, right: jnp.where(response == 1, left, right), response, left, right)
+    loser = left + right - winner
+    return wins.at[winner, loser].add(1)

@@ -1,4 +1,15 @@
-"""Objective perturbation for label privacy, as what it is: a Gaussian mechanism on the labels' sufficient statistic."""
+"""Objective perturbation for label privacy, as what it is: a Gaussian mechanism on the labels' sufficient statistic.
+
+Where the lines of Algorithm 2 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) are found here, for
+`objective_perturbation`. Labels enter the logistic loss through S = sum_i y_i x_i alone, and so the paper's w, which
+stands beside them, may as well be noise on S:
+
+* 1: beta is `Params.regularization`, and the ball Theta_B `Params.radius`.
+* 2: w is S - S~. `release_statistic` draws it, and reports S~ = S + noise; sigma is `noise_multiplier` times the
+  sensitivity.
+* 3: `statistic_objective` is l_D(theta) + (beta / 2n) |theta|^2 + w.theta / n, written with S~; `full_batch_estimator`
+  finds its minimiser.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -63,7 +74,8 @@ def objective_perturbation(
     """Central label-private maximum likelihood under BTL: the logistic loss with a noisy sufficient statistic.
 
     Minimises (1/n) sum_i w_i log(1 + exp(x_i.theta)) - S~.theta / n + (beta / 2n) |theta|^2 over |theta| <= radius,
-    where S~ = sum_i w_i y_i x_i + noise. With all w_i = 1 this is the paper's objective with w = S - S~.
+    where S~ = sum_i w_i y_i x_i + noise, and w_i are weights. With all w_i = 1 this is the paper's objective, whose
+    vector w is S - S~.
 
     Features are public, and so may be the weights that depend on them: `weights="cut"` takes w_i = min(1, c / |x_i|),
     which keeps the estimate consistent and lowers the sensitivity from max |x_i| to c. The c of least predicted error

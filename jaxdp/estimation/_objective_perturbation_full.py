@@ -1,4 +1,9 @@
-"""Objective perturbation for whole records: features and label of a comparison are private."""
+"""Objective perturbation for whole records: features and label of a comparison are private.
+
+It is Algorithm 2 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) with the sigma and beta of Theorem E.1: `privatize`
+draws w (line 2), and `perturbed_minimizer` minimises the perturbed objective (line 3). As no solver returns the exact
+minimiser, `privatize` adds noise to what it returns.
+"""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,14 @@
-"""One-pass stochastic gradient descent, from labels in the clear or from randomized ones."""
+"""One-pass stochastic gradient descent, from labels in the clear or from randomized ones.
+
+Where the lines of Algorithm 1 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) are found here, for `sgd_rr`:
+
+* 1, the learning rates eta_t: `first_step`, and `Recipe.inverse_time`; the ball Theta_B: `Params.radius`.
+* 2 to 4, theta_1 = 0 and a loop over samples: `one_pass`.
+* 5, randomized response: `report_randomized`, for all labels at once.
+* 6, the gradient: `Pass.gain` times `Model.slope` times x, with the report's unbiased version as the label
+  (`Model.targets`): the same number as the paper's, see `sgd_rr`.
+* 7, 9, the projected step and the output: `one_pass`; with average="none" the output is the last iterate.
+"""
 
 import functools
 from collections.abc import Callable
@@ -37,9 +47,10 @@ class Params:
     Attributes:
         epsilon: [] float > 0, budget of the randomized response; infinity reports the labels themselves.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no projection.
-        learning_rate: [] float > 0, the constant step size.
+        learning_rate: [] float > 0, the constant step size eta; not read for "inverse_time".
         coverage: [] float > 0, kappa, smallest eigenvalue of the covariance of the differential features.
-        feature_norm: [] float > 0, L, bound on an action's feature norm; a differential feature is within 2 L.
+        feature_norm: [] float > 0, L, bound on an action's feature norm |phi|; a differential feature x, that of one
+            action less that of the other, is within 2 L.
     """
 
     epsilon: Scalar
@@ -54,9 +65,10 @@ class Model(NamedTuple):
 
     Attributes:
         slope: (margins, targets) -> derivative of one sample's loss in its margins; see `Recipe`.
-        targets: (report, epsilon, features) -> [num_samples, ...], the reports' unbiased versions.
-        gain: (epsilon, features) -> [] float in (0, 1], by which randomizing shrinks the expected gradient.
-        curvature: (feature_norm, radius) -> [] float, gamma, the loss's least curvature over the ball.
+        targets: (report, epsilon, features) -> [num_samples, ...], the reports' unbiased versions, ybar.
+        gain: (epsilon, features) -> [] float in (0, 1], by which randomizing shrinks the expected gradient: 2p - 1 of
+            a comparison.
+        curvature: (feature_norm, radius) -> [] float, gamma, the loss's least curvature in a margin over the ball.
     """
 
     slope: Callable[[jax.Array, jax.Array], jax.Array]
@@ -237,8 +249,9 @@ def sgd_rr(
 ) -> Estimator:
     """One pass of projected SGD on the de-biased loss of randomized labels.
 
-    The gradient of sample t is (2p - 1) [F(x.theta) - ybar] x for the logistic link, with ybar the unbiased label and
-    p = sigmoid(epsilon): (2p - 1) times the clear gradient in expectation, and at most 2 L p in norm.
+    The gradient of sample t is (2p - 1) [F(x.theta) - ybar] x for the logistic link, with p = sigmoid(epsilon) and
+    ybar = (report - (1 - p)) / (2p - 1) the unbiased label. It is the paper's [grad log p_0 + grad log p_1] /
+    (e^epsilon + 1) - grad log p_report, (2p - 1) times the clear gradient in expectation, and at most 2 L p in norm.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).

@@ -1,4 +1,4 @@
-"""One-pass stochastic gradient descent on K-ary randomized choices."""
+"""One-pass stochastic gradient descent on K-ary randomized choices: `_sgd`'s Algorithm 1 with another `Model`."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from jaxdp.mechanisms import debias_one_hot
 
 
 def _gain(epsilon: jax.Array, features: jax.Array) -> jax.Array:
-    """(e^eps - 1) / (e^eps + K - 1), which at infinity is 1."""
+    """The g of `sgd_krr`, (e^epsilon - 1) / (e^epsilon + K - 1); 1 at infinity."""
     return -jnp.expm1(-epsilon) / (1 + (features.shape[1] - 1) * jnp.exp(-epsilon))
 
 

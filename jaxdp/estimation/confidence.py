@@ -1,4 +1,8 @@
-"""Confidence sets around an estimate, from public features and the noise that privacy adds. They cost no privacy."""
+"""Confidence sets around an estimate, from public features and the noise that privacy adds. They cost no privacy.
+
+In eq. (7) of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) alpha is failure_prob, lambda is ridge, and Sigma_D +
+lambda I is the set's shape; B is radius, and gamma is computed from it unless curvature is larger.
+"""
 
 import dataclasses
 import inspect
@@ -153,7 +157,7 @@ def confidence_set(
         ValueError: if nothing was searched, as under `zero_sum` in one dimension.
 
     Privacy:
-        - post-processing of the estimate; everything else is public (features, and the noise's law).
+        - Post-processing of the estimate; everything else is public (features, and the noise's law).
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 4.2 and its proof.
@@ -171,33 +175,33 @@ def confidence_set(
     weights = jnp.ones(num_samples, dtype) if noise.weights is None else noise.weights
     covariance = _product((weights[:, None] * within).T, within) / num_samples
     spectrum, directions = eigh(covariance)
-    scaled = jnp.maximum(spectrum, 0) + ridge
+    of_shape = jnp.maximum(spectrum, 0) + ridge  # the eigenvalues of A, in the same directions
     longest = jnp.max(jnp.linalg.norm(within, axis=1))
     gamma = jnp.maximum(jax.nn.sigmoid(radius * longest) * jax.nn.sigmoid(-radius * longest), curvature)
-    whitened = _product(weights[:, None] * within, directions) / jnp.sqrt(scaled)[None, :]
-    labels = (noise.spread / (2 * num_samples)) ** 2 * _product(whitened.T, whitened)
+    whitened = _product(weights[:, None] * within, directions) / jnp.sqrt(of_shape)[None, :]
+    by_labels = (noise.spread / (2 * num_samples)) ** 2 * _product(whitened.T, whitened)  # of A^(-1/2) Q A^(-1/2)
 
     def deviation(stddev: jax.Array, failure_prob: jax.Array) -> jax.Array:
-        """Which the whitened gradient exceeds with at most this probability, with Gaussian noise of this deviation."""
-        shares = eigh(labels + jnp.diag((stddev / num_samples) ** 2 / scaled)).values
+        """The first term of G, which |g|_(1/A) exceeds with at most this probability, with noise of this stddev."""
+        q = eigh(by_labels + jnp.diag((stddev / num_samples) ** 2 / of_shape)).values
         tail = -jnp.log(failure_prob)
-        return jnp.sqrt(jnp.sum(shares) + 2 * jnp.sqrt(tail * jnp.sum(shares**2)) + 2 * tail * jnp.max(shares))
+        return jnp.sqrt(jnp.sum(q) + 2 * jnp.sqrt(tail * jnp.sum(q**2)) + 2 * tail * jnp.max(q))
 
     if noise.k_norm_scale is None:
-        gradient = deviation(noise.statistic_stddev, failure_prob)
+        bound = deviation(noise.statistic_stddev, failure_prob)
     else:
         half = failure_prob / 2
         stddev = noise.k_norm_scale * jnp.sqrt(2 * gamma_quantile((rank + 1) / 2, half))
-        longest_noise = noise.k_norm_scale * gamma_quantile(rank, half) / (num_samples * jnp.sqrt(jnp.min(scaled)))
-        gradient = jnp.minimum(
+        longest_noise = noise.k_norm_scale * gamma_quantile(rank, half) / (num_samples * jnp.sqrt(jnp.min(of_shape)))
+        bound = jnp.minimum(
             deviation(jnp.hypot(noise.statistic_stddev, stddev), half),
             deviation(noise.statistic_stddev, half) + longest_noise,
         )
-    gradient = gradient + _times(noise.regularization / num_samples, radius / jnp.sqrt(jnp.min(scaled)))
+    bound = bound + _times(noise.regularization / num_samples, radius / jnp.sqrt(jnp.min(of_shape)))  # G
     bias = 4 * _times(gamma * jnp.sqrt(ridge), radius)
-    width = (gradient + jnp.sqrt(gradient**2 + bias**2)) / (2 * gamma)
+    width = (bound + jnp.sqrt(bound**2 + bias**2)) / (2 * gamma)
     # What rounding leaves of an eigenvalue that is 0 tells nothing of its direction.
-    regular = jnp.min(scaled) > rank * jnp.finfo(dtype).eps * jnp.max(scaled)
+    regular = jnp.min(of_shape) > rank * jnp.finfo(dtype).eps * jnp.max(of_shape)
     shape = covariance + ridge * jnp.eye(rank, dtype=dtype)
     if basis is not None:
         shape = _product(basis, _product(shape, basis.T))

@@ -283,7 +283,9 @@ def debiased_rr(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (4)-(6), Theorem 4.2.
 
     Deviations:
-        The loss is divided by n (2 sigmoid(epsilon) - 1), which has the same minimiser.
+        The logarithm of the paper's predicted score of a report is p times that of the report's own probability less
+        1 - p times that of the other label's: 2p - 1 times the label loss at the unbiased label. The loss is divided by
+        this and by n, which has the same minimiser.
     """
 
     def objective(params: Params, features, report, scale) -> Objective:

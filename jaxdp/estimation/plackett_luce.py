@@ -84,10 +84,10 @@ def plackett_luce_mle(
         del params, scale
         if report.ndim == 1:
             targets = jax.nn.one_hot(report, features.shape[1], dtype=features.dtype)
-            return choice_objective(features, chosen_sum(features, targets), _nothing(features))
+            return choice_objective(features, chosen_sum(features, targets), _no_ridge(features))
         ranked = jnp.take_along_axis(features, report[:, :, None], axis=1)
         depth = ranked.shape[1] - 1
-        return choice_objective(ranked, jnp.sum(ranked[:, :depth], axis=(0, 1)), _nothing(features), depth=depth)
+        return choice_objective(ranked, jnp.sum(ranked[:, :depth], axis=(0, 1)), _no_ridge(features), depth=depth)
 
     return _choice_estimator(
         params,
@@ -134,13 +134,13 @@ def plackett_luce_debiased_krr(
         in its eq. (4)-(6).
 
     Deviations:
-        full-batch.
+        The loss of all samples is minimised at once.
     """
 
     def objective(params: LikelihoodParams, features, report, scale) -> Objective:
         del scale
         targets = debias_one_hot(report, params.epsilon, num_labels=features.shape[1]).astype(features.dtype)
-        return choice_objective(features, chosen_sum(features, targets), _nothing(features))
+        return choice_objective(features, chosen_sum(features, targets), _no_ridge(features))
 
     return _choice_estimator(
         randomized_params,
@@ -205,6 +205,7 @@ def plackett_luce_objective_perturbation(
         features = relative(center(features) if zero_sum else features)
         num_actions = features.shape[1]
         targets = jax.nn.one_hot(labels, num_actions, dtype=features.dtype)
+        # Each sample's term of S; what `relative` has taken out of it is public.
         chosen = jnp.einsum("nk,nkd->nd", targets, features, precision="highest")
         basis = searched(features[:, 0], zero_sum=zero_sum)
         rows = features / np.sqrt(num_actions).astype(features.dtype)  # their second moment: the information at 0
@@ -253,7 +254,7 @@ def _lengths(features: jax.Array) -> jax.Array:
     return jnp.max(jnp.stack(distances), axis=(0, 2))
 
 
-def _nothing(features: jax.Array) -> jax.Array:
+def _no_ridge(features: jax.Array) -> jax.Array:
     return jnp.zeros((), features.dtype)
 
 

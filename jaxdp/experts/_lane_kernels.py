@@ -12,7 +12,7 @@ from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
 from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last
 
-MOST = WRITTEN_OUT  # so long are arrays at most of which lanes are the fast axis
+MOST = WRITTEN_OUT  # lanes are the fast axis of arrays whose first axis has at most this length
 
 
 def carried(state: Any) -> Any:

@@ -118,14 +118,12 @@ def figure(results: xr.Dataset) -> Figure:
     """The figure: regret after all rounds against epsilon, a panel for each number of arms."""
     results = results.sortby("epsilon")
     sizes = results.num_arms.values
-    labels = plotting.prefixed(results.trust_model)
+    style: dict[str, Any] = {"hue": "learner", "yscale": "log", "labels": plotting.prefixed(results.trust_model)}
     figure = plotting.panels(1, len(sizes), height=4.0)
-    for place, (ax, size) in enumerate(zip(figure.axes, sizes, strict=True)):
+    for ax, size, ylabel in zip(figure.axes, sizes, ["regret (in utility)", *[""] * (len(sizes) - 1)], strict=True):
         regret = results.pseudo_regret.sel(num_arms=size, drop=True)
-        ylabel = "" if place else "regret (in utility)"
-        plotting.cost_of_privacy(regret, hue="learner", ax=ax, yscale="log", ylabel=ylabel, labels=labels)
+        plotting.cost_of_privacy(regret, ax=ax, title=f"{int(size)} arms", ylabel=ylabel, **style)
         plotting.bound(ax, results.epsilon.values, uniform_regret(results), label="uniform play")
-        ax.set_title(f"{int(size)} arms")
     plotting.level(figure)
     figure.explain(
         title=f"What trust costs in dueling bandits ({int(results['round'].values[-1]):,} rounds)",

@@ -190,25 +190,20 @@ def figure(results: xr.Dataset) -> Figure:
             ax = next(grid)
             values = along(results, base, axis).dynamic_regret.sel(epsilon=at, drop=True)
             style: dict[str, Any] = {"xlabel": AXIS_NAMES[axis], "ylabel": ylabel, "labels": labels}
-            positive = values[axis].values.min() > 0
-            plotting.curves(
-                values, x=axis, hue="learner", ax=ax, xscale="log" if positive else "linear", yscale="log", **style
-            )
+            style["xscale"] = "log" if values[axis].values.min() > 0 else "linear"
+            style["title"] = "" if place else plotting.epsilon_label(at)
+            plotting.curves(values, x=axis, hue="learner", ax=ax, yscale="log", **style)
             points = [base._replace(**{axis: int(value)}) for value in values[axis].values]
             draw_orders(ax, values[axis].values, [(at, point) for point in points], float(results.delta))
             ylabel = ""
-            if not place:
-                ax.set_title(plotting.epsilon_label(at))
         ax = next(grid)
-        own = at_setting(results, base).dynamic_regret
-        plotting.cost_of_privacy(own, hue="learner", ax=ax, labels=labels, yscale="log", ylabel=ylabel)
+        own, title = at_setting(results, base).dynamic_regret, None if place else _sizes(base)
+        plotting.cost_of_privacy(own, hue="learner", ax=ax, labels=labels, yscale="log", ylabel=ylabel, title=title)
         budgets = results.epsilon.values
         draw_orders(ax, budgets, [(float(value), base) for value in budgets], float(results.delta))
         uniform = uniform_regret(results, base)
         if uniform is not None:
             plotting.bound(ax, budgets, uniform, label="uniform play")
-        if not place:
-            ax.set_title(_sizes(base))
     figure.explain(
         title="What privacy costs in tracking the best expert",
         note=f"What is on no axis: {_sizes(rows[0])}. {orders_note(rows)}",

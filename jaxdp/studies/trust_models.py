@@ -34,7 +34,7 @@ NUM_LOOKS = 8  # in the last two decades of rounds
 DELTA = 1e-6
 TILE_SIZE = 200
 LEAST_HORIZON = 100
-MODELS = ("central", "local")
+MODELS = {"central": "a curator who is trusted", "local": "nobody is trusted"}
 UNLEARNED = "A regret near that of uniform play is of a learner that has not learned yet."
 
 
@@ -151,8 +151,7 @@ def uniform_regret(results: xr.Dataset) -> float:
 def figure(results: xr.Dataset) -> Figure:
     """The figure: regret against epsilon with a curator, and without one; and against rounds without privacy."""
     results = results.sortby("epsilon")
-    trust = results.trust_model.values
-    shown = [model for model in MODELS if model in trust]
+    shown = [model for model in MODELS if model in results.trust_model.values]
     without = np.isinf(results.epsilon.values).any()
     figure = plotting.panels(1, len(shown) + bool(without), height=4.0)
     panels = iter(figure.axes)
@@ -162,18 +161,15 @@ def figure(results: xr.Dataset) -> Figure:
         "ylabel": "regret",
         "labels": plotting.prefixed(results.trust_model),
     }
-    budgets = results.epsilon.values
     for model in shown:
         ax = next(panels)
         mine = results.pseudo_regret.where(results.trust_model == model)  # all learners: colours are those of places
-        plotting.cost_of_privacy(mine, ax=ax, **style)
-        plotting.bound(ax, budgets, uniform_regret(results), label="uniform play")
-        ax.set_title("a curator who is trusted" if model == "central" else "nobody is trusted")
+        plotting.cost_of_privacy(mine, ax=ax, title=MODELS[model], **style)
+        plotting.bound(ax, results.epsilon.values, uniform_regret(results), label="uniform play")
         style["ylabel"] = ""
     if without:
-        ax = next(panels)
-        plotting.curves(results.pseudo_regret.sel(epsilon=math.inf, drop=True), x="round", ax=ax, xscale="log", **style)
-        ax.set_title("no privacy")
+        regret = results.pseudo_regret.sel(epsilon=math.inf, drop=True)
+        plotting.curves(regret, x="round", ax=next(panels), xscale="log", title="no privacy", **style)
     plotting.level(figure)
     rounds = f"{int(results['round'].values[-1]):,} rounds."
     figure.explain(

@@ -43,7 +43,7 @@ def tallied(duels, epsilon=math.inf, num_arms=3):
         return after, after
 
     columns = [jnp.asarray(column, jnp.int32) for column in zip(*duels, strict=True)]
-    _, states = jax.lax.scan(step, _pair_blocks.nothing(num_arms), (jnp.arange(len(duels)), *columns))
+    _, states = jax.lax.scan(step, _pair_blocks.no_duels(num_arms), (jnp.arange(len(duels)), *columns))
     return jax.tree.map(np.asarray, states)
 
 
@@ -75,7 +75,7 @@ def moments(epsilon, scale=1.0):
     """(mean, variance) of the noise in the wins of a block of 8, and their standard errors over lanes."""
 
     def one(key):
-        private, released = Private(jnp.full((2, 2), 2)), _pair_blocks.nothing(2)[1]
+        private, released = Private(jnp.full((2, 2), 2)), _pair_blocks.no_duels(2)[1]
         released = released._replace(duels=jnp.full((2, 2), 15))
         report = jnp.asarray([0, 1], jnp.int32), jnp.int32(1)
         _, after = _pair_blocks.tally(key, jnp.asarray(epsilon * scale, FLOAT), private, released, report)
@@ -115,7 +115,7 @@ def ours(weights, duels, tail):
     noise = jnp.asarray([[0, weights[-1] / EPSILON], [0, 0]], FLOAT)
     lead, weight = jnp.zeros_like(noise), jnp.asarray([[0, duels], [0, 0]], FLOAT)
     spread = jnp.asarray(tail / 2, FLOAT)
-    seen = _pair_blocks.seen(Released(lead.astype(jnp.int32), lead, weight, noise), spread)
+    seen = _pair_blocks.evidence(Released(lead.astype(jnp.int32), lead, weight, noise), spread)
     return float(seen.allowance[0, 1] / 2 + jnp.sqrt(spread * seen.weight[0, 1]))
 
 

@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxdp.estimation import one_pass as one_pass_module
 from jaxdp.estimation._sgd_krr import CHOICES
 from jaxdp.estimation.objectives import label_loss
-from jaxdp.estimation.one_pass import AVERAGES, BLOCK, Pass, Recipe, one_pass, plain_pass
+from jaxdp.estimation.one_pass import AVERAGES, BLOCK, Pass, Recipe, lanes_pass, one_pass, plain_pass
 from jaxdp.preferences import logistic, probit
 from tests.few import few
 
@@ -45,18 +46,32 @@ def agrees(batch, recipe, reference):
     return np.allclose(nested, reference, rtol=1e-4, atol=1e-5)
 
 
+def last_twice(data, recipe):
+    """A wrong kernel, which visits the last sample in the first one's place."""
+    return lanes_pass(data._replace(features=data.features.at[:, 0].set(data.features[:, -1])), recipe)
+
+
+def unweighted(data, recipe):
+    """A wrong kernel, which leaves the samples' weights out."""
+    return lanes_pass(data._replace(weights=None), recipe)
+
+
+def margins_turned(data, recipe):
+    """A wrong kernel, which compares the margins of a sample with each other's targets."""
+    return lanes_pass(data, recipe._replace(slope=lambda margin, target: recipe.slope(margin, target[::-1])))
+
+
 @pytest.mark.parametrize("average", AVERAGES)
 @pytest.mark.parametrize("num_samples", few([1, BLOCK - 1, BLOCK, 2 * BLOCK + 3], [1, 2 * BLOCK + 3]))
-def test_kernel_equals_the_loop(average, num_samples):
+def test_kernel_equals_the_loop(average, num_samples, monkeypatch):
     recipe = Recipe(label_loss(logistic).slope, average, inverse_time=num_samples % 2 == 0, zero_sum=average == "all")
     batch = data(num_samples, linear=average == "last_half")
     reference = loop(batch, recipe)
     assert agrees(batch, recipe, reference)
-    if num_samples > 1:  # a planted mistake: one sample visited twice
-        features = batch.features.at[:, :, 0].set(batch.features[:, :, 1])
-        assert not agrees(batch._replace(features=features), recipe, reference)
-        if batch.weights is not None:  # another: weights of other samples
-            assert not agrees(batch._replace(weights=batch.weights[..., ::-1]), recipe, reference)
+    if num_samples > 1:
+        for wrong in (last_twice, *(() if batch.weights is None else (unweighted,))):
+            monkeypatch.setattr(one_pass_module, "lanes_pass", wrong)
+            assert not agrees(batch, recipe, reference)
 
 
 def test_no_bound_and_another_link():
@@ -66,7 +81,7 @@ def test_no_bound_and_another_link():
 
 
 @pytest.mark.parametrize("num_samples", [1, 2 * BLOCK + 3])
-def test_several_margins_a_sample(num_samples):
+def test_several_margins_a_sample(num_samples, monkeypatch):
     recipe = Recipe(CHOICES.slope, "last_half", inverse_time=num_samples > 1, zero_sum=num_samples > 1)
     batch, num_actions = data(num_samples), 3
     shape = (OUTER, INNER, num_samples, num_actions)
@@ -77,8 +92,8 @@ def test_several_margins_a_sample(num_samples):
     )
     reference = loop(batch, recipe)
     assert agrees(batch, recipe, reference)
-    swapped = batch._replace(features=batch.features[..., ::-1, :])  # planted: another action's target
-    assert not agrees(swapped, recipe, reference)
+    monkeypatch.setattr(one_pass_module, "lanes_pass", margins_turned)
+    assert not agrees(batch, recipe, reference)
 
 
 def test_what_is_shared_by_all_lanes_need_not_be_batched():

@@ -27,7 +27,7 @@ def equal(left, right):
 
 
 # ---- windows ---------------------------------------------------------------------------------------------------------
-def played(steps, num_experts, checks=100, change=lambda beyond: beyond):
+def played(steps, num_experts, checks=100):
     """The largest excess and the memory after some questions, of walks with equal values among them."""
     random = np.random.default_rng(num_experts)
     walks = jnp.asarray(random.integers(-2, 3, (LANES, checks, num_experts)).cumsum(1) / 3, FLOAT)
@@ -39,7 +39,6 @@ def played(steps, num_experts, checks=100, change=lambda beyond: beyond):
         def question(carry, beyond):
             memory, before, now = carry
             memory = windows.remember(memory, before, now, jnp.asarray(True))
-            beyond = change(beyond)
             largest = windows.largest(memory, beyond, jnp.asarray(0.5, FLOAT), now + 1, jnp.minimum(begin, now))
             return (memory, beyond, now + 1), largest
 
@@ -77,6 +76,7 @@ def test_what_is_carried_is_as_it_was(num_experts):
     flags, totals = jnp.asarray(random.integers(0, 2, LANES), bool), Sum(total, excess * jnp.finfo(FLOAT).eps)
 
     assert equal(in_lanes(_lane_kernels.carried, (totals, table)), (totals, table))
+    assert not equal(in_lanes(lambda state: jax.tree.map(lambda x: x[::-1], state), (totals, table)), (totals, table))
     plain = in_lanes(compensated.add, totals, losses)
     assert equal(in_lanes(_lane_kernels.added, totals, losses), plain)
     assert not equal(in_lanes(lambda totals, losses: Sum(totals.total + losses, 0 * losses), totals, losses), plain)
@@ -86,7 +86,9 @@ def test_what_is_carried_is_as_it_was(num_experts):
 
     plain_choice = either(lambda flag, *both: jax.tree.map(lambda one, other: jnp.where(flag, one, other), *both))
     assert equal(either(_lane_kernels.chosen), plain_choice)
-    assert not equal(either(lambda flag, one, other: _lane_kernels.chosen(~flag, one, other)), plain_choice)
+    assert not equal(
+        either(lambda flag, one, other: jax.tree.map(lambda *two: jnp.where(flag, *two), other, one)), plain_choice
+    )
 
 
 LEARNERS = {

@@ -166,5 +166,5 @@ def test_bad_arguments(results, arguments, message):
 def test_what_cannot_be_told_by_round():
     with pytest.raises(ValueError, match="results must be of a run by rounds or blocks"):
         jaxdp.replay(swept(counted), seed=0, epsilon=0.5)
-    with pytest.raises(ValueError, match="results must be those of a sweep"):
+    with pytest.raises(ValueError, match="results must be the Dataset of a sweep"):
         jaxdp.replay(xr.Dataset(), seed=0)

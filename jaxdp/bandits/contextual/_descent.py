@@ -1,5 +1,8 @@
 """How far predictions by noisy gradient descent are from those of the true model, with high probability.
 
+The iterates w_t are the theta^_t of Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), whose step size is
+zeta as well; its line 12 is `step`.
+
 Let z_t = x_t . v_t, v_t = w_t - theta, where w_t is the iterate that user t was shown, and theta the true model; both
 lie in the unit ball, and w_1 = 0. User t's gradient is (g(x_t . w_t) - y_t) x_t with g' >= mu and y_t = g(x_t . theta)
 + eta_t, whose residual is at most Y in absolute value; the server sees it with noise n_t, and steps by -zeta times it,
@@ -43,10 +46,10 @@ class Descent:
         learning_rate: [] float > 0, zeta.
         square_rate: [] float > 0; squares of reported gradients sum to at most square_rate t + square_root sqrt(t) +
             square_offset.
-        square_root: [] float >= 0.
+        square_root: [] float >= 0, the factor of sqrt(t) there, which is no root itself.
         square_offset: [] float >= 0.
         drift_rate: [] float >= 0; noise drives iterates away by at most drift_rate sqrt(t).
-        curvature: [] float > 0, mu.
+        curvature: [] float > 0, mu, the link's least slope.
         reward_term: [] float >= 0, m.
     """
 
@@ -72,7 +75,7 @@ def descent_of(
     noise_proxy: float,
     learning_rate: float | None,
 ) -> Descent:
-    """Of noisy gradients.
+    """Steps against noisy gradients, and the bounds on what they do.
 
     Args:
         dim: d of contexts.
@@ -81,7 +84,7 @@ def descent_of(
         residual_bound: Y > 0.
         noise_stddev: s >= 0, of a gradient's noise, in any direction.
         report_radius: b, no reported gradient is longer; 0 for normal noise, and for none.
-        mean_square: q, of a reported gradient from a sphere; not used for others.
+        mean_square: q, of the length of a reported gradient from a sphere; not read for normal noise.
         curvature: mu > 0.
         noise_proxy: R^2 of rewards, > 0.
         learning_rate: zeta, > 0; None for 1 / sqrt(S), S the bound on the sum of squares in T rounds.

@@ -15,6 +15,9 @@ G + L I with G the sum of x x^T, the three terms are at most
 
 Each of three events (eigenvalues, |xi|, rewards) fails with probability failure_prob / 3 at most in any of T rounds:
 l = ln(6 T / failure_prob).
+
+In LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) L is Upsilon_t, c is c_t, failure_prob is alpha, and the sum of the
+three terms is beta_t.
 """
 
 import math
@@ -30,7 +33,9 @@ from jaxdp.validation import check_positive, check_probability
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Radii:
-    """Bounds in terms of the noise's size n, which is sqrt(t) where each of t users adds noise. Traced values.
+    """Bounds on the noise of the sums, in terms of its size n. Traced values.
+
+    n is sqrt(t) where each of t users adds noise, and a continual counter's standard deviation where a curator does.
 
     Attributes:
         matrix_rate: [] float >= 0; all eigenvalues of the noise B are at most matrix_rate n + matrix_offset in size.
@@ -170,7 +175,9 @@ def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) ->
 
 
 def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev: float) -> Radii:
-    """As published, for `published_width`: the noise's standard deviation is noise_stddev n everywhere.
+    """Those of the published Upsilon_t and beta_t: the noise's standard deviation is noise_stddev n in every entry.
+
+    `Radii.log_term` is ln T here, and noise_proxy is not used; the widths are those of `published_width`.
 
     Args:
         dim: d of contexts.
@@ -190,6 +197,13 @@ def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev
 
 
 def published_width(radii: Radii, bound: jax.Array, noise: jax.Array, dim: int) -> jax.Array:
-    """2 sigma sqrt(d ln T) + (sqrt(3 L) + sigma sqrt(d t / L)) d ln T, [] float."""
+    """The published beta_t, [] float: 2 sigma sqrt(d ln T) + (sqrt(3 L) + sigma sqrt(d t / L)) d ln T.
+
+    Args:
+        radii: by `published_radii`.
+        bound: [] float, L.
+        noise: [] float, its size n.
+        dim: d of contexts.
+    """
     by_noise = 2 * radii.vector_rate * jnp.sqrt(radii.log_term)
     return by_noise + noise_width(radii, bound, noise) * dim * radii.log_term

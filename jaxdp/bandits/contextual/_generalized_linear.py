@@ -1,4 +1,17 @@
-"""Optimism in a generalized linear model of contexts and rewards, of which each user reports noisy moments."""
+"""Optimism in a generalized linear model of contexts and rewards, of which each user reports noisy moments.
+
+Where the lines of Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) are found here. The paper's theta~ is
+`Model.theta`, which arms are chosen by; its theta^ is `Public.iterate`, w in the docstring.
+
+* 1, 2: alpha is failure_prob; V~_0, u~_0, theta~_0 and theta^_1 are `init`; zeta is `Descent.learning_rate`, and sigma
+  is made by `moment_channel`.
+* 3: Upsilon_t is `ellipsoid.eigenvalue_bound`, L in the docstring; c_t and beta_t are `shift_and_width`.
+* 6, 7: the user reads `Public`, and chooses x_t by `act`.
+* 8, 9: `privatize` sends the noisy x x^T and the noisy gradient (g(x . theta^) - y) x. The release of z x is left out,
+  z = x . theta^: the server multiplies the noisy x x^T by theta^.
+* 11: `update` adds up `outer` for V~ and `cross` for u~, and solves for theta~.
+* 12: theta^_(t+1) is `step`.
+"""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -41,7 +54,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        channel: of the report; its reward_bound is that of residuals.
+        channel: of the report, whose "reward" is the residual g(x . w) - y; its reward_bound is residual_bound.
         radii: of the noise, in the confidence ellipsoid.
         descent: steps, and what they add to the ellipsoid.
         confidence_multiplier: [] float > 0, of the ellipsoid's radius.
@@ -59,7 +72,8 @@ class Public(NamedTuple):
     Attributes:
         round: [] integer, rounds played.
         outer: [dim (dim + 1) / 2] sums of reports of x x^T, row by row up to the diagonal: they are symmetric.
-        cross: [dim] sums of reports of x x^T, times the iterate that the user was shown.
+        cross: [dim] sums of reports of x x^T, each times the iterate that its user was shown; not of `Moments.cross`,
+            which are gradients.
         iterate: [dim] float, of gradient descent, in the unit ball.
         model: solved for from these sums, now or earlier.
     """
@@ -171,11 +185,16 @@ def generalized_linear(
         reports: MomentParams = channel.params(
             **{name: told[name] for name in channel_names}, reward_bound=residual_bound
         )
-        bound, outer = float(reports.reward_bound), float(reports.noise_stddev)
-        cross, radius = float(reports.cross_stddev), float(reports.report_radius) if outer > 0 else 0.0
+        bound, outer_stddev = float(reports.reward_bound), float(reports.noise_stddev)
+        cross_stddev = float(reports.cross_stddev)  # of r x / Y
+        radius = float(reports.report_radius) if outer_stddev > 0 else 0.0
         sizes: dict[str, Any] = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
         # In every direction the noise of x x^T w is that of an entry of the report, or less: |w| <= 1.
-        noise: dict[str, Any] = {"noise_stddev": outer, "cross_stddev": cross, "noise_proxy": noise_proxy}
+        noise: dict[str, Any] = {
+            "noise_stddev": outer_stddev,
+            "cross_stddev": cross_stddev,
+            "noise_proxy": noise_proxy,
+        }
         radii = (
             ellipsoid.ball_radii(**sizes, **noise, report_radius=radius)
             if is_ball
@@ -186,9 +205,9 @@ def generalized_linear(
             horizon=rounds,
             log_term=ellipsoid.log_term_of(rounds, failure_prob),
             residual_bound=bound,
-            noise_stddev=bound * cross,
+            noise_stddev=bound * cross_stddev,
             report_radius=bound * radius,
-            mean_square=dim * (bound * outer) ** 2,
+            mean_square=dim * (bound * outer_stddev) ** 2,
             curvature=curvature,
             noise_proxy=noise_proxy,
             learning_rate=learning_rate,
@@ -202,9 +221,9 @@ def generalized_linear(
         )
 
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """What V is shifted by and the ellipsoid's radius, after so many rounds."""
+        """c_t and beta_t: what V is shifted by, and the ellipsoid's radius, both [] float."""
         now = round_.astype(default_float())
-        noise = jnp.sqrt(now)
+        noise = jnp.sqrt(now)  # the size n of `Radii`: t users each add noise
         bound = ellipsoid.eigenvalue_bound(params.radii, noise)
         width = prediction_width(params.descent, now) + ellipsoid.noise_width(params.radii, bound, noise)
         return 2 * bound, params.confidence_multiplier * width
@@ -230,10 +249,10 @@ def generalized_linear(
         del key
         public: Public = state.public
         round_ = public.round + 1
-        labelled = jnp.sum(report.outer * public.iterate[None], axis=1)
+        labelled = jnp.sum(report.outer * public.iterate[None], axis=1)  # z x with noise, of the label z = x . w
         outer = compensated.add(public.outer, triangle(report.outer))
         cross = compensated.add(public.cross, labelled)
-        iterate = step(params.descent, public.iterate, report.cross)
+        iterate = step(params.descent, public.iterate, report.cross)  # r x with noise: the gradient
         shift, width = shift_and_width(params, round_)
 
         def factor() -> jax.Array:

@@ -1,4 +1,14 @@
-"""Optimism in a linear model of contexts and rewards, of which each user reports noisy moments."""
+"""Optimism in a linear model of contexts and rewards, of which each user reports noisy moments.
+
+Where Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) is found here:
+
+* sigma is made by `moment_channel`, and alpha is failure_prob;
+* Upsilon_t is `ellipsoid.eigenvalue_bound`, L in the docstring; c_t and beta_t are `shift_and_width`;
+* V_0, u_0 and theta_0 are `init`;
+* the user's choice of x_t is `act`, by `upper_bounds`; the noisy x x^T and y x that the user sends are `privatize`;
+* the server's sums of them, V~_t and u_t, are `Public.outer` and `Public.cross`, which `absorbed` adds up; V_t = V~_t +
+  c_t I is in `factor`, and theta_t = V_t^-1 u_t in `solved`.
+"""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -7,10 +17,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
-from jaxdp.bandits.contextual._model import Model, block_lengths, next_solve, solving, upper_bounds
+from jaxdp.bandits.contextual import _linear_ucb_bulk as bulk
+from jaxdp.bandits.contextual._model import Model, solving, upper_bounds
 from jaxdp.core import (
-    BlockPlan,
-    Blocks,
     Guarantee,
     Interface,
     Learner,
@@ -24,7 +33,7 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
-from jaxdp.mechanisms import MomentParams, Moments, exact_moments, moment_channel
+from jaxdp.mechanisms import MomentParams, Moments, moment_channel
 from jaxdp.numerics import compensated
 from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve, symmetric, triangle
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
@@ -152,13 +161,14 @@ def linear_ucb(
     ) -> Params:
         told = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
         reports: MomentParams = channel.params(**{name: told[name] for name in channel_names})
-        outer, cross = float(reports.noise_stddev), float(reports.cross_stddev) * float(reports.reward_bound)
+        outer_stddev = float(reports.noise_stddev)
+        cross_stddev = float(reports.cross_stddev) * float(reports.reward_bound)  # of y x, which is reported over Y
         proxy = float(reports.reward_bound) ** 2 if noise_proxy is None else check_positive("noise_proxy", noise_proxy)
         sizes: Any = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
         if is_paper:
-            radii = ellipsoid.published_radii(**sizes, noise_stddev=max(outer, cross))
+            radii = ellipsoid.published_radii(**sizes, noise_stddev=max(outer_stddev, cross_stddev))
         else:
-            noise: Any = {"noise_stddev": outer, "cross_stddev": cross, "noise_proxy": proxy}
+            noise: Any = {"noise_stddev": outer_stddev, "cross_stddev": cross_stddev, "noise_proxy": proxy}
             if is_ball:
                 radii = ellipsoid.ball_radii(**sizes, **noise, report_radius=float(reports.report_radius))
             else:
@@ -171,9 +181,9 @@ def linear_ucb(
         )
 
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The shift c of V, and beta."""
+        """c_t and beta_t: what V is shifted by, and the ellipsoid's radius, both [] float."""
         now = round_.astype(default_float())
-        noise = jnp.sqrt(now)
+        noise = jnp.sqrt(now)  # the size n of `Radii`: t users each add noise
         bound = ellipsoid.eigenvalue_bound(params.radii, noise)
         if is_paper:
             width = ellipsoid.published_width(params.radii, bound, noise, dim)
@@ -201,16 +211,18 @@ def linear_ucb(
         return channel.report(key, params.channel, (context[action], feedback))
 
     def absorbed(params: Params, public: Public, reports: Moments, rounds: jax.Array | int) -> Public:
-        """After so many rounds, whose reports add up to `reports`."""
+        """What is public after so many more rounds, whose reports add up to `reports`."""
         round_ = public.round + rounds
         outer = compensated.add(public.outer, triangle(reports.outer))
         cross = compensated.add(public.cross, reports.cross)
         shift, width = shift_and_width(params, round_)
 
         def factor() -> jax.Array:
+            """The Cholesky factor of V."""
             return cholesky(symmetric(outer.total, dim) + shift * jnp.eye(dim, dtype=outer.total.dtype))
 
         def solved(lower: jax.Array) -> Model:
+            """The model of now, theta = V^-1 u among it, by V's factor."""
             return Model(cholesky_solve(lower, cross.total), lower, width, round_)
 
         return Public(round_, outer, cross, solved_anew(public.model, round_, factor, solved))
@@ -218,32 +230,6 @@ def linear_ucb(
     def update(key, params: Params, state: State, report: Moments) -> State:
         del key
         return State((), absorbed(params, state.public, report, 1))
-
-    # Many rounds at once: between two solutions nothing but the sum of the reports matters.
-    due_at = next_solve(update_every)
-
-    def plan(keys, params: Params, public: Public, contexts: jax.Array, limit) -> BlockPlan:
-        assert due_at is not None
-        actions = jax.vmap(lambda key, context: act(key, params, public, context))(keys, contexts)
-        ahead = jnp.maximum(due_at(public.model.solved) - public.round, 1)  # 1: V had no factor when it was time
-        return BlockPlan(actions, jnp.minimum(limit, ahead).astype(limit.dtype))
-
-    def total(key, params: Params, public: Public, contexts: jax.Array, plan: BlockPlan, feedback) -> Moments:
-        del public
-        assert channel.total is not None
-        is_played = jnp.arange(len(contexts), dtype=plan.length.dtype) < plan.length
-        chosen = jnp.take_along_axis(contexts, plan.actions[:, None, None], axis=1)[:, 0]
-        chosen = jnp.where(is_played[:, None], chosen, 0)
-        exact = jax.vmap(lambda x, y: exact_moments(params.channel, (x, y)))(chosen, feedback)
-        return channel.total(key, params.channel, jax.tree.map(lambda x: jnp.sum(x, axis=0), exact), plan.length)
-
-    def absorb(keys, params: Params, state: State, plan: BlockPlan, report: Moments) -> tuple[State, jax.Array]:
-        del keys
-        return State((), absorbed(params, state.public, report, plan.length)), plan.length
-
-    def blocks(length: int, last: int) -> Blocks:
-        until = None if last >= rounds else lambda params, public: public.model.solved >= last
-        return Blocks(length, plan, absorb, until, total=total)
 
     values = only(
         params, (*channel_names, "failure_prob", *(() if is_paper else ("noise_proxy",)), "confidence_multiplier")
@@ -253,6 +239,7 @@ def linear_ucb(
         told = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
         return channel.guarantee(**{name: told[name] for name in channel_names})
 
+    many = bulk.Algorithm(channel, act, absorbed)
     return Learner(
         params=values,
         guarantee=claimed(values, claim),
@@ -260,7 +247,7 @@ def linear_ucb(
         act=act,
         privatize=privatize,
         update=update,
-        blocks=() if is_ball else tuple(blocks(*each) for each in block_lengths(update_every, rounds)),
+        blocks=() if is_ball else bulk.blocks(many, update_every, rounds),
         answer=lambda params, public: public.model.theta,
         horizon=rounds,
         interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),

@@ -1,4 +1,9 @@
-"""Optimism in a linear model of contexts and rewards, on sums that one continual counter has made private."""
+"""Optimism in a linear model of contexts and rewards, on sums that one continual counter has made private.
+
+It is Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) as in `_linear_ucb`, but the user shows the
+curator x and y (`privatize`), and a counter (`counted`) adds the noise to the sums V~_t and u_t, which `factor` and
+`solved` read.
+"""
 
 import math
 from dataclasses import dataclass
@@ -30,7 +35,7 @@ from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
 COUNTERS = ("toeplitz", "tree")
-ONE_SIGMA = math.erfc(math.sqrt(0.5))  # a normal variable exceeds its standard deviation with this probability
+ONE_SIGMA = math.erfc(math.sqrt(0.5))  # a normal variable's size exceeds its standard deviation with this probability
 
 
 @jax.tree_util.register_dataclass
@@ -182,7 +187,7 @@ def linear_ucb_joint(
         )
 
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The shift c of V, and beta."""
+        """c_t and beta_t: what V is shifted by, and the ellipsoid's radius, both [] float."""
         stddev = counted.radius(params.counter, jnp.maximum(round_, 1), ONE_SIGMA)
         noise = jnp.where(round_ > 0, stddev, 0)
         bound = ellipsoid.eigenvalue_bound(params.radii, noise)

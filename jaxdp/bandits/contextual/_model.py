@@ -16,8 +16,8 @@ class Model(NamedTuple):
     """What actions follow from.
 
     Attributes:
-        theta: [dim] float, the centre of the ellipsoid.
-        lower: [dim, dim] float, the Cholesky factor of V, which gives the ellipsoid its shape.
+        theta: [dim] float, the estimate V^-1 u, the centre of the ellipsoid.
+        lower: [dim, dim] float, the lower Cholesky factor of V, which gives the ellipsoid its shape.
         width: [] float, the ellipsoid's radius beta in the norm of V.
         solved: [] integer, the round after which the model was solved for; 0 before the first time.
     """
@@ -42,7 +42,7 @@ def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
     return context @ model.theta + model.width * lengths
 
 
-LENGTHS = (1, 4, 16, 64)  # of blocks
+LENGTHS = (1, 4, 16, 64)  # of blocks, in rounds
 SolveFn = Callable[[Model, jax.Array, Callable[[], jax.Array], Callable[[jax.Array], Model]], Model]
 
 

@@ -1,16 +1,15 @@
 """Elimination by effective Borda scores, from private counters of wins: round by round, as the paper has it.
 
-`arms` and `counters` have its steps; `kernels` has some of them laid out by hand. `blocks`, with the arithmetic of
-`sweeps`, is the fast form: many rounds at a time, with the results of these single rounds bit for bit.
+`arms` and `counters` have its steps, and `calibration` the noise and the widths of its bounds; `kernels` has some steps
+laid out by hand. `blocks`, with the arithmetic of `sweeps`, is the fast form: many rounds at a time, with the results
+of these single rounds bit for bit.
 """
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxdp.core import (
     Guarantee,
@@ -23,32 +22,22 @@ from jaxdp.core import (
     factory,
     only,
     pairs,
-    scalar_leaf,
 )
 from jaxdp.dueling._elimination import arms as arms
 from jaxdp.dueling._elimination import counters as counters
 from jaxdp.dueling._elimination import kernels as kernels
 from jaxdp.dueling._elimination.arms import Params, Private, Public
 from jaxdp.dueling._elimination.blocks import elimination_blocks
+from jaxdp.dueling._elimination.calibration import Sizes, calibrated
 from jaxdp.dueling._elimination.counters import Trees
-from jaxdp.dueling._elimination.radii import noise_lines, on_lattice, score_radii
 from jaxdp.mechanisms.continual_counting import best_arity
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.noise import node_noise
-from jaxdp.validation import (
-    check_choice,
-    check_count,
-    check_epsilon,
-    check_horizon,
-    check_num_arms,
-    check_positive,
-    check_probability,
-)
+from jaxdp.validation import check_choice, check_count, check_horizon, check_num_arms
 
 CONSTANTS = ("tight", "paper")
 NOISES = ("laplace", "gaussian")
-LATTICE_BITS = 12  # a node's noise is a multiple of its scale times 2^-12, about
 
 
 class Steps(NamedTuple):
@@ -155,56 +144,18 @@ def ebs_elimination(
     steps = KERNELS  # however many arms
     trees = Trees(arity, level_variances(arity, levels, not is_paper), node_noise(noise, levels), noise)
 
-    def tables(budget: float, scale: float, quantum: float, failure_prob: float) -> tuple[np.ndarray, ...]:
-        if is_paper:
-            events = math.log(num_arms) + math.log(horizon) - math.log(failure_prob)
-            intercepts = np.asarray([16 * events * math.log(horizon) ** 2.5 / budget])
-            return np.full(num_arms + 1, events), intercepts, np.zeros((levels, 1))
-        share = failure_prob / (2 * num_arms * entries)
-        if not share > 0:
-            raise ValueError(f"failure_prob must be larger, to be shared by all arms and rounds, got {failure_prob}")
-        lines = noise_lines(
-            arity=arity,
-            levels=levels,
-            combine=True,
-            noise=noise,
-            scale=scale,
-            quantum=quantum,
-            failure_prob=share,
-        )
-        return score_radii(num_arms, horizon, failure_prob / 2), *lines
+    sizes = Sizes(num_arms, horizon, entries, is_paper)
 
     def params(
         *, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05, confidence_multiplier: float = 1.0
     ) -> Params:
-        budget = scalar_leaf("epsilon", check_epsilon(epsilon))
-        check_probability("failure_prob", failure_prob)
-        check_positive("confidence_multiplier", confidence_multiplier)
-        if is_gaussian:
-            node = trees.noise.params(epsilon=epsilon, delta=delta, l2_sensitivity=math.sqrt(2))
-            scale = float(node.noise_stddev)
-        else:
-            node = trees.noise.params(epsilon=epsilon / 2)
-            scale = float(node.l1_sensitivity) / float(node.epsilon)
-        quantum = 2.0 ** (math.ceil(math.log2(max(scale, 1.0))) - LATTICE_BITS)
-        squared, intercepts, slopes = tables(epsilon, scale, quantum, failure_prob)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            squared = (confidence_multiplier * confidence_multiplier * squared).astype(budget.dtype)
-            lines = tuple(
-                on_lattice(confidence_multiplier * each, confidence_multiplier * scale) for each in (intercepts, slopes)
-            )
-        if not all(np.isfinite(each).all() for each in (squared, *lines)) or not (squared[2:] > 0).all():
-            raise ValueError(
-                f"epsilon and confidence_multiplier must give intervals within the range of {budget.dtype}, got "
-                f"{epsilon} and {confidence_multiplier}"
-            )
-        return Params(
-            epsilon=budget,
-            noise=node,
-            quantum=scalar_leaf("the lattice of nodes", quantum),
-            squared_radius=squared,
-            intercepts=lines[0],
-            slopes=lines[1],
+        return calibrated(
+            trees,
+            sizes,
+            epsilon=epsilon,
+            delta=delta,
+            failure_prob=failure_prob,
+            confidence_multiplier=confidence_multiplier,
         )
 
     def claim(epsilon: float, delta: float = 0.0) -> Guarantee:

@@ -1,7 +1,6 @@
 """What a store holds, as text."""
 
-import json
-from collections.abc import Mapping
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from jaxdp.simulation.store.files import COMPUTED, Store, open_dataset
 from jaxdp.simulation.store.nans import NanCount
+from jaxdp.simulation.store.provenance import Provenance, provenance
 
 
 def describe(path: str | Path) -> str:
@@ -30,9 +30,10 @@ def describe(path: str | Path) -> str:
     dataset = open_dataset(path)
     done = store.lanes_computed()
     total = int(np.prod(store.layout["static_sizes"] + store.layout["sizes"]))
-    record = json.loads(dataset.attrs["provenance"])
+    source = provenance(dataset)
+    record = source.record
     lines = [f"{path}: {done:,} of {total:,} lanes computed ({done / total:.1%})"]
-    lines += [f"  {text}" for text in (*_by_program(store, record, missing), *damaged.values())]
+    lines += [f"  {text}" for text in (*_by_program(store, source, missing), *damaged.values())]
     lines += ["", "results"]
     for name, values in sorted(dataset.data_vars.items(), key=lambda item: str(item[0])):
         if name != COMPUTED:
@@ -51,39 +52,36 @@ def describe(path: str | Path) -> str:
         f"tiles of {record['tile_size']} lanes",
         "",
         "guarantees",
-        *(f"  {text}" for text in _guarantees(record)),
+        *(f"  {text}" for text in _guarantees(source)),
     ]
     return "\n".join(lines)
 
 
-def _by_program(store: Store, record: Mapping[str, Any], missing: list[Any]) -> list[str]:
+def _by_program(store: Store, source: Provenance, missing: list[Any]) -> list[str]:
     """How complete each program is, where some are and some are not."""
-    if len(record["programs"]) < 2 or not missing:
+    if len(source.static_points) < 2 or not missing:
         return []
     lanes = int(np.prod(store.layout["sizes"]))
     lines = []
-    for index, program in enumerate(record["programs"]):
+    for index, values in enumerate(source.static_points):
         left = sum(chunk.stop - chunk.start for chunk in missing if chunk.program == index)
-        static = ", ".join(f"{name}={value}" for name, value in program["static"].items())
+        static = ", ".join(f"{name}={value}" for name, value in values.items())
         lines.append(f"{static}: {lanes - left:,} of {lanes:,}")
     return lines
 
 
-def _guarantees(record: Mapping[str, Any]) -> list[str]:
+def _guarantees(source: Provenance) -> list[str]:
     """For each algorithm's argument, what it claims, and at how many grid points."""
     found: dict[tuple[str, str], dict[str, int]] = {}
-    for program in record["programs"]:
-        for point in program["points"]:
-            for name, claim in point["guarantees"].items():
-                what, why = "nothing", ""
-                if claim["epsilon"] != "inf":
-                    rho = "" if claim["rho"] is None else f", rho = {claim['rho']:.4g}"
-                    what = f"({claim['epsilon']:g}, {claim['delta']:g})-DP{rho}"
-                    why = (
-                        f", {claim['trust_model']}, {claim['privacy_unit']}, {claim['adjacency']}: {claim['argument']}"
-                    )
-                counts = found.setdefault((name, why), {})
-                counts[what] = counts.get(what, 0) + 1
+    for point in source.points:
+        for name, claim in point.guarantees.items():
+            what, why = "nothing", ""
+            if claim.epsilon < math.inf:
+                rho = "" if claim.rho is None else f", rho = {claim.rho:.4g}"
+                what = f"({claim.epsilon:g}, {claim.delta:g})-DP{rho}"
+                why = f", {claim.trust_model}, {claim.privacy_unit}, {claim.adjacency}: {claim.argument}"
+            counts = found.setdefault((name, why), {})
+            counts[what] = counts.get(what, 0) + 1
     lines = []
     for (name, why), counts in found.items():
         lines.append(f"{name}{why}")

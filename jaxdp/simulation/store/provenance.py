@@ -1,19 +1,86 @@
-"""The parts of a result's provenance as JSON has them: versions, keys, grid points, any value."""
+"""A result's provenance: its parts as JSON has them (versions, keys, grid points, any value), and how it is read."""
 
 import hashlib
 import importlib.metadata
+import json
 import math
 import platform
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
 
 from jaxdp.core import Guarantee
+from jaxdp.random.threefry import key_from_data
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy", "optax")
 LARGEST_LISTED = 64  # numbers; larger arrays are recorded by shape and hash
+
+
+class Point(NamedTuple):
+    """A grid point of one of a sweep's programs.
+
+    Attributes:
+        static: the program's static values, by name, as `plain` writes them.
+        values: the point's other values, by name, as `plain` writes them.
+        guarantees: what each algorithm claims there, by the name that the run has for it.
+    """
+
+    static: dict[str, Any]
+    values: dict[str, Any]
+    guarantees: dict[str, Guarantee]
+
+
+class Provenance(NamedTuple):
+    """What a result's provenance says.
+
+    Attributes:
+        record: all of it, as JSON has it.
+        num_seeds: seeds at each grid point.
+        static_points: the static values of each program.
+        points: all grid points, program by program.
+    """
+
+    record: Mapping[str, Any]
+    num_seeds: int
+    static_points: list[dict[str, Any]]
+    points: list[Point]
+
+    @property
+    def key(self) -> jax.Array:
+        """The sweep's root key."""
+        return key_from_data(self.record["key"]["data"], self.record["key"]["impl"])
+
+
+def provenance(results: "xr.Dataset") -> Provenance:
+    """Reads the provenance that a sweep wrote beside its results.
+
+    Args:
+        results: of a sweep, or what has kept its attributes.
+
+    Raises:
+        ValueError: if the results have none.
+    """
+    if "provenance" not in getattr(results, "attrs", {}):
+        got = "a Dataset without provenance" if hasattr(results, "data_vars") else type(results).__name__
+        raise ValueError(f"results must be the Dataset of a sweep, which has its provenance, got {got}")
+    record = json.loads(results.attrs["provenance"])
+    return Provenance(
+        record=record,
+        num_seeds=record["num_seeds"],
+        static_points=[program["static"] for program in record["programs"]],
+        points=[
+            Point(
+                program["static"], point["values"], {name: _claim(claim) for name, claim in point["guarantees"].items()}
+            )
+            for program in record["programs"]
+            for point in program["points"]
+        ],
+    )
 
 
 def versions() -> dict[str, str]:
@@ -51,6 +118,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if isinstance(value, bool | int | float | str) or value is None else repr(value)
+
+
+def _claim(record: Mapping[str, Any]) -> Guarantee:
+    """The claim of which `Guarantee.to_dict` made this record."""
+    parts: dict[str, Any] = {name: math.inf if value == "inf" else value for name, value in record.items()}
+    return Guarantee(**parts)
 
 
 def _version(name: str) -> str:

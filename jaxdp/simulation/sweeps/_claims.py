@@ -2,13 +2,13 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxdp.core import Guarantee
-from jaxdp.simulation.store.provenance import plain
+from jaxdp.simulation.store.provenance import plain, provenance
 from jaxdp.simulation.sweeps._replay import ENTRY, Recipe
 from jaxdp.simulation.sweeps.labels import coordinate
 
@@ -60,16 +60,8 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
     """
     import pandas
 
-    if "provenance" not in getattr(results, "attrs", {}):
-        got = "a Dataset without provenance" if hasattr(results, "data_vars") else type(results).__name__
-        raise ValueError(f"results must be the Dataset of a sweep, which has its provenance, got {got}")
-    record = json.loads(results.attrs["provenance"])
+    points = [(point.static | point.values, point.guarantees) for point in provenance(results).points]
     axes = results.encoding.get(ENTRY, Recipe()).axes
-    points = [
-        (program["static"] | point["values"], point["guarantees"])
-        for program in record["programs"]
-        for point in program["points"]
-    ]
     labels = {
         name: _labels(results, name, [values[name] for values, _ in points], axes.get(name)) for name in points[0][0]
     }
@@ -106,10 +98,8 @@ def _labels(results: "xr.Dataset", name: str, values: Sequence[Any], given: Sequ
     return [label if is_there else _GONE for label, is_there in zip(labels, known, strict=True)]
 
 
-def _parts(told: Mapping[str, Any]) -> dict[str, Any]:
+def _parts(claim: Guarantee) -> dict[str, Any]:
     """A claim's columns."""
-    parts: dict[str, Any] = {name: math.inf if value == "inf" else value for name, value in told.items()}
-    claim = Guarantee(**parts)
     budgets = {"epsilon": claim.epsilon, "delta": claim.delta, "rho": claim.rho, "mu": claim.mu}
     return {
         "claim": str(claim),

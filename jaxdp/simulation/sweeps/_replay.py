@@ -1,6 +1,5 @@
 """One lane of a sweep again, with every round recorded."""
 
-import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.random.threefry import fast, key_from_data
+from jaxdp.random.threefry import fast
 from jaxdp.simulation.run.lane_run import Run, as_build
+from jaxdp.simulation.store.provenance import provenance
 from jaxdp.simulation.sweeps.labels import Axes, coordinate
 from jaxdp.validation import check_count
 
@@ -85,19 +85,16 @@ def replay(
         >>> lane.action.values.tolist()
         [0, 1, 0, 1, 1, 1, 1, 1]
     """
-    if "provenance" not in results.attrs:
-        raise ValueError("results must be those of a sweep, got a dataset without provenance")
-    record = json.loads(results.attrs["provenance"])
+    source = provenance(results)
     recipe = results.encoding.get(ENTRY, Recipe())
     make = as_build(build or recipe.build)
     if make is None:
         raise ValueError("build must be given for results that come from a file or another process, got None")
-    if not 0 <= check_count("seed", seed, 0) < record["num_seeds"]:
-        raise ValueError(f"seed must be < {record['num_seeds']}, got {seed}")
+    if not 0 <= check_count("seed", seed, 0) < source.num_seeds:
+        raise ValueError(f"seed must be < {source.num_seeds}, got {seed}")
 
-    static_names = list(record["programs"][0]["static"])
-    names = [*static_names, *record["programs"][0]["points"][0]["values"]]
-    labels, point = _point(results, recipe.axes, names, values)
+    static_names = list(source.points[0].static)
+    labels, point = _point(results, recipe.axes, [*static_names, *source.points[0].values], values)
     run = make(**{name: point[name] for name in static_names})
     if run.by_round is None:
         raise ValueError("results must be of a run by rounds or blocks, got one that cannot be told round by round")
@@ -105,8 +102,7 @@ def replay(
     checkpoints = [int(value) for value in run.coords["round"]]
     num_rounds = checkpoints[-1] if num_rounds is None else check_count("num_rounds", num_rounds)
 
-    root = key_from_data(record["key"]["data"], record["key"]["impl"])
-    lane_key = jax.random.fold_in(fast(root), np.uint32(seed))
+    lane_key = jax.random.fold_in(fast(source.key), np.uint32(seed))
     told = jax.device_get(
         jax.jit(run.by_round, static_argnums=2)(lane_key, jax.tree.map(jnp.asarray, params), num_rounds)
     )

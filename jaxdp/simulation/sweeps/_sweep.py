@@ -148,7 +148,7 @@ def sweep(
         results.attrs["provenance"] = plan.provenance(source.place)
 
         def shape() -> tuple[int, ...]:
-            lanes = chunk_size or source.lanes_of_a_chunk(None if path is None else count)
+            lanes = chunk_size or source.best_chunk_lanes(None if path is None else count)
             return chunk_shape(plan.sizes, lanes)
 
         if path is None:

@@ -35,7 +35,7 @@ class LocalSource:
         """The sweep's identity on these devices; all programs are traced for it."""
         return self._plan.identity()
 
-    def lanes_of_a_chunk(self, sharers: int | None) -> int:
+    def best_chunk_lanes(self, sharers: int | None) -> int:
         """As `Source`; with a store, what takes about `SECONDS_OF_A_CHUNK`.
 
         Where there are many tiles one of them is run for that, and its results are kept.

@@ -50,7 +50,7 @@ class RemoteSource:
         self.place = Place(devices, self.identity["processor"], self.identity["settings"])
         _check_code(self.identity, plan)
 
-    def lanes_of_a_chunk(self, sharers: int | None) -> int:
+    def best_chunk_lanes(self, sharers: int | None) -> int:
         """As `Source`; there are enough chunks to share them evenly among workers."""
         del sharers
         lanes = min(fitting_lanes(self._plan, PART_FOR_A_CHUNK), self._plan.lanes.num_lanes // CHUNKS_OF_A_PROGRAM)

@@ -14,8 +14,8 @@ BYTES_OF_A_CHUNK = 2**28
 class Source(Protocol):
     """Computes a sweep's chunks: `LocalSource` on this process's devices, `RemoteSource` elsewhere.
 
-    `chunks` is all that runs a sweep. How large chunks should be is asked once before that, by a sweep in memory or
-    when a store is made, since it depends on how fast the source is.
+    A sweep asks `best_chunk_lanes` once, before any chunk is computed, unless its caller chose the size or its store
+    has one: the best size depends on how fast the source is. All results then come from `chunks`.
 
     Attributes:
         place: what computes the chunks.
@@ -39,12 +39,12 @@ class Source(Protocol):
         """
         ...
 
-    def lanes_of_a_chunk(self, sharers: int | None) -> int:
-        """How many lanes a chunk should have: whole tiles.
+    def best_chunk_lanes(self, sharers: int | None) -> int:
+        """How many lanes a chunk should have, a whole number of tiles.
 
         Args:
-            sharers: processes that share the chunks of a store; None where there is no store, so that nothing is lost
-                by a kill which smaller chunks would keep.
+            sharers: processes that share the chunks of a store, which should be small: a process that is killed loses
+                its unfinished chunk. None where there is no store, and only memory limits a chunk.
         """
         ...
 

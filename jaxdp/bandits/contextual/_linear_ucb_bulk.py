@@ -1,0 +1,68 @@
+"""LinUCB on private reports, many rounds at a time: between two solutions only the sum of the reports matters."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.bandits.contextual._model import block_lengths, next_solve
+from jaxdp.core import BlockPlan, Blocks, Channel, State
+from jaxdp.mechanisms import Moments, exact_moments
+
+if TYPE_CHECKING:
+    from jaxdp.bandits.contextual._linear_ucb import Params, Public
+
+
+class Algorithm(NamedTuple):
+    """What blocks take from the algorithm.
+
+    Attributes:
+        channel: of the reports, whose totals are drawn at once.
+        act: (key, params, public, context) -> arm.
+        absorbed: (params, public, sum of reports, rounds) -> public after so many rounds.
+    """
+
+    channel: Channel
+    act: Callable[..., jax.Array]
+    absorbed: Callable[..., "Public"]
+
+
+def blocks(algorithm: Algorithm, update_every: int | float | str, horizon: int) -> tuple[Blocks, ...]:
+    """Blocks of rounds, none of which goes past the round after which the model is solved for next.
+
+    Args:
+        algorithm: the single rounds.
+        update_every: as for `linear_ucb`.
+        horizon: rounds T.
+
+    Returns:
+        The blocks in the order in which they take over, see `block_lengths`.
+    """
+    due_at = next_solve(update_every)
+
+    def plan(keys, params: "Params", public: "Public", contexts: jax.Array, limit) -> BlockPlan:
+        assert due_at is not None
+        actions = jax.vmap(lambda key, context: algorithm.act(key, params, public, context))(keys, contexts)
+        ahead = jnp.maximum(due_at(public.model.solved) - public.round, 1)  # 1: V had no factor when it was time
+        return BlockPlan(actions, jnp.minimum(limit, ahead).astype(limit.dtype))
+
+    def total(key, params: "Params", public: "Public", contexts: jax.Array, plan: BlockPlan, feedback) -> Moments:
+        del public
+        assert algorithm.channel.total is not None
+        is_played = jnp.arange(len(contexts), dtype=plan.length.dtype) < plan.length
+        chosen = jnp.take_along_axis(contexts, plan.actions[:, None, None], axis=1)[:, 0]
+        chosen = jnp.where(is_played[:, None], chosen, 0)
+        exact = jax.vmap(lambda x, y: exact_moments(params.channel, (x, y)))(chosen, feedback)
+        sums = jax.tree.map(lambda x: jnp.sum(x, axis=0), exact)
+        return algorithm.channel.total(key, params.channel, sums, plan.length)
+
+    def absorb(keys, params: "Params", state: State, plan: BlockPlan, report: Moments) -> tuple[State, jax.Array]:
+        del keys
+        return State((), algorithm.absorbed(params, state.public, report, plan.length)), plan.length
+
+    def of_length(length: int, last: int) -> Blocks:
+        until = None if last >= horizon else lambda params, public: public.model.solved >= last
+        return Blocks(length, plan, absorb, until, total=total)
+
+    return tuple(of_length(*each) for each in block_lengths(update_every, horizon))

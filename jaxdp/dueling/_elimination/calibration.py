@@ -1,0 +1,105 @@
+"""The values of elimination by effective Borda scores: the noise of its counters, and how wide its bounds are."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxdp.core import scalar_leaf
+from jaxdp.dueling._elimination.arms import Params
+from jaxdp.dueling._elimination.counters import Trees
+from jaxdp.dueling._elimination.radii import NoiseLines, noise_lines, on_lattice, score_radii
+from jaxdp.validation import check_epsilon, check_positive, check_probability
+
+LATTICE_BITS = 12  # a node's noise is a multiple of its scale times 2^-12, about
+
+
+class Sizes(NamedTuple):
+    """What a learner's factory has fixed.
+
+    Attributes:
+        num_arms: K.
+        horizon: rounds T.
+        entries: most entries of an arm's counter, T + K.
+        is_paper: whether bounds have the paper's constants.
+    """
+
+    num_arms: int
+    horizon: int
+    entries: int
+    is_paper: bool
+
+
+def calibrated(
+    trees: Trees, sizes: Sizes, *, epsilon: float, delta: float, failure_prob: float, confidence_multiplier: float
+) -> Params:
+    """The traced values of a grid point.
+
+    Args:
+        trees: of the counters.
+        sizes: of the problem.
+        epsilon: the privacy budget.
+        delta: with Gaussian noise.
+        failure_prob: of all bounds together.
+        confidence_multiplier: of the bounds' widths.
+
+    Raises:
+        ValueError: if a value is out of its range, or bounds are not within the range of JAX's default float type.
+    """
+    budget = scalar_leaf("epsilon", check_epsilon(epsilon))
+    check_probability("failure_prob", failure_prob)
+    check_positive("confidence_multiplier", confidence_multiplier)
+    # An outcome enters one counter at most twice, with opposite signs: L1 sensitivity 2, L2 sensitivity sqrt(2).
+    if trees.name == "gaussian":
+        node = trees.noise.params(epsilon=epsilon, delta=delta, l2_sensitivity=math.sqrt(2))
+        scale = float(node.noise_stddev)
+    else:
+        node = trees.noise.params(epsilon=epsilon / 2)
+        scale = float(node.l1_sensitivity) / float(node.epsilon)
+    quantum = 2.0 ** (math.ceil(math.log2(max(scale, 1.0))) - LATTICE_BITS)
+    if sizes.is_paper:
+        squared, lines = _paper_radii(trees, sizes, epsilon, failure_prob)
+    else:
+        squared, lines = _tight_radii(trees, sizes, scale, quantum, failure_prob)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        squared = (confidence_multiplier * confidence_multiplier * squared).astype(budget.dtype)
+        intercepts, slopes = (on_lattice(confidence_multiplier * each, confidence_multiplier * scale) for each in lines)
+    if not all(np.isfinite(each).all() for each in (squared, intercepts, slopes)) or not (squared[2:] > 0).all():
+        raise ValueError(
+            f"epsilon and confidence_multiplier must give intervals within the range of {budget.dtype}, got "
+            f"{epsilon} and {confidence_multiplier}"
+        )
+    return Params(
+        epsilon=budget,
+        noise=node,
+        quantum=scalar_leaf("the lattice of nodes", quantum),
+        squared_radius=squared,
+        intercepts=intercepts,
+        slopes=slopes,
+    )
+
+
+def _paper_radii(trees: Trees, sizes: Sizes, epsilon: float, failure_prob: float) -> tuple[np.ndarray, NoiseLines]:
+    """`Params.squared_radius` and the counters' line, as published: sqrt(x n) + 16 x ln(T)^2.5 / epsilon."""
+    x = math.log(sizes.num_arms) + math.log(sizes.horizon) - math.log(failure_prob)  # ln(K T / failure_prob)
+    intercepts = np.asarray([16 * x * math.log(sizes.horizon) ** 2.5 / epsilon])
+    return np.full(sizes.num_arms + 1, x), NoiseLines(intercepts, np.zeros((trees.levels, 1)))
+
+
+def _tight_radii(
+    trees: Trees, sizes: Sizes, scale: float, quantum: float, failure_prob: float
+) -> tuple[np.ndarray, NoiseLines]:
+    """The same as proved: half of failure_prob for shares of wins, half for all arms' counters at all clocks."""
+    share = failure_prob / (2 * sizes.num_arms * sizes.entries)
+    if not share > 0:
+        raise ValueError(f"failure_prob must be larger, to be shared by all arms and rounds, got {failure_prob}")
+    lines = noise_lines(
+        arity=trees.arity,
+        levels=trees.levels,
+        combine=True,
+        noise=trees.name,
+        scale=scale,
+        quantum=quantum,
+        failure_prob=share,
+    )
+    return score_radii(sizes.num_arms, sizes.horizon, failure_prob / 2), lines

@@ -1,0 +1,85 @@
+"""Phased eliminations many rounds at a time: by blocks, with the results of single rounds, and by counts.
+
+What goes on at once are rounds of one phase, in which every pair is known before the first duel.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import BlockPlan, Blocks, CountPlan, CountPrivatizeFn, Counts, State
+
+if TYPE_CHECKING:
+    from jaxdp.dueling._phases import Public
+
+BLOCK_PER_ARM = 16
+
+
+class Algorithm(NamedTuple):
+    """What bulk forms take from the algorithm.
+
+    Attributes:
+        num_arms: number of arms.
+        integer: the type of counts.
+        num_active: (public) -> [] integer.
+        duels: (public, rounds of the phase) -> [..., 2] int32, their pairs.
+        rounds_of_phase: (params, public) -> [] integer.
+        wins_so_far: (state) -> [num_arms] integer, of this phase.
+        advance: (key, params, public, wins, rounds) -> state after so many rounds more, with the phase's wins then.
+    """
+
+    num_arms: int
+    integer: jnp.dtype
+    num_active: Callable[..., jax.Array]
+    duels: Callable[..., jax.Array]
+    rounds_of_phase: Callable[..., jax.Array]
+    wins_so_far: Callable[..., jax.Array]
+    advance: Callable[..., State]
+
+    def rounds_ahead(self, params: Any, public: "Public", limit: jax.Array) -> jax.Array:
+        """At most `limit` rounds: up to the end of the phase."""
+        return jnp.minimum(limit, self.rounds_of_phase(params, public) - public.played)
+
+
+def blocks(algorithm: Algorithm) -> Blocks:
+    """Blocks of rounds."""
+    num_arms, integer = algorithm.num_arms, algorithm.integer
+
+    def plan(keys, params: Any, public: "Public", contexts: None, limit) -> BlockPlan:
+        del contexts
+        rounds = public.played + jnp.arange(len(keys), dtype=integer)
+        return BlockPlan(algorithm.duels(public, rounds), algorithm.rounds_ahead(params, public, limit))
+
+    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+        actions, feedback = report
+        planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
+        won = jnp.where(planned, jnp.clip(feedback, 0, 1), 0).astype(integer)
+        wins = algorithm.wins_so_far(state) + won @ jax.nn.one_hot(actions[:, 0], num_arms, dtype=integer)
+        return algorithm.advance(keys[plan.length - 1], params, state.public, wins, plan.length), plan.length
+
+    return Blocks(BLOCK_PER_ARM * num_arms, plan, absorb)
+
+
+def counts(algorithm: Algorithm, privatize_counts: CountPrivatizeFn) -> Counts:
+    """Counts of ordered pairs, in the order of a flattened matrix."""
+    num_arms, integer = algorithm.num_arms, algorithm.integer
+
+    def plan(key, params: Any, public: "Public", limit) -> CountPlan:
+        del key
+        ahead, size = algorithm.rounds_ahead(params, public, limit), algorithm.num_active(public)
+        rank = jnp.cumsum(public.active, dtype=integer) - 1  # of active arms among themselves
+        place = rank[:, None] + size * rank[None, :]  # of the pair among the rounds of a pass
+        a_pass = size * size
+        last = public.played + ahead - 1
+        times = (last - place) // a_pass - (public.played - 1 - place) // a_pass
+        return CountPlan(jnp.where(public.active[:, None] & public.active[None, :], times, 0).ravel())
+
+    def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
+        counts, won = report
+        won = jnp.clip(won, 0, counts).astype(integer).reshape(num_arms, num_arms).sum(1)
+        wins = algorithm.wins_so_far(state) + won
+        return algorithm.advance(key, params, state.public, wins, counts.sum(dtype=integer))
+
+    return Counts(plan, privatize_counts, absorb)
