@@ -56,12 +56,13 @@ def check_law(
         points = [run.params(**({**values, "epsilon": e} if e is not None else values)) for e in epsilons]
         stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)
         each = np.arange(num_lanes * len(epsilons))
-        each = np.append(each, np.repeat(each[-1:], -len(each) % TILE))  # a rest would be compiled by itself
+        tile = min(TILE, len(each))
+        each = np.append(each, np.repeat(each[-1:], -len(each) % tile))  # a rest would be compiled by itself
 
         @jax.jit
         def every(keys: jax.Array, points: Any) -> Any:
             lanes = keys[each // len(epsilons)], jax.tree.map(lambda leaf: leaf[each % len(epsilons)], points)
-            return jax.lax.map(lambda lane: run(*lane), lanes, batch_size=TILE)
+            return jax.lax.map(lambda lane: run(*lane), lanes, batch_size=tile)
 
         def split(leaf: np.ndarray) -> np.ndarray:
             return leaf[: num_lanes * len(epsilons)].reshape(num_lanes, len(epsilons), *leaf.shape[1:])

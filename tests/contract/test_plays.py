@@ -65,8 +65,7 @@ def test_plays_outside_are_found_by_counts():
 def test_an_own_learner_that_fits_passes_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        own = undeclared(THREE, blocks=(), counts=None)
-        check_learner(own, ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY)
+        check_learner(undeclared(THREE), ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY, num_lanes=256)
 
 
 def test_a_simulator_warns_of_a_learner_without_an_interface():

@@ -55,17 +55,17 @@ def test_a_mechanism_that_claims_no_epsilon(native, by_rho):
 WIDE = ("debiased_rr", "sgd_krr", "objective_perturbation_full", "exponential_weights_gaussian")
 
 
-# These share their functions with others that are always tried, or their checks take minutes.
+# These share their functions with others that are always tried; g_optimal_elimination with none, but it takes minutes.
 ALIKE = (
     "ebs_elimination_gaussian",
     *("sgd", "sgd_objective_perturbation", "literal_objective_perturbation", "thurstone_rr", "ballot_mle", "mle_rr"),
     *("plackett_luce_mle", "plackett_luce_debiased_krr", "explore_then_commit_bounded", "exponential_weights"),
-    *("lazy_weights", "lazy_weights_markov", "limited_updates_binary", "limited_updates_oblivious"),
-    *("limited_updates_oblivious_zcdp", "svt_lazy", "svt_lazy_zcdp", "counter_weights", "hedge"),
+    *("lazy_weights", "lazy_weights_markov", "limited_updates_binary"),
+    *("limited_updates_oblivious_zcdp", "svt_lazy_zcdp", "counter_weights", "hedge"),
     *("mirror_descent_noisy_losses", "mirror_descent_clipped", "mirror_descent_intervals"),
     *("fkm_gaussian", "fkm_laplace", "two_point_gaussian", "two_point_strongly_convex", "strongly_convex_one_point"),
     *("linear_ucb_ball", "linear_ucb_joint_tree", "generalized_linear_ball"),
-    *("tsallis_inf_gaussian", "tsallis_inf", "thompson", "exp3_laplace", "ucb_central_tree", "barrier_smooth"),
+    *("tsallis_inf_gaussian", "tsallis_inf", "thompson", "exp3_laplace", "ucb_central_tree"),
     *("lil_ucb_gaussian", "successive_elimination_bounded", "barrier_smooth_gaussian", "stochastic_1d_gaussian"),
     *("objective_perturbation_cut", "objective_perturbation_cut_k_norm", "ballot_objective_perturbation"),
     *("plackett_luce_objective_perturbation", "plackett_luce_objective_perturbation_cut_k_norm"),
@@ -75,7 +75,6 @@ FEWER = 2000  # lanes of each engine, by which laws are compared; the slow form 
 
 
 def precisions(names):
-    names = list(names)
     marks = {name: [] if name in WIDE else [pytest.mark.once] for name in names}
     slow = [pytest.mark.slow]
     return [pytest.param(name, marks=[*own, *(slow if name in ALIKE else [])]) for name, own in marks.items()]
