@@ -284,8 +284,8 @@ def debiased_rr(
 
     Deviations:
         The logarithm of the paper's predicted score of a report is p times that of the report's own probability less
-        1 - p times that of the other label's: 2p - 1 times the label loss at the unbiased label. The loss is divided by
-        this and by n, which has the same minimiser.
+        1 - p times that of the other label's, p = sigmoid(epsilon): the label loss at the unbiased label, times
+        1 - 2p. The paper's loss, minus the sum of these, is divided by (2p - 1) n, which has the same minimiser.
     """
 
     def objective(params: Params, features, report, scale) -> Objective:
