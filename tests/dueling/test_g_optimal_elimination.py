@@ -240,26 +240,34 @@ def test_published_numbers_of_duels():
 
 
 # ---- what is promised ------------------------------------------------------------------------------------------------
-def eliminated(learner, weights, values, lanes, horizon=2**31 - 1, features=FEATURES, looks=24):
-    """(active arms, answers) at looks that are evenly spaced in their logarithm: [lanes, looks, num_arms]."""
+def elimination(learner, weights, horizon=2**31 - 1, features=FEATURES, looks=24):
+    """A function of a number of lanes and values: (active arms, answers), [lanes, looks, num_arms] and [lanes, looks].
+
+    The looks are evenly spaced in their logarithm.
+    """
     duels = linear_duels(features, weights)
     marks = np.unique(np.geomspace(1000, horizon, looks).astype(int)).tolist()
     run = jaxdp.simulator(
         learner, duels, horizon, checkpoints=marks, engine="counts", record={"active": lambda look: look.public.active}
     )
-    found = jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, lanes), run.params(**values))
-    return np.asarray(found["active"]), np.asarray(found["correct"])
+    compiled = jax.jit(jax.vmap(run, (0, None)))
+
+    def play(lanes, **values):
+        found = compiled(jax.random.split(KEY, lanes), run.params(**values))
+        return np.asarray(found["active"]), np.asarray(found["correct"])
+
+    return play
 
 
 def check_kept(lanes):
     """At the values of the proof, and with so few duels that the best arm is dropped too often."""
     best = int((FEATURES @ WEIGHTS).argmax())
-    learner = g_optimal_elimination(features=FEATURES)
-    active, correct = eliminated(learner, WEIGHTS, {"epsilon": 0.5, "failure_prob": 0.1}, lanes)
+    play = elimination(g_optimal_elimination(features=FEATURES), WEIGHTS)
+    active, correct = play(lanes, epsilon=0.5, failure_prob=0.1)
     assert active[:, :, best].all(axis=1).mean() >= 0.9
     assert correct[:, -1].mean() >= 0.9
     assert active[:, -1].sum(axis=1).max() < 9
-    bold, _ = eliminated(learner, WEIGHTS, {"epsilon": 0.5, "failure_prob": 0.1, "confidence_multiplier": 1e-4}, lanes)
+    bold, _ = play(lanes, epsilon=0.5, failure_prob=0.1, confidence_multiplier=1e-4)
     assert bold[:, -1, best].mean() < 0.9
 
 
@@ -309,12 +317,12 @@ def host_design(known, arms, active, gap):
 def check_same_arms(monkeypatch, lanes, num_arms, dim):
     """With designs of the program and of the host the same arms are left after every phase that decides by a margin."""
     features, weights = arms_on_sphere(num_arms, dim, seed=5)
-    values, found = {"epsilon": 1.0}, []
+    found = []
     for replaced in (False, True):
         if replaced:
             monkeypatch.setattr(module, "next_design", partial(host_design, {}))
         learner = g_optimal_elimination(features=features)
-        active, _ = eliminated(learner, weights, values, lanes, features=features, looks=2)
+        active, _ = elimination(learner, weights, features=features, looks=2)(lanes, epsilon=1.0)
         found.append(active[:, -1])
     assert (found[0].sum(axis=1) < num_arms).all()
     assert (found[0] == found[1]).all(axis=1).mean() >= 0.99
