@@ -13,7 +13,7 @@ from jaxdp.numerics.lookup import wide
 from jaxdp.validation import check_choice, check_count, check_positive
 
 KINDS = {"integers": np.integer, "numbers": np.floating}
-NORMS = ("l1", "l2")
+NORMS = ("l1", "l2", "max")
 ROUNDING = 1e-12  # of a norm, relative
 
 
@@ -26,7 +26,7 @@ class Space(NamedTuple):
         low: smallest entry.
         high: largest entry.
         radius: the largest norm of an array; infinity is no ball.
-        norm: of the ball, "l1" or "l2".
+        norm: of the ball, "l1", "l2" or "max", the largest absolute value of an entry.
 
     Examples:
         >>> print(arms(4))
@@ -97,12 +97,15 @@ class Space(NamedTuple):
     def _largest(self, norm: str) -> float:
         """No array has a larger norm than this."""
         size = max(math.prod(self.shape), 1)
-        of_box = max(map(abs, self._ends())) * (size if norm == "l1" else math.sqrt(size))
-        return min(of_box, self.radius * (math.sqrt(size) if (norm, self.norm) == ("l1", "l2") else 1.0))
+        of_ones = {"l1": size, "l2": math.sqrt(size), "max": 1.0}  # the norm of an array of ones
+        of_box = max(map(abs, self._ends())) * of_ones[norm]
+        return min(of_box, self.radius * max(of_ones[norm] / of_ones[self.norm], 1.0))
 
     def _in_ball(self, array: jax.Array) -> jax.Array:
         rounding = 1 + 4 * float(jnp.finfo(array.dtype).eps) * math.sqrt(max(array.size, 1))
         scaled = jnp.abs(array) / jnp.asarray(self.radius, array.dtype)  # a square of the norm itself may overflow
+        if self.norm == "max":
+            return jnp.all(scaled <= rounding)
         size = jnp.sum(scaled) if self.norm == "l1" else jnp.sqrt(jnp.sum(scaled * scaled))
         return size <= rounding
 
@@ -169,6 +172,8 @@ def ball(dim: int, radius: float = 1.0, *, norm: str = "l2") -> Space:
     Examples:
         >>> print(ball(3))
         numbers of shape (3,) of l2 norm at most 1
+        >>> print(ball(3, norm="max"))  # a box
+        numbers of shape (3,) of max norm at most 1
     """
     return Space(
         "numbers",

@@ -3,11 +3,13 @@
 Source of all: Zheng, Cai, Huang, Li & Wang (2020), *Locally Differentially Private (Contextual) Bandits Learning*,
 Table 1, and the non-private algorithms that it plugs in, with the second moment of their reports worked through.
 
-Notation: T is `horizon`, d is `dim`, R is `radius` of the ball, G is `lipschitz`, mu `strong_convexity`, beta
-`smoothness`; M2 is `second_moment`, of one report given the worst loss, and M `range_bound`, which no report exceeds.
-Of randomized response M = B c and M2 = M^2, where B bounds losses (slopes, with two points: G) and
-c = (e^epsilon + 1) / (e^epsilon - 1). All arguments are numbers or arrays that broadcast, finite but for epsilon; all
-results are float64 arrays. Every function raises ValueError for an argument out of its range or NaN.
+Notation: T is `horizon`, d is `dim`, R is `radius`, G is `lipschitz`, mu `strong_convexity`, beta `smoothness`; M2 is
+`second_moment`, of one report given the worst loss, and M `range_bound`, which no report exceeds. Of randomized
+response M = B c and M2 = M^2, where B bounds losses (slopes, with two points: G) and c = (e^epsilon + 1) / (e^epsilon -
+1). The domain is the ball of radius R, or the box of all points whose entries lie in [-R, R]: D, the largest distance
+from the centre, is R or R sqrt(d), s = 3 + D / R, and theta, the parameter of the barrier, is 1 or d. All arguments are
+numbers or arrays that broadcast, finite but for epsilon; all results are float64 arrays. Every function raises
+ValueError for an argument out of its range or NaN.
 """
 
 from typing import NamedTuple
@@ -135,10 +137,11 @@ def fkm_upper(
     dim: ArrayLike,
     lipschitz: ArrayLike = 1.0,
     radius: ArrayLike = 1.0,
+    domain: str = "ball",
 ) -> np.ndarray:
-    """Upper bound on the regret of `fkm`: R d sqrt(M2 T) / del + 4 G del T.
+    """Upper bound on the regret of `fkm`: D d sqrt(M2 T) / del + s G del T.
 
-    Where del = sqrt(R d sqrt(M2) / (4 G)) T^(-1/4) is less than R this is 4 sqrt(R d G) M2^(1/4) T^(3/4).
+    Where del = sqrt(D d sqrt(M2) / (s G)) T^(-1/4) is less than R this is 2 sqrt(s D d G) M2^(1/4) T^(3/4).
 
     Args:
         second_moment: [...], M2, > 0.
@@ -146,6 +149,7 @@ def fkm_upper(
         dim: [...], d, >= 1.
         lipschitz: [...], G, > 0.
         radius: [...], R, > 0.
+        domain: "ball" or "box".
 
     Returns:
         [...], the expected regret against the best fixed point.
@@ -154,12 +158,13 @@ def fkm_upper(
         Flaxman, Kalai & McMahan (2005), for convex losses on a ball.
 
     Deviations:
-        None.
+        None on a ball, where s is 4. On a box the constants are worked through anew.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    steep, far = _positive("lipschitz", lipschitz), _positive("radius", radius)
-    explored = np.minimum(far, np.sqrt(far * size * np.sqrt(moment) / (4 * steep)) * rounds**-0.25)
-    return far * size * np.sqrt(moment * rounds) / explored + 4 * steep * explored * rounds
+    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
+    bias = (3 + far) * _positive("lipschitz", lipschitz)
+    explored = np.minimum(near, np.sqrt(near * far * size * np.sqrt(moment) / bias) * rounds**-0.25)
+    return near * far * size * np.sqrt(moment * rounds) / explored + bias * explored * rounds
 
 
 def strongly_convex_one_point_upper(
@@ -169,10 +174,11 @@ def strongly_convex_one_point_upper(
     strong_convexity: ArrayLike,
     lipschitz: ArrayLike = 1.0,
     radius: ArrayLike = 1.0,
+    domain: str = "ball",
 ) -> np.ndarray:
-    """Upper bound on the regret of `strongly_convex_one_point`: d^2 M2 (1 + ln T) / (2 mu del^2) + 4 G del T.
+    """Upper bound on the regret of `strongly_convex_one_point`: d^2 M2 (1 + ln T) / (2 mu del^2) + s G del T.
 
-    del = min(R, (d^2 M2 (1 + ln T) / (4 mu G T))^(1/3)).
+    del = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)).
 
     Args:
         second_moment: [...], M2, > 0.
@@ -181,6 +187,7 @@ def strongly_convex_one_point_upper(
         strong_convexity: [...], mu, > 0.
         lipschitz: [...], G, > 0.
         radius: [...], R, > 0.
+        domain: "ball" or "box".
 
     Returns:
         [...], the expected regret against the best fixed point.
@@ -189,13 +196,14 @@ def strongly_convex_one_point_upper(
         Agarwal, Dekel & Xiao (2010), for strongly convex losses on a ball.
 
     Deviations:
-        None.
+        As `fkm_upper`.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    steep, far = _positive("lipschitz", lipschitz), _positive("radius", radius)
+    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
+    bias = (3 + far) * _positive("lipschitz", lipschitz)
     noise = size**2 * moment * (1 + np.log(rounds)) / _positive("strong_convexity", strong_convexity)
-    explored = np.minimum(far, np.cbrt(noise / (4 * steep * rounds)))
-    return noise / (2 * explored**2) + 4 * steep * explored * rounds
+    explored = np.minimum(near, np.cbrt(noise / (bias * rounds)))
+    return noise / (2 * explored**2) + bias * explored * rounds
 
 
 def two_point_upper(
@@ -204,8 +212,9 @@ def two_point_upper(
     dim: ArrayLike,
     lipschitz: ArrayLike = 1.0,
     radius: ArrayLike = 1.0,
+    domain: str = "ball",
 ) -> np.ndarray:
-    """Upper bound on the regret of `two_point`, tuned: R d sqrt(M2 T) + 4 G R, where M2 is that of a slope.
+    """Upper bound on the regret of `two_point`, tuned: D d sqrt(M2 T) + s G R, where M2 is that of a slope.
 
     Args:
         second_moment: [...], M2 of a reported slope, > 0: G^2 c^2 of randomized response, G^2 + s^2 with noise of
@@ -214,6 +223,7 @@ def two_point_upper(
         dim: [...], d, >= 1.
         lipschitz: [...], G, > 0.
         radius: [...], R, > 0.
+        domain: "ball" or "box".
 
     Returns:
         [...], the expected regret, of the mean of both points, against the best fixed point.
@@ -222,11 +232,11 @@ def two_point_upper(
         Agarwal, Dekel & Xiao (2010), for convex losses on a ball; Theorem 6 has order d^3 sqrt(T) / epsilon^2.
 
     Deviations:
-        The step is tuned.
+        The step is tuned, on a box to its constants.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    far = _positive("radius", radius)
-    return far * size * np.sqrt(moment * rounds) + 4 * _positive("lipschitz", lipschitz) * far
+    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
+    return near * far * size * np.sqrt(moment * rounds) + (3 + far) * _positive("lipschitz", lipschitz) * near
 
 
 def two_point_strongly_convex_upper(
@@ -236,8 +246,9 @@ def two_point_strongly_convex_upper(
     strong_convexity: ArrayLike,
     lipschitz: ArrayLike = 1.0,
     radius: ArrayLike = 1.0,
+    domain: str = "ball",
 ) -> np.ndarray:
-    """Upper bound on the regret of `two_point` for strongly convex losses: d^2 M2 (1 + ln T) / (2 mu) + 4 G R.
+    """Upper bound on the regret of `two_point` for strongly convex losses: d^2 M2 (1 + ln T) / (2 mu) + s G R.
 
     Args:
         second_moment: [...], M2 of a reported slope, as for `two_point_upper`.
@@ -246,6 +257,7 @@ def two_point_strongly_convex_upper(
         strong_convexity: [...], mu, > 0.
         lipschitz: [...], G, > 0.
         radius: [...], R, > 0.
+        domain: "ball" or "box".
 
     Returns:
         [...], the expected regret, of the mean of both points, against the best fixed point.
@@ -254,11 +266,12 @@ def two_point_strongly_convex_upper(
         Agarwal, Dekel & Xiao (2010); Theorem 6 has order d^3 ln T / (mu epsilon^2).
 
     Deviations:
-        None.
+        As `fkm_upper`.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
+    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
     learning = size**2 * moment * (1 + np.log(rounds)) / (2 * _positive("strong_convexity", strong_convexity))
-    return learning + 4 * _positive("lipschitz", lipschitz) * _positive("radius", radius)
+    return learning + (3 + far) * _positive("lipschitz", lipschitz) * near
 
 
 def barrier_smooth_upper(
@@ -268,11 +281,13 @@ def barrier_smooth_upper(
     smoothness: ArrayLike,
     loss_bound: ArrayLike = 1.0,
     radius: ArrayLike = 1.0,
+    domain: str = "ball",
 ) -> np.ndarray:
-    """Upper bound on the regret of `barrier_smooth`: ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B.
+    """Upper bound on the regret of `barrier_smooth`.
 
-    eta = del sqrt(ln T / (2 T d^2 M2)), del = min(1, (2 sqrt(2) d sqrt(M2 ln T / T) / (beta R^2))^(1/3)). It holds
-    where eta d M <= del / 2, as it does for T >= 8 ln T M^2 / M2.
+    theta ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B with eta = del sqrt(theta ln T / (2 T d^2
+    M2)), del = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)). It holds where eta d M <= del / 2, as
+    it does for T >= 2 theta ln T M^2 / M2.
 
     Args:
         second_moment: [...], M2, > 0.
@@ -281,23 +296,25 @@ def barrier_smooth_upper(
         smoothness: [...], beta, > 0.
         loss_bound: [...], B, > 0.
         radius: [...], R, > 0.
+        domain: "ball" or "box".
 
     Returns:
         [...], the expected regret against the best fixed point.
 
     Source:
-        Saha & Tewari (2011), for convex and smooth losses on a ball, whose barrier has the parameter 1.
+        Saha & Tewari (2011), for convex and smooth losses and a barrier of the parameter theta.
 
     Deviations:
         None.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 2), _dim(dim)
-    curved, far = _positive("smoothness", smoothness), _positive("radius", radius)
-    root = 2 * np.sqrt(2) * size * np.sqrt(moment * np.log(rounds) / rounds)
-    explored = np.minimum(1.0, np.cbrt(root / (curved * far**2)))
-    # ln T / eta and 2 eta T d^2 M2 / del^2 are equal.
-    learning = 2 * np.sqrt(2 * rounds * np.log(rounds) * moment) * size / explored
-    return learning + curved * (explored * far) ** 2 * rounds / 2 + 2 * _positive("loss_bound", loss_bound)
+    curved, near = _positive("smoothness", smoothness), _positive("radius", radius)
+    logarithm = _reach_and_theta(domain, size)[1] * np.log(rounds)
+    root = 2 * np.sqrt(2) * size * np.sqrt(moment * logarithm / rounds)
+    explored = np.minimum(1.0, np.cbrt(root / (curved * near**2)))
+    # theta ln T / eta and 2 eta T d^2 M2 / del^2 are equal.
+    learning = 2 * np.sqrt(2 * rounds * logarithm * moment) * size / explored
+    return learning + curved * (explored * near) ** 2 * rounds / 2 + 2 * _positive("loss_bound", loss_bound)
 
 
 def barrier_strongly_convex_upper(
@@ -307,10 +324,11 @@ def barrier_strongly_convex_upper(
     strong_convexity: ArrayLike,
     smoothness: ArrayLike,
     radius: ArrayLike = 1.0,
+    domain: str = "ball",
 ) -> np.ndarray:
     """Upper bound on the regret of `barrier_strongly_convex`.
 
-    4 d M sqrt((1 + 2 beta / mu) T ln T) + 2 M + 2 beta R^2. It holds where T / ln T >= 2 (1 + 2 beta / mu).
+    4 d M sqrt((theta + 2 beta / mu) T ln T) + 2 M + 2 beta D^2. It holds where T / ln T >= 2 (theta + 2 beta / mu).
 
     Args:
         range_bound: [...], M, > 0.
@@ -319,12 +337,13 @@ def barrier_strongly_convex_upper(
         strong_convexity: [...], mu, > 0.
         smoothness: [...], beta, >= mu.
         radius: [...], R, > 0.
+        domain: "ball" or "box".
 
     Returns:
         [...], the expected regret against the best fixed point.
 
     Source:
-        Hazan & Levy (2014), for strongly convex and smooth losses on a ball, whose barrier has the parameter 1.
+        Hazan & Levy (2014), for strongly convex and smooth losses and a barrier of the parameter theta.
 
     Deviations:
         The last term stands for a constant that the theorem does not tell.
@@ -333,8 +352,9 @@ def barrier_strongly_convex_upper(
     strong, curved = _positive("strong_convexity", strong_convexity), _positive("smoothness", smoothness)
     if np.any(curved < strong):
         raise ValueError(f"smoothness must be >= strong_convexity, got {np.min(curved):g}")
-    learning = 4 * size * largest * np.sqrt((1 + 2 * curved / strong) * rounds * np.log(rounds))
-    return learning + 2 * largest + 2 * curved * _positive("radius", radius) ** 2
+    far, theta = _reach_and_theta(domain, size)
+    learning = 4 * size * largest * np.sqrt((theta + 2 * curved / strong) * rounds * np.log(rounds))
+    return learning + 2 * largest + 2 * curved * (far * _positive("radius", radius)) ** 2
 
 
 def tsallis_inf_upper(
@@ -364,6 +384,12 @@ def tsallis_inf_upper(
     if check_choice("estimator", estimator, ("iw", "rv")) == "iw":
         return factor * (4 * np.sqrt(arms * rounds) + 1)
     return factor * (2 * np.sqrt(arms * rounds) + 10 * arms * np.log(rounds) + 16)
+
+
+def _reach_and_theta(domain: str, dim: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """D / R, the largest distance from the centre, and theta, the parameter of the barrier."""
+    one = np.ones_like(dim)
+    return (one, one) if check_choice("domain", domain, ("ball", "box")) == "ball" else (np.sqrt(dim), dim)
 
 
 def _order(order: Order, cost: np.ndarray, horizon: ArrayLike, scale: ArrayLike) -> np.ndarray:

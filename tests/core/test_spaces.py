@@ -20,6 +20,8 @@ SPACES = [
     ball(3, norm="l1"),
     ball(3, math.sqrt(3), norm="l1"),
     ball(3, 0.5),
+    ball(3, norm="max"),
+    ball(3, 0.4, norm="max"),
     ball(3)._replace(low=0.0),
     Space("numbers", (3,), -1, 1),
     Space("numbers", (3,), -1 / math.sqrt(3), 1 / math.sqrt(3)),
@@ -33,7 +35,7 @@ def corners(space):
     """Arrays of the space, those farthest out among them."""
     directions = [np.array(each, float) for each in itertools.product([-1, 0, 1], repeat=3) if any(each)]
     for direction in directions:
-        size = {"l1": np.abs(direction).sum(), "l2": np.linalg.norm(direction)}[space.norm]
+        size = np.linalg.norm(direction, {"l1": 1, "l2": 2, "max": np.inf}[space.norm])
         scale = min(space.radius / size, *(abs(end) for end in (space.low, space.high) if end), 10.0)
         yield jnp.asarray(np.clip(direction * scale * (1 - 1e-6), space.low, space.high))
 

@@ -15,6 +15,7 @@ PATH = Path(__file__).with_name("barriers_reference.json")
 HORIZON, LANES = 150, 8000
 LINEAR = {"dim": 3, "radius": 2.0, "slope": 0.4}
 BOWL = {"dim": 2, "radius": 1.5, "curvature": 0.5, "target": 0.6}
+BOX = {"dim": 3, "radius": 0.8, "curvature": 0.5, "target": 1.5, "domain": "box"}
 LINE = {"dim": 1, "radius": 2.0, "curvature": 0.5, "target": 1.5}
 GAUSSIAN = {"report": "gaussian", "stddev": 0.9}
 LONG = 1500
@@ -36,6 +37,13 @@ CASES = {  # function, world, rounds, its arguments
     ),
     "stochastic_1d": ("stochastic_1d", LINE, LONG, {"epsilon": 4.0, "bound": 3.0, "noise": 0.3}),
     "stochastic_1d_gaussian": ("stochastic_1d", LINE, LONG, {"epsilon": 2.0, "bound": 3.0, **GAUSSIAN}),
+    "barrier_smooth_box": ("barrier", BOX, HORIZON, {"epsilon": 4.0, "bound": 1.2, "smooth": 0.5}),
+    "barrier_strongly_convex_box": (
+        "barrier",
+        BOX,
+        HORIZON,
+        {"epsilon": 4.0, "bound": 1.2, "smooth": 0.5, "strong": 0.5},
+    ),
 }
 
 

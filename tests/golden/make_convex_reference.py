@@ -15,6 +15,7 @@ PATH = Path(__file__).with_name("convex_reference.json")
 HORIZON, LANES = 120, 10_000
 LINEAR = {"dim": 3, "radius": 2.0, "slope": 0.4}
 BOWL = {"dim": 2, "radius": 1.0, "curvature": 0.5, "target": 0.6}
+BOX = {"dim": 3, "radius": 0.8, "curvature": 0.5, "target": 1.5, "domain": "box"}  # whose corner is the best point
 CURVED = {"strong": 0.5, "lipschitz": 0.8}
 CASES = {  # function, world, its arguments
     "fkm": ("one_point", LINEAR, {"epsilon": 2.0, "bound": 0.8, "lipschitz": 0.4, "noise": 0.5}),
@@ -33,6 +34,13 @@ CASES = {  # function, world, its arguments
         {"epsilon": 2.0, "lipschitz": 0.8, "report": "gaussian", "stddev": 1.1, "constants": "paper"},
     ),
     "two_point_strongly_convex": ("two_point", BOWL, {"epsilon": 2.0, **CURVED}),
+    "fkm_box": ("one_point", {**LINEAR, "domain": "box"}, {"epsilon": 4.0, "bound": 1.4, "lipschitz": 0.4}),
+    "strongly_convex_one_point_box": (
+        "one_point",
+        BOX,
+        {"epsilon": 4.0, "bound": 1.2, "strong": 0.5, "lipschitz": 1.0},
+    ),
+    "two_point_box": ("two_point", {**LINEAR, "domain": "box"}, {"epsilon": 4.0, "lipschitz": 0.4}),
 }
 
 

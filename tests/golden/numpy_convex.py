@@ -1,8 +1,9 @@
-"""Independent NumPy versions of the convex bandits, on a linear and a quadratic loss of the ball.
+"""Independent NumPy versions of the convex bandits, on a linear and a quadratic loss of a ball or a box.
 
 Written from the algorithms' definitions, in float64: many lanes side by side, with NumPy's random numbers. A world is
 {"dim", "radius", "slope"} for the mean loss slope <e, x>, or {"dim", "radius", "curvature", "target"} for curvature
-|x - target e|^2 / 2 less its value at 0, where e = (1, ..., 1) / sqrt(dim).
+|x - target e|^2 / 2 less its value at 0, where e = (1, ..., 1) / sqrt(dim). With "domain": "box" it is a box, of which
+"radius" is half the length of a side.
 """
 
 import math
@@ -23,8 +24,13 @@ def mean_loss(world, x):
     return world["curvature"] / 2 * (np.sum(away * away, axis=-1) - middle @ middle)
 
 
+def reach(world):
+    """How far a point may be from the centre: half a diagonal of the box."""
+    return math.hypot(*[world["radius"]] * (world["dim"] if world.get("domain") == "box" else 1))
+
+
 def best_loss(world):
-    distance = -world["radius"] if "slope" in world else min(world["target"], world["radius"])
+    distance = -reach(world) if "slope" in world else min(world["target"], reach(world))
     return mean_loss(world, distance * towards(world))
 
 
@@ -36,6 +42,16 @@ def unit(generator, lanes, dim):
 def onto_ball(x, radius):
     norm = np.linalg.norm(x, axis=1, keepdims=True)
     return np.where(norm > radius, x * radius / np.where(norm > 0, norm, 1), x)
+
+
+def into(world, x, radius):
+    """The nearest point of the domain of this radius."""
+    return np.minimum(np.maximum(x, -radius), radius) if world.get("domain") == "box" else onto_ball(x, radius)
+
+
+def price(world):
+    """Of exploring, over its distance, the Lipschitz constant and the rounds."""
+    return 3 + reach(world) / world["radius"]
 
 
 def size(epsilon):
@@ -65,9 +81,10 @@ def one_point(
     dim, radius = world["dim"], world["radius"]
     moment = second_moment(bound, report, epsilon, stddev)
     if strong is None:
-        explored = math.sqrt(radius * dim * math.sqrt(moment) / (4 * lipschitz)) * horizon**-0.25
+        explored = math.sqrt(reach(world) * dim * math.sqrt(moment) / (price(world) * lipschitz)) * horizon**-0.25
     else:
-        explored = (dim**2 * moment * (1 + math.log(horizon)) / (4 * strong * lipschitz * horizon)) ** (1 / 3)
+        cost = dim**2 * moment * (1 + math.log(horizon)) / strong
+        explored = (cost / (price(world) * lipschitz * horizon)) ** (1 / 3)
     explored = min(radius, explored)
     x, regret, half = np.zeros((lanes, dim)), np.zeros(lanes), None
     for t in range(1, horizon + 1):
@@ -76,8 +93,8 @@ def one_point(
         losses = mean_loss(world, played) + noise * generator.standard_normal(lanes)
         regret += mean_loss(world, played) - best_loss(world)
         told = reported(generator, losses, bound, report, epsilon, stddev)
-        rate = radius * explored / (dim * math.sqrt(moment * horizon)) if strong is None else 1 / (strong * t)
-        x = onto_ball(x - rate * dim / explored * told[:, None] * directions, radius - explored)
+        rate = reach(world) * explored / (dim * math.sqrt(moment * horizon)) if strong is None else 1 / (strong * t)
+        x = into(world, x - rate * dim / explored * told[:, None] * directions, radius - explored)
         half = regret.copy() if t == horizon // 2 else half
     return {"half": half, "regret": regret, "along": x @ towards(world)}
 
@@ -98,9 +115,9 @@ def two_point(
         if strong is not None:
             rate = 1 / (strong * t)
         elif constants == "tuned":
-            rate = radius / (dim * math.sqrt(moment * horizon))
+            rate = reach(world) / (dim * math.sqrt(moment * horizon))
         else:
             rate = 1 / math.sqrt(horizon)
-        x = onto_ball(x - rate * dim * told[:, None] * directions, radius - apart)
+        x = into(world, x - rate * dim * told[:, None] * directions, radius - apart)
         half = regret.copy() if t == horizon // 2 else half
     return {"half": half, "regret": regret, "along": x @ towards(world)}

@@ -10,6 +10,7 @@ import pytest
 
 import jaxdp
 from jaxdp.bandits import convex
+from jaxdp.bandits.convex import _ball_kernels
 from jaxdp.mechanisms import gaussian_delta
 from tests.few import few
 from tests.golden.make_convex_reference import CASES, HORIZON, PATH
@@ -23,9 +24,10 @@ LANES = 2000
 def build(name):
     """The learner, its environment and the values; of Gaussian reports the noise is that of the reference."""
     function, world, case = CASES[name]
-    sizes = {"dim": world["dim"], "horizon": HORIZON, "radius": world["radius"], "report": case.get("report", "rr")}
+    body = {"dim": world["dim"], "radius": world["radius"], "domain": world.get("domain", "ball")}
+    sizes = {**body, "horizon": HORIZON, "report": case.get("report", "rr")}
     values = {"epsilon": case["epsilon"], "lipschitz": case["lipschitz"]}
-    values |= {key: value for key, value in world.items() if key not in ("dim", "radius")}
+    values |= {key: value for key, value in world.items() if key not in body}
     values |= {"strong_convexity": case["strong"]} if "strong" in case else {}
     if function == "two_point":
         losses = "strongly_convex" if "strong" in case else "convex"
@@ -35,7 +37,7 @@ def build(name):
         values |= {"loss_bound": case["bound"], "noise": case.get("noise", 0.0)}
     family = convex.linear_losses if "slope" in world else convex.quadratic_losses
     feedback = "difference" if function == "two_point" else "point"
-    return learner, family(dim=world["dim"], radius=world["radius"], feedback=feedback), values
+    return learner, family(**body, feedback=feedback), values
 
 
 def delta_of(case, sensitivity):
@@ -76,9 +78,15 @@ def check(found, expected):
             assert abs(np.mean(values <= quartile) - share) <= 5 * error, (output, share)
 
 
-@pytest.mark.parametrize("name", few(CASES, ["fkm", "strongly_convex_one_point", "two_point_paper"]))
+@pytest.mark.parametrize("name", few(CASES, ["fkm", "strongly_convex_one_point", "two_point_paper", "fkm_box"]))
 def test_equals_the_independent_version(name):
     check(simulate(name), REFERENCE[name])
+
+
+def test_the_nearest_point_of_a_ball_does_not_do_in_a_box(monkeypatch):
+    monkeypatch.setattr("jaxdp.bandits.convex._box.descend", _ball_kernels.descend)
+    with pytest.raises(AssertionError):
+        check(simulate("fkm_box"), REFERENCE["fkm_box"])
 
 
 OTHERS = [("fkm", {"epsilon": 1.0}), ("two_point", {"lipschitz": 0.35})]

@@ -27,6 +27,11 @@ CASES = [  # function, arguments, the number by hand
         {"second_moment": 16.0, "horizon": 160_000.0, "dim": 2, "lipschitz": 0.5},
         2 * 4 * 400 * 10 + 2 * 160_000 / 10,
     ),
+    (  # D = 2, s = 5: del = sqrt(2 * 4 * 4 / 5 / G) / 20 = 1 / 10
+        bounds.fkm_upper,
+        {"second_moment": 16.0, "horizon": 160_000.0, "dim": 4, "lipschitz": 1.6, "domain": "box"},
+        2 * 4 * 4 * 400 * 10 + 5 * 1.6 * 160_000 / 10,
+    ),
     (  # del = R: the bound of one who stays at the centre
         bounds.fkm_upper,
         {"second_moment": 16.0, "horizon": 1.0, "dim": 2, "lipschitz": 0.5, "radius": 0.5},
@@ -42,7 +47,20 @@ CASES = [  # function, arguments, the number by hand
         {"second_moment": 4.0, "horizon": E_4, "dim": 2, "strong_convexity": 0.25, "lipschitz": 64.0},
         160 * (E_4 / 1.25) ** (2 / 3) + 256 * (1.25 / E_4) ** (1 / 3) * E_4,
     ),
+    (  # s = 5
+        bounds.strongly_convex_one_point_upper,
+        {
+            **{"second_moment": 4.0, "horizon": E_4, "dim": 4, "strong_convexity": 1.0, "lipschitz": 64.0},
+            "domain": "box",
+        },
+        160 * (E_4) ** (2 / 3) + 320 * E_4 ** (2 / 3),
+    ),
     (bounds.two_point_upper, {"second_moment": 4.0, "horizon": 100.0, "dim": 3, "radius": 2.0}, 2 * 3 * 20 + 8),
+    (
+        bounds.two_point_upper,
+        {"second_moment": 4.0, "horizon": 100.0, "dim": 4, "radius": 2.0, "domain": "box"},
+        4 * 4 * 20 + 5 * 2,
+    ),
     (
         bounds.two_point_strongly_convex_upper,
         {"second_moment": 4.0, "horizon": E_4, "dim": 3, "strong_convexity": 0.5},
@@ -52,6 +70,16 @@ CASES = [  # function, arguments, the number by hand
         bounds.barrier_smooth_upper,
         {"second_moment": 8.0, "horizon": E_4, "dim": 2, "smoothness": 0.01, "loss_bound": 3.0},
         2 * math.sqrt(64 * E_4) * 2 + 0.005 * E_4 + 6,
+    ),
+    (  # theta = 2, del = 1
+        bounds.barrier_smooth_upper,
+        {"second_moment": 4.0, "horizon": E_4, "dim": 2, "smoothness": 0.01, "loss_bound": 3.0, "domain": "box"},
+        2 * math.sqrt(64 * E_4) * 2 + 0.005 * E_4 + 6,
+    ),
+    (  # theta = 4, D = 2
+        bounds.barrier_strongly_convex_upper,
+        {"range_bound": 2.0, "horizon": E_4, "dim": 4, "strong_convexity": 1.0, "smoothness": 2.5, "domain": "box"},
+        4 * 4 * 2 * math.sqrt(9 * 4 * E_4) + 4 + 20,
     ),
     (
         bounds.barrier_strongly_convex_upper,

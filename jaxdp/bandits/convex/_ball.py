@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Interface, Probe, Space, ball, default_float, scalar_leaf
+from jaxdp.core import Interface, Probe, Space, default_float, scalar_leaf
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import folded
 from jaxdp.random import normals
@@ -23,18 +23,16 @@ def checked_ball(dim: int, radius: float) -> tuple[int, float]:
     return check_count("dim", dim), float(radius)
 
 
-def convex_interface(dim: int, radius: float, feedback: str) -> Interface:
-    """What is exchanged: a point of the ball and its loss, or a pair of points and the difference of their losses.
+def convex_interface(points: Space, feedback: str) -> Interface:
+    """What is exchanged: a point and its loss, or a pair of points and the difference of their losses.
 
     Args:
-        dim: of points, >= 1.
-        radius: of the ball, finite and > 0.
+        points: the domain's.
         feedback: "point" or "difference".
 
     Raises:
-        ValueError: if an argument is out of range.
+        ValueError: if feedback has another name.
     """
-    points = ball(dim, radius)
     if check_choice("feedback", feedback, FEEDBACKS) == "difference":
         return Interface(Probe(points, points), Space("numbers"))
     return Interface(points, Space("numbers"))

@@ -32,6 +32,18 @@ class Place(NamedTuple):
     across: jax.Array
     along: jax.Array
 
+    def bent(self, curvature: jax.Array) -> "Place":
+        """With the Hessian of the barrier plus curvature |x|^2 / 2."""
+        return self._replace(across=self.across + curvature, along=self.along + curvature)
+
+    def stretched(self, vector: jax.Array) -> jax.Array:
+        """The Hessian times the vector, [dim] float."""
+        return stretched(vector, self.axis, self.across, self.along)
+
+    def shrunk(self, vector: jax.Array) -> jax.Array:
+        """The inverse root of the Hessian times the vector, [dim] float."""
+        return stretched(vector, self.axis, 1 / jnp.sqrt(self.across), 1 / jnp.sqrt(self.along))
+
 
 def place(slope: jax.Array, curvature: jax.Array | None = None) -> Place:
     """The minimum of <slope, x> + curvature |x|^2 / 2 - ln(1 - |x|^2) over the unit ball.

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._reports import local_claim, value_names
-from jaxdp.bandits.convex._ball import checked_ball, convex_interface
+from jaxdp.bandits.convex._ball import convex_interface
 from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, whatever the size
-from jaxdp.bandits.convex._barrier import place, stretched
+from jaxdp.bandits.convex._domain import checked_domain
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
@@ -45,28 +45,30 @@ class Public(NamedTuple):
 
 
 @factory
-def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
+def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball") -> Learner:
     """Follows the leader that a self-concordant barrier regularises, by one-point estimates (Saha & Tewari).
 
-    With the barrier F(x) = -ln(1 - |x|^2 / R^2) and A = (Hessian of F at x)^(-1/2), plays x + del A u, u a random
-    direction: inside the ball, since A's ellipsoid is. From the report y of its loss it takes g = (d / del) y A^(-1) u
-    for a gradient, and moves x to the minimum of eta <sum of g, x> + F(x), which has a closed form. With M2 the second
-    moment of a report, M its range and T rounds
+    With the barrier F and A = (Hessian of F at x)^(-1/2), plays x + del A u, u a random direction: inside the domain,
+    since A's ellipsoid is. From the report y of its loss it takes g = (d / del) y A^(-1) u for a gradient, and moves x
+    to the minimum of eta <sum of g, x> + F(x), which has a closed form. F is -ln(1 - |x|^2 / R^2) on a ball, whose
+    parameter theta is 1, and the sum of -ln(1 - x_i^2 / R^2) on a box, whose theta is d. With M2 the second moment of a
+    report, M its range and T rounds
 
-        del = min(1, (2 sqrt(2) d sqrt(M2 ln T / T) / (beta R^2))^(1/3)),
-        eta = min(del sqrt(ln T / (2 T d^2 M2)), del / (2 d M)).
+        del = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)),
+        eta = min(del sqrt(theta ln T / (2 T d^2 M2)), del / (2 d M)).
 
-    Expected regret: at most ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B, which is of order T^(2/3)
-    M2^(1/3).
+    Expected regret: at most theta ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B, which is of order
+    T^(2/3) M2^(1/3). (No eigenvalue of the Hessian is below 2 / R^2, on either domain: hence R^2 in the bias.)
 
     Args:
         dim: d of points, >= 1.
         horizon: rounds T, >= 2.
-        radius: R of the ball, finite and > 0.
+        radius: R of the domain, finite and > 0.
         report: how a loss is reported, as for `scalar_channel`: "rr", "laplace" or "gaussian".
+        domain: "ball", the points of length at most R; or "box", those whose entries lie in [-R, R].
 
     Returns:
-        A learner whose actions are points of the ball ([dim] float). Feedback is the loss, [] float, NaN counts as
+        A learner whose actions are points of the domain ([dim] float). Feedback is the loss, [] float, NaN counts as
         -loss_bound.
 
     Raises:
@@ -87,17 +89,17 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         - Private: none.
 
     Source:
-        Saha & Tewari (2011), Algorithm 1; the barrier's parameter is 1. On reports: LDP-Bandits (Zheng, Cai, Huang, Li
-        & Wang, 2020), Algorithm 1.
+        Saha & Tewari (2011), Algorithm 1, for any self-concordant barrier. On reports: LDP-Bandits (Zheng, Cai, Huang,
+        Li & Wang, 2020), Algorithm 1.
 
     Deviations:
         Eta is tuned to the report's second moment. The proof needs eta d M <= del / 2: a step that is larger, as for T
-        < 8 ln T M^2 / M2, is cut to that, and the bound above is of the step that is left. The sum of gradients is
-        compensated.
+        < 2 theta ln T M^2 / M2, is cut to that, and the bound above is of the step that is left. The sum of gradients
+        is compensated.
     """
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
-    dim, radius = checked_ball(dim, radius)
-    interface = convex_interface(dim, radius, "point")
+    body = checked_domain(domain, dim, radius)
+    interface = convex_interface(body.points, "point")
 
     def params(
         *,
@@ -109,26 +111,25 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
     ) -> Params:
         told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
         reports, moment = channel.params(**told), channel.second_moment(**told)
-        bend = check_positive("smoothness", smoothness) * radius * radius
-        logarithm = math.log(rounds)
-        exploration = min(1.0, math.cbrt(2 * math.sqrt(2) * dim * math.sqrt(moment * logarithm / rounds) / bend))
-        rate = exploration * math.sqrt(logarithm / (2 * rounds * dim**2 * moment))
-        largest = exploration / (2 * dim * channel.range_bound(rounds, failure_prob, **told))
+        bend = check_positive("smoothness", smoothness) * body.radius * body.radius
+        logarithm = body.barrier_parameter * math.log(rounds)  # theta ln T
+        exploration = min(1.0, math.cbrt(2 * math.sqrt(2) * body.dim * math.sqrt(moment * logarithm / rounds) / bend))
+        rate = exploration * math.sqrt(logarithm / (2 * rounds * body.dim**2 * moment))
+        largest = exploration / (2 * body.dim * channel.range_bound(rounds, failure_prob, **told))
         return Params(
             channel=reports,
             exploration=scalar_leaf("del", exploration),
-            step=scalar_leaf("eta d / del^2", min(rate, largest) * dim / exploration**2),
+            step=scalar_leaf("eta d / del^2", min(rate, largest) * body.dim / exploration**2),
         )
 
     def init(key, params: Params) -> State:
         del key, params
-        return State((), Public(compensated.zero(jnp.zeros(dim, default_float()))))
+        return State((), Public(compensated.zero(jnp.zeros(body.dim, default_float()))))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
-        at = place(public.slope.total)
-        offset = stretched(unit_vector(key, dim), at.axis, 1 / jnp.sqrt(at.across), 1 / jnp.sqrt(at.along))
-        return radius * (at.x + params.exploration * offset)
+        at = body.place(public.slope.total)
+        return body.radius * (at.x + params.exploration * at.shrunk(unit_vector(key, body.dim)))
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -137,9 +138,9 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
     def update(key, params: Params, state: State, report) -> State:
         del key
         slope, (point, reported) = state.public.slope, report
-        at = place(slope.total)
+        at = body.place(slope.total)
         # A^(-1) u is A^(-2) times the offset, over del.
-        gradient = stretched(point / radius - at.x, at.axis, at.across, at.along)
+        gradient = at.stretched(point / body.radius - at.x)
         scale = params.step * channel.estimate(params.channel, reported)
         return State((), Public(compensated.add(slope, compensated.rounded(scale * gradient))))
 

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._reports import local_claim, value_names
-from jaxdp.bandits.convex._ball import checked_ball, convex_interface
+from jaxdp.bandits.convex._ball import convex_interface
 from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, whatever the size
-from jaxdp.bandits.convex._barrier import Place, place, stretched
+from jaxdp.bandits.convex._domain import Place, checked_domain
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
@@ -47,24 +47,27 @@ class Public(NamedTuple):
 
 
 @factory
-def barrier_strongly_convex(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
+def barrier_strongly_convex(
+    *, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball"
+) -> Learner:
     """Follows the leader that a self-concordant barrier and the losses' own curvature regularise (Hazan & Levy).
 
-    With the barrier F(x) = -ln(1 - |x|^2 / R^2), in round t at x_t and with B_t = (Hessian of F at x_t + eta mu t
-    I)^(-1/2), plays x_t + B_t u, u a random direction. From the report y of its loss it takes g_t = d y B_t^(-1) u for
-    a gradient, and moves to the minimum of
+    With the barrier F of `barrier_smooth` and its parameter theta, in round t at x_t and with B_t = (Hessian of F at
+    x_t + eta mu t I)^(-1/2), plays x_t + B_t u, u a random direction. From the report y of its loss it takes g_t = d y
+    B_t^(-1) u for a gradient, and moves to the minimum of
 
         sum over s <= t of (<g_s, x> + (mu / 2) |x - x_s|^2) + F(x) / eta,
 
-    whose distance from the centre is the root of an equation of one unknown. With M the range of a report and T rounds
-    eta = min(sqrt((1 + 2 beta / mu) ln T / (2 d^2 M^2 T)), 1 / (2 d M)). Expected regret, where T / ln T >= 2 (1 + 2
-    beta / mu): of order d M sqrt((1 + 2 beta / mu) T ln T).
+    whose distance from the centre (on a box: each coordinate) is the root of an equation of one unknown. With M the
+    range of a report and T rounds eta = min(sqrt((theta + 2 beta / mu) ln T / (2 d^2 M^2 T)), 1 / (2 d M)). Expected
+    regret, where T / ln T >= 2 (theta + 2 beta / mu): of order d M sqrt((theta + 2 beta / mu) T ln T).
 
     Args:
         dim: as for `barrier_smooth`.
         horizon: as there.
         radius: as there.
         report: as there.
+        domain: as there.
 
     Returns:
         A learner as `barrier_smooth`.
@@ -80,17 +83,17 @@ def barrier_strongly_convex(*, dim: int, horizon: int, radius: float = 1.0, repo
         - As `barrier_smooth`.
 
     Source:
-        Hazan & Levy (2014), Algorithm 1; the barrier's parameter is 1. On reports: LDP-Bandits (Zheng, Cai, Huang, Li &
-        Wang, 2020), Algorithm 1.
+        Hazan & Levy (2014), Algorithm 1, for any self-concordant barrier. On reports: LDP-Bandits (Zheng, Cai, Huang,
+        Li & Wang, 2020), Algorithm 1.
 
     Deviations:
         Eta is tuned to the range of reports, not of losses, and cut to what the proof needs, eta d M <= 1 / 2, which
-        matters where T / ln T < 2 (1 + 2 beta / mu). The root is by Newton's method with a fixed number of steps. The
-        sum of gradients is compensated.
+        matters where T / ln T < 2 (theta + 2 beta / mu). The root is by Newton's method with a fixed number of steps.
+        The sum of gradients is compensated.
     """
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
-    dim, radius = checked_ball(dim, radius)
-    interface = convex_interface(dim, radius, "point")
+    body = checked_domain(domain, dim, radius)
+    interface = convex_interface(body.points, "point")
 
     def params(
         *,
@@ -105,31 +108,29 @@ def barrier_strongly_convex(*, dim: int, horizon: int, radius: float = 1.0, repo
         reports, largest = channel.params(**told), channel.range_bound(rounds, failure_prob, **told)
         curved = check_positive("strong_convexity", strong_convexity)
         bent = check_number("smoothness", check_at_least("smoothness", smoothness, curved))
-        tuned = math.sqrt((1 + 2 * bent / curved) * math.log(rounds) / (2 * rounds)) / (dim * largest)
-        rate = min(tuned, 1 / (2 * dim * largest))
+        bends = body.barrier_parameter + 2 * bent / curved
+        tuned = math.sqrt(bends * math.log(rounds) / (2 * rounds)) / (body.dim * largest)
+        rate = min(tuned, 1 / (2 * body.dim * largest))
         return Params(
             channel=reports,
-            step=scalar_leaf("eta d", rate * dim),
-            curvature=scalar_leaf("eta mu R^2", rate * curved * radius * radius),
+            step=scalar_leaf("eta d", rate * body.dim),
+            curvature=scalar_leaf("eta mu R^2", rate * curved * body.radius * body.radius),
         )
 
     def init(key, params: Params) -> State:
         del key, params
-        slope = compensated.zero(jnp.zeros(dim, default_float()))
+        slope = compensated.zero(jnp.zeros(body.dim, default_float()))
         return State((), Public(jnp.zeros((), jnp.result_type(int)), slope))
 
     def iterate(params: Params, public: Public) -> Place:
         """x_t over R, with the precision (B_t / R)^(-2) across and along its radius."""
         played = public.round.astype(default_float())
-        at = place(public.slope.total, params.curvature * played)
-        own = params.curvature * (played + 1)
-        return at._replace(across=at.across + own, along=at.along + own)
+        return body.place(public.slope.total, params.curvature * played).bent(params.curvature * (played + 1))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
         at = iterate(params, public)
-        offset = stretched(unit_vector(key, dim), at.axis, 1 / jnp.sqrt(at.across), 1 / jnp.sqrt(at.along))
-        return radius * (at.x + offset)
+        return body.radius * (at.x + at.shrunk(unit_vector(key, body.dim)))
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -140,7 +141,7 @@ def barrier_strongly_convex(*, dim: int, horizon: int, radius: float = 1.0, repo
         public, (point, reported) = state.public, report
         at = iterate(params, public)
         # B^(-1) u is B^(-2) times the offset.
-        gradient = stretched(point / radius - at.x, at.axis, at.across, at.along)
+        gradient = at.stretched(point / body.radius - at.x)
         loss = channel.estimate(params.channel, reported)
         moved = compensated.rounded(params.step * loss * gradient) - compensated.rounded(params.curvature * at.x)
         return State((), Public(public.round + 1, compensated.add(public.slope, moved)))

@@ -1,12 +1,12 @@
-"""Convex losses on a ball whose best points have closed forms."""
+"""Convex losses on a ball or a box, whose best points have closed forms."""
 
 import math
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits.convex._ball import checked_ball
-from jaxdp.bandits.convex._ball_kernels import inner, length, project  # laid out for CPUs, whatever the size
+from jaxdp.bandits.convex._ball_kernels import inner, length  # laid out for CPUs, whatever the size
+from jaxdp.bandits.convex._domain import checked_domain
 from jaxdp.bandits.convex._world import Losses, Params, convex_environment, diagonal
 from jaxdp.core import Environment, default_float, factory
 from jaxdp.validation import check_at_least, check_positive, check_probability
@@ -14,24 +14,32 @@ from jaxdp.validation import check_at_least, check_positive, check_probability
 
 @factory
 def linear_losses(
-    *, dim: int, radius: float = 1.0, feedback: str = "point", hindsight: bool = False, adaptive: bool = False
+    *,
+    dim: int,
+    radius: float = 1.0,
+    feedback: str = "point",
+    hindsight: bool = False,
+    adaptive: bool = False,
+    domain: str = "ball",
 ) -> Environment:
     """Losses whose mean is linear: g(x) = slope <e, x>, where all entries of the unit vector e are equal.
 
-    The best point, -radius e, lies on the boundary.
+    The best point, -D e, lies on the boundary: D, the reach, is the radius of a ball, and radius sqrt(dim) of a box,
+    whose corner it is.
 
     Args:
         dim: of points, >= 1.
-        radius: of the ball in which they lie, finite and > 0.
+        radius: R of the domain in which they lie, finite and > 0.
         feedback: "point": an action is a point ([dim] float), the answer its loss. "difference": an action is
             `Probe(centre, offset)`, the answer f(centre + offset) - f(centre - offset), computed without cancellation.
         hindsight: whether to sum what `regret` needs.
         adaptive: whether the adversary looks at the plays, and makes points worse near which the learner has been.
+        domain: "ball", the points of length at most R; or "box", those whose entries lie in [-R, R].
 
     Returns:
         An environment with feedback [] float, unbounded if `noise` > 0. Outcomes: `pseudo_regret`, the round's loss,
         in the mean over noise and tilt, less that of the best point of g; `loss`, of this round; both are means over
-        the two points of a probe, and NaN if a point lies outside the ball by more than rounding. Losses are 0 at the
+        the two points of a probe, and NaN if a point lies outside the domain by more than rounding. Losses are 0 at the
         centre but for `noise`, at most slope + tilt + drift + push per unit of distance elsewhere, which is also their
         Lipschitz constant. Summary, with hindsight: `regret`, the sum of losses less that of the best fixed point in
         hindsight.
@@ -46,8 +54,7 @@ def linear_losses(
         tilt: >= 0, by default 0, the length of a random linear part, tilt s / sqrt(dim) with random signs s.
         drift: >= 0, by default 0, the length of a linear part that turns once in `period` rounds.
         period: rounds, a whole number >= 2, by default 1000.
-        push: with adaptive, >= 0, by default 0.25: the linear part push m / radius, where m is the mean of all plays so
-            far.
+        push: with adaptive, >= 0, by default 0.25: the linear part push m / D, where m is the mean of all plays so far.
 
     Source:
         Standard.
@@ -55,11 +62,11 @@ def linear_losses(
     Deviations:
         None.
     """
-    dim, radius = checked_ball(dim, radius)
-    towards = diagonal(dim)
+    body = checked_domain(domain, dim, radius)
+    towards = diagonal(body.dim)
 
     def shape(*, slope: float = 0.5):
-        return {"slope": check_positive("slope", slope)}, -radius * towards
+        return {"slope": check_positive("slope", slope)}, -body.reach * towards
 
     def rise(shape, centre, offset):
         del centre
@@ -67,24 +74,33 @@ def linear_losses(
 
     def lost(params: Params, rounds, tilts):
         along = jnp.asarray(towards, tilts.dtype)
+        if domain == "box":  # the best entry of a coordinate is -R or R, by the sign of the sum of slopes there
+            slopes = rounds * params.shape["slope"] * along + tilts
+            return 2 * body.radius * jnp.sum(jnp.maximum(-slopes, 0))
         ahead = rounds * params.shape["slope"] + jnp.sum(tilts * along)
         across = tilts - jnp.sum(tilts * along) * along
         total = jnp.sqrt(ahead * ahead + jnp.sum(across * across))
         # The length of the whole gradient less its part along e, without the cancellation where the latter is > 0.
-        return radius * jnp.where(
+        return body.radius * jnp.where(
             ahead > 0, jnp.sum(across * across) / jnp.where(ahead > 0, total + ahead, 1), total - ahead
         )
 
-    return convex_environment(dim, radius, feedback, hindsight, adaptive, Losses(shape, rise, hindsight=lost))
+    return convex_environment(body, feedback, hindsight, adaptive, Losses(shape, rise, hindsight=lost))
 
 
 @factory
 def quadratic_losses(
-    *, dim: int, radius: float = 1.0, feedback: str = "point", hindsight: bool = False, adaptive: bool = False
+    *,
+    dim: int,
+    radius: float = 1.0,
+    feedback: str = "point",
+    hindsight: bool = False,
+    adaptive: bool = False,
+    domain: str = "ball",
 ) -> Environment:
     """Losses whose mean is quadratic: g(x) = curvature (|x - m|^2 - |m|^2) / 2, m = target e, all entries of e equal.
 
-    They are strongly convex and smooth, both with the constant `curvature`. The best point is m, or that of the ball
+    They are strongly convex and smooth, both with the constant `curvature`. The best point is m, or that of the domain
     nearest to it.
 
     Args:
@@ -93,18 +109,19 @@ def quadratic_losses(
         feedback: as there.
         hindsight: as there.
         adaptive: as there.
+        domain: as there.
 
     Returns:
-        An environment as `linear_losses`. Losses are 0 at the centre but for `noise`, at most curvature (radius^2 / 2 +
-        target radius) + (tilt + drift + push) radius elsewhere; their Lipschitz constant is curvature (radius +
-        target) + tilt + drift + push.
+        An environment as `linear_losses`. Losses are 0 at the centre but for `noise`, at most curvature (D^2 / 2 +
+        target D) + (tilt + drift + push) D elsewhere; their Lipschitz constant is curvature (D + target) + tilt +
+        drift + push, where D is the reach.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
 
     Values:
         curvature: > 0, by default 0.5.
-        target: the distance of m from the centre, by default half the radius; it may be more than the radius.
+        target: the distance of m from the centre, by default half the radius; it may be more than D.
         noise, tilt, drift, period, push: as for `linear_losses`.
 
     Source:
@@ -113,12 +130,12 @@ def quadratic_losses(
     Deviations:
         None.
     """
-    dim, radius = checked_ball(dim, radius)
-    towards = diagonal(dim)
+    body = checked_domain(domain, dim, radius)
+    towards = diagonal(body.dim)
 
     def shape(*, curvature: float = 0.5, target: float = radius / 2):
         found = {"curvature": check_positive("curvature", curvature), "target": check_at_least("target", target, 0.0)}
-        return found, min(target, radius) * towards
+        return found, min(target, body.reach) * towards
 
     def middle(shape, like):
         return shape["target"] * jnp.asarray(towards, like.dtype)
@@ -129,26 +146,29 @@ def quadratic_losses(
     def lost(params: Params, rounds, tilts):
         best = jnp.asarray(params.best)
         shifted = middle(params.shape, tilts) - tilts / (params.shape["curvature"] * jnp.maximum(rounds, 1))
-        found = project(shifted, jnp.asarray(radius, tilts.dtype))
+        found = body.project(shifted, jnp.asarray(body.radius, tilts.dtype))
         half = (best - found) / 2
         return rounds * rise(params.shape, (best + found) / 2, half) + 2 * jnp.sum(tilts * half)
 
-    return convex_environment(dim, radius, feedback, hindsight, adaptive, Losses(shape, rise, hindsight=lost))
+    return convex_environment(body, feedback, hindsight, adaptive, Losses(shape, rise, hindsight=lost))
 
 
 @factory
-def huber_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False) -> Environment:
+def huber_losses(
+    *, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False, domain: str = "ball"
+) -> Environment:
     """Losses whose mean is a Huber function of the distance from m = target e, less its value at the centre.
 
     g(x) = slope h(|x - m|), h(r) = r^2 / (2 width) up to r = width and r - width / 2 from there on. They are convex and
-    smooth with the constant slope / width, and not strongly convex. The best point is m, or that of the ball nearest to
-    it.
+    smooth with the constant slope / width, and not strongly convex. The best point is m, or that of the domain nearest
+    to it.
 
     Args:
         dim: as for `linear_losses`.
         radius: as there.
         feedback: as there.
         adaptive: as there.
+        domain: as there.
 
     Returns:
         An environment as `linear_losses`, without `regret`. Their Lipschitz constant is slope + tilt + drift + push.
@@ -168,8 +188,8 @@ def huber_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", adap
     Deviations:
         None.
     """
-    dim, radius = checked_ball(dim, radius)
-    towards = diagonal(dim)
+    body = checked_domain(domain, dim, radius)
+    towards = diagonal(body.dim)
 
     def shape(*, slope: float = 0.5, width: float = radius / 4, target: float = radius / 2):
         found = {
@@ -177,7 +197,7 @@ def huber_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", adap
             "width": check_positive("width", width),
             "target": check_at_least("target", target, 0.0),
         }
-        return found, min(target, radius) * towards
+        return found, min(target, body.reach) * towards
 
     def rise(shape, centre, offset):
         width, away = shape["width"], centre - shape["target"] * jnp.asarray(towards, centre.dtype)
@@ -192,22 +212,25 @@ def huber_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", adap
         mean = ((jnp.minimum(near, width) + jnp.minimum(far, width)) / 2 + kink) / width
         return shape["slope"] * further * mean
 
-    return convex_environment(dim, radius, feedback, False, adaptive, Losses(shape, rise))
+    return convex_environment(body, feedback, False, adaptive, Losses(shape, rise))
 
 
 @factory
-def logistic_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False) -> Environment:
+def logistic_losses(
+    *, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False, domain: str = "ball"
+) -> Environment:
     """Logistic losses of random labels: f_t(x) = ln(1 + exp(-y steepness x_j)) - ln 2, coordinate j and label y random.
 
     The coordinate is uniform and y = 1 with probability `label_prob`, else -1. Losses are convex, smooth with the
-    constant steepness^2 / 4, and their mean is strongly convex on the ball. All entries of the best point are equal:
-    ln(label_prob / (1 - label_prob)) / steepness, or that of the ball nearest to it.
+    constant steepness^2 / 4, and their mean is strongly convex on the domain. All entries of the best point are equal:
+    ln(label_prob / (1 - label_prob)) / steepness, or that of the domain nearest to it.
 
     Args:
         dim: as for `linear_losses`.
         radius: as there.
         feedback: as there.
         adaptive: as there.
+        domain: as there.
 
     Returns:
         An environment as `linear_losses`, without `regret`. Their Lipschitz constant is steepness + tilt + drift +
@@ -227,12 +250,14 @@ def logistic_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", a
     Deviations:
         None.
     """
-    dim, radius = checked_ball(dim, radius)
+    body = checked_domain(domain, dim, radius)
 
     def shape(*, steepness: float = 1.0, label_prob: float = 0.6):
         chance, steepness = check_probability("label_prob", label_prob), check_positive("steepness", steepness)
-        found = (math.log(chance) - math.log1p(-chance)) / steepness * math.sqrt(dim)
-        return {"steepness": steepness, "label_prob": chance}, max(-radius, min(radius, found)) * diagonal(dim)
+        found = (math.log(chance) - math.log1p(-chance)) / steepness * math.sqrt(body.dim)
+        return {"steepness": steepness, "label_prob": chance}, max(-body.reach, min(body.reach, found)) * diagonal(
+            body.dim
+        )
 
     def rise(shape, centre, offset):
         middle, half, chance = shape["steepness"] * centre, shape["steepness"] * offset, shape["label_prob"]
@@ -241,14 +266,14 @@ def logistic_losses(*, dim: int, radius: float = 1.0, feedback: str = "point", a
     def sample(key, shape):
         key_coordinate, key_label = jax.random.split(key)
         label = jnp.where(jax.random.uniform(key_label, dtype=default_float()) < shape["label_prob"], 1, -1)
-        return jax.random.randint(key_coordinate, (), 0, dim), label
+        return jax.random.randint(key_coordinate, (), 0, body.dim), label
 
     def rise_of(shape, sample, centre, offset):
         coordinate, label = sample
         factor = shape["steepness"] * label
         return _logistic_rise(factor * centre[coordinate], factor * offset[coordinate])
 
-    return convex_environment(dim, radius, feedback, False, adaptive, Losses(shape, rise, sample, rise_of))
+    return convex_environment(body, feedback, False, adaptive, Losses(shape, rise, sample, rise_of))
 
 
 def _logistic_rise(middle: jax.Array, half: jax.Array) -> jax.Array:

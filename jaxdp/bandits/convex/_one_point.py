@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._reports import local_claim, value_names
-from jaxdp.bandits.convex._ball import checked_ball, convex_interface
-from jaxdp.bandits.convex._ball_kernels import descend, unit_vector  # laid out for CPUs, whatever the size
+from jaxdp.bandits.convex._ball import convex_interface
+from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, whatever the size
+from jaxdp.bandits.convex._domain import Domain, checked_domain
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
@@ -47,22 +48,24 @@ class Public(NamedTuple):
 
 
 @factory
-def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
-    """Gradient descent by one-point estimates (Flaxman, Kalai & McMahan), for convex losses on a ball.
+def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball") -> Learner:
+    """Gradient descent by one-point estimates (Flaxman, Kalai & McMahan), for convex losses on a ball or a box.
 
     Plays x + del u, u a random direction; from the report y of its loss it takes (d / del) y u for a gradient, and
-    moves x to x - eta (d / del) y u, or to the nearest point of the ball of radius R - del. With M2 the second moment
-    of a report, G the Lipschitz constant and T rounds, del = min(R, sqrt(R d sqrt(M2) / (4 G)) T^(-1/4)) and
-    eta = R del / (d sqrt(M2 T)). Expected regret: at most R d sqrt(M2 T) / del + 4 G del T, of order T^(3/4) M2^(1/4).
+    moves x to x - eta (d / del) y u, or to the nearest point of the ball, or box, of radius R - del. With M2 the second
+    moment of a report, G the Lipschitz constant, T rounds, D = R on a ball and R sqrt(d) on a box, and s = 3 + D / R:
+    del = min(R, sqrt(D d sqrt(M2) / (s G)) T^(-1/4)) and eta = D del / (d sqrt(M2 T)). Expected regret: at most
+    D d sqrt(M2 T) / del + s G del T, of order T^(3/4) M2^(1/4).
 
     Args:
         dim: d of points, >= 1.
         horizon: rounds T, >= 1.
-        radius: R of the ball, finite and > 0.
+        radius: R of the domain, finite and > 0.
         report: how a loss is reported, as for `scalar_channel`: "rr", "laplace" or "gaussian".
+        domain: "ball", the points of length at most R; or "box", those whose entries lie in [-R, R].
 
     Returns:
-        A learner whose actions are points of the ball ([dim] float). Feedback is the loss, [] float, NaN counts as
+        A learner whose actions are points of the domain ([dim] float). Feedback is the loss, [] float, NaN counts as
         -loss_bound.
 
     Raises:
@@ -86,37 +89,42 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr") -> L
 
     Deviations:
         The step is tuned to the second moment of the report, and not to the loss's bound, whence the regret's factor is
-        the square root of the report's size and not the size. x is a compensated sum.
+        the square root of the report's size and not the size. The constants are those of the domain at hand: descent
+        pays for D, the largest distance from the centre, and exploration for D / R. x is a compensated sum.
     """
-    dim, radius = checked_ball(dim, radius)
+    body = checked_domain(domain, dim, radius)
     channel, rounds = scalar_channel(report), check_horizon(horizon)
 
     def params(*, epsilon: float, delta: float = 0.0, loss_bound: float = 1.0, lipschitz: float = 1.0) -> Params:
         told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
         reports, size = channel.params(**told), math.sqrt(channel.second_moment(**told))
-        wide = math.sqrt(radius * dim * size / (4 * check_positive("lipschitz", lipschitz))) * rounds**-0.25
+        bias = body.bias * check_positive("lipschitz", lipschitz)
+        wide = math.sqrt(body.reach * body.dim * size / bias) * rounds**-0.25
         return Params(
             channel=reports,
-            exploration=scalar_leaf("del", min(radius, wide)),
-            step=scalar_leaf("eta d / del", radius / (size * math.sqrt(rounds))),
+            exploration=scalar_leaf("del", min(body.radius, wide)),
+            step=scalar_leaf("eta d / del", body.reach / (size * math.sqrt(rounds))),
         )
 
     values = only(params, value_names(report, "loss_bound", "lipschitz"))
-    return _learner(dim, rounds, radius, report, values, lambda params, round_: params.step)
+    return _learner(body, rounds, report, values, lambda params, round_: params.step)
 
 
 @factory
-def strongly_convex_one_point(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
+def strongly_convex_one_point(
+    *, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball"
+) -> Learner:
     """As `fkm`, for losses that are strongly convex with a constant mu: the step of round t is eta = 1 / (mu t).
 
-    del = min(R, (d^2 M2 (1 + ln T) / (4 mu G T))^(1/3)). Expected regret: at most d^2 M2 (1 + ln T) / (2 mu del^2) +
-    4 G del T, of order T^(2/3) M2^(1/3).
+    del = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)). Expected regret: at most d^2 M2 (1 + ln T) / (2 mu del^2) +
+    s G del T, of order T^(2/3) M2^(1/3).
 
     Args:
         dim: as for `fkm`.
         horizon: as there.
         radius: as there.
         report: as there.
+        domain: as there.
 
     Returns:
         A learner as `fkm`.
@@ -138,7 +146,7 @@ def strongly_convex_one_point(*, dim: int, horizon: int, radius: float = 1.0, re
     Deviations:
         As `fkm`.
     """
-    dim, radius = checked_ball(dim, radius)
+    body = checked_domain(domain, dim, radius)
     channel, rounds = scalar_channel(report), check_horizon(horizon)
 
     def params(
@@ -152,25 +160,25 @@ def strongly_convex_one_point(*, dim: int, horizon: int, radius: float = 1.0, re
         told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
         reports, moment = channel.params(**told), channel.second_moment(**told)
         curved = check_positive("strong_convexity", strong_convexity)
-        drop = 4 * curved * check_positive("lipschitz", lipschitz) * rounds
-        wide = math.cbrt(dim**2 * moment * (1 + math.log(rounds)) / drop)
+        drop = body.bias * curved * check_positive("lipschitz", lipschitz) * rounds
+        wide = math.cbrt(body.dim**2 * moment * (1 + math.log(rounds)) / drop)
+        explored = min(body.radius, wide)
         return Params(
             channel=reports,
-            exploration=scalar_leaf("del", min(radius, wide)),
-            step=scalar_leaf("d / (mu del)", dim / (curved * min(radius, wide))),
+            exploration=scalar_leaf("del", explored),
+            step=scalar_leaf("d / (mu del)", body.dim / (curved * explored)),
         )
 
     def step(params: Params, round_: jax.Array) -> jax.Array:
         return params.step / (round_ + 1).astype(default_float())
 
     values = only(params, value_names(report, "loss_bound", "lipschitz", "strong_convexity"))
-    return _learner(dim, rounds, radius, report, values, step)
+    return _learner(body, rounds, report, values, step)
 
 
 def _learner(
-    dim: int,
+    body: Domain,
     horizon: int,
-    radius: float,
     report: str,
     params: Callable[..., Params],
     step: Callable[[Params, jax.Array], Scalar],
@@ -178,9 +186,8 @@ def _learner(
     """Descent by one-point estimates.
 
     Args:
-        dim: of points.
+        body: where it plays.
         horizon: rounds.
-        radius: of the ball.
         report: of the loss.
         params: the learner's.
         step: (params, rounds played) -> eta d / del of the next round.
@@ -189,12 +196,12 @@ def _learner(
 
     def init(key, params: Params) -> State:
         del key, params
-        x = compensated.zero(jnp.zeros(dim, default_float()))
+        x = compensated.zero(jnp.zeros(body.dim, default_float()))
         return State((), Public(jnp.zeros((), jnp.result_type(int)), x))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
-        return public.x.total + params.exploration * unit_vector(key, dim)
+        return public.x.total + params.exploration * unit_vector(key, body.dim)
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -206,7 +213,7 @@ def _learner(
         point, reported = report
         loss, direction = channel.estimate(params.channel, reported), (point - public.x.total) / params.exploration
         move = -(step(params, public.round) * loss) * direction
-        x = descend(public.x, move, radius - jnp.asarray(params.exploration))
+        x = body.descend(public.x, move, body.radius - jnp.asarray(params.exploration))
         return State((), Public(public.round + 1, x))
 
     return Learner(
@@ -217,5 +224,5 @@ def _learner(
         privatize=privatize,
         update=update,
         horizon=horizon,
-        interface=convex_interface(dim, radius, "point"),
+        interface=convex_interface(body.points, "point"),
     )

@@ -11,7 +11,7 @@ import numpy as np
 from jaxdp.bandits._reports import check_report, local_claim, value_names
 from jaxdp.bandits.convex._ball import checked_ball, convex_interface
 from jaxdp.bandits.convex._reports import UNIT, channel_values
-from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core import Learner, Scalar, State, ball, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
 from jaxdp.numerics import compensated
 from jaxdp.validation import check_horizon
@@ -99,7 +99,7 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
     check_report(report, REPORTS)
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
     _, radius = checked_ball(1, radius)
-    interface = convex_interface(1, radius, "point")
+    interface = convex_interface(ball(1, radius), "point")
     levels = math.ceil(math.log(rounds) / math.log(4)) + 1  # s^2 >= B^2, so that n_i >= 2 ln(2) 4^i
 
     def params(*, epsilon: float, delta: float = 0.0, loss_bound: float = 1.0) -> Params:

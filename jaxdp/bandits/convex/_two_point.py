@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._reports import local_claim, value_names
-from jaxdp.bandits.convex._ball import checked_ball, convex_interface
-from jaxdp.bandits.convex._ball_kernels import descend, unit_vector  # laid out for CPUs, whatever the size
+from jaxdp.bandits.convex._ball import convex_interface
+from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, whatever the size
+from jaxdp.bandits.convex._domain import checked_domain
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Probe, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
@@ -57,27 +58,30 @@ def two_point(
     losses: str = "convex",
     report: str = "rr",
     constants: str = "tuned",
+    domain: str = "ball",
 ) -> Learner:
-    """Gradient descent by two-point estimates, on a ball: the loss is asked for at x + rho u and at x - rho u.
+    """Gradient descent by two-point estimates: the loss is asked for at x + rho u and at x - rho u, on a ball or a box.
 
     The user reports the slope D / (2 rho) of the difference D of the two losses. With y the report, M2 its second
-    moment, G the Lipschitz constant and T rounds, x moves to x - eta d y u, or to the nearest point of the ball of
-    radius R - rho; rho = R / T, and eta = R / (d sqrt(M2 T)). Expected regret, of the mean of both points: at most
-    R d sqrt(M2 T) + 4 G R. For losses that are strongly convex with a constant mu the step of round t is 1 / (mu t),
-    and the regret at most d^2 M2 (1 + ln T) / (2 mu) + 4 G R.
+    moment, G the Lipschitz constant and T rounds, x moves to x - eta d y u, or to the nearest point of the ball, or
+    box, of radius R - rho; rho = R / T, and eta = D / (d sqrt(M2 T)), where D = R on a ball and R sqrt(d) on a box.
+    Expected regret, of the mean of both points: at most D d sqrt(M2 T) + (3 + D / R) G R. For losses that are strongly
+    convex with a constant mu the step of round t is 1 / (mu t), and the regret at most d^2 M2 (1 + ln T) / (2 mu) +
+    (3 + D / R) G R.
 
     Args:
         dim: d of points, >= 1.
         horizon: rounds T, >= 2.
-        radius: R of the ball, finite and > 0.
+        radius: R of the domain, finite and > 0.
         losses: "convex" or "strongly_convex".
         report: how a slope is reported, as for `scalar_channel`: "rr", "laplace" or "gaussian".
         constants: "tuned", as above; or "paper": eta = 1 / sqrt(T) (strongly convex: 1 / (mu t)) and rho = ln T / T,
             whatever the report; a rho beyond R is R.
+        domain: "ball", the points of length at most R; or "box", those whose entries lie in [-R, R].
 
     Returns:
-        A learner whose actions are `Probe(x, rho u)`, both points in the ball. Feedback is f(x + rho u) - f(x - rho u),
-        [] float; NaN counts as the smallest one.
+        A learner whose actions are `Probe(x, rho u)`, both points in the domain. Feedback is f(x + rho u) -
+        f(x - rho u), [] float; NaN counts as the smallest one.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
@@ -103,33 +107,33 @@ def two_point(
         The step is tuned to the second moment of the report. The published step is not, and has regret of order d^2
         sqrt(T) / epsilon^2 where d sqrt(T) / epsilon is possible. Gaussian noise is calibrated analytically with both
         constants: the published calibration is proved for epsilon < 1 only. Slopes are reported and not differences,
-        which is the same but for a factor; differences near 1 / T would be small numbers for floats. x is a compensated
-        sum.
+        which is the same but for a factor; differences near 1 / T would be small numbers for floats. The constants are
+        those of the domain at hand. x is a compensated sum.
     """
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
     is_strong = check_choice("losses", losses, LOSSES) == "strongly_convex"
     is_tuned = check_choice("constants", constants, CONSTANTS) == "tuned"
-    dim, radius = checked_ball(dim, radius)
-    interface = convex_interface(dim, radius, "difference")
+    body = checked_domain(domain, dim, radius)
+    interface = convex_interface(body.points, "difference")
 
     def params(*, epsilon: float, delta: float = 0.0, lipschitz: float = 1.0, strong_convexity: float = 1.0) -> Params:
         told = channel_values(report, epsilon, delta, "lipschitz", lipschitz)
         reports, moment = channel.params(**told), channel.second_moment(**told)
-        apart = radius / rounds if is_tuned else min(radius, math.log(rounds) / rounds)
+        apart = body.radius / rounds if is_tuned else min(body.radius, math.log(rounds) / rounds)
         if is_strong:
-            step = dim / check_positive("strong_convexity", strong_convexity)
+            step = body.dim / check_positive("strong_convexity", strong_convexity)
         else:
-            step = radius / math.sqrt(moment * rounds) if is_tuned else dim / math.sqrt(rounds)
+            step = body.reach / math.sqrt(moment * rounds) if is_tuned else body.dim / math.sqrt(rounds)
         return Params(channel=reports, exploration=scalar_leaf("rho", apart), step=scalar_leaf("eta d", step))
 
     def init(key, params: Params) -> State:
         del key, params
-        x = compensated.zero(jnp.zeros(dim, default_float()))
+        x = compensated.zero(jnp.zeros(body.dim, default_float()))
         return State((), Public(jnp.zeros((), jnp.result_type(int)), x))
 
     def act(key, params: Params, public: Public, context: None) -> Probe:
         del context
-        return Probe(public.x.total, params.exploration * unit_vector(key, dim))
+        return Probe(public.x.total, params.exploration * unit_vector(key, body.dim))
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -141,7 +145,7 @@ def two_point(
         probe, reported = report
         slope, direction = channel.estimate(params.channel, reported), probe.offset / params.exploration
         step = params.step / (public.round + 1).astype(slope.dtype) if is_strong else params.step
-        x = descend(public.x, -(step * slope) * direction, radius - jnp.asarray(params.exploration))
+        x = body.descend(public.x, -(step * slope) * direction, body.radius - jnp.asarray(params.exploration))
         return State((), Public(public.round + 1, x))
 
     values = only(params, value_names(report, "lipschitz", *(("strong_convexity",) if is_strong else ())))

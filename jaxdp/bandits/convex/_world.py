@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import inner, length  # laid out for CPUs, whatever the size
+from jaxdp.bandits.convex._ball_kernels import inner  # laid out for CPUs, whatever the size
+from jaxdp.bandits.convex._domain import Domain
 from jaxdp.core import Environment, Scalar, default_float, scalar_leaf
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import any_lane
@@ -123,14 +124,12 @@ def _named(
     return named
 
 
-def convex_environment(
-    dim: int, radius: float, feedback: str, hindsight: bool, adaptive: bool, losses: Losses
-) -> Environment:
+def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: bool, losses: Losses) -> Environment:
     """The environment of a family of losses."""
-    interface, adaptive = convex_interface(dim, radius, feedback), check_flag("adaptive", adaptive)
+    dim = body.dim
+    interface, adaptive = convex_interface(body.points, feedback), check_flag("adaptive", adaptive)
     hindsight = check_flag("hindsight", hindsight)
     are_points = check_choice("feedback", feedback, ("point", "difference")) == "point"
-    edge = radius * (1 + 4 * float(jnp.finfo(default_float()).eps) * math.sqrt(dim))  # norms are rounded
     turning = diagonal(dim), _across(dim)
 
     def params(
@@ -201,7 +200,7 @@ def convex_environment(
         noise, tilt, drifting = varied(key_varied, params, world.round)
         if adaptive:
             mean = world.plays.total / jnp.maximum(world.round, 1).astype(drifting.dtype)
-            drifting = drifting + params.push / radius * mean
+            drifting = drifting + params.push / body.reach * mean
         tilted = drifting + tilt
         sample = None if losses.sample is None else losses.sample(key_sample, params.shape)
         best = jnp.asarray(params.best)
@@ -219,7 +218,7 @@ def convex_environment(
             return losses.rise(params.shape, centre, offset) + 2 * inner(drifting, offset)
 
         played = (action,) if are_points else (action.centre + action.offset, action.centre - action.offset)
-        inside = jnp.stack([length(x) <= edge for x in played]).all()  # NaN is not
+        inside = jnp.stack([body.holds(x) for x in played]).all()
 
         def averaged(one):
             """The mean over the points played; NaN if one of them lies outside."""
