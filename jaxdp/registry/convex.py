@@ -19,6 +19,10 @@ def _quadratic(dim: int) -> Environment:
     return convex.quadratic_losses(dim=dim)
 
 
+def _boxed(dim: int) -> Environment:
+    return convex.quadratic_losses(dim=dim, domain="box")
+
+
 def _differences(dim: int) -> Environment:
     return convex.quadratic_losses(dim=dim, feedback="difference")
 
@@ -84,6 +88,14 @@ CONVEX = {
         report="laplace",
         source=FKM,
         **ONE,
+    ),
+    "fkm_box": _entry(
+        "the same on a box",
+        convex.fkm,
+        report="rr",
+        source=FKM,
+        variant={"domain": "box"},
+        environment=_boxed,
     ),
     "strongly_convex_one_point": _entry(
         "descends by one strongly convex loss a round, in shrinking steps",

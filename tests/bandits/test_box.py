@@ -33,13 +33,13 @@ def test_steps_end_at_the_nearest_point():
     """Coordinate by coordinate; what rounding takes from a step is kept where nothing was cut off."""
     start = Sum(jnp.array([0.5, 0.5, -0.5], jnp.float32), jnp.zeros(3, jnp.float32))
     moved = _box.descend(start, jnp.array([1e-10, 2.0, -2.0], jnp.float32), jnp.float32(0.75))
-    np.testing.assert_array_equal(moved.total, np.float32([0.5, 0.75, -0.75]))
+    np.testing.assert_array_equal(moved.total, np.array([0.5, 0.75, -0.75], np.float32))
     assert moved.excess[0] != 0
     assert not np.asarray(moved.excess[1:]).any()
     grid = np.array(list(itertools.product(np.linspace(-0.75, 0.75, 31), repeat=2)))
-    for x in ([2.0, 0.1], [-1.0, 3.0], [0.2, -0.3]):
-        nearest = grid[np.linalg.norm(grid - np.array(x), axis=1).argmin()]
-        np.testing.assert_allclose(_box.project(jnp.array(x), jnp.asarray(0.75)), nearest, atol=0.03)
+    for x in np.array([[2.0, 0.1], [-1.0, 3.0], [0.2, -0.3]]):
+        nearest = grid[np.linalg.norm(grid - x, axis=1).argmin()]
+        np.testing.assert_allclose(_box.project(jnp.asarray(x), jnp.asarray(0.75)), nearest, atol=0.03)
 
 
 def barrier(z):
