@@ -203,6 +203,8 @@ class LearnerEntry(Entry):
         randomizes: whether reports are randomized responses: at any epsilon one is the outcome, turned or not.
         draws_in_update: whether `update` draws what is played, without privacy as well, as where it is from weights.
         may_claim_less: whether the claim may be less than `epsilon` of the values, as where less is spent.
+        multiple: the name of a size, if the claim is that size times `epsilon` of the values, as where a published
+            claim is too small by such a factor; else "".
     """
 
     factory: Callable[..., Learner]
@@ -213,9 +215,12 @@ class LearnerEntry(Entry):
     randomizes: bool = False
     draws_in_update: bool = False
     may_claim_less: bool = False
+    multiple: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.multiple and self.multiple not in self.sizes:
+            raise ValueError(f"multiple must be the name of a size, or empty, got {self.multiple!r}")
         horizon = self.sizes.get("horizon", self.horizon)
         if self.horizon not in (0, horizon):
             raise ValueError(f"horizon must be the one among sizes, {horizon}, got {self.horizon}")

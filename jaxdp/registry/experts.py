@@ -286,6 +286,22 @@ EXPERTS = {
         draw_user=worlds.draw_any_losses,
         users_answer=whole,
     ),
+    # Noise for one loss, where a vector has one for each expert: what is claimed is what it costs, not what was said.
+    "mirror_descent_paper": LearnerEntry(
+        family="experts",
+        summary="mirror descent as published, whose noise hides one loss of a vector; the claim is num_experts epsilon",
+        source='Asi, Raman & Saha (2025), Algorithm 3, "Tracking the Best Expert Privately", as published',
+        proof="proved",
+        factory=experts.mirror_descent,
+        variant={"num_switches": 1, "constants": "paper"},
+        sizes={"num_experts": 3, "horizon": 6},
+        values={"epsilon": 0.5},
+        environment=worlds.shifting,
+        neighbours=worlds.all_losses_move,
+        draw_user=worlds.draw_any_losses,
+        users_answer=whole,
+        multiple="num_experts",
+    ),
     "mirror_descent_intervals": LearnerEntry(
         family="experts",
         summary="the same, with one learner for each length of intervals, of which the best is tracked",

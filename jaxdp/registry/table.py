@@ -96,7 +96,9 @@ def claims_table() -> str:
         claim = claim_of(entry)
         told = ("", "nothing", "none", "")
         if claim.is_private:
-            told = (claim.trust_model, claim.privacy_unit, _HOW[claim.kind], entry.proof)
+            size = getattr(entry, "multiple", "")
+            how = f"{size} · {_HOW[claim.kind]}" if size else _HOW[claim.kind]
+            told = (claim.trust_model, claim.privacy_unit, how, entry.proof)
         cells = (f"`{name}`", paper(entry.source), *told)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -94,6 +94,7 @@ def check_learner(
     num_lanes: int = 10_000,
     draws_in_update: bool = False,
     may_claim_less: bool = False,
+    multiple: float = 1.0,
 ) -> None:
     """Checks a learner's contract on one environment.
 
@@ -125,6 +126,8 @@ def check_learner(
             and nothing private. That these numbers have the law of the non-private algorithm is not checked.
         may_claim_less: whether the guarantee may be a smaller epsilon than the one among the values, of which the
             learner spends no more than it needs.
+        multiple: how many times the epsilon among the values the guarantee has to be, as of an algorithm whose
+            published claim is too small.
     """
     check_made("learner", learner, Learner)
     check_made("environment", environment, Environment)
@@ -159,7 +162,7 @@ def check_learner(
 
     check_plays("rounds", expected)
     if "epsilon" in values and claim.is_private:
-        _check_claim(lambda **point: rounds.guarantee(**point)["learner"], values, or_less=may_claim_less)
+        _check_claim(lambda **point: rounds.guarantee(**point)["learner"], values, multiple, or_less=may_claim_less)
         clear = rounds.params(**{**values, "epsilon": np.inf})
         _check_noiseless(learner, environment, clear, horizon, key, draws_in_update=draws_in_update)
 
@@ -301,18 +304,24 @@ def _check_refusals(params: Callable[..., Any], values: Mapping[str, float]) -> 
         assert "epsilon" in refusal, f"params must refuse epsilon = {epsilon} and name it, got {refusal or 'no error'}"
 
 
-def _check_claim(guarantee: Callable[..., Guarantee], values: Mapping[str, float], *, or_less: bool = False) -> None:
+def _check_claim(
+    guarantee: Callable[..., Guarantee],
+    values: Mapping[str, float],
+    multiple: float = 1.0,
+    *,
+    or_less: bool = False,
+) -> None:
     for epsilon in (values["epsilon"], np.inf):
-        claim = guarantee(**{**values, "epsilon": epsilon})
+        claim, due = guarantee(**{**values, "epsilon": epsilon}), multiple * epsilon
         if claim.kind in ("zcdp", "gaussian"):  # calibrated so that it implies (epsilon, delta), up to rounding
             assert "delta" in values, f"values must have a delta, at which a claim of {claim} has an epsilon"
             implied = claim.epsilon_at(values["delta"])
-            assert math.isclose(implied, epsilon, rel_tol=1e-6) or (or_less and 0 < implied < epsilon < np.inf), (
-                f"guarantee must imply epsilon = {epsilon} at delta = {values['delta']}, got {implied}"
+            assert math.isclose(implied, due, rel_tol=1e-6) or (or_less and 0 < implied < due < np.inf), (
+                f"guarantee must imply epsilon = {due} at delta = {values['delta']}, got {implied}"
             )
         else:
-            less = or_less and 0 < claim.epsilon < epsilon * (1 + 1e-6) < np.inf  # up to rounding
-            assert claim.epsilon == epsilon or less, f"guarantee must claim epsilon = {epsilon}, got {claim.epsilon}"
+            less = or_less and 0 < claim.epsilon < due * (1 + 1e-6) < np.inf  # up to rounding
+            assert claim.epsilon == due or less, f"guarantee must claim epsilon = {due}, got {claim.epsilon}"
 
 
 def _check_programs(run, params, values, key, tolerance) -> tuple[jax.Array, Any, Any]:

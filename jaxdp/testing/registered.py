@@ -59,6 +59,7 @@ def check_registered(name: str, *, seed: int = 0, num_lanes: int = 10_000) -> No
             num_lanes=num_lanes,
             draws_in_update=entry.draws_in_update,
             may_claim_less=entry.may_claim_less,
+            multiple=entry.sizes[entry.multiple] if entry.multiple else 1.0,
         )
     elif name in ESTIMATORS:
         entry = ESTIMATORS[name]

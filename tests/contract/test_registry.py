@@ -62,7 +62,7 @@ ALIKE = (
     *("plackett_luce_mle", "plackett_luce_debiased_krr", "explore_then_commit_bounded", "exponential_weights"),
     *("lazy_weights", "lazy_weights_markov", "limited_updates_binary"),
     *("limited_updates_oblivious_zcdp", "svt_lazy_zcdp", "counter_weights", "hedge"),
-    *("mirror_descent_noisy_losses", "mirror_descent_clipped", "mirror_descent_intervals"),
+    *("mirror_descent_noisy_losses", "mirror_descent_clipped", "mirror_descent_intervals", "mirror_descent_paper"),
     *("fkm_gaussian", "fkm_laplace", "fkm_box", "two_point_gaussian", "two_point_strongly_convex"),
     "strongly_convex_one_point",
     *("linear_ucb_ball", "linear_ucb_joint_tree", "generalized_linear_ball"),
@@ -233,10 +233,11 @@ def _noises_totals(key, params, state, report):
             {"may_claim_less": True},
         ),
         (DRAWS._replace(guarantee=lambda *, epsilon, batch=None: DRAWS.guarantee(epsilon=epsilon / 2)), {}),
+        (DRAWS, {"multiple": 3}),
     ],
 )
 def test_what_a_learner_that_draws_may_not_do(broken, options):
-    """Nor claim more than epsilon, nor less unless it may."""
+    """Nor claim more than epsilon, nor less unless it may, nor another multiple of it."""
     entry = LEARNERS["limited_updates_oblivious"]
     options = {"horizon": entry.horizon, "key": jax.random.key(3), "draws_in_update": True, **options}
     with pytest.raises(AssertionError, match=r"equal|guarantee must claim epsilon"):

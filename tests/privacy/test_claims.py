@@ -57,6 +57,14 @@ def test_a_claim_is_not_refuted(name):
     assert found.ratio > 0.1, found
 
 
+def test_the_published_mirror_descent_costs_more_than_was_said():
+    """Above the epsilon of its paper, and below that times the number of experts, which is what is claimed here."""
+    entry = registry.LEARNERS["mirror_descent_paper"]
+    found, epsilon = row("mirror_descent_paper", 20_000), entry.values["epsilon"]
+    assert found.verdict == "consistent", found
+    assert 2 * epsilon < found.lower_bound <= entry.sizes["num_experts"] * epsilon, found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", registry.attacks())
 def test_a_claim_is_nearly_reached(name):
