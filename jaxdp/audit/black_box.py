@@ -36,12 +36,15 @@ class Attack(NamedTuple):
         params: of the mechanism.
         neighbours: two adjacent inputs of the same shapes and dtypes.
         claim: what the mechanism claims.
+        exact: data -> the output that the mechanism would make without noise; None where it is not known. Coordinates
+            that come out so are counted: noise that is missing in one of many, each time in another, is found by that.
     """
 
     release: Release
     params: Any
     neighbours: tuple[Any, Any]
     claim: Guarantee
+    exact: Callable[[Any], Any] | None = None
 
     def __repr__(self) -> str:
         return cut(f"Attack({getattr(self.release, '__name__', type(self.release).__name__)}: {self.claim})")
@@ -81,15 +84,18 @@ class AuditResult:
         return cut(f"AuditResult({self.verdict}: {found}, {self.trials} trials, confidence {self.confidence:g})")
 
 
-def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: float = 0.95) -> AuditResult:
+def audit(
+    key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: float = 0.95, low_bits: bool = False
+) -> AuditResult:
     """Attacks a privacy claim by telling two neighbouring inputs apart.
 
     A tenth of the trials shapes scores: where outputs repeat a histogram of the log likelihood ratio, and unless that
-    saw every outcome often single coordinates and a small classifier. Another tenth chooses at most three events, each
-    a score above or below a threshold: the one whose lower bound is largest on these outputs, and those whose bounds
-    promise to be largest on the rest, which may be rarer: one of outcomes that repeat, one of the other scores. The
-    rest are fresh outputs on which these are counted, with Clopper-Pearson limits that share the error probability
-    between events and inputs: nothing else is tried on them, so nothing else needs correcting for.
+    saw every outcome often single coordinates and three classifiers: a small network, a logistic regression on
+    piecewise linear functions of each coordinate, and a histogram of each coordinate. Another tenth chooses at most
+    three events, each a score above or below a threshold: the one whose lower bound is largest on these outputs, and
+    those whose bounds promise to be largest on the rest, which may be rarer: one of outcomes that repeat, one of the
+    other scores. The rest are fresh outputs on which these are counted, with Clopper-Pearson limits that share the
+    error probability between events and inputs: nothing else is tried on them, so nothing else needs correcting for.
 
     The events bound the epsilon at a claimed delta, or the mu of a Gaussian claim. A zCDP claim is about all orders of
     Rényi divergence: what is chosen for it is an order, and a function of the output that is constant on cells of a
@@ -101,16 +107,19 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
         trials: outputs under each input, >= 100. A violation that needs an event of probability q needs many times
             1 / q trials.
         confidence: that the lower bound holds, in (0, 1).
+        low_bits: whether the power of two that divides a float is looked at, too. Floating-point noise of any textbook
+            gives inputs away by it, that of this library as well, so that its claims, which are of real numbers, fail.
 
     Returns:
         The result, in the currency of the claim. No claim cannot be violated.
 
     Raises:
         ValueError: if key is not a single typed key, the inputs differ in structure, shape or dtype, the output is
-            empty or not of numbers, or trials or confidence is out of range.
+            empty or not of numbers, `exact` makes another number of them, or trials or confidence is out of range.
 
     Source:
-        Dong, Roth & Su (2022) for mu; Birrell et al. (2021) for the variational form of Rényi divergences.
+        Mironov (2012) for low bits; Dong, Roth & Su (2022) for mu; Birrell et al. (2021) for the variational form of
+        Rényi divergences.
 
     Examples:
         >>> from jaxdp.mechanisms import randomized_response
@@ -134,7 +143,8 @@ def audit(key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: fl
     samples = max(1, min(trials // SHARE, LARGEST_SAMPLE, LARGEST_KEPT // size))
 
     kept = [draw(k, release, params, x, trials=samples, chunk=chunk) for k, x in zip(keys[:2], inputs, strict=True)]
-    scores = learn_scores(keys[2], *kept)
+    exact = None if attack.exact is None else _exact(attack.exact, inputs, size)
+    scores = learn_scores(keys[2], *kept, exact=exact, low_bits=low_bits)
     pooled = Outputs(*map(np.concatenate, zip(*kept, strict=True)))
     thresholds = np.stack([candidate_thresholds(score, pooled) for score in scores])
     found = _Search(
@@ -267,6 +277,16 @@ def _between(above: np.ndarray, trials: int) -> np.ndarray:
     """[..., T + 1] outputs between thresholds, from those above each."""
     ends = [np.full((*above.shape[:-1], 1), count) for count in (trials, 0)]
     return -np.diff(np.concatenate([ends[0], above, ends[1]], axis=-1))
+
+
+def _exact(exact: Callable[[Any], Any], inputs: tuple[Any, Any], size: int) -> Pair:
+    """[m] floats under either input, in the order of outputs."""
+    # One draw of a release without randomness is laid out as any other.
+    made = [draw(jax.random.key(0), lambda key, params, x: exact(x), None, x, trials=1, chunk=1) for x in inputs]
+    first, second = (outputs.numbers[0] for outputs in made)
+    if len(first) != size:
+        raise ValueError(f"exact must make as many numbers as release, {size}, got {len(first)}")
+    return first, second
 
 
 def _check_inputs(key: jax.Array, attack: Attack) -> tuple[Any, Any]:

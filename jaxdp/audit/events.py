@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammainc
 
+from jaxdp.audit.additive import Bins, Hinges, binned_logit, fit_bins, fit_hinges, hinge_logit
 from jaxdp.audit.classifier import Weights, logit, train
 from jaxdp.audit.sampling import BUCKETS, LOW_BITS, Outputs, Score, evaluate
 
@@ -40,24 +41,35 @@ class Extra(NamedTuple):
     Attributes:
         low: [a] int32, which numbers are of integers that were rounded: their lowest bits.
         special: [b] int32, which numbers may be NaN or infinite: three indicators each.
+        lattice: [c] int32, of which numbers the power of two that divides them is looked at.
     """
 
     low: np.ndarray
     special: np.ndarray
+    lattice: np.ndarray
 
 
-def learn_scores(key: jax.Array, first: Outputs, second: Outputs) -> list[Score]:
+def learn_scores(
+    key: jax.Array,
+    first: Outputs,
+    second: Outputs,
+    *,
+    exact: tuple[np.ndarray, np.ndarray] | None = None,
+    low_bits: bool = False,
+) -> list[Score]:
     """Scores that order outputs by how much likelier one input makes them.
 
     Args:
         key: of the classifier's training.
         first: n outputs under the first input.
         second: n outputs under the second.
+        exact: [m] floats under either input, what an output is without noise, where it is known.
+        low_bits: whether the lowest bits of floats are looked at.
 
     Returns:
         Where outputs repeat a smoothed histogram of the log likelihood ratio: alone if every outcome was seen often.
-        Else a classifier and, of few coordinates, each coordinate itself; numbers that were rounded or are not finite
-        count as more coordinates.
+        Else three classifiers, of few coordinates each coordinate itself, and how many of them equal `exact`; numbers
+        that were rounded or are not finite, and low bits, count as more coordinates.
     """
     here, there = (np.bincount(x.bucket, minlength=BUCKETS) for x in (first, second))
     seen = here + there
@@ -69,14 +81,19 @@ def learn_scores(key: jax.Array, first: Outputs, second: Outputs) -> list[Score]
         return [table]
     # the expected number of buckets that are as full, if every output were new
     repeats = BUCKETS * gammainc(seen.max(), seen.sum() / BUCKETS) < CHANCE
-    extra = _extra(first, second)
+    extra = _extra(first, second, low_bits=low_bits)
     matrices = [np.asarray(_matrix(extra, x)) for x in (first, second)]
     size, names = first.numbers.shape[1], _names(first.numbers.shape[1], extra)
     scores = [Score(_column, (extra, np.int32(i)), name) for i, name in enumerate(names)]
     few = scores[:size] if size <= LARGEST_VECTOR else []
     few += scores[size:] if len(scores) - size <= 4 * LARGEST_VECTOR else []
     network = Score(_logit, (extra, train(key, *matrices)), "estimated log ratio")
-    return [*([table] if repeats else []), *few, network]
+    hinges = Score(_hinge_logit, (extra, fit_hinges(*matrices)), "log ratio by hinges")
+    bins = Score(_binned_logit, (extra, fit_bins(*matrices)), "log ratio by histograms")
+    bare = []
+    if exact is not None and (tells := np.flatnonzero(exact[0] != exact[1])).size:
+        bare = [Score(_bare, (tells.astype(np.int32), exact[0][tells], exact[1][tells]), "bare numbers")]
+    return [*([table] if repeats else []), *few, network, hinges, bins, *bare]
 
 
 def candidate_thresholds(score: Score, outputs: Outputs) -> np.ndarray:
@@ -165,20 +182,26 @@ def describe(event: Event, outputs: Outputs) -> str:
     return f"output in {{{', '.join(words)}}}{rest}"
 
 
-def _extra(first: Outputs, second: Outputs) -> Extra:
+def _extra(first: Outputs, second: Outputs, *, low_bits: bool) -> Extra:
     def where(flags: list[np.ndarray]) -> np.ndarray:
         return np.flatnonzero(np.any(np.stack(flags), axis=0)).astype(np.int32)
 
     return Extra(
         low=where([np.any(x.low != 0, axis=0) for x in (first, second)]),
         special=where([~np.all(np.isfinite(x.numbers), axis=0) for x in (first, second)]),
+        lattice=where([_has_fractions(x.numbers) & low_bits for x in (first, second)]),
     )
+
+
+def _has_fractions(numbers: np.ndarray) -> np.ndarray:
+    return np.any(np.isfinite(numbers) & (numbers != np.trunc(numbers)), axis=0)
 
 
 def _names(size: int, extra: Extra) -> list[str]:
     names = ["output"] if size == 1 else [f"output[{i}]" for i in range(size)]
     low = [f"{names[i]} mod {LOW_BITS + 1}" for i in extra.low]
-    return names + low + [f"{kind}({names[i]})" for kind in ("isnan", "isposinf", "isneginf") for i in extra.special]
+    flags = [f"{kind}({names[i]})" for kind in ("isnan", "isposinf", "isneginf") for i in extra.special]
+    return names + low + flags + [f"power of two in {names[i]}" for i in extra.lattice]
 
 
 def _columns(extra: Extra, outputs: Outputs) -> jax.Array:
@@ -186,7 +209,20 @@ def _columns(extra: Extra, outputs: Outputs) -> jax.Array:
     numbers, special = outputs.numbers, jnp.take(outputs.numbers, extra.special, axis=1)
     flags = [jnp.isnan(special), jnp.isposinf(special), jnp.isneginf(special)]
     low = jnp.take(outputs.low, extra.low, axis=1) if extra.low.size else numbers[:, :0]
-    return jnp.concatenate([numbers, low, *(x.astype(numbers.dtype) for x in flags)], axis=1)
+    powers = _power_of_two(jnp.take(numbers, extra.lattice, axis=1)) if extra.lattice.size else numbers[:, :0]
+    return jnp.concatenate([numbers, low, *(x.astype(numbers.dtype) for x in flags), powers], axis=1)
+
+
+def _power_of_two(numbers: jax.Array) -> jax.Array:
+    """The largest k such that a float is a whole multiple of 2^k; of 0, NaN and infinity a large one."""
+    info = jnp.finfo(numbers.dtype)
+    bits = jax.lax.bitcast_convert_type(numbers, {4: jnp.int32, 8: jnp.int64}[numbers.dtype.itemsize])
+    mantissa = bits & np.asarray(2**info.nmant - 1, bits.dtype)
+    exponent = (bits >> info.nmant) & np.asarray(2 ** (info.bits - 1 - info.nmant) - 1, bits.dtype)
+    whole = jnp.where(exponent > 0, mantissa | np.asarray(2**info.nmant, bits.dtype), mantissa)
+    zeros = jax.lax.population_count((whole & -whole) - 1)
+    power = jnp.maximum(exponent, 1) + zeros - (info.maxexp - 1 + info.nmant)
+    return jnp.where((numbers == 0) | ~jnp.isfinite(numbers), info.maxexp, power).astype(numbers.dtype)
 
 
 def _column(weights: tuple[Extra, jax.Array], outputs: Outputs) -> jax.Array:
@@ -201,6 +237,24 @@ def _table_score(table: jax.Array, outputs: Outputs) -> jax.Array:
 def _logit(weights: tuple[Extra, Weights], outputs: Outputs) -> jax.Array:
     extra, network = weights
     return logit(network, _columns(extra, outputs))
+
+
+def _hinge_logit(weights: tuple[Extra, Hinges], outputs: Outputs) -> jax.Array:
+    extra, hinges = weights
+    return hinge_logit(hinges, _columns(extra, outputs))
+
+
+def _binned_logit(weights: tuple[Extra, Bins], outputs: Outputs) -> jax.Array:
+    extra, bins = weights
+    return binned_logit(bins, _columns(extra, outputs))
+
+
+def _bare(weights: tuple[jax.Array, jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
+    """How many coordinates are what they are without noise under the first input, less those of the second."""
+    columns, first, second = weights
+    numbers = jnp.take(outputs.numbers, columns, axis=1)
+    equal = [jnp.sum(numbers == exact[None], axis=1).astype(numbers.dtype) for exact in (first, second)]
+    return equal[0] - equal[1]
 
 
 def _scored(score: Score, outputs: Outputs) -> np.ndarray:

@@ -5,13 +5,15 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from jaxdp.audit import Attack, GreyBox, Target, grey_box_of_paths, learner_attack
 from jaxdp.audit._grey_box import paths_of
 from jaxdp.audit.adversary import num_rounds
 from jaxdp.audit.exact import Law
+from jaxdp.audit.sampling import output_size
 from jaxdp.audit.targets import failed
-from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
+from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, Mechanism, MechanismEntry
 from jaxdp.registry.plugins import load_plugins
 from jaxdp.registry.registered import ESTIMATORS, LEARNERS, MECHANISMS, claim_of, entry_of
 from jaxdp.validation import check_choice
@@ -98,7 +100,18 @@ def _laws(entry: Any) -> Callable[[], tuple[Law, Law]] | None:
 
 def _attack(entry: MechanismEntry, release: Any) -> Attack:
     made = entry.make()
-    return Attack(release, made.params(**entry.values), entry.make_neighbours(), made.guarantee(**entry.values))
+    params, neighbours = made.params(**entry.values), entry.make_neighbours()
+    return Attack(
+        release, params, neighbours, made.guarantee(**entry.values), _exact(made, release, params, neighbours)
+    )
+
+
+def _exact(made: Mechanism, release: Any, params: Any, neighbours: Any) -> Callable[[Any], Any] | None:
+    """What a way to compute the output makes without noise, if that is what the entry tells."""
+    exact, data = made.exact, jax.tree.map(jnp.asarray, neighbours[0])
+    if exact is None or output_size(lambda key, params, x: exact(x), None, data) != output_size(release, params, data):
+        return None
+    return exact
 
 
 def _learner_attack(entry: LearnerEntry, path: str) -> Attack:

@@ -1,0 +1,144 @@
+"""Scores that order outputs: each finds what it is for, on outputs that did not shape it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.audit import Attack, audit, events
+from jaxdp.audit.additive import binned_logit, fit_bins, fit_hinges, hinge_logit
+from jaxdp.audit.events import Extra, _columns
+from jaxdp.audit.sampling import Outputs
+from jaxdp.core import Guarantee
+from jaxdp.mechanisms import laplace
+
+pytestmark = pytest.mark.once
+
+CLAIM = Guarantee.pure(1.0, trust_model="central", privacy_unit="one record", argument="test")
+
+
+def found(release, neighbours, *, trials, exact=None, key=0, **more):
+    return audit(jax.random.key(key), Attack(release, None, neighbours, CLAIM, exact), trials=trials, **more)
+
+
+def several(key, params, values):
+    """Five numbers that share the epsilon: only outputs that are far out in all of them tell all of it."""
+    return laplace(key, values, 1.0, l1_sensitivity=5.0)
+
+
+ALL_MOVE = np.zeros(5, np.float32), np.ones(5, np.float32)
+
+
+def test_scores_find_a_ratio_that_adds_up(monkeypatch):
+    """Planted: the network alone."""
+    assert found(several, ALL_MOVE, trials=300_000).lower_bound > 0.8
+    learn = events.learn_scores
+
+    def network(*args, **more):
+        return [score for score in learn(*args, **more) if score.name == "estimated log ratio"]
+
+    monkeypatch.setattr("jaxdp.audit.black_box.learn_scores", network)
+    assert found(several, ALL_MOVE, trials=300_000).lower_bound < 0.8
+
+
+@pytest.mark.parametrize(("fit", "logit"), [(fit_hinges, hinge_logit), (fit_bins, binned_logit)])
+def test_a_log_ratio_is_estimated(fit, logit):
+    """Of Laplace noise on two numbers the true one is known; NaN and infinity spoil nothing."""
+    key = jax.random.key(0)
+    rows = [np.array(jax.random.laplace(k, (50_000, 2), jnp.float32)) for k in jax.random.split(key, 3)]
+    rows[1] += 1
+    weights = fit(*rows[:2])
+    x = rows[2][:2000]
+    true = np.sum(np.abs(x - 1) - np.abs(x), axis=1)
+    error = np.asarray(logit(weights, x)) - true
+    assert np.abs(error - error.mean()).mean() < 0.12  # a score may lack a constant
+    spoiled = rows[0].copy()
+    spoiled[::7, 0] = np.nan
+    spoiled[1::7, 0], spoiled[2::7, 0] = np.inf, -np.inf
+    assert np.isfinite(np.asarray(logit(fit(spoiled, rows[1]), spoiled))).all()
+
+
+def one_bare(key, chance, values):
+    """Laplace noise on many numbers; one of them, each time another, often stays without."""
+    key_noise, key_which, key_fails = jax.random.split(key, 3)
+    noise = jax.random.laplace(key_noise, values.shape)
+    which = jax.random.randint(key_which, (), 0, values.size)
+    return values + jnp.where((jnp.arange(values.size) == which) & jax.random.bernoulli(key_fails, chance), 0, noise)
+
+
+def first_moves(size):
+    first = np.zeros(size, np.float32)
+    second = first.copy()
+    second[0] = 1
+    return first, second
+
+
+def always_one_bare(key, params, values):
+    return one_bare(key, 1.0, values)
+
+
+def test_a_bare_number_among_many_is_found():
+    assert found(always_one_bare, first_moves(100), trials=50_000).lower_bound > 3
+
+
+@pytest.mark.slow
+def test_a_bare_number_among_a_thousand_is_found():
+    assert found(always_one_bare, first_moves(1000), trials=200_000).lower_bound > 3
+
+
+def test_bare_numbers_that_are_too_rare_to_repeat_are_found_by_what_they_should_be():
+    """Planted: without `exact`."""
+    inputs = np.zeros(50, np.float32), np.full(50, 0.02, np.float32)
+
+    def release(key, params, values):
+        return one_bare(key, 2e-3, values)
+
+    assert found(release, inputs, trials=50_000, exact=lambda x: x).lower_bound > 2
+    assert found(release, inputs, trials=50_000).lower_bound < 1
+    with pytest.raises(ValueError, match="exact must make as many numbers as release, 50, got 1"):
+        found(release, inputs, trials=50_000, exact=lambda x: x[0])
+
+
+def textbook(key, params, value):
+    return laplace(key, value, 1.0, l1_sensitivity=1.0)
+
+
+def test_low_bits_of_textbook_noise_are_seen_where_they_are_asked_for():
+    inputs = np.float32(0), np.float32(1)
+    assert found(textbook, inputs, trials=20_000).verdict == "consistent"
+    result = found(textbook, inputs, trials=20_000, low_bits=True)
+    assert result.lower_bound > 3, result
+
+    def rounded(key, params, value):  # to multiples of 2^-10, both under either input
+        return jnp.round(textbook(key, params, value) * 1024) / 1024
+
+    assert found(rounded, inputs, trials=20_000, low_bits=True).verdict == "consistent"
+
+
+def test_powers_of_two():
+    values = [1.0, 3.0, 0.75, -2.5, 2.0**20, 0.0, np.nan, np.inf]
+    none, own = np.zeros(0, np.int32), np.zeros(1, np.int32)
+    numbers = jnp.asarray(values, jnp.float32)[:, None]
+    outputs = Outputs(numbers, numbers[:, :0], jnp.zeros(len(values), jnp.int32))
+    powers = np.asarray(_columns(Extra(none, none, own), outputs))[:, -1]
+    np.testing.assert_array_equal(powers[:5], [0, 0, -2, -1, 20])
+    assert (powers[5:] > 100).all()
+
+
+def test_training_outputs_are_not_counted(monkeypatch):
+    """Scores that learn their training outputs by heart must gain nothing by it."""
+    learn = events.learn_scores
+
+    def by_heart(key, first, second, **more):
+        scores = learn(key, first, second, **more)
+        known = jnp.sort(jnp.asarray(first.numbers[:, 0]))
+
+        def score(weights, outputs):
+            place = jnp.clip(jnp.searchsorted(known, outputs.numbers[:, 0]), 0, known.size - 1)
+            return (known[place] == outputs.numbers[:, 0]).astype(known.dtype)
+
+        return [*scores, scores[0]._replace(function=score, weights=(), name="known")]
+
+    monkeypatch.setattr("jaxdp.audit.black_box.learn_scores", by_heart)
+    result = found(textbook, (np.float32(0), np.float32(0)), trials=50_000)
+    assert result.lower_bound == 0
