@@ -15,7 +15,7 @@ COLUMNS = (
 )
 WIDTHS = (8, 8, 8, 11, 6, 8, 8, 9, 7)
 NARROW = ("NAME", "CLAIM", "BOUND", "RATIO", "PATH", "VERDICT")
-NARROW_WIDTHS = (13, 8, 6, 8)
+NARROW_WIDTHS = (13, 7, 6, 7)
 LAST = 11  # characters of the longest verdict
 
 

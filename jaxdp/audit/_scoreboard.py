@@ -248,9 +248,20 @@ class _Audit:
             pairs = ((first, second), *(() if known is None else (known,)))
             effort = FULL if self.thorough else SHORT if space.with_place else QUICK
             release, params, _, claim = space.attack
-            own, more = self.folded(f"{what} {path}"), {"effort": effort, "keep": FOUND, "with_place": space.with_place}
+            pairs_found = search(
+                self.folded(f"{what} {path}"),
+                release,
+                params,
+                claim,
+                space.domain,
+                known=pairs,
+                effort=effort,
+                keep=FOUND,
+                with_place=space.with_place,
+                without=() if space.with_place else ((first, second),),
+            )
             ways = []
-            for one in search(own, release, params, claim, space.domain, known=pairs, **more):
+            for one in pairs_found:
                 inputs = one.first, one.second
                 if space.with_place:
                     inputs = tuple((x, jnp.int32(one.changed)) for x in inputs)

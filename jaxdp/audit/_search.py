@@ -68,6 +68,7 @@ def search(
     effort: Effort = SHORT,
     keep: int = 2,
     with_place: bool = False,
+    without: tuple[tuple[Any, Any], ...] = (),
 ) -> list[Found]:
     """Looks for neighbouring inputs between which outputs differ most.
 
@@ -85,9 +86,11 @@ def search(
         effort: how much is tried.
         keep: how many to return, >= 1.
         with_place: whether `data` is (input, changed) in place of the input alone.
+        without: pairs that are not returned.
 
     Returns:
         At most `keep` pairs, the best first, of which no two are the same. Pairs of one input and itself are left out.
+        A pair is the same in either order.
 
     Raises:
         ValueError: if key is not a single typed key, or keep or a number of the effort is too small.
@@ -107,7 +110,8 @@ def search(
         first, second, changed = domain.pair(jax.tree.map(lambda x, index=index: x[index], population))
         first, second = (jax.tree.map(np.asarray, data) for data in (first, second))
         one = Found(first, second, int(changed), float(scores[index]))
-        if not _same(first, second) and not any(_same(one[:2], other[:2]) for other in found):
+        others = [*(other[:2] for other in found), *without]
+        if not _same(first, second) and not any(_alike(one[:2], other) for other in others):
             found.append(one)
         if len(found) == keep:
             break
@@ -241,6 +245,10 @@ def _genome(domain: Domain, first: Any, second: Any) -> Any:
         return domain.genome(first, second)
     except (ValueError, TypeError):  # of other shapes or structure
         return None
+
+
+def _alike(pair: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
+    return _same(pair, other) or _same(pair, other[::-1])
 
 
 def _same(first: Any, second: Any) -> bool:

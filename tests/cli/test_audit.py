@@ -39,7 +39,8 @@ def test_rows_and_json(tmp_path):
     assert 0.7 < first["lower_bound"] == first["ratio"] <= 1.0
     assert first["confidence"] == pytest.approx(0.975)
     ways = [(one["point"], one["inputs"]) for one in first["tried"]]
-    assert ways == [("", "given"), ("", "found"), ("epsilon=0.1", "given")]
+    assert ways == [("", "given"), ("epsilon=0.1", "given")]  # no other two labels differ
+    assert ("", "found") in [(one["point"], one["inputs"]) for one in second["tried"]]
     assert {one["trials"] for one in first["tried"]} == {3000}
     assert first["tried"][-1]["claimed"] == 0.1
     assert first["seconds"] > 0
