@@ -199,7 +199,8 @@ def moved_values(
         mixed = jnp.asarray(values)[dice.below(len(values), shape)]
         near = one + (by * (4 * dice.uniform(shape) - 2)).astype(kind)
         zero, same = jnp.zeros(shape, kind), jnp.full(shape, one)
-        return jnp.clip(dice.one_of([zero, zero, same, near, mixed]), kind.type(low), kind.type(high))
+        alone = jnp.where((jnp.arange(size) == dice.below(size)).reshape(shape), one, zero)
+        return jnp.clip(dice.one_of([zero, zero, same, alone, near, mixed]), kind.type(low), kind.type(high))
 
     def change(dice: Dice) -> jax.Array:
         """One entry that moves as far as it may, all of them, or some less far."""

@@ -182,7 +182,7 @@ def _queries_change(num_queries: int, sensitivity: float = 1.0) -> Domain:
 
 _LABELS = (np.asarray(0, np.int32), np.asarray(1, np.int32))
 BUDGETS = (0.1, 4.0)
-SENSITIVITIES = (0.25, 4.0)
+SENSITIVITIES = (0.3, 3.0)  # no powers of two
 
 NOISY_MAX = {
     f"noisy_max_{noise}": MechanismEntry(
