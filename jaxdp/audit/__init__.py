@@ -46,28 +46,37 @@ remains the author's to give.
 
 from jaxdp.audit._grey_box import grey_box, grey_box_of_paths
 from jaxdp.audit._leaks import Leaks, leaks
-from jaxdp.audit._scoreboard import Row, heading, line, remarks, scoreboard, to_json
+from jaxdp.audit._rows import Row, Tried, heading, line, remarks, to_json
+from jaxdp.audit._scoreboard import expected_minutes, scoreboard
+from jaxdp.audit._search import Effort, Found, search
 from jaxdp.audit.adversary import Past, Users, by_action, by_pair, whole
 from jaxdp.audit.black_box import Attack, AuditResult, audit
+from jaxdp.audit.domains import Domain, moved_values, replaced_rows
 from jaxdp.audit.enumeration import outcome, transcript_law
 from jaxdp.audit.exact import exact_budget, exact_delta, exact_epsilon, exact_mu, exact_rho, g_test
 from jaxdp.audit.findings import GreyBox, Measured
 from jaxdp.audit.intervals import EpsilonBound, clopper_pearson, epsilon_lower_bound
 from jaxdp.audit.play import Transcript
-from jaxdp.audit.targets import Target
+from jaxdp.audit.targets import Point, Space, Target
 from jaxdp.audit.transcripts import learner_attack
 
 __all__ = [
     "Attack",
     "AuditResult",
+    "Domain",
+    "Effort",
     "EpsilonBound",
+    "Found",
     "GreyBox",
     "Leaks",
     "Measured",
     "Past",
+    "Point",
     "Row",
+    "Space",
     "Target",
     "Transcript",
+    "Tried",
     "Users",
     "audit",
     "by_action",
@@ -79,6 +88,7 @@ __all__ = [
     "exact_epsilon",
     "exact_mu",
     "exact_rho",
+    "expected_minutes",
     "g_test",
     "grey_box",
     "grey_box_of_paths",
@@ -86,9 +96,12 @@ __all__ = [
     "leaks",
     "learner_attack",
     "line",
+    "moved_values",
     "outcome",
     "remarks",
+    "replaced_rows",
     "scoreboard",
+    "search",
     "to_json",
     "transcript_law",
     "whole",

@@ -158,7 +158,7 @@ def grey_box_of_paths(
     """
     check_made("learner", learner, Learner)
     check_count("rounds", rounds)
-    claim, sites, spent, faults, notes = learner.guarantee(**values), [], 0.0, [], []
+    claim, sites, spent, faults, notes, pair = learner.guarantee(**values), [], 0.0, [], [], None
     base = Base(learner, answer, learner.params(**values), claim, "blocks", draw_user, rounds)
     for path in paths_of(learner):
         prefix = "" if path == "rounds" else f"in {path}: "
@@ -180,10 +180,12 @@ def grey_box_of_paths(
             notes.append(f"{prefix}{error}")
             continue
         sites += [dataclasses.replace(one, site=f"{prefix}{one.site}") for one in found.sites]
+        if pair is None or found.spent > spent:
+            pair = found.pair
         spent = max(spent, found.spent)
         faults += [f"{prefix}{fault}" for fault in found.faults]
         notes += [f"{prefix}{note}" for note in found.notes]
-    return GreyBox(claim=claim, sites=tuple(sites), spent=spent, faults=tuple(faults), notes=tuple(notes))
+    return GreyBox(claim=claim, sites=tuple(sites), spent=spent, faults=tuple(faults), notes=tuple(notes), pair=pair)
 
 
 def paths_of(learner: Learner) -> list[str]:
@@ -201,7 +203,7 @@ def _judged(claim: Guarantee, played: list[Played], faults: list[str], notes: li
     """Adds what is wrong with the releases to what is told of changes."""
     runs = [one.run.releases for one in played]
     sites = measured(runs)
-    spent, overspent, unknown = _spent(claim, runs, played)
+    spent, overspent, unknown, pair = _spent(claim, runs, played)
     notes = [*notes, *unknown]
     if claim.trust_model == "shuffle":
         notes = [*notes, "the amplification by shuffling is not accounted here"]
@@ -221,11 +223,14 @@ def _judged(claim: Guarantee, played: list[Played], faults: list[str], notes: li
         spent=spent,
         faults=tuple(dict.fromkeys(faults)),
         notes=tuple(dict.fromkeys(notes)),
+        pair=pair,
     )
 
 
-def _spent(claim: Guarantee, runs: list[list[Release]], played: list[Played]) -> tuple[float, list[str], list[str]]:
-    """The largest epsilon that one neighbour costs, what is wrong with costs, and what is not known of them.
+def _spent(
+    claim: Guarantee, runs: list[list[Release]], played: list[Played]
+) -> tuple[float, list[str], list[str], tuple[Users, Users] | None]:
+    """The largest epsilon that one neighbour costs, what is wrong with costs, what is not known of them, and whose.
 
     In the shuffle model the accounting is of one user's report, which is made in `privatize`. Elsewhere a claim is held
     to its own currency. Of a Gaussian claim that pure noise is paid for, costs are known only from above: what exceeds
@@ -233,9 +238,13 @@ def _spent(claim: Guarantee, runs: list[list[Release]], played: list[Played]) ->
     """
     is_shuffled = claim.trust_model == "shuffle"
     spent, implied, faults, notes, (claimed, delta) = 0.0, 0.0, [], [], budget(claim)
+    pair = None
     for releases, one in zip(runs, played, strict=True):
         counted = [each for each in releases if not is_shuffled or each.site.stage == "privatize"]
         costs = cost([(each.entry, each.change) for each in counted], len(jax.tree.leaves(one.streams)[0]), delta)
+        if costs.epsilon.max() > spent:
+            worst, of_base = int(np.argmax(costs.epsilon)), one.streams
+            pair = tuple(jax.tree.map(lambda x, row=row: np.asarray(x[row]), of_base) for row in (0, worst))
         spent = max(spent, float(costs.epsilon.max()))
         if is_shuffled:
             continue
@@ -258,4 +267,4 @@ def _spent(claim: Guarantee, runs: list[list[Release]], played: list[Played]) ->
             faults.append(f"a user's report costs epsilon = {spent:.6g}, local_epsilon is {claim.local_epsilon:g}")
     elif claim.rho is None and implied > claimed * (1 + SLACK):
         faults.append(f"releases cost epsilon = {implied:.6g} at delta = {delta:g}, claimed is {claimed:g}")
-    return spent, faults, notes
+    return spent, faults, notes, pair

@@ -1,75 +1,31 @@
 """Audits of many claims as one table: what each claims, and what all attacks on it could prove."""
 
-import json
 import math
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
+from jaxdp.audit._rows import COLUMNS, Row, Tried, heading, line, remarks, to_json
+from jaxdp.audit._search import FULL, QUICK, SHORT, search
 from jaxdp.audit.black_box import FEWEST_TRIALS, Attack, AuditResult, audit
 from jaxdp.audit.checks import native
 from jaxdp.audit.exact import exact_budget
 from jaxdp.audit.findings import GreyBox
-from jaxdp.audit.targets import Target, failed
-from jaxdp.core.made_by import cut
+from jaxdp.audit.targets import Point, Space, Target, failed
 from jaxdp.validation import check_count, check_key, check_probability
 
-COLUMNS = (
-    "NAME",
-    *("CURRENCY", "CLAIMED", "DELTA", "LOWER BOUND", "RATIO", "EXACT", "PATH", "TRIALS", "SECONDS"),
-    "VERDICT",
-)
-WIDTHS = (8, 8, 8, 11, 6, 8, 8, 9, 7)
+__all__ = ["COLUMNS", "Row", "Step", "Tried", "expected_minutes", "heading", "line", "remarks", "scoreboard", "to_json"]
+
 SLACK = 1e-6  # relative, by which an exact budget may exceed what is claimed: laws are rounded
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """What was found about one claim.
-
-    Attributes:
-        name: what was attacked.
-        currency: of the claim: "epsilon", "rho" or "mu".
-        claimed: the number in that currency; infinity claims nothing.
-        delta: of an approximate claim; 0 of zCDP and Gaussian ones.
-        lower_bound: on the same number, by black-box attacks: the largest of all paths; 0 if there was none.
-        ratio: lower_bound / claimed: near 1 the attack is tight and the claim is spent; above 1 it is violated; 0 where
-            nothing is claimed.
-        exact: the true number by exact laws; None where they are not known.
-        path: that gave the lower bound; empty if there was none.
-        trials: outputs under each input of each path.
-        seconds: taken by all that was done, compilation included.
-        verdict: "violated" if a lower bound, the exact number or the grey box says so; "cannot tell" if nothing found
-            an answer; else "consistent", which is no proof.
-        event: that tells the inputs apart on that path.
-        faults: that the grey box found, in words.
-        notes: what was not attacked, and why; and whether exact laws can be those of what was.
-    """
-
-    name: str
-    currency: str
-    claimed: float
-    delta: float
-    lower_bound: float
-    ratio: float
-    exact: float | None
-    path: str
-    trials: int
-    seconds: float
-    verdict: str
-    event: str
-    faults: tuple[str, ...]
-    notes: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        found = f"{self.currency} >= {self.lower_bound:.4g} where {self.claimed:g} is claimed"
-        exact = "" if self.exact is None else f", exactly {self.exact:.6g}"
-        more = f"{len(self.faults)} faults, {len(self.notes)} notes"
-        return cut(f"Row({self.name}: {self.verdict}, {found}{exact}, {self.trials} trials, {more})")
+FEW = 50_000  # trials that are not worth a first look by fewer
+FIRST_LOOK = 10  # of one trial in so many
+FOUND = 2  # pairs of inputs that are attacked after a search
+JUDGED = 10**5  # trials from which an attack may be called blunt
+BLUNT = 0.5  # of what attacks reach on right code
 
 
 class Step(NamedTuple):
@@ -78,12 +34,46 @@ class Step(NamedTuple):
     Attributes:
         name: of the claim.
         currency: of the claim.
-        what: a path, "exact law" or "grey box".
+        what: a path, "exact law", "grey box", "search", or a point with its path.
     """
 
     name: str
     currency: str
     what: str
+
+
+class Way(NamedTuple):
+    """One black-box attack, as it can be made.
+
+    Attributes:
+        path: by which outputs are computed.
+        point: other values or sizes; empty if none.
+        make: () -> the attack.
+        code: that audits the same inputs, if a search found them.
+    """
+
+    path: str
+    point: str
+    make: Callable[[], Attack]
+    code: str = ""
+
+    @property
+    def what(self) -> str:
+        """For a progress bar, for notes, and for the key."""
+        return f"{self.path} at {self.point}" if self.point else self.path
+
+
+class Done(NamedTuple):
+    """What a way gave."""
+
+    way: Way
+    result: AuditResult
+
+    @property
+    def ratio(self) -> float:
+        """Of what is claimed; the bound itself where nothing is."""
+        claimed = self.result.claimed
+        return self.result.lower_bound / (1.0 if claimed == math.inf else claimed)
 
 
 def scoreboard(
@@ -92,19 +82,26 @@ def scoreboard(
     *,
     trials: int = 10**6,
     confidence: float = 0.95,
+    thorough: bool = False,
+    turn: int = 0,
     before: Callable[[Step], object] = lambda step: None,
 ) -> Iterator[Row]:
     """Audits one claim after the other, each by all the ways that its target has.
 
+    Every path between the given inputs; the inputs that a search finds, of the first path; one point of other values or
+    sizes. Each gets a tenth of the trials, at least 50,000; the one that promises most gets all of them, on fresh
+    outputs. What a search looks at serves it alone: bounds are counted on outputs of their own.
+
     What raises an exception is skipped, with a note in the row: the other ways and the other claims are still tried.
 
     Args:
-        key: a typed PRNG key. A row depends on it and on its name, not on what else is audited.
+        key: a typed PRNG key. What a row draws depends on it and on its name, not on what else is audited.
         targets: by name; an attack alone is a target with one path, "release".
-        trials: outputs under each input of each path, >= 100.
-        confidence: of each row by itself: each of n paths is attacked with an error probability of
-            (1 - confidence) / n. Of many correct claims some may be flagged: fewer than 1 - confidence of them on
-            average.
+        trials: outputs under each input of what promises most, >= 100.
+        confidence: that all lower bounds of all rows hold. Each of n rows, and within a row each of m attacks, has an
+            error probability of (1 - confidence) / (n m): of correct claims all, so often, stay consistent.
+        thorough: whether every path gets all trials and a long search, and every point is attacked.
+        turn: which of the points of a target is attacked, if not all are: their number modulo how many there are.
         before: called before each step, for a progress bar.
 
     Yields:
@@ -115,121 +112,197 @@ def scoreboard(
     """
     check_key(key)
     trials, confidence = check_count("trials", trials, FEWEST_TRIALS), check_probability("confidence", confidence)
+    turn = check_count("turn", turn, 0)
+    each = 1 - (1 - confidence) / max(1, len(targets))
     for name, given in targets.items():
         target = given if isinstance(given, Target) else Target(claim=given.claim, attacks={"release": given})
-        yield _row(jax.random.fold_in(key, zlib.crc32(name.encode())), name, target, trials, confidence, before)
+        own = jax.random.fold_in(key, zlib.crc32(name.encode()))
+        yield _Audit(own, name, target, trials, each, thorough, turn, before).row()
 
 
-def heading(names: Iterable[str]) -> str:
-    """The table's first line, for rows of these names; they set the first column's width."""
-    return _line(COLUMNS, names)
+def expected_minutes(targets: Mapping[str, Target]) -> float:
+    """About how long a thorough `scoreboard` takes, in minutes of two cores; by what such steps took on the average.
+
+    Args:
+        targets: by name.
+    """
+    seconds = 0.0
+    for target in targets.values():
+        is_learner = target.grey_box is not None
+        attack, look = (30, 25) if is_learner else (4, 6)
+        searches = len(target.spaces) + sum(1 for _ in target.points if target.spaces)
+        seconds += (len(target.attacks) + 1) * attack + searches * look + len(target.points) * attack / 3
+        seconds += 15 * is_learner
+    return seconds / 60
 
 
-def line(row: Row, names: Iterable[str]) -> str:
-    """A row as a line under `heading` of the same names."""
-    cells = (
-        row.name,
-        row.currency,
-        f"{row.claimed:g}",
-        f"{row.delta:g}",
-        f"{row.lower_bound:.4f}",
-        f"{row.ratio:.3f}",
-        "-" if row.exact is None else f"{row.exact:.6g}",
-        row.path or "-",
-        str(row.trials),
-        f"{row.seconds:.1f}",
-        row.verdict,
-    )
-    return _line(cells, names)
+class _Audit:
+    """The audit of one target."""
 
+    def __init__(
+        self,
+        key: jax.Array,
+        name: str,
+        target: Target,
+        trials: int,
+        confidence: float,
+        thorough: bool,
+        turn: int,
+        before: Callable[[Step], object],
+    ) -> None:
+        self.key, self.name, self.target, self.trials, self.confidence = key, name, target, trials, confidence
+        self.thorough, self.before = thorough, before
+        self.currency, self.claimed, self.delta = native(target.claim)
+        self.points = target.points if thorough else target.points[turn % max(1, len(target.points)) :][:1]
+        self.notes: list[str] = []
+        self.done: list[Done] = []
+        self.seen: list[Tried] = []
+        searched = len(target.spaces) if thorough else min(1, len(target.spaces))
+        ways = len(target.attacks) + FOUND * searched + (1 + FOUND * thorough) * len(self.points)
+        self.first = trials if ways <= 1 else min(trials, max(trials // FIRST_LOOK, FEW))
+        looks = ways if self.first == trials else ways + 1  # the second one at what promises most
+        self.each = 1 - (1 - confidence) / max(1, looks)
 
-def remarks(row: Row) -> list[str]:
-    """Lines to print below a row: what the grey box found, and what was not attacked."""
-    told = [*(f"fault: {fault}" for fault in row.faults), *(f"note: {note}" for note in row.notes)]
-    return [f"  {_one_line(text)}" for text in told]
+    def row(self) -> Row:
+        """Everything, and what was found."""
+        start, target = time.perf_counter(), self.target
+        own = self.trials if self.thorough else self.first
+        for number, (path, attack) in enumerate(target.attacks.items()):
+            # The first path's key does not depend on its name.
+            self.attack(Way(path, "", lambda attack=attack: attack), own, key=self.key if number == 0 else None)
+        laws, box = target.laws, target.grey_box
+        exact = None if laws is None else self.tried("exact law", lambda: exact_budget(*laws(), target.claim))
+        grey = None if box is None else self.tried("grey box", lambda: box(self.folded("grey box")))
+        self.notes += () if grey is None else grey.notes
+        for path, space in list(target.spaces.items())[: None if self.thorough else 1]:
+            for way in self.found(path, space, None if grey is None else grey.pair):
+                self.attack(way, self.first)
+        for point in self.points:
+            self.at(point)
+        self.attack_best()
+        given = [done.result.lower_bound for done in self.done if not (done.way.point or done.way.code)]
+        if exact is not None and max(given, default=0.0) > exact * (1 + SLACK):
+            self.notes.append(
+                "exact law: it gives less than the lower bound: by chance, or it is not the law of what was attacked"
+            )
+        worst = max(self.done, key=lambda done: done.ratio, default=None)
+        result = None if worst is None else worst.result
+        claimed = self.claimed if result is None else result.claimed
+        lower_bound = 0.0 if result is None else result.lower_bound
+        return Row(
+            name=self.name,
+            currency=self.currency,
+            claimed=claimed,
+            delta=self.delta if result is None else result.delta,
+            lower_bound=lower_bound,
+            ratio=0.0 if claimed == math.inf else lower_bound / claimed,
+            exact=exact,
+            path="" if worst is None else worst.way.path,
+            trials=self.trials,
+            seconds=time.perf_counter() - start,
+            verdict=self.verdict(exact, grey),
+            event="" if result is None else result.event,
+            faults=() if grey is None else grey.faults,
+            notes=(*target.notes, *self.notes),
+            point="" if worst is None else worst.way.point,
+            code="" if worst is None else worst.way.code,
+            confidence=self.confidence,
+            tried=tuple(self.seen),
+        )
 
+    def folded(self, what: str) -> jax.Array:
+        return jax.random.fold_in(self.key, zlib.crc32(what.encode()))
 
-def to_json(rows: Iterable[Row]) -> str:
-    """The rows as a JSON array of objects; infinity is the string "inf", which every JSON reader takes."""
-
-    def plain(value: Any) -> Any:
-        return "inf" if isinstance(value, float) and math.isinf(value) else value
-
-    return json.dumps(
-        [{name: plain(value) for name, value in asdict(row).items()} for row in rows], indent=2, allow_nan=False
-    )
-
-
-def _row(
-    key: jax.Array,
-    name: str,
-    target: Target,
-    trials: int,
-    confidence: float,
-    before: Callable[[Step], object],
-) -> Row:
-    start, (currency, claimed, delta) = time.perf_counter(), native(target.claim)
-    notes: list[str] = []
-
-    def tried(what: str, attempt: Callable[[], Any]) -> Any:
+    def tried(self, what: str, attempt: Callable[[], Any]) -> Any:
         """What an attempt gives; a note and nothing if it fails."""
-        before(Step(name, currency, what))
+        self.before(Step(self.name, self.currency, what))
         try:
             return attempt()
         except Exception as error:
-            notes.append(failed(what, error))
+            self.notes.append(failed(what, error))
             return None
 
-    found: dict[str, AuditResult] = {}
-    each = 1 - (1 - confidence) / max(1, len(target.attacks))
-    for number, (path, attack) in enumerate(target.attacks.items()):
-        # The first path's key does not depend on its name.
-        own = key if number == 0 else jax.random.fold_in(key, zlib.crc32(path.encode()))
-        result = tried(path, lambda attack=attack, own=own: audit(own, attack, trials=trials, confidence=each))
-        if result is not None:
-            found[path] = result
-    laws, box = target.laws, target.grey_box
-    exact = None if laws is None else tried("exact law", lambda: exact_budget(*laws(), target.claim))
-    grey = None if box is None else tried("grey box", lambda: box(jax.random.fold_in(key, zlib.crc32(b"grey box"))))
-    notes += () if grey is None else grey.notes
-    worst = max(found, key=lambda path: found[path].lower_bound, default="")
-    lower_bound = found[worst].lower_bound if worst else 0.0
-    if exact is not None and lower_bound > exact * (1 + SLACK):
-        notes.append(
-            "exact law: it gives less than the lower bound: by chance, or it is not the law of what was attacked"
-        )
-    return Row(
-        name=name,
-        currency=currency,
-        claimed=claimed,
-        delta=delta,
-        lower_bound=lower_bound,
-        ratio=0.0 if claimed == math.inf else lower_bound / claimed,
-        exact=exact,
-        path=worst,
-        trials=trials,
-        seconds=time.perf_counter() - start,
-        verdict=_verdict(found.values(), claimed, exact, grey),
-        event=found[worst].event if worst else "",
-        faults=() if grey is None else grey.faults,
-        notes=(*target.notes, *notes),
-    )
+    def attack(self, way: Way, trials: int, key: jax.Array | None = None) -> None:
+        """Tries a way, with so many trials."""
+        own = self.folded(f"{way.what} {way.code}".strip()) if key is None else key
+        confidence = self.each
+        result = self.tried(way.what, lambda: audit(own, way.make(), trials=trials, confidence=confidence))
+        if result is None:
+            return
+        self.done.append(Done(way, result))
+        inputs = "found" if way.code else "given"
+        about = {"path": way.path, "point": way.point, "inputs": inputs, "trials": trials, "confidence": confidence}
+        self.seen.append(Tried(claimed=result.claimed, lower_bound=result.lower_bound, **about))
+
+    def found(self, path: str, make: Callable[[], Space | None], known: Any, point: str = "") -> list[Way]:
+        """What a search finds, as ways."""
+        what = f"search at {point}" if point else "search"
+
+        def attempt() -> list[Way]:
+            space = make()
+            if space is None:
+                return []
+            first, second = space.attack.neighbours
+            if space.with_place:
+                first, second = first[0], second[0]
+            pairs = ((first, second), *(() if known is None else (known,)))
+            effort = FULL if self.thorough else SHORT if space.with_place else QUICK
+            release, params, _, claim = space.attack
+            pairs_found = search(
+                self.folded(f"{what} {path}"),
+                release,
+                params,
+                claim,
+                space.domain,
+                known=pairs,
+                effort=effort,
+                keep=FOUND,
+                with_place=space.with_place,
+                without=() if space.with_place else ((first, second),),
+            )
+            ways = []
+            for one in pairs_found:
+                inputs = one.first, one.second
+                if space.with_place:
+                    inputs = tuple((x, jnp.int32(one.changed)) for x in inputs)
+                attack = space.attack._replace(neighbours=inputs)
+                code = space.code(one.first, one.second)
+                ways.append(Way(path, point, lambda attack=attack: attack, code))
+            return ways
+
+        return self.tried(what, attempt) or []
+
+    def at(self, point: Point) -> None:
+        """Attacks a point by the first path."""
+        path = next(iter(self.target.attacks), "")
+        self.attack(Way(path, point.name, point.make), self.first)
+        if self.thorough:
+            for way in self.found(path, point.space, None, point.name):
+                self.attack(way, self.first)
+
+    def attack_best(self) -> None:
+        """Gives all trials to what promises most, unless it has had them, or is refuted already."""
+        best = max(self.done, key=lambda done: done.ratio, default=None)
+        if best is None or best.result.trials >= self.trials or _refuted(best.result):
+            return
+        self.attack(best.way, self.trials, key=self.folded(f"again {best.way.what} {best.way.code}"))
+
+    def verdict(self, exact: float | None, grey: GreyBox | None) -> str:
+        """Of all ways together."""
+        verdicts = {done.result.verdict for done in self.done}
+        if exact is not None:
+            verdicts.add("violated" if exact > self.claimed * (1 + SLACK) else "consistent")
+        if grey is not None:
+            verdicts.add(grey.verdict)
+        found = next((verdict for verdict in ("violated", "consistent") if verdict in verdicts), "cannot tell")
+        return "blunt" if found == "consistent" and self.is_blunt() else found
+
+    def is_blunt(self) -> bool:
+        """Whether attacks at the claim's own values reach far less than on right code."""
+        reached = self.target.reached
+        own = [done.ratio for done in self.done if not done.way.point]
+        return reached is not None and self.trials >= JUDGED and bool(own) and max(own) < BLUNT * reached
 
 
-def _verdict(results: Iterable[AuditResult], claimed: float, exact: float | None, grey: GreyBox | None) -> str:
-    verdicts = {result.verdict for result in results}
-    if exact is not None:
-        verdicts.add("violated" if exact > claimed * (1 + SLACK) else "consistent")
-    if grey is not None:
-        verdicts.add(grey.verdict)
-    return next((verdict for verdict in ("violated", "consistent") if verdict in verdicts), "cannot tell")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _line(cells: tuple[str, ...], names: Iterable[str]) -> str:
-    width = max(map(len, (COLUMNS[0], *names)))
-    middle = (cell.rjust(w) for cell, w in zip(cells[1:-1], WIDTHS, strict=True))
-    return "  ".join((cells[0].ljust(width), *middle, cells[-1]))
+def _refuted(result: AuditResult) -> bool:
+    return result.verdict == "violated"

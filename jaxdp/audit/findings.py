@@ -1,6 +1,6 @@
 """What a grey-box audit found: what neighbours changed at each site, and what is wrong with how it was noised."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ class GreyBox:
             lower bound on the true epsilon: several mechanisms may cost less than their sum.
         faults: what is wrong, in words.
         notes: what could not be told, and why.
+        pair: users of two runs who differ in one round, to whom `spent` belongs; None if nothing was released.
     """
 
     claim: Guarantee
@@ -52,6 +53,7 @@ class GreyBox:
     spent: float
     faults: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    pair: tuple[Any, Any] | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         counts = f"{len(self.sites)} sites, {len(self.faults)} faults, {len(self.notes)} notes"

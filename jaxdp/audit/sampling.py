@@ -131,7 +131,8 @@ def histogram(
     return bins[:, :0:-1].cumsum(axis=1)[:, ::-1]
 
 
-def _outputs(release: Release, chunk: int, key: jax.Array, index: Any, params: Any, data: Any) -> Outputs:
+def outputs_of(release: Release, chunk: int, key: jax.Array, index: Any, params: Any, data: Any) -> Outputs:
+    """The outputs of one chunk, within a program: its number is `index`."""
     keys = jax.random.split(jax.random.fold_in(fast(key), index), chunk)
     released = jax.vmap(jax.jit(release), (0, None, None))(keys, params, data)  # JAX traces one jitted function once
     leaves = [x.reshape(chunk, -1) for x in jax.tree.leaves(released)]
@@ -170,14 +171,14 @@ def _words(x: jax.Array) -> jax.Array:
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _draw(release, num_chunks, chunk, key, params, data):
     return jax.lax.map(
-        lambda i: _outputs(release, chunk, key, i, params, data), jnp.arange(num_chunks, dtype=jnp.int32)
+        lambda i: outputs_of(release, chunk, key, i, params, data), jnp.arange(num_chunks, dtype=jnp.int32)
     )
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _count(release, functions, chunk, key, params, data, weights, thresholds, trials):
     def body(index, counts):
-        outputs = _outputs(release, chunk, key, index, params, data)
+        outputs = outputs_of(release, chunk, key, index, params, data)
         wanted = index * chunk + jnp.arange(chunk, dtype=jnp.int32) < trials
         scores = jnp.stack([evaluate(function, w, outputs) for function, w in zip(functions, weights, strict=True)])
         return counts + jax.vmap(_bins, (0, None, 0))(scores, wanted, thresholds.astype(scores.dtype))

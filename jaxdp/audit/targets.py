@@ -2,14 +2,46 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import jax
 
 from jaxdp.audit.black_box import Attack
+from jaxdp.audit.domains import Domain
 from jaxdp.audit.exact import Law
 from jaxdp.audit.findings import GreyBox
 from jaxdp.core import Guarantee
 from jaxdp.core.made_by import cut
+
+
+class Space(NamedTuple):
+    """Inputs among which a search looks for those that tell.
+
+    Attributes:
+        attack: with a pair to begin with; its release takes the domain's inputs, or (input, changed) if `with_place`.
+        domain: of pairs of inputs.
+        with_place: whether the release is told the row that differs.
+        code: (first, second) -> Python code that audits them.
+    """
+
+    attack: Attack
+    domain: Domain
+    with_place: bool
+    code: Callable[[Any, Any], str]
+
+
+class Point(NamedTuple):
+    """Other values or sizes at which a claim is attacked.
+
+    Attributes:
+        name: what is other, such as "epsilon=0.1".
+        make: () -> the attack there, by the first path.
+        space: () -> the inputs to search there; None where they are not known.
+    """
+
+    name: str
+    make: Callable[[], Attack]
+    space: Callable[[], Space | None] = lambda: None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +55,9 @@ class Target:
         laws: () -> the exact laws of the output under either of two neighbours; None where they are not known.
         grey_box: key -> what a grey-box audit of all paths found; None where there is nothing for it to read.
         notes: what is not attacked, and why.
+        spaces: by path, inputs to search besides those of `attacks`.
+        points: other values and sizes.
+        reached: the share of the claim that attacks on right code reach, at the claim's own values; None if unknown.
     """
 
     claim: Guarantee
@@ -30,6 +65,9 @@ class Target:
     laws: Callable[[], tuple[Law, Law]] | None = None
     grey_box: Callable[[jax.Array], GreyBox] | None = None
     notes: tuple[str, ...] = field(default=())
+    spaces: Mapping[str, Callable[[], Space]] = field(default_factory=dict)
+    points: tuple[Point, ...] = ()
+    reached: float | None = None
 
     def __repr__(self) -> str:
         known = [name for name, way in (("exact law", self.laws), ("grey box", self.grey_box)) if way is not None]

@@ -67,7 +67,7 @@ def learner_attack(
     changed = changed_round(claim, *neighbours)
     is_local = claim.trust_model == "local"
     total = by_totals(learner, path)
-    which = _which(claim, changed, num_rounds(neighbours[0]), starts_at_random=_starts_at_random(learner, params))
+    which = _which(claim, changed, num_rounds(neighbours[0]), starts_at_random=starts_at_random(learner, params))
 
     def release(key: jax.Array, params: Any, users: Users) -> Any:
         if is_local:  # what comes later follows from the report and from others' data
@@ -129,7 +129,7 @@ def _which(claim: Guarantee, changed: int, rounds: int, *, starts_at_random: boo
     return which._replace(before=(0,) if starts_at_random else ())
 
 
-def _starts_at_random(learner: Learner, params: Any) -> bool:
+def starts_at_random(learner: Learner, params: Any) -> bool:
     """Whether `public` before the first round may depend on the key of `init`."""
     made = jax.make_jaxpr(lambda key: learner.init(key, params).public)(jax.random.key(0)).jaxpr
     drawn = set(made.invars)

@@ -9,7 +9,7 @@ your own.
 (ebs_elimination(num_arms=8, horizon=1000), 7)
 """
 
-from jaxdp.registry.claims import attacks
+from jaxdp.registry.claims import attack, attacks
 from jaxdp.registry.data import tiny_choices, tiny_data, tiny_election
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, Mechanism, MechanismEntry
 from jaxdp.registry.plugins import import_modules, load_plugins
@@ -26,6 +26,7 @@ __all__ = [
     "LearnerEntry",
     "Mechanism",
     "MechanismEntry",
+    "attack",
     "attacks",
     "claims_table",
     "import_modules",

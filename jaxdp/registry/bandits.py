@@ -68,10 +68,6 @@ def _draw_binary(key: jax.Array, num_arms: int) -> Users:
     return Users(either(key, 0, 1, num_arms, jnp.int32))
 
 
-def _draw_bounded(key: jax.Array, num_arms: int) -> Users:
-    return Users(either(key, LOW, HIGH, num_arms, float))
-
-
 def _draw_any(key: jax.Array, num_arms: int) -> Users:
     """Rewards beyond both ends, and some that are no numbers."""
     return Users(jax.random.choice(key, jnp.asarray([LOW, HIGH, np.nan]), (num_arms,)))
@@ -107,7 +103,7 @@ BANDITS = {
         environment=_gaussian,
         horizon=70,
         neighbours=_bounded_neighbours,
-        draw_user=_draw_bounded,
+        draw_user=_draw_any,
         law=explore_then_commit_law,
     ),
     "tsallis_inf": LearnerEntry(

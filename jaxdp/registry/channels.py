@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.audit import Domain, replaced_rows
+from jaxdp.audit.domains import ANYTHING, NO_NUMBERS
 from jaxdp.core import Channel, default_float
 from jaxdp.mechanisms import exact_moments, label_channel, moment_channel, scalar_channel, vector_channel
 from jaxdp.registry.entries import MechanismEntry
@@ -38,6 +40,7 @@ def _entry(
     total: Callable[..., Any] | None = None,
     values: Mapping[str, float] | None = None,
     law: Callable[..., Any] | None = None,
+    grid: Mapping[str, tuple[float, ...]] | None = None,
 ) -> MechanismEntry:
     """An entry whose functions make the channel of the sizes that they are told.
 
@@ -75,8 +78,26 @@ def _entry(
         release=of_channel("report"),
         others={"total": of_channel("total")} if total else {},
         neighbours=neighbours,
+        domain=_any_label if law is label_law else partial(_anything, np.shape(neighbours[0])),
+        grid={"epsilon": (0.1, 4.0), **(grid or {})},
         exact=clipped,
         law=law,
+    )
+
+
+def _anything(shape: tuple[int, ...]) -> Domain:
+    """Whatever a user's device may hold, numbers or not."""
+
+    def draw(key: jax.Array) -> jax.Array:
+        return 3 * jax.random.normal(key, shape, np.float32)
+
+    return replaced_rows(draw, specials=[(*ANYTHING, *NO_NUMBERS, HUGE, -HUGE, 0.999, 1.001)])
+
+
+def _any_label(num_labels: int) -> Domain:
+    """Labels, and numbers beyond, which are clipped."""
+    return replaced_rows(
+        lambda key: jax.random.randint(key, (), -2, num_labels + 2, jnp.int32), specials=[(-7, 9, 2**30)]
     )
 
 
@@ -140,6 +161,7 @@ CHANNELS: dict[str, MechanismEntry] = {
             _within_one,
             variant={"report": report},
             values={"low": -1.0, **more},
+            grid={"low": (0.5, -3.0)},
             law=scalar_law if report == "rr" else None,
         )
         for report, text, source, more in (
@@ -195,6 +217,7 @@ CHANNELS: dict[str, MechanismEntry] = {
             report=_report_moments,
             total=total,
             values=values,
+            grid={"epsilon": (0.1, 1.0)} if values.get("epsilon") else None,
         )
         for name, text, source, variant, total, values in (
             (

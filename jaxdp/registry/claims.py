@@ -1,6 +1,7 @@
 """The registered claims, each with all the ways to attack it."""
 
-from collections.abc import Callable, Iterable
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from jaxdp.audit.targets import failed
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, Mechanism, MechanismEntry
 from jaxdp.registry.plugins import load_plugins
 from jaxdp.registry.registered import ESTIMATORS, LEARNERS, MECHANISMS, claim_of, entry_of
+from jaxdp.registry.searching import points, spaces
 from jaxdp.validation import check_choice
 
 FEW_ROUNDS = 12  # of a grey box, which takes a tenth of a second for each
@@ -43,11 +45,48 @@ def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
     chosen = known if names is None else tuple(dict.fromkeys(names))
     for name in chosen:
         check_choice("name", name, known)
-    return {name: target(entry_of(name)) for name in chosen}
+    return {name: target(entry_of(name), name) for name in chosen}
 
 
-def target(entry: Entry) -> Target:
-    """All the ways to attack an entry's claim."""
+def attack(
+    name: str,
+    neighbours: tuple[Any, Any],
+    *,
+    path: str | None = None,
+    values: Mapping[str, float] | None = None,
+    sizes: Mapping[str, Any] | None = None,
+) -> Attack:
+    """The attack on a registered claim between inputs of your own.
+
+    Args:
+        name: of a mechanism, learner or estimator.
+        neighbours: two inputs, which differ in one privacy unit.
+        path: by which outputs are computed, as the audit's table names it; None is the first one.
+        values: those to change.
+        sizes: those to change.
+
+    Returns:
+        The attack, for `jaxdp.audit.audit`.
+
+    Raises:
+        ValueError: if name is not registered, it has no such path, or what is changed does not fit.
+
+    Examples:
+        >>> import numpy as np
+        >>> made = attack("laplace", (np.zeros(2, np.float32), np.float32([0, 1])), values={"epsilon": 0.5})
+        >>> made.claim.epsilon
+        0.5
+    """
+    load_plugins()
+    check_choice("name", name, (*MECHANISMS, *LEARNERS, *ESTIMATORS))
+    entry = entry_of(name).sized(**(sizes or {}))
+    entry = dataclasses.replace(entry, neighbours=neighbours, values={**entry.values, **(values or {})})
+    ways = paths(entry)
+    return ways[next(iter(ways)) if path is None else check_choice("path", path, tuple(ways))]()
+
+
+def target(entry: Entry, name: str = "") -> Target:
+    """All the ways to attack an entry's claim. The name is for code that attacks inputs which a search found."""
     attacks, notes = {}, []
     for path, make in paths(entry).items():
         try:
@@ -57,7 +96,16 @@ def target(entry: Entry) -> Target:
     box = _box(entry) if isinstance(entry, LearnerEntry) else None
     if isinstance(entry, LearnerEntry) and box is None:
         notes.append("grey box: the entry has no draw_user")
-    return Target(claim=claim_of(entry), attacks=attacks, laws=_laws(entry), grey_box=box, notes=tuple(notes))
+    return Target(
+        claim=claim_of(entry),
+        attacks=attacks,
+        laws=_laws(entry),
+        grey_box=box,
+        notes=tuple(notes),
+        spaces=spaces(entry, name, attacks),
+        points=points(entry, name, attacks, paths),
+        reached=entry.reached,
+    )
 
 
 def paths(entry: Any) -> dict[str, Callable[[], Attack]]:

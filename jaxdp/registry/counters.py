@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.audit import Domain, replaced_rows
 from jaxdp.core import default_float
 from jaxdp.mechanisms import Counter, doubling_counter, toeplitz_counter, tree_counter
 from jaxdp.registry.entries import MechanismEntry
@@ -89,6 +90,10 @@ def _the_second_entry_moves(horizon: int) -> Pair:
     return first, both
 
 
+def _bits(horizon: int) -> Domain:
+    return replaced_rows(lambda key: jax.random.bernoulli(key).astype(jnp.int32), count=horizon)
+
+
 COUNTERS = {
     "tree_counter": MechanismEntry(
         family="mechanisms",
@@ -103,6 +108,9 @@ COUNTERS = {
         guarantee=claim("central", UNIT, "Laplace mechanism on blocks, of which an entry is in one of each level"),
         release=_tree,
         others={"feed": _fed_tree},
+        grid={"epsilon": (0.1, 4.0)},
+        other_sizes=({"horizon": 4}, {"horizon": 8}),
+        domain=_bits,
         neighbours=_the_first_entry_moves,
         exact=_total,
     ),
@@ -118,6 +126,9 @@ COUNTERS = {
         guarantee=claim("central", UNIT, "analytic Gaussian mechanism on C x, of which estimates are a function"),
         release=_toeplitz,
         others={"feed": _fed_toeplitz},
+        grid={"epsilon": (0.1, 4.0)},
+        other_sizes=({"horizon": 4}, {"horizon": 8}),
+        domain=_bits,
         neighbours=_the_first_entry_moves,
         exact=_total,
     ),
@@ -133,6 +144,9 @@ COUNTERS = {
         guarantee=claim("central", UNIT, "Laplace mechanism on blocks; an entry is in one tree, once in each level"),
         release=_doubling,
         others={"feed": _fed_doubling},
+        grid={"epsilon": (0.1, 4.0)},
+        other_sizes=({"horizon": 7},),
+        domain=_bits,
         neighbours=_the_second_entry_moves,
         exact=_total,
     ),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import jax
 
-from jaxdp.audit import Past, Users, by_action
+from jaxdp.audit import Domain, Past, Users, by_action
 from jaxdp.checks import check_made
 from jaxdp.core import Environment, Estimator, Guarantee, Learner, MadeBy
 from jaxdp.core.made_by import cut, described
@@ -55,7 +55,7 @@ class Entry:
         sizes: what fixes shapes, such as {"num_arms": 3, "horizon": 24}.
         values: the grid point that tests and audits use.
         neighbours: two inputs that differ in one privacy unit, between which the algorithm is least private, or nearly
-            so; or a function of the sizes that makes them.
+            so; or a function of the sizes, and of the values, that makes them.
         family: of algorithms for the same problems; "own" of users' own.
         source: paper and algorithm.
         proof: of the privacy claim: "proved", "claimed" (nobody has checked a proof), or "none" where nothing is
@@ -63,10 +63,11 @@ class Entry:
         paths: for auditors: runs that reach what a draw of users seldom does.
         law: for auditors: (params, data, **sizes) -> the exact law of the output under one of `neighbours`, a mapping
             from outcomes to probabilities, on the host; or None.
-        grid: for auditors: values to attack besides `values`.
+        grid: for auditors: by name, values to attack besides the one in `values`, each by itself.
         other_sizes: for auditors: sizes to attack besides `sizes`.
-        domain: for auditors: what the data may be, or None.
-        reached: for auditors: the share of epsilon that the attack finds, or None.
+        domain: for auditors: a function of the sizes, and of the values, that makes a `jaxdp.audit.Domain`, the pairs
+            of inputs to search; None is the fixed neighbours alone, and for a learner the users of its `draw_user`.
+        reached: for auditors: the share of the claim that attacks on right code find with 10^6 trials, or None.
 
     Raises:
         ValueError: if a field is not what it must be.
@@ -85,7 +86,7 @@ class Entry:
     law: Callable[..., Any] | None = None
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     other_sizes: tuple[Mapping[str, Any], ...] = ()
-    domain: Any = None
+    domain: Callable[..., Domain] | None = None
     reached: float | None = None
 
     def __post_init__(self) -> None:
@@ -140,8 +141,12 @@ class Entry:
         return dataclasses.replace(self, sizes=self._changed(sizes))
 
     def make_neighbours(self) -> tuple[Any, Any]:
-        """The two neighbouring inputs, at the entry's sizes."""
-        return self._bound(self.neighbours)() if callable(self.neighbours) else self.neighbours
+        """The two neighbouring inputs, at the entry's sizes and values."""
+        return self._at_values(self.neighbours)() if callable(self.neighbours) else self.neighbours
+
+    def make_domain(self) -> Domain | None:
+        """The pairs of inputs to search, at the entry's sizes and values; None where `domain` is None."""
+        return None if self.domain is None else self._at_values(self.domain)()
 
     def make_law(self) -> Callable[[Any, Any], Any] | None:
         """The exact law of the output, (params, data) -> law, at the entry's sizes; None where there is none."""
@@ -150,7 +155,7 @@ class Entry:
     @property
     def _functions(self) -> tuple[str, ...]:
         """Names of the fields that are functions of the sizes, besides `neighbours`."""
-        return ("factory", "law")
+        return ("factory", "law", "domain")
 
     @property
     def _maker(self) -> Callable[..., Any]:
@@ -179,6 +184,10 @@ class Entry:
         """The function at the entry's sizes; the same object where it takes none."""
         sizes = taken(function, self._told())
         return partial(function, **sizes) if sizes else function
+
+    def _at_values(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function at the entry's sizes and values."""
+        return partial(function, **taken(function, {**self.values, **self._told()}))
 
     def _made(self, kind: type) -> Any:
         made = self._maker(**self._arguments())
@@ -262,7 +271,7 @@ class LearnerEntry(Entry):
 
     @property
     def _functions(self) -> tuple[str, ...]:
-        return ("factory", "law", "environment", "draw_user")
+        return ("factory", "law", "domain", "environment", "draw_user")
 
     def _told(self) -> dict[str, Any]:
         return {**super()._told(), "horizon": self.horizon}
@@ -292,7 +301,7 @@ class EstimatorEntry(Entry):
 
     @property
     def _functions(self) -> tuple[str, ...]:
-        return ("factory", "law", "data")
+        return ("factory", "law", "domain", "data")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -340,7 +349,7 @@ class MechanismEntry(Entry):
 
     @property
     def _functions(self) -> tuple[str, ...]:
-        return ("factory", "law", "params", "guarantee", "release", "exact")
+        return ("factory", "law", "domain", "params", "guarantee", "release", "exact")
 
     def _names(self) -> set[str]:
         return super()._names() | {name for other in self.others.values() for name in parameters(other)}

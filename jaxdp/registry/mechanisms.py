@@ -1,16 +1,18 @@
 """Mechanisms as one release."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import mechanisms
+from jaxdp.audit import Domain, moved_values, replaced_rows
 from jaxdp.core import Guarantee, default_float
 from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.laws import above_threshold_law, label_law, noisy_max_law, sign_law
-from jaxdp.validation import check_delta, check_epsilon
+from jaxdp.validation import check_delta, check_epsilon, check_positive
 
 Pair = tuple[np.ndarray, np.ndarray]
 UNIT = "one record"
@@ -19,7 +21,10 @@ UNIT = "one record"
 def claim(trust_model: str, unit: str, argument: str) -> Callable[..., Guarantee]:
     """A `guarantee`: pure, or approximate where a delta is given."""
 
-    def guarantee(*, epsilon: float, delta: float | None = None) -> Guarantee:
+    def guarantee(
+        *, epsilon: float, delta: float | None = None, sensitivity: float = 1.0, bound: float = 1.0
+    ) -> Guarantee:
+        del sensitivity, bound  # noise follows them
         return Guarantee.approximate(
             epsilon,
             0.0 if delta is None else check_delta(delta),
@@ -31,48 +36,68 @@ def claim(trust_model: str, unit: str, argument: str) -> Callable[..., Guarantee
     return guarantee
 
 
+class Params(NamedTuple):
+    """Of a release of one input.
+
+    Attributes:
+        epsilon: [] float.
+        unit: [] float, the sensitivity, or the bound on a scalar.
+    """
+
+    epsilon: np.ndarray
+    unit: np.ndarray
+
+
 def _budget(*, epsilon: float) -> np.ndarray:
     return np.asarray(check_epsilon(epsilon), default_float())
 
 
-def _analytic_stddev(*, epsilon: float, delta: float) -> Any:
-    return mechanisms.round_up(mechanisms.analytic_gaussian(epsilon, delta), default_float())
+def _for_sensitivity(*, epsilon: float, sensitivity: float = 1.0) -> Params:
+    return Params(_budget(epsilon=epsilon), np.asarray(check_positive("sensitivity", sensitivity), default_float()))
 
 
-def _classical_stddev(*, epsilon: float, delta: float) -> Any:
-    return mechanisms.round_up(mechanisms.classical_gaussian(epsilon, delta), default_float())
+def _for_bound(*, epsilon: float, bound: float = 1.0) -> Params:
+    return Params(_budget(epsilon=epsilon), np.asarray(check_positive("bound", bound), default_float()))
 
 
-def _laplace(key, epsilon, data):
-    return mechanisms.laplace(key, data, epsilon, l1_sensitivity=1.0)
+def _analytic_stddev(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> Any:
+    return mechanisms.round_up(mechanisms.analytic_gaussian(epsilon, delta, sensitivity), default_float())
 
 
-def _noisy_leads(key, epsilon, data):
-    return mechanisms.noisy_leads(key, data, epsilon, l1_sensitivity=1.0)
+def _classical_stddev(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> Any:
+    return mechanisms.round_up(mechanisms.classical_gaussian(epsilon, delta, sensitivity), default_float())
+
+
+def _laplace(key, params, data):
+    return mechanisms.laplace(key, data, params.epsilon, l1_sensitivity=params.unit)
+
+
+def _noisy_leads(key, params, data):
+    return mechanisms.noisy_leads(key, data, params.epsilon, l1_sensitivity=params.unit)
 
 
 def _gaussian(key, noise_stddev, data):
     return mechanisms.gaussian(key, data, noise_stddev)
 
 
-def _k_norm(key, epsilon, data):
-    return mechanisms.k_norm(key, data, epsilon, sensitivity=1.0)
+def _k_norm(key, params, data):
+    return mechanisms.k_norm(key, data, params.epsilon, sensitivity=params.unit)
 
 
 def _randomized_response(key, epsilon, data, *, num_labels):
     return mechanisms.randomized_response(key, data, epsilon, num_labels=num_labels)
 
 
-def _randomize_scalar(key, epsilon, data):
-    return mechanisms.randomize_scalar(key, data, epsilon, bound=1.0)
+def _randomize_scalar(key, params, data):
+    return mechanisms.randomize_scalar(key, data, params.epsilon, bound=params.unit)
 
 
-def _noisy_max(key, epsilon, data, *, noise):
-    return mechanisms.noisy_max(key, data, epsilon, noise=noise)
+def _noisy_max(key, params, data, *, noise):
+    return mechanisms.noisy_max(key, data, params.epsilon, sensitivity=params.unit, noise=noise)
 
 
-def _above_threshold(key, epsilon, data, *, split):
-    return mechanisms.above_threshold(key, data, epsilon, threshold=0.5, split=split)
+def _above_threshold(key, params, data, *, split):
+    return mechanisms.above_threshold(key, data, params.epsilon, threshold=0.5, sensitivity=params.unit, split=split)
 
 
 def _itself(data):
@@ -91,38 +116,73 @@ def _first_above(data):
     return jnp.where(jnp.any(data >= 0.5), jnp.argmax(data >= 0.5), data.size).astype(jnp.int32)
 
 
-def _one_counted(num_counts: int) -> Pair:
-    """The last count is 0 or 1."""
+def _one_counted(num_counts: int, sensitivity: float = 1.0) -> Pair:
+    """The last count is 0 or 1, or as much as it may move."""
     never = np.zeros(num_counts, np.float32)
     once = never.copy()
-    once[-1] = 1
+    once[-1] = sensitivity
     return never, once
 
 
-def _one_more(num_counts: int) -> Pair:
-    """Counts that float32 does not tell apart; the first one is by 1 larger."""
+def _one_more(num_counts: int, sensitivity: float = 1.0) -> Pair:
+    """Counts that float32 does not tell apart; the first one is by 1 larger, or as much as it may move."""
     totals = np.full(num_counts, 2**29 + 32, np.int32)
     more = totals.copy()
-    more[0] += 1
+    more[0] += int(sensitivity)
     return totals, more
 
 
-def _all_scores_move(num_scores: int) -> Pair:
+def _all_scores_move(num_scores: int, sensitivity: float = 1.0) -> Pair:
     """The first score goes down and all others up, each by the sensitivity."""
     first = np.zeros(num_scores, np.float32)
-    first[0] = 1
-    return first, 1 - first
+    first[0] = sensitivity
+    return first, np.float32(sensitivity) - first
 
 
-def _last_above(num_queries: int) -> Pair:
+def _last_above(num_queries: int, sensitivity: float = 1.0) -> Pair:
     """All but the last suggest a high threshold, which the last must then reach against the change."""
     last = np.zeros(num_queries, np.float32)
-    last[-1] = 1
-    return last, 1 - last
+    last[-1] = sensitivity
+    return last, np.float32(sensitivity) - last
+
+
+def _scalars(bound: float = 1.0) -> Pair:
+    return np.asarray(-bound, np.float32), np.asarray(bound, np.float32)
+
+
+def _any_label(num_labels: int) -> Domain:
+    return replaced_rows(lambda key: jax.random.randint(key, (), 0, num_labels, jnp.int32))
+
+
+def _any_scalar(bound: float = 1.0) -> Domain:
+    """Numbers within the bound; what is beyond is the caller's to clip."""
+    specials = [tuple(float(np.float32(share * bound)) for share in (-1, -0.5, -1e-3, 0, 0.25, 0.5, 0.999, 1))]
+    return replaced_rows(lambda key: jax.random.uniform(key, (), np.float32, -bound, bound), specials=specials)
+
+
+def _l1_change(num_counts: int, sensitivity: float = 1.0) -> Domain:
+    return moved_values((num_counts,), norm="l1", by=sensitivity)
+
+
+def _l2_change(num_counts: int, sensitivity: float = 1.0) -> Domain:
+    return moved_values((num_counts,), norm="l2", by=sensitivity)
+
+
+def _whole_change(num_counts: int, sensitivity: float = 1.0) -> Domain:
+    return moved_values((num_counts,), norm="l1", by=sensitivity, dtype=np.int32, low=0)
+
+
+def _scores_change(num_scores: int, sensitivity: float = 1.0) -> Domain:
+    return moved_values((num_scores,), norm="max", by=sensitivity)
+
+
+def _queries_change(num_queries: int, sensitivity: float = 1.0) -> Domain:
+    return moved_values((num_queries,), norm="max", by=sensitivity)
 
 
 _LABELS = (np.asarray(0, np.int32), np.asarray(1, np.int32))
-_SCALARS = (np.asarray(-1.0, np.float32), np.asarray(1.0, np.float32))
+BUDGETS = (0.1, 4.0)
+SENSITIVITIES = (0.3, 3.0)  # no powers of two
 
 NOISY_MAX = {
     f"noisy_max_{noise}": MechanismEntry(
@@ -134,9 +194,12 @@ NOISY_MAX = {
         variant={"noise": noise},
         sizes={"num_scores": 3},
         values={"epsilon": 1.0},
-        params=_budget,
+        params=_for_sensitivity,
         guarantee=claim("central", UNIT, f"{text} of scale 2 / epsilon on scores of sensitivity 1"),
         release=_noisy_max,
+        grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
+        other_sizes=({"num_scores": 8},),
+        domain=_scores_change,
         neighbours=_all_scores_move,
         exact=_largest,
         law=noisy_max_law,
@@ -161,9 +224,12 @@ ABOVE_THRESHOLD = {
         variant={"split": split},
         sizes={"num_queries": 9},
         values={"epsilon": 1.0},
-        params=_budget,
+        params=_for_sensitivity,
         guarantee=claim("central", UNIT, f"AboveThreshold on queries of sensitivity 1, {text}"),
         release=_above_threshold,
+        grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
+        other_sizes=({"num_queries": 3},),
+        domain=_queries_change,
         neighbours=_last_above,
         exact=_first_above,
         law=above_threshold_law,
@@ -182,9 +248,11 @@ RELEASES = {
         factory=mechanisms.laplace,
         sizes={"num_counts": 2},
         values={"epsilon": 1.0},
-        params=_budget,
+        params=_for_sensitivity,
         guarantee=claim("central", UNIT, "Laplace mechanism at L1 sensitivity 1"),
         release=_laplace,
+        grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
+        domain=_l1_change,
         neighbours=_one_counted,
         exact=_itself,
     ),
@@ -199,6 +267,8 @@ RELEASES = {
         params=_analytic_stddev,
         guarantee=claim("central", UNIT, "analytic Gaussian mechanism at L2 sensitivity 1"),
         release=_gaussian,
+        grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
+        domain=_l2_change,
         neighbours=_one_counted,
         exact=_itself,
     ),
@@ -213,6 +283,8 @@ RELEASES = {
         params=_classical_stddev,
         guarantee=claim("central", UNIT, "classical Gaussian mechanism at L2 sensitivity 1 and epsilon < 1"),
         release=_gaussian,
+        grid={"epsilon": (0.1, 0.9), "sensitivity": SENSITIVITIES},
+        domain=_l2_change,
         neighbours=_one_counted,
         exact=_itself,
     ),
@@ -224,9 +296,12 @@ RELEASES = {
         factory=mechanisms.k_norm,
         sizes={"num_counts": 2},
         values={"epsilon": 1.0},
-        params=_budget,
+        params=_for_sensitivity,
         guarantee=claim("central", UNIT, "K-norm mechanism of the Euclidean ball at L2 sensitivity 1"),
         release=_k_norm,
+        grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
+        other_sizes=({"num_counts": 5},),
+        domain=_l2_change,
         neighbours=_one_counted,
         exact=_itself,
     ),
@@ -241,6 +316,8 @@ RELEASES = {
         params=_budget,
         guarantee=claim("local", "one label", "randomized response"),
         release=_randomized_response,
+        grid={"epsilon": BUDGETS},
+        domain=_any_label,
         neighbours=_LABELS,
         exact=_itself,
         law=label_law,
@@ -256,6 +333,9 @@ RELEASES = {
         params=_budget,
         guarantee=claim("local", "one label", "K-ary randomized response"),
         release=_randomized_response,
+        grid={"epsilon": BUDGETS},
+        other_sizes=({"num_labels": 2}, {"num_labels": 16}),
+        domain=_any_label,
         neighbours=_LABELS,
         exact=_itself,
         law=label_law,
@@ -267,10 +347,12 @@ RELEASES = {
         proof="proved",
         factory=mechanisms.randomize_scalar,
         values={"epsilon": 1.0},
-        params=_budget,
+        params=_for_bound,
         guarantee=claim("local", "one scalar in [-1, 1]", "randomized response with a bias linear in the scalar"),
         release=_randomize_scalar,
-        neighbours=_SCALARS,
+        grid={"epsilon": BUDGETS, "bound": SENSITIVITIES},
+        domain=_any_scalar,
+        neighbours=_scalars,
         exact=None,  # a random sign at every epsilon
         law=sign_law,
     ),
@@ -283,9 +365,12 @@ RELEASES = {
         factory=mechanisms.noisy_leads,
         sizes={"num_counts": 2},
         values={"epsilon": 1.0},
-        params=_budget,
+        params=_for_sensitivity,
         guarantee=claim("central", UNIT, "Laplace mechanism at L1 sensitivity 1; differences are post-processing"),
         release=_noisy_leads,
+        grid={"epsilon": BUDGETS, "sensitivity": (3.0,)},
+        other_sizes=({"num_counts": 5},),
+        domain=_whole_change,
         neighbours=_one_more,
         exact=_leads,
     ),

@@ -17,23 +17,26 @@ from jaxdp.registry.estimation import ESTIMATION
 from jaxdp.registry.experts import EXPERTS
 from jaxdp.registry.linear_duels import LINEAR_DUELS
 from jaxdp.registry.mechanisms import RELEASES
+from jaxdp.registry.reached import told_auditors
 from jaxdp.registry.shuffle import SHUFFLED
 from jaxdp.registry.shuffled_duels import SHUFFLED_DUELS
 
-MECHANISMS: dict[str, MechanismEntry] = {**RELEASES, **CHANNELS, **COUNTERS, **SHUFFLED}
-LEARNERS: dict[str, LearnerEntry] = {
-    **BANDITS,
-    **BEST_ARM,
-    **CONVEX,
-    **BARRIERS,
-    **CONTEXTUAL,
-    **EXPERTS,
-    **DUELING,
-    **LINEAR_DUELS,
-    **DUELING_BLOCKS,
-    **SHUFFLED_DUELS,
-}
-ESTIMATORS: dict[str, EstimatorEntry] = {**ESTIMATION}
+MECHANISMS: dict[str, MechanismEntry] = told_auditors({**RELEASES, **CHANNELS, **COUNTERS, **SHUFFLED})
+LEARNERS: dict[str, LearnerEntry] = told_auditors(
+    {
+        **BANDITS,
+        **BEST_ARM,
+        **CONVEX,
+        **BARRIERS,
+        **CONTEXTUAL,
+        **EXPERTS,
+        **DUELING,
+        **LINEAR_DUELS,
+        **DUELING_BLOCKS,
+        **SHUFFLED_DUELS,
+    }
+)
+ESTIMATORS: dict[str, EstimatorEntry] = told_auditors({**ESTIMATION})
 
 TABLES: dict[str, tuple[type[Entry], dict[str, Any]]] = {
     "mechanism": (MechanismEntry, MECHANISMS),

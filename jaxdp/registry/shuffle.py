@@ -3,9 +3,11 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import mechanisms
+from jaxdp.audit import Domain, replaced_rows
 from jaxdp.audit.exact import Law
 from jaxdp.audit.shuffle_law import law_of_ones
 from jaxdp.core import Guarantee, default_float
@@ -55,6 +57,10 @@ def _law(params: Any, data: Any) -> Law:
     return law_of_ones(np.asarray(data), float(params))
 
 
+def _bits(num_users: int) -> Domain:
+    return replaced_rows(lambda key: jax.random.bernoulli(key).astype(jnp.int32), count=num_users)
+
+
 def _sum(data):
     return data.sum(dtype=data.dtype)
 
@@ -73,6 +79,8 @@ SHUFFLED = {
         release=_ones,
         others={"reports": shuffled_reports},
         law=_law,
+        other_sizes=({"num_users": 10},),
+        domain=_bits,
         neighbours=worst_bits,
         exact=_sum,
     ),

@@ -11,7 +11,7 @@ import jaxdp.audit
 from jaxdp import Guarantee, registry
 from jaxdp.__main__ import app, main
 from jaxdp.audit import Attack, GreyBox, Target
-from jaxdp.audit._scoreboard import COLUMNS
+from jaxdp.audit._rows import NARROW
 
 pytestmark = pytest.mark.once
 
@@ -26,9 +26,10 @@ def test_rows_and_json(tmp_path):
     out = tmp_path / "board.json"
     result = audit("randomized_response", "k_ary_randomized_response", "--json", str(out))
     assert result.exit_code == 0, result.output
-    lines = result.output.splitlines()
+    lines = [line for line in result.output.splitlines() if not line.startswith("  worst")]
     assert len(lines) == 3
-    assert lines[0].split() == " ".join(COLUMNS).split()
+    assert lines[0].split() == list(NARROW)
+    assert max(map(len, lines)) <= 80
     assert lines[1].split()[0] == "randomized_response"
     assert lines[1].split()[-1] == "consistent"
     first, second = json.loads(out.read_text())
@@ -36,16 +37,28 @@ def test_rows_and_json(tmp_path):
     assert (first["currency"], first["claimed"], first["delta"], first["path"]) == ("epsilon", 1.0, 0.0, "release")
     assert (first["trials"], first["verdict"]) == (3000, "consistent")
     assert 0.7 < first["lower_bound"] == first["ratio"] <= 1.0
+    assert first["confidence"] == pytest.approx(0.975)
+    ways = [(one["point"], one["inputs"]) for one in first["tried"]]
+    assert ways == [("", "given"), ("epsilon=0.1", "given")]  # no other two labels differ
+    assert ("", "found") in [(one["point"], one["inputs"]) for one in second["tried"]]
+    assert {one["trials"] for one in first["tried"]} == {3000}
+    assert first["tried"][-1]["claimed"] == 0.1
     assert first["seconds"] > 0
 
 
-def test_a_row_depends_on_the_seed_and_not_on_the_company():
-    def bounds(*arguments):
-        return [line.split()[4] for line in audit(*arguments).output.splitlines()[1:]]
+def test_a_row_draws_by_the_seed_and_not_by_the_company(tmp_path):
+    def told(*arguments):
+        """What the row of the last name draws: its event, and how often it happened."""
+        audit(*arguments, "--json", str(out := next(outs)))
+        return json.loads(out.read_text())[-1]
 
-    together = bounds("randomize_scalar", "randomized_response")
-    assert bounds("randomized_response") == together[1:]
-    assert bounds("randomized_response", "--seed", "1") != together[1:]
+    outs = (tmp_path / f"{number}.json" for number in range(3))
+    together = told("randomize_scalar", "randomized_response")
+    alone, other = told("randomized_response"), told("randomized_response", "--seed", "1")
+    assert (alone["event"], alone["confidence"]) == (together["event"], 0.95)
+    assert together["confidence"] == pytest.approx(0.975)
+    assert together["lower_bound"] < alone["lower_bound"]  # two rows share the error
+    assert other["event"] != together["event"]
 
 
 def test_a_violation_is_exit_code_1(monkeypatch, tmp_path):
@@ -58,7 +71,11 @@ def test_a_violation_is_exit_code_1(monkeypatch, tmp_path):
         monkeypatch.setitem(registry.MECHANISMS, name, dataclasses.replace(honest, guarantee=guarantee))
     result = audit("a_liar", "randomized_response")
     assert result.exit_code == 1
-    assert [line.split()[-1] for line in result.output.splitlines()[1:]] == ["violated", "consistent"]
+    lines = result.output.splitlines()
+    assert [line.split()[-1] for line in lines if line.startswith(("a_liar", "randomized"))] == [
+        "violated",
+        "consistent",
+    ]
     out = tmp_path / "board.json"
     result = audit("no_claim", "--json", str(out))
     assert result.exit_code == 0
@@ -84,7 +101,7 @@ def test_currencies_faults_and_notes_are_told(monkeypatch):
     result = audit()
     assert result.exit_code == 1
     _, half, fault, absent, note = result.output.splitlines()
-    assert half.split()[1:3] == ["rho", "0.231059"]
+    assert half.split()[1:3] == ["rho", "0.2311"]
     assert (half.split()[-1], fault) == ("violated", "  fault: noise used twice")
     assert (absent.split()[-2:], note) == (["cannot", "tell"], "  note: no neighbours")
 
@@ -116,7 +133,7 @@ def test_what_is_refused_leaves_no_file(tmp_path):
 
 
 def test_help_says_what_the_confidence_is_of():
-    assert "each row by itself" in " ".join(CliRunner().invoke(app, ["audit", "--help"]).output.split())
+    assert "of all rows together" in " ".join(CliRunner().invoke(app, ["audit", "--help"]).output.split())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,180 @@
+"""A row of the scoreboard, as text and as JSON."""
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jaxdp.core.made_by import cut
+
+COLUMNS = (
+    "NAME",
+    *("CURRENCY", "CLAIMED", "DELTA", "LOWER BOUND", "RATIO", "EXACT", "PATH", "TRIALS", "SECONDS"),
+    "VERDICT",
+)
+WIDTHS = (8, 8, 8, 11, 6, 8, 8, 9, 7)
+NARROW = ("NAME", "CLAIM", "BOUND", "RATIO", "PATH", "VERDICT")
+NARROW_WIDTHS = (13, 7, 6, 7)
+LAST = 11  # characters of the longest verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """One black-box attack of a row.
+
+    Attributes:
+        path: by which outputs were computed.
+        point: values or sizes that are other than the claim's own, such as "epsilon=0.1"; empty if none are.
+        inputs: "given", or "found" by a search.
+        trials: outputs under each input.
+        claimed: the number in the claim's currency, at that point.
+        lower_bound: that was proved.
+        confidence: of this bound by itself.
+    """
+
+    path: str
+    point: str
+    inputs: str
+    trials: int
+    claimed: float
+    lower_bound: float
+    confidence: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What was found about one claim.
+
+    Attributes:
+        name: what was attacked.
+        currency: of the claim: "epsilon", "rho" or "mu".
+        claimed: the number in that currency, at `point`; infinity claims nothing.
+        delta: of an approximate claim; 0 of zCDP and Gaussian ones.
+        lower_bound: on the same number, by black-box attacks: that with the largest ratio of all; 0 if there was none.
+        ratio: lower_bound / claimed: near 1 the attack is tight and the claim is spent; above 1 it is violated; 0 where
+            nothing is claimed.
+        exact: the true number by exact laws, at the claim's own values and inputs; None where they are not known.
+        path: that gave the lower bound; empty if there was none.
+        trials: outputs under each input, for the attack that promises most.
+        seconds: taken by all that was done, compilation included.
+        verdict: "violated" if a lower bound, the exact number or the grey box says so; "cannot tell" if nothing found
+            an answer; "blunt" if attacks reach less than half of what they reach on right code, as where noise is too
+            large, or inputs do not get through; else "consistent", which is no proof.
+        event: that tells the inputs apart on that path.
+        faults: that the grey box found, in words.
+        notes: what was not attacked, and why; and whether exact laws can be those of what was.
+        point: values or sizes other than the claim's own that gave the lower bound; empty if none were.
+        code: Python code that audits the inputs that gave it, if a search found them; else empty.
+        confidence: that all lower bounds of the row hold.
+        tried: the black-box attacks, in order.
+    """
+
+    name: str
+    currency: str
+    claimed: float
+    delta: float
+    lower_bound: float
+    ratio: float
+    exact: float | None
+    path: str
+    trials: int
+    seconds: float
+    verdict: str
+    event: str
+    faults: tuple[str, ...]
+    notes: tuple[str, ...]
+    point: str = ""
+    code: str = ""
+    confidence: float = 0.95
+    tried: tuple[Tried, ...] = ()
+
+    def __repr__(self) -> str:
+        found = f"{self.currency} >= {self.lower_bound:.4g} where {self.claimed:g} is claimed"
+        exact = "" if self.exact is None else f", exactly {self.exact:.6g}"
+        more = f"{len(self.faults)} faults, {len(self.notes)} notes"
+        return cut(f"Row({self.name}: {self.verdict}, {found}{exact}, {self.trials} trials, {more})")
+
+
+def heading(names: Iterable[str], width: int | None = None) -> str:
+    """The table's first line, for rows of these names; they set the first column's width.
+
+    Args:
+        names: of all rows.
+        width: columns that a line may fill; None is as many as it takes. Where they are too few, columns are left out.
+    """
+    names = list(names)
+    return _wide(COLUMNS, names) if _fits(names, width) else _narrow(NARROW, names, width)
+
+
+def line(row: Row, names: Iterable[str], width: int | None = None) -> str:
+    """A row as a line under `heading` of the same names and width; in few columns a long name has a line of its own."""
+    names = list(names)
+    if not _fits(names, width):
+        claim, bound = f"{row.currency} {row.claimed:.4g}", f"{row.lower_bound:.4f}"
+        return _narrow((row.name, claim, bound, f"{row.ratio:.3f}", row.path or "-", row.verdict), names, width)
+    cells = (
+        row.name,
+        row.currency,
+        f"{row.claimed:g}",
+        f"{row.delta:g}",
+        f"{row.lower_bound:.4f}",
+        f"{row.ratio:.3f}",
+        "-" if row.exact is None else f"{row.exact:.6g}",
+        row.path or "-",
+        str(row.trials),
+        f"{row.seconds:.1f}",
+        row.verdict,
+    )
+    return _wide(cells, names)
+
+
+def remarks(row: Row) -> list[str]:
+    """Lines to print below a row: where the bound was found, what the grey box found, and what was not attacked."""
+    told = [*(f"fault: {fault}" for fault in row.faults), *(f"note: {note}" for note in row.notes)]
+    if row.point:
+        told.append(f"worst at {row.point}")
+    if row.code:
+        told.append("worst between inputs that a search found" + (":" if row.verdict == "violated" else ""))
+    lines = [f"  {_one_line(text)}" for text in told]
+    return [*lines, *row.code.splitlines()] if row.verdict == "violated" else lines
+
+
+def to_json(rows: Iterable[Row]) -> str:
+    """The rows as a JSON array of objects; infinity is the string "inf", which every JSON reader takes."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: plain(item) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(item) for item in value]
+        return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+    return json.dumps([plain(asdict(row)) for row in rows], indent=2, allow_nan=False)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _longest(names: Iterable[str]) -> int:
+    return max(map(len, (COLUMNS[0], *names)))
+
+
+def _fits(names: Iterable[str], width: int | None) -> bool:
+    return width is None or _longest(names) + sum(WIDTHS) + 2 * (len(WIDTHS) + 1) + LAST <= width
+
+
+def _wide(cells: tuple[str, ...], names: Iterable[str]) -> str:
+    middle = (cell.rjust(w) for cell, w in zip(cells[1:-1], WIDTHS, strict=True))
+    return "  ".join((cells[0].ljust(_longest(names)), *middle, cells[-1]))
+
+
+def _narrow(cells: tuple[str, ...], names: Iterable[str], width: int | None) -> str:
+    assert width is not None
+    room = min(_longest(names), max(4, width - sum(NARROW_WIDTHS) - 2 * (len(NARROW_WIDTHS) + 1) - LAST))
+    middle = (cell.rjust(w) for cell, w in zip(cells[1:-1], NARROW_WIDTHS, strict=True))
+    rest = "  ".join((*middle, cells[-1]))
+    if len(cells[0]) > room:
+        return f"{cells[0]}\n{' ' * room}  {rest}"
+    return f"{cells[0].ljust(room)}  {rest}"

@@ -1,0 +1,256 @@
+"""A search for two neighbouring inputs that tell: pairs evolve, scored by few outputs, all in one compiled program."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.audit.domains import Domain
+from jaxdp.audit.sampling import LARGEST_CHUNK, Outputs, Release, output_size, outputs_of
+from jaxdp.core import Guarantee, default_float
+from jaxdp.validation import check_count, check_key
+
+LARGEST_BATCH = 2**22  # numbers of outputs in flight
+THRESHOLDS = 32  # on each column
+COLUMNS = 12  # of many, those whose means or spreads differ most
+CELLS = 1024  # of outputs by their bits
+SURE = 2.0  # standard errors, by which a frequency that looks good is taken to be worse
+STRANGERS = 4  # one new pair in so many is random
+FEWER = 0.1  # taken from the score of a pair that was looked at once
+AS_LOW = -100.0  # where NaN stands on the scale of `_squeezed`, below all numbers
+
+
+class Effort(NamedTuple):
+    """How much a search tries.
+
+    Attributes:
+        pairs: alive at a time, >= 4.
+        generations: >= 1; in each, half of the pairs are new.
+        draws: outputs under either input for each look at a pair, >= 64.
+    """
+
+    pairs: int
+    generations: int
+    draws: int
+
+
+SHORT = Effort(48, 6, 512)  # of learners, each of whose outputs is a run
+QUICK = Effort(96, 8, 1024)  # of mechanisms
+FULL = Effort(96, 12, 2048)
+
+
+class Found(NamedTuple):
+    """A pair that a search found.
+
+    Attributes:
+        first: input.
+        second: its neighbour.
+        changed: the row in which they differ.
+        score: about the bound that few outputs promise; not a bound, for it is the best of many.
+    """
+
+    first: Any
+    second: Any
+    changed: int
+    score: float
+
+
+def search(
+    key: jax.Array,
+    release: Release,
+    params: Any,
+    claim: Guarantee,
+    domain: Domain,
+    *,
+    known: tuple[tuple[Any, Any], ...] = (),
+    effort: Effort = SHORT,
+    keep: int = 2,
+    with_place: bool = False,
+    without: tuple[tuple[Any, Any], ...] = (),
+) -> list[Found]:
+    """Looks for neighbouring inputs between which outputs differ most.
+
+    The pairs begin with those known and with random ones. In each generation every pair is scored by fresh outputs; the
+    half whose mean scores are best stays, and the other half is made anew, each pair out of two that stay. Outputs
+    serve to score alone: whoever states a bound for what was found must draw others.
+
+    Args:
+        key: a typed PRNG key.
+        release: (key, params, data) -> output.
+        params: of the mechanism.
+        claim: what it claims; at its delta outputs are compared.
+        domain: of pairs of inputs.
+        known: pairs to begin with, beside random ones. Those that do not fit the domain are left out.
+        effort: how much is tried.
+        keep: how many to return, >= 1.
+        with_place: whether `data` is (input, changed) in place of the input alone.
+        without: pairs that are not returned.
+
+    Returns:
+        At most `keep` pairs, the best first, of which no two are the same. Pairs of one input and itself are left out.
+        A pair is the same in either order.
+
+    Raises:
+        ValueError: if key is not a single typed key, or keep or a number of the effort is too small.
+    """
+    check_key(key)
+    check_count("keep", keep)
+    for name, least in (("pairs", 4), ("generations", 1), ("draws", 64)):
+        check_count(name, getattr(effort, name), least)
+    genomes = [genome for first, second in known if (genome := _genome(domain, first, second)) is not None]
+    genomes = genomes[: effort.pairs // 2]
+    begin = jax.tree.map(lambda *leaves: jnp.stack(leaves), *genomes) if genomes else None
+    program = _evolve(release, domain, effort, claim.delta, with_place)
+    population, scores = program(key, params, begin)
+    order, scores = np.argsort(-np.asarray(scores), kind="stable"), np.asarray(scores)
+    found: list[Found] = []
+    for index in order:
+        first, second, changed = domain.pair(jax.tree.map(lambda x, index=index: x[index], population))
+        first, second = (jax.tree.map(np.asarray, data) for data in (first, second))
+        one = Found(first, second, int(changed), float(scores[index]))
+        others = [*(other[:2] for other in found), *without]
+        if not _same(first, second) and not any(_alike(one[:2], other) for other in others):
+            found.append(one)
+        if len(found) == keep:
+            break
+    return found
+
+
+def separation(first: Outputs, second: Outputs, *, delta: float) -> jax.Array:
+    """About the bound on epsilon that outputs under two inputs promise, for comparing pairs of inputs.
+
+    One half of the outputs shapes columns and thresholds, the other half is counted: single numbers, what is NaN, a
+    linear combination that separates the means, and cells of whole outputs. Within a program; differentiates nothing.
+
+    Args:
+        first: n outputs under the first input.
+        second: n under the second.
+        delta: in [0, 1), of the claim.
+
+    Returns:
+        [] float; -inf is never returned, and 0 if nothing tells.
+    """
+    half = len(first.bucket) // 2
+    shaping, counted = ([_columns(x, part) for x in (first, second)] for part in (slice(0, half), slice(half, None)))
+    mean = [jnp.mean(x, axis=0) for x in shaping]
+    spread = [jnp.std(x, axis=0) + 1e-6 for x in shaping]
+    apart = jnp.abs(mean[0] - mean[1]) / (spread[0] + spread[1]) + jnp.abs(jnp.log(spread[0] / spread[1]))
+    best = jax.lax.top_k(apart, min(COLUMNS, len(apart)))[1]
+    weights = (mean[0] - mean[1]) / (jnp.square(spread[0]) + jnp.square(spread[1]))
+    tables = [jnp.zeros(CELLS, default_float()).at[x.bucket[:half] % np.int32(CELLS)].add(1.0) for x in (first, second)]
+    table = jnp.log((tables[0] + 1) / (tables[1] + 1))
+
+    def scores(columns: jax.Array, bucket: jax.Array) -> jax.Array:
+        own = jnp.take(columns, best, axis=1)
+        return jnp.concatenate([own, (columns @ weights)[:, None], table[bucket % np.int32(CELLS)][:, None]], axis=1)
+
+    shaped = [scores(x, y.bucket[:half]) for x, y in zip(shaping, (first, second), strict=True)]
+    here, there = (scores(x, y.bucket[half:]) for x, y in zip(counted, (first, second), strict=True))
+    step = max(1, half // (THRESHOLDS // 2))
+    ranked = [jnp.sort(x[: half // step * step], axis=0)[step // 2 :: step] for x in shaped]
+    thresholds = jnp.concatenate(ranked)
+    above = [jnp.mean(x[:, None, :] > thresholds[None], axis=0, dtype=x.dtype) for x in (here, there)]
+    size = len(here)
+    bounds = [_promise(p, q, size, delta) for a, b in (above, above[::-1]) for p, q in ((a, b), (1 - a, 1 - b))]
+    return jnp.maximum(jnp.max(jnp.stack(bounds)), 0.0)
+
+
+def _promise(likely: jax.Array, unlikely: jax.Array, size: int, delta: float) -> jax.Array:
+    """Roughly the lower bound on epsilon of two frequencies out of `size`."""
+    low = likely - SURE * jnp.sqrt(likely * (1 - likely) / size) - SURE / size - delta
+    high = unlikely + SURE * jnp.sqrt(unlikely * (1 - unlikely) / size) + SURE**2 / size
+    return jnp.where(low > 0, jnp.log(jnp.maximum(low, 1e-9)) - jnp.log(high), -jnp.inf)
+
+
+def _columns(outputs: Outputs, part: slice) -> jax.Array:
+    """Numbers on a scale without overflow, and how many are NaN."""
+    numbers = outputs.numbers[part]
+    missing = jnp.sum(jnp.isnan(numbers), axis=1, dtype=numbers.dtype)
+    low = outputs.low[part] if outputs.low.shape[1] else numbers[:, :0]
+    return jnp.concatenate([_squeezed(numbers), low, missing[:, None]], axis=1)
+
+
+def _squeezed(numbers: jax.Array) -> jax.Array:
+    largest = float(jnp.finfo(numbers.dtype).max)
+    squeezed = jnp.sign(numbers) * jnp.log1p(jnp.minimum(jnp.abs(numbers), largest))
+    return jnp.where(jnp.isnan(numbers), AS_LOW, squeezed)
+
+
+@functools.lru_cache(maxsize=64)
+def _evolve(release: Release, domain: Domain, effort: Effort, delta: float, with_place: bool) -> Any:
+    """The search as a program: (key, params, genomes to begin with) -> pairs and their mean scores."""
+    pairs, generations, draws = effort
+    stay = pairs // 2
+
+    def score(key: jax.Array, params: Any, genome: Any) -> jax.Array:
+        first, second, changed = domain.pair(genome)
+        inputs = [(x, changed) if with_place else x for x in (first, second)]
+        size = max(1, output_size(release, params, inputs[0]))
+        chunk = 2 ** (max(1, min(draws, LARGEST_CHUNK, LARGEST_BATCH // size)).bit_length() - 1)
+        keys = jax.random.split(key)
+
+        def many(key: jax.Array, data: Any) -> Outputs:
+            parts = jax.lax.map(
+                lambda index: outputs_of(release, chunk, key, index, params, data),
+                jnp.arange(-(-draws // chunk), dtype=jnp.int32),
+            )
+            return Outputs(*(x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]) for x in parts))
+
+        return separation(*(many(k, x) for k, x in zip(keys, inputs, strict=True)), delta=delta)
+
+    def program(key: jax.Array, params: Any, begin: Any) -> tuple[Any, jax.Array]:
+        key_start, key_run = jax.random.split(key)
+        population = jax.vmap(domain.start)(jax.random.split(key_start, pairs))
+        if begin is not None:
+            population = jax.tree.map(lambda x, new: x.at[: len(new)].set(new), population, begin)
+
+        def generation(carry: Any, key: jax.Array) -> Any:
+            population, totals, looks = carry
+            key_score, key_new, key_partner = jax.random.split(key, 3)
+            now = jax.lax.map(
+                lambda each: score(each[0], params, each[1]), (jax.random.split(key_score, pairs), population)
+            )
+            totals, looks = totals + now, looks + 1
+            order = jnp.argsort(-(totals / looks - FEWER / looks))
+            population, totals, looks = jax.tree.map(lambda x: x[order], (population, totals, looks))
+            best = jax.tree.map(lambda x: x[:stay], population)
+            partners = jax.tree.map(lambda x: x[jax.random.permutation(key_partner, stay)], best)
+            key_alter, key_start = jax.random.split(key_new)
+            new = jax.vmap(domain.alter)(jax.random.split(key_alter, stay), best, partners)
+            strangers = jax.vmap(domain.start)(jax.random.split(key_start, stay))
+            is_strange = jnp.arange(stay) < stay // STRANGERS  # in place of what the worst of the best give
+            new = jax.tree.map(lambda x, y: jnp.where(_like(is_strange[::-1], x), y, x), new, strangers)
+            kept = population, totals, looks
+            population = jax.tree.map(lambda x, y: x.at[pairs - stay :].set(y), population, new)
+            fresh = jnp.arange(pairs) >= pairs - stay
+            totals, looks = jnp.where(fresh, 0.0, totals), jnp.where(fresh, 0, looks)
+            return (population, totals, looks), kept
+
+        start = population, jnp.zeros(pairs, default_float()), jnp.zeros(pairs, default_float())
+        _, kept = jax.lax.scan(generation, start, jax.random.split(key_run, generations))
+        population, totals, looks = jax.tree.map(lambda x: x[-1], kept)
+        return population, totals / looks - FEWER / looks
+
+    return jax.jit(program)
+
+
+def _like(flags: jax.Array, x: jax.Array) -> jax.Array:
+    return flags.reshape(-1, *[1] * (x.ndim - 1))
+
+
+def _genome(domain: Domain, first: Any, second: Any) -> Any:
+    try:
+        return domain.genome(first, second)
+    except (ValueError, TypeError):  # of other shapes or structure
+        return None
+
+
+def _alike(pair: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
+    return _same(pair, other) or _same(pair, other[::-1])
+
+
+def _same(first: Any, second: Any) -> bool:
+    leaves = zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True)
+    return all(np.array_equal(a, b, equal_nan=np.issubdtype(np.asarray(a).dtype, np.inexact)) for a, b in leaves)

@@ -1,0 +1,73 @@
+"""Inputs as Python code that makes them again."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+ONE_BY_ONE = 4  # entries up to which an array of equal ones is written out
+
+
+def expression(value: Any, names: dict[str, str]) -> str:
+    """An expression for a pytree of arrays, of tuples, lists, mappings and None.
+
+    Args:
+        value: the pytree.
+        names: what the expression needs beside `array`, `full`, `inf` and `nan` of NumPy, each with its module; what is
+            found is added.
+
+    Returns:
+        One line of code, by which arrays come back with the same bits, types and shapes (NaN as any NaN).
+
+    Examples:
+        >>> names = {}
+        >>> print(expression((np.float32([1, np.nan]), np.zeros(9, np.int32)), names), names)
+        (array([1.0, nan], 'float32'), full((9,), 0, 'int32')) {}
+    """
+    if value is None:
+        return "None"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {expression(item, names)}" for key, item in value.items()) + "}"
+    if isinstance(value, tuple | list):
+        items = [expression(item, names) for item in value]
+        fields = getattr(value, "_fields", None)
+        if fields is not None:
+            made = type(value)
+            names[made.__name__] = made.__module__
+            return f"{made.__name__}({', '.join(f'{n}={i}' for n, i in zip(fields, items, strict=True))})"
+        inner = ", ".join(items)
+        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(items) == 1 else ''})"
+    if not isinstance(value, np.ndarray | np.generic | jax.Array | int | float):
+        raise TypeError(f"cannot be written as code: {type(value).__name__}")
+    array = np.asarray(value)
+    plain = array.ravel()
+    if array.size > ONE_BY_ONE and np.all((plain == plain[0]) | ((plain != plain) & (plain[0] != plain[0]))):
+        return f"full({array.shape}, {plain[0].item()!r}, {str(array.dtype)!r})"
+    return f"array({array.tolist()!r}, {str(array.dtype)!r})"
+
+
+def program(pair: tuple[Any, Any], call: str) -> str:
+    """Code that audits a pair of inputs.
+
+    Args:
+        pair: two inputs.
+        call: an expression for the attack, in which `first` and `second` are the inputs, and `registry` is
+            `jaxdp.registry`.
+
+    Returns:
+        Lines that run as they are.
+    """
+    names: dict[str, str] = {}
+    first, second = (expression(one, names) for one in pair)
+    return "\n".join(
+        [
+            "import jax",
+            "from numpy import array, full, inf, nan",
+            "from jaxdp import registry",
+            "from jaxdp.audit import audit",
+            *(f"from {module} import {name}" for name, module in sorted(names.items())),
+            f"first = {first}",
+            f"second = {second}",
+            f"print(audit(jax.random.key(0), {call}))",
+        ]
+    )

@@ -1,0 +1,312 @@
+"""What two neighbouring inputs may be, for a search: how to begin, and how to change a pair a little."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import default_float
+from jaxdp.validation import check_choice, check_count, check_positive
+
+NORMS = ("l1", "l2", "max")
+POWERS = tuple(2.0**power for power in (-24, -10, -3, -1, 0, 1, 2, 3, 7, 8, 15, 16, 24, 30))
+ANYTHING = (0.0, *POWERS, *(-x for x in POWERS), 127.0, 255.0, 20.0, 2.0**24 + 2, 2.0**100, -(2.0**100))
+NO_NUMBERS = (float("nan"), float("inf"), float("-inf"))
+ROUNDING = 1e-6  # relative, by which a norm may exceed its bound
+
+Change = Callable[[Any, Any], Any]
+
+
+class Domain(NamedTuple):
+    """Pairs of neighbouring inputs, as functions that JAX can trace. A pair is kept as a genome, a pytree of arrays.
+
+    Attributes:
+        start: key -> a random genome.
+        alter: (key, genome, another genome) -> a genome, a little changed or made of both.
+        pair: genome -> (first input, second input, changed), neighbours in every case; `changed` is the row in which
+            they differ, 0 where an input is one row.
+        genome: (first input, second input) -> genome, on the host, of neighbours that are known.
+    """
+
+    start: Callable[[jax.Array], Any]
+    alter: Callable[[jax.Array, Any, Any], Any]
+    pair: Callable[[Any], tuple[Any, Any, jax.Array]]
+    genome: Callable[[Any, Any], Any]
+
+
+class Rows(NamedTuple):
+    """Many rows, one of which another takes the place of.
+
+    Attributes:
+        base: pytree of [count, ...] arrays.
+        other: pytree of [...] arrays, one row.
+        place: [] int32, in [0, count).
+    """
+
+    base: Any
+    other: Any
+    place: jax.Array
+
+
+class Moved(NamedTuple):
+    """Numbers that move a little.
+
+    Attributes:
+        base: [...] numbers.
+        delta: [...] of the same type, what is added, before it is made to fit.
+    """
+
+    base: jax.Array
+    delta: jax.Array
+
+
+def replaced_rows(
+    draw: Callable[[jax.Array], Any],
+    *,
+    count: int | None = None,
+    specials: Sequence[Sequence[float]] = (),
+    unit: Change = lambda mine, theirs: theirs,
+) -> Domain:
+    """Inputs of rows, as users, records or entries of a stream, that differ in one row.
+
+    Args:
+        draw: key -> one row, a pytree of arrays; let it reach the extremes.
+        count: how many rows an input has, >= 1; None where an input is a single row, without a leading axis.
+        specials: for each leaf of a row, numbers that may stand in any of its entries, besides those that `draw` gives;
+            empty for none in any leaf.
+        unit: (row, another row) -> the first with what the privacy unit covers taken from the second.
+
+    Returns:
+        The domain. Its runs are of rows drawn one by one, constant, alternating, or of two parts; the changed row may
+        stand anywhere.
+
+    Raises:
+        ValueError: if count < 1.
+
+    Examples:
+        >>> domain = replaced_rows(lambda key: jax.random.bernoulli(key).astype(jnp.int32), count=4)
+        >>> first, second, changed = domain.pair(domain.start(jax.random.key(0)))
+        >>> first.shape, int(jnp.sum(first != second)) <= 1
+        ((4,), True)
+    """
+    rows = 1 if count is None else check_count("count", count)
+    like = jax.eval_shape(draw, jax.random.key(0))
+    specials = specials or [()] * len(jax.tree.leaves(like))
+
+    width = sum(leaf.size for leaf in jax.tree.leaves(like))
+
+    def user(key: jax.Array, dice: Dice) -> Any:
+        """A row as drawn, or with entries that are special."""
+        return _with_specials(dice, jax.tree.map(jnp.asarray, draw(key)), specials)
+
+    def start(key: jax.Array) -> Rows:
+        key_rows, key_other, key_alter, key_dice = jax.random.split(key, 4)
+        dice = Dice(key_dice, 8 + 4 * (width + 8))
+        base = jax.tree.map(jnp.asarray, jax.vmap(draw)(jax.random.split(key_rows, rows)))
+        genome = Rows(base, user(key_other, dice), dice.below(rows))
+        return alter(key_alter, genome, genome)
+
+    def alter(key: jax.Array, genome: Rows, partner: Rows) -> Rows:
+        key_user, key_dice = jax.random.split(key)
+        dice = Dice(key_dice, 64 + 4 * (width + 8))
+        new = user(key_user, dice)
+        base = _where_rows(_sometimes_rows(dice, 0.3, rows), partner.base, genome.base)
+        place = _place(dice, rows, genome.place, partner.place)
+        stream = dice.one_of([new, genome.other, jax.tree.map(lambda x: x[0], base)])
+        base = _where_rows(_sometimes_rows(dice, 0.5, rows), _every(stream, rows), base)
+        mine = jax.tree.map(lambda x: x[place], base)
+        mine = dice.one_of([mine, mine, new, partner.other])
+        base = jax.tree.map(lambda x, one: x.at[place].set(one), base, mine)
+        other = dice.one_of([genome.other, genome.other, new, partner.other])
+        return Rows(base, other, place)
+
+    def pair(genome: Rows) -> tuple[Any, Any, jax.Array]:
+        mine = jax.tree.map(lambda x: x[genome.place], genome.base)
+        changed = unit(mine, genome.other)
+        second = jax.tree.map(lambda x, one: x.at[genome.place].set(one), genome.base, changed)
+        inputs = genome.base, second
+        if count is None:
+            inputs = jax.tree.map(lambda x: x[0], inputs)
+        return (*inputs, genome.place)
+
+    def genome(first: Any, second: Any) -> Rows:
+        if count is None:
+            first, second = (jax.tree.map(lambda x: np.asarray(x)[None], data) for data in (first, second))
+        differs = _differing(first, second)
+        place = int(np.argmax(differs)) if differs.any() else 0
+        other = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[place]), second)
+        length = len(differs)
+        index = np.minimum(np.arange(rows), length - 1)  # the last row goes on
+        index = np.where((np.arange(rows) >= length) & (index == place), max(place - 1, 0), index)
+        if place >= rows:
+            raise ValueError(f"neighbours must differ in one of the first {rows} rows, got {place}")
+        base = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[index]), first)
+        for mine, theirs in zip(jax.tree.leaves(like), jax.tree.leaves(other), strict=True):
+            if mine.shape != theirs.shape:
+                raise ValueError(f"neighbours must have rows of shape {mine.shape}, got {theirs.shape}")
+        base, other = (jax.tree.map(lambda x, to: x.astype(to.dtype), data, like) for data in (base, other))
+        return Rows(base, other, jnp.int32(place))
+
+    return Domain(start, alter, pair, genome)
+
+
+def moved_values(
+    shape: tuple[int, ...],
+    *,
+    norm: str,
+    by: float,
+    dtype: Any = np.float32,
+    low: float = -(2.0**30),
+    high: float = 2.0**30,
+) -> Domain:
+    """Inputs of numbers that differ by a bounded norm, as exact values of queries do.
+
+    Args:
+        shape: of an input.
+        norm: "l1", "l2" or "max".
+        by: > 0, the largest norm of the difference.
+        dtype: of the numbers, floating-point or integers.
+        low: the smallest number that may occur.
+        high: the largest.
+
+    Returns:
+        The domain. Numbers are ties, powers of two and others, near to the ends and far from them.
+
+    Raises:
+        ValueError: if norm has another name, or by is not > 0.
+
+    Examples:
+        >>> domain = moved_values((3,), norm="l1", by=1.0)
+        >>> first, second, _ = domain.pair(domain.start(jax.random.key(0)))
+        >>> float(jnp.abs(first - second).sum()) <= 1 + 1e-6
+        True
+    """
+    check_choice("norm", norm, NORMS)
+    check_positive("by", by)
+    kind = np.dtype(dtype)
+    is_whole = np.issubdtype(kind, np.integer)
+    values = [x for x in (*ANYTHING, low, high, by, -by, by / 2, low + by, high - by) if low <= x <= high]
+    values = np.unique(np.asarray([round(x) for x in values] if is_whole else values).astype(kind))
+
+    size = max(int(np.prod(shape)), 1)
+    spread = by / {"l1": size, "l2": size**0.5, "max": 1}[norm]
+
+    def numbers(dice: Dice) -> jax.Array:
+        """Special ones, all zero, all alike, or near one another."""
+        one = jnp.asarray(values)[dice.below(len(values))]
+        mixed = jnp.asarray(values)[dice.below(len(values), shape)]
+        near = one + (by * (4 * dice.uniform(shape) - 2)).astype(kind)
+        zero, same = jnp.zeros(shape, kind), jnp.full(shape, one)
+        alone = jnp.where((jnp.arange(size) == dice.below(size)).reshape(shape), one, zero)
+        return jnp.clip(dice.one_of([zero, zero, same, alone, near, mixed]), kind.type(low), kind.type(high))
+
+    def change(dice: Dice) -> jax.Array:
+        """One entry that moves as far as it may, all of them, or some less far."""
+        one = (jnp.arange(size) == dice.below(size)).reshape(shape)
+        alone = jnp.where(one, by, 0.0)
+        signs = jnp.where(dice.uniform(shape) < 0.5, 1.0, -1.0)
+        share, apart = dice.uniform(shape), jnp.where(one, -spread, spread)
+        moves = [alone * signs, signs * spread, apart, -apart, alone * share, signs * share * spread]
+        delta = dice.one_of([x.astype(default_float()) for x in moves])
+        return (jnp.round(delta) if is_whole else delta).astype(kind)
+
+    def start(key: jax.Array) -> Moved:
+        dice = Dice(key, 16 + 4 * size)
+        return Moved(numbers(dice), change(dice))
+
+    def alter(key: jax.Array, genome: Moved, partner: Moved) -> Moved:
+        dice = Dice(key, 16 + 5 * size)
+        new = numbers(dice)
+        some = jnp.where(dice.uniform(shape) < 0.3, dice.one_of([partner.base, new]), genome.base)
+        base = dice.one_of([genome.base, some, some, new])
+        return Moved(base, dice.one_of([genome.delta, genome.delta, partner.delta, -genome.delta, change(dice)]))
+
+    def pair(genome: Moved) -> tuple[Any, Any, jax.Array]:
+        # What is added is rounded with the sum: only differences that keep to the bound are neighbours.
+        second = jnp.clip(genome.base + genome.delta, kind.type(low), kind.type(high))
+        moved = jnp.abs(second.astype(default_float()) - genome.base.astype(default_float()))
+        if is_whole:
+            moved = jnp.abs(second - genome.base).astype(default_float())
+        size = {"l1": jnp.sum, "l2": lambda x: jnp.sqrt(jnp.sum(jnp.square(x))), "max": jnp.max}[norm](moved)
+        second = jnp.where(size <= by * (1 + ROUNDING), second, genome.base)
+        return genome.base, second, jnp.int32(0)
+
+    def genome(first: Any, second: Any) -> Moved:
+        first, second = (np.asarray(x) for x in (first, second))
+        if first.shape != shape or second.shape != shape:
+            raise ValueError(f"neighbours must have the shape {shape}, got {first.shape} and {second.shape}")
+        return Moved(jnp.asarray(first, kind), jnp.asarray(second, kind) - jnp.asarray(first, kind))
+
+    return Domain(start, alter, pair, genome)
+
+
+def _differing(first: Any, second: Any) -> np.ndarray:
+    """[rows] bool, where two inputs differ."""
+    differs = []
+    for mine, theirs in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        mine, theirs = np.asarray(mine), np.asarray(theirs)
+        differs.append(((mine != theirs) & ((mine == mine) | (theirs == theirs))).reshape(len(mine), -1).any(axis=1))
+    return np.any(differs, axis=0)
+
+
+class Dice:
+    """Random numbers out of one draw, which compiles faster than a draw for each."""
+
+    def __init__(self, key: jax.Array, size: int) -> None:
+        """So many can be taken."""
+        self._numbers, self._taken = jax.random.uniform(key, (size,)), 0
+
+    def uniform(self, shape: tuple[int, ...] = ()) -> jax.Array:
+        """[*shape] float in [0, 1)."""
+        size = int(np.prod(shape))
+        first, self._taken = self._taken, self._taken + size
+        assert self._taken <= len(self._numbers)
+        return self._numbers[first : first + size].reshape(shape)
+
+    def below(self, count: int, shape: tuple[int, ...] = ()) -> jax.Array:
+        """[*shape] int32 in [0, count)."""
+        return jnp.minimum((self.uniform(shape) * count).astype(jnp.int32), count - 1)
+
+    def one_of(self, forms: list[Any]) -> Any:
+        """One of these pytrees, with equal odds."""
+        which = self.below(len(forms))
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves)[which], *forms)
+
+
+def _with_specials(dice: Dice, row: Any, specials: Sequence[Sequence[float]]) -> Any:
+    """A row, of each leaf of which no entry, one, some or all are special."""
+    leaves, tree = jax.tree.flatten(row)
+    changed = []
+    for leaf, numbers in zip(leaves, specials, strict=True):
+        if not len(numbers):
+            changed.append(leaf)
+            continue
+        two = jnp.asarray(np.asarray(numbers).astype(leaf.dtype))[dice.below(len(numbers), (2,))]
+        some = dice.uniform(leaf.shape) < 0.3
+        first = (jnp.arange(leaf.size) == dice.below(max(leaf.size, 1))).reshape(leaf.shape)
+        forms = [leaf, jnp.full_like(leaf, two[0]), jnp.where(first, two[0], leaf), jnp.where(some, two[0], two[1])]
+        changed.append(dice.one_of(forms))
+    return jax.tree.unflatten(tree, changed)
+
+
+def _place(dice: Dice, rows: int, mine: jax.Array, other: jax.Array) -> jax.Array:
+    """The row to change: mostly the same; or the first, the last, any, or the other's."""
+    return dice.one_of([mine, mine, mine, mine, jnp.int32(0), jnp.int32(rows - 1), dice.below(rows), other])
+
+
+def _sometimes_rows(dice: Dice, share: float, rows: int) -> jax.Array:
+    """[rows] bool: in that share of cases one row, all, every second, those before one, or from it on; else none."""
+    index = jnp.arange(rows, dtype=jnp.int32)
+    where, every = dice.below(rows), jnp.ones(rows, bool)
+    some = dice.one_of([index == where, every, index % 2 == 0, index < where, index >= where])
+    return some & (dice.uniform() < share)
+
+
+def _where_rows(where: jax.Array, these: Any, those: Any) -> Any:
+    return jax.tree.map(lambda a, b: jnp.where(where.reshape(-1, *[1] * (a.ndim - 1)), a, b), these, those)
+
+
+def _every(row: Any, rows: int) -> Any:
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (rows, *x.shape)), row)

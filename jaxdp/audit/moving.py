@@ -1,0 +1,92 @@
+"""The attack on a learner whose changed round may be any, as one program: for searches, which try many."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.audit.adversary import Answer, Users, by_action, kept, num_rounds
+from jaxdp.audit.black_box import Attack
+from jaxdp.audit.play import Transcript, by_totals, play
+from jaxdp.audit.seen import rounds_seen, stop_is_seen
+from jaxdp.audit.transcripts import changed_round, starts_at_random
+from jaxdp.core import Guarantee, Learner
+
+
+def moving_attack(
+    learner: Learner,
+    values: Mapping[str, float],
+    neighbours: tuple[Users, Users],
+    *,
+    answer: Answer = by_action,
+    path: str = "rounds",
+) -> Attack:
+    """The attack of `learner_attack` as a release whose data are (users, changed), with `changed` a traced number.
+
+    What is seen is the same, but for its form: of the joint model the changed round's play and report are zeros, and in
+    the local model what is seen of the one user comes from a run of all rounds.
+
+    Args:
+        learner: to attack.
+        values: a grid point of its params.
+        neighbours: two runs' users, which differ in one round.
+        answer: (answers, past, action) -> feedback.
+        path: how rounds are played.
+
+    Returns:
+        The attack on ((users, changed), (users, changed)).
+
+    Raises:
+        ValueError: if neighbours are none under the learner's claim.
+    """
+    claim, params = learner.guarantee(**values), learner.params(**values)
+    changed = jnp.int32(changed_round(claim, *neighbours))
+    total, stops = by_totals(learner, path), stop_is_seen(claim, learner)
+    at_random = starts_at_random(learner, params)
+
+    def release(key: jax.Array, params: Any, data: tuple[Users, jax.Array]) -> dict[str, Any]:
+        users, changed = data
+        transcript = play(learner, answer, key, params, users, path=path)
+        return _seen(claim, transcript, changed, num_rounds(users), path, total, stops, at_random)
+
+    first, second = neighbours
+    return Attack(release, params, ((first, changed), (second, changed)), claim)
+
+
+def _seen(
+    claim: Guarantee,
+    transcript: Transcript,
+    changed: jax.Array,
+    rounds: int,
+    path: str,
+    total: bool,
+    stops: bool,
+    at_random: bool,
+) -> dict[str, Any]:
+    which, model, in_steps = rounds_seen(claim, 0, rounds), claim.trust_model, path != "rounds"
+    others = jnp.arange(rounds, dtype=changed.dtype) != changed
+
+    def rows(tree: Any, are_seen: Any, *, own: bool) -> Any:
+        if not are_seen:
+            return None
+        if model == "local":
+            return jax.tree.map(lambda x: x[changed], tree)
+        return jax.tree.map(lambda x: kept(others, x), tree) if own and model == "joint" else tree
+
+    before = rows(transcript.before, which.before, own=False)
+    if in_steps and model == "local" and which.before:
+        before = transcript.before
+    if model != "local" and at_random and "public" in claim.sees:
+        before = jax.tree.map(lambda x: x[0], transcript.before)
+    reports = rows(transcript.reports, which.reports, own=True)
+    if total:  # one stands for those of all its rounds
+        reports = None if model == "joint" or not which.reports else transcript.reports
+    seen = {
+        "report": reports,
+        "action": None if total and model == "local" else rows(transcript.actions, which.actions, own=True),
+        "before": before,
+        "public": rows(transcript.after, which.after, own=False),
+        "length": transcript.length if in_steps or stops else None,
+    }
+    return {name: tree for name, tree in seen.items() if tree is not None}

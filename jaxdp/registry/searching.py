@@ -1,0 +1,146 @@
+"""Where auditors look besides an entry's own inputs and values: inputs to search, other values, other sizes."""
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxdp.audit import Attack, Domain, Point, Space, replaced_rows
+from jaxdp.audit.adversary import num_rounds
+from jaxdp.audit.as_code import program
+from jaxdp.audit.domains import ANYTHING, NO_NUMBERS
+from jaxdp.audit.moving import moving_attack
+from jaxdp.audit.transcripts import in_unit
+from jaxdp.audit.units import map_units
+from jaxdp.core import Guarantee
+from jaxdp.registry.entries import Entry, LearnerEntry
+
+ROUNDS = 16  # of a run in a search, if its horizon has so many and the entry's own neighbours need no more
+DRAWS = 256  # users from whom is seen what users may hold
+
+
+def spaces(entry: Any, name: str, attacks: Mapping[str, Attack]) -> dict[str, Callable[[], Space]]:
+    """The inputs to search for an entry, by path; empty where nothing says what inputs may be.
+
+    Args:
+        entry: whose `domain`, or whose `draw_user`, says it.
+        name: under which it is registered, for the code of a pair that is found.
+        attacks: by path, between the entry's own neighbours.
+    """
+    if isinstance(entry, LearnerEntry):
+        if entry.is_adaptive or (entry.draw_user is None and entry.domain is None):
+            return {}
+        return {path: partial(_learner_space, entry, name, path) for path in attacks}
+    if entry.domain is None:
+        return {}
+    return {path: partial(_space, entry, name, path, attack) for path, attack in attacks.items()}
+
+
+def points(
+    entry: Any, name: str, attacks: Mapping[str, Attack], paths: Callable[[Any], Mapping[str, Callable[[], Attack]]]
+) -> tuple[Point, ...]:
+    """Values and sizes at which an entry is attacked besides its own: each of `grid` by itself, and `other_sizes`.
+
+    Args:
+        entry: whose they are.
+        name: under which it is registered.
+        attacks: by path, at the entry's own values. Other values go through the same programs, of the first path.
+        paths: entry -> functions that make its attacks.
+    """
+    if not attacks:
+        return ()
+    path, attack = next(iter(attacks.items()))
+    found = []
+    for value, others in entry.grid.items():
+        for other in others:
+            at = dataclasses.replace(entry, values={**entry.values, value: other}, law=None)
+            make = partial(_at_values, at, attack)
+            found.append(Point(f"{value}={other:g}", make, partial(_first_space, at, name, path, make)))
+    for sizes in entry.other_sizes:
+        at = dataclasses.replace(entry.sized(**sizes), law=None)
+        make = paths(at)[path]
+        what = ", ".join(f"{size}={number}" for size, number in sizes.items())
+        found.append(Point(what, make, partial(_first_space, at, name, path, make)))
+    return tuple(found)
+
+
+def _at_values(entry: Any, attack: Attack) -> Attack:
+    """The attack by the same program, at the entry's values."""
+    made = entry.make()
+    return attack._replace(
+        params=made.params(**entry.values),
+        neighbours=entry.make_neighbours(),
+        claim=made.guarantee(**entry.values),
+    )
+
+
+def _first_space(entry: Any, name: str, path: str, make: Callable[[], Attack]) -> Space | None:
+    if isinstance(entry, LearnerEntry):
+        found = spaces(entry, name, {path: None})  # pyright: ignore[reportArgumentType]
+    else:
+        found = {} if entry.domain is None else {path: partial(_space, entry, name, path, make())}
+    return found[path]() if found else None
+
+
+def domain_of_users(entry: LearnerEntry, claim: Guarantee, rounds: int) -> Domain:
+    """Runs of so many rounds, by the users whom an entry draws.
+
+    What a user may hold is what is drawn and, of floating-point numbers that the privacy unit covers, all between the
+    least and the largest; and any number, infinities and NaN, where NaN is drawn.
+    """
+    keys = jax.random.split(jax.random.key(0), DRAWS)
+    drawn = jax.vmap(entry.make_user)(keys)
+    specials = [
+        _between(np.asarray(leaf)) if in_unit(claim, path) else ()
+        for path, leaf in jax.tree_util.tree_leaves_with_path(drawn)
+    ]
+    return replaced_rows(
+        entry.make_user,
+        count=rounds,
+        specials=specials,
+        unit=partial(map_units, claim, lambda mine, theirs: theirs),
+    )
+
+
+def _learner_space(entry: LearnerEntry, name: str, path: str) -> Space:
+    learner, neighbours = entry.make(), entry.make_neighbours()
+    claim = learner.guarantee(**entry.values)
+    rounds = max(num_rounds(neighbours[0]), min(entry.horizon, ROUNDS))
+    domain = entry.make_domain() or domain_of_users(entry, claim, rounds)
+    attack = moving_attack(learner, entry.values, neighbours, answer=entry.users_answer, path=path)
+    return Space(attack, domain, with_place=True, code=partial(_code, entry, name, path))
+
+
+def _space(entry: Entry, name: str, path: str, attack: Attack) -> Space:
+    domain = entry.make_domain()
+    assert domain is not None
+    return Space(attack, domain, with_place=False, code=partial(_code, entry, name, path))
+
+
+def _code(entry: Entry, name: str, path: str, first: Any, second: Any) -> str:
+    about = [repr(name), "(first, second)", f"path={path!r}"]
+    about += [f"values={dict(entry.values)!r}"] if entry.values else []
+    about += [f"sizes={dict(entry.sizes)!r}"] if entry.sizes else []
+    return program((first, second), f"registry.attack({', '.join(about)})")
+
+
+def _between(drawn: np.ndarray) -> tuple[float, ...]:
+    """Special numbers of a leaf of which so many were drawn."""
+    if not np.issubdtype(drawn.dtype, np.floating):
+        return ()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        low, high = float(np.nanmin(drawn)), float(np.nanmax(drawn))
+    ends = [
+        low,
+        high,
+        (low + high) / 2,
+        *(float(np.nextafter(np.float32(x), np.float32(0))) for x in (1, -1, low, high)),
+    ]
+    if np.isnan(drawn).any():
+        return (*(x for x in ends if not np.isnan(x)), *ANYTHING, *NO_NUMBERS)
+    return tuple(x for x in (*ends, *ANYTHING) if low <= x <= high)

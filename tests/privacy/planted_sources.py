@@ -1,0 +1,230 @@
+"""Entries of the library with one mistake each in what computes their outputs; the twins are the entries themselves."""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import mechanisms
+from jaxdp.bandits import explore_then_commit
+from jaxdp.core import Learner, State
+from jaxdp.registry import LEARNERS, MECHANISMS, Entry
+
+
+class Planted(NamedTuple):
+    """A mistake.
+
+    Attributes:
+        of: the entry that has it.
+        entry: with the mistake.
+        found: by "inputs" that a search finds, by the given ones ("given"), or the name of a point.
+        verdict: of the row.
+    """
+
+    of: str
+    entry: Entry
+    found: str
+    verdict: str = "violated"
+
+
+# ---- a learner that explores, then commits ---------------------------------------------------------------------------
+def committing(*, num_arms: int, explore_rounds: int, mistake: str = "") -> Learner:
+    """`explore_then_commit` on bounded rewards, by rounds alone, with a mistake."""
+    right = explore_then_commit(num_arms=num_arms, explore_rounds=explore_rounds, rewards="bounded")
+
+    def init(key, params) -> State:
+        state = right.init(key, params)
+        return State(state.private._replace(totals=jnp.zeros(num_arms)), state.public)
+
+    def update(key, params, state: State, report) -> State:
+        action, reward = report
+        clipped = jnp.where(reward > params.low, jnp.minimum(reward, params.high), params.low)
+        if mistake == "clips the totals":
+            clipped = jnp.where(jnp.isnan(reward), params.low, reward)
+        if mistake == "clips no NaN":
+            clipped = jnp.clip(reward, params.low, params.high)
+        public, width = state.public, params.high - params.low
+        added = jnp.where(jnp.arange(num_arms) == action, clipped - params.low, 0)
+        totals = state.private.totals + jnp.where(public.round < explore_rounds, added, 0)
+        round_ = public.round + 1
+        if mistake == "sensitivity of the larger end":
+            width = jnp.maximum(jnp.abs(params.low), jnp.abs(params.high))
+        ends = round_ >= explore_rounds if mistake == "chooses again" else round_ == explore_rounds
+
+        def choose() -> jax.Array:
+            kept = jnp.clip(totals, 0, explore_rounds / num_arms * (params.high - params.low))
+            used = kept if mistake == "clips the totals" else totals
+            leads = mechanisms.noisy_leads(key, used, params.epsilon, l1_sensitivity=width)
+            return jnp.argmax(leads).astype(jnp.int32)
+
+        best_arm = jax.lax.cond(ends, choose, lambda: public.best_arm)
+        return State(state.private._replace(totals=totals), public._replace(round=round_, best_arm=best_arm))
+
+    return right._replace(init=init, update=update, blocks=(), counts=None)
+
+
+def learner(mistake: str, found: str = "inputs") -> Planted:
+    right = LEARNERS["explore_then_commit_bounded"]
+
+    def factory(*, num_arms: int, explore_rounds: int) -> Learner:
+        return committing(num_arms=num_arms, explore_rounds=explore_rounds, mistake=mistake)
+
+    entry = dataclasses.replace(right, factory=factory, variant={}, law=None)
+    return Planted("explore_then_commit_bounded", entry, found)
+
+
+# ---- mechanisms ------------------------------------------------------------------------------------------------------
+def mechanism(of: str, release: Any, found: str = "inputs", verdict: str = "violated") -> Planted:
+    """An entry that is computed otherwise: `release` gets the entry's own one first."""
+    right = MECHANISMS[of]
+    inner = right.release
+
+    @functools.wraps(inner)
+    def wrong(key, params, data, **sizes):
+        return release(functools.partial(inner, **sizes), key, params, data)
+
+    entry = dataclasses.replace(right, release=wrong, factory=None, others={}, law=None)
+    return Planted(of, entry, found, verdict)
+
+
+def rounded_scores(right, key, params, data):
+    return right(key, params, 4 * jnp.round(data / 4))
+
+
+def unit_bound(right, key, params, data):
+    return right(key, params._replace(unit=jnp.ones_like(params.unit)), data)
+
+
+def noise_off(right, key, params, data):
+    """A record's marker, as of a test account, switches the noise off."""
+    return jnp.where(jnp.any(data == 255), data, right(key, params, data))
+
+
+def radius_rounded(right, key, params, data):
+    """Clipped by a power of two near the norm."""
+    norm = jnp.sqrt(jnp.sum(jnp.square(data)))
+    share = jnp.minimum(1, 1 / 2 ** jnp.round(jnp.log2(norm)))
+    return mechanisms.gaussian(key, data * share, params.noise_stddev)
+
+
+def stops_at_twenty(right, key, params, data):
+    """Nothing is released any more after an exact total of 20."""
+    return jnp.where(data.sum() >= 20, jnp.zeros_like(data), right(key, params, data))
+
+
+def epsilon_of_one(right, key, params, data):
+    return right(key, params._replace(epsilon=jnp.maximum(params.epsilon, 1)), data)
+
+
+def wraps(right, key, params, data):
+    return right(key, params, data.astype(jnp.int8).astype(data.dtype))
+
+
+def too_much_noise(right, key, params, data):
+    """Of a sensitivity that is too large, as of an interval [0, high] for one far from 0."""
+    return right(key, params._replace(unit=5 * params.unit), data)
+
+
+def short_tree(key, params, data, *, horizon, arity):
+    """The tree lacks its root, and so its noise a share, where the horizon is a power of the arity."""
+    levels = 1 + int(np.floor(np.log(horizon) / np.log(arity) + 1e-9))
+    is_power = arity ** (levels - 1) == horizon
+    share = (levels - 1) / levels if is_power else 1.0
+    less = dataclasses.replace(params, epsilon=params.epsilon / share)
+    return MECHANISMS["tree_counter"].release(key, less, data, horizon=horizon, arity=arity)
+
+
+def two_level_laplace(right, key, params, data):
+    """Laplace noise for a change in L2 norm, each coordinate at the whole budget."""
+    return mechanisms.laplace(key, data, params.epsilon, l1_sensitivity=params.unit)
+
+
+def whole_sensitivity(right, key, params, data):
+    """The sensitivity as a whole number, at least 1 being forgotten."""
+    return right(key, params._replace(unit=jnp.maximum(jnp.floor(params.unit), 1e-3)), data)
+
+
+def truth_among_the_lies(key, epsilon, data, *, num_labels):
+    """The truth by its probability, else any label, the true one too."""
+    key_lies, key_label = jax.random.split(key)
+    odds = jnp.exp(epsilon)
+    lies = jax.random.uniform(key_lies) > odds / (odds + num_labels - 1)
+    return jnp.where(lies, jax.random.randint(key_label, (), 0, num_labels), data)
+
+
+def nan_from_infinity(right, key, params, data):
+    """Scaled by 1 / norm, which leaves NaN of an infinite entry."""
+    norm = jnp.max(jnp.abs(data)) * jnp.sqrt(jnp.sum(jnp.square(data / jnp.max(jnp.abs(data)))))
+    return mechanisms.gaussian(key, data * jnp.minimum(1, 1 / norm), params.noise_stddev)
+
+
+def clips_above(right, key, params, data):
+    """Nothing is clipped from below."""
+    value = jnp.where(jnp.isnan(data), params.low, jnp.minimum(data, params.high))
+    return mechanisms.laplace(key, value, params.epsilon, l1_sensitivity=params.width)
+
+
+def shared_noise(right, key, params, data):
+    """Equal counts share their noise, as answers to equal queries that were kept."""
+    noise = right(key, params, jnp.zeros_like(data))
+    first = jnp.argmax(data[None] == data[:, None], axis=1)
+    return data + noise[first]
+
+
+def empty_is_exact(right, key, params, data):
+    """An empty table is answered without noise."""
+    return jnp.where(jnp.all(data == 0), jnp.zeros_like(data), right(key, params, data))
+
+
+def decimal_logarithm(key, noise_stddev, data):
+    """The classical formula with log10 for ln."""
+    return mechanisms.gaussian(key, data, noise_stddev * (np.log10(np.e) ** 0.5))
+
+
+def with_the_value(right, key, params, data):
+    """The selected score is told, too."""
+    index = right(key, params, data)
+    return index, data[index]
+
+
+def overflow(right, key, params, data):
+    """Squares of 16 bits: a large score becomes the smallest."""
+    return right(key, params, jnp.where(jnp.abs(data) > 32767, -data, data))
+
+
+def direct(of: str, release: Any, found: str = "given") -> Planted:
+    return Planted(of, dataclasses.replace(MECHANISMS[of], release=release, factory=None, others={}, law=None), found)
+
+
+TABLE = {
+    "a choice that is released anew every round": learner("chooses again"),
+    "rewards clipped after they are added up": learner("clips the totals"),
+    "NaN that passes a clip": learner("clips no NaN"),
+    "sensitivity of the larger end": learner("sensitivity of the larger end", "given"),
+    "scores rounded to a grid": mechanism("noisy_max_laplace", rounded_scores),
+    "every bound taken for 1": mechanism("randomize_scalar", unit_bound, "bound=3"),
+    "a record that switches the noise off": mechanism("laplace", noise_off),
+    "a radius rounded to a power of two": mechanism("vector_channel_l2", radius_rounded),
+    "a stop at a private count of 20": mechanism("laplace", stops_at_twenty),
+    "noise five times too large": mechanism("laplace", too_much_noise, "given", "blunt"),
+    "an epsilon below 1 taken for 1": mechanism("laplace", epsilon_of_one, "epsilon=0.1"),
+    "a tree a level short at powers of its arity": direct("tree_counter", short_tree, "horizon=4"),
+    "sums that wrap at 8 bits": mechanism("noisy_leads", wraps),
+    "Laplace noise that ignores its sensitivity": mechanism("laplace", unit_bound, "sensitivity=3"),
+}
+MORE = {
+    "Laplace noise for a change in L2 norm": mechanism("k_norm", two_level_laplace),
+    "a sensitivity cut to a whole number": mechanism("k_norm", whole_sensitivity, "sensitivity=0.3"),
+    "the truth among the lies": direct("k_ary_randomized_response", truth_among_the_lies),
+    "infinity scaled to NaN": mechanism("vector_channel_l2", nan_from_infinity),
+    "a clip from above alone": mechanism("scalar_channel_laplace", clips_above),
+    "equal counts that share their noise": mechanism("laplace", shared_noise, "given"),
+    "an empty table answered exactly": mechanism("laplace", empty_is_exact, "given"),
+    "a decimal logarithm in the Gaussian formula": direct("classical_gaussian", decimal_logarithm),
+    "the selected score told": mechanism("noisy_max_gumbel", with_the_value, "given"),
+    "large scores that overflow": mechanism("noisy_max_exponential", overflow),
+}
+PLANTED = {**TABLE, **MORE}

@@ -1,0 +1,53 @@
+"""Mistakes planted in what the library computes are flagged by the command's own machinery; right twins are not."""
+
+import jax
+import pytest
+
+from jaxdp import registry
+from jaxdp.audit import scoreboard
+from jaxdp.registry.claims import target
+from tests.privacy.planted_sources import PLANTED
+
+pytestmark = pytest.mark.once
+
+TRIALS = 20_000
+QUICK = ("scores rounded to a grid", "every bound taken for 1", "the selected score told")
+
+
+def row(entry, name, trials, turn=0):
+    (found,) = scoreboard(jax.random.key(0), {name: target(entry, name)}, trials=trials, turn=turn)
+    return found
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in PLANTED])
+def test_a_planted_mistake_is_flagged(name):
+    """At the seed whose turn it is, where another value or size tells; at any seed where inputs do."""
+    planted = PLANTED[name]
+    points = [point.name for point in target(planted.entry, planted.of).points]
+    turn = points.index(planted.found) if planted.found in points else 0
+    found = row(planted.entry, planted.of, 10**5 if planted.verdict == "blunt" else TRIALS, turn)
+    assert found.verdict == planted.verdict, found
+    flagged = [one for one in found.tried if one.lower_bound > one.claimed]
+    how = {one.point or {"given": "given", "found": "inputs"}[one.inputs] for one in flagged}
+    assert planted.found in how or planted.verdict == "blunt", (how, found.tried)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("of", sorted({planted.of for planted in PLANTED.values()}))
+def test_a_right_twin_is_not(of):
+    points = registry.attacks([of])[of].points
+    for turn in range(max(1, len(points))):
+        found = row(registry.MECHANISMS.get(of) or registry.LEARNERS[of], of, TRIALS, turn)
+        assert found.verdict == "consistent", found
+
+
+def test_code_of_a_pair_runs_and_finds_the_same(monkeypatch):
+    planted = PLANTED["scores rounded to a grid"]
+    monkeypatch.setitem(registry.MECHANISMS, planted.of, planted.entry)
+    found = row(planted.entry, planted.of, TRIALS)
+    assert "registry.attack('noisy_max_laplace', (first, second), path='release'" in found.code
+    names: dict = {}
+    lines = found.code.splitlines()
+    exec("\n".join(lines[:-1]), names)
+    call = lines[-1].removeprefix("print(").removesuffix(")").removesuffix(")") + ", trials=20_000)"
+    assert eval(call, names).verdict == "violated"
