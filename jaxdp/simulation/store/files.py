@@ -20,7 +20,7 @@ import numpy as np
 from jaxdp.simulation.store.chunks import Chunk, chunks
 from jaxdp.simulation.store.identity import check_format, differences_of_stores, shortfalls
 from jaxdp.simulation.store.locks import creation_lock, lock_folder
-from jaxdp.simulation.store.metadata import part_record, sync_metadata
+from jaxdp.simulation.store.metadata import METADATA, part_record, sync_metadata
 from jaxdp.simulation.store.nans import NanCount
 
 if TYPE_CHECKING:
@@ -75,6 +75,9 @@ class Store:
                 name: self._group[name].with_config({"write_empty_chunks": True})
                 for name in (*self.layout["outputs"], COMPUTED)
             }
+            lost = [name for name in self._arrays if not (path / name / METADATA).is_file()]
+            if lost:
+                raise KeyError(lost[0])
         except (KeyError, ValueError) as error:
             raise ValueError(f"store must have all its arrays, or be removed, got {path}, where {error}") from error
         blocks = (*(1 for _ in self.layout["static_sizes"]), *self.layout["chunk"])
