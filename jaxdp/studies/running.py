@@ -27,6 +27,9 @@ Index = Annotated[
 ]
 Count = Annotated[str | None, typer.Option(help="How many processes share the store; auto: as SLURM says.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what the store holds.")]
+Grow = Annotated[
+    bool, typer.Option("--grow", help="Keep what the store holds of this sweep, and add more seeds and values.")
+]
 
 
 def run_command(name: str, study: Study) -> Callable[..., None]:
@@ -61,6 +64,7 @@ def sweep_command(study: Study) -> Callable[..., None]:
         process_index: Index = None,
         num_processes: Count = None,
         overwrite: Overwrite = False,
+        grow: Grow = False,
         **chosen: Any,
     ) -> None:
         settled = study.settled(**chosen)
@@ -74,6 +78,7 @@ def sweep_command(study: Study) -> Callable[..., None]:
                 process_index=_number(process_index),
                 num_processes=_number(num_processes),
                 overwrite=overwrite,
+                grow=grow,
             )
         except KeyboardInterrupt as stop:
             typer.echo("\n".join(["interrupted", *getattr(stop, "__notes__", ())]), err=True)

@@ -46,7 +46,7 @@ def repair(path: Path, careless: bool) -> None:
     wanted = store.examine(store.chunks, NanCount())[0] if careless else store.survey(store.chunks, NanCount())
     for chunk in wanted:
         arrays = {name: store._arrays[name] for name in store.layout["outputs"]}
-        lanes, lead = chunk.stop - chunk.start, len(chunk.block)
+        lanes, lead = chunk.num_lanes, len(chunk.block)
         store.commit(chunk, {n: np.ones((lanes, *a.shape[lead:]), a.dtype) for n, a in arrays.items()})
 
 
@@ -62,7 +62,7 @@ def wrong(path: Path, before: Path) -> str:
     if damaged:
         return "" if untouched else f"marked and not there: {', '.join(damaged.values())}"
     marked = np.asarray(store._arrays[COMPUTED][...]).sum()
-    lost = sum(chunk.stop - chunk.start for chunk in missing)
+    lost = sum(chunk.num_lanes for chunk in missing)
     return "" if marked + lost == store._arrays[COMPUTED].size else f"{marked} marked, {lost} missing"
 
 

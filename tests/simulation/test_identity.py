@@ -118,10 +118,11 @@ def test_constants_that_round_to_one_number_are_one_program_with_one_result(case
 
 def with_identity(store: Path, **changes) -> None:
     """Has a store say something else of itself."""
-    file = store / "computed" / "zarr.json"
+    file = store / "zarr.json"
     told = json.loads(file.read_text())
-    identity = json.loads(told["attributes"]["identity"]) | changes
-    told["attributes"]["identity"] = json.dumps({name: value for name, value in identity.items() if value is not None})
+    notes = told["consolidated_metadata"]["metadata"]["computed"]["attributes"]
+    identity = json.loads(notes["identity"]) | changes
+    notes["identity"] = json.dumps({name: value for name, value in identity.items() if value is not None})
     file.write_text(json.dumps(told))
 
 

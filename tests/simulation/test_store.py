@@ -270,7 +270,8 @@ def test_chunks_are_runs_of_lanes_and_blocks_of_arrays(sizes, lanes, static_size
         assert chunk.number == number
         assert all(bounds[0] % part == 0 for bounds, part in zip(chunk.block[len(static_sizes) :], shape, strict=True))
         own = numbers[chunk.region].ravel()
-        assert own.tolist() == [chunk.program * num_lanes + lane for lane in range(chunk.start, chunk.stop)]
+        assert own.tolist() == [chunk.program * num_lanes + lane for lane in chunk.lanes]
+        assert len(chunk.runs) == 1
         seen += own.tolist()
     assert seen == list(range(numbers.size))
     for count in [1, 2, 3, 50]:

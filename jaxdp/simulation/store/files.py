@@ -7,6 +7,7 @@ at any moment. Every file ends with a checksum.
 
 import contextlib
 import json
+import math
 import re
 import shutil
 import warnings
@@ -17,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxdp.simulation.store.chunks import Chunk, chunks
-from jaxdp.simulation.store.identity import differences
+from jaxdp.simulation.store.identity import check_format, differences_of_stores, shortfalls
 from jaxdp.simulation.store.locks import creation_lock, lock_folder
+from jaxdp.simulation.store.metadata import METADATA, part_record, sync_metadata
 from jaxdp.simulation.store.nans import NanCount
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 COMPUTED = "computed"
 IDENTITY = "identity"
 LAYOUT = "layout"
+GROWS = "; grow=True keeps what is there and adds what is missing"
 
 
 class Store:
@@ -53,19 +56,28 @@ class Store:
             )
         try:
             self._files = LastingStore(path)
-            self._group = zarr.open_group(self._files, mode="r+", use_consolidated=False)
+            self._group = zarr.open_group(self._files, mode="r+")  # all of one moment, as one file says it
             self._notes = self._group[COMPUTED].attrs  # not with the dataset: copies of results are no stores
             self.layout = json.loads(str(self._notes[LAYOUT]))
         except (OSError, KeyError, ValueError) as error:
             raise ValueError(f"store must be that of a sweep, or a path where nothing is yet, got {path}") from error
         self.path = path
-        self.chunks = chunks(self.layout["static_sizes"], self.layout["sizes"], self.layout["chunk"])
+        self.chunks = chunks(
+            self.layout["static_sizes"],
+            self.layout["sizes"],
+            self.layout["chunk"],
+            order=self.layout.get("order", ()),
+            parts=[part["sizes"] for part in self.parts],
+        )
         try:
             # A file that is missing is lost, not empty; Zarr does not keep this setting with the store.
             self._arrays = {
                 name: self._group[name].with_config({"write_empty_chunks": True})
                 for name in (*self.layout["outputs"], COMPUTED)
             }
+            lost = [name for name in self._arrays if not (path / name / METADATA).is_file()]
+            if lost:
+                raise KeyError(lost[0])
         except (KeyError, ValueError) as error:
             raise ValueError(f"store must have all its arrays, or be removed, got {path}, where {error}") from error
         blocks = (*(1 for _ in self.layout["static_sizes"]), *self.layout["chunk"])
@@ -80,6 +92,15 @@ class Store:
         """The record of the sweep whose results the store holds, as `identity.identity` makes it."""
         return json.loads(str(self._notes[IDENTITY]))
 
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The parts of a sweep that grew, the first one first; of a store of an older version, none.
+
+        Each has `sizes`, those of (*static axes, *axes, seed) that the sweep then had, as stored; `when` it was begun;
+        and `versions`, `devices` and `processor` of the call that began it.
+        """
+        return self.layout.get("parts", [])
+
     def examine(self, wanted: Iterable[Chunk], nans: NanCount) -> tuple[list[Chunk], dict[Chunk, str]]:
         """Reads what is there, and says what is missing.
 
@@ -88,24 +109,44 @@ class Store:
             nans: counts the lanes with NaN in what is there.
 
         Returns:
-            Those chunks that are not there or cannot be read, and what is wrong with each that cannot be read.
+            Those chunks that are not there or cannot be read, each with the lanes that are missing, and what is wrong
+            with each that cannot be read.
         """
         missing, damaged = [], {}
         for chunk in wanted:
             try:
-                if not self._read(COMPUTED, chunk).all():
-                    missing.append(chunk)
-                    continue
-                arrays = {name: self._read(name, chunk) for name in self.layout["outputs"]}
+                done = self._read(COMPUTED, chunk)
+                if done.any():
+                    nans.add({name: self._read(name, chunk)[done] for name in self.layout["outputs"]})
             except OSError as error:
                 damaged[chunk] = f"a chunk is damaged: {error}"
                 missing.append(chunk)
                 continue
-            lanes = chunk.stop - chunk.start
-            nans.add(
-                {name: values.reshape(lanes, *values.shape[len(chunk.block) :]) for name, values in arrays.items()}
-            )
+            if not done.all():
+                missing.append(chunk.only(~done) if done.any() else chunk)
         return missing, damaged
+
+    def sample(self, chunk: Chunk, most: int) -> tuple[Chunk, dict[str, np.ndarray]] | None:
+        """Lanes that are computed, of a chunk of the larger sweep that this one may become.
+
+        Args:
+            chunk: of that sweep, with all its lanes.
+            most: lanes.
+
+        Returns:
+            The chunk with those lanes, and their outputs by name, each with a leading axis of lanes; None if there is
+            no such lane.
+        """
+        there = self._arrays[COMPUTED][chunk.region]  # of a region that reaches beyond, what is within
+        inside = tuple(slice(size) for size in there.shape)
+        found = np.zeros(chunk.sizes, bool)
+        found[inside] = there
+        found &= np.cumsum(found).reshape(found.shape) <= most
+        if not found.any():
+            return None
+        return chunk.only(found), {
+            name: self._arrays[name][chunk.region][found[inside]] for name in self.layout["outputs"]
+        }
 
     def survey(self, wanted: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
         """Finds what is missing as `examine` does, for a process that is about to write it.
@@ -126,14 +167,21 @@ class Store:
         """Writes a chunk, which counts as computed once this returns, and not before.
 
         Args:
-            chunk: which.
+            chunk: which, as `survey` has it: with all lanes of its block, or all that are missing.
             arrays: its outputs, each with a leading axis of its lanes.
 
         Raises:
             OSError: if they cannot be written.
         """
+        whole = chunk.num_lanes == math.prod(chunk.sizes)
+        left = None if whole else ~self._read(COMPUTED, chunk)
         for name, values in arrays.items():
-            self._arrays[name][chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
+            if left is None:
+                block = values.reshape(*chunk.sizes, *values.shape[1:])
+            else:  # a file is replaced in one step, and holds what it held before in either case
+                block = self._read(name, chunk)
+                block[left] = values
+            self._arrays[name][chunk.region] = block
         self._arrays[COMPUTED][chunk.region] = np.ones(chunk.sizes, bool)
 
     def check_files(self) -> None:
@@ -230,20 +278,14 @@ def open_or_create(
                 path.rename(replaced)
             unfinished.rename(path)
             shutil.rmtree(replaced, ignore_errors=True)
-    store = Store(path)
-    mine, theirs = json.loads(json.dumps(identity)), store.identity
-    if theirs.get("format") != mine["format"]:
-        raise ValueError(
-            f"store must be of this version of jaxdp, or overwrite=True must be given, got {path}, which another "
-            "version wrote that recorded claims, results or the processor otherwise; jaxdp.open reads it"
-        )
-    programs = mine.pop("programs"), theirs.pop("programs")
-    found = differences(mine, theirs) or differences(*programs, "programs")  # another grid makes other programs
+        store = Store(path)
+        sync_metadata(path)
+    check_format(path, identity, store.identity)
+    found = differences_of_stores(identity, store.identity)
     if found:
+        grows = "" if shortfalls(identity, store.identity) else GROWS
         raise ValueError(
-            f"store must hold the same sweep, or overwrite=True must be given, got {path}, where "
-            + "; ".join(found[:5])
-            + (f"; and {len(found) - 5} more differences" if len(found) > 5 else "")
+            f"store must hold the same sweep, or overwrite=True must be given, got {path}, where {found}{grows}"
         )
     return store
 
@@ -269,14 +311,21 @@ def check_storable(template: "xr.Dataset") -> None:
 
 
 def open_dataset(path: Path) -> "xr.Dataset":
-    """The dataset of a store, read when it is used; an OSError then, if another store has taken its place."""
+    """The dataset of a store, read when it is used; an OSError then, if another store has taken its place.
+
+    Values of axes are in the order of the sweep's last call, in which they need not have come.
+    """
     import xarray  # where it is used, as pandas comes with it: `import jaxdp` stays quick
 
     from jaxdp.simulation.store.lasting import LastingStore  # it needs Zarr
 
     with warnings.catch_warnings():
         _ignore_format_warnings()
-        return xarray.open_zarr(LastingStore(path, read_only=True), chunks=None, consolidated=True)
+        results = xarray.open_zarr(LastingStore(path, read_only=True), chunks=None, consolidated=True)
+    mark = results[COMPUTED]
+    order = json.loads(mark.attrs.get(LAYOUT, "{}")).get("order", [])
+    moved = {dim: np.argsort(places) for dim, places in zip(mark.dims, order, strict=bool(order)) if places}
+    return results.isel(moved)
 
 
 def _create(
@@ -294,6 +343,7 @@ def _create(
         "sizes": sizes[num_static:],
         "chunk": list(chunk),
         "outputs": [str(name) for name in template.data_vars],
+        "parts": [part_record(template, sizes)],
     }
     with warnings.catch_warnings():
         _ignore_format_warnings()

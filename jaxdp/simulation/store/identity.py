@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.metadata
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -145,6 +146,63 @@ def differences(mine: Any, other: Any, name: str = "") -> list[str]:
     if name.endswith(".guarantees"):
         return [f"{name} differ (what is claimed)"]
     return [f"{name} is {_short(other)} there, {_short(mine)} here"]
+
+
+def differences_of_stores(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+    """How the record of a store differs from that of a sweep, as text; no text if they are the same.
+
+    Args:
+        mine: of the sweep.
+        theirs: of the store.
+    """
+    mine = json.loads(json.dumps(mine))
+    here, there = ({name: value for name, value in one.items() if name != "programs"} for one in (mine, theirs))
+    # Another grid makes other programs.
+    found = differences(here, there) or differences(mine["programs"], theirs["programs"], "programs")
+    more = f"; and {len(found) - 5} more differences" if len(found) > 5 else ""
+    return "; ".join(found[:5]) + more
+
+
+def shortfalls(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """Why a store cannot grow to a sweep, as far as their grids and seeds tell.
+
+    Args:
+        mine: the record of the sweep.
+        theirs: that of the store.
+
+    Returns:
+        One text for every reason; none if the store's sweep is a part of this one.
+    """
+    mine = json.loads(json.dumps(mine))
+    grid = ("axes", "static_axes", "num_seeds", "programs")
+    here, there = ({name: value for name, value in one.items() if name not in grid} for one in (mine, theirs))
+    found = differences(here, there)
+    for group in ("axes", "static_axes"):
+        for name in theirs[group]:
+            lost = [label for label in theirs[group][name] if label not in mine[group].get(name, [])]
+            if lost:
+                found.append(f"{group}.{name} has {_short(lost)[1:-1]} there and not here")
+    if mine["num_seeds"] < theirs["num_seeds"]:
+        found.append(f"num_seeds is {theirs['num_seeds']} there, {mine['num_seeds']} here")
+    return found
+
+
+def check_format(path: Any, mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    """Checks that a store is of this version's format.
+
+    Args:
+        path: of the store.
+        mine: the record of the sweep.
+        theirs: that of the store.
+
+    Raises:
+        ValueError: if not.
+    """
+    if theirs.get("format") != mine["format"]:
+        raise ValueError(
+            f"store must be of this version of jaxdp, or overwrite=True must be given, got {path}, which another "
+            "version wrote that recorded claims, results or the processor otherwise; jaxdp.open reads it"
+        )
 
 
 def _constants(jaxpr: Any) -> Iterator[Any]:

@@ -41,6 +41,8 @@ def describe(path: str | Path) -> str:
             lines.append(f"  {name}: {values.dtype} ({sizes})")
     lines += ["", "grid"]
     lines += [f"  {name}: {_listed(dataset[name].values)}" for name in dataset.coords]
+    if len(store.parts) > 1:
+        lines += ["", "parts", *(f"  {text}" for text in _parts(store, dataset))]
     if nans.found:
         lines += ["", f"NaN in {nans.text()}"]
     lines += ["", "provenance"]
@@ -64,10 +66,40 @@ def _by_program(store: Store, source: Provenance, missing: list[Any]) -> list[st
     lanes = int(np.prod(store.layout["sizes"]))
     lines = []
     for index, values in enumerate(source.static_points):
-        left = sum(chunk.stop - chunk.start for chunk in missing if chunk.program == index)
+        left = sum(chunk.num_lanes for chunk in missing if chunk.program == index)
         static = ", ".join(f"{name}={value}" for name, value in values.items())
         lines.append(f"{static}: {lanes - left:,} of {lanes:,}")
     return lines
+
+
+def _parts(store: Store, dataset: Any) -> list[str]:
+    """What each part of a sweep that grew added, when, and by which versions."""
+    dims = dataset[COMPUTED].dims
+    order = store.layout.get("order", [None] * len(dims))
+    stored = {
+        dim: dataset[dim].values if places is None else dataset[dim].values[places]
+        for dim, places in zip(dims, order, strict=True)
+    }
+    lines, before = [], [0] * len(dims)
+    for number, part in enumerate(store.parts):
+        sizes = part["sizes"]
+        added = [
+            f"{dim} {_range(values[old:new]) if dim == 'seed' else _listed(values[old:new])}"
+            for (dim, values), old, new in zip(stored.items(), before, sizes, strict=True)
+            if new > old
+        ]
+        lanes = math.prod(sizes) - (math.prod(before) if number else 0)
+        versions = [f"{name} {part['versions'][name]}" for name in ("jaxdp", "jax") if name in part["versions"]]
+        when = part["when"] or "begun before stores kept the time"
+        lines.append(
+            f"{', '.join([when, *versions])}: {'' if number == 0 else 'also '}{'; '.join(added)}; {lanes:,} lanes"
+        )
+        before = sizes
+    return lines
+
+
+def _range(values: np.ndarray) -> str:
+    return str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]}"
 
 
 def _guarantees(source: Provenance) -> list[str]:

@@ -1,11 +1,22 @@
 """Refuses to read or write a store once it was moved, removed or replaced since it was opened."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 from zarr.abc.store import ByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore
+
+
+def stamp(root: Path) -> tuple[int, int]:
+    """What tells a store from another that takes its place, and from itself once its sweep grew.
+
+    Raises:
+        OSError: if there is none.
+    """
+    status = (root / "zarr.json").stat()  # written with the store, and when its sweep grows
+    return status.st_ino, status.st_mtime_ns
 
 
 class LastingStore(LocalStore):
@@ -28,19 +39,32 @@ class LastingStore(LocalStore):
 
     def _stamp(self) -> tuple[int, int] | None:
         try:
-            status = (self.root / "zarr.json").stat()  # written once, with the store
+            return stamp(self.root)
         except OSError:
             return None
-        return status.st_ino, status.st_mtime_ns
+
+    def _grew(self) -> bool:
+        """Whether the store that is there now is the one that was opened, with a larger sweep."""
+        try:
+            arrays = json.loads((self.root / "zarr.json").read_text())["consolidated_metadata"]["metadata"]
+            layout = json.loads(arrays["computed"]["attributes"]["layout"])
+        except (OSError, KeyError, ValueError):
+            return False
+        return self._first is not None and list(self._first) in layout.get("before", [])
 
     def check_same(self) -> None:
         """Checks that the store that was opened is still there.
+
+        A reader may go on when the sweep grows: files that were there keep what they held.
 
         Raises:
             OSError: if not.
         """
         now = self._stamp()
         if now == self._first:
+            return
+        if self.read_only and self._grew():
+            self._first = now
             return
         if not self.read_only:
             raise OSError(

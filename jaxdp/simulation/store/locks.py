@@ -73,6 +73,22 @@ def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
         yield
 
 
+def check_unwritten(store: Path) -> None:
+    """Checks that no process writes a store. The caller has the creation lock, so that none can begin.
+
+    Raises:
+        BlockingIOError: if one does.
+    """
+    for file in sorted(lock_folder(store).glob("share-*")):
+        with file.open("a+") as share:
+            if not _lock(share):
+                share.seek(0)
+                raise BlockingIOError(
+                    f"store {store} is being written by {share.read() or 'another process'}; it can grow when that is "
+                    "done"
+                )
+
+
 def lock_folder(store: Path) -> Path:
     """Where a store's locks are: beside it, and out of the way of what reads it."""
     return store.with_name(f"{store.name}.locks")

@@ -14,6 +14,7 @@ from jaxdp.simulation.store.files import COMPUTED, Store, check_storable, open_d
 from jaxdp.simulation.store.locks import share_lock
 from jaxdp.simulation.store.nans import NanCount
 from jaxdp.simulation.sweeps._replay import Recipe, attach
+from jaxdp.simulation.sweeps.growth import grow_store
 from jaxdp.simulation.sweeps.lanes import Device
 from jaxdp.simulation.sweeps.local import LocalSource
 from jaxdp.simulation.sweeps.plan import Plan
@@ -39,6 +40,7 @@ def sweep(
     devices: Sequence[Device] | None = None,
     store: str | Path | None = None,
     overwrite: bool = False,
+    grow: bool = False,
     executor: Executor | None = None,
     timeout: float | None = None,
     process_index: int | str | None = None,
@@ -58,7 +60,13 @@ def sweep(
     damaged is named and computed again. A store never mixes what may differ: it refuses to go on with another program,
     tile size, kind of device, model of processor, XLA flags, or versions of JAX and SciPy. It goes on with a newer
     jaxdp that compiles the same programs with the same parameters and claims. `jaxdp.open` reads the store while it
-    grows, with NaN where lanes are missing; its variable `computed` is true where a lane's results are there.
+    is written, with NaN where lanes are missing; its variable `computed` is true where a lane's results are there.
+
+    With `grow=True` a store of a smaller sweep, finished or not, becomes one of this, which has more seeds, or more
+    values of an axis, anywhere among the others. What is there is kept and not computed again, and the results are bit
+    for bit those of one sweep of the whole, as a lane depends on its values and its seed's index alone. What can be
+    checked is: the smaller sweep must have all of its programs, parameters and claims as they were; and where more grid
+    points make another program, one tile of lanes that are there is run again and must have the same bits.
 
     Warns:
         RuntimeWarning: if results have NaN, with how many lanes; if a chunk of the store was damaged; if memory ran out
@@ -80,6 +88,9 @@ def sweep(
         overwrite: replace what the store holds of another sweep, or of this one: to go on, call without it. The old
             store is removed once the new one is made. Results that were returned from the old one and are not yet read
             cannot be read then: an OSError says so.
+        grow: add to the store what it lacks of this sweep, if its own is a part of this. Without it, and with a store
+            that has values or seeds which this sweep has not, the store is refused. The chunks stay as large as they
+            are. Without a store at the path, one is made.
         executor: any `concurrent.futures` executor, whose workers compute the chunks, each on its own devices; for a
             Dask cluster `client.get_executor()`. Workers must be new processes, as forks of one that has used JAX hang:
             `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`. After each minute in which it
@@ -102,8 +113,8 @@ def sweep(
         ValueError: if an axis is empty, has a repeated value, or is named twice; if a count is < 1; if devices are none
             or of several kinds; if key is not a typed Threefry key; if a value is out of range for the run; if the
             outputs' dimensions do not match their labels, or differ between static values; if the store is of another
-            sweep, with what differs; all before anything is compiled.
-        BlockingIOError: if another process writes this share of the store.
+            sweep, with what differs, or cannot grow to this one; all before anything is compiled.
+        BlockingIOError: if another process writes this share of the store, or any, and it would have to grow.
         OSError: if results cannot be written. What was written stays, and the same call goes on.
         MemoryError: if a single tile does not fit.
         RuntimeError: if the executor gives up. What was written stays, and the same call goes on.
@@ -123,11 +134,14 @@ def sweep(
     if chunk_size is not None:
         chunk_size = check_count("chunk_size", chunk_size)
     check_flag("overwrite", overwrite)
+    check_flag("grow", grow)
     if not (isinstance(progress, bool) or callable(progress)):
         raise ValueError(f"progress must be True, False or a function, got {progress!r}")
     index, count = which_share(process_index, num_processes)
     if store is None and (count > 1 or overwrite):
         raise ValueError(f"store must be given with num_processes > 1 or overwrite, got {count} and {overwrite}")
+    if grow and (store is None or overwrite):
+        raise ValueError(f"grow must be False {'without a store' if store is None else 'with overwrite'}, got True")
     if overwrite and count > 1:
         raise ValueError(f"overwrite must be False where several processes write, got {count} of them")
     if executor is not None and devices is not None:
@@ -154,6 +168,8 @@ def sweep(
         if path is None:
             _in_memory(source, results, chunks(plan.static_sizes, plan.sizes, shape()), nans, report)
         else:
+            if grow:
+                grow_store(path, plan, source, results)
             with share_lock(path, index, count):
                 opened = open_or_create(
                     path, results, source.identity, shape, num_static=len(plan.static_sizes), overwrite=overwrite
@@ -176,7 +192,7 @@ def sweep(
 def _in_memory(
     source: Source, results: "xr.Dataset", wanted: Sequence[Chunk], nans: NanCount, report: Reporter
 ) -> None:
-    report.start(sum(chunk.stop - chunk.start for chunk in wanted), 0, source.place.devices)
+    report.start(sum(chunk.num_lanes for chunk in wanted), 0, source.place.devices)
     for chunk, arrays in source.chunks(wanted):
         for name, values in arrays.items():
             results[name].values[chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
@@ -188,7 +204,7 @@ def _to_store(
 ) -> None:
     """Computes what a store lacks. A thread writes one chunk while the next is computed."""
     missing = store.survey(wanted, nans)
-    total, left = (sum(chunk.stop - chunk.start for chunk in part) for part in (wanted, missing))
+    total, left = (sum(chunk.num_lanes for chunk in part) for part in (wanted, missing))
     report.start(total, total - left, source.place.devices)
     writing = None
     try:

@@ -7,7 +7,7 @@ from typing import Any
 from jaxdp.simulation.store.chunks import Chunk
 from jaxdp.simulation.sweeps.plan import Plan
 from jaxdp.simulation.sweeps.progress import Reporter
-from jaxdp.simulation.sweeps.schedule import Chunks, Runner
+from jaxdp.simulation.sweeps.schedule import Arrays, Chunks, Runner
 from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
 
 SECONDS_OF_A_CHUNK = 20.0  # what a kill may lose, and long beside the writing of a chunk
@@ -34,6 +34,15 @@ class LocalSource:
     def identity(self) -> dict[str, Any]:
         """The sweep's identity on these devices; all programs are traced for it."""
         return self._plan.identity()
+
+    def identity_of(self, plan: Plan) -> dict[str, Any]:
+        """As `Source`."""
+        return plan.identity()
+
+    def sample(self, chunk: Chunk) -> Arrays:
+        """As `Source`."""
+        ((_, arrays),) = self._runner(chunk.program).chunks([chunk], lambda lanes: None)
+        return arrays
 
     def best_chunk_lanes(self, sharers: int | None) -> int:
         """As `Source`; with a store, what takes about `SECONDS_OF_A_CHUNK`.

@@ -46,9 +46,18 @@ class RemoteSource:
         self._plan, self._executor, self._report = plan, executor, report
         self._patience = Patience(timeout)
         self._packed = pack(plan)
-        self.identity, devices = self._first_description()
+        self.identity, devices = self._first_description(self._packed)
         self.place = Place(devices, self.identity["processor"], self.identity["settings"])
         _check_code(self.identity, plan)
+
+    def identity_of(self, plan: Plan) -> dict[str, Any]:
+        """As `Source`, as a worker finds it."""
+        return self._first_description(pack(plan))[0]
+
+    def sample(self, chunk: Chunk) -> Arrays:
+        """As `Source`, by a worker."""
+        ((_, arrays),) = self._coming([chunk])
+        return arrays
 
     def best_chunk_lanes(self, sharers: int | None) -> int:
         """As `Source`; there are enough chunks to share them evenly among workers."""
@@ -68,17 +77,17 @@ class RemoteSource:
         first = next(found, None)
         if first is not None:
             with report.running("running"), contextlib.closing(found):
-                report.advance(first[0].stop - first[0].start, counted=False)
+                report.advance(first[0].num_lanes, counted=False)
                 yield first
                 for chunk, arrays in found:
-                    report.advance(chunk.stop - chunk.start)
+                    report.advance(chunk.num_lanes)
                     yield chunk, arrays
 
     def _coming(self, wanted: Sequence[Chunk]) -> Chunks:
         """Chunks as they come, with as many handed to the executor as memory has room for."""
         coming = iter(wanted)
         running: dict[Future[Arrays], Chunk] = {}
-        largest = self._plan.lane_bytes * max((chunk.stop - chunk.start for chunk in wanted), default=1)
+        largest = self._plan.lane_bytes * max((chunk.num_lanes for chunk in wanted), default=1)
         fitting = (free_host_bytes() or 0) // (PART_OF_MEMORY * max(largest, 1))
         most = min(max(fitting, FEWEST_QUEUED), MOST_QUEUED)
         failed: Exception | None = None
@@ -113,9 +122,9 @@ class RemoteSource:
         while len(running) < most and (chunk := next(coming, None)) is not None:
             running[_submitted(self._executor, compute, self._packed, chunk, self.identity)] = chunk
 
-    def _first_description(self) -> tuple[dict[str, Any], list[str]]:
-        """What `describe` says on the first worker that answers."""
-        asked = _submitted(self._executor, describe, self._packed)
+    def _first_description(self, packed: bytes) -> tuple[dict[str, Any], list[str]]:
+        """What `describe` says of a sweep on the first worker that answers."""
+        asked = _submitted(self._executor, describe, packed)
         try:
             self._patience.wait([asked], "a first worker")
         finally:
@@ -181,7 +190,7 @@ def _check_arrays(arrays: Any, chunk: Chunk, outputs: Mapping[str, Output]) -> N
     Raises:
         RuntimeError: if not.
     """
-    lanes = chunk.stop - chunk.start
+    lanes = chunk.num_lanes
     wanted = {name: f"{output.dtype} {(lanes, *output.shape)}" for name, output in outputs.items()}
     found = type(arrays).__name__
     if isinstance(arrays, Mapping):

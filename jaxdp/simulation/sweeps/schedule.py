@@ -5,7 +5,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -95,7 +95,7 @@ class Runner:
         each = in_flight or tiles_in_flight(compiled.devices)
         for tile in [*compiled.tiles] * each:
             self._idle.put(tile)
-        self._known: dict[int, Arrays] = {}
+        self._known: tuple[np.ndarray, Arrays] | None = None
 
     @property
     def at_a_time(self) -> int:
@@ -104,17 +104,20 @@ class Runner:
 
     def seconds_of_a_tile(self) -> float:
         """Runs the first tile, and keeps its results for when they are wanted."""
+        lanes = np.arange(min(self._size, self._lanes.num_lanes))
         start = time.perf_counter()
-        self._known[0] = self._tile(0)
+        self._known = lanes, self._tile(lanes, aligned=True)
         return time.perf_counter() - start
 
     def chunks(self, wanted: Sequence[Chunk], advance: Callable[[int], object]) -> Chunks:
         """Computes chunks, in their order.
 
-        A tile that two of them share is computed once. Tiles go on while the caller does something with a chunk.
+        Each tile is filled with lanes of one chunk after the other, so that chunks next to one another share one. In a
+        sweep that has not grown, a lane has the same place in the same tile whichever chunks are wanted. Tiles go on
+        while the caller does something with a chunk.
 
         Args:
-            wanted: of this program, in the order of their lanes.
+            wanted: of this program, in the order in which they are wanted.
             advance: called with the number of lanes done since the last call.
 
         Yields:
@@ -123,43 +126,69 @@ class Runner:
         Raises:
             MemoryError: if a single tile does not fit.
         """
-        tiles = sorted({tile for chunk in wanted for tile in self._tiles(chunk)})
-        coming, queued = iter(tiles), deque[tuple[int, Future[Arrays]]]()
+        aligned = all(chunk.part == 0 and len(chunk.runs) == 1 for chunk in wanted)
+        coming, queued = self._tiles(wanted, aligned), deque[tuple[int, Future[Arrays]]]()
         pool = ThreadPoolExecutor(self.at_a_time)
 
         def fill() -> None:
-            while len(queued) < 2 * self.at_a_time and (tile := next(coming, None)) is not None:
-                queued.append((tile, pool.submit(self._tile, tile)))
+            while len(queued) < 2 * self.at_a_time and (lanes := next(coming, None)) is not None:
+                queued.append((len(lanes), pool.submit(self._tile, lanes, aligned)))
 
         try:
             fill()
-            last: tuple[int, Arrays] = (-1, {})
+            tile: Arrays = {}
+            used = held = 0
             for chunk in wanted:
                 arrays: Arrays = {}
-                for tile in self._tiles(chunk):
-                    if tile != last[0]:
-                        index, future = queued.popleft()
-                        last = (index, future.result())
+                filled, total = 0, chunk.num_lanes
+                while filled < total:
+                    if used == held:
+                        held, future = queued.popleft()
+                        tile, used = future.result(), 0
                         fill()
-                    first = tile * self._size
-                    start, stop = max(first, chunk.start), min(first + self._size, chunk.stop)
-                    for name, values in last[1].items():
+                    count = min(held - used, total - filled)
+                    for name, values in tile.items():
                         if name not in arrays:
-                            arrays[name] = np.empty((chunk.stop - chunk.start, *values.shape[1:]), values.dtype)
-                        arrays[name][start - chunk.start : stop - chunk.start] = values[start - first : stop - first]
-                    advance(stop - start)
+                            arrays[name] = np.empty((total, *values.shape[1:]), values.dtype)
+                        arrays[name][filled : filled + count] = values[used : used + count]
+                    used, filled = used + count, filled + count
+                    advance(count)
                 yield chunk, arrays
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _tiles(self, chunk: Chunk) -> range:
-        return range(chunk.start // self._size, -(-chunk.stop // self._size))
+    def _tiles(self, wanted: Sequence[Chunk], aligned: bool) -> Iterator[np.ndarray]:
+        """The chunks' lanes in tiles, of which some may not be full; those of aligned ones begin at multiples."""
+        pieces: list[np.ndarray] = []
+        room_left, last = self._size, -1
+        for start, stop in (run for chunk in wanted for run in chunk.runs):
+            if aligned and start != last:
+                if pieces:
+                    yield np.concatenate(pieces)
+                pieces, room_left = [], self._size - start % self._size
+            while start < stop:
+                count = min(room_left, stop - start)
+                pieces.append(np.arange(start, start + count))
+                start, room_left = start + count, room_left - count
+                if room_left == 0:
+                    yield np.concatenate(pieces)
+                    pieces, room_left = [], self._size
+            last = stop
+        if pieces:
+            yield np.concatenate(pieces)
 
-    def _tile(self, tile: int) -> Arrays:
-        if tile in self._known:
-            return self._known.pop(tile)
-        first = tile * self._size
-        lane = np.minimum(np.arange(first, first + self._size), self._lanes.num_lanes - 1)  # the last tile is padded
+    def _tile(self, lanes: np.ndarray, aligned: bool) -> Arrays:
+        """The results of lanes, of which there are at most as many as a tile has."""
+        known = self._known
+        if known is not None and np.array_equal(known[0][: len(lanes)], lanes):
+            self._known = None
+            return known[1]
+        skipped = int(lanes[0]) % self._size if aligned else 0
+        filled = np.pad(lanes, (skipped, self._size - skipped - len(lanes)), "edge")
+        values = self._run(filled)
+        return {name: values[name][skipped : skipped + len(lanes)] for name in values}
+
+    def _run(self, lane: np.ndarray) -> Arrays:
         point, seed = (index.astype(np.uint32) for index in np.divmod(lane, self._lanes.num_seeds))
         while True:
             seen = self._gate.enter()

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from jaxdp.memory import free_host_bytes
 from jaxdp.simulation.store.chunks import Chunk
 from jaxdp.simulation.sweeps.plan import Place, Plan
-from jaxdp.simulation.sweeps.schedule import Chunks
+from jaxdp.simulation.sweeps.schedule import Arrays, Chunks
 
 BYTES_OF_A_CHUNK = 2**28
 
@@ -27,6 +27,18 @@ class Source(Protocol):
 
     @property
     def identity(self) -> dict[str, Any]: ...  # noqa: D102
+
+    def identity_of(self, plan: Plan) -> dict[str, Any]:
+        """The identity of another sweep, found in that place."""
+        ...
+
+    def sample(self, chunk: Chunk) -> Arrays:
+        """Computes a chunk by itself, and keeps its program compiled.
+
+        Returns:
+            Its outputs by name, each with a leading axis of its lanes.
+        """
+        ...
 
     def chunks(self, wanted: Sequence[Chunk]) -> Chunks:
         """Computes chunks, and reports how far they are.

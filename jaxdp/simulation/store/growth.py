@@ -1,0 +1,125 @@
+"""Room in a store for a larger sweep. What is there stays where it is; one file, replaced in one step, tells of more.
+
+Files that the larger sweep needs are written first: coordinates, of which a reader of the smaller sweep reads the part
+that it knows. Then the store's one file of metadata is replaced, which holds all shapes, what the sweep is, and its
+provenance. A process that is killed leaves the smaller sweep or the larger one, and nothing between them.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jaxdp.simulation.store.chunks import Chunk, chunks
+from jaxdp.simulation.store.files import COMPUTED, IDENTITY, LAYOUT, Store
+from jaxdp.simulation.store.metadata import METADATA, part_record, replace_file, sync_metadata
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+class Growth:
+    """What a store becomes.
+
+    Attributes:
+        store: as it is.
+        layout: as it will be.
+    """
+
+    def __init__(self, store: Store, template: "xr.Dataset", identity: Mapping[str, Any]) -> None:
+        """Finds where everything will be, and writes nothing.
+
+        Args:
+            store: of a sweep that is a part of the larger one.
+            template: a dataset of the larger sweep's variables, coordinates and attributes, as `open_or_create` has it.
+            identity: of the larger sweep.
+
+        """
+        self.store, self._template, self._identity = store, template, identity
+        lead = list(next(iter(template.data_vars.values())).dims)[: len(store.chunks[0].block)]
+        self._places = {str(dim): self._order(str(dim), store.identity) for dim in lead}
+        sizes = [len(places) for places in self._places.values()]
+        num_static = len(store.layout["static_sizes"])
+        old = [*store.layout["static_sizes"], *store.layout["sizes"]]
+        parts = store.parts or [{"sizes": old, "when": None, "versions": {}, "devices": [], "processor": ""}]
+        self.layout = {
+            **store.layout,
+            "static_sizes": sizes[:num_static],
+            "sizes": sizes[num_static:],
+            "order": [None if own == sorted(own) else own for own in self._places.values()],
+            "parts": [*parts, part_record(template, sizes)] if sizes != old else parts,
+        }
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """All chunks of the larger sweep."""
+        layout = self.layout
+        return chunks(layout["static_sizes"], layout["sizes"], layout["chunk"], order=layout["order"])
+
+    def write(self) -> None:
+        """Makes the store one of the larger sweep. The caller has the creation lock, and no process writes the store.
+
+        Raises:
+            OSError: if files cannot be written. The store is then as it was.
+        """
+        from jaxdp.simulation.store.lasting import stamp  # it needs Zarr
+
+        path = self.store.path
+        told = json.loads((path / METADATA).read_text())
+        arrays = told["consolidated_metadata"]["metadata"]
+        sizes = [len(places) for places in self._places.values()]
+        for name in (*self.layout["outputs"], COMPUTED):
+            arrays[name]["shape"][: len(sizes)] = sizes
+        for dim, places in self._places.items():
+            if arrays[dim]["shape"] != [len(places)]:
+                arrays[dim] = self._extend(dim, places, arrays[dim])
+        before = [*self.layout.get("before", []), list(stamp(path))]
+        arrays[COMPUTED]["attributes"] = {
+            IDENTITY: json.dumps(self._identity),
+            LAYOUT: json.dumps({**self.layout, "before": before}),
+        }
+        told["attributes"] = {**told.get("attributes", {}), **self._template.attrs}
+        replace_file(path, path / METADATA, json.dumps(told))
+        sync_metadata(path)
+
+    def _order(self, dim: str, identity: Mapping[str, Any]) -> list[int]:
+        """The places in the larger sweep's coordinate of what is stored: what was there first, as it is there."""
+        there = identity["axes"].get(dim, identity["static_axes"].get(dim))
+        if there is None:  # seeds
+            return list(range(self._template.sizes[dim]))
+        here = self._identity["axes"].get(dim, self._identity["static_axes"].get(dim))
+        known = [here.index(label) for label in there]
+        dims = [*identity["order"], "seed"]
+        order = self.store.layout.get("order", [None] * len(dims))[dims.index(dim)]
+        stored = known if order is None else [known[place] for place in order]
+        return [*stored, *(place for place in range(len(here)) if place not in known)]
+
+    def _extend(self, dim: str, places: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
+        """Writes a coordinate's values, those that are there as they are.
+
+        Args:
+            dim: the coordinate's name.
+            places: of the stored values in the larger sweep's coordinate.
+            told: the array's metadata.
+
+        Returns:
+            Its metadata with these values.
+        """
+        import zarr
+        from zarr.core.array import AsyncArray
+        from zarr.core.metadata import ArrayV3Metadata
+        from zarr.storage import LocalStore, StorePath
+
+        values = self._template[dim].values[list(places)]
+        told = {**told, "shape": [len(places)]}
+        there = zarr.open_array(str(self.store.path / dim), mode="r")
+        if values.dtype.kind == "U":
+            values = values.astype(object)
+        elif there.dtype.kind in "iu" and values.dtype.kind == "f":  # in a file of its own, beside that of integers
+            told |= {"data_type": "float64", "fill_value": "NaN"}
+            told["chunk_key_encoding"] = {"name": "default", "configuration": {"separator": "."}}
+        else:
+            values = values.astype(there.dtype)
+        where = StorePath(LocalStore(self.store.path), dim)
+        metadata = ArrayV3Metadata.from_dict(dict(told))
+        zarr.Array(AsyncArray(metadata=metadata, store_path=where))[...] = values
+        return told

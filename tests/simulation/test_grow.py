@@ -1,0 +1,298 @@
+"""A sweep that grows: more seeds and values in a store, with the bits of one sweep of the whole."""
+
+import dataclasses
+import json
+import math
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import jaxdp
+from jaxdp.simulation import Run, sweep
+from jaxdp.simulation.store import processor
+from jaxdp.simulation.store.inspection import describe
+from jaxdp.simulation.store.locks import share_lock
+from jaxdp.simulation.store.metadata import METADATA
+from tests.few import few
+from tests.simulation import store_worker
+from tests.simulation.learners import linear_bandit
+from tests.simulation.processes import REPOSITORY, finish, start, wait_for
+from tests.simulation.worlds import linear_rewards
+
+pytestmark = pytest.mark.once
+
+KEY = jax.random.key(0)
+SMALL: dict = {"axes": {"a": [1.0, 3.0]}, "num_seeds": 6, "tile_size": 4, "chunk_size": 4, "key": KEY}
+LARGE: dict = {**SMALL, "axes": {"a": [0.5, 1.0, math.inf, 3.0]}, "num_seeds": 9}
+
+
+def run(scale=1.0, parts=2) -> Run:
+    def simulate(key, a):
+        draw = scale * jax.random.normal(key, dtype=jnp.float32) + a
+        return {"x": draw, "path": jnp.stack([draw] * parts)}
+
+    return Run(
+        simulate=simulate,
+        params=lambda a: np.float32(a),
+        guarantee=lambda a: {},
+        dims={"x": (), "path": ("part",)},
+        coords={"part": list(range(parts))},
+    )
+
+
+def contextual() -> Run:
+    learner, world = linear_bandit(num_arms=5, dim=3), linear_rewards([0.7, -0.2, 0.4], num_arms=5)
+    return jaxdp.simulator(learner, world, 30, checkpoints=2)
+
+
+LEARNERS = {
+    "a softmax": (store_worker.build, {"static_axes": {"num_experts": [3]}}, {"static_axes": {"num_experts": [4, 3]}}),
+    "a Cholesky factor": (contextual, {}, {}),
+}
+
+
+@pytest.mark.parametrize("case", LEARNERS)
+@pytest.mark.parametrize("tile", few([4, 5, 16], [5]))
+def test_the_bits_of_one_sweep_of_the_whole(tmp_path, case, tile):
+    build, few_static, more_static = LEARNERS[case]
+    common = {"tile_size": tile, "chunk_size": 8, "key": KEY, "store": tmp_path / "s.zarr"}
+    small: dict = {**few_static, "axes": {"epsilon": [2.0]}, "num_seeds": 7, **common}  # one point: all leaves alike
+    large: dict = {**more_static, "axes": {"epsilon": [0.5, 2.0, math.inf]}, "num_seeds": 12, **common}
+    sweep(build, **small)
+    lanes = []
+    grown = sweep(build, **large, grow=True, progress=lambda now: lanes.append(now.lanes))
+    whole = sweep(build, **{**large, "store": None})
+    assert grown.identical(whole)
+    assert lanes[0] > 7  # those that were there
+    assert sweep(build, **large).identical(whole)  # the store is that of the whole now
+    assert jaxdp.open(common["store"]).identical(whole)
+
+
+def planted(store: Path, value: float) -> None:
+    """Has every result that is there be another."""
+    array = zarr.open_array(store / "x", mode="r+")
+    array[...] = np.full(array.shape, value, np.float32)
+
+
+def test_what_is_there_is_not_computed_again(tmp_path):
+    store = tmp_path / "s.zarr"
+    sweep(run, **SMALL, store=store)
+    planted(store, 7.0)
+    grown = sweep(run, **{**SMALL, "num_seeds": 9}, store=store, grow=True)
+    assert (grown.x.isel(seed=slice(6)) == 7.0).all()
+    assert grown.x.isel(seed=slice(6, None)).equals(sweep(run, **{**SMALL, "num_seeds": 9}).x.isel(seed=slice(6, None)))
+    with pytest.raises(ValueError, match=r"store must have the bits that .* where x of 4 lanes differs"):
+        sweep(run, **LARGE, store=store, grow=True)  # more values: a tile is compared
+
+
+def content(store: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(store)): file.read_bytes() for file in store.rglob("*") if file.is_file()}
+
+
+REFUSED = {
+    "another program": (lambda: run(2.0), {}, r"programs\.program\.program differs"),
+    "another output": (lambda: run(parts=3), {}, r"coords\.part is \[0, 1\] there, \[0, 1, 2\] here"),
+    "another key": (run, {"key": jax.random.key(1)}, r"key\.data is \[0, 0\] there, \[0, 1\] here"),
+    "another tile": (run, {"tile_size": 8}, "tile_size is 4 there, 8 here"),
+    "fewer seeds": (run, {"num_seeds": 5}, "num_seeds is 6 there, 5 here"),
+    "a value that is gone": (run, {"axes": {"a": [0.5, 1.0, 2.0]}}, r"axes\.a has 3\.0 there and not here"),
+    "no value": (run, {"axes": {"a": [1.0, 3.0, 1.0]}}, "axes must not repeat a value"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_would_not_be_one_sweep_is_refused_and_nothing_is_written(tmp_path, case):
+    build, changed, message = REFUSED[case]
+    store = tmp_path / "s.zarr"
+    sweep(run, **SMALL, store=store)
+    before = content(store)
+    with pytest.raises(ValueError, match=message):
+        sweep(build, **{**LARGE, **changed}, store=store, grow=True)
+    assert content(store) == before
+
+
+def test_another_processor_is_refused(tmp_path, monkeypatch):
+    store = tmp_path / "s.zarr"
+    sweep(run, **SMALL, store=store)
+    monkeypatch.setattr(processor, "host_processor", lambda: "another-model avx")
+    with pytest.raises(
+        ValueError, match=r"store must be of a part of this sweep to grow, .* processor is .* there, ano"
+    ):
+        sweep(run, **LARGE, store=store, grow=True)
+
+
+def test_it_is_asked_for(tmp_path):
+    store = tmp_path / "s.zarr"
+    assert sweep(run, **SMALL, store=store, grow=True).identical(sweep(run, **SMALL))  # there was none
+    with pytest.raises(ValueError, match=r"store must hold the same sweep, .*; grow=True keeps what is there and adds"):
+        sweep(run, **LARGE, store=store)
+    with pytest.raises(ValueError, match=r"num_seeds is 6 there, 5 here$"):
+        sweep(run, **{**LARGE, "num_seeds": 5}, store=store)
+    with pytest.raises(ValueError, match="grow must be False without a store, got True"):
+        sweep(run, **LARGE, grow=True)
+    with pytest.raises(ValueError, match="grow must be False with overwrite, got True"):
+        sweep(run, **LARGE, grow=True, overwrite=True, store=store)
+    reordered: dict = {**SMALL, "axes": {"a": [3.0, 1.0]}, "store": store}
+    with pytest.raises(ValueError, match=r"axes\.a is \[1\.0, 3\.0\] there, \[3\.0, 1\.0\] here"):
+        sweep(run, **reordered)
+    assert sweep(run, **reordered, grow=True).identical(sweep(run, **{**reordered, "store": None}))
+
+
+def test_an_unfinished_sweep_grows_again_and_again(tmp_path):
+    store = tmp_path / "s.zarr"
+    sweep(run, **SMALL, store=store, process_index=1, num_processes=3)
+    steps: list[dict] = [{"num_seeds": 7}, {**LARGE, "num_seeds": 7}, {**LARGE, "num_seeds": 40}]
+    for changed in steps:
+        found = sweep(run, **{**SMALL, **changed}, store=store, grow=True, process_index=0, num_processes=2)
+        assert "computed" in found  # the other share's
+    last = {**SMALL, **steps[-1]}
+    assert sweep(run, **last, store=store).identical(sweep(run, **last))
+
+
+def test_a_reader_sees_the_sweep_as_it_was_opened(tmp_path):
+    store = tmp_path / "s.zarr"
+    first = sweep(run, **SMALL, store=store)
+    second, opened = jaxdp.open(store), xr.open_zarr(store, chunks=None)
+    sweep(run, **LARGE, store=store, grow=True)
+    small = sweep(run, **SMALL)
+    assert first.identical(small)  # read now, with the file of metadata replaced
+    assert opened.x.equals(small.x)
+    shutil.rmtree(store)
+    sweep(run, **LARGE, store=store)
+    with pytest.raises(OSError, match="overwritten since"):
+        second.path.load()
+
+
+@pytest.mark.filterwarnings("ignore:NaN in")
+def test_values_of_every_kind(tmp_path):
+    """Integers that floats join, truth values, text, and NaN, which is equal to nothing."""
+    given = {
+        "numbers": ([1, 2], [1, 0.5, 2, math.inf, math.nan]),
+        "with nan": ([math.nan, 1.0], [1.0, 2.0, math.nan]),
+        "text": (["one", "two"], ["a longer word", "two", "one"]),
+        "truth": ([True], [False, True]),
+    }
+
+    def build() -> Run:
+        def params(a):
+            return np.float32(len(a) if isinstance(a, str) else a)
+
+        return dataclasses.replace(run(), params=params)
+
+    for name, (few_values, more_values) in given.items():
+        store = tmp_path / name
+        arguments: dict = {**SMALL, "store": store}
+        sweep(build, **{**arguments, "axes": {"a": few_values}})
+        grown = sweep(build, **{**arguments, "axes": {"a": more_values}}, grow=True)
+        assert grown.identical(sweep(build, **{**arguments, "axes": {"a": more_values}, "store": None})), name
+        read = xr.open_zarr(store, chunks=None)
+        assert set(map(str, read.a.values.tolist())) == set(map(str, grown.a.values.tolist())), name
+        assert jaxdp.open(store).x.equals(grown.x), name
+
+
+def test_a_file_across_old_and_new_lanes_that_is_damaged(tmp_path):
+    store = tmp_path / "s.zarr"
+    sweep(run, **SMALL, store=store)
+    file = store / "x" / "c" / "0" / "1"  # seeds 4 and 5, and then 6 and 7
+    file.write_bytes(file.read_bytes()[:-3])
+    large = {**SMALL, "num_seeds": 9}
+    with pytest.warns(RuntimeWarning, match=f"a chunk is damaged: {file} cannot be read.*; it is computed again"):
+        assert sweep(run, **large, store=store, grow=True).identical(sweep(run, **large))
+
+
+def test_by_an_executor(tmp_path):
+    store = tmp_path / "s.zarr"
+    with ThreadPoolExecutor(2) as pool:
+        sweep(run, **SMALL, store=store, executor=pool)
+        assert sweep(run, **LARGE, store=store, grow=True, executor=pool).identical(sweep(run, **LARGE))
+        planted(store, 7.0)
+        with pytest.raises(ValueError, match="store must have the bits"):
+            sweep(
+                run, **{**LARGE, "axes": {"a": [0.5, 1.0, math.inf, 3.0, 4.0]}}, store=store, grow=True, executor=pool
+            )
+
+
+def test_the_store_says_which_part_came_when(tmp_path):
+    store = tmp_path / "s.zarr"
+    sweep(run, **SMALL, store=store)
+    assert "parts" not in describe(store)
+    sweep(run, **LARGE, store=store, grow=True)
+    lines = describe(store).splitlines()
+    first, second = lines[lines.index("parts") + 1 : lines.index("parts") + 3]
+    assert first.endswith(": a 1.0, 3.0; seed 0 to 5; 12 lanes")
+    assert second.endswith(": also a 0.5, inf; seed 6 to 8; 24 lanes")
+    assert first.split()[0][:4] >= "2026"
+    assert f"jax {jax.__version__}" in first
+
+
+def test_a_store_of_a_version_that_could_not_grow(tmp_path):
+    store = tmp_path / "s.zarr"
+    sweep(run, **SMALL, store=store)
+    for file, where in ((store / METADATA, True), (store / "computed" / METADATA, False)):
+        told = json.loads(file.read_text())
+        notes = (told["consolidated_metadata"]["metadata"]["computed"] if where else told)["attributes"]
+        layout = json.loads(notes["layout"])
+        del layout["parts"]
+        notes["layout"] = json.dumps(layout)
+        file.write_text(json.dumps(told))
+    assert sweep(run, **LARGE, store=store, grow=True).identical(sweep(run, **LARGE))
+    assert "begun before stores kept the time: a 1.0, 3.0; seed 0 to 5; 12 lanes" in describe(store)
+
+
+# ---- processes -------------------------------------------------------------------------------------------------------
+def test_a_store_that_is_being_written_does_not_grow(tmp_path):
+    store = tmp_path / "s.zarr"
+    sweep(run, **SMALL, store=store)
+    with (
+        share_lock(store, 1, 2),
+        pytest.raises(BlockingIOError, match=r"being written by process .*; it can grow when"),
+    ):
+        sweep(run, **LARGE, store=store, grow=True)
+    assert sweep(run, **SMALL, store=store).identical(sweep(run, **SMALL))
+
+
+@pytest.mark.slow
+def test_job_arrays_and_a_writer_at_work(tmp_path):
+    store = tmp_path / "s.zarr"
+    small: dict = {**store_worker.SWEEP, "num_seeds": 17, "key": KEY, "store": store}
+    sweep(store_worker.build, **small)
+    writer = start(store, num_seeds=41, grow=True, pause=60)
+    wait_for(writer, "lanes")
+    with pytest.raises(
+        BlockingIOError, match=rf"being written by process {writer.pid} on .*; it can grow when that is"
+    ):
+        sweep(store_worker.build, **{**small, "num_seeds": 50}, grow=True)
+    writer.kill()
+    writer.wait()
+    both = [start(store, num_seeds=45, grow=True, process_index=index, num_processes=2) for index in range(2)]
+    for process in both:
+        code, out, err = finish(process)
+        assert (code, out.splitlines()[-1:]) == (0, ["done"]), err
+    large = {**small, "num_seeds": 45}
+    assert sweep(store_worker.build, **large).identical(sweep(store_worker.build, **{**large, "store": None}))
+
+
+def test_the_store_is_whole_at_every_step_while_it_grows(tmp_path):
+    """What a process leaves that is killed there."""
+    sweep(run, **{**SMALL, "axes": {"a": [1.0]}, "num_seeds": 3}, store=tmp_path / "small")
+    sweep(run, **{**SMALL, "axes": {"a": [0.5, 1.0]}}, store=tmp_path / "large")
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.simulation.growth_steps", tmp_path, tmp_path / "small", tmp_path / "large"],
+        cwd=REPOSITORY, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    careful, careless = told["careful"], told["careless"]
+    assert careful["kept"] >= 4, told  # before the one step that counts
+    assert careful["grown"] >= 20, told
+    assert not careful["wrong"], told
+    assert any("lost" in text for text in careless["wrong"]), told  # a wrong writer is caught
