@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -153,7 +154,7 @@ def audits() -> Figure:
     """What one loss vector costs in the published Algorithm 3 and in the corrected one, as a grey box measures it."""
     sizes, found = [2, 4, 8, 16], {"as published": [], "corrected": []}
     for size in sizes:
-        about = {"num_experts": size, "horizon": 40, "num_switches": 1}
+        about: dict[str, Any] = {"num_experts": size, "horizon": 40, "num_switches": 1}
         user = registry.LEARNERS["mirror_descent"].sized(num_experts=size).make_user
         forms = {
             "as published": (experts.mirror_descent(**about, constants="paper"), {"epsilon": 1.0}),

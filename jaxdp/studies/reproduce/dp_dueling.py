@@ -52,7 +52,7 @@ ROWS = (
     row(
         "Alg. 1, width of intervals",
         "16 ln(ln(K/δ)) ln(T)^2.5/(ε n) covers the noise of all arms and rounds with probability 1 - δ (Lemma 4).",
-        "this width over what Chernoff's bound needs at δ/(KT), K = 2, T = 200,000, δ = 1/2, counters of ε/4",
+        "this width over what Chernoff's bound needs at δ/(KT), K = 2, T = 1,000, δ = 1/2, counters of ε/4",
         measure.printed_width,
         {"width with log(log(K/δ)) / needed": at_least(1)},
         corrected="ln(KT/δ) in place of ln(ln(K/δ)), as a union bound over rounds gives.",

@@ -4,6 +4,7 @@
 
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -51,7 +52,7 @@ def elimination(size: Size) -> xr.Dataset:
     return sweep(
         run,
         axes={"epsilon": [0.3, 1.0, math.inf]},
-        num_seeds=size.repeats(64),
+        num_seeds=size.repeats(192),
         key=size.key,
         tile_size=TILE_SIZE,
     )
@@ -78,7 +79,13 @@ def tree_error(size: Size) -> Measures:
     del size
     found = {}
     for horizon in (2**10, 2**20):
-        about = {"horizon": horizon, "epsilon": 1.0, "failure_prob": FAILURE_PROB, "arity": 2, "combine": False}
+        about: dict[str, Any] = {
+            "horizon": horizon,
+            "epsilon": 1.0,
+            "failure_prob": FAILURE_PROB,
+            "arity": 2,
+            "combine": False,
+        }
         tight = tree_radius(horizon - 1, **about)
         found[f"error / printed, T = {horizon:,}"] = Interval.exact(
             float(tight) / float(tree_radius(horizon - 1, **about, constants="paper"))
@@ -89,10 +96,10 @@ def tree_error(size: Size) -> Measures:
 def printed_width(size: Size) -> Measures:
     """The printed noise term of intervals over what noise needs at the printed failure probability."""
     del size
-    num_arms, horizon, failure_prob, found = 2, 200_000, 0.5, {}
+    num_arms, horizon, failure_prob, found = 2, 1000, 0.5, {}
     needed = float(
         tree_radius(
-            2**17 - 1,
+            2**9 - 1,  # the time with the most noise
             horizon=horizon,
             epsilon=0.25,  # of a counter, at epsilon = 1
             failure_prob=failure_prob / (num_arms * horizon),

@@ -118,8 +118,9 @@ ROWS = (
         "successive_elimination on randomized responses, two arms, gap 0.4: exponent of c in the rounds until it "
         "stops (tuned: c²), and the share of wrong answers at failure_prob = 0.05",
         measure.best_arm,
-        {"exponent of c in rounds": at_most(2.1), "share of wrong answers": at_most(0.05)},
-        why=ORDER,
+        {"exponent of c in rounds": at_most(2.5), "share of wrong answers": at_most(0.05)},
+        why=ORDER
+        + " The logarithm of the rounds, which an order leaves out, adds about a quarter to the exponent here.",
     ),
     # ---- reductions and their privacy --------------------------------------------------------------------------------
     row(
@@ -209,7 +210,7 @@ ROWS = (
     row(
         "Alg. 3, line 11",
         "V is shifted by c_t I in every round.",
-        "the mean of the model in directions that are looked at evenly, over θ*, T = 10^6, d = 5, ε = 0.9",
+        "the mean of the model in directions that are looked at evenly, over θ*, T = 10^10, d = 5, ε = 0.9",
         measure.accumulated_shift,
         {"E θ / θ*, shifts added up": at_least(0.5)},
         corrected="V_t = Σ (x x^T + B) + c_t I, the last shift alone.",

@@ -61,11 +61,11 @@ def _counts(records: Sequence[Mapping[str, Any]]) -> str:
 
 def _paper(record: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    full = " --full" if record["size"] == "full" else ""
     head = (
-        f"## {record['paper']}\n\n{record['citation']}.\n\n`python -m jaxdp reproduce {record['paper']}`{' --full' if "
-        f"record['size'] == 'full' else ''}, seed {record['seed']}: {record['processor_seconds']:.0f} s of "
-        f"processors, {record['seconds']:.0f} s by the clock, on a machine with other work ({record['machine']}; "
-        f"{versions}).\n"
+        f"## {record['paper']}\n\n{record['citation']}.\n\n`python -m jaxdp reproduce {record['paper']}{full}`, seed "
+        f"{record['seed']}: {record['processor_seconds']:.0f} s of processors, {record['seconds']:.0f} s by the clock "
+        f"({record['machine']}; {versions}).\n"
     )
     claims = [row for row in record["rows"] if not row["corrected"]]
     errata = [row for row in record["rows"] if row["corrected"]]
@@ -106,7 +106,8 @@ def _cells(cells: Sequence[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text as Markdown shows it: no cell ends within it, and nothing is a tag or emphasis but what is meant."""
-    for old, new in (("|", "\\|"), ("_", "\\_"), ("<=", "≤"), (">=", "≥"), ("^*", "^\\*"), ("~", "\\~"), ("$", "\\$")):
-        text = text.replace(old, new)
-    return text
+    """Text as Markdown shows it: no cell ends within it, and nothing is emphasis but what has two asterisks."""
+    parts = text.split("**")
+    for old, new in (("|", "\\|"), ("_", "\\_"), ("*", "\\*"), ("~", "\\~"), ("$", "\\$"), ("<=", "≤"), (">=", "≥")):
+        parts = [part.replace(old, new) for part in parts]
+    return "**".join(parts)
