@@ -1,0 +1,53 @@
+"""Papers reproduced: `python -m jaxdp reproduce PAPER`. A paper is a table of rows, statements with measures."""
+
+import importlib
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jaxdp.studies.reproduce.rows import Row
+
+
+class Paper(NamedTuple):
+    """A source paper.
+
+    Attributes:
+        citation: authors, year and title.
+        minutes: of the default on two cores of a machine that had other work, rounded up.
+    """
+
+    citation: str
+    minutes: int
+
+
+PAPERS = {
+    "dp-reward": Paper(
+        "Chowdhury, Zhou & Natarajan (2023), Differentially Private Reward Estimation with Preference Feedback", 0
+    ),
+    "dp-dueling": Paper(
+        "Saha & Asi (2024), DP-Dueling: Learning from Preference Feedback without Compromising User Privacy", 0
+    ),
+    "tracking": Paper("Asi, Raman & Saha (2025), Tracking the Best Expert Privately", 0),
+    "ldp-bandits": Paper(
+        "Zheng, Cai, Huang, Li & Wang (2020), Locally Differentially Private (Contextual) Bandits Learning", 0
+    ),
+}
+
+
+def check_paper(name: str) -> str:
+    """The name, if there is such a paper; nothing is loaded.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if name not in PAPERS:
+        raise ValueError(f"paper must be one of {', '.join(PAPERS)}, got {name!r}")
+    return name
+
+
+def rows_of(name: str) -> "tuple[Row, ...]":
+    """The rows of a paper, `ROWS` of the module of its name, which is loaded for it.
+
+    Raises:
+        ValueError: if there is no paper of that name.
+    """
+    return importlib.import_module(f"jaxdp.studies.reproduce.{check_paper(name).replace('-', '_')}").ROWS

@@ -1,0 +1,306 @@
+"""What is measured of DP-Dueling (Saha & Asi, 2024)."""
+
+# ruff: noqa: RUF001  (symbols of the papers are meant)
+
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from jaxdp import dueling, registry
+from jaxdp.audit import Users, audit, by_pair, grey_box, learner_attack
+from jaxdp.core import Learner
+from jaxdp.design import ball_net, g_optimal, g_optimal_differences
+from jaxdp.mechanisms import tree_radius
+from jaxdp.preferences import effective_borda_scores, lower_bound_matrix, preference_gaps, utility_matrix
+from jaxdp.simulation import simulator, sweep
+from jaxdp.studies.dueling_linear import dueling_linear
+from jaxdp.studies.reproduce.measures import (
+    exponent,
+    lower_bound,
+    mean,
+    mean_ratio,
+    relative,
+    share,
+    smallest,
+    worst_over,
+)
+from jaxdp.studies.reproduce.rows import Interval, Measures, Size
+from jaxdp.theory import dueling as theory
+
+UTILITIES = (2.0, 1.0, 0.0)
+FAILURE_PROB = 0.05
+TILE_SIZE = 16
+
+
+# ---- finitely many arms ----------------------------------------------------------------------------------------------
+@functools.cache
+def elimination(size: Size) -> xr.Dataset:
+    """Regret of DP-EBS on three arms."""
+    horizon = 500 if size.name == "small" else 200_000
+    run = simulator(
+        dueling.ebs_elimination(num_arms=len(UTILITIES), horizon=horizon),
+        dueling.utility_duels(UTILITIES),
+        horizon,
+        checkpoints=[horizon // 10, horizon],
+        record={"kept": lambda look: look.public.active[0]},
+    )
+    return sweep(
+        run,
+        axes={"epsilon": [0.3, 1.0, math.inf]},
+        num_seeds=size.repeats(192),
+        key=size.key,
+        tile_size=TILE_SIZE,
+    )
+
+
+def upper_bound(size: Size) -> Measures:
+    """Regret over Theorem 1 with the constants as printed, the largest over epsilon and rounds."""
+    results = elimination(size)
+    gaps = np.delete(preference_gaps(utility_matrix(UTILITIES)), 0)
+    bound = theory.regret_upper(results.epsilon.values[:, None], results["round"].values, gaps)
+    regret = results.pseudo_regret
+    ratio = regret / xr.DataArray(bound, dims=("epsilon", "round"), coords={"round": results["round"]})
+    return {"mean regret / bound, largest": worst_over(ratio)}
+
+
+def best_arm(size: Size) -> Measures:
+    """How often the best arm is kept, with intervals that can be proved."""
+    kept = elimination(size).kept.isel(round=-1)
+    return {"share of runs that keep it": smallest(share(kept.sel(epsilon=e)) for e in kept.epsilon.values)}
+
+
+def tree_error(size: Size) -> Measures:
+    """The bound that the exact law of a binary tree's noise gives, over the printed one."""
+    del size
+    found = {}
+    for horizon in (2**10, 2**20):
+        about: dict[str, Any] = {
+            "horizon": horizon,
+            "epsilon": 1.0,
+            "failure_prob": FAILURE_PROB,
+            "arity": 2,
+            "combine": False,
+        }
+        tight = tree_radius(horizon - 1, **about)
+        found[f"error / printed, T = {horizon:,}"] = Interval.exact(
+            float(tight) / float(tree_radius(horizon - 1, **about, constants="paper"))
+        )
+    return found
+
+
+def printed_width(size: Size) -> Measures:
+    """The printed noise term of intervals over what noise needs at the printed failure probability."""
+    del size
+    num_arms, horizon, failure_prob, found = 2, 1000, 0.5, {}
+    needed = float(
+        tree_radius(
+            2**9 - 1,  # the time with the most noise
+            horizon=horizon,
+            epsilon=0.25,  # of a counter, at epsilon = 1
+            failure_prob=failure_prob / (num_arms * horizon),
+            arity=2,
+            combine=False,
+        )
+    )
+    logs = math.log(horizon) ** 2.5
+    for name, factor in (
+        ("log(log(K/δ))", math.log(math.log(num_arms / failure_prob))),
+        ("log(KT/δ)", math.log(num_arms * horizon / failure_prob)),
+    ):
+        found[f"width with {name} / needed"] = Interval.exact(16 * factor * logs / needed)
+    return found
+
+
+def removal(size: Size) -> Measures:
+    """The score of the best of three arms after the worst is dropped, in expectation over 3,000 duels as left arm."""
+    del size
+    preferences = utility_matrix((2.0, 0.0, -1.0))
+    duels, everyone = 3000, np.ones(3, bool)
+    wins = duels * effective_borda_scores(preferences, everyone)[0]
+    left = duels * 2 / 3
+    right = effective_borda_scores(preferences, np.array([True, True, False]))[0]
+    return {
+        "score - effective Borda score, -1 added": Interval.exact((wins - 1) / left - right),
+        "score - effective Borda score, wins removed": Interval.exact(
+            (wins - duels / 3 * preferences[0, 2]) / left - right
+        ),
+    }
+
+
+def fed_upon_wins(size: Size) -> Measures:
+    """A black-box audit of counters that are fed if the left arm wins, and a grey box of those fed in every duel."""
+    right = dueling.ebs_elimination(num_arms=2, horizon=4)
+
+    def update(key, params, state, report):
+        after = right.update(key, params, state, report)
+        public = after.public._replace(digits=state.public.digits, estimates=state.public.estimates)
+        idle = after._replace(private=state.private, public=public)
+        return jax.tree.map(lambda new, old: jnp.where(report[1] > 0, new, old), after, idle)
+
+    always = np.ones((4, 2, 2), np.int32)
+    later = always.copy()
+    later[0] = 0
+    attack = learner_attack(
+        right._replace(update=update), {"epsilon": 1.0}, (Users(always), Users(later)), answer=by_pair
+    )
+    found = audit(size.key, attack, trials=size.repeats(2000, small=1000))
+    return {
+        "lower bound on ε / claimed, fed upon wins": lower_bound(found.lower_bound),
+        "ε spent / claimed, always fed": Interval.exact(round(_spent(size, right), 4)),
+    }
+
+
+def _spent(size: Size, learner: Learner) -> float:
+    return grey_box(
+        size.key,
+        learner,
+        {"epsilon": 1.0},
+        registry.LEARNERS["ebs_elimination"].sized(num_arms=2).make_user,
+        rounds=4,
+        answer=by_pair,
+        num_bases=2,
+        num_neighbours=32,
+    ).spent
+
+
+def borda_properties(size: Size) -> Measures:
+    """Effective Borda scores of arms of one instance, over the gap of the best and the worst."""
+    del size
+    preferences = utility_matrix((2.0, 1.99, *[1.0] * 20, 0.0))
+    scores = effective_borda_scores(preferences, np.ones(len(preferences), bool))
+    gap = preferences[0, -1] - 0.5
+    return {
+        "(B(best) - B(worst)) / Δ": Interval.exact((scores[0] - scores[-1]) / gap),
+        "(B(second) - B(worst)) / Δ": Interval.exact((scores[1] - scores[-1]) / gap),
+    }
+
+
+def utility_gaps(size: Size) -> Measures:
+    """R / (2 Δ) for utilities r apart, the largest and smallest for r up to 2."""
+    del size
+    apart = np.linspace(0.01, 2.0, 200)
+    gaps = np.array([utility_matrix((each, 0.0))[0, 1] - 0.5 for each in apart])
+    most = apart[-1] / gaps[-1]
+    return {
+        "r / (2 Δ), largest": Interval.exact(float((apart / (2 * gaps)).max())),
+        "r / (r_max/(σ(r_max) - 1/2) Δ), largest": Interval.exact(float((apart / (most * gaps)).max())),
+    }
+
+
+@functools.cache
+def hard_instance(size: Size) -> xr.DataArray:
+    """Regret in preference gaps of phased elimination on the lower bound's instance."""
+    horizon = 10**6 if size.name == "small" else 10**9
+    run = simulator(
+        dueling.ebs_phased(num_arms=5),
+        dueling.matrix_duels(lower_bound_matrix(5)),
+        horizon,
+        checkpoints=[horizon],
+        engine="counts",
+    )
+    return sweep(
+        run, axes={"epsilon": [1e-4, 1e-3, 0.1, 1.0]}, num_seeds=size.repeats(64), key=size.key, tile_size=TILE_SIZE
+    ).pseudo_regret.isel(round=0)
+
+
+def lower_bound_order(size: Size) -> Measures:
+    """How regret grows as epsilon falls, and how often each losing arm is played, times epsilon."""
+    regret = hard_instance(size)
+    small = regret.sel(epsilon=[1e-4, 1e-3])
+    # A play of a losing arm, left or right, costs 1/4; there are four losing arms.
+    plays = [mean(regret.sel(epsilon=each) * each) for each in (0.1, 1.0)]
+    return {
+        "exponent of 1/ε": exponent(small.assign_coords(epsilon=1 / small.epsilon), "epsilon"),
+        "ε × plays of a losing arm, least": smallest(plays),
+    }
+
+
+def trust(size: Size) -> Measures:
+    """Regret of the local form over that of the central and of the shuffled ones, epsilon = 1."""
+    utilities, horizon = np.linspace(1.5, -1.5, 4), (2000 if size.name == "small" else 40_000)
+    made = {
+        "local": dueling.ebs_local(num_arms=4, horizon=horizon),
+        "central": dueling.ebs_phased(num_arms=4),
+        "shuffle": dueling.ebs_shuffle(num_arms=4),
+    }
+    regret = {}
+    for name, learner in made.items():
+        run = simulator(learner, dueling.utility_duels(utilities), horizon, checkpoints=[horizon])
+        values = {"delta": [1e-6]} if name == "shuffle" else {}
+        results = sweep(
+            run, axes={"epsilon": [1.0], **values}, num_seeds=size.repeats(16), key=size.key, tile_size=TILE_SIZE
+        )
+        regret[name] = results.pseudo_regret.squeeze(drop=True)
+    return {f"regret local / {name}": mean_ratio(regret["local"], regret[name]) for name in ("central", "shuffle")}
+
+
+# ---- arms with features ----------------------------------------------------------------------------------------------
+@functools.cache
+def linear(size: Size) -> xr.Dataset:
+    """The study of arms with features, in two dimensions."""
+    return dueling_linear(
+        epsilon=(0.001, 0.01, 1.0, math.inf),
+        dim=(2,),
+        num_seeds=size.repeats(16),
+        num_arms=20,
+        horizon=10_000 if size.name == "small" else 10**8,
+        key=size.key,
+    ).isel(dim=0)
+
+
+def linear_order(size: Size) -> Measures:
+    """Exponents of regret in T without privacy, and in 1/epsilon; how often the best arm is there in the end."""
+    results = linear(size)
+    regret = results.pseudo_regret
+    last = regret["round"].values[-1]
+    rounds = regret.sel(epsilon=math.inf).sel(round=regret["round"] >= last / 1000)
+    small = regret.isel(round=-1).sel(epsilon=[0.001, 0.01])
+    return {
+        "exponent of T, no privacy": exponent(rounds, "round"),
+        "exponent of 1/ε": exponent(small.assign_coords(epsilon=1 / small.epsilon), "epsilon"),
+        "share of runs with the best arm": share(results.correct.isel(round=-1).sel(epsilon=1.0)),
+    }
+
+
+def free_privacy(size: Size) -> Measures:
+    """What privacy adds to the regret without it, epsilon = 1."""
+    regret = linear(size).pseudo_regret.isel(round=-1)
+    return {"cost of ε = 1 / regret without privacy": relative(regret.sel(epsilon=1.0), regret.sel(epsilon=math.inf))}
+
+
+def optimal_designs(size: Size) -> Measures:
+    """The certificate of designs of the library on normal points, over the dimension, and their support."""
+    del size
+    points = np.random.default_rng(0).normal(size=(200, 6))
+    design = g_optimal(points)
+    return {
+        "max |z|² / d": Interval.exact(design.value / design.rank),
+        "support / (d (d + 1) / 2)": Interval.exact(len(design.support) / (design.rank * (design.rank + 1) / 2)),
+    }
+
+
+def net_size(size: Size) -> Measures:
+    """Points of a net of the unit ball over the remark's bound (3 / radius)^d + d."""
+    del size
+    found = {d: len(ball_net(d, 0.25)) / (12.0**d + d) for d in (2, 3)}
+    return {f"points / bound, d = {d}": Interval.exact(each) for d, each in found.items()}
+
+
+def bound_on_arms(size: Size) -> Measures:
+    """Arms far from 0: |x|² in the inverse of a design of differences, over the dimension, and that of differences."""
+    del size
+    angles = np.linspace(-0.2, 0.2, 7)
+    arms = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    design = g_optimal_differences(arms)
+    z = arms[design.pairs[:, 0]] - arms[design.pairs[:, 1]]
+    inverse = np.linalg.inv((design.weights[:, None] * z).T @ z)
+    lengths = np.einsum("ni,ij,nj->n", arms, inverse, arms)
+    return {
+        "max |x|² / d over arms": Interval.exact(float(lengths.max()) / design.rank),
+        "max |x - y|² / d over differences": Interval.exact(design.value / design.rank),
+    }

@@ -1,0 +1,113 @@
+"""The page of the documentation on the papers, from records of runs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxdp.studies.reproduce import PAPERS
+from jaxdp.studies.reproduce.rows import AGREES, DIFFERS, FULL, NOT_MEASURED, UNDECIDED
+
+VERDICTS = (AGREES, DIFFERS, UNDECIDED, NOT_MEASURED)
+
+INTRODUCTION = f"""# Papers reproduced
+
+Each table, figure and theorem of the four source papers: what it claims, what was measured of it here, and whether
+the two agree. The page is made from records of runs; do not edit it. `python -m jaxdp reproduce PAPER` makes such a
+record, and prints the same; `--full` has {FULL} times the repetitions.
+
+What the words mean:
+
+- *Agrees*: the whole 95% interval has numbers that agree with the claim; *differs*: it has none; *undecided*: it has
+  both. Intervals are of each number by itself, and of the largest or smallest of several without a correction for
+  having chosen it. A number without an interval is exact: a formula, a law by enumeration or quadrature, or a grey
+  box, which reads what one person moves. An audit's number is a lower bound, so it contradicts a claim or leaves it
+  undecided.
+- A bound known up to a constant is compared by its slope, on the grid that is named. Agreement there says that growth
+  at these sizes is as claimed, and not that the bound is proved; a difference may be that sizes are too small for a
+  limit.
+- *Corrected*: an erratum, with the form that is right and what was measured of that.
+- *Not measured* has a reason.
+"""
+
+
+def page(records: Sequence[Mapping[str, Any]]) -> str:
+    """The page in Markdown.
+
+    Args:
+        records: of `reproduced`, one a paper at most.
+
+    Returns:
+        Markdown: a table of verdicts, and a section for each paper with its claims and its errata.
+
+    Raises:
+        ValueError: if a paper is unknown, or there twice.
+    """
+    names = [record["paper"] for record in records]
+    for name in names:
+        if name not in PAPERS or names.count(name) > 1:
+            raise ValueError(f"records must be of different papers of {', '.join(PAPERS)}, got {names}")
+    parts = [INTRODUCTION, _counts(records), *(_paper(record) for record in records)]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _counts(records: Sequence[Mapping[str, Any]]) -> str:
+    lines = ["| paper | rows | " + " | ".join(VERDICTS) + " | errata shown |", "|---" * (len(VERDICTS) + 3) + "|"]
+    for record in records:
+        verdicts = [row["verdict"] for row in record["rows"]]
+        shown = sum(row["verdict"] == DIFFERS and row["corrected_verdict"] == AGREES for row in record["rows"])
+        cells = [record["paper"], len(verdicts), *(verdicts.count(each) for each in VERDICTS), shown]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join([*lines, ""])
+
+
+def _paper(record: Mapping[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    full = " --full" if record["size"] == "full" else ""
+    head = (
+        f"## {record['paper']}\n\n{record['citation']}.\n\n`python -m jaxdp reproduce {record['paper']}{full}`, seed "
+        f"{record['seed']}: {record['processor_seconds']:.0f} s of processors, {record['seconds']:.0f} s by the clock "
+        f"({record['machine']}; {versions}).\n"
+    )
+    claims = [row for row in record["rows"] if not row["corrected"]]
+    errata = [row for row in record["rows"] if row["corrected"]]
+    return "\n".join([head, _claims(claims), "### Errata\n", _errata(errata)])
+
+
+def _claims(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = ["| statement | claim | measured | found | verdict |", "|---|---|---|---|---|"]
+    for row in rows:
+        notes = f"**{row['verdict']}**" + (f". {row['why']}" if row["why"] else "")
+        cells = [f"**{row['number']}**", row["claim"], row["measured"] or "nothing", _found(row["numbers"]), notes]
+        lines.append(_cells(cells))
+    return "\n".join([*lines, ""])
+
+
+def _errata(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = ["| place | claim | shown by | found | corrected form | found of it |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        own = [each for each in row["numbers"] if each["of"] != "corrected"]
+        mended = [each for each in row["numbers"] if each["of"] == "corrected"]
+        verdict = f"{_found(own)}<br>**{row['verdict']}**"
+        right = f"{_found(mended)}<br>**{row['corrected_verdict']}**" if mended else "see the number at the left"
+        corrected = f"{row['corrected']} {row['why']}".strip()
+        lines.append(_cells([f"**{row['number']}**", row["claim"], row["measured"], verdict, corrected, right]))
+    return "\n".join([*lines, ""])
+
+
+def _found(numbers: Sequence[Mapping[str, Any]]) -> str:
+    texts = []
+    for each in numbers:
+        wanted = f" (wanted: {each['rule']})" if each["rule"] else ""
+        texts.append(f"{each['measure']}: {each['text']}{wanted}")
+    return "<br>".join(texts)
+
+
+def _cells(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(_escaped(cell) for cell in cells) + " |"
+
+
+def _escaped(text: str) -> str:
+    """Text as Markdown shows it: no cell ends within it, and nothing is emphasis but what has two asterisks."""
+    parts = text.split("**")
+    for old, new in (("|", "\\|"), ("_", "\\_"), ("*", "\\*"), ("~", "\\~"), ("$", "\\$"), ("<=", "≤"), (">=", "≥")):
+        parts = [part.replace(old, new) for part in parts]
+    return "**".join(parts)

@@ -1,0 +1,219 @@
+"""Runs a paper's rows, tells what each found as it is done, and writes a record of all."""
+
+import csv
+import importlib.metadata
+import json
+import math
+import os
+import platform
+import textwrap
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxdp.studies.reproduce import PAPERS, rows_of
+from jaxdp.studies.reproduce.rows import (
+    DIFFERS,
+    FULL,
+    NOT_MEASURED,
+    UNDECIDED,
+    Interval,
+    Measures,
+    Row,
+    Rule,
+    Size,
+    verdict,
+)
+
+WIDTH = 80  # of a terminal
+INDENT = "  "
+VERSIONS = ("jaxdp", "jax", "numpy", "scipy")
+COLUMNS = ("number", "verdict", "measure", "value", "low", "high", "rule", "of", "claim", "corrected", "why", "seconds")
+
+Record = dict[str, Any]
+
+
+def listed() -> str:
+    """The papers, with the time that each takes."""
+    lines = [
+        "Papers whose statements are measured. Time is of processors, compiling included, as measured on two cores "
+        f"that had other work; --full has {FULL} times the repetitions and takes at most {FULL} times as long."
+    ]
+    for name, paper in PAPERS.items():
+        count = len(rows_of(name))
+        lines.append(
+            f"{name}: {paper.citation}. {count} rows, about {paper.minutes} min; --full at most {FULL * paper.minutes}."
+        )
+    return "\n".join("\n".join(textwrap.wrap(line, WIDTH, subsequent_indent=INDENT)) for line in lines)
+
+
+def chosen(name: str, only: Sequence[str]) -> tuple[Row, ...]:
+    """The rows of a paper whose number has one of these texts in it, in any case; all without a text.
+
+    Raises:
+        ValueError: if there is no such paper, or a text is in no number.
+    """
+    rows = rows_of(name)
+    for text in only:
+        if not any(text.lower() in each.number.lower() for each in rows):
+            raise ValueError(f"row must be in one of {'; '.join(each.number for each in rows)}, got {text!r}")
+    return tuple(each for each in rows if not only or any(text.lower() in each.number.lower() for text in only))
+
+
+def reproduced(name: str, rows: Sequence[Row], size: Size, tell: Callable[[str], object]) -> Record:
+    """Measures rows one after the other.
+
+    Args:
+        name: of the paper.
+        rows: of it.
+        size: how much to simulate.
+        tell: called with the text of each row as it is done.
+
+    Returns:
+        A record as JSON has it: `paper`, `citation`, `size`, `seed`, `machine`, `versions`, `seconds` and
+        `processor_seconds`, and `rows`, one for each of `rows`.
+    """
+    began, worked, done = time.perf_counter(), time.process_time(), []
+    for row in rows:
+        start = time.process_time()
+        found = row.measure(size) if row.measure else {}
+        done.append(recorded(row, found, time.process_time() - start))
+        tell(told(done[-1]))
+    return {
+        "paper": name,
+        "citation": PAPERS[name].citation,
+        "size": size.name,
+        "seed": size.seed,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "versions": {each: importlib.metadata.version(each) for each in VERSIONS},
+        "seconds": round(time.perf_counter() - began, 1),
+        "processor_seconds": round(time.process_time() - worked, 1),
+        "rows": done,
+    }
+
+
+def recorded(row: Row, found: Measures, seconds: float = 0.0) -> Record:
+    """What a row's measures say, as JSON has it."""
+    return {
+        "number": row.number,
+        "claim": row.claim,
+        "measured": row.measured,
+        "verdict": verdict(row.rules, found),
+        "corrected": row.corrected,
+        "corrected_verdict": verdict(row.corrected_rules, found) if row.corrected_rules else "",
+        "why": row.why,
+        "seconds": round(seconds, 1),
+        "numbers": [_number(name, found[name], *_rule_of(row, name)) for name in (*row.rules, *_further(row, found))],
+    }
+
+
+def _further(row: Row, found: Measures) -> list[str]:
+    """What no rule of the claim is about. Measures that belong to another row alone are left out."""
+    return [name for name in found if name not in row.rules and (name in row.corrected_rules or not _shared(row))]
+
+
+def _shared(row: Row) -> bool:
+    """Whether the same measure serves another row of its paper, which tells the rest of its numbers."""
+    name = next((name for name in PAPERS if row in rows_of(name)), None)
+    return name is not None and sum(each.measure == row.measure for each in rows_of(name)) > 1
+
+
+def _rule_of(row: Row, name: str) -> tuple[Rule | None, str]:
+    if name in row.rules:
+        return row.rules[name], "claim"
+    return (row.corrected_rules[name], "corrected") if name in row.corrected_rules else (None, "")
+
+
+def _number(name: str, found: Interval, rule: Rule | None, of: str) -> Record:
+    finite = {limit: value if math.isfinite(value) else None for limit, value in found._asdict().items()}
+    judged = "" if rule is None else rule.judge(found)
+    return {
+        "measure": name,
+        **finite,
+        "text": str(found),
+        "rule": "" if rule is None else str(rule),
+        "of": of,
+        "says": judged,
+    }
+
+
+def told(record: Record) -> str:
+    """A row for a terminal of 80 columns."""
+    lines = [f"{record['number']}: {record['verdict'].upper()}" + _mended(record)]
+    lines += _wrapped(record["claim"])
+    for each in record["numbers"]:
+        rule = f"; {'corrected form' if each['of'] == 'corrected' else 'claim'}: {each['rule']}" if each["rule"] else ""
+        lines += _wrapped(f"{each['measure']}: {each['text']}{rule}", INDENT * 2)
+    if record["corrected"]:
+        lines += _wrapped(f"Corrected: {record['corrected']}")
+    if record["why"] and record["verdict"] in (DIFFERS, UNDECIDED, NOT_MEASURED):
+        lines += _wrapped(f"Why: {record['why']}")
+    return "\n".join(lines) + "\n"
+
+
+def _mended(record: Record) -> str:
+    return f" (corrected form: {record['corrected_verdict']})" if record["corrected_verdict"] else ""
+
+
+def _wrapped(text: str, indent: str = INDENT) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + INDENT)
+
+
+def summary(record: Record) -> str:
+    """The last lines of a run: how many rows agree."""
+    verdicts = [each["verdict"] for each in record["rows"]]
+    counts = ", ".join(f"{verdicts.count(each)} {each}" for each in dict.fromkeys(sorted(verdicts)))
+    text = (
+        f"{record['paper']}, {record['size']} size, seed {record['seed']}: {counts}. "
+        f"{record['processor_seconds']:.0f} s of processors, {record['seconds']:.0f} s by the clock."
+    )
+    return "\n".join(textwrap.wrap(text, WIDTH))
+
+
+def write(record: Record, folder: Path) -> tuple[Path, Path]:
+    """Writes results.json, and results.csv with a line for each number."""
+    data, table = folder / "results.json", folder / "results.csv"
+    with data.open("x", encoding="utf-8") as file:
+        json.dump(record, file, ensure_ascii=False, indent=1, allow_nan=False)
+        file.write("\n")
+    with table.open("x", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
+        writer.writeheader()
+        for row in record["rows"]:
+            for each in row["numbers"] or [{}]:
+                writer.writerow({**row, **each})
+    return data, table
+
+
+def command(
+    paper: str | None, *, full: bool, only: Sequence[str], out: Path | None, seed: int, tell: Callable[[str], object]
+) -> None:
+    """`python -m jaxdp reproduce`: lists the papers, or measures one and writes what was found.
+
+    Args:
+        paper: its name; None lists them.
+        full: the full size, not the quick one.
+        only: texts that numbers of rows have; all without.
+        out: a new or empty folder; None takes the first free one of results/reproduce-PAPER, ...
+        seed: in [0, 2**32).
+        tell: what is printed.
+
+    Raises:
+        ValueError: if a name is unknown, or out is not a new or empty folder.
+    """
+    if paper is None:
+        if only or out is not None or full:
+            raise ValueError("paper must be given with --full, --row or --out, got none")
+        tell(listed())
+        return
+    from jaxdp.studies.output import claimed_folder  # Matplotlib, which a list does not need
+
+    rows, size = chosen(paper, only), Size("full" if full else "quick", seed)
+    minutes = PAPERS[paper].minutes * (FULL if full else 1)
+    more = f", at most: {FULL} times the default's repetitions" if full else ""
+    tell(f"{paper}: {len(rows)} rows, {minutes} minutes of processors for all{more}\n")
+    with claimed_folder(out, f"reproduce-{paper}") as folder:
+        record = reproduced(paper, rows, size, tell)
+        data, table = write(record, folder)
+    tell(f"{summary(record)}\n\ndata:  {data}\ntable: {table}")
