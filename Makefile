@@ -49,10 +49,10 @@ notebooks: $(READY)  ## executes every notebook in full; what they show goes to 
 	$(KEPT) $(BIN)/python notebooks/make.py run
 
 # The executed notebooks are kept: one is executed again when its script, or what it runs, has changed.
-docs: $(VENV)/.ready-docs  ## the site, in results/site; a warning is an error
+docs: $(VENV)/.ready-docs  ## the site, in results/site/html; a warning is an error
 	$(KEPT) $(BIN)/python notebooks/make.py run --changed
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -j auto -d .cache/site -b html docs results/site
-	$(BIN)/python docs/check_site.py results/site
+	JAX_PLATFORMS=cpu $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d .cache/site -b html docs results/site/html
+	$(BIN)/python docs/check_site.py results/site/html
 
 lint: style
 	$(TYPES)

@@ -9,9 +9,9 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from generate import docstrings, names, pages  # noqa: E402
+from site_pages import docstrings, names, pages
 
-import jaxdp  # noqa: E402
+import jaxdp
 
 project = "jaxdp"
 author = "The jaxdp authors"
@@ -19,7 +19,7 @@ copyright = "The jaxdp authors. Apache-2.0"
 version = release = jaxdp.__version__
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "myst_nb", "sphinx_copybutton", "sphinx_design"]
-exclude_patterns = ["examples", "generate", "requirements.lock"]
+exclude_patterns = ["examples", "site_pages", "requirements.lock"]
 nitpicky = False
 default_role = "py:obj"
 

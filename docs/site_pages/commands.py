@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import typer
-from generate.docstrings import escaped
+from site_pages.docstrings import escaped
 
 from jaxdp.__main__ import app
 
@@ -26,7 +26,7 @@ def commands_page() -> str:
         "Commands",
         "========",
         "",
-        "``jaxdp`` and ``python -m jaxdp`` are the same program. ``--help`` behind any command prints what this page says.",
+        "``jaxdp`` and ``python -m jaxdp`` are the same program. ``--help`` prints what this page says.",
         "",
     ]
     for path, command in commands():

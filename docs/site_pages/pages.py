@@ -1,4 +1,4 @@
-"""Writes the generated pages of the reference: `python docs/generate/pages.py`, or the site's build, which calls this.
+"""Writes the generated pages of the reference, for the site's build or as `python docs/site_pages/pages.py`.
 
 They are the functions and types of every public module, the table of algorithms, the environments, the theorems, the
 deviations from the papers, and the help of every command.
@@ -13,9 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from generate.commands import commands_page
-from generate.docstrings import escaped, section, to_rst
-from generate.names import KINDS, PAGES, Name, described, everything
+from site_pages.commands import commands_page
+from site_pages.docstrings import escaped, section, to_rst
+from site_pages.names import KINDS, Name, described, everything
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, claims_table
 
@@ -43,7 +43,7 @@ TITLES = {
 }
 ORDER = [*KINDS.values(), "Functions", "Types", "Data"]
 NUMBER = re.compile(
-    r"\b(?:Theorems?|Thms?|Table|Lemmas?|Corollary|Corollaries|Proposition|Remark|Prop\.|Section|section|Algorithm|eq\.)"
+    r"\b(?:Theorems?|Thms?|Table|Lemmas?|Corollary|Corollaries|Proposition|Remark|Prop\.|[Ss]ection|Algorithm|eq\.)"
     r"\s*\(?[A-Z]?\.?\d+(?:\.\d+)*\)?"
 )
 
@@ -72,7 +72,7 @@ def directive(name: Name) -> list[str]:
         return [f".. autoclass:: {name.path}", "   :members:", ""]
     if inspect.isfunction(name.value):
         return [f".. autofunction:: {name.path}", ""]
-    return [f".. autodata:: {name.path}", "   :no-value:", ""]
+    return [f".. py:data:: {name.path.rpartition('.')[2]}", "", f"   {escaped(name.summary)}", ""]
 
 
 def module_page(page: str, modules: dict[str, list[Name]]) -> str:
@@ -98,20 +98,24 @@ def module_page(page: str, modules: dict[str, list[Name]]) -> str:
 def algorithms_page() -> str:
     """The registry's table of claims, each algorithm with a link to its description."""
     paths = {id(inspect.unwrap(name.value)): name for name in everything()}
+    by_name = {name.path.rpartition(".")[2]: name for name in everything() if name.kind in ("Learners", "Estimators")}
     entries = {**LEARNERS, **ESTIMATORS}
     head, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in claims_table().splitlines()]
     cells = []
     for name, *rest in rows:
-        known = paths.get(id(inspect.unwrap(entries[name.strip("`")].factory)))
+        factory = inspect.unwrap(entries[name.strip("`")].factory)
+        known = paths.get(id(factory)) or by_name.get(name.strip("`"))
         link = f":py:obj:`{name.strip('`')} <{known.path}>`" if known else f"``{name.strip('`')}``"
         cells.append([link, *(escaped(cell) for cell in rest)])
     mechanisms = [[f"``{name}``", escaped(entry.summary)] for name, entry in MECHANISMS.items()]
     return "\n".join(
         [
             *heading("Algorithms and their claims", "="),
-            "Every registered learner and estimator, by its paper and by what it claims. ``python -m jaxdp list --claims``",
-            "prints this table, the ``Privacy`` section of a docstring says why the claim holds, and",
-            "``python -m jaxdp audit`` attacks it. A claim is proved where its proof is in the paper or in the docstring.",
+            "Every registered learner and estimator, by its paper and by what it claims.",
+            "``python -m jaxdp list --claims`` prints this table,",
+            "the ``Privacy`` section of a docstring says why the claim holds, and",
+            "``python -m jaxdp audit`` attacks it. A claim is proved where its proof is in the paper or in the",
+            "docstring.",
             "",
             *table(head, cells, "24 34 10 16 10 8"),
             *heading("Mechanisms", "-"),
@@ -144,8 +148,8 @@ def theorems_page() -> str:
     lines = [
         *heading("Theorems by number", "="),
         "Each bound of the papers that is a function here, under its number in the paper. Constants are as printed;",
-        "``corrected=True`` applies the corrections that the docstring names, and an order bound has an argument ``scale``",
-        "for the constant that the paper does not specify.",
+        "``corrected=True`` applies the corrections that the docstring names, and an order bound has an argument",
+        "``scale`` for the constant that the paper does not specify.",
         "",
     ]
     for path, names in described()["theory"].items():

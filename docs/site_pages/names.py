@@ -57,6 +57,20 @@ KINDS = {
 }
 
 
+# What stands for itself and has no docstring of its own.
+DATA = {
+    "jaxdp.core.Outcome": "What a round adds to the sums: a scalar for each name, at least `pseudo_regret`.",
+    "jaxdp.core.Scalar": "What a scalar leaf of `Params` may be: a number of Python or NumPy, or a scalar array.",
+    "jaxdp.preferences.logistic": "The Bradley-Terry link: the logistic function of a difference of utilities.",
+    "jaxdp.preferences.probit": "The Thurstone link: the normal distribution function of a difference of utilities.",
+    "jaxdp.registry.ESTIMATORS": "Every registered estimator, by name: an `EstimatorEntry` each.",
+    "jaxdp.registry.KINDS": "The kinds of entries: mechanism, learner and estimator.",
+    "jaxdp.registry.LEARNERS": "Every registered learner, by name: a `LearnerEntry` each.",
+    "jaxdp.registry.MECHANISMS": "Every registered mechanism, by name: a `MechanismEntry` each.",
+    "jaxdp.studies.STUDIES": "Every study, by its name in `python -m jaxdp run`: the first sentence of its module.",
+}
+
+
 class Name(NamedTuple):
     """One public name.
 
@@ -77,8 +91,10 @@ class Name(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """The first line of its docstring."""
-        return (inspect.getdoc(self.value) or "").partition("\n")[0]
+        """The first line of its docstring, or what `DATA` says of it. Empty where there is neither."""
+        if self.kind == "Data":
+            return DATA.get(self.path, "")
+        return (self.value.__doc__ or "").strip().partition("\n")[0]
 
 
 def public_modules() -> list[str]:
@@ -93,7 +109,7 @@ def public_modules() -> list[str]:
         module = importlib.import_module(each.name)
         parent, _, last = each.name.rpartition(".")
         exported = last in getattr(importlib.import_module(parent), "__all__", ())
-        if hasattr(module, "__all__") or exported or last in jaxdp._MODULES:
+        if hasattr(module, "__all__") or exported or (parent == "jaxdp" and last in jaxdp._MODULES):
             found.append(each.name)
     return found
 
