@@ -10,7 +10,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")
 WORKERS ?= 2
 
-.PHONY: run test test-all notebooks lint style bench lock
+.PHONY: run test test-all docs notebooks lint style bench lock
 
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
 	$(BIN)/python -m jaxdp run reward-estimation
@@ -40,12 +40,19 @@ test: style  ## everything but the tests marked slow, in 32 bits, and in 64 bits
 	$(PLAINLY) $(PYTEST) --durations=10 -m "not slow and not optimised"
 	$(PYTEST) --durations=10 -m "not slow and optimised"
 
-test-all: lint  ## everything, in both precisions, optimised
+test-all: lint docs  ## everything, in both precisions, optimised, and the site
 	JAX_ENABLE_X64=1 $(PYTEST) --durations=10
 	$(PYTEST) --durations=10
 
+KEPT := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
 notebooks: $(READY)  ## executes every notebook in full; what they show goes to results/notebooks
-	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 $(BIN)/python notebooks/make.py run
+	$(KEPT) $(BIN)/python notebooks/make.py run
+
+# The executed notebooks are kept: one is executed again when its script, or what it runs, has changed.
+docs: $(VENV)/.ready-docs  ## the site, in results/site/html; a warning is an error
+	$(KEPT) $(BIN)/python notebooks/make.py run --changed
+	JAX_PLATFORMS=cpu $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d .cache/site -b html docs results/site/html
+	$(BIN)/python docs/check_site.py results/site/html
 
 lint: style
 	$(TYPES)
@@ -58,8 +65,10 @@ style: $(READY)
 bench: $(READY)
 	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
 
-lock:  ## renews requirements.lock from pyproject.toml (needs uv on the PATH)
-	uv pip compile --universal --python-version 3.11 --all-extras --no-header --no-emit-index-url pyproject.toml -o requirements.lock --upgrade
+COMPILE := uv pip compile --universal --python-version 3.11 --no-header --no-emit-index-url pyproject.toml --upgrade
+lock:  ## renews both files of exact versions from pyproject.toml (needs uv on the PATH)
+	$(COMPILE) --extra test --extra dask --extra parquet --extra accounting --extra bench -o requirements.lock
+	$(COMPILE) --extra docs -c requirements.lock -o docs/requirements.lock
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c '$(CHECK_VERSION)'
@@ -67,3 +76,8 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $(READY)
+
+# What only the site needs is not installed for the tests.
+$(VENV)/.ready-docs: $(READY) docs/requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile -r docs/requirements.lock
+	touch $@

@@ -2,17 +2,20 @@
 
 The text of each notebook is its percent script, `NN_name.py`. `pair` writes `NN_name.ipynb` from it, without outputs.
 `run` executes the scripts in fresh kernels, two at a time, and writes notebooks with outputs, and their pictures, to
-`results/notebooks`. With `--small` the cell tagged `parameters` is followed by the smaller values in its metadata.
+`results/notebooks`. With `--small` the cell tagged `parameters` is followed by the smaller values in its metadata;
+with `--changed` a notebook is left alone that was executed from the same script by the same library.
 """
 
 import argparse
 import base64
+import hashlib
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import jax
 import jupytext
 import nbformat
 from nbclient import NotebookClient
@@ -87,11 +90,29 @@ def pictures(notebook: Any) -> list[bytes]:
     return [base64.b64decode(own["image/png"]) for own in data if "image/png" in own]
 
 
+def made_from(script: Path, *, small: bool = False) -> str:
+    """A hash of what an executed notebook shows: its script, the library's sources, and the version of JAX."""
+    digest = hashlib.sha256(f"{jax.__version__} {small}".encode())
+    for path in (script, *sorted((HERE.parent / "jaxdp").rglob("*.py"))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def is_executed(script: Path, *, small: bool = False) -> bool:
+    """Whether `results/notebooks` has this notebook as it would be executed now."""
+    path = RESULTS / f"{script.stem}.ipynb"
+    if not path.exists():
+        return False
+    return nbformat.read(path, as_version=4).metadata.get("made_from") == made_from(script, small=small)
+
+
 def _run(script: Path, small: bool) -> bool:
     """Executes one notebook and writes what it shows. Returns whether all cells ran."""
     start, notebook = time.perf_counter(), read(script, small=small)
+    digest = made_from(script, small=small)
     try:
         execute(notebook)
+        notebook.metadata["made_from"] = digest
         failure = ""
     except CellExecutionError as error:
         failure = f"\n{error}"
@@ -108,6 +129,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=("pair", "run"))
     parser.add_argument("--small", action="store_true", help="run small forms, as the tests do")
+    parser.add_argument("--changed", action="store_true", help="run only those that are not executed as they are now")
     parser.add_argument("numbers", nargs="*", help="which, as 01 07; all without")
     told = parser.parse_intermixed_args()
     chosen = [script for script in SCRIPTS if not told.numbers or script.stem[:2] in told.numbers]
@@ -115,6 +137,8 @@ def main() -> None:
         for script in chosen:
             script.with_suffix(".ipynb").write_text(paired(script), encoding="utf-8")
         return
+    if told.changed:
+        chosen = [script for script in chosen if not is_executed(script, small=told.small)]
     RESULTS.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         done = list(pool.map(lambda script: _run(script, told.small), chosen))

@@ -1,43 +1,85 @@
-"""The README's Python and its shell lines run as printed, and its table of claims is the registry's."""
+"""The Python and the shell lines of the README and of the site's pages run as printed."""
 
 import os
 import re
 import shlex
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import typer
 import xarray as xr
 
 from jaxdp.__main__ import app, main
-from jaxdp.registry import ESTIMATORS, LEARNERS, claims_table
+from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, claims_table
 
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-PYTHON = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-SHELL = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
-MAKE, JOB_ARRAY = (next(block for block in SHELL if text in block) for text in ("make run", "#SBATCH"))  # pyright: ignore
-SCRIPT = next(block for block in PYTHON if "LocalCluster" in block)
-LINES = [line for block in SHELL if block not in (MAKE, JOB_ARRAY) for line in block.splitlines()]
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+}
+SLOW = "<!-- slow -->"  # on the first line of a page whose code takes long
+CLUSTER, JOB_ARRAY, TRACKERS = "docs/howto/dask.md", "docs/howto/slurm.md", "docs/howto/experiment_trackers.md"
+MADE_UP = ("mlflow", "wandb")  # what the page on trackers imports, and the tests do not need
+STUDIES = ("docs/howto/run_a_study.md", "docs/howto/own_data.md")
 QUICK = ("jaxdp list", "--comparisons docs/examples", "--release")
 TASKS = 4
+# What a page prints, beside running without an error.
+PRINTED = {
+    "README.md": ["0.001-DP", "none"],
+    "docs/explanation/trust_models.md": ["0.5-DP, local, one duel's outcome", "1.5"],
+    "docs/howto/audit_my_code.md": ["violated", "consistent"],
+    "docs/howto/own_data.md": ["True"],
+    "docs/howto/own_learner.md": ["consistent", "epsilon"],
+    "docs/howto/own_mechanism.md": ["consistent"],
+    "docs/howto/register.md": ["consistent"],
+    "docs/howto/rewards.md": ["k_norm", "estimator", "1-DP, central, one label"],
+}
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def with_code(language: str, *without: str) -> list[Any]:
+    """Pages with code in a language, those that take long marked."""
+    found = [page for page, text in PAGES.items() if blocks(text, language) and page not in without]
+    return [pytest.param(page, marks=pytest.mark.slow if SLOW in PAGES[page] else ()) for page in found]
+
+
+def lines_of(page: str) -> list[str]:
+    """A page's shell commands, but `make run`, a study with which the command line is tested, and `make test`."""
+    lines = "".join(blocks(PAGES[page], "sh")).replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.strip() and not line.startswith(("make ", "#"))]
 
 
 @pytest.fixture
 def checkout(tmp_path):
     """A folder like a fresh checkout after `make`: what is shipped, and a `.venv`, which is this Python."""
-    for name in ("jaxdp", "docs"):
+    for name in ("jaxdp", "docs", "benchmarks"):
         (tmp_path / name).symlink_to(ROOT / name)
     interpreter = tmp_path / ".venv" / "bin" / "python"
     interpreter.parent.mkdir(parents=True)
     interpreter.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
     interpreter.chmod(0o755)
     return tmp_path
+
+
+@pytest.fixture
+def registered():
+    """What a page registers is gone after it."""
+    tables = (LEARNERS, ESTIMATORS, MECHANISMS)
+    before = [dict(table) for table in tables]
+    yield
+    for table, entries in zip(tables, before, strict=True):
+        table.clear()
+        table.update(entries)
 
 
 def in_shell(folder, *command, **variables):
@@ -48,28 +90,49 @@ def in_shell(folder, *command, **variables):
     return result.stdout
 
 
-def test_python_blocks_run_one_after_the_other(capsys, checkout, monkeypatch):
-    """In one notebook. The script of a cluster is one of its own, below."""
+def run_page(page: str) -> dict[str, Any]:
+    """Executes a page's Python, block after block, as cells of one notebook."""
+    module = types.ModuleType("a_notebook")
+    for block in blocks(PAGES[page], "python"):
+        exec(compile(block, page, "exec"), module.__dict__)
+    return module.__dict__
+
+
+@pytest.mark.parametrize("page", with_code("python", CLUSTER))
+def test_the_python_of_a_page_runs(page, capsys, checkout, monkeypatch, registered):
     monkeypatch.chdir(checkout)
-    names: dict[str, Any] = {"__name__": "a notebook"}
-    for block in PYTHON:
-        if block != SCRIPT:
-            exec(block, names)
+    for name in MADE_UP:
+        monkeypatch.setitem(sys.modules, name, MagicMock())
+    names = run_page(page)
     printed = capsys.readouterr().out
-    assert LEARNERS.pop("once_each") is names["entry"]  # for the other tests
-    assert printed.splitlines()[-1] == "consistent"
-    assert isinstance(names["results"], xr.Dataset)
-    assert names["estimate"].converged
-    assert names["found"].verdict == "consistent"
-    assert "estimator" in printed
-    assert "violated" in printed
-    assert (checkout / "runs" / "ranking.zarr").is_dir()
+    for text in PRINTED.get(page, ()):
+        assert text in printed
+    if "results" in names:
+        assert isinstance(names["results"], xr.Dataset)
+    if page == "docs/howto/sweeps_that_survive.md":
+        assert (checkout / "runs" / "ranking.zarr").is_dir()
+    if page == TRACKERS:
+        logged = names["mlflow"].log_metric.call_args_list
+        assert len(logged) == names["means"].size
+        assert len(names["wandb"].init.return_value.__enter__.return_value.log.call_args_list) == names["means"].size
+
+
+def test_what_pages_print_is_about_pages():
+    assert set(PRINTED) <= set(PAGES)
+    assert {CLUSTER, JOB_ARRAY, TRACKERS, *STUDIES} <= set(PAGES)
+
+
+def test_a_page_that_fails_is_seen(monkeypatch):
+    monkeypatch.setitem(PAGES, "wrong.md", "Some text.\n\n```python\nimport jaxdp\n\njaxdp.no_such_name\n```\n")
+    with pytest.raises(AttributeError, match="no_such_name"):
+        run_page("wrong.md")
 
 
 @pytest.mark.slow
 def test_the_cluster_script_runs(checkout):
     pytest.importorskip("distributed")
-    (checkout / "cluster.py").write_text(SCRIPT)
+    (script,) = blocks(PAGES[CLUSTER], "python")
+    (checkout / "cluster.py").write_text(script)
     assert "pseudo_regret" in in_shell(checkout, "python", "cluster.py")
     results = xr.open_zarr(checkout / "runs" / "cluster.zarr")
     assert results.computed.all()
@@ -77,18 +140,17 @@ def test_the_cluster_script_runs(checkout):
 
 
 def test_quick_shell_lines_run(checkout):
-    quick = [line for line in LINES if any(text in line for text in QUICK)]
+    quick = [line for page in STUDIES for line in lines_of(page) if any(text in line for text in QUICK)]
     assert len(quick) == len(QUICK)
     for line in quick:
         assert in_shell(checkout, "bash", "-c", line)
 
 
 @pytest.mark.slow
-def test_shell_lines_run_one_after_the_other(checkout):
-    """All but `make run`, which is the study with which the command line is tested, and `make test`, which is this."""
-    for line in LINES:
-        assert in_shell(checkout, "bash", "-c", line)
-    assert (checkout / "audit.json").is_file()
+def test_shell_lines_of_studies_run_one_after_the_other(checkout):
+    for page in STUDIES:
+        for line in lines_of(page):
+            assert in_shell(checkout, "bash", "-c", line)
     assert sorted(path.name for path in (checkout / "results").iterdir()) == [
         *("dueling-ballots", "dueling-linear", "dueling-regret", "dueling-trust"),
         *("ldp-bandits", "ldp-best-arm", "ldp-linear"),
@@ -100,13 +162,23 @@ def test_shell_lines_run_one_after_the_other(checkout):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in (*STUDIES, JOB_ARRAY) and lines_of(page)])
+def test_shell_lines_of_a_page_run(page, checkout):
+    for line in lines_of(page):
+        assert in_shell(checkout, "bash", "-c", line)
+    if page == "docs/howto/audit_my_code.md":
+        assert (checkout / "audit.json").is_file()
+
+
+@pytest.mark.slow
 def test_the_job_array_runs(checkout):
     """With the variables that SLURM sets, and an `srun` that runs one process."""
+    (job,) = blocks(PAGES[JOB_ARRAY], "sh")
     srun = checkout / ".venv" / "bin" / "srun"
     srun.write_text('#!/bin/sh\nexec "$@"\n')
     srun.chmod(0o755)
-    (checkout / "job.sh").write_text(JOB_ARRAY)
-    assert f"--array=0-{TASKS - 1}\n" in JOB_ARRAY
+    (checkout / "job.sh").write_text(job)
+    assert f"--array=0-{TASKS - 1}\n" in job
     whole = {"SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_MAX": f"{TASKS - 1}", "SLURM_ARRAY_TASK_COUNT": f"{TASKS}"}
     for task in range(TASKS):
         in_shell(checkout, "bash", "job.sh", SLURM_ARRAY_TASK_ID=f"{task}", **whole)
@@ -114,7 +186,7 @@ def test_the_job_array_runs(checkout):
         assert bool(done.all()) == (task == TASKS - 1)
 
 
-COMMANDS = re.findall(r"python -m jaxdp ((?:[^`\n#\\]|\\\n)+)", TEXT)
+COMMANDS = re.findall(r"python -m jaxdp ((?:[^`\n#\\]|\\\n)+)", "\n".join(PAGES.values()))
 
 
 @pytest.mark.parametrize("line", sorted({" ".join(line.replace("\\\n", " ").split()) for line in COMMANDS}))
@@ -126,14 +198,12 @@ def test_every_command_that_is_mentioned_is_there(line):
         command.make_context(line, words)  # parses, and runs nothing
 
 
-def test_the_table_of_claims_is_the_registrys(monkeypatch, capsys):
-    """`python -m jaxdp list --claims` prints it anew."""
+def test_the_table_of_claims_is_printed(monkeypatch, capsys):
+    """The site's table of algorithms is made of the same text (`tests/test_site.py`)."""
     monkeypatch.setattr(sys, "argv", ["jaxdp", "list", "--claims"])
     with pytest.raises(SystemExit, match="0"):
         main()
     assert capsys.readouterr().out.strip() == claims_table()
-    start, end = "<!-- claims -->", "<!-- end -->"
-    assert TEXT.split(start)[1].split(end)[0].strip() == claims_table()
 
 
 def test_the_table_of_claims_names_everyone_once():

@@ -81,7 +81,7 @@ def paired(
         middle, low, high = (settled[name].isel(point).values[where.order] for name in NEEDED)
         text = "" if hue is None else label_of(hue, value, labels)
         look = style(start + index, ax)
-        marks, spread = "mean of paired differences", "their intervals, from `low` to `high`"
+        marks, spread = "mean of paired differences", "their intervals"
         drawn = Drawn(value, text, where.at, middle, low, high, marks, spread, look["color"], bars=True)
         at = draw_curve(ax, where, drawn, look, index, len(hues))
         record(ax, drawn)

@@ -1,0 +1,93 @@
+"""How Sphinx builds the site: `make docs`."""
+
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from site_pages import docstrings, names, pages
+
+import jaxdp
+
+project = "jaxdp"
+author = "The jaxdp authors"
+copyright = "The jaxdp authors. Apache-2.0"
+version = release = jaxdp.__version__
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "myst_nb", "sphinx_copybutton", "sphinx_design"]
+exclude_patterns = ["examples", "site_pages", "requirements.lock"]
+nitpicky = False
+default_role = "py:obj"
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "off"  # `notebooks/make.py run` has executed them
+nb_merge_streams = True
+copybutton_exclude = ".linenos, .gp, .go"
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+maximum_signature_line_length = 90
+python_use_unqualified_type_names = True
+add_module_names = False
+toc_object_entries = False
+
+html_theme = "furo"
+html_title = "jaxdp"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {"navigation_with_keys": True}
+# The pages stand alone: no font, no script and no picture comes from elsewhere, but for the formulas of some pages.
+
+PUBLIC = {name.path.rpartition(".")[2]: name.path for name in names.everything() if inspect.isclass(name.value)}
+KNOWN = re.compile(rf"(?<![\w.'\"])({'|'.join(sorted(PUBLIC, key=len, reverse=True))})(?![\w'\"])")
+
+
+def _docstring(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Sections of docstrings as headings and definitions."""
+    lines[:] = docstrings.to_rst("\n".join(lines))
+
+
+def _signature(app: Any, what: str, name: str, value: Any, options: Any, shown: str, result: str) -> Any:
+    """Arguments as the source writes them; a type that the reference describes becomes a link."""
+    found = docstrings.signature(value)
+    if found is None:
+        return None
+    arguments, arrow, returned = found.rpartition(") -> ")
+    if not arrow:
+        return _linked(found), None
+    return _linked(f"{arguments})"), _linked(returned)
+
+
+def _linked(text: str) -> str:
+    return KNOWN.sub(lambda match: PUBLIC[match[1]], text)
+
+
+def _skip(app: Any, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
+    """Fields of tuples are described under Attributes already; what tuples themselves have is left out."""
+    kind = type(value).__name__
+    if kind in ("_tuplegetter", "member_descriptor") or name in ("_asdict", "_replace", "_make"):
+        return True
+    return None
+
+
+def _write(app: Any) -> None:
+    pages.write()
+    found = pages.copy_notebooks(HERE.parent / "results" / "notebooks", HERE / "tutorials")
+    if len(found) != len(list((HERE.parent / "notebooks").glob("[0-9][0-9]_*.py"))):
+        raise RuntimeError("results/notebooks lacks executed notebooks: run `python notebooks/make.py run --changed`")
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("builder-inited", _write)
+    app.connect("autodoc-process-docstring", _docstring)
+    app.connect("autodoc-process-signature", _signature)
+    app.connect("autodoc-skip-member", _skip)

@@ -1,0 +1,60 @@
+"""The help of every command as a page."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+from site_pages.docstrings import escaped
+
+from jaxdp.__main__ import app
+
+
+def commands(command: Any = None, path: str = "python -m jaxdp") -> Iterator[tuple[str, Any]]:
+    """(how it is called, the command) of the whole program and of each of its commands, those of groups after it."""
+    if command is None:
+        command = typer.main.get_command(app)
+    yield path, command
+    if hasattr(command, "list_commands"):
+        context = command.context_class(command)
+        for name in command.list_commands(context):
+            yield from commands(command.get_command(context, name), f"{path} {name}")
+
+
+def commands_page() -> str:
+    """What `--help` says of each command, with its arguments in a table."""
+    lines = [
+        "Commands",
+        "========",
+        "",
+        "``jaxdp`` and ``python -m jaxdp`` are the same program. ``--help`` prints what this page says.",
+        "",
+    ]
+    for path, command in commands():
+        if type(command).__name__ == "_Later":  # a study's arguments are known once it is called
+            command = command.make_context(command.name, [], resilient_parsing=True).command
+        depth = "-" if path.count(" ") < 4 else "^"
+        title = f"``{path}``"
+        lines += ["", title, depth * len(title), ""]
+        lines += [escaped(line) for line in (command.help or "").splitlines()] + [""]
+        rows = [row for row in map(_row, command.params) if row]
+        if rows:
+            lines += [".. list-table::", "   :header-rows: 1", "   :widths: 32 18 50", "   :class: wide", ""]
+            for row in [["argument", "default", "what it is"], *rows]:
+                lines += [f"   {'* -' if number == 0 else '  -'} {cell}" for number, cell in enumerate(row)]
+            lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def _row(parameter: Any) -> list[str] | None:
+    if getattr(parameter, "hidden", False):
+        return None
+    if parameter.param_type_name == "argument":
+        name = f"``{parameter.name.upper()}``"
+    else:
+        name = " ".join(f"``{each}``" for each in (*parameter.opts, *parameter.secondary_opts))
+    default = parameter.default
+    if default is None or callable(default) or default is False or default == () or default == []:
+        told = ""
+    else:
+        told = ", ".join(str(each) for each in default) if isinstance(default, (list, tuple)) else str(default)
+    return [name, f"``{told}``" if told else "", escaped(" ".join((parameter.help or "").split()))]

@@ -1,0 +1,172 @@
+"""A docstring of the library as reStructuredText: its sections become headings, its lists of arguments definitions."""
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+LISTS = ("Attributes", "Args", "Raises", "Values")
+SECTIONS = (*LISTS, "Returns", "Yields", "Privacy", "Source", "Deviations", "Examples")
+HEADING = re.compile(rf"({'|'.join(SECTIONS)}):")
+ITEM = re.compile(r"(\*{0,2}[\w.]+(?:, \*{0,2}\w+)*):(?: |$)(.*)")
+CODE = re.compile(r"(``.+?``|`[^`\n]+`)")
+STRONG = re.compile(r"(?<![\w*])(\*\*?)(?=[^\s*])([^*\n]+?)(?<=[^\s*])\1(?![\w*])")
+
+
+def sections(text: str) -> Iterator[tuple[str, list[str]]]:
+    """(name, lines) of each section of a docstring, without their indentation; the first one has no name."""
+    name, lines = "", []
+    for line in inspect.cleandoc(text).splitlines():
+        heading = HEADING.fullmatch(line)
+        if heading:
+            yield name, _outdented(lines)
+            name, lines = heading[1], []
+        else:
+            lines.append(line)
+    yield name, _outdented(lines)
+
+
+def section(value: Any, name: str) -> str:
+    """The text of one section of an object's docstring, empty where it has none."""
+    return "\n".join(dict(sections(inspect.getdoc(value) or "")).get(name, ()))
+
+
+def to_rst(text: str) -> list[str]:
+    """The lines of a docstring as reStructuredText."""
+    lines: list[str] = []
+    for name, body in sections(text):
+        if name:
+            lines += ["", f".. rubric:: {name}", "   :class: section", ""]
+        lines += _definitions(body) if name in LISTS else plain(body)
+    return lines
+
+
+def plain(lines: list[str]) -> list[str]:
+    """Lines of prose, lists and doctests, with what reStructuredText would misread escaped.
+
+    A list may follow its paragraph without an empty line, as in Markdown.
+    """
+    found: list[str] = []
+    in_doctest, before = False, ""
+    for line in lines:
+        in_doctest = line.lstrip().startswith(">>>") or (in_doctest and bool(line.strip()))
+        if _starts_item(line) and before.strip() and not _belongs_to_item(before, line):
+            found.append("")
+        found.append(line if in_doctest else escaped(line))
+        before = line
+    return found
+
+
+def escaped(line: str) -> str:
+    """One line of prose, in which only backticks, emphasis and bullets are markup."""
+    indent = line[: len(line) - len(line.lstrip())]
+    rest = line[len(indent) :]
+    bullet = re.match(r"[*-] ", rest)
+    start = bullet[0] if bullet else ""
+    parts = CODE.split(rest[len(start) :])
+    found = ""
+    for number, part in enumerate(parts):
+        if number % 2:  # code
+            after = parts[number + 1][:1]
+            before = found[-1:]
+            found += ("\\ " if before and not before.isspace() and before not in "([{-/" else "") + part
+            found += "\\ " if after.isalnum() or after in ("(", "[", "{", "=", "^", "_", "*") else ""
+        else:
+            found += _outside(part)
+    return indent + start + found
+
+
+def signature(value: Any) -> str | None:
+    """The arguments and the result of a function, or the fields of a class, as its source writes them.
+
+    Aliases, as of arrays, keep their names. None where there is no source, or a class has no fields of its own.
+    """
+    try:
+        (node,) = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(value)))).body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None
+    if isinstance(node, ast.ClassDef):
+        return _fields(node)
+    if not isinstance(node, ast.FunctionDef):
+        return None
+    return _call(node, bound=False)
+
+
+def _call(node: ast.FunctionDef, *, bound: bool) -> str:
+    arguments = node.args
+    if bound or (arguments.args and arguments.args[0].arg in ("self", "cls")):
+        arguments.args = arguments.args[1:]
+    returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"({ast.unparse(arguments)}){returned}"
+
+
+def _fields(node: ast.ClassDef) -> str | None:
+    for each in node.body:  # a protocol is known by how it is called
+        if isinstance(each, ast.FunctionDef) and each.name in ("__call__", "__init__"):
+            return _call(each, bound=True)
+    fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+    if not fields:
+        return None
+    return f"({', '.join(_field(each) for each in fields)})"
+
+
+def _field(node: ast.AnnAssign) -> str:
+    text = ast.unparse(node).replace("\n", " ")
+    if node.value is not None and isinstance(node.value, ast.Call):  # field(default_factory=...) and the like
+        return f"{ast.unparse(node.target)}: {ast.unparse(node.annotation)} = ..."
+    return text
+
+
+def _outdented(lines: list[str]) -> list[str]:
+    return textwrap.dedent("\n".join(lines)).strip("\n").splitlines()
+
+
+def _definitions(lines: list[str]) -> list[str]:
+    """`name: text` at the left margin as a definition list."""
+    found: list[str] = []
+    body: list[str] = []
+
+    def close() -> None:
+        found.extend(f"   {line}" if line else "" for line in plain(_outdented(body)))
+        body.clear()
+
+    for line in lines:
+        item = ITEM.match(line)
+        if item:
+            close()
+            found.extend(["", f"``{item[1]}``"])
+            body.append(f"    {item[2]}")
+        else:
+            body.append(line)
+    if not any(line.startswith("``") for line in found):  # prose instead of a list
+        found.extend(plain(lines))
+        return found
+    close()
+    return [*found, ""]
+
+
+def _starts_item(line: str) -> bool:
+    return bool(re.match(r"\s*(?:[*-]|\d+\.) \S", line))
+
+
+def _belongs_to_item(before: str, line: str) -> bool:
+    """Whether a line of a list follows another of the same list."""
+    indent = len(line) - len(line.lstrip())
+    return _starts_item(before) or (len(before) - len(before.lstrip())) > indent
+
+
+def _outside(text: str) -> str:
+    """Prose between code: vertical bars, lone stars and trailing underscores are meant as they are."""
+    text = text.replace("\\", "\\\\").replace("|", "\\|").replace("`", "\\`")
+    kept: list[str] = []
+
+    def away(found: re.Match[str]) -> str:
+        kept.append(found.group())
+        return f"\x00{len(kept) - 1}\x00"
+
+    text = STRONG.sub(away, text)
+    text = text.replace("*", "\\*")
+    text = re.sub(r"(?<=\w)_(?!\w)", r"\\_", text)
+    return re.sub("\x00(\\d+)\x00", lambda found: kept[int(found[1])], text)

@@ -1,0 +1,168 @@
+"""The site describes every public name, and no link within documents is dead. `make docs` builds the site itself."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+sys.path.insert(0, str(DOCS))
+
+from site_pages.commands import commands_page  # noqa: E402
+from site_pages.docstrings import escaped, plain, section, to_rst  # noqa: E402
+from site_pages.names import PAGES, described, everything, missing, public_modules  # noqa: E402
+from site_pages.pages import algorithms_page, deviations_page, theorems_page  # noqa: E402
+
+from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
+from jaxdp.studies import STUDIES  # noqa: E402
+
+WRITTEN = {f"reference/api/{page}.rst" for page in (*PAGES, "algorithms", "environments", "theorems", "deviations")}
+WRITTEN |= {"reference/api/commands.rst"}
+EXECUTED = {f"tutorials/{path.stem}.ipynb" for path in (ROOT / "notebooks").glob("[0-9]*.py")}
+TEXTS = {
+    path: path.read_text(encoding="utf-8")
+    for path in (*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *sorted(DOCS.rglob("*.md")))
+}
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def anchors(text: str) -> set[str]:
+    """The places of a page that a link may name: its headings, as GitHub and MyST write them."""
+    titles = re.findall(
+        r"^#+ +(.+?)\s*$", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE
+    )
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file is in the repository, or is made by the site's build."""
+    if path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix() in WRITTEN | EXECUTED:
+        return True
+    return path.exists()
+
+
+def dead_links(path: Path, text: str) -> list[str]:
+    """Relative links of a Markdown file to what is not there."""
+    dead = []
+    for target in LINK.findall(re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, place = target.partition("#")
+        aim = (path.parent / name).resolve() if name else path
+        if not is_there(aim) or (place and aim in TEXTS and place not in anchors(TEXTS[aim])):
+            dead.append(target)
+    return dead
+
+
+def entries(path: Path, text: str) -> list[Path]:
+    """The pages that a page's tables of contents name."""
+    lines = [line for body in TOCTREE.findall(text) for line in body.splitlines()]
+    return [(path.parent / line).resolve() for line in lines if line.strip() and not line.startswith(":")]
+
+
+def page_of(entry: Path) -> Path | None:
+    """The file of an entry of a table of contents, or None."""
+    files = [entry.with_name(entry.name + ending) for ending in (".md", ".rst", ".ipynb")]
+    return next((file for file in files if is_there(file)), None)
+
+
+def test_every_public_name_has_a_docstring_and_a_page():
+    names = list(everything())
+    assert missing(names, public_modules()) == []
+    paths = [name.path for name in names]
+    assert len(paths) == len(set(paths)) > 400
+
+
+def test_every_public_module_is_on_a_page():
+    assert sorted(public_modules()) == sorted({path for modules in PAGES.values() for path in modules})
+
+
+def test_a_name_that_no_page_has_is_seen(monkeypatch):
+    import jaxdp.stats
+
+    names, modules = list(everything()), public_modules()
+
+    def undocumented(): ...
+
+    monkeypatch.setattr(jaxdp.stats, "undocumented", undocumented, raising=False)
+    monkeypatch.setattr(jaxdp.stats, "__all__", [*jaxdp.stats.__all__, "undocumented"])
+    assert missing(names, modules) == ["jaxdp.stats.undocumented"]  # on no page
+    assert missing(list(everything()), modules) == ["jaxdp.stats.undocumented"]  # on one, without a docstring
+    assert missing([name for name in names if name.path != "jaxdp.stats.paired"], modules)[0] == "jaxdp.stats.paired"
+
+
+def test_the_table_of_algorithms_has_every_entry_with_a_link():
+    page = algorithms_page()
+    for name in (*LEARNERS, *ESTIMATORS):
+        assert re.search(rf":py:obj:`{name} <jaxdp\.", page), name
+    assert [name for name in MECHANISMS if f"``{name}``" not in page] == []
+
+
+def test_every_theorem_and_deviation_and_command_is_on_its_page():
+    theory = [name for names in described()["theory"].values() for name in names]
+    page = theorems_page()
+    assert [name.path for name in theory if f"<{name.path}>" not in page] == []
+    page = deviations_page()
+    deviating = [
+        name for name in everything() if section(name.value, "Deviations").lower().strip(". \n") not in ("", "none")
+    ]
+    assert len(deviating) > 30
+    assert [name.path for name in deviating if f"<{name.path}>" not in page] == []
+    page = commands_page()
+    assert [name for name in STUDIES if f"``python -m jaxdp run {name}``" not in page] == []
+    assert "``--epsilon``" in page
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_link_of_a_document_is_dead(path):
+    assert dead_links(path, TEXTS[path]) == []
+
+
+def test_dead_links_are_seen():
+    path = DOCS / "index.md"
+    assert dead_links(path, "[a](nothing.md) [b](index.md) [c](#no-such-place) [d](https://example.org)") == [
+        "nothing.md",
+        "#no-such-place",
+    ]
+    assert dead_links(path, "[a](reference/api/dueling.rst) [b](reference/api/duels.rst)") == [
+        "reference/api/duels.rst"
+    ]
+
+
+def test_every_page_is_in_a_table_of_contents_once():
+    found = [(path, entry) for path, text in TEXTS.items() for entry in entries(path, text)]
+    assert [str(entry) for _, entry in found if page_of(entry) is None] == []
+    listed = [page_of(entry) for _, entry in found]
+    assert len(listed) == len(set(listed))
+    pages = {path for path in TEXTS if path.is_relative_to(DOCS)} - {DOCS / "index.md"}
+    pages |= {DOCS / name for name in WRITTEN | EXECUTED}
+    assert sorted(map(str, pages - set(listed))) == []
+
+
+def test_docstrings_become_what_is_meant():
+    assert escaped("|theta^ - theta*| of `x`s, *meant*, a_") == "\\|theta^ - theta\\*\\| of `x`\\ s, *meant*, a\\_"
+    assert plain(["Two:", "* one", "* two"]) == ["Two:", "", "* one", "* two"]
+    lines = to_rst("Does it.\n\nArgs:\n    x: [n] float,\n        |x| <= 1.\n\nReturns:\n    A number: 1.")
+    assert lines[:1] == ["Does it."]
+    assert "``x``" in lines
+    assert "   [n] float," in lines
+    assert "   \\|x\\| <= 1." in lines
+    assert lines[-1] == "A number: 1."
+
+
+def test_what_the_site_needs_is_not_installed_for_the_tests():
+    pinned = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert "sphinx" not in pinned.lower()
+    more = (DOCS / "requirements.lock").read_text(encoding="utf-8")
+    versions: dict[str, set[str]] = {}  # of other Pythons, too
+    for name, version in re.findall(r"^([\w.-]+)==(\S+)", pinned, re.MULTILINE):
+        versions.setdefault(name, set()).add(version)
+    both = [each for each in re.findall(r"^([\w.-]+)==(\S+)", more, re.MULTILINE) if each[0] in versions]
+    assert both
+    others = [name for name, version in both if version not in versions[name]]
+    assert others == []  # the same versions of what both have
