@@ -26,6 +26,7 @@ LANES, TILE = 2112, 528  # rows that are a power of two apart would share few of
 MEANS = np.linspace(0.2, 0.8, ARMS)
 KEEP = 1 / (1 + np.exp(-EPSILON))
 REPEATS = 7
+LONG = 5000  # rounds of what takes few nanoseconds: starting a tile takes as long as some hundred rounds of it
 SCRIPT_ROUNDS = 3000
 Peer = Callable[[np.ndarray], None]  # fills the regret of all lanes
 Script = Callable[[np.random.Generator, int], float]  # the regret of one lane after so many rounds
@@ -73,10 +74,10 @@ def bench_tsallis_inf() -> None:
             tsallis_inf(num_arms=ARMS, estimator=estimator),
             bernoulli_bandit(MEANS),
             lambda regret, how=(is_importance, is_warm): numba_bandits.tsallis_inf(
-                MEANS.astype(np.float32), KEEP, *how, 1000, regret
+                MEANS.astype(np.float32), KEEP, *how, LONG, regret
             ),
             lambda rng, rounds, kind=is_importance: numpy_bandits.tsallis_inf(rng, MEANS, KEEP, kind, rounds),
-            1000,
+            LONG,
         )
 
 
@@ -85,9 +86,9 @@ def bench_ucb() -> None:
         "ucb",
         ucb(num_arms=ARMS),
         bernoulli_bandit(MEANS),
-        lambda regret: numba_bandits.ucb(MEANS.astype(np.float32), KEEP, 4.0, 1000, regret),
+        lambda regret: numba_bandits.ucb(MEANS.astype(np.float32), KEEP, 4.0, LONG, regret),
         lambda rng, rounds: numpy_bandits.ucb(rng, MEANS, KEEP, 4.0, rounds),
-        1000,
+        LONG,
     )
 
 
