@@ -1,6 +1,7 @@
 """Additive noise: the Laplace and Gaussian mechanisms, and noise in all directions alike for pure privacy."""
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -60,7 +61,12 @@ def laplace(key: jax.Array, values: ArrayLike | Sum, epsilon: Scalar, *, l1_sens
 
 
 def gaussian(
-    key: jax.Array, values: ArrayLike | Sum, noise_stddev: Scalar, *, l2_sensitivity: Scalar | None = None
+    key: jax.Array,
+    values: ArrayLike | Sum,
+    noise_stddev: Scalar,
+    *,
+    l2_sensitivity: Scalar | None = None,
+    sampler: Callable[[jax.Array, tuple[int, ...], jnp.dtype], jax.Array] = jax.random.normal,
 ) -> jax.Array:
     """Adds independent N(0, noise_stddev^2) noise to each value.
 
@@ -72,6 +78,8 @@ def gaussian(
             or infinite values, a negative one the noise of its absolute value.
         l2_sensitivity: [] float > 0, may be traced: what noise_stddev was calibrated for. It changes nothing but what
             an auditor compares the values' changes with.
+        sampler: (key, shape, dtype) -> standard normal variates: `jax.random.normal`, or `jaxdp.random.normals`, which
+            takes half the time for many values on CPU, and whose float32 variates end at 6.7 instead of 5.4.
 
     Returns:
         [...] the noisy values, in the dtype of `values`; for integers, in JAX's default float type, rounded after the
@@ -101,7 +109,7 @@ def gaussian(
     else:
         scale = jnp.asarray(round_up(float(noise_stddev), dtype))
     sensitivity = None if l2_sensitivity is None else positive_scalar("l2_sensitivity", l2_sensitivity, dtype)
-    noise = jax.random.normal(key, jnp.shape(recorded(exact)), dtype)
+    noise = sampler(key, jnp.shape(recorded(exact)), dtype)
     entry = Entry("gaussian", recorded(exact), "l2", key, sensitivity, noise_stddev=scale, noise=noise)
     return add_noise(record_exact(exact, entry), scale * noise)
 

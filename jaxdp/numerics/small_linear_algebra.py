@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.numerics.kernels import across_lanes, stored
+from jaxdp.numerics.kernels import across_lanes, own_kernel, stored
 
 WRITTEN_OUT = 32  # dimensions
 FEW = 6  # fewer steps than these are cheap to compute again
@@ -42,7 +42,7 @@ def cholesky(matrix: jax.Array) -> jax.Array:
 Step = Callable[[Callable[..., jax.Array]], Callable[..., jax.Array]]
 
 
-def _by_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) -> jax.Array:
+def by_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) -> jax.Array:
     """function(step, inputs), where step(f) is f, but on a CPU as a kernel of its own."""
 
     def plain(inputs: Any) -> jax.Array:
@@ -59,26 +59,29 @@ def _cholesky(matrix: jax.Array) -> jax.Array:
     def by_columns(step: Step, matrix: jax.Array) -> jax.Array:
         columns, rows = [], []
         for j in range(len(matrix)):
-            left = step(_left)(matrix[j:, j], *(before[j - k :] for k, before in enumerate(columns)))
-            columns.append(step(_scaled)(left))
+            left = step(left_over)(matrix[j:, j], *columns)
+            columns.append(step(scaled_column)(left))
             rows += [jnp.zeros_like(matrix[0, :j]), columns[j]]
-        return jnp.swapaxes(step(_joined)(*rows).reshape(matrix.shape), 0, 1)
+        return jnp.swapaxes(step(joined)(*rows).reshape(matrix.shape), 0, 1)
 
-    return _by_steps(by_columns, matrix, len(matrix))
+    return by_steps(by_columns, matrix, len(matrix))
 
 
-def _joined(*parts: jax.Array) -> jax.Array:
+def joined(*parts: jax.Array) -> jax.Array:
+    """The parts one after the other."""
     return jnp.concatenate(parts)
 
 
-def _left(column: jax.Array, *before: jax.Array) -> jax.Array:
-    """A column of the matrix, of which columns of the factor before it, from the same row on, are taken off."""
-    for other in before:
+def left_over(column: jax.Array, *before: jax.Array) -> jax.Array:
+    """A column of the matrix, of which those of the factor before it are taken off, from the same row on."""
+    for longer in before:
+        other = longer[-len(column) :]
         column = column - other * other[:1]
     return column
 
 
-def _scaled(column: jax.Array) -> jax.Array:
+def scaled_column(column: jax.Array) -> jax.Array:
+    """A column of the factor, by what is left of the matrix's."""
     return column / jnp.sqrt(column[:1])
 
 
@@ -137,13 +140,13 @@ def _solve_lower(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
         lower, rhs = inputs
         found: list[jax.Array] = []
         for i in range(len(lower)):
-            found.append(step(_eliminated)(rhs[i], lower[i, : i + 1], *found))
+            found.append(step(eliminated)(rhs[i], lower[i, : i + 1], *found))
         return jnp.stack(found)
 
-    return _by_steps(by_rows, inputs, len(lower))
+    return by_steps(by_rows, inputs, len(lower))
 
 
-def _eliminated(rest: jax.Array, factors: jax.Array, *found: jax.Array) -> jax.Array:
+def eliminated(rest: jax.Array, factors: jax.Array, *found: jax.Array) -> jax.Array:
     """The unknown of an equation whose other unknowns were found; its own factor is the last."""
     if rest.ndim == 2:
         factors = factors[:, None]
@@ -161,10 +164,10 @@ def _solve_upper(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
         lower, rhs = inputs
         found: list[jax.Array] = []  # the last entry first
         for i in reversed(range(len(lower))):
-            found.append(step(_eliminated)(rhs[i], lower[i:, i][::-1], *found))
+            found.append(step(eliminated)(rhs[i], lower[i:, i][::-1], *found))
         return jnp.stack(found[::-1])
 
-    return _by_steps(by_columns, inputs, len(lower))
+    return by_steps(by_columns, inputs, len(lower))
 
 
 def _in_steps(triangle: jax.Array, rhs: jax.Array, backwards: bool) -> jax.Array:
@@ -209,9 +212,9 @@ def _rank_one(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
             turned = step(_both_rotated)(lower[j:, j], vector)
             rows += [jnp.zeros_like(lower[0, :j]), turned[0]]
             vector = turned[1, 1:]
-        return jnp.swapaxes(step(_joined)(*rows).reshape(lower.shape), 0, 1)
+        return jnp.swapaxes(step(joined)(*rows).reshape(lower.shape), 0, 1)
 
-    return _by_steps(by_columns, inputs, len(inputs[0]))
+    return by_steps(by_columns, inputs, len(inputs[0]))
 
 
 def _both_rotated(column: jax.Array, vector: jax.Array) -> jax.Array:
@@ -242,12 +245,12 @@ def log_det(lower: jax.Array) -> jax.Array:
 
 
 def triangle(matrix: jax.Array) -> jax.Array:
-    """The entries of a symmetric matrix that differ: [d (d + 1) / 2], row by row up to the diagonal.
+    """The entries of a symmetric matrix that differ: [d (d + 1) / 2], row by row from the diagonal on.
 
     Args:
         matrix: [d, d].
     """
-    return matrix[np.tril_indices(len(matrix))]
+    return matrix[np.triu_indices(len(matrix))]
 
 
 def symmetric(entries: jax.Array, dim: int) -> jax.Array:
@@ -257,7 +260,33 @@ def symmetric(entries: jax.Array, dim: int) -> jax.Array:
         entries: [dim (dim + 1) / 2].
         dim: d.
     """
-    rows, columns = np.tril_indices(dim)
+    rows, columns = np.triu_indices(dim)
     place = np.zeros((dim, dim), np.int32)
     place[rows, columns] = place[columns, rows] = np.arange(len(rows))
     return entries[place]
+
+
+def square_triangle(vector: jax.Array) -> jax.Array:
+    """The `triangle` of the outer product of a vector with itself.
+
+    Args:
+        vector: [d].
+    """
+    if len(vector) <= WRITTEN_OUT:
+        return across_lanes(lambda vector: own_kernel(_squares, vector))(vector)
+    rows, columns = np.triu_indices(len(vector))
+    return vector[rows] * vector[columns]
+
+
+def _squares(vector: jax.Array) -> jax.Array:
+    return jnp.concatenate([vector[j:] * vector[j : j + 1] for j in range(len(vector))])
+
+
+def triangle_product(entries: jax.Array, vector: jax.Array) -> jax.Array:
+    """The product of a symmetric matrix, of which `triangle` gives the entries, and a vector.
+
+    Args:
+        entries: [d (d + 1) / 2].
+        vector: [d].
+    """
+    return jnp.sum(symmetric(entries, len(vector)) * vector[None], axis=1)

@@ -23,7 +23,7 @@ from jax import lax
 from jax.extend.random import define_prng_impl, threefry_prng_impl
 from jax.typing import ArrayLike
 
-from jaxdp.numerics.kernels import lanes_last, stored
+from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, stored
 
 NAME = "jaxdp_threefry2x32"
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -229,7 +229,13 @@ def has_words(key: jax.Array) -> bool:
     return str(jax.random.key_impl(key)) in (NAME, "threefry2x32")
 
 
-def of_word_pairs(function: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]], key: jax.Array, size: int):
+def of_word_pairs(
+    function: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]],
+    key: jax.Array,
+    size: int,
+    *,
+    lanes_fast: bool = False,
+) -> jax.Array:
     """What an elementwise function makes of independent pairs of words: [2 size] float32, the second ones last.
 
     Of a Threefry key the pairs are both words of `size` hashes, its first children; `jax.random.bits` uses one of each.
@@ -238,6 +244,7 @@ def of_word_pairs(function: Callable[[jax.Array, jax.Array], tuple[jax.Array, ja
         function: ([size] uint32, [size] uint32) -> two [size] float32.
         key: [] typed PRNG key.
         size: number of pairs.
+        lanes_fast: whether lanes become the fast axis for more than 16 pairs, too.
     """
     key = fast(key)
     if str(jax.random.key_impl(key)) != NAME:
@@ -248,7 +255,8 @@ def of_word_pairs(function: Callable[[jax.Array, jax.Array], tuple[jax.Array, ja
         return function(*_hash_index(key, lax.iota(jnp.uint32, size)))
 
     # XLA on CPU makes a loop for each array, and each would hash anew: the two are parts of one complex array.
-    pairs = stored(lambda key: lanes_last(lax.complex(*both(lanes_last(key)))))
+    longest = size if lanes_fast else WRITTEN_OUT
+    pairs = stored(lambda key: lanes_last(lax.complex(*both(lanes_last(key))), longest))
 
     def on_cpu(key):
         found = pairs(key)

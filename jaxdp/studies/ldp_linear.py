@@ -47,7 +47,8 @@ def own(
         typer.Option(
             "--contexts",
             help="Data of yours in place of random contexts: .npz with contexts [T, K, d] and rewards [T, K], or with "
-            "actions [T] and rewards [T] as logged.",
+            "actions [T] and rewards [T] as logged. Or .npy with contexts [T, K, d] alone, on which arms pay what a "
+            "linear model says.",
             show_default=False,
         ),
     ] = None,

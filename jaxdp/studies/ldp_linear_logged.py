@@ -36,10 +36,12 @@ class Data(NamedTuple):
 
 
 def read_contexts(path: str | os.PathLike[str]) -> Data:
-    """Reads contexts and rewards from an `.npz` file, as `numpy.savez` writes it.
+    """Reads contexts and rewards from an `.npz` file, as `numpy.savez` writes it, or contexts from an `.npy` file.
 
-    It holds `contexts` [horizon, num_arms, dim], and either `rewards` [horizon, num_arms], or `actions` [horizon] and
-    `rewards` [horizon] as logged. What they hold is checked by `context_sequence` and `logged_contexts`.
+    An `.npz` file holds `contexts` [horizon, num_arms, dim], and either `rewards` [horizon, num_arms], or `actions`
+    [horizon] and `rewards` [horizon] as logged. An `.npy` file, as `numpy.save` writes it, is the array of contexts
+    alone; every arm then pays what a linear model says, see `linear_rewards`. What they hold is checked by
+    `context_sequence` and `logged_contexts`.
 
     Args:
         path: the file.
@@ -53,10 +55,20 @@ def read_contexts(path: str | os.PathLike[str]) -> Data:
     """
     name = os.fspath(path)
     try:
-        with np.load(name, allow_pickle=False) as file:
-            found = {key: file[key] for key in Data._fields if key in file.files}
+        loaded = np.load(name, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            found = {"contexts": loaded}
+        else:
+            with loaded as file:
+                found = {key: file[key] for key in Data._fields if key in file.files}
     except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
-        raise malformed(name, "data", f"not a readable npz file of numbers ({shown(str(error))})") from error
+        raise malformed(name, "data", f"not a readable npz or npy file of numbers ({shown(str(error))})") from error
+    if isinstance(loaded, np.ndarray):
+        if loaded.ndim != 3 or not loaded.size or loaded.dtype.kind not in "biuf":
+            raise malformed(
+                name, "data", f"contexts must be numbers [T, K, d], got shape {loaded.shape} of {loaded.dtype}"
+            )
+        return Data(loaded, linear_rewards(loaded))
     for key in ("contexts", "rewards"):
         if key not in found:
             raise malformed(name, "data", f"{key} must be among its arrays")
@@ -69,6 +81,19 @@ def read_contexts(path: str | os.PathLike[str]) -> Data:
             + ", ".join(f"{key} {value.shape}" for key, value in found.items()),
         )
     return Data(**found)
+
+
+def linear_rewards(contexts: np.ndarray) -> np.ndarray:
+    """What arms pay on contexts without rewards: x . theta, without noise, theta a point of the sphere of radius 1/2.
+
+    Args:
+        contexts: [horizon, num_arms, dim] numbers.
+
+    Returns:
+        [horizon, num_arms] float32; theta is the same in every run.
+    """
+    theta = np.random.default_rng(0).normal(size=contexts.shape[2])
+    return np.asarray(contexts @ (theta / (2 * np.linalg.norm(theta))), np.float32)
 
 
 def ldp_linear_logged(

@@ -136,6 +136,33 @@ def test_data_of_a_user(is_logged, tmp_path):
     FigureCanvasAgg(made.figure(results)).draw()
 
 
+def test_contexts_alone(tmp_path):
+    """Arms pay what a linear model says of them; planted: rewards that do not follow a linear model."""
+    path, drawn = tmp_path / "contexts.npy", np.random.default_rng(2).normal(size=(60, 2, 2))
+    contexts = (drawn / np.linalg.norm(drawn, axis=2, keepdims=True) * 0.9).astype(np.float32)
+    np.save(path, contexts)
+    data = logged.read_contexts(path)
+    np.testing.assert_array_equal(data.contexts, contexts)
+    flat, paid = contexts.reshape(-1, contexts.shape[2]), data.rewards.ravel()
+
+    def distance(paid):
+        theta, *_ = np.linalg.lstsq(flat, paid, rcond=None)
+        return np.abs(flat @ theta - paid).max()
+
+    assert distance(paid) < 1e-5
+    assert distance(np.sign(paid) + paid**2) > 1e-3
+    assert data.actions is None
+    made = study.STUDY.settled(learner=["joint"], epsilon=[math.inf], num_seeds=1, path=path)
+    assert isinstance(made, Settled)
+    results = made.simulate()
+    assert float(results.mean_reward) < float(results.reward.squeeze()) <= float(results.best_reward) + 1e-6
+    assert "not private" in made.report(results)
+    for wrong, said in ((contexts[0], "got shape"), (contexts.astype(str), "got shape"), (contexts[:0], "got shape")):
+        np.save(path, wrong)
+        with pytest.raises(ValueError, match=said):
+            logged.read_contexts(path)
+
+
 def test_errors(tmp_path):
     cases: Any = (
         ({"learner": ["ucb"]}, "learner must be one of paper, gaussian, ball, joint, got 'ucb'"),
@@ -149,7 +176,7 @@ def test_errors(tmp_path):
     good, files = own_data(True), {}
     files["rewards must be among its arrays"] = {"contexts": good["contexts"]}
     files[r"contexts must be \[T, K, d\]"] = {**good, "contexts": good["contexts"][0]}
-    files["not a readable npz file"] = None
+    files["not a readable npz or npy file"] = None
     for number, (said, arrays) in enumerate(files.items()):
         path = tmp_path / f"{number}.npz"
         if arrays is None:

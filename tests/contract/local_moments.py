@@ -37,7 +37,7 @@ def local_moments(
 
     def init(key, params) -> State:
         del key, params
-        zeros = jnp.zeros((dim, dim)), jnp.zeros(dim)
+        zeros = jnp.zeros(dim * (dim + 1) // 2), jnp.zeros(dim)
         return State((), Public(jnp.zeros((), jnp.result_type(int)), Moments(*zeros), zeros[1]))
 
     def arm(theta: jax.Array, context: jax.Array) -> jax.Array:

@@ -15,8 +15,10 @@ from jaxdp.numerics.small_linear_algebra import (
     rank_one_update,
     solve_lower,
     solve_upper,
+    square_triangle,
     symmetric,
     triangle,
+    triangle_product,
 )
 
 DTYPE = jnp.result_type(float)
@@ -113,3 +115,10 @@ def test_one_triangle_tells_a_symmetric_matrix(dim):
     assert entries.shape == (dim * (dim + 1) // 2,)
     np.testing.assert_array_equal(symmetric(entries, dim), matrix)
     assert dim == 1 or not np.array_equal(symmetric(entries[::-1], dim), matrix)  # planted: another order
+
+
+@pytest.mark.parametrize("dim", [1, 5, WRITTEN_OUT + 1])
+def test_products_with_one_triangle(dim):
+    x, z, matrix = drawn(7, dim), drawn(7, dim), positive(7, dim=dim)
+    check(jax.vmap(square_triangle)(x), (x[:, :, None] * x[:, None, :])[:, *np.triu_indices(dim)])
+    check(jax.vmap(triangle_product)(jax.vmap(triangle)(matrix), z), np.einsum("nij,nj->ni", matrix, z))

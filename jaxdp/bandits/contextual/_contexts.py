@@ -1,6 +1,7 @@
 """Where a round's arms lie: laws of random contexts, a fixed set of arms, and a gap between the best and all others."""
 
 import math
+import operator
 from collections.abc import Callable
 
 import jax
@@ -9,9 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import default_float
+from jaxdp.numerics.kernels import across_lanes, folded, own_kernel
+from jaxdp.random.world_words import world_normals, world_uniforms
 from jaxdp.validation import check_choice, check_count, check_finite
 
 LAWS = ("sphere", "ball", "cube")
+LANES_LAST = 64  # arms: of so many, lanes are the fast axis
 TOLERANCE = 1e-6  # of a norm beyond 1; twice the precision of a type that is coarser
 Draw = Callable[[jax.Array], jax.Array]
 
@@ -47,13 +51,12 @@ def context_law(contexts: ArrayLike | str, num_arms: int | None, dim: int | None
     def draw(key: jax.Array) -> jax.Array:
         dtype = default_float()
         if law == "cube":
-            side = 1 / math.sqrt(shape[1])
-            return jax.random.uniform(key, shape, dtype, -side, side)
+            return (2 * world_uniforms(key, shape, dtype) - 1) * np.asarray(1 / math.sqrt(shape[1]), dtype)
         key_direction, key_length = jax.random.split(key)
         points = directions(key_direction, shape)
         if law == "sphere":
             return points
-        return points * jax.random.uniform(key_length, (shape[0], 1), dtype) ** (1 / shape[1])
+        return points * world_uniforms(key_length, (shape[0], 1), dtype) ** (1 / shape[1])
 
     return *shape, draw
 
@@ -85,10 +88,30 @@ def check_contexts(name: str, contexts: np.ndarray, ndim: int, first: int = 0) -
 
 
 def directions(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Uniform points of the unit sphere, along the last axis."""
-    normals = jax.random.normal(key, shape, default_float())
-    squares = jnp.sum(normals * normals, axis=-1, keepdims=True)
+    """Uniform points of the unit sphere, along the last axis; from a key that `split` or `fold_in` has made."""
+    normals = world_normals(key, shape, default_float())
+    squares = along_last(normals * normals)[..., None]
     return normals / jnp.sqrt(jnp.maximum(squares, jnp.finfo(normals.dtype).tiny))
+
+
+def along_last(values: jax.Array) -> jax.Array:
+    """Sums along the last axis, of which XLA on CPU makes elementwise operations, vectorised over lanes."""
+    return folded(operator.add, jnp.moveaxis(values, -1, 0))
+
+
+def products(contexts: jax.Array, vector: jax.Array) -> jax.Array:
+    """What each context's product with a vector is, [num_arms].
+
+    Args:
+        contexts: [num_arms, dim] float.
+        vector: [dim] float.
+    """
+    return across_lanes(lambda both: own_kernel(_products, *both))((contexts, vector))
+
+
+def _products(contexts: jax.Array, vector: jax.Array) -> jax.Array:
+    """Of [num_arms, dim, lanes] and [dim, lanes]."""
+    return folded(operator.add, jnp.moveaxis(contexts * vector[None], 1, 0))
 
 
 def apart(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Array:
@@ -104,7 +127,7 @@ def apart(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Array:
     """
     size = jnp.sqrt(jnp.maximum(jnp.sum(theta * theta), jnp.finfo(theta.dtype).tiny))
     along, lead = theta / size, gap / size
-    heights = jnp.sum(contexts * along[None], axis=1)
+    heights = products(contexts, along)
     top = jnp.maximum(jnp.max(heights), lead / 2)
     is_best = jnp.arange(len(heights)) == jnp.argmax(heights)
     moved = jnp.where(is_best, top, jnp.minimum(heights, top - lead))

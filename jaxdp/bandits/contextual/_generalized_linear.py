@@ -22,7 +22,7 @@ import numpy as np
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.bandits.contextual._descent import Descent, descent_of, prediction_width, step
-from jaxdp.bandits.contextual._model import Model, solving, upper_bounds
+from jaxdp.bandits.contextual._model import Model, first_model, solved_model, solving, upper_bounds
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -40,7 +40,8 @@ from jaxdp.core import (
 from jaxdp.mechanisms import MomentParams, Moments, moment_channel
 from jaxdp.mechanisms.channel.vector import into_ball
 from jaxdp.numerics import compensated
-from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve, symmetric, triangle
+from jaxdp.numerics.kernels import lanes_fast
+from jaxdp.numerics.small_linear_algebra import triangle_product
 from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link
 from jaxdp.validation import check_count, check_horizon, check_positive
@@ -71,7 +72,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        outer: [dim (dim + 1) / 2] sums of reports of x x^T, row by row up to the diagonal: they are symmetric.
+        outer: [dim (dim + 1) / 2] sums of reports of x x^T, of which a report has one triangle.
         cross: [dim] sums of reports of x x^T, each times the iterate that its user was shown; not of `Moments.cross`,
             which are gradients.
         iterate: [dim] float, of gradient descent, in the unit ball.
@@ -230,11 +231,9 @@ def generalized_linear(
 
     def init(key, params: Params) -> State:
         del key
-        no_rounds, eye = jnp.zeros((), jnp.result_type(int)), jnp.eye(dim, dtype=default_float())
-        shift, width = shift_and_width(params, no_rounds)
-        nothing = jnp.zeros_like(eye[0])
-        model = Model(nothing, jnp.sqrt(shift) * eye, width, no_rounds)
-        return State((), Public(no_rounds, compensated.zero(triangle(eye)), compensated.zero(nothing), nothing, model))
+        no_rounds, nothing = jnp.zeros((), jnp.result_type(int)), jnp.zeros(dim, default_float())
+        model = first_model(nothing, *shift_and_width(params, no_rounds), no_rounds)
+        return State((), Public(no_rounds, compensated.zero(model.rows), compensated.zero(nothing), nothing, model))
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
         del key, params
@@ -249,19 +248,15 @@ def generalized_linear(
         del key
         public: Public = state.public
         round_ = public.round + 1
-        labelled = jnp.sum(report.outer * public.iterate[None], axis=1)  # z x with noise, of the label z = x . w
-        outer = compensated.add(public.outer, triangle(report.outer))
-        cross = compensated.add(public.cross, labelled)
+        labelled = triangle_product(report.outer, public.iterate)  # z x with noise, of the label z = x . w
+        sums = compensated.add(public.outer, report.outer), compensated.add(public.cross, labelled)
+        outer, cross = jax.tree.map(lanes_fast, sums)
         iterate = step(params.descent, public.iterate, report.cross)  # r x with noise: the gradient
-        shift, width = shift_and_width(params, round_)
 
-        def factor() -> jax.Array:
-            return cholesky(symmetric(outer.total, dim) + shift * jnp.eye(dim, dtype=outer.total.dtype))
+        def solve() -> Model:
+            return solved_model(outer.total, cross.total, *shift_and_width(params, round_), round_)
 
-        def solved(lower: jax.Array) -> Model:
-            return Model(cholesky_solve(lower, cross.total), lower, width, round_)
-
-        model = solved_anew(public.model, round_, factor, solved)
+        model = solved_anew(public.model, round_, solve)
         return State((), Public(round_, outer, cross, iterate, model))
 
     values = only(

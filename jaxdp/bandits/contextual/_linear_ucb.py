@@ -7,7 +7,7 @@ Where Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) is found h
 * V_0, u_0 and theta_0 are `init`;
 * the user's choice of x_t is `act`, by `upper_bounds`; the noisy x x^T and y x that the user sends are `privatize`;
 * the server's sums of them, V~_t and u_t, are `Public.outer` and `Public.cross`, which `absorbed` adds up; V_t = V~_t +
-  c_t I is in `factor`, and theta_t = V_t^-1 u_t in `solved`.
+  c_t I and theta_t = V_t^-1 u_t are in `solved_model`.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.bandits.contextual import _linear_ucb_bulk as bulk
-from jaxdp.bandits.contextual._model import Model, solving, upper_bounds
+from jaxdp.bandits.contextual._model import Model, first_model, solved_model, solving, upper_bounds
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -35,7 +35,7 @@ from jaxdp.core import (
 )
 from jaxdp.mechanisms import MomentParams, Moments, moment_channel
 from jaxdp.numerics import compensated
-from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve, symmetric, triangle
+from jaxdp.numerics.kernels import lanes_fast
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
 CONSTANTS = ("tight", "paper")
@@ -62,7 +62,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        outer: [dim (dim + 1) / 2] sums of reports of x x^T, row by row up to the diagonal: they are symmetric.
+        outer: [dim (dim + 1) / 2] sums of reports of x x^T, of which a report has one triangle.
         cross: [dim] sums of reports of y x.
         model: solved for from these sums, now or earlier.
     """
@@ -194,10 +194,9 @@ def linear_ucb(
 
     def init(key, params: Params) -> State:
         del key
-        no_rounds, eye = jnp.zeros((), jnp.result_type(int)), jnp.eye(dim, dtype=default_float())
-        shift, width = shift_and_width(params, no_rounds)
-        model = Model(eye[0] * 0, jnp.sqrt(shift) * eye, width, no_rounds)
-        return State((), Public(no_rounds, compensated.zero(triangle(eye)), compensated.zero(eye[0]), model))
+        no_rounds, nothing = jnp.zeros((), jnp.result_type(int)), jnp.zeros(dim, default_float())
+        model = first_model(nothing, *shift_and_width(params, no_rounds), no_rounds)
+        return State((), Public(no_rounds, compensated.zero(model.rows), compensated.zero(nothing), model))
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
         del params
@@ -213,19 +212,13 @@ def linear_ucb(
     def absorbed(params: Params, public: Public, reports: Moments, rounds: jax.Array | int) -> Public:
         """What is public after so many more rounds, whose reports add up to `reports`."""
         round_ = public.round + rounds
-        outer = compensated.add(public.outer, triangle(reports.outer))
-        cross = compensated.add(public.cross, reports.cross)
-        shift, width = shift_and_width(params, round_)
+        sums = Moments(compensated.add(public.outer, reports.outer), compensated.add(public.cross, reports.cross))
+        outer, cross = jax.tree.map(lanes_fast, sums)
 
-        def factor() -> jax.Array:
-            """The Cholesky factor of V."""
-            return cholesky(symmetric(outer.total, dim) + shift * jnp.eye(dim, dtype=outer.total.dtype))
+        def solve() -> Model:
+            return solved_model(outer.total, cross.total, *shift_and_width(params, round_), round_)
 
-        def solved(lower: jax.Array) -> Model:
-            """The model of now, theta = V^-1 u among it, by V's factor."""
-            return Model(cholesky_solve(lower, cross.total), lower, width, round_)
-
-        return Public(round_, outer, cross, solved_anew(public.model, round_, factor, solved))
+        return Public(round_, outer, cross, solved_anew(public.model, round_, solve))
 
     def update(key, params: Params, state: State, report: Moments) -> State:
         del key

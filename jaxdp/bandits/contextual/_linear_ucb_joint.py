@@ -1,8 +1,8 @@
 """Optimism in a linear model of contexts and rewards, on sums that one continual counter has made private.
 
 It is Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) as in `_linear_ucb`, but the user shows the
-curator x and y (`privatize`), and a counter (`counted`) adds the noise to the sums V~_t and u_t, which `factor` and
-`solved` read.
+curator x and y (`privatize`), and a counter (`counted`) adds the noise to the sums V~_t and u_t, which `solve`
+reads.
 """
 
 import math
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
-from jaxdp.bandits.contextual._model import Model, solving, upper_bounds
+from jaxdp.bandits.contextual._model import Model, first_model, solved_model, solving, upper_bounds
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -31,7 +31,7 @@ from jaxdp.core import (
 )
 from jaxdp.mechanisms import Counter, toeplitz_counter, tree_counter
 from jaxdp.mechanisms.channel.vector import into_ball, norm_error
-from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
+from jaxdp.numerics.small_linear_algebra import square_triangle, triangle
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
 COUNTERS = ("toeplitz", "tree")
@@ -196,9 +196,8 @@ def linear_ucb_joint(
         return 2 * bound, params.confidence_multiplier * width
 
     def init(key, params: Params) -> State:
-        no_rounds, eye = jnp.zeros((), jnp.result_type(int)), jnp.eye(dim, dtype=default_float())
-        shift, width = shift_and_width(params, no_rounds)
-        model = Model(eye[0] * 0, jnp.sqrt(shift) * eye, width, no_rounds)
+        no_rounds, nothing = jnp.zeros((), jnp.result_type(int)), jnp.zeros(dim, default_float())
+        model = first_model(nothing, *shift_and_width(params, no_rounds), no_rounds)
         return State(counted.init(key, params.counter, (num_entries,), dtype=default_float()), Public(no_rounds, model))
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
@@ -216,17 +215,11 @@ def linear_ucb_joint(
         private = counted.feed(key, params.counter, state.private, entry)
         round_ = state.public.round + 1
 
-        def factor() -> jax.Array:
-            shift, _ = shift_and_width(params, round_)
-            outer, _ = joint_moments(counted.read(params.counter, private), dim)
-            return cholesky(outer + shift * jnp.eye(dim, dtype=outer.dtype))
+        def solve() -> Model:
+            outer, cross = joint_moments(counted.read(params.counter, private), dim)
+            return solved_model(outer, params.reward_bound * cross, *shift_and_width(params, round_), round_)
 
-        def solved(lower: jax.Array) -> Model:
-            _, width = shift_and_width(params, round_)
-            _, cross = joint_moments(counted.read(params.counter, private), dim)
-            return Model(cholesky_solve(lower, params.reward_bound * cross), lower, width, round_)
-
-        return State(private, Public(round_, solved_anew(state.public.model, round_, factor, solved)))
+        return State(private, Public(round_, solved_anew(state.public.model, round_, solve)))
 
     values = only(params, ("epsilon", "delta", "reward_bound", "failure_prob", "noise_proxy", "confidence_multiplier"))
     return Learner(
@@ -250,21 +243,19 @@ def joint_vector(x: jax.Array, y: jax.Array) -> jax.Array:
         y: [] float.
 
     Returns:
-        [dim (dim + 3) / 2] float: x x^T by columns, from the diagonal down, x_j^2 and then sqrt(2) x_i x_j; then y x.
+        [dim (dim + 3) / 2] float: the `triangle` of x x^T with all entries off the diagonal times sqrt(2); then y x.
     """
-    root = jnp.asarray(math.sqrt(2), x.dtype)
-    columns = [jnp.concatenate([x[j : j + 1] * x[j], root * x[j + 1 :] * x[j]]) for j in range(len(x))]
-    return jnp.concatenate([*columns, y * x])
+    return jnp.concatenate([square_triangle(x) * _roots(len(x), x.dtype), y * x])
 
 
 def joint_moments(joint: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
-    """A sum of `joint_vector`s: [dim, dim] the matrix, 0 above its diagonal, and [dim] the vector."""
-    columns, start = [], 0
-    for j in range(dim):
-        roots = np.asarray([1.0, *[math.sqrt(0.5)] * (dim - j - 1)], joint.dtype)
-        columns.append(jnp.pad(joint[start : start + dim - j] * roots, (j, 0)))
-        start += dim - j
-    return jnp.stack(columns, axis=1), joint[start:]
+    """A sum of `joint_vector`s: [dim (dim + 1) / 2] the `triangle` of the matrix, and [dim] the vector."""
+    roots = _roots(dim, joint.dtype)
+    return joint[: len(roots)] / roots, joint[len(roots) :]
+
+
+def _roots(dim: int, dtype: np.dtype) -> np.ndarray:
+    return np.asarray(triangle(np.where(np.eye(dim, dtype=bool), 1.0, math.sqrt(2))), dtype)
 
 
 def _counter(name: str, horizon: int) -> Counter:

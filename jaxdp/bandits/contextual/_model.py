@@ -6,9 +6,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from jaxdp.numerics.kernels import any_lane
-from jaxdp.numerics.small_linear_algebra import log_det, solve_lower
+from jaxdp.bandits.contextual._contexts import LANES_LAST, products
+from jaxdp.numerics.kernels import any_lane, lanes_fast, lanes_last
+from jaxdp.numerics.packed_factor import factored, lengths, log_det_of_rows, lower_rows
+from jaxdp.numerics.small_linear_algebra import triangle
 from jaxdp.validation import check_count
 
 
@@ -17,15 +20,21 @@ class Model(NamedTuple):
 
     Attributes:
         theta: [dim] float, the estimate V^-1 u, the centre of the ellipsoid.
-        lower: [dim, dim] float, the lower Cholesky factor of V, which gives the ellipsoid its shape.
+        rows: [dim (dim + 1) / 2] float, those of the lower Cholesky factor of V up to the diagonal, one after the
+            other; it gives the ellipsoid its shape.
         width: [] float, the ellipsoid's radius beta in the norm of V.
         solved: [] integer, the round after which the model was solved for; 0 before the first time.
     """
 
     theta: jax.Array
-    lower: jax.Array
+    rows: jax.Array
     width: jax.Array
     solved: jax.Array
+
+    @property
+    def lower(self) -> jax.Array:
+        """[dim, dim] float, the lower Cholesky factor of V."""
+        return lower_rows(self.rows, len(self.theta))
 
 
 def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
@@ -38,12 +47,34 @@ def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
     Returns:
         [num_arms] float.
     """
-    lengths = jnp.sqrt(jnp.sum(solve_lower(model.lower, context.T) ** 2, axis=0))
-    return context @ model.theta + model.width * lengths
+    context = lanes_last(jnp.asarray(context, model.theta.dtype), LANES_LAST)
+    return products(context, model.theta) + model.width * lengths(model.rows, context)
 
 
 LENGTHS = (1, 4, 16, 64)  # of blocks, in rounds
-SolveFn = Callable[[Model, jax.Array, Callable[[], jax.Array], Callable[[jax.Array], Model]], Model]
+SolveFn = Callable[[Model, jax.Array, Callable[[], Model]], Model]
+
+
+def first_model(theta: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
+    """The model before the first report: V is the shift, [] float, times the identity."""
+    dim = len(theta)
+    rows = jnp.sqrt(shift) * jnp.eye(dim, dtype=theta.dtype)[np.tril_indices(dim)]
+    return Model(theta, rows, width, round_)
+
+
+def solved_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
+    """The model of V, which is a symmetric matrix and a shift times the identity, and of u.
+
+    Args:
+        outer: [dim (dim + 1) / 2] float, the matrix's entries, as `triangle` gives them.
+        cross: [dim] float, u.
+        shift: [] float.
+        width: [] float, the ellipsoid's radius.
+        round_: [] integer, now.
+    """
+    eye = triangle(np.eye(len(cross), dtype=outer.dtype))
+    rows, theta = factored(lanes_fast(outer + shift * eye), lanes_fast(cross))
+    return Model(theta, rows, width, round_)
 
 
 def solving(update_every: int | float | str) -> SolveFn:
@@ -55,9 +86,9 @@ def solving(update_every: int | float | str) -> SolveFn:
             rounds; or "doubling": when the determinant of V has doubled.
 
     Returns:
-        (model, round, factor, solve) -> Model, where round is the number of rounds played ([] integer), factor() the
-        Cholesky factor of V now, and solve(lower) the model now. The old model is returned where it is not time for a
-        new one, and where V has no factor. Under `jax.vmap` nothing is solved for until it is time in some lane.
+        (model, round, solve) -> Model, where round is the number of rounds played ([] integer), and solve() the model
+        now. The old model is returned where it is not time for a new one, and where V has no factor. Under `jax.vmap`
+        nothing is solved for until it is time in some lane; with "doubling" it is in every round, to see det V.
 
     Raises:
         ValueError: if update_every is none of these.
@@ -66,9 +97,9 @@ def solving(update_every: int | float | str) -> SolveFn:
     if due_at is None:
         return _doubling
 
-    def scheduled(model: Model, round_: jax.Array, factor, solve) -> Model:
+    def scheduled(model: Model, round_: jax.Array, solve: Callable[[], Model]) -> Model:
         due = round_ >= due_at(model.solved)
-        return jax.lax.cond(any_lane(due), lambda: _kept(due, factor(), solve, model), lambda: model)
+        return jax.lax.cond(any_lane(due), lambda: _kept(due, solve(), model), lambda: model)
 
     return scheduled
 
@@ -151,13 +182,13 @@ def _is_count(value: object) -> bool:
     return True
 
 
-def _kept(due: jax.Array, lower: jax.Array, solve: Callable[[jax.Array], Model], model: Model) -> Model:
-    is_new = due & (lower[-1, -1] > 0)  # what has no factor has NaN there
-    return jax.tree.map(lambda new, old: jnp.where(is_new, new, old), solve(lower), model)
+def _kept(due: jax.Array, new: Model, model: Model) -> Model:
+    is_new = due & (new.rows[-1] > 0)  # what has no factor has NaN there
+    return jax.tree.map(lambda new, old: jnp.where(is_new, new, old), new, model)
 
 
-def _doubling(model: Model, round_: jax.Array, factor, solve) -> Model:
+def _doubling(model: Model, round_: jax.Array, solve: Callable[[], Model]) -> Model:
     del round_
-    lower = factor()
-    due = (model.solved == 0) | (log_det(lower) >= log_det(model.lower) + math.log(2))
-    return jax.lax.cond(any_lane(due), lambda: _kept(due, lower, solve, model), lambda: model)
+    new, dim = solve(), len(model.theta)
+    due = (model.solved == 0) | (log_det_of_rows(new.rows, dim) >= log_det_of_rows(model.rows, dim) + math.log(2))
+    return _kept(due, new, model)

@@ -16,6 +16,9 @@ from jaxdp.mechanisms.channel._ball import OnSphere, fixed_proxy, randomize_in_b
 from jaxdp.mechanisms.channel._bounds import Additive, bounds_of
 from jaxdp.mechanisms.channel._host import local_claim, rounded_up
 from jaxdp.mechanisms.channel.vector import into_ball, norm_error
+from jaxdp.numerics.kernels import lanes_fast
+from jaxdp.numerics.small_linear_algebra import square_triangle, triangle
+from jaxdp.random import normals
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_positive
 
 REPORTS = ("gaussian", "l2_ball")
@@ -27,7 +30,8 @@ class Moments(NamedTuple):
     """What is reported of a context x and its reward y.
 
     Attributes:
-        outer: [dim, dim] float, x x^T with noise; symmetric.
+        outer: [dim (dim + 1) / 2] float, x x^T with noise, which is symmetric: its `triangle`, see
+            `jaxdp.numerics.small_linear_algebra`, row by row from the diagonal on.
         cross: [dim] float, y x with noise.
     """
 
@@ -62,7 +66,8 @@ class MomentParams:
 def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tight") -> Channel:
     """Reports x x^T and y x of a context x in the unit ball and its reward y.
 
-    With Y = reward_bound let v be the vector of all x_i^2, all sqrt(2) x_i x_j with i < j, and all y x_i / Y. It has
+    With Y = reward_bound let v be the vector of all x_i^2 and all sqrt(2) x_i x_j with i < j, row by row, and all
+    y x_i / Y. It has
     D = dim (dim + 1) / 2 + dim entries, its Euclidean norm is that of the matrix and the vector themselves, at most
     sqrt(2), and it moves by at most sqrt(4.5) when a user is replaced. A report is one release of v,
 
@@ -127,15 +132,10 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
     if is_ball and is_paper:
         raise ValueError('constants must be "tight" for reports from the ball, got "paper"')
-    rows, columns = np.triu_indices(dim, 1)
-    num_pairs = len(rows)
-    num_outer = dim + num_pairs
+    num_outer = dim * (dim + 1) // 2
     num_entries = num_outer + dim
-    place = np.zeros((dim, dim), np.int32)  # of each entry of the matrix in the vector that is noised
-    place[np.arange(dim), np.arange(dim)] = np.arange(dim)
-    place[rows, columns] = place[columns, rows] = dim + np.arange(num_pairs)
-    off = 1.0 if is_paper else math.sqrt(2)  # what x_i x_j is multiplied by before the noise
-    root = np.where(np.eye(dim, dtype=bool), 1.0, off)
+    # What each entry of x x^T is multiplied by before the noise.
+    root = np.asarray(triangle(np.where(np.eye(dim, dtype=bool), 1.0, 1.0 if is_paper else math.sqrt(2))))
 
     def sensitivity(exact: float) -> float:
         return exact * (1 + 4 * norm_error(dim))
@@ -168,26 +168,33 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
         scalar_leaf("the noise of y x", max(report_radius, float(found.cross_stddev)) * float(bound))
         return found
 
+    def in_lanes(key: jax.Array, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
+        return normals(key, shape, dtype, lanes_fast=True)
+
     def noised(key: jax.Array, params: MomentParams, vector: jax.Array, scale: jax.Array | float) -> jax.Array:
         """The vector of moments, or of sums of them, with noise of `scale` times the standard deviation of one."""
         outer, cross = (scale * jnp.asarray(part, vector.dtype) for part in (params.noise_stddev, params.cross_stddev))
         if not is_paper:
-            return gaussian(key, vector, outer, l2_sensitivity=sensitivity(math.sqrt(4.5)))
+            return gaussian(key, vector, outer, l2_sensitivity=sensitivity(math.sqrt(4.5)), sampler=in_lanes)
         key_outer, key_cross = jax.random.split(key)
         parts = (key_outer, vector[:num_outer], outer), (key_cross, vector[num_outer:], cross)
         return jnp.concatenate(
-            [gaussian(each, part, stddev, l2_sensitivity=sensitivity(2.0)) for each, part, stddev in parts]
+            [
+                gaussian(each, part, stddev, l2_sensitivity=sensitivity(2.0), sampler=in_lanes)
+                for each, part, stddev in parts
+            ]
         )
 
     def unless_clear(params: MomentParams, noisy: jax.Array, exact: Moments) -> Moments:
         """What is shown of the noisy vector; at epsilon = inf the exact moments themselves."""
         bound = jnp.asarray(params.reward_bound, noisy.dtype)
-        shown = Moments(noisy[place] / jnp.asarray(root, noisy.dtype), noisy[num_outer:] * bound)
+        shown = Moments(noisy[:num_outer] / jnp.asarray(root, noisy.dtype), noisy[num_outer:] * bound)
         return jax.tree.map(lambda *two: jnp.where(jnp.isinf(params.epsilon), *two), exact, shown)
 
     def report_(key, params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> Moments:
         x, y = _clipped(dim, params, value)
-        joint = jnp.concatenate([x * x, off * x[rows] * x[columns], y / jnp.asarray(params.reward_bound, x.dtype) * x])
+        outer = square_triangle(x) * jnp.asarray(root, x.dtype)
+        joint = lanes_fast(jnp.concatenate([outer, y / jnp.asarray(params.reward_bound, x.dtype) * x]))
         if is_ball:
             noisy = randomize_in_ball(key, joint, params.epsilon, radius=RADIUS, report_radius=params.report_radius)
         else:
@@ -201,7 +208,7 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
     def total(key, params: MomentParams, totals: Moments, count: ArrayLike) -> Moments:
         outer, cross = (jnp.asarray(part, default_float()) for part in totals)
         bound = jnp.asarray(params.reward_bound, cross.dtype)
-        joint = jnp.concatenate([jnp.diagonal(outer), off * outer[rows, columns], cross / bound])
+        joint = jnp.concatenate([outer * jnp.asarray(root, outer.dtype), cross / bound])
         noisy = noised(key, params, joint, jnp.sqrt(jnp.asarray(count, joint.dtype)))
         return unless_clear(params, noisy, Moments(outer, cross))
 
@@ -252,7 +259,7 @@ def exact_moments(params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> M
 
 
 def _moments(x: jax.Array, y: jax.Array) -> Moments:
-    return Moments(x[:, None] * x[None, :], y * x)
+    return Moments(square_triangle(x), y * x)
 
 
 def _clipped(dim: int, params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> tuple[jax.Array, jax.Array]:

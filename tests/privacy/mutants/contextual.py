@@ -10,6 +10,7 @@ from jaxdp.audit import Users, learner_attack
 from jaxdp.bandits.contextual import linear_ucb
 from jaxdp.core import Learner
 from jaxdp.mechanisms import Moments
+from jaxdp.numerics.small_linear_algebra import square_triangle
 from tests.privacy.mutants.case import Case
 
 SIZES: Any = {"num_arms": 2, "dim": 2, "horizon": 5}
@@ -40,7 +41,7 @@ def reward_unclipped() -> Case:
 
     def privatize(key, params, public, context, action, feedback):
         x, noise = context[action], _noise(key, params, right, public)
-        return Moments(noise.outer + x[:, None] * x[None, :], noise.cross + feedback * x)
+        return Moments(noise.outer + square_triangle(x), noise.cross + feedback * x)
 
     return _case(right._replace(privatize=privatize), _users((UNIT, -30.0), (UNIT, 30.0)), 2_000)
 
@@ -52,7 +53,7 @@ def context_unclipped() -> Case:
     def privatize(key, params, public, context, action, feedback):
         x, noise = context[action], _noise(key, params, right, public)
         y = jnp.clip(feedback, -1, 1)
-        return Moments(noise.outer + x[:, None] * x[None, :], noise.cross + y * x)
+        return Moments(noise.outer + square_triangle(x), noise.cross + y * x)
 
     return _case(right._replace(privatize=privatize), _users((UNIT, 0.5), (6 * UNIT, 0.5)), 2_000)
 

@@ -10,6 +10,7 @@ from jaxdp.audit import Users, learner_attack
 from jaxdp.bandits.contextual import generalized_linear
 from jaxdp.core import Learner, default_float
 from jaxdp.mechanisms import Moments
+from jaxdp.numerics.small_linear_algebra import square_triangle
 from tests.privacy.mutants.case import Case
 
 SIZES: Any = {"num_arms": 2, "dim": 2, "horizon": 5}
@@ -29,7 +30,7 @@ def _case(clip: float, noise_share: float, reward: float, trials: int) -> Case:
         noise = right.privatize(key, params, public, jnp.zeros_like(context), 0, jnp.zeros_like(feedback))
         residual = jax.nn.sigmoid(jnp.sum(x * public.iterate)) - feedback
         cross = jnp.clip(residual, -clip, clip) * x + noise_share * noise.cross
-        return Moments(noise.outer + x[:, None] * x[None, :], cross)
+        return Moments(noise.outer + square_triangle(x), cross)
 
     wrong: Learner = right._replace(privatize=privatize)
     context = np.full((1, 2, 2), 0.5**0.5, default_float())

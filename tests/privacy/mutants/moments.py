@@ -18,13 +18,13 @@ ROOT = math.sqrt(2)
 def drawn_once(key, params, user):
     """What tells the two users apart best: x_1 x_2 and y x_1, weighed by the variance of their noise."""
     outer, cross = CHANNEL.report(key, params, (user[:2], user[2]))
-    return outer[0, 1] * 2 + cross[0] * ROOT
+    return outer[1] * 2 + cross[0] * ROOT
 
 
 def drawn_twice(key, params, user):
     """Noise for both halves of the matrix, of which a symmetric one shows the same numbers twice."""
     (outer, cross), (again, _) = (CHANNEL.report(each, params, (user[:2], user[2])) for each in jax.random.split(key))
-    return (outer[0, 1] + again[0, 1]) * 2 + cross[0] * ROOT
+    return (outer[1] + again[1]) * 2 + cross[0] * ROOT
 
 
 def noise_drawn_for_both_halves() -> Case:

@@ -1,0 +1,160 @@
+"""A symmetric matrix of which one triangle is kept, solved for together with its Cholesky factor, across lanes.
+
+The steps are those of `small_linear_algebra`, which has the plain forms. Here every step reads rows or columns that are
+stored one after the other: cut out of square matrices, they would be copied first.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.numerics.kernels import across_lanes
+from jaxdp.numerics.small_linear_algebra import (
+    WRITTEN_OUT,
+    Step,
+    by_steps,
+    cholesky,
+    cholesky_solve,
+    eliminated,
+    joined,
+    left_over,
+    scaled_column,
+    solve_lower,
+    symmetric,
+)
+
+
+def factored(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The Cholesky factor L of a symmetric matrix V, and V^-1 rhs.
+
+    Args:
+        entries: [dim (dim + 1) / 2] float, V's, as `triangle` gives them; V is positive definite.
+        rhs: [dim] float.
+
+    Returns:
+        [dim (dim + 1) / 2] float, the rows of L up to the diagonal, one after the other; and [dim] float. Where V is
+        not positive definite, the last entry of L is not > 0, and most often NaN.
+
+    Examples:
+        >>> rows, solution = factored(jnp.array([4.0, 2.0, 5.0]), jnp.array([2.0, 5.0]))
+        >>> print(rows, solution)
+        [2. 1. 2.] [0. 1.]
+    """
+    if len(rhs) > WRITTEN_OUT:
+        return factored_plain(entries, rhs)
+    return across_lanes(_factored)((entries, rhs))
+
+
+def factored_plain(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """As `factored`, of a square matrix."""
+    lower = cholesky(symmetric(entries, len(rhs)))
+    return lower[np.tril_indices(len(rhs))], cholesky_solve(lower, rhs)
+
+
+def _factored(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    """The factor column by column, as if rhs were one more row of V: that row becomes the y of L y = rhs."""
+
+    def by_columns(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
+        dim, columns = len(inputs[1]), []
+        for j in range(dim):
+            left = step(partial(_left, j))(*inputs, *columns)
+            columns.append(step(scaled_column)(left))
+        found: list[jax.Array] = []  # the last entry first
+        for i in reversed(range(dim)):
+            found.append(step(_from_column)(columns[i], *found))
+        return step(_rows_then)(jnp.stack(found[::-1]), *columns)
+
+    dim = len(inputs[1])
+    both = by_steps(by_columns, inputs, dim)
+    return both[:-dim], both[-dim:]
+
+
+def _left(j: int, entries: jax.Array, rhs: jax.Array, *before: jax.Array) -> jax.Array:
+    """What is left of column j, and of the entry of rhs below it."""
+    dim = len(rhs)
+    start = j * dim - j * (j - 1) // 2
+    return left_over(joined(entries[start : start + dim - j], rhs[j : j + 1]), *before)
+
+
+def _rows_then(last: jax.Array, *columns: jax.Array) -> jax.Array:
+    """The factor's rows one after the other, and the last part."""
+    rows = [columns[k][i - k : i - k + 1] for i in range(len(columns)) for k in range(i + 1)]
+    return joined(*rows, last)
+
+
+def _from_column(column: jax.Array, *found: jax.Array) -> jax.Array:
+    """The unknown of an equation whose factors are a column's, and whose right-hand side is the column's last entry."""
+    rest = column[-1]
+    for factor, value in zip(column[:0:-1][1:], found, strict=True):
+        rest = rest - factor * value
+    return rest / column[0]
+
+
+def lengths(rows: jax.Array, vectors: jax.Array) -> jax.Array:
+    """|x|_V^-1 of some vectors x.
+
+    Args:
+        rows: [dim (dim + 1) / 2] float, of V's factor, as `factored` gives them.
+        vectors: [count, dim] float.
+
+    Returns:
+        [count] float.
+
+    Examples:
+        >>> print(lengths(jnp.array([2.0, 1.0, 2.0]), jnp.eye(2)))
+        [0.559017 0.5     ]
+    """
+    if vectors.shape[1] > WRITTEN_OUT:
+        return lengths_plain(rows, vectors)
+    return across_lanes(_lengths)((rows, vectors))
+
+
+def lengths_plain(rows: jax.Array, vectors: jax.Array) -> jax.Array:
+    """As `lengths`, by a square factor."""
+    found = solve_lower(lower_rows(rows, vectors.shape[1]), vectors.T)
+    return jnp.sqrt(jnp.sum(found * found, axis=0))
+
+
+def _lengths(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
+    def by_rows(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
+        rows, vectors = inputs
+        found: list[jax.Array] = []
+        for i in range(vectors.shape[1]):
+            found.append(step(partial(_next, i))(rows, vectors, *found))
+        return step(_norm)(*found)
+
+    return by_steps(by_rows, inputs, inputs[1].shape[1])
+
+
+def _next(i: int, rows: jax.Array, vectors: jax.Array, *found: jax.Array) -> jax.Array:
+    """Entry i of each vector, solved for by row i."""
+    return eliminated(vectors[:, i], rows[i * (i + 1) // 2 : (i + 1) * (i + 2) // 2], *found)
+
+
+def _norm(*parts: jax.Array) -> jax.Array:
+    total = parts[0] * parts[0]
+    for part in parts[1:]:
+        total = total + part * part
+    return jnp.sqrt(total)
+
+
+def lower_rows(rows: jax.Array, dim: int) -> jax.Array:
+    """The lower triangular matrix, [dim, dim], whose rows up to the diagonal follow one another.
+
+    Args:
+        rows: [dim (dim + 1) / 2].
+        dim: d.
+    """
+    return jnp.zeros((dim, dim), rows.dtype).at[np.tril_indices(dim)].set(rows)
+
+
+def log_det_of_rows(rows: jax.Array, dim: int) -> jax.Array:
+    """The logarithm, [] float, of the determinant of V, by its factor's rows, as `factored` gives them."""
+    return 2 * jnp.sum(jnp.log(rows[_diagonal(dim)]))
+
+
+def _diagonal(dim: int) -> np.ndarray:
+    """Where rows end."""
+    return np.cumsum(np.arange(1, dim + 1)) - 1

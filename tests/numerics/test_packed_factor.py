@@ -1,0 +1,80 @@
+"""One triangle of a matrix, factored across lanes: as by the plain forms, and LAPACK."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.numerics.packed_factor import (
+    factored,
+    factored_plain,
+    lengths,
+    lengths_plain,
+    log_det_of_rows,
+    lower_rows,
+)
+from jaxdp.numerics.small_linear_algebra import FEW, WRITTEN_OUT
+
+DTYPE = jnp.result_type(float)
+TOLERANCE = 5e-5 if jnp.float32 == DTYPE else 1e-12
+LANES, COUNT = 4, 3
+
+
+def given(dim):
+    """Matrices [LANES, dim, dim], right-hand sides [LANES, dim], vectors [LANES, COUNT, dim]."""
+    draw = np.random.default_rng(dim)
+    half = draw.normal(size=(LANES, dim, dim))
+    matrix = half @ np.swapaxes(half, -1, -2) / dim + np.eye(dim)
+    return matrix.astype(DTYPE), draw.normal(size=(LANES, dim)).astype(DTYPE), draw.normal(size=(LANES, COUNT, dim))
+
+
+def check(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE)
+
+
+def check_all(factor, measure, dim):
+    matrix, rhs, vectors = given(dim)
+    entries = matrix[:, *np.triu_indices(dim)]
+    rows, solution = jax.jit(jax.vmap(factor))(entries, rhs)
+    exact = matrix.astype(float)
+    check(jax.vmap(lambda rows: lower_rows(rows, dim))(rows), np.linalg.cholesky(exact))
+    check(solution, np.linalg.solve(exact, rhs[..., None].astype(float))[..., 0])
+    check(jax.vmap(lambda rows: log_det_of_rows(rows, dim))(rows), np.linalg.slogdet(exact)[1])
+    squares = np.einsum("nki,nij,nkj->nk", vectors, np.linalg.inv(exact), vectors)
+    check(jax.jit(jax.vmap(measure))(rows, vectors.astype(DTYPE)), np.sqrt(squares))
+
+
+@pytest.mark.parametrize("dim", [1, 2, FEW + 1, WRITTEN_OUT + 1])
+def test_factor_solution_and_lengths_are_those_of_lapack(dim):
+    check_all(factored, lengths, dim)
+    check_all(factored_plain, lengths_plain, dim)
+
+
+@pytest.mark.parametrize("dim", [2, FEW + 1])
+def test_wrong_forms_are_found(dim):
+    """Planted: the rows of another order; vectors whose entries are solved for the other way round."""
+
+    def other_order(entries, rhs):
+        rows, solution = factored(entries, rhs)
+        return rows[::-1], solution
+
+    with pytest.raises(AssertionError):
+        check_all(other_order, lengths, dim)
+    with pytest.raises(AssertionError):
+        check_all(factored, lambda rows, vectors: lengths(rows, vectors[:, ::-1]), dim)
+
+
+@pytest.mark.parametrize("dim", [2, FEW, WRITTEN_OUT + 1])
+@pytest.mark.parametrize("place", [0, -1])
+def test_what_is_not_positive_definite_ends_in_no_positive_number(dim, place):
+    matrix = np.eye(dim, dtype=DTYPE)
+    for bad in (-1.0, 0.0):
+        matrix[place, place] = bad
+        rows, _ = jax.jit(factored)(matrix[np.triu_indices(dim)], jnp.ones(dim, DTYPE))
+        assert not rows[-1] > 0
+
+
+def test_no_call_of_lapack():
+    matrix, rhs, _ = given(3)
+    text = jax.jit(jax.vmap(factored)).lower(matrix[:, *np.triu_indices(3)], rhs).compile().as_text()
+    assert "custom-call" not in str(text)
