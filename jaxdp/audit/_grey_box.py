@@ -8,12 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.accounting import cost
+from jaxdp.audit.accounting import cost, loss
 from jaxdp.audit.adversary import Answer, Users, by_action
 from jaxdp.audit.checks import budget
 from jaxdp.audit.findings import SLACK, GreyBox, measured, repeated, wrong_use
 from jaxdp.audit.forced import Base, replacements, starting
-from jaxdp.audit.replay import Release, UnreadableError, replay
+from jaxdp.audit.noise_laws import off_law
+from jaxdp.audit.replay import Release, Site, UnreadableError, replay
 from jaxdp.audit.same_results import as_rounds
 from jaxdp.audit.steps import at, steps_of
 from jaxdp.audit.units import map_units
@@ -44,7 +45,8 @@ def grey_box(
     differs by the one user's data alone. Found are: a declared sensitivity that is exceeded; a sum of costs beyond the
     claim; what the claim's `sees` lets an adversary see and what changes all the same (a path around the noise); noise
     whose size follows the data; values outside what a local randomizer takes; a key used for two releases, or the same
-    in every run; the same noise twice.
+    in every run; the same noise twice; noise that does not follow the law that is recorded of it, drawn with 4096 keys;
+    and a release that is not the sum of its value and that noise.
 
     *Seen*, if `sees` names it: plays, public states and reports; in the local model reports always, and no public
     states, which follow from them; in the joint model plays and reports of all users but the replaced one. Where a
@@ -120,7 +122,9 @@ def grey_box(
         played.append(Played(scene, steps, key_play, streams, run))
         if run.changed and path != "rounds":  # which takes seconds, and can only end in the same way
             break
-    return _judged(claim, played, *unexplained(jax.random.fold_in(key, 1), played))
+    faults, notes = unexplained(jax.random.fold_in(key, 1), played)
+    wrong, drawn = off_law(jax.random.fold_in(key, 2), played[0])
+    return _judged(claim, played, [*faults, *wrong], notes, drawn)
 
 
 def grey_box_of_paths(
@@ -158,7 +162,8 @@ def grey_box_of_paths(
     """
     check_made("learner", learner, Learner)
     check_count("rounds", rounds)
-    claim, sites, spent, faults, notes, pair = learner.guarantee(**values), [], 0.0, [], [], None
+    claim, sites, spent, faults, notes = learner.guarantee(**values), [], 0.0, [], []
+    losses, pair = [], None
     base = Base(learner, answer, learner.params(**values), claim, "blocks", draw_user, rounds)
     for path in paths_of(learner):
         prefix = "" if path == "rounds" else f"in {path}: "
@@ -183,9 +188,18 @@ def grey_box_of_paths(
         if pair is None or found.spent > spent:
             pair = found.pair
         spent = max(spent, found.spent)
+        losses += [] if found.loss is None else [found.loss]
         faults += [f"{prefix}{fault}" for fault in found.faults]
         notes += [f"{prefix}{note}" for note in found.notes]
-    return GreyBox(claim=claim, sites=tuple(sites), spent=spent, faults=tuple(faults), notes=tuple(notes), pair=pair)
+    return GreyBox(
+        claim=claim,
+        sites=tuple(sites),
+        spent=spent,
+        faults=tuple(faults),
+        notes=tuple(notes),
+        pair=pair,
+        loss=max(losses, default=None),
+    )
 
 
 def paths_of(learner: Learner) -> list[str]:
@@ -199,10 +213,12 @@ def _replaced(where: jax.Array, base: jax.Array, new: jax.Array) -> jax.Array:
     return jnp.concatenate([base[None], copies])
 
 
-def _judged(claim: Guarantee, played: list[Played], faults: list[str], notes: list[str]) -> GreyBox:
+def _judged(
+    claim: Guarantee, played: list[Played], faults: list[str], notes: list[str], drawn: Mapping[Site, int]
+) -> GreyBox:
     """Adds what is wrong with the releases to what is told of changes."""
     runs = [one.run.releases for one in played]
-    sites = measured(runs)
+    sites = measured(runs, drawn)
     spent, overspent, unknown, pair = _spent(claim, runs, played)
     notes = [*notes, *unknown]
     if claim.trust_model == "shuffle":
@@ -224,7 +240,15 @@ def _judged(claim: Guarantee, played: list[Played], faults: list[str], notes: li
         faults=tuple(dict.fromkeys(faults)),
         notes=tuple(dict.fromkeys(notes)),
         pair=pair,
+        loss=None if claim.trust_model == "shuffle" else _largest_loss(runs),
     )
+
+
+def _largest_loss(runs: list[list[Release]]) -> float | None:
+    """The largest known loss of a transcript, of all its releases together."""
+    totals = [np.abs(np.sum([loss(one.entry) for one in releases], axis=0)) for releases in runs if releases]
+    largest = max((float(total[~np.isnan(total)].max()) for total in totals), default=0.0)  # the base's own is 0
+    return largest or None
 
 
 def _spent(

@@ -85,6 +85,33 @@ def scalar(value: Any) -> float:
     return float(np.asarray(value).ravel()[0])
 
 
+def noise_scale(entry: tape.Entry) -> float:
+    """What an entry's noise is multiplied by before it is added."""
+    if entry.noise_stddev is not None:
+        return scalar(entry.noise_stddev)
+    return (1.0 if entry.sensitivity is None else scalar(entry.sensitivity)) / scalar(entry.epsilon)
+
+
+def loss(entry: tape.Entry) -> np.ndarray:
+    """The privacy loss of what is released: log of its density under the base's value over that under a neighbour's.
+
+    Args:
+        entry: whose value has a leading axis of neighbours, and whose noise is the base's.
+
+    Returns:
+        [neighbours] float; NaN where the value changes and the release is not known to be a sum of it and noise.
+    """
+    value, count = np.asarray(entry.value).astype(np.float64), len(np.asarray(entry.value))
+    same = (value == value[:1]) | (np.isnan(value) & np.isnan(value[:1]))
+    if entry.noise is None or (entry.law, entry.norm) not in (("laplace", "l1"), ("normal", "l2")):
+        return np.where(same.reshape(count, -1).all(axis=1), 0.0, np.nan)
+    noise = np.asarray(entry.noise)[:1].astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        moved = noise + np.where(same, 0.0, (value[:1] - value) / noise_scale(entry))
+        each = np.abs(moved) - np.abs(noise) if entry.law == "laplace" else (np.square(moved) - np.square(noise)) / 2
+    return np.where(same, 0.0, each).reshape(count, -1).sum(axis=1)
+
+
 def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: float) -> Cost:
     """What releases cost together, by what neighbours change.
 

@@ -1,14 +1,16 @@
 """What a grey-box audit found: what neighbours changed at each site, and what is wrong with how it was noised."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from jaxdp.audit.accounting import scalar
+from jaxdp.audit.accounting import noise_scale, scalar
 from jaxdp.audit.replay import Release, Site, alike
 from jaxdp.core import Guarantee
 from jaxdp.core.made_by import cut
+from jaxdp.mechanisms import tape
 
 SLACK = 1e-4  # relative, for what float32 adds up
 SCALES = ("sensitivity", "epsilon", "rho", "noise_stddev", "run")  # what noise depends on must not depend on the data
@@ -24,6 +26,7 @@ class Measured:
         declared: largest change that the learner declares; None if it declares none.
         measured: largest change found.
         releases: how many were made there in one run.
+        drawn: numbers of noise that were drawn there to compare their law with the one recorded; 0 if none was.
     """
 
     site: str
@@ -31,6 +34,7 @@ class Measured:
     declared: float | None
     measured: float
     releases: int
+    drawn: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,12 @@ class GreyBox:
         faults: what is wrong, in words.
         notes: what could not be told, and why.
         pair: users of two runs who differ in one round, to whom `spent` belongs; None if nothing was released.
+        loss: the largest privacy loss, in absolute value, of a transcript that was played: the log ratio of the
+            densities of all numbers that Laplace and Gaussian noise was added to, under a base's users and under
+            neighbours. It is exact for that transcript, if noise has the law that is recorded. Where these noisy
+            numbers follow from what the claim lets be seen, it is a lower bound on the epsilon of a pure claim, true
+            without any error probability; it never exceeds what is spent. None in the shuffle model, and where all
+            that neighbours change, or nothing, meets other randomness.
     """
 
     claim: Guarantee
@@ -54,10 +64,12 @@ class GreyBox:
     faults: tuple[str, ...]
     notes: tuple[str, ...] = ()
     pair: tuple[Any, Any] | None = field(default=None, compare=False)
+    loss: float | None = None
 
     def __repr__(self) -> str:
         counts = f"{len(self.sites)} sites, {len(self.faults)} faults, {len(self.notes)} notes"
-        return cut(f"GreyBox({self.verdict}: {counts}, epsilon spent {self.spent:.4g}, claim {self.claim})")
+        found = f"epsilon spent {self.spent:.4g}" + ("" if self.loss is None else f", loss {self.loss:.4g}")
+        return cut(f"GreyBox({self.verdict}: {counts}, {found}, claim {self.claim})")
 
     @property
     def verdict(self) -> str:
@@ -81,11 +93,22 @@ def wrong_use(release: Release) -> list[str]:
             limit = np.asarray(bound).reshape(-1, *[1] * (value.ndim - 1))
             if outside(value, limit + SLACK * np.abs(limit) * (1 if outside is np.greater else -1)).any():
                 faults.append(f"{release.site} gets a value beyond {scalar(bound):g}, for which its cost does not hold")
+    if entry.released is not None and not _is_sum(entry):
+        faults.append(f"{release.site} releases something else than its value and the noise that it records")
     return faults
 
 
-def measured(runs: list[list[Release]]) -> tuple[Measured, ...]:
-    """What neighbours changed at each site, in any of the runs."""
+def _is_sum(entry: tape.Entry) -> bool:
+    """Whether the base's value and the scaled noise make what is released, as nearly as floats tell."""
+    value, noise, released = (np.asarray(x)[0].astype(np.float64) for x in (entry.value, entry.noise, entry.released))
+    scaled = noise_scale(entry) * noise
+    with np.errstate(invalid="ignore"):
+        sums, slack = value + scaled, SLACK * (np.abs(value) + np.abs(scaled))
+        return bool(((np.abs(released - sums) <= slack) | ~np.isfinite(sums)).all())
+
+
+def measured(runs: list[list[Release]], drawn: Mapping[Site, int]) -> tuple[Measured, ...]:
+    """What neighbours changed at each site, in any of the runs, and how many numbers of its noise were compared."""
     found: dict[Site, list[tuple[float, float | None, str]]] = {}
     for release in (release for releases in runs for release in releases):
         sensitivity = release.entry.sensitivity
@@ -96,7 +119,16 @@ def measured(runs: list[list[Release]]) -> tuple[Measured, ...]:
         # the release that comes nearest to its own declaration, or exceeds it most
         most, declared, norm = max(all_, key=lambda one: one[0] / (one[1] or 1.0))
         count = round(len(all_) / len(runs))
-        rows.append(Measured(site=str(site), norm=norm, declared=declared, measured=most, releases=count))
+        rows.append(
+            Measured(
+                site=str(site),
+                norm=norm,
+                declared=declared,
+                measured=most,
+                releases=count,
+                drawn=drawn.get(site, 0),
+            )
+        )
     return tuple(rows)
 
 

@@ -76,11 +76,13 @@ class Run(NamedTuple):
         releases: in order.
         changed: what changed though all that was recorded stayed.
         seen: of each step, what an adversary sees of it under the base's users.
+        private: before each step, the private state under the base's users.
     """
 
     releases: list[Release]
     changed: list[Changed]
     seen: list[dict[str, list[np.ndarray]]]
+    private: list[Any]
 
 
 class Program(NamedTuple):
@@ -141,7 +143,7 @@ def replay(
     key_init, keys = step_keys(scene, key)
     start = scene.learner.init(key_init, scene.params)
     private, public = jax.tree.map(lambda x: jnp.broadcast_to(x, (lanes, *jnp.shape(x))), (start.private, start.public))
-    run = Run([], [], [])
+    run = Run([], [], [], [])
     for number, step in enumerate(steps):
         if scene.sees_public:
             public = at(scene.transcript.before, step.start)
@@ -149,6 +151,7 @@ def replay(
         else:  # what is the same in all lanes may be branched on
             axes = jax.tree.map(lambda x: None if alike(np.asarray(x)) else 0, public)
             public = jax.tree.map(lambda x: x[0] if alike(np.asarray(x)) else x, public)
+        run.private.append(at(private, 0))
         made, seen, private, public = _step(scene, step, keys, streams, private, public, axes, use, programs)
         numbers: dict[tuple[str, int, str], int] = {}
         for stage, round_, entry in made:
@@ -293,7 +296,7 @@ def _one(scene: Scene, step: Step, keys: Any, use: Use, made: list[tuple[str, An
 
 def _arrays(entry: tape.Entry) -> dict[str, jax.Array]:
     """The entry's numbers, which a vmap may return."""
-    words = ("name", "norm", "each")
+    words = ("name", "norm", "law", "each")
     return {name: jnp.asarray(x) for name, x in entry._asdict().items() if name not in words and x is not None}
 
 

@@ -62,5 +62,5 @@ def noisy_leads(
     sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, dtype)
     epsilon = positive_scalar("epsilon", epsilon, dtype)
     noise = jax.random.laplace(key, recorded(exact).shape, dtype)
-    entry = Entry("laplace", recorded(exact), "l1", key, sensitivity, epsilon, noise=noise)
+    entry = Entry("laplace", recorded(exact), "l1", key, sensitivity, epsilon, noise=noise, law="laplace")
     return leads(record_exact(exact, entry), sensitivity / epsilon * noise, among)

@@ -76,7 +76,8 @@ def noisy_max(
     epsilon = positive_scalar("epsilon", epsilon, dtype)
     draws = sampler(key, scores.shape, dtype)
     rho = jnp.square(epsilon) / 8 if noise == "gumbel" else None
-    scores = record(Entry("noisy_max", scores, "spread", key, sensitivity, epsilon, rho, noise=draws))
+    entry = Entry("noisy_max", scores, "spread", key, sensitivity, epsilon, rho, noise=draws, law=noise)
+    scores = record(entry)
     draws = 2 * sensitivity / epsilon * draws
     noisy_scores = scores + draws if jnp.issubdtype(scores.dtype, jnp.floating) else leads(scores, draws)
     return jax.lax.argmax(noisy_scores, scores.ndim - 1, jnp.int32)

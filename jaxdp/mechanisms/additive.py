@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar
 from jaxdp.mechanisms.calibration import round_up
 from jaxdp.mechanisms.noisy_sums import add_noise, exact_sums, float_type, record_exact, recorded
-from jaxdp.mechanisms.tape import Entry
+from jaxdp.mechanisms.tape import Entry, amend
 from jaxdp.numerics.compensated import Sum
 
 
@@ -56,8 +56,10 @@ def laplace(key: jax.Array, values: ArrayLike | Sum, epsilon: Scalar, *, l1_sens
     sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, dtype)
     epsilon = positive_scalar("epsilon", epsilon, dtype)
     noise = jax.random.laplace(key, jnp.shape(recorded(exact)), dtype)
-    entry = Entry("laplace", recorded(exact), "l1", key, sensitivity, epsilon, noise=noise)
-    return add_noise(record_exact(exact, entry), sensitivity / epsilon * noise)
+    entry = Entry("laplace", recorded(exact), "l1", key, sensitivity, epsilon, noise=noise, law="laplace")
+    noisy = add_noise(record_exact(exact, entry), sensitivity / epsilon * noise)
+    amend(released=noisy)
+    return noisy
 
 
 def gaussian(
@@ -110,8 +112,10 @@ def gaussian(
         scale = jnp.asarray(round_up(float(noise_stddev), dtype))
     sensitivity = None if l2_sensitivity is None else positive_scalar("l2_sensitivity", l2_sensitivity, dtype)
     noise = sampler(key, jnp.shape(recorded(exact)), dtype)
-    entry = Entry("gaussian", recorded(exact), "l2", key, sensitivity, noise_stddev=scale, noise=noise)
-    return add_noise(record_exact(exact, entry), scale * noise)
+    entry = Entry("gaussian", recorded(exact), "l2", key, sensitivity, noise_stddev=scale, noise=noise, law="normal")
+    noisy = add_noise(record_exact(exact, entry), scale * noise)
+    amend(released=noisy)
+    return noisy
 
 
 def k_norm(

@@ -79,7 +79,8 @@ def above_threshold_init(
     noise = jax.random.laplace(key, (), epsilon.dtype)
     noisy_threshold = threshold + unit / share * noise
     # A threshold that follows the data is a query, too.
-    record(Entry(f"{NAME}_init", threshold, "max", key, sensitivity, epsilon, noise=noise, run=noisy_threshold))
+    entry = Entry(f"{NAME}_init", threshold, "max", key, sensitivity, epsilon, noise=noise, law="laplace")
+    record(entry._replace(run=noisy_threshold))
     return AboveThreshold(
         noisy_threshold=noisy_threshold,
         sensitivity=sensitivity,
@@ -114,8 +115,8 @@ def above_threshold_step(key: jax.Array, state: AboveThreshold, query: ArrayLike
     """
     query = float_array("query", query).astype(state.query_scale.dtype)
     noise = jax.random.laplace(key, (), query.dtype)
-    entry = Entry(NAME, query, "max", key, state.sensitivity, state.epsilon, noise=noise, run=state.noisy_threshold)
-    noisy_query = record(entry) + state.query_scale * noise
+    entry = Entry(NAME, query, "max", key, state.sensitivity, state.epsilon, noise=noise, law="laplace")
+    noisy_query = record(entry._replace(run=state.noisy_threshold)) + state.query_scale * noise
     above = (noisy_query >= state.noisy_threshold) & ~state.halted
     amend(halted=state.halted, reported=above)
     return state._replace(halted=state.halted | above), above

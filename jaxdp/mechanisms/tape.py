@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 NORMS = ("l1", "l2", "max", "spread", "changed", "any")
+LAWS = ("laplace", "normal", "gumbel", "exponential")
 
 
 class Entry(NamedTuple):
@@ -28,6 +29,9 @@ class Entry(NamedTuple):
         rho: [] float, the same as zero-concentrated DP, in proportion to the square; None is epsilon^2 / 2.
         noise_stddev: [] float, of Gaussian noise; None for other mechanisms.
         noise: [...] what was drawn for this release, before it is scaled; None where it is not additive noise.
+        law: of each number of the noise, independent of the others: "laplace", of scale 1; "normal", standard;
+            "gumbel", standard; "exponential", of mean 1. An auditor draws it again and compares. None where noise has
+            another law.
         each: whether entries are randomized one by one: each that differs costs epsilon, and sensitivity is of each.
         low: [] float, the value's entries must not lie below, or the cost is not as told; None for any.
         high: [] float, they must not lie above.
@@ -35,6 +39,8 @@ class Entry(NamedTuple):
             reported. None for a release that pays for itself.
         halted: [] bool, of a run: it has ended, and nothing is released.
         reported: [] bool, of a run: this entry is reported above; later ones cost epsilon again.
+        released: [...] what is released, where that is the value and scaled noise: `sensitivity` / `epsilon` times
+            Laplace noise, or `noise_stddev` times normal noise; None where an auditor need not compare.
     """
 
     name: str
@@ -46,12 +52,14 @@ class Entry(NamedTuple):
     rho: Any = None
     noise_stddev: Any = None
     noise: Any = None
+    law: str | None = None
     each: bool = False
     low: Any = None
     high: Any = None
     run: Any = None
     halted: Any = None
     reported: Any = None
+    released: Any = None
 
 
 class Tape(NamedTuple):
@@ -107,10 +115,12 @@ def record(entry: Entry) -> jax.Array:
         The value to noise: the entry's own, if no tape is open that puts in another.
 
     Raises:
-        ValueError: if the entry has an unknown norm, an empty value or no cost.
+        ValueError: if the entry has an unknown norm or law, an empty value or no cost.
     """
     if entry.norm not in NORMS:
         raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {entry.norm!r}")
+    if entry.law not in (None, *LAWS):
+        raise ValueError(f"law must be one of {', '.join(LAWS)}, or None, got {entry.law!r}")
     if entry.epsilon is None and entry.noise_stddev is None:
         raise ValueError("epsilon or noise_stddev must be given for an entry, got None for both")
     tape = _open.get()

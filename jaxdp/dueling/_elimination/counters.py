@@ -147,8 +147,10 @@ def _released(
 ) -> tuple[jax.Array, jax.Array]:
     """Exact sums as an auditor has them, and noise of a shape. An entry changes so many nodes by its change each."""
     noise, scale = draw(trees, key, params, shape), trees.noise.scale(params.noise, None)
+    unit = jnp.where(scale > 0, noise / scale, 0)  # scaled by zero where nothing is private
     if trees.name == "laplace":
-        entry = tape.Entry("laplace", sums, "l1", key, float(nodes), nodes / scale, noise=noise)
+        entry = tape.Entry("laplace", sums, "l1", key, float(nodes), nodes / scale, noise=unit, law="laplace")
     else:
-        entry = tape.Entry("gaussian", sums, "l2", key, float(nodes) ** 0.5, noise_stddev=scale, noise=noise)
+        moved = float(nodes) ** 0.5
+        entry = tape.Entry("gaussian", sums, "l2", key, moved, noise_stddev=scale, noise=unit, law="normal")
     return tape.record(entry), noise

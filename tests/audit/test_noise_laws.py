@@ -1,0 +1,147 @@
+"""Noise is compared with the law that is recorded of it, and losses of transcripts are those of written densities."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.audit import grey_box, whole
+from jaxdp.audit.accounting import loss
+from jaxdp.audit.noise_laws import DISTRIBUTIONS, ERROR, ks_distance
+from jaxdp.mechanisms import gaussian, laplace, randomized_response, tape
+from tests.audit import small_learners as small
+
+pytestmark = pytest.mark.once
+
+
+def look(release, like=0.0):
+    return grey_box(
+        jax.random.key(0),
+        small.releases_of(release, like),
+        {"epsilon": 1.0},
+        small.draw_corners(1),
+        rounds=1,
+        answer=whole,
+        num_bases=2,
+        num_neighbours=8,
+    )
+
+
+def test_the_loss_of_laplace_noise_is_what_is_spent():
+    found = look(lambda key, params, report: laplace(key, report[0], params, l1_sensitivity=1.0))
+    assert (found.verdict, found.spent) == ("consistent", 1.0)
+    assert found.sites[0].drawn == 4096
+    assert found.loss is not None
+    assert 0.5 < found.loss <= 1 + 1e-6
+    assert "loss" in repr(found)
+
+
+def test_what_no_additive_noise_hides_has_no_known_loss():
+    def release(key, params, report):
+        return randomized_response(key, (report[0] > 0.5).astype(jnp.int32), params)
+
+    found = look(release, np.int32(0))
+    assert (found.verdict, found.loss, found.sites[0].drawn) == ("consistent", None, 0)
+
+
+def recorded_as(law, draw):
+    """A mechanism of one's own, which records its noise."""
+
+    def release(key, params, report):
+        noise = draw(key)
+        value = tape.record(tape.Entry("mine", report[0], "l1", key, 1.0, params, noise=noise, law=law))
+        return value + noise / params
+
+    return release
+
+
+WRONG = {
+    "half the scale": lambda key: jax.random.laplace(key) / 2,
+    "two thirds of the scale": lambda key: jax.random.laplace(key) * 2 / 3,
+    "normal noise of its variance": lambda key: jax.random.normal(key) * 2**0.5,
+    "one side": lambda key: jax.random.exponential(key),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_noise_is_a_fault(wrong):
+    found = look(recorded_as("laplace", WRONG[wrong]))
+    assert found.verdict == "violated"
+    assert "the noise of mine in update does not follow the laplace law" in found.faults[0]
+
+
+def test_right_noise_is_none():
+    assert look(recorded_as("laplace", jax.random.laplace)).verdict == "consistent"
+
+
+def test_a_sampler_of_half_the_scale_is_seen_through_the_librarys_mechanism(monkeypatch):
+    right = jax.random.laplace
+    monkeypatch.setattr(jax.random, "laplace", lambda *args: right(*args) / 2)
+    found = look(lambda key, params, report: laplace(key, report[0], params, l1_sensitivity=1.0))
+    assert any("does not follow the laplace law" in fault for fault in found.faults)
+
+
+def test_what_is_released_must_be_value_and_noise():
+    """Planted: right noise is recorded, and half of it is added."""
+
+    def release(share):
+        def half(key, params, report):
+            noise = jax.random.laplace(key)
+            entry = tape.Entry("mine", report[0], "l1", key, 1.0, params, noise=noise, law="laplace")
+            noisy = tape.record(entry) + share * noise / params
+            tape.amend(released=noisy)
+            return noisy
+
+        return half
+
+    assert look(release(1.0)).verdict == "consistent"
+    assert look(release(0.5)).faults == (
+        "mine in update releases something else than its value and the noise that it records",
+    )
+
+
+SAMPLERS = {
+    "laplace": jax.random.laplace,
+    "normal": jax.random.normal,
+    "gumbel": jax.random.gumbel,
+    "exponential": jax.random.exponential,
+}
+
+
+@pytest.mark.parametrize("law", tape.LAWS)
+def test_distances(law):
+    """Right numbers are within the limit in each of 50 samples, and of half the scale in none."""
+    limit = np.sqrt(np.log(2 / ERROR) / (2 * 4096))
+    samples = np.sort(np.asarray(SAMPLERS[law](jax.random.key(1), (50, 4096)), np.float64), axis=1)
+    assert max(ks_distance(row, law) for row in samples) < limit
+    assert min(ks_distance(row / 2, law) for row in samples) > limit
+    assert set(DISTRIBUTIONS) == set(tape.LAWS)
+
+
+def test_losses_are_log_ratios_of_densities():
+    key, values = jax.random.key(2), jnp.asarray([[0.0, 2.0], [1.0, 2.0], [3.0, 1.5]])
+    noise = {"laplace": jax.random.laplace(key, (2,)), "normal": jax.random.normal(key, (2,))}
+    for name, density in (
+        ("laplace", lambda y, x: -jnp.abs(y - x).sum(-1) / 1.5),
+        ("normal", lambda y, x: -jnp.square(y - x).sum(-1) / (2 * 1.5**2)),
+    ):
+        scale = {"noise_stddev": 1.5} if name == "normal" else {"sensitivity": 3.0, "epsilon": 2.0}
+        norm = "l2" if name == "normal" else "l1"
+        one = jnp.broadcast_to(noise[name], values.shape)
+        entry = tape.Entry(name, values, norm, noise=one, law=name, **scale)
+        released = values[0] + 1.5 * noise[name]
+        expected = density(released, values[0]) - density(released[None], values)
+        np.testing.assert_allclose(loss(entry), expected, atol=1e-5)
+    unknown = entry._replace(law=None)
+    np.testing.assert_array_equal(np.isnan(loss(unknown)), [False, True, True])
+
+
+def test_gaussian_and_laplace_losses_add_up():
+    def release(key, params, report):
+        keys = jax.random.split(key)
+        one = laplace(keys[0], report[0], params / 2, l1_sensitivity=1.0)
+        return one, gaussian(keys[1], report[0], 100.0, l2_sensitivity=1.0)
+
+    found = look(release, (0.0, 0.0))
+    assert found.loss is not None
+    assert 0 < found.loss < 0.6
