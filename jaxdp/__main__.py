@@ -88,6 +88,9 @@ def audit_claims(
     thorough: Annotated[
         bool, typer.Option("--thorough", help="Every path in full, long searches, all other values and sizes.")
     ] = False,
+    search: Annotated[
+        bool, typer.Option(help="Whether to search inputs and attack other values; --no-search is quicker.")
+    ] = True,
     json: Annotated[Path | None, typer.Option(help="Also write the table to this new file, row by row.")] = None,
     seed: Seed = 0,
     with_: With = None,
@@ -107,6 +110,8 @@ def audit_claims(
     from jaxdp.studies.command import root_key
     from jaxdp.validation import check_count
 
+    if thorough and not search:
+        raise ValueError("search must not be left out with --thorough")
     if json is not None and not json.parent.is_dir():
         raise ValueError(f"json must lie in a folder that exists, got {json}")
     read_registry(with_)
@@ -130,7 +135,8 @@ def audit_claims(
         if thorough:
             typer.echo(f"about {expected_minutes(attacks):.0f} minutes of two cores", err=True)
         width = max(shutil.get_terminal_size((80, 24)).columns, 80)
-        for row in scoreboard(key, attacks, trials=trials, thorough=thorough, turn=seed, before=before):
+        how = {"trials": trials, "thorough": thorough, "searched": search, "turn": seed}
+        for row in scoreboard(key, attacks, **how, before=before):
             bar.clear()
             for text in [
                 *([] if rows else [heading(attacks, width)]),

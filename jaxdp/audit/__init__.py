@@ -4,7 +4,8 @@
   claim allows. What it reports is a lower bound in the currency of the claim, true with a stated confidence: on epsilon
   at the claimed delta and on mu by at most three events, on rho by a Rényi divergence of cells of outputs.
   `learner_attack` makes a learner's transcript such an output. `Target` is a claim with all attacks on it, `scoreboard`
-  a table of targets.
+  a table of targets, each attacked by all paths, between inputs that `search` finds in a `Domain`, and at other values.
+  `python_release` makes a plain Python sampler such a release.
 * `grey_box`: reads what mechanisms inside a learner are asked to noise, and measures how far one user moves it along a
   forced transcript: sensitivities that are exceeded, budgets overspent, paths around the noise, noise used twice.
   `grey_box_of_paths` does so for rounds, blocks and counts.
@@ -20,7 +21,13 @@ seen. A learner is attacked on every path by which a simulator plays it.
 **Passing is no proof.** "consistent" says that this attack, with these inputs and this many trials, found nothing. A
 black-box audit cannot see:
 
-* *Other inputs.* The two neighbours are given; a leak between others stays hidden.
+* *Other inputs.* `audit` looks at the two neighbours given. `scoreboard` searches a domain where an entry has one, from
+  special numbers (ends, ties, powers of two, 20, 127, 255, NaN, infinities) and random ones: a leak at one other number
+  in particular, or after a run that few random ones resemble, stays hidden. By default a search looks at about 100 to
+  400 pairs, 1000 outputs each (of learners 500), which shows an excess of a factor; `thorough` at 600, 2000 each.
+  Learners whose users react to the past are attacked by these alone, estimators between the given data sets.
+* *Other values and sizes.* One of those that an entry names, by turns; all with `thorough`. A mistake that needs two of
+  them together, a longer run or more entries than named stays hidden.
 * *Rare events.* An event of probability q is seen q times the number of trials. 10^6 trials find Laplace noise that
   fails once in 10^4 releases; where it fails once in 2 * 10^4, they usually do not. A mechanism that gives everything
   away once in 10^9 releases passes them, and an excess of delta below about 1 / trials cannot be told from none. An
@@ -55,6 +62,7 @@ from jaxdp.audit.domains import Domain, moved_values, replaced_rows
 from jaxdp.audit.enumeration import outcome, transcript_law
 from jaxdp.audit.exact import exact_budget, exact_delta, exact_epsilon, exact_mu, exact_rho, g_test
 from jaxdp.audit.findings import GreyBox, Measured
+from jaxdp.audit.host import python_release
 from jaxdp.audit.intervals import EpsilonBound, clopper_pearson, epsilon_lower_bound
 from jaxdp.audit.play import Transcript
 from jaxdp.audit.targets import Point, Space, Target
@@ -98,6 +106,7 @@ __all__ = [
     "line",
     "moved_values",
     "outcome",
+    "python_release",
     "remarks",
     "replaced_rows",
     "scoreboard",

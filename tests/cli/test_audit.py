@@ -49,7 +49,7 @@ def test_rows_and_json(tmp_path):
 def test_a_row_draws_by_the_seed_and_not_by_the_company(tmp_path):
     def told(*arguments):
         """What the row of the last name draws: its event, and how often it happened."""
-        audit(*arguments, "--json", str(out := next(outs)))
+        audit(*arguments, "--no-search", "--json", str(out := next(outs)))
         return json.loads(out.read_text())[-1]
 
     outs = (tmp_path / f"{number}.json" for number in range(3))
@@ -69,7 +69,7 @@ def test_a_violation_is_exit_code_1(monkeypatch, tmp_path):
     }
     for name, guarantee in claims.items():
         monkeypatch.setitem(registry.MECHANISMS, name, dataclasses.replace(honest, guarantee=guarantee))
-    result = audit("a_liar", "randomized_response")
+    result = audit("a_liar", "randomized_response", "--no-search")
     assert result.exit_code == 1
     lines = result.output.splitlines()
     assert [line.split()[-1] for line in lines if line.startswith(("a_liar", "randomized"))] == [
@@ -119,7 +119,7 @@ def test_an_interruption_leaves_the_rows_that_are_done(monkeypatch, tmp_path):
                 raise KeyboardInterrupt
 
     monkeypatch.setattr(jaxdp.audit, "scoreboard", stopped)
-    audit("randomized_response", "k_ary_randomized_response", "randomize_scalar", "--json", str(out))
+    audit("randomized_response", "k_ary_randomized_response", "randomize_scalar", "--no-search", "--json", str(out))
     assert [len(rows) for rows in seen] == [0, 1, 2]
     assert [row["name"] for row in json.loads(out.read_text())] == ["randomized_response", "k_ary_randomized_response"]
 
@@ -141,6 +141,7 @@ def test_help_says_what_the_confidence_is_of():
     [
         (["nothing"], "name must be one of laplace, gaussian"),
         (["laplace", "--trials", "99"], "trials must be a whole number >= 100, got 99"),
+        (["laplace", "--thorough", "--no-search"], "search must not be left out with --thorough"),
         (["laplace", "--seed", "-1"], "seed must be in [0, 2**32), got -1"),
         (["laplace", "--json", "absent/board.json"], "json must lie in a folder that exists, got absent/board.json"),
         (

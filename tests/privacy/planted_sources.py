@@ -57,8 +57,7 @@ def committing(*, num_arms: int, explore_rounds: int, mistake: str = "") -> Lear
         def choose() -> jax.Array:
             kept = jnp.clip(totals, 0, explore_rounds / num_arms * (params.high - params.low))
             used = kept if mistake == "clips the totals" else totals
-            leads = mechanisms.noisy_leads(key, used, params.epsilon, l1_sensitivity=width)
-            return jnp.argmax(leads).astype(jnp.int32)
+            return jnp.argmax(mechanisms.laplace(key, used, params.epsilon, l1_sensitivity=width)).astype(jnp.int32)
 
         best_arm = jax.lax.cond(ends, choose, lambda: public.best_arm)
         return State(state.private._replace(totals=totals), public._replace(round=round_, best_arm=best_arm))

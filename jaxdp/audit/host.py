@@ -1,0 +1,63 @@
+"""Samplers in plain Python as releases: JAX calls them back on the host."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.audit.sampling import Release
+
+
+def python_release(
+    sampler: Callable[[np.random.Generator, Any, Any], Any], shape: tuple[int, ...] = (), dtype: Any = np.float32
+) -> Release:
+    """A release that a plain Python function computes, so that it can be audited as it is.
+
+    Each output is one call on the host, some hundred thousand a second at best: audit with few trials.
+
+    Args:
+        sampler: (generator, params, data) -> output, with NumPy arrays. It draws from the generator and from nothing
+            else, which would be seeded otherwise; a sampler with a source of its own gives valid audits that cannot be
+            repeated.
+        shape: of an output.
+        dtype: of an output.
+
+    Returns:
+        (key, params, data) -> output, for `Attack`.
+
+    Raises:
+        ValueError: if sampler is no function.
+
+    Examples:
+        >>> from jaxdp.audit import Attack, audit
+        >>> from jaxdp.core import Guarantee
+        >>> def half_the_noise(generator, epsilon, count):
+        ...     return count + generator.laplace(scale=0.5 / epsilon)
+        >>> claim = Guarantee.pure(1.0, trust_model="central", privacy_unit="one record", argument="wishful")
+        >>> inputs = (np.float32(0), np.float32(1))
+        >>> attack = Attack(python_release(half_the_noise), np.float32(1), inputs, claim)
+        >>> audit(jax.random.key(0), attack, trials=3000).verdict
+        'violated'
+    """
+    if not callable(sampler):
+        raise ValueError(f"sampler must be a function, got {sampler!r}")
+    kind = jnp.zeros((), dtype).dtype
+
+    def one(seed: np.ndarray, params: Any, data: Any) -> np.ndarray:
+        return np.asarray(sampler(np.random.default_rng(seed), params, data)).astype(kind).reshape(shape)
+
+    def on_host(seeds: Any, params: Any, data: Any) -> np.ndarray:
+        seeds, params, data = jax.tree.map(np.asarray, (seeds, params, data))
+        if seeds.ndim == 1:
+            return one(seeds, params, data)
+        # What does not vary has an axis of length 1 where the seeds have one of all outputs.
+        at = lambda tree, i: jax.tree.map(lambda x: x[i if len(x) > 1 else 0], tree)  # noqa: E731
+        return np.stack([one(seed, at(params, i), at(data, i)) for i, seed in enumerate(seeds)])
+
+    def release(key: jax.Array, params: Any, data: Any) -> jax.Array:
+        seed, out = jax.random.bits(key, (4,), jnp.uint32), jax.ShapeDtypeStruct(shape, kind)
+        return jax.pure_callback(on_host, out, seed, params, data, vmap_method="expand_dims")
+
+    return release

@@ -1,0 +1,132 @@
+"""Domains keep to neighbours, searches find pairs that tell, and bounds are counted on outputs of their own."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp import Guarantee
+from jaxdp.audit import Attack, Effort, Space, Target, Users, moved_values, replaced_rows, scoreboard, search
+from jaxdp.audit import _scoreboard as board
+from jaxdp.audit.as_code import expression
+from jaxdp.mechanisms import laplace, randomized_response
+
+pytestmark = pytest.mark.once
+
+CLAIM = Guarantee.pure(1.0, trust_model="central", privacy_unit="one number", argument="for tests")
+ONE = np.float32(1)
+SMALL = Effort(16, 3, 256)
+
+
+def pairs(domain, count=300):
+    """Genomes begun and altered, as pairs."""
+    keys = jax.random.split(jax.random.key(0), count)
+    genomes = jax.vmap(domain.start)(keys)
+    for step in range(3):
+        others = jax.tree.map(lambda x: jnp.roll(x, 1, axis=0), genomes)
+        genomes = jax.vmap(domain.alter)(jax.random.split(jax.random.key(step + 1), count), genomes, others)
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(domain.pair))(genomes))
+
+
+@pytest.mark.parametrize(
+    ("norm", "by", "dtype"), [("l1", 3.0, np.float32), ("max", 1, np.int32), ("l2", 0.3, np.float32)]
+)
+def test_numbers_move_by_no_more_than_they_may(norm, by, dtype):
+    domain = moved_values((4,), norm=norm, by=by, dtype=dtype)
+    first, second, _ = pairs(domain)
+    moved = np.abs(second.astype(np.float64) - first.astype(np.float64))
+    size = {"l1": moved.sum(axis=1), "l2": np.sqrt(np.square(moved).sum(axis=1)), "max": moved.max(axis=1)}[norm]
+    assert (size <= by * (1 + 2e-6)).all()
+    assert (size > 0.99 * by).mean() > 0.2
+    assert np.abs(first).max() >= 2**30
+    again = domain.pair(domain.genome(first[0], second[0]))
+    assert [np.asarray(x).tolist() for x in again[:2]] == [first[0].tolist(), second[0].tolist()]
+
+
+def test_rows_differ_in_one_place_and_in_the_unit_alone():
+    def draw(key):
+        one, other = jax.random.split(key)
+        return Users(jax.random.uniform(one, (2,)), jax.random.uniform(other, (3,)))
+
+    def unit(mine, theirs):
+        return mine._replace(answers=theirs.answers)
+
+    first, second, changed = pairs(replaced_rows(draw, count=5, specials=[(np.nan, 7.0), ()], unit=unit))
+    differs = (first.answers != second.answers) & ~(np.isnan(first.answers) & np.isnan(second.answers))
+    rows = differs.any(axis=2)
+    assert (rows.sum(axis=1) <= 1).all()
+    assert (rows.argmax(axis=1) == changed)[rows.any(axis=1)].all()
+    assert set(np.unique(changed)) == set(range(5))
+    assert np.isnan(first.answers).any()
+    assert (second.answers == 7).any()
+    assert (first.contexts == second.contexts).all()
+
+
+def switched_off(key, epsilon, count):
+    """Noise, but for a count of 255."""
+    return jnp.where(count[0] == 255, count, laplace(key, count, epsilon, l1_sensitivity=1.0))
+
+
+def test_a_search_finds_what_the_given_inputs_do_not_show():
+    domain, given = moved_values((1,), norm="l1", by=1.0), (np.zeros(1, np.float32), np.ones(1, np.float32))
+    found = search(jax.random.key(0), switched_off, ONE, CLAIM, domain, known=(given,), effort=Effort(64, 6, 256))
+    assert 255 in (found[0].first[0], found[0].second[0])
+    assert found[0].score > 1.5
+    right = search(jax.random.key(0), randomized_response_of_one, ONE, CLAIM, bits(), effort=SMALL, keep=3)
+    assert [one.score < 1.3 for one in right] == [True]  # the same two labels in either order are one pair
+
+
+def randomized_response_of_one(key, epsilon, label):
+    return randomized_response(key, label, epsilon)
+
+
+def bits():
+    return replaced_rows(lambda key: jax.random.bernoulli(key).astype(jnp.int32))
+
+
+def test_bounds_are_counted_on_outputs_of_their_own(monkeypatch):
+    """The search and each attack have keys of their own; and errors add up to what the row may fail by."""
+    keys, errors = [], []
+    own_search, own_audit = board.search, board.audit
+
+    def spy_search(key, *given, **more):
+        keys.append(tuple(np.asarray(jax.random.key_data(key)).tolist()))
+        return own_search(key, *given, **{**more, "effort": SMALL})
+
+    def spy_audit(key, attack, *, trials, confidence):
+        keys.append(tuple(np.asarray(jax.random.key_data(key)).tolist()))
+        errors.append(1 - confidence)
+        return own_audit(key, attack, trials=trials, confidence=confidence)
+
+    monkeypatch.setattr(board, "search", spy_search)
+    monkeypatch.setattr(board, "audit", spy_audit)
+    monkeypatch.setattr(board, "FEW", 500)
+    attack = Attack(randomized_response_of_one, ONE, (np.int32(0), np.int32(1)), CLAIM)
+    domain = replaced_rows(lambda key: jax.random.randint(key, (), 0, 2))
+    space = Space(attack._replace(neighbours=(np.int32(1), np.int32(1))), domain, False, lambda *pair: "code")
+    target = Target(claim=CLAIM, attacks={"release": attack}, spaces={"release": lambda: space})
+    (row,) = scoreboard(jax.random.key(0), {"name": target}, trials=5000, confidence=0.9)
+    assert len(keys) == len(set(keys)) == 4  # given, search, found, and the best again
+    assert [one.trials for one in row.tried] == [500, 500, 5000]
+    assert sum(errors) <= 0.1 + 1e-12
+    assert row.verdict == "consistent"
+
+
+def test_a_blunt_attack_is_told():
+    attack = Attack(randomized_response_of_one, np.float32(0.2), (np.int32(0), np.int32(1)), CLAIM)
+    for reached, verdict in [(0.85, "blunt"), (0.3, "consistent"), (None, "consistent")]:
+        target = Target(claim=CLAIM, attacks={"release": attack}, reached=reached)
+        (row,) = scoreboard(jax.random.key(0), {"name": target}, trials=100_000)
+        assert row.verdict == verdict
+
+
+def test_inputs_as_code():
+    names: dict[str, str] = {}
+    users = Users(np.float32([[1, np.nan], [np.inf, 1e-45]]), {"x": np.full((3, 2), -1, np.int32), "y": (True, None)})
+    text = expression(users, names)
+    assert names == {"Users": "jaxdp.audit.adversary"}
+    made = eval(text, {"Users": Users, "array": np.array, "full": np.full, "nan": np.nan, "inf": np.inf})
+    assert jax.tree.structure(made) == jax.tree.structure(users)
+    for mine, theirs in zip(jax.tree.leaves(users), jax.tree.leaves(made), strict=True):
+        np.testing.assert_array_equal(np.asarray(mine), theirs)
+        assert np.asarray(mine).dtype == theirs.dtype
