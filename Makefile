@@ -55,8 +55,8 @@ style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 
-bench: $(READY)
-	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+bench: $(READY)  ## one table of speeds, under ten minutes on two cores; benchmarks/bench_*.py, run one by one, say more
+	$(BIN)/python benchmarks/table.py
 
 lock:  ## renews requirements.lock from pyproject.toml (needs uv on the PATH)
 	uv pip compile --universal --python-version 3.11 --all-extras --no-header --no-emit-index-url pyproject.toml -o requirements.lock --upgrade

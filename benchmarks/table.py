@@ -224,7 +224,7 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
             cell(row["times_plain"], "{:.1f}x"),
             f"{row['compiling_seconds']:.1f} s",
             cell(row["operations_per_lane_round"], "{:,.0f}"),
-            cell(row["times_longer_than_operations"], "{:.1f}x"),
+            cell(row["times_longer_than_operations"], "{:.2g}x"),
             cell(row["gpu_rounds_per_second"], "{:.2e}", "not measured"),
         )
         lines.append(f"| {' | '.join(cells)} |")

@@ -277,8 +277,8 @@ def report(results: xr.Dataset) -> str:
         f"+- and ranges: 95% confidence (Student's t) over {plotting.seed_count(seeds)}, paired by "
         "seed where worlds are common. Verdicts hold for all pairs of a table together, with 5% that one or more is "
         "wrong.",
-        f"What did not happen in {seeds} seeds, such as a wrong arm kept for good, may still have a probability of up to "
-        f"{1 - 0.05 ** (1 / seeds):.0%} (95% confidence); intervals do not know of it.",
+        f"What did not happen in {seeds} seeds, such as a wrong arm kept for good, may still have a probability of up "
+        f"to {1 - 0.05 ** (1 / seeds):.0%} (95% confidence); intervals do not know of it.",
         "Candidates have the constants of their proofs. Instances: one best, all others equal, far behind and close "
         "behind (duels: evenly spaced utilities, sure and unsure users; experts: one instance). Yours may differ.",
     ]

@@ -98,7 +98,6 @@ PROBLEMS = {
         world=lambda size: experts.stochastic_losses([0.25, *[0.5] * (size - 1)]),
         value="",
         instances={"one": math.nan},
-        outcome="regret",
     ),
 }
 
