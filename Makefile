@@ -62,8 +62,8 @@ style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 
-bench: $(READY)
-	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+bench: $(READY)  ## one table of speeds, under ten minutes on two cores; benchmarks/bench_*.py, run one by one, say more
+	$(BIN)/python benchmarks/table.py
 
 COMPILE := uv pip compile --universal --python-version 3.11 --no-header --no-emit-index-url pyproject.toml --upgrade
 lock:  ## renews both files of exact versions from pyproject.toml (needs uv on the PATH)

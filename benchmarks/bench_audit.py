@@ -1,6 +1,6 @@
 """The auditor: trials a second, and how many trials it takes to flag each known mistake.
 
-Run as `make bench`, or `python benchmarks/bench_audit.py`.
+Run as `python benchmarks/bench_audit.py`.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Bandits against strong peers, on the same cores in one run; compile time apart.
 
-Run as `make bench`, or `python benchmarks/bench_bandits.py`, with the names of learners to measure only those.
+Run as `python benchmarks/bench_bandits.py`, with the names of learners to measure only those.
 """
 
 import sys

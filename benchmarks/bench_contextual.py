@@ -1,6 +1,6 @@
 """Contextual bandits against strong peers, on the same cores in one run; compile time apart.
 
-Run as `make bench`, or `python benchmarks/bench_contextual.py`, with the names of learners to measure only those.
+Run as `python benchmarks/bench_contextual.py`, with the names of learners to measure only those.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Optimal designs: on the host for many arms, and lane by lane in a compiled program; compile time apart.
 
-Run as `make bench`, or `python benchmarks/bench_design.py`, with `host` or `masked` to measure only that.
+Run as `python benchmarks/bench_design.py`, with `host` or `masked` to measure only that.
 """
 
 import functools

@@ -1,6 +1,6 @@
 """Duels against strong peers, on the same cores in one run; compile time apart.
 
-Run as `make bench`, or `python benchmarks/bench_dueling.py`, with the names of learners to measure only those.
+Run as `python benchmarks/bench_dueling.py`, with the names of learners to measure only those.
 """
 
 import sys
@@ -23,9 +23,6 @@ from jaxdp.dueling import double_thompson, matrix_duels, rucb, versatile_sparrin
 from jaxdp.mechanisms.continual_counting import best_arity
 from jaxdp.mechanisms.continual_counting.arity import level_variances
 from jaxdp.preferences import utility_matrix
-from jaxdp.simulation.store.chunks import chunks
-from jaxdp.simulation.sweeps.lanes import Program
-from jaxdp.simulation.sweeps.schedule import Lanes, Runner
 
 ARMS, EPSILON, EXPLORATION_RATE = 8, 1.0, 0.51
 BLOCK_TILE, ELIMINATION_EPSILONS = 264, (1.0, 0.02)  # arms are dropped; all arms stay
@@ -39,22 +36,20 @@ def bench_learner(name: str, learner: Learner, peer: Peer, horizon: int) -> None
     """By rounds, in tiles of lanes, as a sweep plays it."""
     one = ["pseudo_regret"]  # as the peer
     run = jaxdp.simulator(learner, matrix_duels(MATRIX), horizon, engine="rounds", outcomes=one)
-    device = jax.devices("cpu")[0]
-    compiled = Program(run, jax.random.key(0), [run.params(epsilon=EPSILON)], TILE, [device]).compile()
-    everything = chunks((), (LANES,), (LANES,))
-    regrets: dict[str, np.ndarray] = {"jaxdp by rounds": np.zeros(LANES), "Numba, one loop per lane": np.zeros(LANES)}
-    ours, theirs = regrets.values()
+    call, compile_seconds = lanes_of(run, jax.devices("cpu")[0], LANES, TILE, EPSILON)
+    ours, theirs = np.zeros(LANES), np.zeros(LANES)
+    regrets: dict[str, np.ndarray] = {"jaxdp by rounds": ours, "Numba, one loop per lane": theirs}
 
     def play() -> None:
-        ((_, outputs),) = Runner(compiled, Lanes(LANES, LANES)).chunks(everything, advance=lambda count: None)
-        ours[:] = np.asarray(outputs["pseudo_regret"]).ravel()
+        ours[:] = np.asarray(call()["pseudo_regret"]).ravel()
 
     keep = 1 / (1 + np.exp(-EPSILON))
     matrix = MATRIX.astype(np.float32)
     functions = dict(zip(regrets, (play, lambda: peer(matrix, keep, theirs)), strict=True))
     seconds = interleaved(REPEATS, functions)
     error = np.hypot(ours.std(), theirs.std()) / np.sqrt(LANES)
-    print(f"{name}, {ARMS} arms, {LANES} lanes in tiles of {TILE}, horizon {horizon}, epsilon {EPSILON}")
+    sizes = f"{ARMS} arms, {LANES} lanes in tiles of {TILE}, horizon {horizon}, epsilon {EPSILON}"
+    print(f"{name}, {sizes}, compiled in {compile_seconds:.1f} s")
     for who, regret in regrets.items():
         nanoseconds = seconds[who] * 1e9 / (LANES * horizon)
         ratio = seconds["Numba, one loop per lane"] / seconds[who]

@@ -1,6 +1,6 @@
 """The engine against strong peers, on the same cores in one run; compile time apart.
 
-Run as `make bench`, or `python benchmarks/bench_engine.py`. On a machine with a GPU the learners run there too.
+Run as `python benchmarks/bench_engine.py`. On a machine with a GPU the learners run there too.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Reward estimation against strong peers, on the same cores in one run; compile time apart.
 
-Run as `make bench`, or `python benchmarks/bench_estimation.py`.
+Run as `python benchmarks/bench_estimation.py`.
 """
 
 import sys

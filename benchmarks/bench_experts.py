@@ -1,6 +1,6 @@
 """Learners that track experts against strong peers, on the same cores in one run; compile time apart.
 
-Run as `make bench`, or `python benchmarks/bench_experts.py`, with the names of learners to measure only those.
+Run as `python benchmarks/bench_experts.py`, with the names of learners to measure only those.
 """
 
 import sys

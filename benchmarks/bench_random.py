@@ -1,6 +1,6 @@
 """Words of random bits against `jax.random`, on the same cores in one run.
 
-Run as `make bench`, or `python benchmarks/bench_random.py`; under `taskset -c 0` for the figures of one core.
+Run as `python benchmarks/bench_random.py`; under `taskset -c 0` for the figures of one core.
 """
 
 import os

@@ -1,6 +1,6 @@
 """What a store costs: a sweep that writes against one in memory, in one run; and the memory of a million lanes.
 
-Run as `make bench`, or `python benchmarks/bench_store.py`.
+Run as `python benchmarks/bench_store.py`.
 """
 
 import os

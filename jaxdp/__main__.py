@@ -11,12 +11,13 @@ import typer
 import jaxdp
 from jaxdp.studies import check_study
 from jaxdp.studies.command import Seed
-from jaxdp.studies.menu import RunGroup, SweepGroup
+from jaxdp.studies.menu import MainGroup, RunGroup, SweepGroup
 
 if TYPE_CHECKING:
     from jaxdp.audit._scoreboard import Step
 
 app = typer.Typer(
+    cls=MainGroup,
     help="What differential privacy costs, in regret or estimation error, by Monte Carlo with error bars.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

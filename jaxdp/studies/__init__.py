@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
 # The first sentence of each study's module, which a test compares: help is printed without loading the studies.
 STUDIES = {
+    "advise": "Which private algorithm to use: registered candidates, simulated and ranked.",
     "reward-estimation": "What label privacy costs in reward estimation (Chowdhury et al., 2023: DP-Reward, Figure 1).",
     "private-ranking": "Rank items from comparisons or ballots that are private.",
     "private-policy": "What label privacy costs a policy (Chowdhury, Zhou & Natarajan, 2023: DP-Reward, eq. (9)).",

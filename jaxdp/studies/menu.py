@@ -25,6 +25,14 @@ class SweepGroup(TyperGroup):
         self.commands.update({name: _Later(name, _sweep) for name in STUDIES})
 
 
+class MainGroup(TyperGroup):
+    """`python -m jaxdp`: `advise` beside its other commands."""
+
+    def __init__(self, *args: Any, **about: Any) -> None:
+        super().__init__(*args, **about)
+        self.commands["advise"] = _Later("advise", _advise)
+
+
 class _Later(TyperCommand):
     """A command of which the name and one sentence are known; another takes its place when it is called."""
 
@@ -48,3 +56,9 @@ def _sweep(name: str) -> Callable[..., None]:
     from jaxdp.studies.running import sweep_command
 
     return sweep_command(study(name))
+
+
+def _advise(name: str) -> Callable[..., None]:
+    from jaxdp.studies.running import advise_command
+
+    return advise_command(study(name))

@@ -55,6 +55,26 @@ def run_command(name: str, study: Study) -> Callable[..., None]:
     return _with_options(command, study, "Writes data.zarr and figure.png, and prints a table.")
 
 
+def advise_command(study: Study) -> Callable[..., None]:
+    """The command that prints a study's report, and writes its data and figure only where it is told to."""
+
+    def command(
+        out: Annotated[Path | None, typer.Option(help="New or empty folder for data.zarr and figure.png.")] = None,
+        **chosen: Any,
+    ) -> None:
+        settled = study.settled(**chosen)
+        assert not isinstance(settled, Printed)
+        if out is None:
+            typer.echo(settled.report(settled.simulate(progress=True)))
+            return
+        with claimed_folder(out, "advise") as folder:
+            results = settled.simulate(progress=True)
+            data, image = save(results, settled.figure, folder)
+        typer.echo(f"{settled.report(results)}\n\ndata:   {data}\nfigure: {image}")
+
+    return _with_options(command, study, "Prints a report; with --out, also writes data.zarr and figure.png.")
+
+
 def sweep_command(study: Study) -> Callable[..., None]:
     """The command that runs a study into a store, or goes on with it."""
 

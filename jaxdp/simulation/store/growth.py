@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from jaxdp.simulation.store.chunks import Chunk, chunks
 from jaxdp.simulation.store.files import COMPUTED, IDENTITY, LAYOUT, Store
 from jaxdp.simulation.store.metadata import METADATA, part_record, replace_file, sync_metadata
@@ -36,7 +38,8 @@ class Growth:
         """
         self.store, self._template, self._identity = store, template, identity
         lead = list(next(iter(template.data_vars.values())).dims)[: len(store.chunks[0].block)]
-        self._places = {str(dim): self._order(str(dim), store.identity) for dim in lead}
+        self._known = {str(dim): self._kept(str(dim), store.identity) for dim in lead}
+        self._places = {dim: self._order(dim, store.identity) for dim in self._known}
         sizes = [len(places) for places in self._places.values()]
         num_static = len(store.layout["static_sizes"])
         old = [*store.layout["static_sizes"], *store.layout["sizes"]]
@@ -48,6 +51,14 @@ class Growth:
             "order": [None if own == sorted(own) else own for own in self._places.values()],
             "parts": [*parts, part_record(template, sizes)] if sizes != old else parts,
         }
+
+    def moves(self, tile_size: int) -> bool:
+        """Whether a lane that is there has another place in its tile in one sweep of the whole."""
+        number = np.zeros((), np.int64)
+        own = list(self._known.values())[len(self.layout["static_sizes"]) :]
+        for known, size in zip(own, self.layout["sizes"], strict=True):
+            number = number[..., None] * size + np.asarray(known)
+        return bool(((number.ravel() - np.arange(number.size)) % tile_size).any())
 
     @property
     def chunks(self) -> list[Chunk]:
@@ -81,17 +92,21 @@ class Growth:
         replace_file(path, path / METADATA, json.dumps(told))
         sync_metadata(path)
 
-    def _order(self, dim: str, identity: Mapping[str, Any]) -> list[int]:
-        """The places in the larger sweep's coordinate of what is stored: what was there first, as it is there."""
+    def _kept(self, dim: str, identity: Mapping[str, Any]) -> list[int]:
+        """The places of the smaller sweep's values in the larger one's coordinate."""
         there = identity["axes"].get(dim, identity["static_axes"].get(dim))
         if there is None:  # seeds
-            return list(range(self._template.sizes[dim]))
+            return list(range(identity["num_seeds"]))
         here = self._identity["axes"].get(dim, self._identity["static_axes"].get(dim))
-        known = [here.index(label) for label in there]
+        return [here.index(label) for label in there]
+
+    def _order(self, dim: str, identity: Mapping[str, Any]) -> list[int]:
+        """The places in the larger sweep's coordinate of what is stored: what was there first, as it is there."""
+        known = self._known[dim]
         dims = [*identity["order"], "seed"]
         order = self.store.layout.get("order", [None] * len(dims))[dims.index(dim)]
         stored = known if order is None else [known[place] for place in order]
-        return [*stored, *(place for place in range(len(here)) if place not in known)]
+        return [*stored, *(place for place in range(self._template.sizes[dim]) if place not in set(known))]
 
     def _extend(self, dim: str, places: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
         """Writes a coordinate's values, those that are there as they are.

@@ -16,6 +16,7 @@ from jaxdp.simulation.store.metadata import METADATA
 from jaxdp.simulation.store.provenance import plain
 from jaxdp.simulation.sweeps.labels import coordinate
 from jaxdp.simulation.sweeps.plan import Plan
+from jaxdp.simulation.sweeps.schedule import VECTOR
 from jaxdp.simulation.sweeps.source import Source
 
 if TYPE_CHECKING:
@@ -51,6 +52,11 @@ def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -
         if wrong:
             raise ValueError(f"store must be of a part of this sweep to grow, got {path}, where {wrong}")
         growth = Growth(store, template, mine)
+        if plan.tile_size % VECTOR and growth.moves(plan.tile_size):
+            raise ValueError(
+                f"tile_size must be a multiple of {VECTOR} for a store to grow so, got {plan.tile_size}: in others "
+                "a lane's last bits can depend on its place, which is another in a sweep of the whole"
+            )
         for chunk, there in _samples(store, growth.chunks, _changed(plan, mine, theirs), plan.tile_size):
             _check_bits(path, chunk, source.sample(chunk), there)
         growth.write()
