@@ -35,7 +35,7 @@ def problem(size: Size, name: str) -> xr.Dataset:
         problem=(name,),
         epsilon=(0.5, 1.0),
         horizon=(50, 200) if size.name == "small" else HORIZONS,
-        num_seeds=size.repeats(24),
+        num_seeds=size.repeats(96 if name.startswith("strongly_convex") else 24),
         key=size.key,
     ).isel(problem=0, drop=True)
 

@@ -61,9 +61,9 @@ def _gap(adversary: str, horizon: int) -> float:
     return min(0.5, math.sqrt((SWITCHES + 1) * math.log(NUM_EXPERTS) / horizon))
 
 
-def grows(size: Size, learner: str, adversary: str, epsilon: float = 4.0) -> Measures:
+def grows(size: Size, learner: str, adversary: str, epsilon: float = 4.0, num_seeds: int = 8) -> Measures:
     """The exponent of T of the dynamic regret."""
-    regret = tracked(size, learner, adversary).dynamic_regret.sel(epsilon=epsilon)
+    regret = tracked(size, learner, adversary, num_seeds=num_seeds).dynamic_regret.sel(epsilon=epsilon)
     return {
         f"exponent of T, ε = {epsilon:g}": exponent(regret, "horizon"),
         "regret / T at the largest T": Interval(*(each / int(regret.horizon[-1]) for each in mean(regret[-1]))),
@@ -231,7 +231,7 @@ def reduction(size: Size) -> Measures:
 def proved_orders(size: Size) -> Measures:
     """How what privacy adds to the bound that is proved for lazy weights grows, on the host."""
     del size
-    horizons, budgets = np.array([1e8, 1e10]), np.array([0.1, 1.0])
+    horizons, budgets = np.array([1e7, 1e9]), np.array([0.1, 1.0])
 
     def added(epsilon: float, horizon: float) -> float:
         about: dict[str, Any] = {"delta": DELTA, "num_experts": NUM_EXPERTS, "horizon": int(horizon)}
@@ -241,7 +241,7 @@ def proved_orders(size: Size) -> Measures:
         return private - clear
 
     along_t = np.polyfit(np.log(horizons), np.log([added(1.0, each) for each in horizons]), 1)[0]
-    along_e = np.polyfit(np.log(budgets), np.log([added(each, 1e10) for each in budgets]), 1)[0]
+    along_e = np.polyfit(np.log(budgets), np.log([added(each, 1e9) for each in budgets]), 1)[0]
     return {"exponent of T, what privacy adds": Interval.exact(along_t), "exponent of ε": Interval.exact(along_e)}
 
 
