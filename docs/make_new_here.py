@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 
 from jaxdp import experts, plotting
 from jaxdp.audit import Users, grey_box, whole
@@ -104,7 +105,7 @@ def ball_report() -> Figure:
         "ball": "ball report, pure ε",
     }
 
-    def uniform(ax: plotting.Axes, values: xr.DataArray) -> None:
+    def uniform(ax: Axes, values: xr.DataArray) -> None:
         of_all = results.uniform_regret.isel(dim=0)
         plotting.bound(ax, values["round"].values, of_all.values, label="uniform play")
 

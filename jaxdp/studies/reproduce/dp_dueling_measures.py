@@ -125,9 +125,9 @@ def removal(size: Size) -> Measures:
     left = duels * 2 / 3
     right = effective_borda_scores(preferences, np.array([True, True, False]))[0]
     return {
-        "score - effective Borda score, -1 added": Interval.exact((wins - 1) / left - right),
+        "score - effective Borda score, -1 added": Interval.exact(round((wins - 1) / left - right, 9)),
         "score - effective Borda score, wins removed": Interval.exact(
-            (wins - duels / 3 * preferences[0, 2]) / left - right
+            round((wins - duels / 3 * preferences[0, 2]) / left - right, 9)
         ),
     }
 
@@ -188,7 +188,7 @@ def utility_gaps(size: Size) -> Measures:
     most = apart[-1] / gaps[-1]
     return {
         "r / (2 Δ), largest": Interval.exact(float((apart / (2 * gaps)).max())),
-        "r / (r_max/(σ(r_max) - 1/2) Δ), largest": Interval.exact(float((apart / (most * gaps)).max())),
+        "r / (r_max/(σ(r_max) - 1/2) Δ), largest": Interval.exact(round(float((apart / (most * gaps)).max()), 9)),
     }
 
 

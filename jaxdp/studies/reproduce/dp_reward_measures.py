@@ -291,8 +291,8 @@ def randomized_response_spends(size: Size) -> Measures:
     assert law is not None
     shares = []
     for epsilon in (0.1, 1.0, 4.0):
-        laws = [law(made.params(epsilon=epsilon), data) for data in entry.make_neighbours()]
-        shares.append(exact_epsilon(*laws) / epsilon)
+        first, second = (law(made.params(epsilon=epsilon), data) for data in entry.make_neighbours())
+        shares.append(exact_epsilon(first, second) / epsilon)
     return {"exact ε / claimed": Interval.exact(round(max(shares), 6))}
 
 

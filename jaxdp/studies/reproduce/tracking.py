@@ -25,7 +25,7 @@ ROWS = (
         "on tiny inputs, over the claims",
         measure.selections_spend,
         {
-            f"exact ε / claimed, {name}": at_most(1 + 1e-9)
+            f"exact ε / claimed, {name}": at_most(1)
             for name in ("noisy_max_laplace", "above_threshold", "limited_updates")
         },
     ),
@@ -163,7 +163,7 @@ ROWS = (
         "a rate that the budget pays for, without noise on losses.",
         corrected_rules={
             "faults found in the corrected form": at_most(0),
-            "claimed (ε at δ) of the corrected form / ε": at_most(1 + 1e-9),
+            "claimed (ε at δ) of the corrected form / ε": at_most(1),
         },
     ),
     row(
