@@ -223,9 +223,7 @@ ROWS = (
         "from ε = 2 to 1",
         partial(measure.contextual_orders, name="generalized"),
         {"exponent of T, ε = 2": at_most(0.85), "exponent of 1/ε": at_most(1.1)},
-        why=ORDER
-        + " If the exponent of T is near 1: the radius that can be proved is so large at these T that it explores all "
-        "along.",
+        why=ORDER + " The radius that can be proved is so large at these T that it still explores much of the time.",
     ),
     row(
         "Table 1, best non-private regret; Ω(T) of DP contextual bandits",

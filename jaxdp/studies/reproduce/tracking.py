@@ -86,9 +86,9 @@ ROWS = (
         f"svt_restarts against losses whose law shifts, gap 0.3: the exponent of T, ε = 4, {SETTING}",
         partial(measure.grows, learner="svt_restarts", adversary="shifting"),
         {"exponent of T, ε = 4": at_most(0.6)},
-        why="An order with an unspecified constant. If it differs: at these horizons the tests, with thresholds that "
-        "can be proved, have not restarted yet, and regret is that of an algorithm that does not track. The order "
-        "says nothing there.",
+        why=ORDER
+        + " At these horizons restarts come late: thresholds that can be proved wait for much regret (the docstring "
+        "of svt_restarts has measured delays). An order says nothing before its limit.",
     ),
     row(
         "Section 3.2, lower bound",
@@ -135,7 +135,7 @@ ROWS = (
         f"lazy_weights against losses fixed in advance, gap 0.3: the exponent of T, ε = 4, {SETTING}",
         partial(measure.grows, learner="lazy_weights", adversary="shifting"),
         {"exponent of T, ε = 4": at_most(0.6)},
-        why="An order. If it differs: its bound is near T at these horizons, and regret still grows nearly like T.",
+        why=ORDER,
     ),
     # ---- adaptive adversaries ----------------------------------------------------------------------------------------
     row(
@@ -182,8 +182,9 @@ ROWS = (
         f"{SETTING}",
         partial(measure.grows, learner="mirror_descent_intervals", adversary="shifting"),
         {"exponent of T, ε = 4": at_most(0.6)},
-        why="An order. If it differs: at these horizons the noise is larger than what can be learned, and regret is "
-        "near that of uniform play.",
+        why=ORDER
+        + " At these horizons the noise is larger than what can be learned: regret is near that of uniform play, 0.27 "
+        "T. An order says nothing before its limit.",
     ),
     row(
         "Thm B.1, as used for Thm 5.2",
