@@ -276,7 +276,7 @@ def test_a_full_run_says_its_time_first(monkeypatch, capsys, tmp_path):
     )
     assert code == 0, printed.err
     minutes = 8 * PAPERS["tracking"].minutes
-    assert printed.out.startswith(f"tracking: 1 rows, {minutes} minutes of processors for all, at most")
+    assert printed.out.startswith(f"tracking: 1 rows; all rows of the paper take at most {minutes} minutes")
 
 
 # ---- texts and the page ----------------------------------------------------------------------------------------------
