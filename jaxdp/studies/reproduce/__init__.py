@@ -12,8 +12,9 @@ class Paper(NamedTuple):
 
     Attributes:
         citation: authors, year and title.
-        minutes: of processors that the default takes where everything is compiled: an estimate. With all programs in
-            the cache it was 1.1, 0.4, 0.9 and 1.6, in the order of `PAPERS`, on x86-64.
+        minutes: of processors that the default takes where everything is compiled. Measured for dp-dueling: 65 s, and
+            24 s with its programs in the cache. Estimated by this ratio for the others, for which 64 s (dp-reward),
+            54 s (tracking) and 94 s (ldp-bandits) were measured with programs in the cache, on x86-64.
     """
 
     citation: str
