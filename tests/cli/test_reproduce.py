@@ -235,14 +235,14 @@ def test_the_command_lists_measures_and_overwrites_nothing(tmp_path, monkeypatch
     assert all(name in printed.out for name in PAPERS)
     for _ in range(2):
         code, printed = in_process(
-            "reproduce", "dp-dueling", "--row", "lemma 1", monkeypatch=monkeypatch, capsys=capsys
+            "reproduce", "dp-dueling", "--row", "remark 1", monkeypatch=monkeypatch, capsys=capsys
         )
         assert code == 0, printed.err
-    assert "Lemma 1: AGREES" in printed.out
+    assert "Remark 1: AGREES" in printed.out
     assert max(map(len, printed.out.splitlines())) <= 80
     first, second = (Path("results") / name for name in ("reproduce-dp-dueling", "reproduce-dp-dueling-2"))
     record = json.loads((first / "results.json").read_text())
-    assert [each["number"] for each in record["rows"]] == ["Lemma 1", "Lemma 11"] or record["rows"]
+    assert [each["number"] for each in record["rows"]] == ["Remark 1"]
     assert (second / "results.csv").exists()
     lines = list(csv.DictReader((first / "results.csv").open()))
     assert lines[0]["verdict"] == AGREES
@@ -276,7 +276,7 @@ def test_a_full_run_says_its_time_first(monkeypatch, capsys, tmp_path):
     )
     assert code == 0, printed.err
     minutes = 8 * PAPERS["tracking"].minutes
-    assert printed.out.startswith(f"tracking: 1 rows, {minutes} minutes of processors for all, at most")
+    assert printed.out.startswith(f"tracking: 1 rows; all rows of the paper take at most {minutes} minutes")
 
 
 # ---- texts and the page ----------------------------------------------------------------------------------------------

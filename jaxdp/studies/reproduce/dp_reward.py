@@ -138,7 +138,8 @@ ROWS = (
     row(
         "Section 4.4, Thurstone",
         "A bound like Theorem 4.5 holds in Thurstone's model.",
-        "averaged SGD with the probit link: exponent of n of the l2 error from 2,000 to 50,000; unit ball, d = 5",
+        "one pass with steps 1/(γ_ε κ t) and the probit link: exponent of n of the l2 error from 2,000 to 50,000; "
+        "unit ball, d = 5",
         measure.thurstone,
         {RATE: ROOT},
         why=ORDER,
@@ -147,7 +148,7 @@ ROWS = (
         "Thm C.2 (eq. (11), (12))",
         "From choices of one among K actions by K-ary randomized response, one pass errs by the order "
         "(L/(γ κ)) (e^ε + K - 1)/(e^ε - 1) sqrt(ln(ln(n)/α)/n).",
-        "K = 3, with the proof's steps: exponent of n of the l2 error from 2,000 to 50,000, and growth from ε = 1 to "
+        "K = 3, with the proof's steps: exponent of n of the l2 error from 20,000 to 200,000, and growth from ε = 1 to "
         "0.5 over that of the bound",
         measure.choices,
         {RATE: ROOT, GROWTH: at_most(1.1)},

@@ -54,6 +54,7 @@ NORM = 1.0  # L and B where features and parameter are bounded
 COVERAGE = 0.35  # a little less than kappa of differences of such features in 5 dimensions
 LARGE = (3000, 30_000)
 LONG = (2000, 50_000)
+LONGER = (20_000, 200_000)
 TILE_SIZE = 16
 
 
@@ -113,7 +114,7 @@ def _in_the_ball(num_samples: int) -> Problem:
 
 
 def _one_pass(size: Size, step_size: str, **values: float) -> xr.DataArray:
-    found = estimated(size, {"sgd_rr": sgd_rr(step_size=step_size, average="none")}, _in_the_ball, LONG, 16, **values)
+    found = estimated(size, {"sgd_rr": sgd_rr(step_size=step_size, average="none")}, _in_the_ball, LONG, 64, **values)
     return found.l2_error.isel(estimator=0)
 
 
@@ -219,7 +220,7 @@ def choices(size: Size, num_actions: int = 3) -> Measures:
         )
 
     found = estimated(
-        size, {"sgd_krr": sgd_krr(step_size="inverse_time", average="none")}, problem, LONG, 16, coverage=0.25
+        size, {"sgd_krr": sgd_krr(step_size="inverse_time", average="none")}, problem, LONGER, 64, coverage=0.25
     )
     errors = found.l2_error.isel(estimator=0)
     bound = 1 + num_actions / np.expm1([0.5, 1.0])
@@ -231,12 +232,13 @@ def choices(size: Size, num_actions: int = 3) -> Measures:
 
 
 def thurstone(size: Size) -> Measures:
-    """One pass of averaged SGD in Thurstone's model."""
+    """One pass in Thurstone's model, with steps as in Theorem 4.5."""
 
     def problem(num_samples: int) -> Problem:
         return gaussian_rewards(num_samples=num_samples, dim=DIM, link=probit, feature_norm=NORM, parameter_norm=NORM)
 
-    errors = estimated(size, {"thurstone_rr": thurstone_rr()}, problem, LONG, 16).l2_error.isel(estimator=0)
+    compared = {"thurstone_rr": thurstone_rr(step_size="inverse_time", average="none")}
+    errors = estimated(size, compared, problem, LONG, 64, coverage=COVERAGE).l2_error.isel(estimator=0)
     return {"exponent of n, ε = 1": exponent(errors.sel(epsilon=1.0), "num_samples")}
 
 
@@ -289,8 +291,8 @@ def randomized_response_spends(size: Size) -> Measures:
     assert law is not None
     shares = []
     for epsilon in (0.1, 1.0, 4.0):
-        laws = [law(made.params(epsilon=epsilon), data) for data in entry.make_neighbours()]
-        shares.append(exact_epsilon(*laws) / epsilon)
+        first, second = (law(made.params(epsilon=epsilon), data) for data in entry.make_neighbours())
+        shares.append(exact_epsilon(first, second) / epsilon)
     return {"exact ε / claimed": Interval.exact(round(max(shares), 6))}
 
 
@@ -318,7 +320,7 @@ def published_noise_costs(size: Size) -> Measures:
         return statistic + float(more) * (honest.privatize(key, params, features, labels) - statistic)
 
     compared = {"least": objective_perturbation(), "published": objective_perturbation()._replace(privatize=privatize)}
-    found = estimated(size, compared, lambda n: gaussian_rewards(num_samples=n, dim=DIM), SAMPLES[:1], 48, delta=DELTA)
+    found = estimated(size, compared, lambda n: gaussian_rewards(num_samples=n, dim=DIM), SAMPLES[:1], 256, delta=DELTA)
     errors = found.l2_error.sel(epsilon=1.0).isel(num_samples=0)
     return {
         "error with published σ / with least": mean_ratio(
@@ -370,4 +372,4 @@ def policy_gap(size: Size, policy: str) -> Measures:
         key=size.key,
     )
     lost = results.suboptimality.sel(estimator="debiased_rr", policy=policy, epsilon=1.0)
-    return {"exponent of n, local, ε = 1": exponent(lost, "num_samples")}
+    return {"exponent of n, ε = 1": exponent(lost, "num_samples")}

@@ -12,7 +12,7 @@ ORDER = "An order with an unspecified constant: slopes only."
 MEASURED = (
     "{learner} with randomized responses, steps tuned to their second moment, losses of two dimensions: exponent of T "
     "from 10^5 to 10^6, exponent of c = (e^ε + 1)/(e^ε - 1) from ε = 1 to 0.5 (near 2/ε), and mean regret over the "
-    "bound with its constants"
+    "bound with its constants. An order leaves out logarithms: exponents agree up to 0.07 and 0.1 above it"
 )
 
 
@@ -136,7 +136,7 @@ ROWS = (
         {"exact δ / claimed, ε = 0.9": at_most(1), "exact δ / claimed, ε = 8": at_most(1)},
         corrected="The analytic Gaussian mechanism is right at every ε, and needs less noise below ε = 1; randomized "
         "responses are pure, and have the smallest second moment.",
-        corrected_rules={"exact δ / claimed, least σ, ε = 8": at_most(1 + 1e-6)},
+        corrected_rules={"exact δ / claimed, least σ, ε = 8": at_most(1)},
         why="The formula is proved for ε < 1 alone.",
     ),
     row(
@@ -223,9 +223,7 @@ ROWS = (
         "from ε = 2 to 1",
         partial(measure.contextual_orders, name="generalized"),
         {"exponent of T, ε = 2": at_most(0.85), "exponent of 1/ε": at_most(1.1)},
-        why=ORDER
-        + " If the exponent of T is near 1: the radius that can be proved is so large at these T that it explores all "
-        "along.",
+        why=ORDER + " The radius that can be proved is so large at these T that it still explores much of the time.",
     ),
     row(
         "Table 1, best non-private regret; Ω(T) of DP contextual bandits",

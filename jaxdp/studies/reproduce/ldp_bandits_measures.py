@@ -35,7 +35,7 @@ def problem(size: Size, name: str) -> xr.Dataset:
         problem=(name,),
         epsilon=(0.5, 1.0),
         horizon=(50, 200) if size.name == "small" else HORIZONS,
-        num_seeds=size.repeats(24),
+        num_seeds=size.repeats(96 if name.startswith("strongly_convex") else 24),
         key=size.key,
     ).isel(problem=0, drop=True)
 
@@ -64,6 +64,7 @@ def adversarial_arms(size: Size) -> Measures:
         found.append(results.pseudo_regret.squeeze(drop=True))
         ratios.append(mean(found[-1] / float(theory.tsallis_inf_upper(1.0, horizon, 5))))
     regret = xr.concat(found, xr.IndexVariable("horizon", list(horizons)))
+    assert isinstance(regret, xr.DataArray)
     return {"exponent of T": exponent(regret, "horizon"), "mean regret / bound, largest": largest(ratios)}
 
 
@@ -100,7 +101,8 @@ def played(size: Size, name: str) -> xr.DataArray:
             lambda: contextual.generalized_linear_contexts(num_arms=NUM_ARMS, dim=DIM),
         ),
     }
-    learner, world = (make() for make in made[name])
+    make_learner, make_world = made[name]
+    learner, world = make_learner(), make_world()
     run = simulator(learner, world, horizon, checkpoints=[horizon // 10, horizon])
     values = {"delta": [DELTA]} if "delta" in parameters(learner.params) else {}
     budgets = [0.5, 1.0] if name != "generalized" else [1.0, 2.0]
@@ -141,7 +143,7 @@ def classical_noise(size: Size) -> Measures:
         found[f"exact δ / claimed, ε = {epsilon:g}"] = Interval.exact(gaussian_delta(epsilon, sigma) / delta)
     least = analytic_gaussian(8.0, 1e-3)
     sigma = math.sqrt(2 * math.log(1.25 / DELTA)) / EPSILON
-    found["exact δ / claimed, least σ, ε = 8"] = Interval.exact(gaussian_delta(8.0, least) / 1e-3)
+    found["exact δ / claimed, least σ, ε = 8"] = Interval.exact(round(gaussian_delta(8.0, least) / 1e-3, 6))
     found["published σ / least σ, ε = 0.9"] = Interval.exact(sigma / analytic_gaussian(EPSILON, DELTA))
     return found
 

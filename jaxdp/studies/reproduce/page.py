@@ -87,7 +87,7 @@ def _errata(rows: Sequence[Mapping[str, Any]]) -> str:
         own = [each for each in row["numbers"] if each["of"] != "corrected"]
         mended = [each for each in row["numbers"] if each["of"] == "corrected"]
         verdict = f"{_found(own)}<br>**{row['verdict']}**"
-        right = f"{_found(mended)}<br>**{row['corrected_verdict']}**" if mended else "see the number at the left"
+        right = "<br>".join(filter(None, [_found(mended), f"**{row['corrected_verdict'] or 'no number of its own'}**"]))
         corrected = f"{row['corrected']} {row['why']}".strip()
         lines.append(_cells([f"**{row['number']}**", row["claim"], row["measured"], verdict, corrected, right]))
     return "\n".join([*lines, ""])
@@ -96,7 +96,7 @@ def _errata(rows: Sequence[Mapping[str, Any]]) -> str:
 def _found(numbers: Sequence[Mapping[str, Any]]) -> str:
     texts = []
     for each in numbers:
-        wanted = f" (wanted: {each['rule']})" if each["rule"] else ""
+        wanted = f" (agrees if {each['rule']})" if each["rule"] else ""
         texts.append(f"{each['measure']}: {each['text']}{wanted}")
     return "<br>".join(texts)
 

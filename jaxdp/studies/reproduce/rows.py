@@ -15,6 +15,7 @@ import jax
 AGREES, DIFFERS, UNDECIDED, NOT_MEASURED = "agrees", "differs", "undecided", "not measured"
 SIZES = ("small", "quick", "full")
 FULL = 8  # times the repetitions of the default
+ROUNDING = 1e-9  # below it a number is shown as 0
 
 
 class Interval(NamedTuple):
@@ -188,6 +189,8 @@ def number(value: float) -> str:
     """A number for people: three digits, thousands with commas."""
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "-∞"}.get(value, "?")
-    if value == 0 or 1e-3 <= abs(value) < 1000:
+    if abs(value) < ROUNDING:
+        return "0"
+    if 1e-3 <= abs(value) < 1000:
         return f"{value:.3g}"
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.2e}"

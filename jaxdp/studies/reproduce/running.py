@@ -37,8 +37,8 @@ Record = dict[str, Any]
 def listed() -> str:
     """The papers, with the time that each takes."""
     lines = [
-        "Papers whose statements are measured. Time is of processors, compiling included, as measured on two cores "
-        f"that had other work; --full has {FULL} times the repetitions and takes at most {FULL} times as long."
+        "Papers whose statements are measured. Time is of processors, an estimate for a first run, which compiles; "
+        f"with its programs in the cache a run takes a third of it. --full has {FULL} times the repetitions."
     ]
     for name, paper in PAPERS.items():
         count = len(rows_of(name))
@@ -211,8 +211,12 @@ def command(
 
     rows, size = chosen(paper, only), Size("full" if full else "quick", seed)
     minutes = PAPERS[paper].minutes * (FULL if full else 1)
-    more = f", at most: {FULL} times the default's repetitions" if full else ""
-    tell(f"{paper}: {len(rows)} rows, {minutes} minutes of processors for all{more}\n")
+    most = (
+        f"at most {minutes} minutes of processors, with {FULL} times the repetitions"
+        if full
+        else f"about {minutes} min"
+    )
+    tell(f"{paper}: {len(rows)} rows; all rows of the paper take {most}\n")
     with claimed_folder(out, f"reproduce-{paper}") as folder:
         record = reproduced(paper, rows, size, tell)
         data, table = write(record, folder)

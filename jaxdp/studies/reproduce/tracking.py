@@ -25,7 +25,7 @@ ROWS = (
         "on tiny inputs, over the claims",
         measure.selections_spend,
         {
-            f"exact ε / claimed, {name}": at_most(1 + 1e-9)
+            f"exact ε / claimed, {name}": at_most(1)
             for name in ("noisy_max_laplace", "above_threshold", "limited_updates")
         },
     ),
@@ -86,9 +86,9 @@ ROWS = (
         f"svt_restarts against losses whose law shifts, gap 0.3: the exponent of T, ε = 4, {SETTING}",
         partial(measure.grows, learner="svt_restarts", adversary="shifting"),
         {"exponent of T, ε = 4": at_most(0.6)},
-        why="An order with an unspecified constant. If it differs: at these horizons the tests, with thresholds that "
-        "can be proved, have not restarted yet, and regret is that of an algorithm that does not track. The order "
-        "says nothing there.",
+        why=ORDER
+        + " At these horizons restarts come late: thresholds that can be proved wait for much regret (the docstring "
+        "of svt_restarts has measured delays). An order says nothing before its limit.",
     ),
     row(
         "Section 3.2, lower bound",
@@ -96,7 +96,7 @@ ROWS = (
         "adversary.",
         "counter_weights against losses whose gap sqrt((S + 1) ln N / T) is barely seen in a phase: the exponent of "
         f"T, ε = 4, {SETTING}",
-        partial(measure.grows, learner="counter_weights", adversary="lower_bound"),
+        partial(measure.grows, learner="counter_weights", adversary="lower_bound", num_seeds=48),
         {"exponent of T, ε = 4": at_least(0.4)},
         why=ORDER + " No constant can be contradicted; a regret that grows more slowly than this would be.",
     ),
@@ -123,7 +123,7 @@ ROWS = (
         "Prop. 1, Cor. 4.1.1",
         "A private learner has dynamic regret of the order sqrt(ST ln(NT)) + S T^(1/3) ln(T/δ) ln(NT)/ε^(2/3).",
         "what privacy adds to the bound that this library can prove for lazy_weights (S = 0, N = 10): exponents of T "
-        "from 10^8 to 10^10, and of ε from 0.1 to 1",
+        "from 10^7 to 10^9 at ε = 0.003, where privacy is most of it, and of ε from 0.003 to 0.03 at T = 10^9",
         measure.proved_orders,
         {"exponent of T, what privacy adds": at_most(1 / 3 + 0.03), "exponent of ε": at_least(-2 / 3 - 0.03)},
         why="Proposition 1 is quoted from another paper, and no proof of its rate could be reproduced here: what can "
@@ -135,7 +135,7 @@ ROWS = (
         f"lazy_weights against losses fixed in advance, gap 0.3: the exponent of T, ε = 4, {SETTING}",
         partial(measure.grows, learner="lazy_weights", adversary="shifting"),
         {"exponent of T, ε = 4": at_most(0.6)},
-        why="An order. If it differs: its bound is near T at these horizons, and regret still grows nearly like T.",
+        why=ORDER,
     ),
     # ---- adaptive adversaries ----------------------------------------------------------------------------------------
     row(
@@ -163,7 +163,7 @@ ROWS = (
         "a rate that the budget pays for, without noise on losses.",
         corrected_rules={
             "faults found in the corrected form": at_most(0),
-            "claimed (ε at δ) of the corrected form / ε": at_most(1 + 1e-9),
+            "claimed (ε at δ) of the corrected form / ε": at_most(1),
         },
     ),
     row(
@@ -182,8 +182,9 @@ ROWS = (
         f"{SETTING}",
         partial(measure.grows, learner="mirror_descent_intervals", adversary="shifting"),
         {"exponent of T, ε = 4": at_most(0.6)},
-        why="An order. If it differs: at these horizons the noise is larger than what can be learned, and regret is "
-        "near that of uniform play.",
+        why=ORDER
+        + " At these horizons the noise is larger than what can be learned: regret is near that of uniform play, 0.27 "
+        "T. An order says nothing before its limit.",
     ),
     row(
         "Thm B.1, as used for Thm 5.2",

@@ -51,7 +51,9 @@ def tracked(size: Size, learner: str, adversary: str, ratio: float | None = None
             tile_size=TILE_SIZE,
         )
         found.append(results.assign_coords(epsilon=budgets if ratio is None else [ratio]))
-    return xr.concat(found, xr.IndexVariable("horizon", list(horizons)), combine_attrs="drop")
+    joined = xr.concat(found, xr.IndexVariable("horizon", list(horizons)), combine_attrs="drop")
+    assert isinstance(joined, xr.Dataset)
+    return joined
 
 
 def _gap(adversary: str, horizon: int) -> float:
@@ -61,9 +63,9 @@ def _gap(adversary: str, horizon: int) -> float:
     return min(0.5, math.sqrt((SWITCHES + 1) * math.log(NUM_EXPERTS) / horizon))
 
 
-def grows(size: Size, learner: str, adversary: str, epsilon: float = 4.0) -> Measures:
+def grows(size: Size, learner: str, adversary: str, epsilon: float = 4.0, num_seeds: int = 8) -> Measures:
     """The exponent of T of the dynamic regret."""
-    regret = tracked(size, learner, adversary).dynamic_regret.sel(epsilon=epsilon)
+    regret = tracked(size, learner, adversary, num_seeds=num_seeds).dynamic_regret.sel(epsilon=epsilon)
     return {
         f"exponent of T, ε = {epsilon:g}": exponent(regret, "horizon"),
         "regret / T at the largest T": Interval(*(each / int(regret.horizon[-1]) for each in mean(regret[-1]))),
@@ -127,17 +129,17 @@ def selections_spend(size: Size) -> Measures:
     found = {}
     for name in ("noisy_max_laplace", "above_threshold", "limited_updates"):
         entry = {**registry.MECHANISMS, **registry.LEARNERS}[name]
-        found[f"exact ε / claimed, {name}"] = Interval.exact(_spent(entry))
+        found[f"exact ε / claimed, {name}"] = Interval.exact(round(_spent(entry), 6))
     return found
 
 
 def _spent(entry: registry.Entry) -> float:
     law, made = entry.make_law(), entry.make()  # pyright: ignore[reportAttributeAccessIssue]
     assert law is not None
-    laws = [law(made.params(**entry.values), data) for data in entry.make_neighbours()]
+    first, second = (law(made.params(**entry.values), data) for data in entry.make_neighbours())
     claim = made.guarantee(**entry.values)
     claimed = claim.rho if claim.rho is not None else claim.epsilon
-    return exact_budget(*laws, claim) / claimed
+    return exact_budget(first, second, claim) / claimed
 
 
 def questions(size: Size) -> Measures:
@@ -154,8 +156,8 @@ def questions(size: Size) -> Measures:
     shares = {}
     for sensitivity in (1.0, 2.0):
         asked = [np.append(np.full(200, shift), 0.0) / sensitivity + 0.5 for shift in (0.0, -2.0)]
-        laws = [above_threshold_law(np.float64(1.0), each, split="even") for each in asked]
-        shares[sensitivity] = exact_epsilon(*laws)
+        first, second = (above_threshold_law(np.float64(1.0), each, split="even") for each in asked)
+        shares[sensitivity] = exact_epsilon(first, second)
     return {
         "change of a window's regret": Interval.exact(abs(regrets[0] - regrets[1])),
         "exact ε / its half, noise for 1": Interval.exact(round(shares[1.0], 6)),
@@ -167,10 +169,11 @@ def restart_reuse(size: Size) -> Measures:
     """A loss vector that ends one block and begins the next epoch is in two selections of half of epsilon each."""
     del size
     epsilon = 1.0
-    first, second = ([0.0, -1.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0])
-    laws = [noisy_max_law(np.float64(epsilon / 2), np.asarray(each), noise="exponential") for each in (first, second)]
-    once = exact_epsilon(*laws)
-    twice = exact_epsilon(*({(i, j): p * q for i, p in law.items() for j, q in law.items()} for law in laws))
+    scores = ([0.0, -1.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0])
+    one, other = (noisy_max_law(np.float64(epsilon / 2), np.asarray(each), noise="exponential") for each in scores)
+    once = exact_epsilon(one, other)
+    first, second = ({(i, j): p * q for i, p in law.items() for j, q in law.items()} for law in (one, other))
+    twice = exact_epsilon(first, second)
     return {
         "exact ε of selections / (ε/2), as printed": Interval.exact(round(twice / (epsilon / 2), 6)),
         "exact ε of selections / (ε/2), from t + 1": Interval.exact(round(once / (epsilon / 2), 6)),
@@ -231,7 +234,7 @@ def reduction(size: Size) -> Measures:
 def proved_orders(size: Size) -> Measures:
     """How what privacy adds to the bound that is proved for lazy weights grows, on the host."""
     del size
-    horizons, budgets = np.array([1e8, 1e10]), np.array([0.1, 1.0])
+    horizons, budgets = np.array([1e7, 1e9]), np.array([0.003, 0.03])
 
     def added(epsilon: float, horizon: float) -> float:
         about: dict[str, Any] = {"delta": DELTA, "num_experts": NUM_EXPERTS, "horizon": int(horizon)}
@@ -240,8 +243,8 @@ def proved_orders(size: Size) -> Measures:
         )
         return private - clear
 
-    along_t = np.polyfit(np.log(horizons), np.log([added(1.0, each) for each in horizons]), 1)[0]
-    along_e = np.polyfit(np.log(budgets), np.log([added(each, 1e10) for each in budgets]), 1)[0]
+    along_t = np.polyfit(np.log(horizons), np.log([added(budgets[0], each) for each in horizons]), 1)[0]
+    along_e = np.polyfit(np.log(budgets), np.log([added(each, 1e9) for each in budgets]), 1)[0]
     return {"exponent of T, what privacy adds": Interval.exact(along_t), "exponent of ε": Interval.exact(along_e)}
 
 
@@ -271,7 +274,7 @@ def published_noise(size: Size) -> Measures:
     return {
         "ε of a loss vector's releases / claimed, N = 4": Interval.exact(round(published.spent, 4)),
         "faults found in the corrected form": Interval.exact(len(mended.faults)),
-        "claimed (ε at δ) of the corrected form / ε": Interval.exact(claimed.epsilon_at(DELTA)),
+        "claimed (ε at δ) of the corrected form / ε": Interval.exact(round(claimed.epsilon_at(DELTA), 6)),
     }
 
 
