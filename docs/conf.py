@@ -21,6 +21,7 @@ version = release = jaxdp.__version__
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "myst_nb", "sphinx_copybutton", "sphinx_design"]
 exclude_patterns = ["examples", "site_pages", "requirements.lock"]
 nitpicky = False
+smartquotes = False  # quotes are parts of values
 default_role = "py:obj"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]

@@ -32,7 +32,7 @@ QUICK = ("jaxdp list", "--comparisons docs/examples", "--release")
 TASKS = 4
 # What a page prints, beside running without an error.
 PRINTED = {
-    "README.md": ["0.001-DP", "none"],
+    "README.md": ["0.001-DP", "no claim"],
     "docs/explanation/trust_models.md": ["0.5-DP, local, one duel's outcome", "1.5"],
     "docs/howto/audit_my_code.md": ["violated", "consistent"],
     "docs/howto/own_data.md": ["True"],

@@ -15,7 +15,7 @@ sys.path.insert(0, str(DOCS))
 from site_pages.commands import commands_page  # noqa: E402
 from site_pages.docstrings import escaped, plain, section, to_rst  # noqa: E402
 from site_pages.names import PAGES, described, everything, missing, public_modules  # noqa: E402
-from site_pages.pages import algorithms_page, deviations_page, theorems_page  # noqa: E402
+from site_pages.pages import algorithms_page, deviations_page, theorems_page, tidied  # noqa: E402
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
 from jaxdp.studies import STUDIES  # noqa: E402
@@ -142,6 +142,14 @@ def test_every_page_is_in_a_table_of_contents_once():
     pages = {path for path in TEXTS if path.is_relative_to(DOCS)} - {DOCS / "index.md"}
     pages |= {DOCS / name for name in WRITTEN | EXECUTED}
     assert sorted(map(str, pages - set(listed))) == []
+
+
+def test_progress_shows_its_last_state():
+    streams = [{"output_type": "stream", "name": "stderr", "text": text} for text in ("\r 0%", "\r50%", "\r100%\n")]
+    other = {"output_type": "stream", "name": "stdout", "text": ["a\n", "b"]}
+    cells = [{"cell_type": "code", "outputs": [*streams, other]}, {"cell_type": "markdown"}]
+    found = tidied({"cells": cells})["cells"][0]["outputs"]
+    assert [output["text"] for output in found] == ["100%\n", "a\nb"]
 
 
 def test_docstrings_become_what_is_meant():

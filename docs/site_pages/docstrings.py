@@ -39,7 +39,7 @@ def to_rst(text: str) -> list[str]:
     for name, body in sections(text):
         if name:
             lines += ["", f".. rubric:: {name}", "   :class: section", ""]
-        lines += _definitions(body) if name in LISTS else plain(body)
+        lines += _definitions(body) if name in LISTS or _names_parts(body) else plain(body)
     return lines
 
 
@@ -145,6 +145,12 @@ def _definitions(lines: list[str]) -> list[str]:
         return found
     close()
     return [*found, ""]
+
+
+def _names_parts(lines: list[str]) -> bool:
+    """Whether a section describes several parts by name, as of a tuple, with their later lines indented."""
+    starts = [number for number, line in enumerate(lines) if ITEM.match(line)]
+    return len(starts) > 1 and starts[0] == 0 and all(line.startswith(" ") or ITEM.match(line) for line in lines)
 
 
 def _starts_item(line: str) -> bool:

@@ -6,10 +6,11 @@ deviations from the papers, and the help of every command.
 
 import importlib
 import inspect
+import json
 import re
-import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -59,8 +60,9 @@ def role(name: Name) -> str:
 
 
 def table(head: list[str], rows: list[list[str]], widths: str) -> list[str]:
-    """A table whose cells are reStructuredText of one line."""
-    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", "   :class: wide", ""]
+    """A table whose cells are reStructuredText of one line. One of many columns scrolls on a narrow screen."""
+    kind = "wide many" if len(head) > 3 else "wide"
+    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", f"   :class: {kind}", ""]
     for row in [head, *rows]:
         lines += [f"   {'* -' if number == 0 else '  -'} {cell}" for number, cell in enumerate(row)]
     return [*lines, ""]
@@ -117,7 +119,7 @@ def algorithms_page() -> str:
             "``python -m jaxdp audit`` attacks it. A claim is proved where its proof is in the paper or in the",
             "docstring.",
             "",
-            *table(head, cells, "24 34 10 16 10 8"),
+            *table(head, cells, "27 29 10 15 10 9"),
             *heading("Mechanisms", "-"),
             "What the registry has beside them, each with a claim of its own that the same command attacks:",
             "",
@@ -179,7 +181,8 @@ def deviations_page() -> str:
         if found:
             lines += heading(TITLES[page], "-")
         for name in found:
-            lines += [f".. rubric:: {role(name)}", "", *to_rst(section(name.value, "Deviations")), ""]
+            text = section(name.value, "Deviations")
+            lines += [f".. rubric:: {role(name)}", "", *to_rst(text[:1].upper() + text[1:]), ""]
     return "\n".join(lines)
 
 
@@ -213,6 +216,27 @@ def write(folder: Path = API) -> dict[str, str]:
     return pages
 
 
+def tidied(notebook: dict[str, Any]) -> dict[str, Any]:
+    """A notebook whose bars of progress show their last state alone, as a terminal would."""
+    for cell in notebook["cells"]:
+        kept: list[dict[str, Any]] = []
+        for output in cell.get("outputs", ()):
+            if output["output_type"] == "stream":
+                text = "".join(output["text"])
+                if kept and kept[-1]["output_type"] == "stream" and kept[-1]["name"] == output["name"]:
+                    kept[-1]["text"] += text
+                    continue
+                output = {**output, "text": text}
+            kept.append(output)
+        for output in kept:
+            if output["output_type"] == "stream":
+                lines = output["text"].split("\n")
+                output["text"] = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
+        if "outputs" in cell:
+            cell["outputs"] = kept
+    return notebook
+
+
 def copy_notebooks(executed: Path, folder: Path) -> list[str]:
     """Puts the executed notebooks among the tutorials.
 
@@ -225,9 +249,9 @@ def copy_notebooks(executed: Path, folder: Path) -> list[str]:
     """
     names = []
     for path in sorted(executed.glob("[0-9][0-9]_*.ipynb")):
-        target = folder / path.name
-        if not target.exists() or target.read_bytes() != path.read_bytes():
-            shutil.copyfile(path, target)
+        text, target = json.dumps(tidied(json.loads(path.read_text(encoding="utf-8")))), folder / path.name
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            target.write_text(text, encoding="utf-8")
         names.append(path.stem)
     return names
 
