@@ -118,7 +118,7 @@ def shifting_losses(
         Tracking the best expert under privacy, section 3 (segments of equal laws).
 
     Deviations:
-        In float32 a probability is a multiple of 2^-23, but for tallies. Drawn times come from integers whose law is
+        In float32 a probability is a multiple of 2^-24, but for tallies. Drawn times come from integers whose law is
         uniform up to 2^-32 horizon.
 
     Examples:
