@@ -97,7 +97,7 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
         None; the simplest adversary that adapts.
 
     Deviations:
-        In float32 a probability is a multiple of 2^-23.
+        In float32 a probability is a multiple of 2^-24.
     """
     means, switches = means_vector("means", means), check_switches(num_switches)
     others = cast(means)  # one object at every penalty
@@ -158,7 +158,7 @@ def punish_repeats(
         their expert often have small regret.
 
     Deviations:
-        In float32 a probability is a multiple of 2^-23.
+        In float32 a probability is a multiple of 2^-24.
 
     Examples:
         >>> punish_repeats(num_experts=10, memory=5).params(gap=0.5).good_mean.item()

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
-from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last
+from jaxdp.numerics.kernels import WRITTEN_OUT, apart, lanes_last
 
 MOST = WRITTEN_OUT  # lanes are the fast axis of arrays whose first axis has at most this length
 
@@ -27,4 +27,4 @@ def chosen(condition: jax.Array, one: Any, other: Any) -> Any:
 
 def added(totals: Sum, losses: jax.Array) -> Sum:
     """`compensated.add`, carried."""
-    return carried(compensated.add(totals, losses))
+    return apart(compensated.add, totals, losses)

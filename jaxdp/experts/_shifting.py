@@ -12,9 +12,9 @@ import numpy as np
 from jaxdp.core import Environment, Scalar, factory, only, scalar_leaf
 from jaxdp.experts._comparators import Comparison, after, begun, check_switches, followed, metrics
 from jaxdp.experts._losses import losses_interface
-from jaxdp.numerics.lookup import entry, nearest
+from jaxdp.numerics.lookup import entry, nearest, wide
 from jaxdp.random import beta, binomial
-from jaxdp.random.coins import coins
+from jaxdp.random.coins import coins_but_one
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive, check_within
 
 TIMES = ("equal", "drawn")
@@ -118,7 +118,7 @@ def shifting_losses(
         Tracking the best expert under privacy, section 3 (segments of equal laws).
 
     Deviations:
-        In float32 a probability is a multiple of 2^-23, but for tallies. Drawn times come from integers whose law is
+        In float32 a probability is a multiple of 2^-24, but for tallies. Drawn times come from integers whose law is
         uniform up to 2^-32 horizon.
 
     Examples:
@@ -190,11 +190,12 @@ def shifting_losses(
         if is_beta:
             losses = beta(key, means * params.concentration, (1 - means) * params.concentration)
         else:
-            losses = coins(key, means)
-        loss = entry(losses, action)
+            losses = coins_but_one(key, size, good, jnp.asarray(params.good_mean), jnp.asarray(params.other_mean))
+        loss, gap, expert = entry(losses, action), jnp.asarray(params.gap), wide(action)
+        is_known = (expert >= 0) & (expert < size)
         return losses, {
             "loss": loss,
-            "pseudo_regret": entry(jnp.where(is_good, 0, jnp.asarray(params.gap)), action),
+            "pseudo_regret": jnp.where(is_known, jnp.where(expert == good.astype(expert.dtype), 0, gap), jnp.nan),
             "planted_regret": loss - jnp.sum(jnp.where(is_good, losses, 0)),
         }
 

@@ -59,7 +59,7 @@ def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> E
         Standard.
 
     Deviations:
-        In float32 a probability is a multiple of 2^-23, but for tallies.
+        In float32 a probability is a multiple of 2^-24, but for tallies.
     """
     given, switches = means_vector("means", means), check_switches(num_switches)
 

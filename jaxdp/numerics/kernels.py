@@ -55,6 +55,30 @@ def lanes_fast(values: jax.Array) -> jax.Array:
     return lanes_last(values, len(values))
 
 
+def apart(function: Callable[..., Any], *inputs: Any) -> Any:
+    """function(*inputs), each array of the result as a kernel of its own on CPU, with `lanes_last`.
+
+    XLA on CPU stores what two results share, and then may be left with a loop of a single operation, for which it makes
+    no vector code. Here each result computes anew what it needs: for a few operations.
+
+    Args:
+        function: of pytrees of arrays, elementwise, or along other axes than that of the lanes.
+        inputs: its arguments.
+
+    Returns:
+        The function's result.
+    """
+    leaves, structure = jax.tree.flatten(jax.eval_shape(function, *inputs))
+
+    def one(index: int) -> jax.Array:
+        def inside(*inputs: Any) -> jax.Array:
+            return lanes_last(jax.tree.leaves(function(*jax.tree.map(lanes_last, inputs)))[index])
+
+        return lanes_last(own_kernel(inside, *jax.tree.map(lanes_last, inputs)))
+
+    return jax.tree.unflatten(structure, [one(index) for index in range(len(leaves))])
+
+
 @functools.cache
 def _placed(num_axes: int) -> Callable[[jax.Array], jax.Array]:
     """The identity, with the leading axes, of which so many are lanes, as the fast ones."""

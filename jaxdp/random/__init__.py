@@ -7,6 +7,7 @@ from jaxdp.random._binomial import binomial, multinomial
 from jaxdp.random._normals import normals
 from jaxdp.random._permuted import permuted
 from jaxdp.random._poisson import poisson
+from jaxdp.random._world_words import world_words
 from jaxdp.random.choice import index_at, weighted_index
 from jaxdp.random.gammas import beta, gamma
 from jaxdp.random.own_words import key_uniform
@@ -26,4 +27,5 @@ __all__ = [
     "permuted",
     "poisson",
     "weighted_index",
+    "world_words",
 ]

@@ -1,98 +1,127 @@
-"""Words of simulated worlds."""
+"""Words of simulated worlds: uniform, and independent within a round's key and between the keys of rounds."""
+
+import itertools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from scipy import stats
 
 import jaxdp
+from jaxdp.random import world_words
+from jaxdp.random._world_words import words_of, world_normals, world_uniforms
 from jaxdp.random.own_words import GOLDEN, mixed
-from jaxdp.random.world_words import world_normals, world_uniforms, world_words
 
-ROUNDS, SIZE = 4000, 24
+pytestmark = pytest.mark.once
 
-
-def round_keys(make=jax.random.key):
-    return jax.vmap(lambda t: jax.random.fold_in(make(7), t))(jnp.arange(ROUNDS))
-
-
-def one_word_only(key, shape):
-    """Planted: the last word of the key does not enter."""
-    return mixed(jax.random.key_data(key)[-2] + jax.lax.iota(jnp.uint32, shape) * GOLDEN)
+KEYS, SIZE = 2**17, 80  # 10^7 words
+FEW = 2**14  # keys, by which bad words are seen
+LIMIT = 5.5  # standard deviations, of the largest of some thousands
 
 
-def not_mixed(key, shape):
-    """Planted: equidistant numbers, as they are."""
-    return jax.random.key_data(key)[-2] + jax.lax.iota(jnp.uint32, shape) * GOLDEN
+def unmixed(data, index):
+    return data[1] ^ (data[0] + index * GOLDEN)
 
 
-def weakly_mixed(key, shape):
-    """Planted: a mixer without its second multiplication, whose low bits stay alike."""
-    word = not_mixed(key, shape) * np.uint32(0x85EBCA6B)
-    return (word ^ (word >> 13)) + jax.random.key_data(key)[-1]
+def half_mixed(data, index):
+    word = data[1] ^ (data[0] + index * GOLDEN)
+    return (word ^ lax.shift_right_logical(word, np.uint32(16))) * np.uint32(0x85EBCA6B)
 
 
-def p_value(words, keys=None):
-    """Whether bits are fair and independent, within a key and from key to key, and bytes uniform, also in pairs."""
-    keys = round_keys() if keys is None else keys
-    found = np.asarray(jax.jit(jax.vmap(lambda key: words(key, SIZE)))(keys))
-    bits = (found[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1
-    signs = 2.0 * bits.reshape(len(found), -1) - 1
-    wide = signs[:, :: 3 * 8 + 1][:, :96], signs[:, : 3 * 32]  # bits of many places, and all of the first three
-    scores = [signs.mean(0) * np.sqrt(len(signs))]
-    for each in wide:
-        scores += [(each.T @ each / np.sqrt(len(each)))[np.triu_indices(each.shape[1], 1)]]
-        scores += [(each[:-1].T @ each[1:] / np.sqrt(len(each) - 1)).ravel()]
-    largest = np.array([stats.kstest(score, "norm").pvalue for score in scores])
-    tail = [2 * stats.norm.sf(np.abs(score).max()) * len(score) for score in scores]
-    tests = [*largest, *tail]
-    for shift in (0, 8, 24):
-        piece = (found >> shift) & 15
-        for first, second in ((piece[:, :-1], piece[:, 1:]), (piece[:-1], piece[1:])):
-            counts = np.bincount((first * 16 + second).ravel()[::2], minlength=256)
-            tests.append(stats.chisquare(counts).pvalue)
-    return min(tests)
+def blind_to_half_the_key(data, index):
+    return mixed(mixed(data[0] + index * GOLDEN)) & np.uint32(0xFFFFFFFE) | data[1] & np.uint32(1)
 
 
-@pytest.mark.parametrize("make", [jax.random.key, lambda seed: jax.random.key(seed, impl="rbg")])
-def test_words_are_fair_and_independent(make):
-    assert p_value(world_words, round_keys(make)) > 1e-6
+def drawn(function, keys):
+    """[keys, SIZE] uint32, of the keys of a lane's rounds as a simulation makes them."""
+    root, index = jax.random.key(7), jnp.arange(SIZE, dtype=jnp.uint32)
+    data = jax.random.key_data(jax.vmap(lambda t: jax.random.fold_in(root, t))(jnp.arange(keys, dtype=jnp.uint32)))
+    return np.asarray(jax.jit(jax.vmap(lambda each: function(each, index)))(data))
 
 
-def test_many_lanes_of_one_round():
-    keys = jax.vmap(lambda key: jax.random.fold_in(key, 5))(jax.random.split(jaxdp.random.key(3), ROUNDS))
-    assert p_value(world_words, keys) > 1e-6
+def excess(cells, num_cells):
+    """By how many standard deviations chi-square exceeds its mean, all cells being as likely."""
+    counts = np.bincount(cells.ravel(), minlength=num_cells)
+    expected = cells.size / num_cells
+    return (np.sum((counts - expected) ** 2) / expected - (num_cells - 1)) / np.sqrt(2 * (num_cells - 1))
 
 
-@pytest.mark.parametrize("wrong", [not_mixed, weakly_mixed])
-def test_bad_mixers_are_found(wrong):
-    assert p_value(wrong) < 1e-9
+def digits(words, shift, bits):
+    return (words >> np.uint32(shift) & np.uint32(2**bits - 1)).astype(np.int64)
 
 
-def test_either_word_of_the_key_matters():
-    data = np.array(jax.random.key_data(jax.random.key(5)))
-    for word in (-1, -2):
-        other = data.copy()
-        other[word] ^= 1
-        first, second = (
-            np.asarray(words(jax.random.wrap_key_data(jnp.asarray(each)), 1000))
-            for each, words in ((data, world_words), (other, world_words))
-        )
-        assert abs(np.bitwise_count(first ^ second).mean() - 16) < 5 * np.sqrt(8 / 1000)
-    alike = [one_word_only(jax.random.wrap_key_data(jnp.asarray([3, last], np.uint32)), 9) for last in (1, 2)]
-    np.testing.assert_array_equal(*alike)  # what the planted one does
+def pairs(words):
+    """Words of one key, of neighbouring keys at one place, and across."""
+    for apart in (1, 2, 3, 8, 16):
+        yield words[:, apart:], words[:, :-apart]
+    yield words[1:], words[:-1]
+    yield words[1:, 1:], words[:-1, :-1]
+    yield words[1:, :-1], words[:-1, 1:]
+
+
+def largest_departure(words):
+    """Of joint laws of digits, of bits and of the words as numbers."""
+    found = [excess(digits(words, shift, 16), 2**16) for shift in (0, 8, 16)]
+    for one, other in pairs(words):
+        for shift, shifted in ((24, 24), (0, 0), (24, 0), (11, 20)):
+            found.append(excess(digits(one, shift, 8) * 256 + digits(other, shifted, 8), 2**16))
+        numbers = [each.ravel() / 2.0**32 - 0.5 for each in (one, other)]
+        found.append(12 * np.mean(numbers[0] * numbers[1]) * np.sqrt(one.size))
+    three = [words[:, place : place + SIZE - 2] for place in range(3)]
+    for shift in (27, 0, 14):
+        cells = sum(digits(each, shift, 5) << (5 * place) for place, each in enumerate(three))
+        found.append(excess(cells, 2**15))
+    # Bits of four places of a key, and of the same place of the next key, against one another.
+    places = [words[:-1, 0], words[:-1, 1], words[:-1, 9], words[:-1, 64], words[1:, 0]]
+    bits = np.concatenate([(each[:, None] >> np.arange(32, dtype=np.uint32) & 1) for each in places], axis=1)
+    centred = (2.0 * bits - 1).astype(np.float32)
+    joint = centred.T @ centred / np.sqrt(len(centred))
+    found.extend((joint[np.triu_indices(len(joint), 1)]).tolist())
+    return np.abs(found).max()
+
+
+def test_words_are_uniform_and_independent():
+    assert largest_departure(drawn(words_of, KEYS)) < LIMIT
+
+
+@pytest.mark.parametrize("function", [unmixed, half_mixed, blind_to_half_the_key])
+def test_words_that_are_mixed_badly_are_seen(function):
+    assert largest_departure(drawn(function, FEW)) > 2 * LIMIT
+
+
+def test_words_of_seeds_that_are_counted_up_do_for_a_first_look():
+    data = jax.random.key_data(jax.vmap(jax.random.key)(jnp.arange(KEYS, dtype=jnp.uint32)))
+    words = np.asarray(jax.jit(jax.vmap(lambda each: words_of(each, jnp.arange(4, dtype=jnp.uint32))))(data))
+    for place, shift in itertools.product(range(4), (0, 16)):
+        assert abs(excess(digits(words[:, place], shift, 8), 256)) < LIMIT
+        cells = digits(words[1:, place], shift, 6) * 64 + digits(words[:-1, place], shift, 6)
+        assert abs(excess(cells, 64 * 64)) < LIMIT
+
+
+def test_a_key_gives_its_words():
+    key = jax.random.fold_in(jax.random.key(3), 5)
+    words = np.asarray(world_words(key, 9))
+    assert words.dtype == np.uint32
+    np.testing.assert_array_equal(words, np.asarray(world_words(jaxdp.random.fast(key), 40))[:9])
+    np.testing.assert_array_equal(
+        words, np.asarray(words_of(jax.random.key_data(key), jnp.arange(9, dtype=jnp.uint32)))
+    )
+    np.testing.assert_array_equal(world_words(jax.random.key(1, impl="rbg"), 3).shape, (3,))
 
 
 @pytest.mark.parametrize("law", ["uniform", "norm"])
 def test_variates_follow_their_law(law):
+    root, rounds = jax.random.key(7), 4000
+    keys = jax.vmap(lambda t: jax.random.fold_in(root, t))(jnp.arange(rounds, dtype=jnp.uint32))
     draw = world_uniforms if law == "uniform" else world_normals
-    found = np.asarray(jax.jit(jax.vmap(lambda key: draw(key, (3, 7))))(round_keys()), float)
-    assert found.shape == (ROUNDS, 3, 7)
+    found = np.asarray(jax.jit(jax.vmap(lambda key: draw(key, (3, 7))))(keys), float)
+    assert found.shape == (rounds, 3, 7)
     assert stats.kstest(found.ravel(), law).pvalue > 1e-6
     assert stats.kstest(found.ravel() * 1.05, law).pvalue < 1e-6
-    flat = found.reshape(ROUNDS, -1)
-    apart = np.corrcoef(flat.T)[np.triu_indices(21, 1)] * np.sqrt(ROUNDS)
+    flat = found.reshape(rounds, -1)
+    apart = np.corrcoef(flat.T)[np.triu_indices(21, 1)] * np.sqrt(rounds)
     assert np.abs(apart).max() < 5
     if law == "uniform":
         assert 0 <= found.min() <= found.max() < 1

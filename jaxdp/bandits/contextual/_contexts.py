@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp.core import default_float
 from jaxdp.numerics.kernels import across_lanes, folded, own_kernel
-from jaxdp.random.world_words import world_normals, world_uniforms
+from jaxdp.random._world_words import world_normals, world_uniforms
 from jaxdp.validation import check_choice, check_count, check_finite
 
 LAWS = ("sphere", "ball", "cube")
