@@ -108,10 +108,12 @@ def _one_more(num_counts: int) -> Pair:
 
 
 def _all_scores_move(num_scores: int) -> Pair:
-    """The first score goes down and all others up, each by the sensitivity."""
+    """The first score goes down and all others up, each by the sensitivity: it is seldom the largest."""
     first = np.zeros(num_scores, np.float32)
-    first[0] = 1
-    return first, 1 - first
+    first[0] = -3
+    second = first + 1
+    second[0] = first[0] - 1
+    return first, second
 
 
 def _last_above(num_queries: int) -> Pair:
