@@ -7,8 +7,9 @@
   a table of targets, each attacked by all paths, between inputs that `search` finds in a `Domain`, and at other values.
   `python_release` makes a plain Python sampler such a release.
 * `grey_box`: reads what mechanisms inside a learner are asked to noise, and measures how far one user moves it along a
-  forced transcript: sensitivities that are exceeded, budgets overspent, paths around the noise, noise used twice.
-  `grey_box_of_paths` does so for rounds, blocks and counts.
+  forced transcript: sensitivities that are exceeded, budgets overspent, paths around the noise, noise used twice, noise
+  of another law than is recorded. Its `loss` is the exact privacy loss of the transcripts that it played, of additive
+  noise. `grey_box_of_paths` does so for rounds, blocks and counts.
 * `leaks`: at a tiny budget, what still follows the data never met the noise. Data that are added to a noised number
   drown in it too, and are not found; `grey_box` finds them.
 * `exact_delta`, `exact_epsilon`, `exact_mu`, `exact_rho`: from a written law of few outputs. `exact_budget` is the one
@@ -36,12 +37,16 @@ black-box audit cannot see:
   nearly all of a Gaussian mechanism's rho or mu, less where rho is above 4 or so few outputs tell that chance hides
   them (10^6 trials: below 0.005 of rho).
 * *Floating-point holes.* The lowest bits of textbook floating-point noise can reveal the exact value (Mironov 2012).
-  The events here are thresholds on smooth scores of the output's magnitude, and pass over such bits, except where
-  whole outputs repeat.
+  The events here are thresholds on scores of the output's magnitude, and pass over such bits, except where whole
+  outputs repeat. `audit(..., low_bits=True)` looks at the power of two that divides a float, and then flags the noise
+  of this library, too: its claims are of real numbers.
 * *Timing, memory, the seed.* Only the output is looked at, and keys are taken to be secret and random.
 * *Shapes the scores cannot draw.* Outputs that repeat are told apart one by one. Others are ordered by single
-  coordinates (of up to 8) and a network of 16 units with quadratic terms, with NaN and either infinity as coordinates
-  of their own; a likelihood ratio unlike all of them is found in part.
+  coordinates (of up to 8), by sums of a piecewise linear function or of a histogram of each coordinate, and by a
+  network of 16 units with quadratic terms, with NaN and either infinity as coordinates of their own; a likelihood ratio
+  unlike all of them is found in part. Of more than 85 coordinates those whose histograms differ most are summed.
+* *Noise that is seldom missing.* A number without noise, of many, is found by its value where that comes up four times
+  in the tenth of the trials that shapes the scores, or where the attack tells what is `exact`.
 * *Large alphabets without order.* An outcome counts by itself only if it comes up several times in the tenth of the
   trials that shapes the histogram. Of rarer ones, as labels of millions, only the order of their numbers is seen.
 * *Middle digits of long integers.* Beyond 2^24 (2^53 under x64) the leading digits are seen and the lowest 16 bits, not

@@ -55,15 +55,15 @@ def off_law(key: jax.Array, played: Played) -> tuple[list[str], dict[Site, int]]
         except _UNREADABLE:
             continue
         for release in releases:
-            noise = entries.get((release.round, release.site))
-            if noise is None:
+            noise, law = entries.get((release.round, release.site)), release.entry.law
+            if noise is None or law is None:
                 continue
             numbers = np.sort(noise.ravel()[:MOST_DRAWN].astype(np.float64))
             drawn[release.site] = len(numbers)
-            distance = ks_distance(numbers, release.entry.law)
+            distance = ks_distance(numbers, law)
             if distance > np.sqrt(np.log(2 / ERROR) / (2 * len(numbers))):
                 faults.append(
-                    f"the noise of {release.site} does not follow the {release.entry.law} law that is recorded: their "
+                    f"the noise of {release.site} does not follow the {law} law that is recorded: their "
                     f"distributions differ by {distance:.2g} in {len(numbers)} draws"
                 )
     return faults, drawn

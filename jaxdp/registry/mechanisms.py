@@ -133,10 +133,12 @@ def _one_more(num_counts: int, sensitivity: float = 1.0) -> Pair:
 
 
 def _all_scores_move(num_scores: int, sensitivity: float = 1.0) -> Pair:
-    """The first score goes down and all others up, each by the sensitivity."""
+    """The first score goes down and all others up, each by the sensitivity: it is seldom the largest."""
     first = np.zeros(num_scores, np.float32)
-    first[0] = sensitivity
-    return first, np.float32(sensitivity) - first
+    first[0] = -3 * sensitivity
+    second = first + np.float32(sensitivity)
+    second[0] = first[0] - np.float32(sensitivity)
+    return first, second
 
 
 def _last_above(num_queries: int, sensitivity: float = 1.0) -> Pair:

@@ -7,9 +7,6 @@ MOST = 0.85  # of what is not listed
 REACHED = {
     "classical_gaussian": 0.35,
     "noisy_leads": 0.75,  # large sums, of which the network sees leading and lowest digits apart
-    "noisy_max_laplace": 0.65,
-    "noisy_max_gumbel": 0.6,
-    "exponential_weights": 0.75,
     "plackett_luce_objective_perturbation": 0.8,
     "ebs_elimination": 0.6,  # an outcome counts twice in one run of seven: the opponent is drawn, drops are noisy
     "ebs_elimination_gaussian": 0.4,  # an outcome counts twice in longer runs only

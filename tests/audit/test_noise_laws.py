@@ -1,5 +1,7 @@
 """Noise is compared with the law that is recorded of it, and losses of transcripts are those of written densities."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +16,7 @@ from tests.audit import small_learners as small
 pytestmark = pytest.mark.once
 
 
-def look(release, like=0.0):
+def look(release, like: Any = 0.0):
     return grey_box(
         jax.random.key(0),
         small.releases_of(release, like),
@@ -125,7 +127,7 @@ def test_losses_are_log_ratios_of_densities():
         ("laplace", lambda y, x: -jnp.abs(y - x).sum(-1) / 1.5),
         ("normal", lambda y, x: -jnp.square(y - x).sum(-1) / (2 * 1.5**2)),
     ):
-        scale = {"noise_stddev": 1.5} if name == "normal" else {"sensitivity": 3.0, "epsilon": 2.0}
+        scale: dict[str, Any] = {"noise_stddev": 1.5} if name == "normal" else {"sensitivity": 3.0, "epsilon": 2.0}
         norm = "l2" if name == "normal" else "l1"
         one = jnp.broadcast_to(noise[name], values.shape)
         entry = tape.Entry(name, values, norm, noise=one, law=name, **scale)
