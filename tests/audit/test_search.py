@@ -122,7 +122,9 @@ def test_a_blunt_attack_is_told():
 
 def test_inputs_as_code():
     names: dict[str, str] = {}
-    users = Users(np.float32([[1, np.nan], [np.inf, 1e-45]]), {"x": np.full((3, 2), -1, np.int32), "y": (True, None)})
+    users = Users(
+        np.asarray([[1, np.nan], [np.inf, 1e-45]], np.float32), {"x": np.full((3, 2), -1, np.int32), "y": (True, None)}
+    )
     text = expression(users, names)
     assert names == {"Users": "jaxdp.audit.adversary"}
     made = eval(text, {"Users": Users, "array": np.array, "full": np.full, "nan": np.nan, "inf": np.inf})
