@@ -62,7 +62,7 @@ style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 
-bench: $(READY)  ## one table of speeds, under ten minutes on two cores; benchmarks/bench_*.py, run one by one, say more
+bench: $(READY)  ## one table of speeds, meant to take under ten minutes; benchmarks/bench_*.py, run one by one, say more
 	$(BIN)/python benchmarks/table.py
 
 COMPILE := uv pip compile --universal --python-version 3.11 --no-header --no-emit-index-url pyproject.toml --upgrade

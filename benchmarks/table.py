@@ -1,4 +1,4 @@
-"""One table of speeds, from the cases of the other benchmarks: `make bench`, under ten minutes on two cores.
+"""One table of speeds, from the cases of the other benchmarks: `make bench`, meant to take under ten minutes.
 
 Run as `python benchmarks/table.py`, with names of rows to measure only those, and `--out FILE` for another file than
 .cache/bench.json. The other benchmarks run as they are, with fewer repetitions; what they time is noted here. Columns:
