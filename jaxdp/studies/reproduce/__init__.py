@@ -12,9 +12,9 @@ class Paper(NamedTuple):
 
     Attributes:
         citation: authors, year and title.
-        minutes: of processors that the default takes where everything is compiled. Measured for dp-dueling: 65 s, and
-            24 s with its programs in the cache. Estimated by this ratio for the others, for which 64 s (dp-reward),
-            54 s (tracking) and 94 s (ldp-bandits) were measured with programs in the cache, on x86-64.
+        minutes: of processors that the default takes where everything is compiled. Measured: dp-dueling 65 s (24 s with
+            its programs in the cache), tracking 122 s (54 s), on x86-64. Estimated by these ratios: dp-reward (64 s
+            with its programs in the cache) and ldp-bandits (94 s).
     """
 
     citation: str

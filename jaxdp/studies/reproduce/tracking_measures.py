@@ -309,7 +309,7 @@ def plays_of_the_published_form(size: Size) -> Measures:
 
     rng = np.random.default_rng(0)
     again = [ratio(logs[:, rng.integers(len(keys), size=len(keys))]) for _ in range(1000)]
-    return {f"log ratio / ε, N = {num_experts}": Interval(ratio(logs), *np.quantile(again, [0.025, 0.975]))}
+    return {"log ratio / ε": Interval(ratio(logs), *np.quantile(again, [0.025, 0.975]))}
 
 
 def adversaries_that_react(size: Size) -> Measures:
