@@ -74,7 +74,7 @@ def checkout(tmp_path):
 @pytest.fixture
 def registered():
     """What a page registers is gone after it."""
-    tables = (LEARNERS, ESTIMATORS, MECHANISMS)
+    tables: list[Any] = [LEARNERS, ESTIMATORS, MECHANISMS]
     before = [dict(table) for table in tables]
     yield
     for table, entries in zip(tables, before, strict=True):

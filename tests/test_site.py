@@ -154,6 +154,7 @@ def test_progress_shows_its_last_state():
 
 def test_docstrings_become_what_is_meant():
     assert escaped("|theta^ - theta*| of `x`s, *meant*, a_") == "\\|theta^ - theta\\*\\| of `x`\\ s, *meant*, a\\_"
+    assert escaped("* **`f(**x)` runs on the host**: it") == "* `f(**x)` **runs on the host**: it"
     assert plain(["Two:", "* one", "* two"]) == ["Two:", "", "* one", "* two"]
     lines = to_rst("Does it.\n\nArgs:\n    x: [n] float,\n        |x| <= 1.\n\nReturns:\n    A number: 1.")
     assert lines[:1] == ["Does it."]

@@ -65,7 +65,7 @@ def escaped(line: str) -> str:
     rest = line[len(indent) :]
     bullet = re.match(r"[*-] ", rest)
     start = bullet[0] if bullet else ""
-    parts = CODE.split(rest[len(start) :])
+    parts = CODE.split(_unnested(rest[len(start) :]))
     found = ""
     for number, part in enumerate(parts):
         if number % 2:  # code
@@ -151,6 +151,23 @@ def _names_parts(lines: list[str]) -> bool:
     """Whether a section describes several parts by name, as of a tuple, with their later lines indented."""
     starts = [number for number, line in enumerate(lines) if ITEM.match(line)]
     return len(starts) > 1 and starts[0] == 0 and all(line.startswith(" ") or ITEM.match(line) for line in lines)
+
+
+def _unnested(text: str) -> str:
+    """Code within bold text stands beside it: reStructuredText nests neither in the other."""
+    kept = CODE.findall(text)
+    numbers = iter(range(len(kept)))
+    text = CODE.sub(lambda found: f"\x01{next(numbers)}\x01", text)
+
+    def apart(found: re.Match[str]) -> str:
+        pieces = re.split("(\x01\\d+\x01)", found[1])
+        return "".join(
+            piece if number % 2 else re.sub(r"\S(?:.*\S)?", lambda words: f"**{words[0]}**", piece)
+            for number, piece in enumerate(pieces)
+        )
+
+    text = re.sub("\\*\\*(?=\\S)([^*\n]*\x01[^*\n]*)(?<=\\S)\\*\\*", apart, text)
+    return re.sub("\x01(\\d+)\x01", lambda found: kept[int(found[1])], text)
 
 
 def _starts_item(line: str) -> bool:
