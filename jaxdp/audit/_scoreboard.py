@@ -253,12 +253,11 @@ class _Audit:
                 first, second = first[0], second[0]
             pairs = ((first, second), *(() if known is None else (known,)))
             effort = FULL if self.thorough else SHORT if space.with_place else QUICK
-            release, params, _, claim = space.attack
             pairs_found = search(
                 self.folded(f"{what} {path}"),
-                release,
-                params,
-                claim,
+                space.attack.release,
+                space.attack.params,
+                space.attack.claim,
                 space.domain,
                 known=pairs,
                 effort=effort,

@@ -209,6 +209,8 @@ def moved_values(
         signs = jnp.where(dice.uniform(shape) < 0.5, 1.0, -1.0)
         share, apart = dice.uniform(shape), jnp.where(one, -spread, spread)
         moves = [alone * signs, signs * spread, apart, -apart, alone * share, signs * share * spread]
+        if is_whole and spread < 1:  # nothing is left of smaller moves
+            moves = moves[:1]
         delta = dice.one_of([x.astype(default_float()) for x in moves])
         return (jnp.round(delta) if is_whole else delta).astype(kind)
 

@@ -30,15 +30,7 @@ def flagged(name):
     return row(planted.entry, planted.of, 10**5 if planted.verdict == "blunt" else TRIALS, turn)
 
 
-MISSED = {"sums that wrap at 8 bits": "a short search passes over it"}
-
-
-def marks(name):
-    slow = [] if name in QUICK else [pytest.mark.slow]
-    return [*slow, pytest.mark.xfail(reason=MISSED[name])] if name in MISSED else slow
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in PLANTED])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in PLANTED])
 def test_a_planted_mistake_is_flagged(name):
     planted, found = PLANTED[name], flagged(name)
     assert found.verdict == planted.verdict, found
