@@ -23,7 +23,8 @@ seen. A learner is attacked on every path by which a simulator plays it.
 black-box audit cannot see:
 
 * *Other inputs.* `audit` looks at the two neighbours given. `scoreboard` searches a domain where an entry has one, from
-  special numbers (ends, ties, powers of two, 20, 127, 255, NaN, infinities) and random ones: a leak at one other number
+  special numbers (ends, ties, powers of two, 20, 127, 255, NaN, infinities) and random ones (users of learners only
+  with `thorough`: their grey box sees most of that, and sooner): a leak at one other number
   in particular, or after a run that few random ones resemble, stays hidden. By default a search looks at about 100 to
   400 pairs, 1000 outputs each (of learners 500), which shows an excess of a factor; `thorough` at 600, 2000 each.
   Learners whose users react to the past are attacked by these alone, estimators between the given data sets.

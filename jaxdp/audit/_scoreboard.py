@@ -90,9 +90,10 @@ def scoreboard(
 ) -> Iterator[Row]:
     """Audits one claim after the other, each by all the ways that its target has.
 
-    Every path between the given inputs; the inputs that a search finds, of the first path; one point of other values or
-    sizes. Each gets a tenth of the trials, at least 50,000; the one that promises most gets all of them, on fresh
-    outputs. What a search looks at serves it alone: bounds are counted on outputs of their own.
+    Every path between the given inputs; the inputs that a search finds, of the first path, unless a grey box looks at
+    inputs, as at a learner's; one point of other values or sizes. Each gets a tenth of the trials, at least 50,000; the
+    one that promises most gets all of them, on fresh outputs. What a search looks at serves it alone: bounds are
+    counted on outputs of their own.
 
     What raises an exception is skipped, with a note in the row: the other ways and the other claims are still tried.
 
@@ -102,7 +103,7 @@ def scoreboard(
         trials: outputs under each input of what promises most, >= 100.
         confidence: that all lower bounds of all rows hold. Each of n rows, and within a row each of m attacks, has an
             error probability of (1 - confidence) / (n m): of correct claims all, so often, stay consistent.
-        thorough: whether every path gets all trials and a long search, and every point is attacked.
+        thorough: whether every path gets all trials and a long search, a learner's too, and every point is attacked.
         searched: whether inputs are searched, and points attacked; without, it is the given inputs at the claim's own
             values alone, which is quicker and sees less.
         turn: which of the points of a target is attacked, if not all are: their number modulo how many there are.
@@ -163,8 +164,9 @@ class _Audit:
         self.notes: list[str] = []
         self.done: list[Done] = []
         self.seen: list[Tried] = []
-        searched = len(target.spaces) if thorough else min(1, len(target.spaces))
-        ways = len(target.attacks) + FOUND * searched + (1 + FOUND * thorough) * len(self.points)
+        # What a search of a learner's users finds, its grey box sees as well, and sooner.
+        self.spaces = list(target.spaces.items())[: None if thorough else int(target.grey_box is None)]
+        ways = len(target.attacks) + FOUND * len(self.spaces) + (1 + FOUND * thorough) * len(self.points)
         self.first = trials if ways <= 1 else min(trials, max(trials // FIRST_LOOK, FEW))
         looks = ways if self.first == trials else ways + 1  # the second one at what promises most
         self.each = 1 - (1 - confidence) / max(1, looks)
@@ -180,7 +182,7 @@ class _Audit:
         exact = None if laws is None else self.tried("exact law", lambda: exact_budget(*laws(), target.claim))
         grey = None if box is None else self.tried("grey box", lambda: box(self.folded("grey box")))
         self.notes += () if grey is None else grey.notes
-        for path, space in list(target.spaces.items())[: None if self.thorough else 1]:
+        for path, space in self.spaces:
             for way in self.found(path, space, None if grey is None else grey.pair):
                 self.attack(way, self.first)
         for point in self.points:
