@@ -28,7 +28,7 @@ from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weigh
 from jaxdp.experts.classes import static
 from jaxdp.mechanisms import round_up
 from jaxdp.mechanisms.tape import Entry, record
-from jaxdp.numerics.kernels import any_lane, lanes_last
+from jaxdp.numerics.kernels import any_lane
 from jaxdp.random import weighted_index
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive, check_within
@@ -219,7 +219,7 @@ def lazy_weights(
 
     def update(key, params: Params, state: State, report) -> State:
         (weights, losses), public = state
-        losses, played = lanes_last(losses + report), public.round + 1  # in the layout in which they are carried
+        losses, played = carried(losses + report), public.round + 1
         is_end = (played % params.batch == 0) & (played < horizon)
         # A branch only where no lane of a batch is at the end of its batch: then nothing moves.
         after = jax.lax.cond(
@@ -269,7 +269,7 @@ def _batch_end(
 
     label = chosen(resampled, drawn, chosen(is_end, rolled, public.label))
     return State(
-        Private(chosen(is_end, moved, weights), lanes_last(jnp.where(is_end, 0, losses))),
+        Private(chosen(is_end, moved, weights), carried(jnp.where(is_end, 0, losses))),
         Public(public.round + 1, label, public.resamples + resampled.astype(public.resamples.dtype)),
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import default_float
-from jaxdp.numerics.kernels import across_lanes, folded, own_kernel
+from jaxdp.numerics.kernels import across_lanes, folded, lanes_last, own_kernel
 from jaxdp.random._world_words import world_normals, world_uniforms
 from jaxdp.validation import check_choice, check_count, check_finite
 
@@ -112,6 +112,11 @@ def products(contexts: jax.Array, vector: jax.Array) -> jax.Array:
 def _products(contexts: jax.Array, vector: jax.Array) -> jax.Array:
     """Of [num_arms, dim, lanes] and [dim, lanes]."""
     return folded(operator.add, jnp.moveaxis(contexts * vector[None], 1, 0))
+
+
+def carried(contexts: jax.Array) -> jax.Array:
+    """Contexts of a round, [num_arms, dim], laid out for XLA on CPU: of at most 64 arms lanes are the fast axis."""
+    return lanes_last(contexts, LANES_LAST)
 
 
 def apart(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Array:

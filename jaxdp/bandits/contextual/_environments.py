@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.bandits.contextual._contexts import LANES_LAST, apart, context_law, directions, products
+from jaxdp.bandits.contextual._contexts import apart, carried, context_law, directions, products
 from jaxdp.core import Environment, Interface, Scalar, Space, arms, default_float, factory, only, scalar_leaf
-from jaxdp.numerics.kernels import lanes_last, own_kernel
+from jaxdp.numerics.kernels import own_kernel
 from jaxdp.numerics.lookup import entry
 from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link
@@ -204,7 +204,7 @@ def _environment(
     def shown(params: Params, world: World) -> jax.Array:
         drawn = draw(jax.random.fold_in(world.key, world.round.astype(jnp.uint32)))
         drawn = apart(drawn, world.theta, jnp.asarray(params.gap)) if with_gap else drawn
-        return lanes_last(drawn, LANES_LAST)
+        return carried(drawn)
 
     def answered(key, params: Params, theta: jax.Array, contexts: jax.Array, action):
         """A reward, and the outcomes."""

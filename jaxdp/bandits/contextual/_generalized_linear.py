@@ -22,7 +22,7 @@ import numpy as np
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.bandits.contextual._descent import Descent, descent_of, prediction_width, step
-from jaxdp.bandits.contextual._model import Model, first_model, solved_model, solving, upper_bounds
+from jaxdp.bandits.contextual._model import Model, first_model, kept_sums, solved_model, solving, upper_bounds
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -40,7 +40,6 @@ from jaxdp.core import (
 from jaxdp.mechanisms import MomentParams, Moments, moment_channel
 from jaxdp.mechanisms.channel.vector import into_ball
 from jaxdp.numerics import compensated
-from jaxdp.numerics.kernels import lanes_fast
 from jaxdp.numerics.small_linear_algebra import triangle_product
 from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link
@@ -250,7 +249,7 @@ def generalized_linear(
         round_ = public.round + 1
         labelled = triangle_product(report.outer, public.iterate)  # z x with noise, of the label z = x . w
         sums = compensated.add(public.outer, report.outer), compensated.add(public.cross, labelled)
-        outer, cross = jax.tree.map(lanes_fast, sums)
+        outer, cross = kept_sums(sums)
         iterate = step(params.descent, public.iterate, report.cross)  # r x with noise: the gradient
 
         def solve() -> Model:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.bandits.contextual import _linear_ucb_bulk as bulk
-from jaxdp.bandits.contextual._model import Model, first_model, solved_model, solving, upper_bounds
+from jaxdp.bandits.contextual._model import Model, first_model, kept_sums, solved_model, solving, upper_bounds
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -35,7 +35,6 @@ from jaxdp.core import (
 )
 from jaxdp.mechanisms import MomentParams, Moments, moment_channel
 from jaxdp.numerics import compensated
-from jaxdp.numerics.kernels import lanes_fast
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
 CONSTANTS = ("tight", "paper")
@@ -213,7 +212,7 @@ def linear_ucb(
         """What is public after so many more rounds, whose reports add up to `reports`."""
         round_ = public.round + rounds
         sums = Moments(compensated.add(public.outer, reports.outer), compensated.add(public.cross, reports.cross))
-        outer, cross = jax.tree.map(lanes_fast, sums)
+        outer, cross = kept_sums(sums)
 
         def solve() -> Model:
             return solved_model(outer.total, cross.total, *shift_and_width(params, round_), round_)

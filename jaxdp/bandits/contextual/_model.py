@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.bandits.contextual._contexts import LANES_LAST, products
-from jaxdp.numerics.kernels import any_lane, lanes_fast, lanes_last
+from jaxdp.bandits.contextual._contexts import carried, products
+from jaxdp.numerics.kernels import any_lane, lanes_fast
 from jaxdp.numerics.packed_factor import factored, lengths, log_det_of_rows, lower_rows
 from jaxdp.numerics.small_linear_algebra import triangle
 from jaxdp.validation import check_count
@@ -47,7 +47,7 @@ def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
     Returns:
         [num_arms] float.
     """
-    context = lanes_last(jnp.asarray(context, model.theta.dtype), LANES_LAST)
+    context = carried(jnp.asarray(context, model.theta.dtype))
     return products(context, model.theta) + model.width * lengths(model.rows, context)
 
 
@@ -60,6 +60,11 @@ def first_model(theta: jax.Array, shift: jax.Array, width: jax.Array, round_: ja
     dim = len(theta)
     rows = jnp.sqrt(shift) * jnp.eye(dim, dtype=theta.dtype)[np.tril_indices(dim)]
     return Model(theta, rows, width, round_)
+
+
+def kept_sums(sums: Any) -> Any:
+    """Sums of reports, a pytree of vectors, laid out for XLA on CPU as `solved_model` reads them."""
+    return jax.tree.map(lanes_fast, sums)
 
 
 def solved_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
