@@ -10,7 +10,7 @@ a CPU, where XLA would compute each step again in every later one: at 20 dimensi
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from jaxdp.numerics.kernels import across_lanes, own_kernel, stored
 
 WRITTEN_OUT = 32  # dimensions
 FEW = 6  # fewer steps than these are cheap to compute again
+AnyArray = TypeVar("AnyArray", jax.Array, np.ndarray)
 
 
 def cholesky(matrix: jax.Array) -> jax.Array:
@@ -244,7 +245,7 @@ def log_det(lower: jax.Array) -> jax.Array:
     return 2 * jnp.sum(jnp.log(jnp.diagonal(lower)))
 
 
-def triangle(matrix: jax.Array) -> jax.Array:
+def triangle(matrix: AnyArray) -> AnyArray:
     """The entries of a symmetric matrix that differ: [d (d + 1) / 2], row by row from the diagonal on.
 
     Args:

@@ -119,6 +119,6 @@ def test_one_triangle_tells_a_symmetric_matrix(dim):
 
 @pytest.mark.parametrize("dim", [1, 5, WRITTEN_OUT + 1])
 def test_products_with_one_triangle(dim):
-    x, z, matrix = drawn(7, dim), drawn(7, dim), positive(7, dim=dim)
+    x, z, matrix = jnp.asarray(drawn(7, dim)), jnp.asarray(drawn(7, dim)), positive(7, dim=dim)
     check(jax.vmap(square_triangle)(x), (x[:, :, None] * x[:, None, :])[:, *np.triu_indices(dim)])
     check(jax.vmap(triangle_product)(jax.vmap(triangle)(matrix), z), np.einsum("nij,nj->ni", matrix, z))

@@ -211,7 +211,7 @@ def linear_ucb(
     def absorbed(params: Params, public: Public, reports: Moments, rounds: jax.Array | int) -> Public:
         """What is public after so many more rounds, whose reports add up to `reports`."""
         round_ = public.round + rounds
-        sums = Moments(compensated.add(public.outer, reports.outer), compensated.add(public.cross, reports.cross))
+        sums = compensated.add(public.outer, reports.outer), compensated.add(public.cross, reports.cross)
         outer, cross = kept_sums(sums)
 
         def solve() -> Model:
