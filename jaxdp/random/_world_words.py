@@ -111,7 +111,7 @@ def world_normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = flo
 
 
 def _float_type(dtype: Any) -> np.dtype:
-    dtype = np.dtype(jax.dtypes.canonicalize_dtype(dtype))
-    if dtype not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be float32 or float64, got {dtype}")
-    return dtype
+    kind = np.dtype(jax.dtypes.canonicalize_dtype(dtype))
+    if kind.name not in ("float32", "float64"):
+        raise ValueError(f"dtype must be float32 or float64, got {kind}")
+    return kind
