@@ -13,6 +13,7 @@ from jaxdp.audit import Domain, replaced_rows
 from jaxdp.audit.domains import ANYTHING, NO_NUMBERS
 from jaxdp.core import Channel, default_float
 from jaxdp.mechanisms import exact_moments, label_channel, moment_channel, scalar_channel, vector_channel
+from jaxdp.numerics.small_linear_algebra import square_triangle
 from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.laws import label_law, scalar_law
 
@@ -126,7 +127,7 @@ def _clip_label(data: jax.Array, num_labels: int) -> jax.Array:
 
 def _clipped_moments(data: jax.Array) -> jax.Array:
     x, y = jnp.minimum(data[:2], 1).astype(default_float()), jnp.where(data[2] > 0, 1, -1)
-    return jnp.concatenate([(x[:, None] * x[None, :]).ravel(), y.astype(x.dtype) * x])
+    return jnp.concatenate([square_triangle(x), y.astype(x.dtype) * x])
 
 
 def _total_labels(channel: Channel, key: jax.Array, params: Any, data: jax.Array, num_labels: int) -> jax.Array:
@@ -138,14 +139,14 @@ def _total_labels(channel: Channel, key: jax.Array, params: Any, data: jax.Array
 
 def _report_moments(channel: Channel, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
     outer, cross = channel.report(key, params, (data[:2], data[2]))
-    return jnp.concatenate([outer.ravel(), cross])
+    return jnp.concatenate([outer, cross])
 
 
 def _total_moments(channel: Channel, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
     """Of one user."""
     assert channel.total is not None
     outer, cross = channel.total(key, params, exact_moments(params, (data[:2], data[2])), jnp.ones((), jnp.int32))
-    return jnp.concatenate([outer.ravel(), cross])
+    return jnp.concatenate([outer, cross])
 
 
 WARNER = "Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels"

@@ -23,6 +23,7 @@ from jaxdp.core import (
 )
 from jaxdp.mechanisms import label_channel, moment_channel, scalar_channel, vector_channel
 from jaxdp.numerics import compensated
+from jaxdp.numerics.small_linear_algebra import symmetric
 
 Pair = tuple[Learner, Environment]
 
@@ -165,7 +166,7 @@ def contextual(num_arms: int, dim: int) -> Pair:
         del key
         old: Moments = state.public
         outer, cross = channel.estimate(params, report)
-        return State((), Moments(old.square + outer, old.response + cross, old.reports + 1))
+        return State((), Moments(old.square + symmetric(outer, dim), old.response + cross, old.reports + 1))
 
     learner = Learner(
         params=channel.params,
