@@ -7,9 +7,8 @@ Notation: T is `horizon`, d is `dim`, R is `radius`, G is `lipschitz`, mu `stron
 `second_moment`, of one report given the worst loss, and M `range_bound`, which no report exceeds. Of randomized
 response M = B c and M2 = M^2, where B bounds losses (slopes, with two points: G) and c = (e^epsilon + 1) / (e^epsilon -
 1). The domain is the ball of radius R, or the box of all points whose entries lie in [-R, R]: D, the largest distance
-from the centre, is R or R sqrt(d), s = 3 + D / R, and theta, the parameter of the barrier, is 1 or d. All arguments are
-numbers or arrays that broadcast, finite but for epsilon; all results are float64 arrays. Every function raises
-ValueError for an argument out of its range or NaN.
+from the centre, is R or R sqrt(d), s = 3 + D / R, and theta, the parameter of the barrier, is 1 or d. Arguments are
+numbers or arrays that broadcast, finite but for epsilon; results are float64. NaN and what is out of range are errors.
 """
 
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxdp.theory._domains import reach_and_theta
 from jaxdp.theory.arguments import above, at_least, between
 from jaxdp.validation import check_choice
 
@@ -161,7 +161,7 @@ def fkm_upper(
         None on a ball, where s is 4. On a box the constants are worked through anew.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
+    near, (far, _) = _positive("radius", radius), reach_and_theta(domain, size)
     bias = (3 + far) * _positive("lipschitz", lipschitz)
     explored = np.minimum(near, np.sqrt(near * far * size * np.sqrt(moment) / bias) * rounds**-0.25)
     return near * far * size * np.sqrt(moment * rounds) / explored + bias * explored * rounds
@@ -199,7 +199,7 @@ def strongly_convex_one_point_upper(
         As `fkm_upper`.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
+    near, (far, _) = _positive("radius", radius), reach_and_theta(domain, size)
     bias = (3 + far) * _positive("lipschitz", lipschitz)
     noise = size**2 * moment * (1 + np.log(rounds)) / _positive("strong_convexity", strong_convexity)
     explored = np.minimum(near, np.cbrt(noise / (bias * rounds)))
@@ -235,7 +235,7 @@ def two_point_upper(
         The step is tuned, on a box to its constants.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
+    near, (far, _) = _positive("radius", radius), reach_and_theta(domain, size)
     return near * far * size * np.sqrt(moment * rounds) + (3 + far) * _positive("lipschitz", lipschitz) * near
 
 
@@ -269,7 +269,7 @@ def two_point_strongly_convex_upper(
         As `fkm_upper`.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
+    near, (far, _) = _positive("radius", radius), reach_and_theta(domain, size)
     learning = size**2 * moment * (1 + np.log(rounds)) / (2 * _positive("strong_convexity", strong_convexity))
     return learning + (3 + far) * _positive("lipschitz", lipschitz) * near
 
@@ -309,7 +309,7 @@ def barrier_smooth_upper(
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 2), _dim(dim)
     curved, near = _positive("smoothness", smoothness), _positive("radius", radius)
-    logarithm = _reach_and_theta(domain, size)[1] * np.log(rounds)
+    logarithm = reach_and_theta(domain, size)[1] * np.log(rounds)
     root = 2 * np.sqrt(2) * size * np.sqrt(moment * logarithm / rounds)
     explored = np.minimum(1.0, np.cbrt(root / (curved * near**2)))
     # theta ln T / eta and 2 eta T d^2 M2 / del^2 are equal.
@@ -352,7 +352,7 @@ def barrier_strongly_convex_upper(
     strong, curved = _positive("strong_convexity", strong_convexity), _positive("smoothness", smoothness)
     if np.any(curved < strong):
         raise ValueError(f"smoothness must be >= strong_convexity, got {np.min(curved):g}")
-    far, theta = _reach_and_theta(domain, size)
+    far, theta = reach_and_theta(domain, size)
     learning = 4 * size * largest * np.sqrt((theta + 2 * curved / strong) * rounds * np.log(rounds))
     return learning + 2 * largest + 2 * curved * (far * _positive("radius", radius)) ** 2
 
@@ -384,12 +384,6 @@ def tsallis_inf_upper(
     if check_choice("estimator", estimator, ("iw", "rv")) == "iw":
         return factor * (4 * np.sqrt(arms * rounds) + 1)
     return factor * (2 * np.sqrt(arms * rounds) + 10 * arms * np.log(rounds) + 16)
-
-
-def _reach_and_theta(domain: str, dim: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """D / R, the largest distance from the centre, and theta, the parameter of the barrier."""
-    one = np.ones_like(dim)
-    return (one, one) if check_choice("domain", domain, ("ball", "box")) == "ball" else (np.sqrt(dim), dim)
 
 
 def _order(order: Order, cost: np.ndarray, horizon: ArrayLike, scale: ArrayLike) -> np.ndarray:
