@@ -1,4 +1,4 @@
-"""Normal variates, two from each hash: for what is simulated in bulk."""
+"""Normal variates, two from each hash: for what is drawn in bulk, and for counters' noise."""
 
 import math
 from typing import Any

@@ -27,7 +27,8 @@ from jaxdp.mechanisms.continual_counting.noise import GaussianParams, gaussian_p
 from jaxdp.mechanisms.continual_counting.radii import normal_radius
 from jaxdp.mechanisms.noisy_sums import Exact, add_noise, record_exact, recorded
 from jaxdp.mechanisms.tape import Entry
-from jaxdp.numerics.kernels import lanes_last, own_kernel
+from jaxdp.numerics.kernels import apart, lanes_last, own_kernel
+from jaxdp.random import normals
 from jaxdp.validation import check_horizon
 
 
@@ -59,8 +60,8 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         num_buffers: leaky running sums, 1 to 16; None takes as few as come within 1%.
 
     Returns:
-        A counter. `feed` draws one word for each counter. `prefixes` has the noise that `feed` draws with the same
-        keys: equal to it up to rounding; bit for bit without noise, for integer streams.
+        A counter. `feed` draws one normal variate for each counter, two of each hash. `prefixes` has the noise that
+        `feed` draws with the same keys: equal to it up to rounding; bit for bit without noise, for integer streams.
 
     Raises:
         ValueError: if an argument is out of its range.
@@ -89,9 +90,10 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
     Deviations:
         Decays and weights minimise the worst variance numerically, among factorisations with interlaced poles;
-        floating-point noise, as in `gaussian`. Sum and noise are kept apart, so that integers are added up as integers
-        and nothing stalls; leaky sums lose gap * sum, not 1 - gap, which floats hold too coarsely. On a tape an entry
-        of the stream costs what it costs at most, at the beginning of the stream.
+        floating-point noise, as in `gaussian`, but to 6.7 standard deviations (`jaxdp.random.normals`). Sum and noise
+        are kept apart, so that integers are added up as integers and nothing stalls; leaky sums lose gap * sum, not
+        1 - gap, which floats hold too coarsely. On a tape an entry of the stream costs what it costs at most, at the
+        beginning of the stream.
 
     Examples:
         >>> counter = toeplitz_counter(horizon=2**20)
@@ -132,7 +134,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
     def noised(key: jax.Array, params: GaussianParams, value: Exact) -> tuple[Exact, jax.Array]:
         """One entry, and the noise drawn with it. The entry itself is not released, but is noised in effect."""
-        noise = jax.random.normal(key, jnp.shape(recorded(value)), default_float())
+        noise = normals(key, jnp.shape(recorded(value)), default_float())
         stddev, moved = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
         entry = Entry("toeplitz", recorded(value), "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise)
@@ -152,7 +154,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         leaks = jnp.asarray(gaps).reshape((-1,) + (1,) * len(shape))
         sums = jnp.where(wide[None], state.sums + (noise[None] - leaks * state.sums), state.sums)
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
-        return ToeplitzState(clock, joined(state.total, entered), sums)
+        return ToeplitzState(clock, apart(joined, state.total, entered), sums)
 
     def weighted(sums: jax.Array) -> jax.Array:
         return functools.reduce(operator.add, [jnp.asarray(weight) * sums[j] for j, weight in enumerate(weights)])
@@ -160,7 +162,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     def read(params: GaussianParams, state: ToeplitzState) -> jax.Array:
         del params
         noise = weighted(state.sums)
-        estimate = add_noise(state.total, noise)
+        estimate = apart(add_noise, state.total, noise)
         return jnp.where(spread(state.clock, estimate.shape) <= horizon, estimate, jnp.nan)
 
     def prefixes(keys: jax.Array, params: GaussianParams, values: ArrayLike) -> jax.Array:
