@@ -100,8 +100,8 @@ def rounds_key(patch):
         (None, None),
         (exact_inner_nodes, "a path around the noise"),
         (inner_nodes_key, "the same key serves twice"),
-        (leaves_key, "the same key serves twice"),
-        (rounds_key, "the same key serves twice"),
+        pytest.param(leaves_key, "the same key serves twice", marks=pytest.mark.slow),
+        pytest.param(rounds_key, "the same key serves twice", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("noise", few(VALUES, ["laplace"]))

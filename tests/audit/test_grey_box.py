@@ -78,6 +78,7 @@ SLOW = (
     "counter_weights",
     "generalized_linear_ball",
     "linear_ucb_joint",
+    "g_optimal_elimination",
 )  # like ones are tried
 
 

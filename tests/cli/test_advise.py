@@ -112,6 +112,7 @@ def test_wrong_arguments(case):
         advise(**{**SMALL, **changed})
 
 
+@pytest.mark.slow
 def test_what_is_too_slow_is_measured_at_fewer_rounds_and_said_so(monkeypatch):
     monkeypatch.setattr("jaxdp.studies.advise_problems.SECONDS_OF_A_CANDIDATE", 1e-9)
     monkeypatch.setattr("jaxdp.studies.advise_problems.FEWEST_ROUNDS", 300)

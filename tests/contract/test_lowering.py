@@ -17,7 +17,7 @@ pytestmark = pytest.mark.once
 
 LANES = 4
 OF_CUDA = ("cu", "Sharding", "annotate_device_placement", "xla.gpu")  # cuSOLVER, cuBLAS, the GPU's Threefry
-ALWAYS = ("linear_ucb", "counter_weights", "tsallis_inf", "ucb_central", "objective_perturbation")
+ALWAYS = ("linear_ucb", "counter_weights", "objective_perturbation")
 
 
 def foreign(function: Callable[..., Any], *arguments: Any) -> set[str]:
