@@ -14,6 +14,7 @@ from jaxdp.mechanisms.continual_counting.buffers import (
     square_root_coefficients,
     square_root_norm,
 )
+from jaxdp.random import normals
 from tests.mechanisms.continual_counting.streams import NUM_DRAWS, errors, fed_one_by_one, keys_of
 
 
@@ -85,7 +86,7 @@ def test_estimates_are_totals_and_correlated_noise():
     counter = toeplitz_counter(horizon=length, num_buffers=2)
     params, keys = counter.params(rho=0.5), keys_of(1, length)
     values = jax.random.randint(jax.random.key(2), (length,), 0, 5)
-    noise = np.asarray([jax.random.normal(key, (), float) for key in keys], np.float64) * params.noise_stddev
+    noise = np.asarray([normals(key, (), float) for key in keys], np.float64) * params.noise_stddev
     buffers = find_buffers(length, 2)
     assert params.noise_stddev == pytest.approx(sensitivity(buffers, length), rel=1e-6)
     expected = np.cumsum(np.asarray(values)) + decoder(buffers, length) @ noise
@@ -119,7 +120,7 @@ def test_no_drift_in_float32():
     counter = toeplitz_counter(horizon=2**20)
     params, keys = counter.params(rho=0.5), keys_of(4, length)
     found = fed_one_by_one(counter, keys, params, jnp.zeros(length, int))
-    noise = np.asarray(jax.vmap(lambda key: jax.random.normal(key, (), float))(keys), np.float64) * params.noise_stddev
+    noise = np.asarray(jax.vmap(lambda key: normals(key, (), float))(keys), np.float64) * params.noise_stddev
     exact, sums = find_buffers(2**20), 0.0
     for z in noise:
         sums = sums * (1 - exact.gaps) + z
