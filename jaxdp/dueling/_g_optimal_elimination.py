@@ -1,9 +1,20 @@
-"""Phased elimination of arms with features, by duels that a G-optimal design chooses and one release a phase."""
+"""Phased elimination of arms with features, by duels that a G-optimal design chooses and one release a phase.
+
+Where the steps of Algorithm 2 of DP-Dueling (Saha & Asi, 2024) are found here:
+
+* Init: D_1 are the features that are given; kappa is `Params.slope`, and delta failure_prob.
+* The active arms D_l are `Public.active`, and xi_l is `margin_of`, whose `phase` is l - 1.
+* pi_l is made by `first_design` or `next_design`; its pairs C_l and how often each duels, T_l, are `plan_tight` or
+  `plan_paper`, by the N of `duels_tight` or `duels_paper`. The t_0 duels that explore are part of `plan_paper` alone.
+* The duels of a phase are `act`, which goes through the slots of `Public.duels` one after the other.
+* The noisy counts o^_l, the model w^_l and the arms D_(l+1) that stay are computed by `release`, once a phase.
+* The duels of a single arm that is left are a phase without end, made by `begun`.
+"""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +40,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.dueling._arm_features import check_features
-from jaxdp.dueling._phase_designs import Design, first_design, next_design
+from jaxdp.dueling._phase_designs import Design, duels_paper, duels_tight, explored_paper, first_design, next_design
 from jaxdp.dueling._utility_fit import fit_in_ball
 from jaxdp.mechanisms import laplace
 from jaxdp.numerics.kernels import any_lane
@@ -160,11 +171,14 @@ def g_optimal_elimination(
         DP-Dueling (Saha & Asi, 2024), Algorithm 2; designs after Kiefer & Wolfowitz (1960).
 
     Deviations:
-        Differences alone are estimated, since the published bound on single arms needs 0 among the arms; the number of
-        a pair's duels is rounded up; the model is confined to the ball, where there is always a minimum, and kappa is
-        larger for it; one bound holds for all differences at once, so that neither t0 nor a union over arms is needed.
-        For "paper": all of a pair's duels are in its count, t0 is spread in proportion, not at random, C1 = C2 = 1, and
-        nothing is proved of its numbers. Floating-point noise, as in `laplace`.
+        Of an infinite set the paper takes a net; here the arms are given (`jaxdp.design.ball_net` makes a net). A
+        design is for differences of active arms; the published text has those of all arms in every phase.
+        Differences alone are estimated, since the published bound on single arms needs 0 among the arms, and arms are
+        dropped that lie more than xi below, not 2 xi; the number of a pair's duels is rounded up; the model is confined
+        to the ball, where there is always a minimum, and kappa is larger for it; one bound holds for all differences at
+        once, so that neither t0 nor a union over arms is needed. For "paper": all of a pair's duels are in its count,
+        t0 is spread in proportion, not at random, C1 = C2 = 1, and nothing is proved of its numbers. Floating-point
+        noise, as in `laplace`.
 
     Examples:
         >>> import jax, jaxdp
@@ -214,49 +228,28 @@ def g_optimal_elimination(
         )
 
     def margin_of(phase: jax.Array) -> jax.Array:
-        """The margin of the phase that follows so many."""
+        """The xi of the phase that follows so many: 2^-l for l = phase + 1."""
         return jnp.exp2(-(phase + 1).astype(leaf.dtype))
 
-    def duels_tight(params: Params, design: Design, phase: jax.Array) -> jax.Array:
-        """N, the root of the radius equation."""
-        number = (phase + 1).astype(leaf.dtype)
-        tail = jnp.log(4 * number**2 / params.failure_prob)
-        support = jnp.sum(design.weights > 0, dtype=jnp.int32).astype(leaf.dtype)
-        spread = jnp.sqrt(design.rank.astype(leaf.dtype)) + jnp.sqrt(2 * tail)
-        noise = support + jnp.sqrt(2 * support * tail) + tail
-        sampling = spread * jnp.sqrt(design.value) / (2 * params.slope)
-        private = design.value * noise / (params.slope * params.epsilon)
-        xi = margin_of(phase)
-        root = sampling + jnp.sqrt(sampling**2 + 4 * private * xi)  # 2 xi sqrt(N)
-        return params.confidence_multiplier * (root / (2 * xi)) ** 2
-
-    def duels_paper(params: Params, design: Design, phase: jax.Array) -> jax.Array:
-        del design
-        assert rounds is not None
-        tail, xi = math.log(rounds) - jnp.log(params.failure_prob), margin_of(phase)
-        private = 16 * dim**5 * (math.log(dim) + tail) / (params.slope * params.epsilon * xi)
-        return params.confidence_multiplier * (private + 64 * dim * tail / (params.slope * xi) ** 2)
-
-    def explored_paper(params: Params) -> jax.Array:
-        """t0."""
-        assert rounds is not None
-        tail = -jnp.log(params.failure_prob)
-        explored = 16 * dim * (dim**2 + math.log(rounds) + tail) / params.slope**4
-        return params.confidence_multiplier * (2 * (dim**1.5 + dim * jnp.sqrt(tail)) ** 2 + explored)
-
     def duels_of(number: jax.Array, design: Design) -> jax.Array:
-        """[num_slots] float, those of each pair; none where there is no weight, however large the number."""
+        """The duels of each pair, T(z), [design's slots] float; 0 where it has no weight, even for an infinite N."""
         return jnp.where(design.weights > 0, jnp.ceil(number * design.weights), 0)
 
     def plan_tight(params: Params, design: Design, phase: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Pairs, their duels as floats, and rank."""
-        wanted = duels_of(duels_tight(params, design, phase), design)
+        """A phase's pairs [num_slots, 2] int32, how often each duels [num_slots] float, and their rank [] int32."""
+        values: Any = {"epsilon": params.epsilon, "failure_prob": params.failure_prob, "slope": params.slope}
+        number = duels_tight(design, phase, margin_of(phase), **values)
+        wanted = duels_of(params.confidence_multiplier * number, design)
         return jnp.asarray(design.pairs), wanted, jnp.asarray(design.rank)
 
     def plan_paper(params: Params, design: Design, phase: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """As `plan_tight`; behind the slots of the phase's design come those of the design for all arms."""
+        assert rounds is not None
         first = jax.tree.map(jnp.asarray, params.first)
-        wanted = duels_of(duels_paper(params, design, phase), design)
-        explored = duels_of(explored_paper(params), first)
+        published: Any = {"dim": dim, "horizon": rounds, "failure_prob": params.failure_prob, "slope": params.slope}
+        number = duels_paper(margin_of(phase), epsilon=params.epsilon, **published)
+        wanted = duels_of(params.confidence_multiplier * number, design)
+        explored = duels_of(params.confidence_multiplier * explored_paper(**published), first)
         same = jnp.all(design.pairs[:, None] == first.pairs[None], axis=2) & (design.weights > 0)[:, None]
         wanted = wanted + jnp.sum(jnp.where(same, explored[None], 0), axis=1)  # a pair of both has one count
         explored = jnp.where(jnp.any(same, axis=0), 0, explored)
@@ -265,8 +258,10 @@ def g_optimal_elimination(
     plan_phase: Callable[..., tuple[jax.Array, jax.Array, jax.Array]] = plan_paper if is_paper else plan_tight
 
     def begun(params: Params, active: jax.Array, estimate: jax.Array, phase: jax.Array, design: Design) -> Public:
-        """A phase before its first round."""
+        """A phase before its first round: the one after so many as `phase`, with this model of the one before."""
         duels, wanted, rank = plan_phase(params, design, phase)
+        # A phase with more duels than integers count does not end: its numbers are cut to ones that just add up to the
+        # largest integer.
         is_endless = ~(jnp.sum(wanted) < largest * (1 - 1e-5))  # floats of a sum are off by less
         most = largest // num_slots
         plays = jnp.where(is_endless & (wanted >= most), most, wanted.astype(integer))
@@ -291,10 +286,11 @@ def g_optimal_elimination(
         return State(Private(jnp.zeros(num_slots, integer)), start)
 
     def length(public: Public) -> jax.Array:
+        """Rounds of the phase."""
         return public.plays.sum(dtype=integer)
 
     def slots(public: Public, played: jax.Array) -> jax.Array:
-        """Of these rounds of the phase."""
+        """The slot of `Public.duels` that duels in a round of the phase, or in each of several, counted from 0."""
         found = jnp.searchsorted(jnp.cumsum(public.plays), played, side="right")
         return jnp.minimum(found, num_slots - 1).astype(jnp.int32)
 
@@ -307,9 +303,11 @@ def g_optimal_elimination(
         return action, feedback  # central model: the curator sees the duel and its outcome
 
     def wins_so_far(state: State) -> jax.Array:
+        """Those of this phase: before its first round `Private.wins` still holds those of the phase before."""
         return jnp.where(state.public.played == 0, 0, state.private.wins)
 
     def release(key, params: Params, public: Public, wins: jax.Array) -> Public:
+        """What is public once a phase has ended: its model from noisy wins, the arms that stay, and the next phase."""
         noisy = laplace(key, wins, params.epsilon, l1_sensitivity=1.0)
         points = jnp.asarray(params.features)
         differences = points[public.duels[:, 0]] - points[public.duels[:, 1]]
@@ -340,6 +338,7 @@ def g_optimal_elimination(
         return advance(key, params, state.public, wins, jnp.ones((), integer))
 
     def rounds_ahead(public: Public, limit: jax.Array) -> jax.Array:
+        """How many rounds of the phase are left, at most `limit`."""
         return jnp.minimum(limit, length(public) - public.played)
 
     def plan_block(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:

@@ -1,11 +1,13 @@
-"""The designs of phases: of all arms on the host, and of those that are left within the program."""
+"""The designs of phases, of all arms on the host and of those that are left within the program; and their duels."""
 
+import math
 from dataclasses import dataclass
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import default_float
+from jaxdp.core import Scalar, default_float
 from jaxdp.design import g_optimal_differences, masked_difference_design
 
 HOST_GAP = 1e-3  # how far above its least a design's value may be
@@ -55,3 +57,61 @@ def next_design(arms: jax.Array, active: jax.Array, gap: float) -> Design:
     slots = most_pairs(*arms.shape)
     found = masked_difference_design(arms, active, num_slots=slots, max_steps=MOST_STEPS, gap=gap)
     return Design(pairs=found.pairs, weights=found.weights, value=found.value, rank=found.rank)
+
+
+def duels_tight(
+    design: Design, phase: jax.Array, xi: jax.Array, *, epsilon: Scalar, failure_prob: Scalar, slope: Scalar
+) -> jax.Array:
+    """The N of `g_optimal_elimination`, [] float: the root of sampling / sqrt(N) + private / N = xi.
+
+    Args:
+        design: of the phase.
+        phase: [] int32, phases that have ended: l - 1.
+        xi: [] float > 0, the margin.
+        epsilon: [] float > 0.
+        failure_prob: [] float in (0, 1).
+        slope: [] float > 0, kappa.
+    """
+    number = (phase + 1).astype(xi.dtype)  # l
+    tail = jnp.log(4 * number**2 / failure_prob)  # x
+    support = jnp.sum(design.weights > 0, dtype=jnp.int32).astype(xi.dtype)  # m
+    spread = jnp.sqrt(design.rank.astype(xi.dtype)) + jnp.sqrt(2 * tail)  # A
+    noise = support + jnp.sqrt(2 * support * tail) + tail  # B
+    sampling = spread * jnp.sqrt(design.value) / (2 * slope)  # design.value is g
+    private = design.value * noise / (slope * epsilon)
+    root = sampling + jnp.sqrt(sampling**2 + 4 * private * xi)  # 2 xi sqrt(N)
+    return (root / (2 * xi)) ** 2
+
+
+def duels_paper(
+    xi: jax.Array, *, dim: int, horizon: int, epsilon: Scalar, failure_prob: Scalar, slope: Scalar
+) -> jax.Array:
+    """The published N, [] float: 16 d^5 ln(d T / delta) / (kappa epsilon xi) + 64 d ln(T / delta) / (kappa xi)^2.
+
+    Args:
+        xi: [] float > 0, the margin.
+        dim: d.
+        horizon: rounds T.
+        epsilon: [] float > 0.
+        failure_prob: [] float in (0, 1), delta.
+        slope: [] float > 0, kappa.
+    """
+    tail = math.log(horizon) - jnp.log(failure_prob)  # ln(T / delta)
+    private = 16 * dim**5 * (math.log(dim) + tail) / (slope * epsilon * xi)
+    return private + 64 * dim * tail / (slope * xi) ** 2
+
+
+def explored_paper(*, dim: int, horizon: int, failure_prob: Scalar, slope: Scalar) -> jax.Array:
+    """The published t0, [] float, with C1 = C2 = 1.
+
+    It is 2 (d^1.5 + d sqrt(ln(1 / delta)))^2 + (16 d / kappa^4) (d^2 + ln(T / delta)).
+
+    Args:
+        dim: as for `duels_paper`.
+        horizon: as there.
+        failure_prob: as there.
+        slope: as there.
+    """
+    tail = -jnp.log(failure_prob)  # ln(1 / delta)
+    explored = 16 * dim * (dim**2 + math.log(horizon) + tail) / slope**4
+    return 2 * (dim**1.5 + dim * jnp.sqrt(tail)) ** 2 + explored

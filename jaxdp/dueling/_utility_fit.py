@@ -18,9 +18,9 @@ def fit_in_ball(
 ) -> jax.Array:
     """The w of smallest sum of plays ln(1 + e^{z.w}) - wins z.w over |w| <= radius, z the differences of pairs.
 
-    The sum is convex for all wins, also for those below 0 or above plays. Newton's method with a step that stays in the
-    ball: the least of the quadratic model there, cut until it does not go much too far. What is orthogonal to
-    all differences does not matter, and is 0.
+    The sum is convex for all wins, also for those below 0 or above plays. Newton's method: a step goes to the minimum
+    of the quadratic model over the ball, or part of the way, so far that the sum rises there along the step at most
+    half as fast as it fell at the beginning. What is orthogonal to all differences does not matter, and is 0.
 
     Args:
         differences: [num_pairs, dim] float, features of the left arm less those of the right one.
@@ -59,8 +59,8 @@ def fit_in_ball(
         hessian = _times(curvature.T, inside) + unspanned
         slope = jnp.sum(inside * excess(weights)[:, None], axis=0)
         target = jnp.sum(hessian * weights[None], axis=1) - slope
-        least, widening = _in_ball(hessian, target, radius, widening)
-        move = least - weights
+        minimum, widening = _in_ball(hessian, target, radius, widening)
+        move = minimum - weights
         along = jnp.sum(inside * move[None], axis=1)
         lengths = jnp.asarray(LENGTHS, dtype)
         slopes = jax.vmap(lambda length: jnp.sum(along * excess(weights + length * move)))(lengths)
