@@ -1,4 +1,13 @@
-"""Double Thompson sampling; here on reports that users randomize, in `_double_thompson_blocks` on noisy totals."""
+"""Double Thompson sampling; here on reports that users randomize, in `_double_thompson_blocks` on noisy totals.
+
+Where the steps of Algorithm 1 of Wu & Liu (2016) are found here, for release="local":
+
+* The wins B_ij are `Public.wins`, to which `tally_report` adds a report; alpha is exploration_rate.
+* Phase 1: the upper bounds u_ij are compared with 1/2 in `may_beat`, and `num_beaten` counts, for each arm, those above
+  it. `draw_left` draws theta^(1) by Beta laws with the parameters that `posterior` gives, and finds a^(1).
+* Phase 2: the lower bounds l_i against a^(1) are compared with 1/2 in `is_uncertain`; `draw_right` draws theta^(2), and
+  finds a^(2).
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -31,7 +40,9 @@ class Public(NamedTuple):
 
 
 def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
-    """How many arms each may beat, by upper bounds, [num_arms] int32; itself, too, which makes no difference.
+    """How many arms each may beat, by upper bounds, [num_arms] int32.
+
+    Each arm counts itself, too: one more for all, which changes no comparison.
 
     Args:
         wins: [num_arms, num_arms] float, `Public.wins`.
@@ -54,9 +65,10 @@ def is_uncertain(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Arra
 
 
 def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
-    """The first parameter of the Beta law of the probability of winning, [...] float >= 1.
+    """The first parameter of the Beta law of theta, the probability of winning, [...] float >= 1.
 
-    With wins and losses exchanged it is the second one: the law of the probability of losing is that of 1 - theta.
+    The second parameter is what this function gives with wins and losses exchanged: it is the first one of the law of
+    1 - theta, the probability of losing.
 
     Args:
         won: as for `is_uncertain`.
@@ -92,9 +104,10 @@ KERNELS = Steps(
 def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
     """Two draws from the posterior: which arm beats the most others, and which one beats that arm (D-TS).
 
-    The left arm is one of those that by upper bounds of P[i, j] beat the most others: the one that does in a draw from
-    the posterior of all pairs. The right arm is the one that beats it with the largest probability in a second draw,
-    among arms whose lower bound against it is at most 1/2. Bounds and posteriors are made of
+    Candidates for the left arm are those that may beat the most others, by upper bounds of P[i, j] above 1/2. It is the
+    candidate that beats the most others in a draw from the posterior of all pairs; of several any. The right arm is the
+    one that beats the left arm with the largest probability in a second draw, among the left arm itself, with 1/2, and
+    the arms whose lower bound against it is at most 1/2. Bounds and posteriors are made of
 
     * "local": the debiased share of wins in N duels of i and j, +- c sqrt(exploration_rate ln t / N),
       c = (e^epsilon + 1) / (e^epsilon - 1).
@@ -130,11 +143,12 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
     Deviations:
         *The posterior is a heuristic under privacy*; no regret bound is known.
 
-        * "local": Beta(1 + a, 1 + b), where a and b share N / c^2 in proportion to the debiased shares, clipped to
-          [0, 1]. Debiased reports have a variance c^2 times as large, so that N of them tell as much as about N / c^2
-          outcomes.
-        * "blocks": likewise a and b share N, in which a block of n duels counts as n^2 / (n + 8 / epsilon^2): so many
-          outcomes would have the variance of its share of wins, noise included. The law of the noise is not that of a
+        * "local": Beta(1 + a, 1 + b) with a = s N / c^2 and b = (1 - s) N / c^2, where s is the debiased share of wins,
+          clipped to [0, 1]. Debiased reports have a variance c^2 times as large, so that N of them tell as much as
+          about N / c^2 outcomes.
+        * "blocks": a = s N and b = (1 - s) N, where s is the noisy share of wins, clipped to [0, 1], and a block of n
+          duels counts in N as n^2 / (n + 8 / epsilon^2): so many outcomes would have the variance of its share of wins,
+          noise included. The law of the noise is not that of a
           Beta variate, and its tails are longer. At epsilon = inf there is no noise, but posteriors still wait for the
           end of a block. Floating-point noise, as in `laplace`.
     """

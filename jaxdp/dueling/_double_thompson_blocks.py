@@ -27,13 +27,13 @@ class Public(NamedTuple):
 
 
 def posterior(evidence: Evidence) -> tuple[jax.Array, jax.Array]:
-    """Both parameters of the Beta laws of row beats column: [num_arms, num_arms] float >= 1."""
+    """Both parameters of the Beta laws of P[row, column]: two [num_arms, num_arms] floats >= 1."""
     share = jnp.clip(0.5 + evidence.lead / (2 * jnp.where(evidence.weight > 0, evidence.weight, 1)), 0, 1)
     return 1 + evidence.weight * share, 1 + evidence.weight * (1 - share)
 
 
 def num_beaten(evidence: Evidence, spread: jax.Array) -> jax.Array:
-    """[num_arms] int32: how many arms each may beat, by upper bounds; itself, too, which makes no difference."""
+    """How many arms each may beat, by upper bounds, [num_arms] int32, as `_double_thompson.num_beaten`."""
     # lead / (2 N) + sqrt(spread / N) + allowance / (2 N) > 0
     raised = evidence.lead + evidence.allowance
     may = (raised > 0) | (raised * raised < 4 * spread * evidence.weight) | (evidence.weight == 0)
@@ -81,10 +81,10 @@ def learner_of(num_arms: int, steps: Steps) -> Learner:
         key_first, key_ties, key_second = jax.random.split(fast(key), 3)
         spread = params.exploration_rate * jnp.log((public.round + 1).astype(default_float()))
         evidence = _pair_blocks.evidence(public.released, spread)
-        won, lost = posterior(evidence)
-        left = steps.draw_left(key_first, key_ties, won, num_beaten(evidence, spread))
+        first, second = posterior(evidence)
+        left = steps.draw_left(key_first, key_ties, first, num_beaten(evidence, spread))
         uncertain = uncertain_against(left, evidence, spread)
-        return jnp.stack([left, steps.draw_right(key_second, left, won[:, left], lost[:, left], uncertain)])
+        return jnp.stack([left, steps.draw_right(key_second, left, first[:, left], second[:, left], uncertain)])
 
     def update(key, params: Params, state: State, report) -> State:
         public = state.public

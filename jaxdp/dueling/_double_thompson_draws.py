@@ -22,7 +22,7 @@ def may_beat(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
 
 
 def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beatable: jax.Array) -> jax.Array:
-    """Of the arms that may beat the most others the one that beats the most in a draw from the posterior, [] int32.
+    """Of the arms that may beat the most others, the one that beats the most in a draw from the posterior, [] int32.
 
     Args:
         key_first: of the draw.
@@ -35,23 +35,25 @@ def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beat
     above_half = _is_above_half(key_first, shapes[i, j], shapes[j, i])
     beats = jnp.zeros(shapes.shape, bool).at[i, j].set(above_half).at[j, i].set(~above_half)
     num_beaten = jnp.sum(beats, axis=1, dtype=jnp.int32)
-    num_beaten = jnp.where(beatable == jnp.max(beatable), num_beaten, -1)
+    num_beaten = jnp.where(beatable == jnp.max(beatable), num_beaten, -1)  # -1: no candidate
     uniform = jax.random.uniform(key_ties, dtype=default_float())
     return index_at(uniform, (num_beaten == jnp.max(num_beaten)).astype(uniform.dtype))
 
 
-def draw_right(key: jax.Array, left: jax.Array, won: jax.Array, lost: jax.Array, uncertain: jax.Array) -> jax.Array:
+def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Array, uncertain: jax.Array) -> jax.Array:
     """The arm that beats the left one with the largest probability in a draw from the posterior, [] int32.
 
     Args:
         key: of the draw.
         left: [] int32; that an arm beats itself has probability 1/2.
-        won: [num_arms] float >= 1, the first parameters of the Beta laws of arms' wins against the left one.
-        lost: [num_arms] float >= 1, the second ones.
-        uncertain: [num_arms] bool, the other arms that are drawn from: those that need not beat the left one.
+        first: [num_arms] float >= 1, the first parameters of the Beta laws of the probabilities with which arms beat
+            the left one.
+        second: [num_arms] float >= 1, the second parameters.
+        uncertain: [num_arms] bool, the other arms that are drawn from: those whose lower bound against the left one is
+            at most 1/2.
     """
-    is_left = jnp.arange(len(won), dtype=jnp.int32) == left
-    theta = jnp.where(is_left, 0.5, beta(key, won, lost))
+    is_left = jnp.arange(len(first), dtype=jnp.int32) == left
+    theta = jnp.where(is_left, 0.5, beta(key, first, second))
     return jnp.argmax(jnp.where(uncertain | is_left, theta, -1)).astype(jnp.int32)
 
 

@@ -34,12 +34,12 @@ def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beat
     return index_at(jax.random.uniform(key_ties, dtype=float_), (beats == folded(jnp.maximum, beats)).astype(float_))
 
 
-def draw_right(key: jax.Array, left: jax.Array, won: jax.Array, lost: jax.Array, uncertain: jax.Array) -> jax.Array:
+def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Array, uncertain: jax.Array) -> jax.Array:
     """`_double_thompson_draws.draw_right`."""
-    every = jnp.arange(len(won), dtype=jnp.int32)
-    theta = jnp.where(every == left, 0.5, beta(key, won, lost))
+    every = jnp.arange(len(first), dtype=jnp.int32)
+    theta = jnp.where(every == left, 0.5, beta(key, first, second))
     theta = jnp.where(uncertain | (every == left), theta, -1)
-    return folded(jnp.minimum, jnp.where(theta == folded(jnp.maximum, theta), every, len(won)))
+    return folded(jnp.minimum, jnp.where(theta == folded(jnp.maximum, theta), every, len(first)))
 
 
 def _num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:

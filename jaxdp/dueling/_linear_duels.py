@@ -97,22 +97,23 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         gaps = jnp.asarray(params.gaps)
         return link.cdf(params.scale * (nearest(gaps, right) - nearest(gaps, left)))
 
-    def regret(params: Params, left: jax.Array, right: jax.Array) -> jax.Array:
+    def regret_of(params: Params, left: jax.Array, right: jax.Array) -> jax.Array:
+        """The pseudo-regret of a duel; NaN for an arm outside [0, num_arms)."""
         gaps = jnp.asarray(params.gaps)
         return params.scale * (entry(gaps, left) + entry(gaps, right))
 
-    def answer(key, params: Params, action) -> jax.Array:
+    def left_wins(key, params: Params, action) -> jax.Array:
         """1 if the left arm wins, which the same key decides for both orders of a pair."""
         left, right = action[0], action[1]
-        first_wins = key_uniform(key, jnp.asarray(params.gaps).dtype) < chance(
+        lower_wins = key_uniform(key, jnp.asarray(params.gaps).dtype) < chance(
             params, jnp.minimum(left, right), jnp.maximum(left, right)
-        )
-        return (first_wins == (left <= right)).astype(jnp.int32)
+        )  # the arm of the lower number, which is the left one if left <= right
+        return (lower_wins == (left <= right)).astype(jnp.int32)
 
     def feedback(key, params: Params, world, action):
-        won = answer(key, params, action)
-        lost = regret(params, action[0], action[1])
-        return world, won, {"pseudo_regret": lost, "best_duels": lost == 0, "left_wins": won}
+        won = left_wins(key, params, action)
+        regret = regret_of(params, action[0], action[1])
+        return world, won, {"pseudo_regret": regret, "best_duels": regret == 0, "left_wins": won}
 
     def block(keys, params: Params, world, contexts: None, actions):
         del contexts
@@ -120,30 +121,31 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         return world, won, outcome
 
     def tally(key, params: Params, world, counts):
-        gaps, order = jnp.asarray(params.gaps), jnp.cumsum(counts != 0, dtype=jnp.int32)
+        # num_played[p]: how many of the pairs 0, ..., p of the flattened matrix are played.
+        gaps, num_played = jnp.asarray(params.gaps), jnp.cumsum(counts != 0, dtype=jnp.int32)
 
         def some(drawn):
             """The next few of the pairs that are played."""
-            turn, won, lost, best = drawn
-            rank = turn * FEW + jnp.arange(FEW, dtype=jnp.int32)
-            pair = jnp.minimum(jnp.searchsorted(order, rank + 1).astype(jnp.int32), len(counts) - 1)
-            count = jnp.where(rank < order[-1], counts[pair], 0)
+            turn, won, regret, best = drawn
+            rank = turn * FEW + jnp.arange(FEW, dtype=jnp.int32)  # among the pairs that are played, from 0
+            pair = jnp.minimum(jnp.searchsorted(num_played, rank + 1).astype(jnp.int32), len(counts) - 1)
+            count = jnp.where(rank < num_played[-1], counts[pair], 0)
             left, right = pair // num_arms, pair % num_arms
             wins = binomial(jax.random.fold_in(key, turn), count, jax.vmap(chance, (None, 0, 0))(params, left, right))
             each = params.scale * (gaps[left] + gaps[right])
-            lost = lost + jnp.sum(count.astype(each.dtype) * each)
+            regret = regret + jnp.sum(count.astype(each.dtype) * each)
             best = best + jnp.sum(jnp.where(each == 0, count, 0), dtype=counts.dtype)
-            return turn + 1, won.at[pair].add(wins), lost, best
+            return turn + 1, won.at[pair].add(wins), regret, best
 
         none = jnp.zeros((), counts.dtype)
         start = jnp.int32(0), jnp.zeros_like(counts), jnp.zeros((), gaps.dtype), none
-        _, won, lost, best = jax.lax.while_loop(lambda drawn: any_lane(drawn[0] * FEW < order[-1]), some, start)
-        return world, won, {"pseudo_regret": lost, "best_duels": best, "left_wins": won.sum(dtype=won.dtype)}
+        _, won, regret, best = jax.lax.while_loop(lambda drawn: any_lane(drawn[0] * FEW < num_played[-1]), some, start)
+        return world, won, {"pseudo_regret": regret, "best_duels": best, "left_wins": won.sum(dtype=won.dtype)}
 
     def judge(params: Params, world, answer) -> dict[str, jax.Array]:
         del world
-        lost = regret(params, answer, answer)
-        return {"correct": lost == 0, "simple_regret": lost}
+        regret = regret_of(params, answer, answer)
+        return {"correct": regret == 0, "simple_regret": regret}
 
     return Environment(
         params=params,

@@ -1,4 +1,13 @@
-"""Relative upper confidence bounds; here on reports that each user randomizes, in `_rucb_blocks` on noisy totals."""
+"""Relative upper confidence bounds; here on reports that each user randomizes, in `_rucb_blocks` on noisy totals.
+
+Where the steps of Algorithm 1 of Zoghi, Whiteson, Munos & de Rijke (2014) are found here, for release="local":
+
+* The wins w_ij are `Public.wins`, to which `tally_report` adds a report; alpha is exploration_rate.
+* The upper bounds u_ij are compared with 1/2 in `view`; `duel` computes those of all arms against the left one.
+* C, the arms that may beat all others, is `champions`; B, which holds one arm of C or none, is `hypothesis`, and
+  follows from C by `next_hypothesis`.
+* a_c, drawn from C, is `draw_left`; a_d, the arm that may beat it most easily, is `draw_right`.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -39,22 +48,22 @@ def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax
         hypothesis: of the round before.
         spread: [] float, exploration_rate ln t.
     """
-    # Differences of integers: in float32 large counts would have lost them.
+    # Subtracted as integers: in float32 large counts would have lost the difference.
     lead, duels = (wins - wins.T).astype(spread.dtype), (wins + wins.T).astype(spread.dtype)
-    # The bound is at least 1/2 where lead / (2 N) >= -sqrt(spread / N).
+    # With N duels the bound is at least 1/2 where lead / (2 N) >= -sqrt(spread / N).
     champions = jnp.all((lead >= 0) | (lead * lead <= 4 * spread * duels), axis=1)
     return champions, next_hypothesis(champions, hypothesis)
 
 
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
-    """The arms of this round, [2] int32. All bounds are less 1/2, and less the common factor.
+    """The arms of this round, [2] int32. Every bound is taken less 1/2, and divided by the common factor c of `rucb`.
 
     Args:
         uniforms: [2] float in [0, 1), for the left arm and the right one.
         wins: as for `view`.
         hypothesis: as for `view`.
         spread: as for `view`.
-        unmet: [] float, the bound of two arms that have not met.
+        unmet: [] float, the bound of two arms that have not met, in this form: (2 - 1/2) / c.
     """
     champions, hypothesis = view(wins, hypothesis, spread)
     left = draw_left(uniforms[0], champions, hypothesis)
@@ -87,10 +96,12 @@ KERNELS = Steps(_rucb_kernels.view, _rucb_kernels.duel, _rucb_kernels.tally)
 def rucb(*, num_arms: int, release: str = "local") -> Learner:
     """An arm that may beat all others, against the one that may beat it most easily (RUCB).
 
-    In round t the left arm is drawn among champions, whose upper bounds of P[i, j] are all at least 1/2: the
-    hypothesis, the latest arm that was the only champion and has been one since, half of the time. (All arms, if there
-    is no champion.) The right arm is the one with the largest bound against the left one, another than the left one if
-    there is a tie. A bound is 2 where nothing is known of a pair, and 1/2 for i = j. Else it is
+    In round t the champions are the arms whose upper bounds of P[i, j] are at least 1/2 for all j. The hypothesis is
+    the latest arm that was the only champion, as long as it has been a champion in every round since. The left arm is
+    the hypothesis half of the time, and always if it is the only champion; else it is any other champion, each as
+    likely as another; without a hypothesis it is any champion, and without a champion any arm. The right arm is the one
+    with the largest bound against the left arm; of several it is any but the left arm. A bound is 2 where nothing is
+    known of a pair, and 1/2 for i = j. Else it is
 
     * "local": with N duels of i and j so far, the debiased share of wins plus c sqrt(exploration_rate ln t / N),
       c = (e^epsilon + 1) / (e^epsilon - 1).
@@ -164,6 +175,7 @@ def _learner(num_arms: int, steps: Steps) -> Learner:
     def update(key, params: Params, state: State, report) -> State:
         del key
         public = state.public
+        # The hypothesis that `act` used: from the wins before this report.
         _, hypothesis = steps.view(public.wins, public.hypothesis, spread(params, public))
         return State((), Public(public.round + 1, steps.tally(public.wins, report), hypothesis))
 

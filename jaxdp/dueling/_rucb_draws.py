@@ -9,7 +9,10 @@ UNMET = 1.5  # the bound of two arms of which nothing is known, less 1/2
 
 
 def next_hypothesis(champions: jax.Array, hypothesis: jax.Array) -> jax.Array:
-    """The arm that is taken for the best, [] int32: a champion that is alone, else the last one while it is one, or -1.
+    """The arm that is taken for the best, [] int32.
+
+    It is the only champion, where there is one alone; else the hypothesis of the round before, if that is a champion
+    still; else -1, which is none.
 
     Args:
         champions: [num_arms] bool.

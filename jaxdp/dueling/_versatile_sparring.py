@@ -82,7 +82,7 @@ def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate
         weights: [num_arms, 2] float, with which the arms were drawn.
         arms: [2] integers, who played.
         won: [] float in [0, 1], how much the left one is reported to have won.
-        squared_rate: [] float, of this round.
+        squared_rate: [] float, of this round; only `reduced_variance` needs it.
     """
     del squared_rate
     played, lost = _played(weights, arms), _lost(won)
@@ -90,7 +90,7 @@ def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate
 
 
 def reduced_variance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
-    """The same estimates with a base b_i in place of 0: b_i + 1[i = I] (y - b_i) / w_i for an arm I of loss y.
+    """`importance` with a base b_i in place of 0, of the same arguments: b_i + 1[i = I] (y - b_i) / w_i.
 
     b_i is 1/2 where w_i >= squared_rate, which makes the variance smaller, and otherwise 0.
     """
@@ -105,7 +105,7 @@ def _played(weights: jax.Array, arms: jax.Array) -> jax.Array:
 
 
 def _lost(won: jax.Array) -> jax.Array:
-    """[2] float, the losses of the left player and the right one."""
+    """[2] float, the losses of the left player and the right one: 1 less what each won."""
     return jnp.where(jnp.arange(2) == 0, 1 - won, won)
 
 
@@ -155,8 +155,9 @@ def versatile_sparring(
 ) -> Learner:
     """Two Tsallis-INF players spar: one draws the left arm, one the right, and each has a loss of 1 where it loses.
 
-    In round t a player draws arm i with probability w_i = 4 / (rate (L_i - x))^2, where L are estimated losses so far
-    and x makes the sum 1. With a reported loss y in [0, 1] of arm I the estimates are
+    In round t a player draws arm i with probability w_i = 4 / (rate (L_i - x))^2, where L are the player's own
+    estimated losses so far and x < min L makes the sum 1. With a reported loss y in [0, 1] of the arm I that the player
+    drew the estimates are
 
     * "importance": y 1[i = I] / w_i, with rate 2 / sqrt(t);
     * "reduced_variance": 1[i = I] (y - b_i) / w_i + b_i, b_i = 1/2 where w_i >= rate^2, else 0, with rate 4 / sqrt(t).
@@ -178,7 +179,8 @@ def versatile_sparring(
 
     Values:
         epsilon: the privacy budget, > 0.
-        delta, failure_prob: with Gaussian reports, (by default 0.05), both in (0, 1).
+        delta: with Gaussian reports, in (0, 1).
+        failure_prob: with Gaussian reports, in (0, 1), by default 0.05.
 
     Privacy:
         - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
@@ -229,7 +231,7 @@ def versatile_sparring(
         return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(none), none + 1 / num_arms))
 
     def rate(round_: jax.Array, dtype) -> jax.Array:
-        """Of a round counted from 0."""
+        """The learning rate of a round counted from 0; the docstring counts rounds t from 1."""
         return rate_factor / jnp.sqrt((round_ + 1).astype(dtype))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
