@@ -1,7 +1,7 @@
 """How far predictions by noisy gradient descent are from those of the true model, with high probability.
 
 The iterates w_t are the theta^_t of Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), whose step size is
-zeta as well; its line 12 is `step`.
+zeta as well; the second formula of its line 11 is `step`.
 
 Let z_t = x_t . v_t, v_t = w_t - theta, where w_t is the iterate that user t was shown, and theta the true model; both
 lie in the unit ball, and w_1 = 0. User t's gradient is (g(x_t . w_t) - y_t) x_t with g' >= mu and y_t = g(x_t . theta)
@@ -12,11 +12,12 @@ back into the ball. So |v_(t+1)|^2 <= |v_t|^2 - 2 zeta (g_t + n_t) . v_t + zeta^
 
 On the left g_t . v_t >= mu z_t^2 - eta_t z_t. The z_t are known before eta_t is drawn, which is R-sub-Gaussian: for any
 fixed a > 0 the sum of eta_t z_t is at most a R^2 / 2 times Z, the sum of z_t^2, plus l / a, but for a probability of
-e^-l. With the best a that is mu Z <= B + sqrt(2 R^2 l Z), hence with m = R^2 l / mu
+e^-l. With B a fixed bound, and the fixed a that leaves the least room for Z, Z is at most the root of
+mu Z = B + sqrt(2 R^2 l Z), hence with m = R^2 l / mu
 
     sqrt(Z) <= (sqrt(2 m) + sqrt(2 m + 4 B)) / (2 sqrt(mu)).
 
-B itself is bounded, for normal noise n of standard deviation s in each of d entries, by |g_t + n_t|^2 = |g_t|^2 +
+The fixed bound on B is, for normal noise n of standard deviation s in each of d entries, from |g_t + n_t|^2 = |g_t|^2 +
 2 g_t . n_t + |n_t|^2: |g_t| <= Y; the |n_t|^2 sum to at most s^2 (sqrt(t d) + sqrt(2 l))^2 (Laurent & Massart 2000,
 Lemma 1); and n enters otherwise as the sum of n_t . (zeta g_t - v_t), which is at most (2 + zeta Y) s sqrt(2 t l).
 Reports of a sphere are of length b at most, and g_t + n_t has the mean square q, whatever g_t is: the squares sum to at
@@ -44,11 +45,11 @@ class Descent:
 
     Attributes:
         learning_rate: [] float > 0, zeta.
-        square_rate: [] float > 0; squares of reported gradients sum to at most square_rate t + square_root sqrt(t) +
-            square_offset.
-        square_root: [] float >= 0, the factor of sqrt(t) there, which is no root itself.
+        square_rate: [] float > 0; squares of reported gradients, |g_t + n_t|^2, sum to at most square_rate t +
+            square_root sqrt(t) + square_offset. (What g_t . n_t adds is part of drift_rate, for normal noise.)
+        square_root: [] float >= 0, the factor of sqrt(t) there.
         square_offset: [] float >= 0.
-        drift_rate: [] float >= 0; noise drives iterates away by at most drift_rate sqrt(t).
+        drift_rate: [] float >= 0; what noise adds to B otherwise is at most drift_rate sqrt(t).
         curvature: [] float > 0, mu, the link's least slope.
         reward_term: [] float >= 0, m.
     """
@@ -130,8 +131,8 @@ def prediction_width(descent: Descent, rounds: jax.Array) -> jax.Array:
     """
     root = jnp.sqrt(rounds)
     squares = descent.square_rate * rounds + descent.square_root * root + descent.square_offset
-    regret = 0.5 / descent.learning_rate + 0.5 * descent.learning_rate * squares + descent.drift_rate * root
-    term = 2 * descent.reward_term
+    regret = 0.5 / descent.learning_rate + 0.5 * descent.learning_rate * squares + descent.drift_rate * root  # B
+    term = 2 * descent.reward_term  # 2 m
     return (jnp.sqrt(term) + jnp.sqrt(term + 4 * regret)) / (2 * jnp.sqrt(descent.curvature))
 
 

@@ -41,7 +41,7 @@ class Radii:
         matrix_rate: [] float >= 0; all eigenvalues of the noise B are at most matrix_rate n + matrix_offset in size.
         matrix_offset: [] float >= 0.
         vector_rate: [] float >= 0; the noise of u has a norm of at most vector_rate n.
-        log_term: [] float > 0, 2 l.
+        log_term: [] float > 0, 2 l: twice what `log_term_of` gives.
         noise_proxy: [] float > 0, the variance proxy R^2 of rewards.
     """
 
@@ -132,6 +132,7 @@ def log_term_of(horizon: int, failure_prob: float) -> float:
 
 
 def _leaves(matrix_rate: float, matrix_offset: float, vector_rate: float, log_term: float, noise_proxy: float) -> Radii:
+    """The `Radii` of these numbers, of which log_term is l."""
     return Radii(
         matrix_rate=scalar_leaf("the bound on the matrix noise", matrix_rate),
         matrix_offset=scalar_leaf("the bound on the matrix noise", matrix_offset),

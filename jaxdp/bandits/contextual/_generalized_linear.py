@@ -6,11 +6,11 @@ Where the lines of Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 202
 * 1, 2: alpha is failure_prob; V~_0, u~_0, theta~_0 and theta^_1 are `init`; zeta is `Descent.learning_rate`, and sigma
   is made by `moment_channel`.
 * 3: Upsilon_t is `ellipsoid.eigenvalue_bound`, L in the docstring; c_t and beta_t are `shift_and_width`.
-* 6, 7: the user reads `Public`, and chooses x_t by `act`.
+* 6, 7: the user reads `Public`, and chooses x_t by `act`. The norm is that of the inverse of V_(t-1), see line 11.
 * 8, 9: `privatize` sends the noisy x x^T and the noisy gradient (g(x . theta^) - y) x. The release of z x is left out,
   z = x . theta^: the server multiplies the noisy x x^T by theta^.
-* 11: `update` adds up `outer` for V~ and `cross` for u~, and solves for theta~.
-* 12: theta^_(t+1) is `step`.
+* 11: `update` adds up `outer` for V~_t and `cross` for u~_t, and solves for theta~_t = V_t^-1 u~_t. V_t is
+  V~_t + c_t I, which the line means where it has V~_t = V~_(t-1) + c_t I. Its second formula, theta^_(t+1), is `step`.
 """
 
 from dataclasses import dataclass
@@ -99,10 +99,10 @@ def generalized_linear(
 
     The server shows user t an iterate w of gradient descent, and the user reports x x^T and the gradient (g(x . w) - y)
     x, with noise. Descent steps by learning_rate against the report, back into the unit ball. Its predictions x . w are
-    the labels of a linear regression: V is the sum of the reports of x x^T and of c times the identity, u that of the
-    reports of x x^T each times its w, theta = V^-1 u. Then it is `linear_ucb`: c = 2 L, where L >= 1 bounds eigenvalues
-    of the noise, the arm with the largest x . theta + beta |x|_V^-1 is played, and |theta - theta*|_V <= beta in all
-    rounds with probability 1 - failure_prob.
+    the labels of a linear regression: V is the sum of the reports of x x^T and of c times the identity, u the sum of
+    the reports of x x^T, each times the w that its user was shown, and theta = V^-1 u. The rest is as in `linear_ucb`:
+    c = 2 L, where L >= 1 bounds eigenvalues of the noise, the arm with the largest x . theta + beta |x|_V^-1 is played,
+    and |theta - theta*|_V <= beta in all rounds with probability 1 - failure_prob.
 
     Args:
         num_arms: K, contexts in a round, >= 2.
@@ -151,11 +151,11 @@ def generalized_linear(
 
     Deviations:
         Gradients are as long as 2 C + 1, where the paper adds noise for C alone: with its noise the release is not
-        private. It has no third release of (x . w) x, which x x^T w gives; both releases are one, and its noise is
-        analytically calibrated and equal in all directions. The published radius is an order without constants, so
-        there is no `constants="paper"`; here it is that of `_descent.py` and `_ellipsoid.py`. The step is the best for
-        that radius, a constant over sqrt(T) as published. V, theta and beta are not computed anew in every round. Sums
-        are compensated.
+        private. There is no third release, of (x . w) x, which x x^T w gives; the other two are one release, whose
+        noise is analytically calibrated and equal in all directions. The published radius is an order without
+        constants, so there is no `constants="paper"`; here it is that of `_descent.py` and `_ellipsoid.py`. The step is
+        the best for that radius, a constant over sqrt(T) as published. V, theta and beta are not computed anew in every
+        round. Sums are compensated.
 
     Examples:
         >>> learner = generalized_linear(num_arms=10, dim=5, horizon=10_000, link="probit", report="l2_ball")
@@ -189,7 +189,8 @@ def generalized_linear(
         cross_stddev = float(reports.cross_stddev)  # of r x / Y
         radius = float(reports.report_radius) if outer_stddev > 0 else 0.0
         sizes: dict[str, Any] = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
-        # In every direction the noise of x x^T w is that of an entry of the report, or less: |w| <= 1.
+        # Those of the sums that the model is solved for. In every direction the noise of a report's x x^T w is at most
+        # that of one entry of the report, as |w| <= 1.
         noise: dict[str, Any] = {
             "noise_stddev": outer_stddev,
             "cross_stddev": cross_stddev,

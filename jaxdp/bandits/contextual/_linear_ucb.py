@@ -84,8 +84,8 @@ def linear_ucb(
 ) -> Learner:
     """LinUCB on private reports: plays the arm with the largest upper confidence bound x . theta + beta |x|_V^-1.
 
-    A user whose context is x of the arm that was played, and whose reward is y, reports x x^T and y x with noise. After
-    t rounds V is the sum of the reports of x x^T and of c times the identity, c = 2 L, where L >= 1 bounds the
+    A user reports x x^T and y x with noise, where x is the context of the arm that was played and y the reward. After t
+    rounds V is the sum of the reports of x x^T and of c times the identity, c = 2 L, where L >= 1 bounds the
     eigenvalues of the sum of the noise; theta is V^-1 u with u the sum of the reports of y x. With probability
     1 - failure_prob, |theta - theta*|_V <= beta in all rounds, where E[y] = x . theta* and |theta*| <= 1. At epsilon =
     inf the learner is OFUL with a regulariser of 2 and a wider radius.
@@ -95,8 +95,9 @@ def linear_ucb(
         dim: d of a context, >= 1.
         horizon: rounds T, >= 1.
         report: how moments are reported, as for `moment_channel`: "gaussian", with normal noise; or "l2_ball".
-        constants: "tight"; or "paper", of Gaussian reports: the published noise and radii, V_0 = 0, and a uniform arm
-            until V has been computed for the first time, which is the first round but for update_every > 1.
+        constants: "tight"; or "paper", of Gaussian reports: the published noise and radii, and, as V_0 = 0 has no
+            inverse, a uniform arm until V has been computed for the first time: in the first round, or in more with
+            update_every > 1.
         update_every: when V, theta and beta are computed anew: after so many rounds, a whole number >= 1; or when t has
             grown by about such a share, in (0, 1); or "doubling", when det V has doubled.
 
@@ -131,10 +132,10 @@ def linear_ucb(
     Deviations:
         Noise that is analytically calibrated to both moments at once and equal in all directions, and an ellipsoid
         proved for it (`_ellipsoid.py`): both far smaller than published; "l2_ball", for the pure privacy that the paper
-        claims. V, theta and beta are not computed anew in every round (measured: at 5 dimensions, 20 arms, 10^5 rounds
-        and epsilon = 1 the default adds 0.18% to regret; a growth of 10% in 20,000 rounds 1.2%, "doubling" 3.4%). Where
-        rounding, or an event of failure_prob, leaves V without a Cholesky factor, the model stays as it is. Sums are
-        compensated.
+        claims. The paper's rewards lie in [-2, 2], which is reward_bound = 2; the default is 1. V, theta and beta are
+        not computed anew in every round (measured: at 5 dimensions, 20 arms, 10^5 rounds and epsilon = 1 the default
+        adds 0.18% to regret; a growth of 10% in 20,000 rounds 1.2%, "doubling" 3.4%). Where rounding, or an event of
+        failure_prob, leaves V without a Cholesky factor, the model stays as it is. Sums are compensated.
 
     Examples:
         >>> learner = linear_ucb(num_arms=10, dim=5, horizon=10_000, report="l2_ball")
@@ -164,7 +165,7 @@ def linear_ucb(
         cross_stddev = float(reports.cross_stddev) * float(reports.reward_bound)  # of y x, which is reported over Y
         proxy = float(reports.reward_bound) ** 2 if noise_proxy is None else check_positive("noise_proxy", noise_proxy)
         sizes: Any = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
-        if is_paper:
+        if is_paper:  # one sigma: both are equal for the paper's Y = 2
             radii = ellipsoid.published_radii(**sizes, noise_stddev=max(outer_stddev, cross_stddev))
         else:
             noise: Any = {"noise_stddev": outer_stddev, "cross_stddev": cross_stddev, "noise_proxy": proxy}

@@ -92,9 +92,11 @@ def linear_ucb_joint(
     """LinUCB under joint privacy: a curator, who sees contexts and rewards, releases a model from private sums.
 
     As `linear_ucb`, but that users show the curator x and y themselves, and one continual counter adds up x x^T and
-    y x / Y, Y = reward_bound, with noise of a standard deviation v_t in each entry after t rounds. V is its sum of
-    x x^T and c times the identity, c = 2 L, where L >= 1 bounds the eigenvalues of the noise; theta is V^-1 u, u the
-    sum of y x. v_t grows as ln t, where the noise of t reports grows as sqrt(t).
+    y x / Y, Y = reward_bound, with noise of a standard deviation v_t after t rounds: v_t on the diagonal of x x^T and
+    in each entry of y x / Y, v_t / sqrt(2) off the diagonal. V is its sum of x x^T and c times the identity, c = 2 L,
+    where L >= 1 bounds the eigenvalues of the noise; theta is V^-1 u, u being Y times its sum of y x / Y. v_t is
+    of the order of sqrt(ln t ln T) with the Toeplitz counter, and at most of the order of ln T with the tree; the noise
+    of t reports grows as sqrt(t).
 
     Args:
         num_arms: K, contexts in a round, >= 2.
@@ -189,7 +191,7 @@ def linear_ucb_joint(
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
         """c_t and beta_t: what V is shifted by, and the ellipsoid's radius, both [] float."""
         stddev = counted.radius(params.counter, jnp.maximum(round_, 1), ONE_SIGMA)
-        noise = jnp.where(round_ > 0, stddev, 0)
+        noise = jnp.where(round_ > 0, stddev, 0)  # v_t, the size n of `Radii`
         bound = ellipsoid.eigenvalue_bound(params.radii, noise)
         width = ellipsoid.noise_width(params.radii, bound, noise)
         width = width + ellipsoid.reward_width(params.radii, bound, round_.astype(noise.dtype), dim)

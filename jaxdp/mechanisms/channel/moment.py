@@ -46,11 +46,12 @@ class MomentParams:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity reports moments as they are.
-        noise_stddev: [] float >= 0, of the noise on x_i^2, and on sqrt(2) x_i x_j (of the paper's constants on
-            x_i x_j); of reports from the ball the root of the mean square of any of their coordinates, `report_radius`
-            over the root of their number.
-        cross_stddev: [] float >= 0: in every direction the noise on y x / reward_bound is sub-Gaussian as normal noise
-            of this standard deviation; which it is, but for reports from the ball.
+        noise_stddev: [] float >= 0, standard deviation of the Gaussian noise on x_i^2, and on sqrt(2) x_i x_j (with the
+            paper's constants on x_i x_j). For reports from the ball it is the root mean square of each coordinate of a
+            report, `report_radius` over the root of their number.
+        cross_stddev: [] float >= 0, standard deviation of the Gaussian noise on y x / reward_bound. For reports from
+            the ball, whose noise is not Gaussian, it is that of normal noise as which theirs is sub-Gaussian in every
+            direction.
         report_radius: [] float, length of reports from the ball, at any epsilon; 0 for Gaussian ones.
         reward_bound: [] float > 0, rewards are clipped to this absolute value.
     """
@@ -66,10 +67,9 @@ class MomentParams:
 def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tight") -> Channel:
     """Reports x x^T and y x of a context x in the unit ball and its reward y.
 
-    With Y = reward_bound let v be the vector of all x_i^2 and all sqrt(2) x_i x_j with i < j, row by row, and all
-    y x_i / Y. It has
-    D = dim (dim + 1) / 2 + dim entries, its Euclidean norm is that of the matrix and the vector themselves, at most
-    sqrt(2), and it moves by at most sqrt(4.5) when a user is replaced. A report is one release of v,
+    With Y = reward_bound let v be the vector of all x_i^2 and all sqrt(2) x_i x_j with i < j, row by row, and then all
+    y x_i / Y. It has D = dim (dim + 1) / 2 + dim entries; its Euclidean norm is that of x x^T and y x / Y together, at
+    most sqrt(2), and it moves by at most sqrt(4.5) when a user is replaced. A report is one release of v,
 
     * "gaussian": with noise of standard deviation s in each entry: so the matrix has s on its diagonal and s / sqrt(2)
       off it, and y x has Y s;
@@ -134,7 +134,7 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
         raise ValueError('constants must be "tight" for reports from the ball, got "paper"')
     num_outer = dim * (dim + 1) // 2
     num_entries = num_outer + dim
-    # What each entry of x x^T is multiplied by before the noise.
+    # What each entry of the triangle of x x^T is multiplied by before the noise: 1 on the diagonal, sqrt(2) off it.
     root = np.asarray(triangle(np.where(np.eye(dim, dtype=bool), 1.0, 1.0 if is_paper else math.sqrt(2))))
 
     def sensitivity(exact: float) -> float:
@@ -186,7 +186,7 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
         )
 
     def unless_clear(params: MomentParams, noisy: jax.Array, exact: Moments) -> Moments:
-        """What is shown of the noisy vector; at epsilon = inf the exact moments themselves."""
+        """The moments that the noisy vector stands for; at epsilon = inf the exact moments in their place."""
         bound = jnp.asarray(params.reward_bound, noisy.dtype)
         shown = Moments(noisy[:num_outer] / jnp.asarray(root, noisy.dtype), noisy[num_outer:] * bound)
         return jax.tree.map(lambda *two: jnp.where(jnp.isinf(params.epsilon), *two), exact, shown)
