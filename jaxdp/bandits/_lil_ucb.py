@@ -89,8 +89,10 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         Li & Wang, 2020), Appendix B.2.
 
     Deviations:
-        A randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by the factor (e^epsilon + 1)
-        / (e^epsilon - 1), and bounds with them, which changes no decision. Zheng et al. do not clip.
+        Reports by randomized response, where Zheng et al. add Gaussian noise. The randomized bit of a binary reward is
+        taken for the reward itself, with s^2 = 1/4: the debiased report is 1/2 + k (bit - 1/2), with s^2 = k^2 / 4 and
+        k = (e^epsilon + 1) / (e^epsilon - 1), so that means and bounds of bits are nearer to 1/2 by the factor k, which
+        changes no decision. Zheng et al. do not clip.
 
     Examples:
         >>> import jax, jaxdp
@@ -103,8 +105,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
     is_theory = check_choice("constants", constants, CONSTANTS) == "theory"
     reports = reports_of(report, rewards, num_arms)
     slack, spare = (SLACK, 1.0) if is_theory else (0.0, 0.5)  # e, b
-    least = 9.0 if is_theory else 1 + 10 / num_arms  # the patience, whatever the failure probability
-    soonest = math.ceil(1 + least * (num_arms - 1)) + num_arms - 1
+    least = 9.0 if is_theory else 1 + 10 / num_arms  # the patience L is at least this, whatever nu; ((2 + b) / b)^2 = 9
+    soonest = math.ceil(1 + least * (num_arms - 1)) + num_arms - 1  # rounds: 1 + L (K - 1), and 1 for each other arm
 
     def params(
         *, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05, low: float = 0.0, high: float = 1.0
@@ -112,9 +114,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         check_probability("failure_prob", failure_prob)
         own = reports.of({"epsilon": epsilon, "delta": delta, "low": low, "high": high})
         if is_theory:
-            # sqrt(1 + nu) - 1 without cancellation.
-            half = failure_prob / (math.sqrt(1 + failure_prob) + 1) / 2
-            factor = (2 + slack) / slack * (1 / math.log1p(slack)) ** (1 + slack)
+            half = failure_prob / (math.sqrt(1 + failure_prob) + 1) / 2  # (sqrt(1 + nu) - 1) / 2 without cancellation
+            factor = (2 + slack) / slack * (1 / math.log1p(slack)) ** (1 + slack)  # c
             log_risk = math.log(factor) - 2 * math.log(half)
             patience = least * (1 + math.log(2 * (math.log(9) + log_risk)) / log_risk)
         else:

@@ -25,7 +25,7 @@ class Params:
 
     Attributes:
         report: of the channel.
-        bits: how reports become bits.
+        bits: how reports become losses in [0, 1], of which the bit is 1 less the loss.
     """
 
     report: ScalarParams
@@ -40,8 +40,8 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
 
     * "bits": Beta(1 + k, 1 + n - k), the posterior of the probability with which a report is one, which is affine in
       the arm's mean: of two arms the better one has the larger probability;
-    * "debiased": Beta(1 + a, 1 + b), where a and b share n / c^2 in proportion to the debiased shares, clipped to
-      [0, 1], c = (e^epsilon + 1) / (e^epsilon - 1). A heuristic (below).
+    * "debiased": Beta(1 + a, 1 + b) with a = s n / c^2 and b = (1 - s) n / c^2, where s is the debiased share of ones,
+      clipped to [0, 1], and c = (e^epsilon + 1) / (e^epsilon - 1). It is a heuristic, see Deviations.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -96,7 +96,7 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         return State((), no_means(num_arms))
 
     def evidence(params: Params, public: Means) -> tuple[jax.Array, jax.Array]:
-        """For ones and for zeros, [num_arms] float each: the parameters of the Beta laws, less 1."""
+        """The parameters of the Beta laws, less 1: [num_arms] float each, k and n - k, or a and b if debiased."""
         ones = jnp.maximum(public.sums.total - public.sums.excess, 0)
         plays = public.plays.astype(ones.dtype)
         if is_debiased:

@@ -57,7 +57,7 @@ def importance_weighted(
         weights: [num_arms] float, w.
         arm: [] int32, I.
         loss: [] float in [0, 1], y.
-        threshold: [] float, the squared rate, which is not needed here.
+        threshold: [] float, the squared rate; only `reduced_variance` needs it.
     """
     del threshold
     played = jnp.arange(len(weights), dtype=arm.dtype) == arm
@@ -82,8 +82,9 @@ def tsallis_inf(
 ) -> Learner:
     """Tsallis-INF: best of both worlds, for stochastic and for adversarial rewards, without knowing which.
 
-    In round t arm i is played with probability w_i = 4 / (rate (L_i - x))^2, where L are estimated losses so far and x
-    makes the sum 1. A report becomes a loss y in [0, 1], affine in the reward; of the arm I played the estimates are
+    In round t arm i is played with probability w_i = 4 / (rate (L_i - x))^2, where rate is the paper's eta_t, L are the
+    sums of estimated losses so far, and x < min L makes the sum of w_i 1. A report becomes a loss y in [0, 1], affine
+    in the reward and falling with it. If it is of arm I, the estimated losses of the round are
 
     * "iw", importance-weighted: y 1[i = I] / w_i, with rate 2 / sqrt(t);
     * "rv", of reduced variance: 1[i = I] (y - b_i) / w_i + b_i, b_i = 1/2 where w_i >= rate^2, else 0, with rate
@@ -128,8 +129,8 @@ def tsallis_inf(
     Deviations:
         Reports by randomized response, for which the paper has Gaussian ones alone, with sensitivity 2 where rewards in
         [0, 1] have 1. Reports are shifted, since negative losses break the algorithm's stability. Estimated losses are
-        compensated sums, and weights in float32 are right to about 1e-6. There an arm is played with a probability that
-        is a multiple of 2^-23: what has a weight near that is played too seldom or too often.
+        compensated sums, and weights in float32 are right to about 1e-6. In float32 an arm is played with a probability
+        that is a multiple of 2^-23, so that an arm whose weight is near that is played too seldom or too often.
 
     Examples:
         >>> import jax, jaxdp
@@ -161,7 +162,7 @@ def tsallis_inf(
         return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(none), none + 1 / num_arms))
 
     def rate(round_: jax.Array, dtype) -> jax.Array:
-        """The learning rate of a round counted from 0."""
+        """The learning rate of a round counted from 0; the docstring counts rounds t from 1."""
         return rate_factor / jnp.sqrt((round_ + 1).astype(dtype))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

@@ -39,7 +39,8 @@ def upper_bounds(sums: compensated.Sum, plays: jax.Array, spread: jax.Array) -> 
         plays: [num_arms] integer.
         spread: [] float, 2 exploration_rate v ln t.
     """
-    scale = jax.lax.rsqrt(jnp.maximum(plays, 1).astype(spread.dtype))  # n^(-1/2): one slow operation an arm, not two
+    # n^(-1/2): the mean is sum scale^2, and the radius sqrt(spread) scale, by one slow operation an arm and not two.
+    scale = jax.lax.rsqrt(jnp.maximum(plays, 1).astype(spread.dtype))
     return jnp.where(plays > 0, ((sums.total - sums.excess) * scale + jnp.sqrt(spread)) * scale, jnp.inf)
 
 
@@ -47,7 +48,7 @@ def upper_bounds(sums: compensated.Sum, plays: jax.Array, spread: jax.Array) -> 
 def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learner:
     """The arm with the largest upper confidence bound: its mean report plus sqrt(2 exploration_rate v ln t / n).
 
-    Here n is how often the arm was played, t how many rounds were, and v the variance proxy of a report, its noise
+    Here n is how often the arm was played, t the number of rounds so far, and v the variance proxy of a report, noise
     included: c^2 / 4 for randomized response of rewards in [0, 1], c = (e^epsilon + 1) / (e^epsilon - 1); 1/4 + s^2 for
     Gaussian noise of standard deviation s. An arm that has not been played goes first; of equal bounds the first arm's.
 

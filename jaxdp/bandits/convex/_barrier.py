@@ -1,10 +1,12 @@
 """The barrier -ln(1 - |x|^2 / R^2) of the ball, in the units of which R = 1, with its digits kept near the boundary.
 
-A point is told by its pull p = 2 |x| / (1 - |x|^2), the length of the barrier's gradient there. With w = sqrt(1 + p^2)
+A point is given by its direction and by its pull p = 2 |x| / (1 - |x|^2), the length of the barrier's gradient there.
+With w = sqrt(1 + p^2)
 
     |x| = p / (1 + w),    1 - |x|^2 = 2 / (1 + w),
 
-and the Hessian is 1 + w across the radius and w (1 + w) along it: however near the boundary, 1 - |x| is not subtracted.
+and the Hessian's eigenvalues are 1 + w across the radius and w (1 + w) along it: 1 - |x|, which loses its digits near
+the boundary, is never computed.
 """
 
 from typing import NamedTuple

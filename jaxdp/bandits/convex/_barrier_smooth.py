@@ -93,9 +93,9 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         Li & Wang, 2020), Algorithm 1.
 
     Deviations:
-        Eta is tuned to the report's second moment. The proof needs eta d M <= del / 2: a step that is larger, as for T
-        < 2 theta ln T M^2 / M2, is cut to that, and the bound above is of the step that is left. The sum of gradients
-        is compensated.
+        Reports as for `fkm`. Eta is tuned to the report's second moment. The proof needs eta d M <= del / 2: a step
+        that is larger, as for T < 2 theta ln T M^2 / M2, is cut to that, and the bound above is of the step that is
+        left. The sum of gradients is compensated.
     """
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
     body = checked_domain(domain, dim, radius)
@@ -111,11 +111,11 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
     ) -> Params:
         told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
         reports, moment = channel.params(**told), channel.second_moment(**told)
-        bend = check_positive("smoothness", smoothness) * body.radius * body.radius
+        bend = check_positive("smoothness", smoothness) * body.radius * body.radius  # beta R^2
         logarithm = body.barrier_parameter * math.log(rounds)  # theta ln T
         exploration = min(1.0, math.cbrt(2 * math.sqrt(2) * body.dim * math.sqrt(moment * logarithm / rounds) / bend))
         rate = exploration * math.sqrt(logarithm / (2 * rounds * body.dim**2 * moment))
-        largest = exploration / (2 * body.dim * channel.range_bound(rounds, failure_prob, **told))
+        largest = exploration / (2 * body.dim * channel.range_bound(rounds, failure_prob, **told))  # del / (2 d M)
         return Params(
             channel=reports,
             exploration=scalar_leaf("del", exploration),
@@ -139,7 +139,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         del key
         slope, (point, reported) = state.public.slope, report
         at = body.place(slope.total)
-        # A^(-1) u is A^(-2) times the offset, over del.
+        # In the units of which R = 1: A^(-1) u is the Hessian A^(-2) times the offset del A u, over del. So eta R times
+        # the gradient is y eta d / del^2 times this.
         gradient = at.stretched(point / body.radius - at.x)
         scale = params.step * channel.estimate(params.channel, reported)
         return State((), Public(compensated.add(slope, compensated.rounded(scale * gradient))))

@@ -87,9 +87,9 @@ def barrier_strongly_convex(
         Li & Wang, 2020), Algorithm 1.
 
     Deviations:
-        Eta is tuned to the range of reports, not of losses, and cut to what the proof needs, eta d M <= 1 / 2, which
-        matters where T / ln T < 2 (theta + 2 beta / mu). The root is by Newton's method with a fixed number of steps.
-        The sum of gradients is compensated.
+        Reports as for `fkm`. Eta is tuned to the range of reports, not of losses, and cut to what the proof needs, eta
+        d M <= 1 / 2, which matters where T / ln T < 2 (theta + 2 beta / mu). The root is by Newton's method with a
+        fixed number of steps. The sum of gradients is compensated.
     """
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
     body = checked_domain(domain, dim, radius)
@@ -106,9 +106,9 @@ def barrier_strongly_convex(
     ) -> Params:
         told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
         reports, largest = channel.params(**told), channel.range_bound(rounds, failure_prob, **told)
-        curved = check_positive("strong_convexity", strong_convexity)
-        bent = check_number("smoothness", check_at_least("smoothness", smoothness, curved))
-        bends = body.barrier_parameter + 2 * bent / curved
+        curved = check_positive("strong_convexity", strong_convexity)  # mu
+        bent = check_number("smoothness", check_at_least("smoothness", smoothness, curved))  # beta
+        bends = body.barrier_parameter + 2 * bent / curved  # theta + 2 beta / mu
         tuned = math.sqrt(bends * math.log(rounds) / (2 * rounds)) / (body.dim * largest)
         rate = min(tuned, 1 / (2 * body.dim * largest))
         return Params(
@@ -123,8 +123,8 @@ def barrier_strongly_convex(
         return State((), Public(jnp.zeros((), jnp.result_type(int)), slope))
 
     def iterate(params: Params, public: Public) -> Place:
-        """x_t over R, with the precision (B_t / R)^(-2) across and along its radius."""
-        played = public.round.astype(default_float())
+        """x_t over R, the minimum after t - 1 rounds; its Hessian, (B_t / R)^(-2), has the curvature of t rounds."""
+        played = public.round.astype(default_float())  # t - 1
         return body.place(public.slope.total, params.curvature * played).bent(params.curvature * (played + 1))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
@@ -140,7 +140,8 @@ def barrier_strongly_convex(
         del key
         public, (point, reported) = state.public, report
         at = iterate(params, public)
-        # B^(-1) u is B^(-2) times the offset.
+        # In the units of which R = 1: B^(-1) u is B^(-2) times the offset B u. So eta R times the gradient is y eta d
+        # times this.
         gradient = at.stretched(point / body.radius - at.x)
         loss = channel.estimate(params.channel, reported)
         moved = compensated.rounded(params.step * loss * gradient) - compensated.rounded(params.curvature * at.x)

@@ -52,10 +52,10 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
     """Gradient descent by one-point estimates (Flaxman, Kalai & McMahan), for convex losses on a ball or a box.
 
     Plays x + del u, u a random direction; from the report y of its loss it takes (d / del) y u for a gradient, and
-    moves x to x - eta (d / del) y u, or to the nearest point of the ball, or box, of radius R - del. With M2 the second
-    moment of a report, G the Lipschitz constant, T rounds, D = R on a ball and R sqrt(d) on a box, and s = 3 + D / R:
-    del = min(R, sqrt(D d sqrt(M2) / (s G)) T^(-1/4)) and eta = D del / (d sqrt(M2 T)). Expected regret: at most
-    D d sqrt(M2 T) / del + s G del T, of order T^(3/4) M2^(1/4).
+    moves x to x - eta (d / del) y u, or to the nearest point of the ball, or box, of radius R - del. With M2 a bound on
+    the second moment of a report, G the Lipschitz constant, T rounds, D = R on a ball and R sqrt(d) on a box, and
+    s = 3 + D / R: del = min(R, sqrt(D d sqrt(M2) / (s G)) T^(-1/4)) and eta = D del / (d sqrt(M2 T)). Expected regret:
+    at most D d sqrt(M2 T) / del + s G del T, of order T^(3/4) M2^(1/4).
 
     Args:
         dim: d of points, >= 1.
@@ -88,9 +88,11 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
         Flaxman, Kalai & McMahan (2005); on reports: LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 1.
 
     Deviations:
-        The step is tuned to the second moment of the report, and not to the loss's bound, whence the regret's factor is
-        the square root of the report's size and not the size. The constants are those of the domain at hand: descent
-        pays for D, the largest distance from the centre, and exploration for D / R. x is a compensated sum.
+        Losses are clipped, and reported by randomized response unless another report is chosen; Zheng et al. add
+        Gaussian noise, calibrated by the classical formula, to losses as they are. The step is tuned to the second
+        moment of the report, and not to the loss's bound, whence the regret's factor is the square root of the report's
+        size and not the size. The constants are those of the domain at hand: descent pays for D, the largest distance
+        from the centre, and exploration for D / R. x is a compensated sum.
     """
     body = checked_domain(domain, dim, radius)
     channel, rounds = scalar_channel(report), check_horizon(horizon)
@@ -98,7 +100,7 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
     def params(*, epsilon: float, delta: float = 0.0, loss_bound: float = 1.0, lipschitz: float = 1.0) -> Params:
         told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
         reports, size = channel.params(**told), math.sqrt(channel.second_moment(**told))
-        bias = body.bias * check_positive("lipschitz", lipschitz)
+        bias = body.bias * check_positive("lipschitz", lipschitz)  # s G
         wide = math.sqrt(body.reach * body.dim * size / bias) * rounds**-0.25
         return Params(
             channel=reports,
@@ -159,8 +161,8 @@ def strongly_convex_one_point(
     ) -> Params:
         told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
         reports, moment = channel.params(**told), channel.second_moment(**told)
-        curved = check_positive("strong_convexity", strong_convexity)
-        drop = body.bias * curved * check_positive("lipschitz", lipschitz) * rounds
+        curved = check_positive("strong_convexity", strong_convexity)  # mu
+        drop = body.bias * curved * check_positive("lipschitz", lipschitz) * rounds  # s mu G T
         wide = math.cbrt(body.dim**2 * moment * (1 + math.log(rounds)) / drop)
         explored = min(body.radius, wide)
         return Params(
@@ -212,7 +214,7 @@ def _learner(
         public: Public = state.public
         point, reported = report
         loss, direction = channel.estimate(params.channel, reported), (point - public.x.total) / params.exploration
-        move = -(step(params, public.round) * loss) * direction
+        move = -(step(params, public.round) * loss) * direction  # - eta (d / del) y u
         x = body.descend(public.x, move, body.radius - jnp.asarray(params.exploration))
         return State((), Public(public.round + 1, x))
 

@@ -42,7 +42,7 @@ class Public(NamedTuple):
     Attributes:
         low: [] float, the interval's lower end.
         width: [] float, of the interval.
-        level: [] int32, i - 1.
+        level: [] int32, i - 1, counted from 0.
         plays: [] integer, rounds in this epoch.
         sums: sums of [3] floats, the epoch's reports at the three points.
     """
@@ -58,11 +58,12 @@ class Public(NamedTuple):
 def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
     """Cuts off quarters of an interval, for convex losses of one mean (Agarwal, Foster, Hsu, Kakade & Rakhlin).
 
-    In an epoch the points at 1/4, 1/2 and 3/4 of the interval are played in turn. At level i = 1, 2, ..., with B the
-    bound on losses and s^2 the variance proxy of a report, until each has been played n_i = ceil(2 s^2 ln T / gamma^2)
-    times, gamma = B 2^-i; then the mean of its reports -+ gamma are its bounds. The quarter outside the left or the
-    right point, of the two the one with the larger lower bound, is cut off if that exceeds the upper bound of the other
-    one, or of the middle, by gamma; the next epoch begins. Else the next level does. With probability about 1 - 1/T
+    In an epoch the points at 1/4, 1/2 and 3/4 of the interval are played in turn. Level i = 1, 2, ... has gamma = B
+    2^-i, B the bound on losses, and ends when each point has been played n_i = ceil(2 s^2 ln T / gamma^2) times in the
+    epoch, s^2 the variance proxy of a report. A point's bounds are then the mean of its reports less gamma and plus
+    gamma. Of the left and the right point the one with the larger lower bound is the worse one. If that lower bound is
+    at least the upper bound of the other one plus gamma, or that of the middle plus gamma, the quarter of the interval
+    outside the worse point is cut off, and the next epoch begins; else the next level. With probability about 1 - 1/T
     the best point is never cut off, and the regret is of order s sqrt(T ln T) ln(T / s).
 
     For stochastic convex losses in more than one dimension the paper's algorithm has a regret of order d^16 sqrt(T),
@@ -93,8 +94,9 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         Wang, 2020), Algorithm 1.
 
     Deviations:
-        Gamma is a share of B, which in the paper is 1. Zheng et al. do not clip, without which unbounded losses are not
-        private. Sums are compensated.
+        Gamma is a share of B, which in the paper is 1. Reports are by randomized response unless Gaussian noise, which
+        Zheng et al. add, is chosen; they do not clip, without which unbounded losses are not private. Sums are
+        compensated.
     """
     check_report(report, REPORTS)
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
@@ -134,12 +136,13 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         added = compensated.add(public.sums, channel.estimate(params.channel, said))
         sums = jax.tree.map(lambda new, old: jnp.where(here, new, old), added, public.sums)
         plays = public.plays + 1
-        each = jnp.asarray(params.samples)[public.level]
-        is_over = plays // 3 >= each  # of the level
+        each = jnp.asarray(params.samples)[public.level]  # n_i
+        is_over = plays // 3 >= each  # the level; each point has then been played n_i times
 
         gamma = params.loss_bound * jnp.exp2(-(public.level + 1).astype(sums.total.dtype))
         left, middle, right = sums.total / each.astype(sums.total.dtype)
         worse, better = jnp.maximum(left, right), jnp.minimum(left, right)
+        # Lower bound of the one against upper bound, and gamma, of another: the paper's cases 1 and 2.
         is_worse = (worse - gamma >= better + gamma + gamma) | (worse - gamma >= middle + gamma + gamma)
         is_cut = is_over & is_worse
         low = jnp.where(is_cut & (left >= right), public.low + public.width / 4, public.low)

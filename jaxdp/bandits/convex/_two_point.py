@@ -104,11 +104,12 @@ def two_point(
         Agarwal, Dekel & Xiao (2010); on reports: LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 2.
 
     Deviations:
-        The step is tuned to the second moment of the report. The published step is not, and has regret of order d^2
-        sqrt(T) / epsilon^2 where d sqrt(T) / epsilon is possible. Gaussian noise is calibrated analytically with both
-        constants: the published calibration is proved for epsilon < 1 only. Slopes are reported and not differences,
-        which is the same but for a factor; differences near 1 / T would be small numbers for floats. The constants are
-        those of the domain at hand. x is a compensated sum.
+        Slopes are clipped, and reported by randomized response unless another report is chosen, where the paper adds
+        Gaussian noise. The step is tuned to the second moment of the report. The published step is not, and has regret
+        of order d^2 sqrt(T) / epsilon^2 where d sqrt(T) / epsilon is possible. Gaussian noise is calibrated
+        analytically with both constants: the published calibration is proved for epsilon < 1 only. Slopes are reported
+        and not differences, which is the same but for a factor; differences near 1 / T would be small numbers for
+        floats. The constants are those of the domain at hand. x is a compensated sum.
     """
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
     is_strong = check_choice("losses", losses, LOSSES) == "strongly_convex"
@@ -119,12 +120,12 @@ def two_point(
     def params(*, epsilon: float, delta: float = 0.0, lipschitz: float = 1.0, strong_convexity: float = 1.0) -> Params:
         told = channel_values(report, epsilon, delta, "lipschitz", lipschitz)
         reports, moment = channel.params(**told), channel.second_moment(**told)
-        apart = body.radius / rounds if is_tuned else min(body.radius, math.log(rounds) / rounds)
+        offset = body.radius / rounds if is_tuned else min(body.radius, math.log(rounds) / rounds)  # rho
         if is_strong:
             step = body.dim / check_positive("strong_convexity", strong_convexity)
         else:
             step = body.reach / math.sqrt(moment * rounds) if is_tuned else body.dim / math.sqrt(rounds)
-        return Params(channel=reports, exploration=scalar_leaf("rho", apart), step=scalar_leaf("eta d", step))
+        return Params(channel=reports, exploration=scalar_leaf("rho", offset), step=scalar_leaf("eta d", step))
 
     def init(key, params: Params) -> State:
         del key, params
