@@ -22,8 +22,8 @@ def estimate(
 ) -> Estimate:
     """Privatizes the labels and fits, after checking data and values on the host.
 
-    What is checked is what the estimator can say without telling of private data: where features are private too,
-    shapes alone, and records are made to fit one by one.
+    No check tells anything of private data: where an estimator keeps features private, too, shapes alone are checked,
+    and the estimator makes each record fit.
 
     Args:
         estimator: what to run, for example `debiased_rr()`.

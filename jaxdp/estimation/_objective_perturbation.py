@@ -5,8 +5,8 @@ Where the lines of Algorithm 2 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) 
 stands beside them, may as well be noise on S:
 
 * 1: beta is `Params.regularization`, and the ball Theta_B `Params.radius`.
-* 2: w is S - S~. `release_statistic` draws it, and reports S~ = S + noise; sigma is `noise_multiplier` times the
-  sensitivity.
+* 2: w is S - S~. `release_statistic` draws it, and reports S~ = S + noise; sigma is `noise_multiplier` times what
+  `sensitivity_unit` gives: L with the paper's constants, else the largest |x_i|.
 * 3: `statistic_objective` is l_D(theta) + (beta / 2n) |theta|^2 + w.theta / n, written with S~; `full_batch_estimator`
   finds its minimiser.
 """
@@ -47,7 +47,7 @@ def _lengths(features: jax.Array) -> jax.Array:
 
 
 def _rows(features: jax.Array) -> jax.Array:
-    """Whose second moment is a comparison's Fisher information at even odds, x x^T / 4: [num_samples, 1, dim] float."""
+    """The rows x / 2, [num_samples, 1, dim] float, whose squares x x^T / 4 are the Fisher information at theta = 0."""
     return features[:, None, :] / 2
 
 
@@ -133,7 +133,7 @@ def objective_perturbation(
         spread, beta = jnp.ones((), features.dtype), jnp.asarray(params.regularization, features.dtype)
         unit, weights = sensitivity_unit(params, lengths, release), None
         if release.is_weighted:
-            # That of the report, which is a function of the same features: found again, as no report is seen here.
+            # The cut of the report, which is not seen here: it is computed anew, from the same features.
             unit = cut_of(params, lengths, _rows(center(features) if zero_sum else features), release, basis)
             weights = cut_weights(lengths, unit)
         if release.noise == "k_norm":

@@ -201,7 +201,7 @@ def objective_perturbation_full(
     def privatize(key, params: Params, features, labels) -> Release:
         dtype, dim = features.dtype, features.shape[1]
         key_objective, key_output = jax.random.split(key)
-        noise_stddev = jnp.asarray(params.noise_multiplier, dtype) / 2
+        noise_stddev = jnp.asarray(params.noise_multiplier, dtype) / 2  # of w over 2 L
         w = gaussian(key_objective, jnp.zeros(dim, dtype), noise_stddev)
         exact = perturbed_minimizer(params, features, labels, w, zero_sum=zero_sum, max_steps=max_steps)
         sensitivity = 2 * jnp.asarray(params.tolerance, dtype)
@@ -223,7 +223,10 @@ def objective_perturbation_full(
 def perturbed_minimizer(
     params: Params, features: jax.Array, labels: jax.Array, w: jax.Array, *, zero_sum: bool, max_steps: int
 ) -> Estimate:
-    """The minimiser, private still: theta and w are in the units of features that are scaled to norm 1.
+    """The exact minimiser as the solver finds it, which is private still.
+
+    The objective is that of features x / (2 L), of norm at most 1, and of the parameter 2 L theta: the margins are the
+    same, w becomes w / (2 L), and beta, which is given per unit of L^2, becomes a fourth of that.
 
     Args:
         params: noise is not read, but for whether there is any.

@@ -7,7 +7,7 @@ Where the lines of Algorithm 1 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) 
 * 5, randomized response: `report_randomized`, for all labels at once.
 * 6, the gradient: `Pass.gain` times `Model.slope` times x, with the report's unbiased version as the label
   (`Model.targets`): the same number as the paper's, see `sgd_rr`.
-* 7, 9, the projected step and the output: `one_pass`; with average="none" the output is the last iterate.
+* 7, 9, the projected step and the output: `one_pass`; with average="none" the output is the last iterate, as there.
 """
 
 import functools
@@ -66,8 +66,8 @@ class Model(NamedTuple):
     Attributes:
         slope: (margins, targets) -> derivative of one sample's loss in its margins; see `Recipe`.
         targets: (report, epsilon, features) -> [num_samples, ...], the reports' unbiased versions, ybar.
-        gain: (epsilon, features) -> [] float in (0, 1], by which randomizing shrinks the expected gradient: 2p - 1 of
-            a comparison.
+        gain: (epsilon, features) -> [] float in (0, 1], the factor by which randomizing shrinks the expected gradient:
+            2p - 1 for a comparison, p = sigmoid(epsilon).
         curvature: (feature_norm, radius) -> [] float, gamma, the loss's least curvature in a margin over the ball.
     """
 
@@ -78,7 +78,10 @@ class Model(NamedTuple):
 
 
 def pairwise(link: Link) -> Model:
-    """Comparisons of two actions; on margins |z| <= 2 L B every link here curves least at 2 L B."""
+    """Comparisons of two actions.
+
+    gamma is the curvature at the margin 2 L B: of all margins |z| <= 2 L B every link here curves least there.
+    """
     return Model(
         slope=label_loss(link).slope,
         targets=lambda report, epsilon, features: debias_labels(report, epsilon),
@@ -250,8 +253,9 @@ def sgd_rr(
     """One pass of projected SGD on the de-biased loss of randomized labels.
 
     The gradient of sample t is (2p - 1) [F(x.theta) - ybar] x for the logistic link, with p = sigmoid(epsilon) and
-    ybar = (report - (1 - p)) / (2p - 1) the unbiased label. It is the paper's [grad log p_0 + grad log p_1] /
-    (e^epsilon + 1) - grad log p_report, (2p - 1) times the clear gradient in expectation, and at most 2 L p in norm.
+    ybar = (report - (1 - p)) / (2p - 1) the unbiased label. It is equal to the paper's [grad log p_0 + grad log p_1] /
+    (e^epsilon + 1) - grad log p_report. In expectation it is (2p - 1) times the clear gradient; its norm is at most
+    2 L p.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).

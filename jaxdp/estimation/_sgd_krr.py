@@ -65,7 +65,8 @@ def sgd_krr(
 
     Deviations:
         The "inverse_time" step is 1/(gamma_eps kappa t) with gamma_eps = g gamma and gamma = e^(-4 L B) / 2, as the
-        proof has it; averaging is offered, and on by default. The proof's curvature is gamma times the average over all
+        proof of Theorem C.2 has it (section 4.4 has gamma = e^(-4 L B)); averaging is offered, and on by default. The
+        proof's curvature is gamma times the average over all
         K^2 ordered pairs of the covariances of phi_j - phi_k, so coverage is defined by that average: where every
         pair's covariance is at least kappa', it is (K - 1) / K kappa', and not kappa' as the paper has it.
     """

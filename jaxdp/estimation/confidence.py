@@ -149,7 +149,7 @@ def confidence_set(
             the largest there is: a heuristic.
 
     Returns:
-        The set. Each of its truths holds with probability >= 1 - failure_prob if curvature is at most gamma, up to how
+        The set. It holds the truth with probability >= 1 - failure_prob if curvature is at most gamma, up to how
         exactly the objective was minimised. Features that are not finite give NaN, and a shape that is singular to
         rounding gives a width of NaN, with which the set holds nothing, intervals are NaN, and so are policies.
 

@@ -110,7 +110,7 @@ def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: 
 def _label_objective(
     features: jax.Array, targets: jax.Array, link: Link, weights: jax.Array | None = None
 ) -> Objective:
-    """Mean label loss; for the logistic link through its sufficient statistic, which any real target keeps convex."""
+    """Mean label loss; for the logistic link through the sufficient statistic, convex whatever the targets are."""
     if link.name == "logistic":
         statistic = sum_over_samples(features.T, targets if weights is None else weights * targets)
         return statistic_objective(features, statistic, jnp.zeros((), features.dtype), weights)
@@ -118,7 +118,7 @@ def _label_objective(
 
 
 def _unit(features: jax.Array) -> jax.Array:
-    """The largest power of two within the features' root mean square; 1 where that is zero or not finite."""
+    """The largest power of two that is at most the features' root mean square; 1 where that is zero or not finite."""
     largest = jnp.max(jnp.abs(features))
     size = largest * jnp.sqrt(jnp.mean((features / largest) ** 2))  # squares stay in range
     _, exponent = jnp.frexp(jnp.where((size > 0) & jnp.isfinite(size), size, 1))
@@ -283,9 +283,9 @@ def debiased_rr(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (4)-(6), Theorem 4.2.
 
     Deviations:
-        The logarithm of the paper's predicted score of a report is p times that of the report's own probability less
-        1 - p times that of the other label's, p = sigmoid(epsilon): the label loss at the unbiased label, times
-        1 - 2p. The paper's loss, minus the sum of these, is divided by (2p - 1) n, which has the same minimiser.
+        The loss is the paper's, divided by (2p - 1) n, which has the same minimiser. With F_r the model's probability
+        of the label r that is reported, and F_o that of the other one, the paper's loss is the sum of -[p log F_r -
+        (1 - p) log F_o]; each term is (2p - 1) times the label loss at the unbiased label.
     """
 
     def objective(params: Params, features, report, scale) -> Objective:
@@ -339,7 +339,8 @@ def mle_rr(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (3), Theorem 4.1.
 
     Deviations:
-        The mean loss is divided by (2p - 1)^2, which has the same minimiser.
+        The loss is a mean and not a sum, log 2 is taken off it, and it is divided by (2p - 1)^2: all of which leaves
+        the minimiser as it is.
     """
 
     def objective(params: Params, features, report, scale) -> Objective:

@@ -33,8 +33,8 @@ class Params:
 
     Attributes:
         epsilon: [] float > 0, privacy budget; K-norm noise alone reads it.
-        noise_multiplier: [] float >= 0, Gaussian noise's standard deviation per unit of feature norm; 0 at
-            epsilon = inf, and for K-norm noise.
+        noise_multiplier: [] float >= 0, Gaussian noise's standard deviation per unit of sensitivity, or of L with the
+            paper's constants (`sensitivity_unit`); 0 at epsilon = inf, and for K-norm noise.
         feature_norm: [] float > 0, bound L on an action's feature norm that the paper's sigma needs; infinity takes
             half the largest norm of a differential feature, which suffices. Other constants do not read it.
         cut: [] float >= 0, largest weighted feature norm; 0 lets the predicted error choose it, and infinity cuts
@@ -108,7 +108,7 @@ def check_release(constants: str, weights: str, noise: str, among: tuple[str, ..
 
 
 def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
-    """Gaussian noise's standard deviation per unit of feature norm, on the host in float64.
+    """Gaussian noise's standard deviation per unit of `sensitivity_unit`, on the host in float64.
 
     Args:
         epsilon: privacy budget, in (0, inf].
@@ -194,7 +194,16 @@ def exact_statistic(terms: jax.Array) -> compensated.Sum:
 
 
 def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> jax.Array:
-    """What noise is scaled by where nothing is cut: the statistic's sensitivity, or L with the paper's constants."""
+    """What noise is scaled by where nothing is cut: the statistic's sensitivity, or L with the paper's constants.
+
+    Args:
+        params: of the estimator.
+        lengths: [num_samples] float, how far one label may move the statistic at most, in L2 norm.
+        release: how.
+
+    Returns:
+        [] float.
+    """
     longest = jnp.max(lengths)
     if release.constants != "paper":
         return longest

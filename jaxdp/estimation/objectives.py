@@ -69,7 +69,7 @@ def label_loss(link: Link) -> Loss:
 
 
 def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
-    """The likelihood of a randomized label, -log[2 P(z)] / (2p - 1)^2 for y = 1 and mirrored for y = 0.
+    """The negative log likelihood of a randomized label: -log[2 P(z)] / (2p - 1)^2 for y = 1, that at -z for y = 0.
 
     P(z) = p F(z) + (1 - p) F(-z) = [1 + (2p - 1) (F(z) - F(-z))] / 2 is the probability of the report 1, and
     p = sigmoid(epsilon). The constant and the factor keep value, slope and curvature at the scale of the label loss for
@@ -96,10 +96,10 @@ def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
     def ratio(z):  # F(z) / P(z) = 1 / (p + (1 - p) F(-z) / F(z)), which is 1 at epsilon = inf whatever z
         return 1 / (jnp.exp(log_truth) + jnp.exp(log_lie + link.log_cdf(-z) - link.log_cdf(z)))
 
-    def report_slope(z):  # d/dz log_report / gain^2, with F' = F slope
+    def report_slope(z):  # (d/dz log_report) / gain^2, with F' = F slope
         return link.slope(z) * ratio(z) / gain
 
-    def report_curvature(z):  # -d^2/dz^2 log_report / gain^2, with F'' = F (slope^2 - curvature)
+    def report_curvature(z):  # -(d^2/dz^2 log_report) / gain^2, with F'' = F (slope^2 - curvature)
         share = ratio(z)
         return share * (link.curvature(z) / gain + link.slope(z) ** 2 * (share - 1 / gain))
 

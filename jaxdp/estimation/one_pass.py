@@ -50,7 +50,8 @@ class Recipe(NamedTuple):
     Attributes:
         slope: (margin, target) -> derivative of one sample's loss in its margin, elementwise; or in its K margins,
             which are on the first axis.
-        average: "none" (the last iterate), "all" or "last_half" (the last ceil(num_samples / 2) iterates).
+        average: the iterates that are averaged: "none" (the last one alone), "all" or "last_half" (the last
+            ceil(num_samples / 2)). The start, 0, is none of them.
         inverse_time: whether the step at sample t = 1, 2, ... is rate / t; else it is rate.
         zero_sum: constrain the components' sum to zero.
     """
@@ -61,22 +62,24 @@ class Recipe(NamedTuple):
     zero_sum: bool
 
     def first_averaged(self, num_samples: int) -> int:
-        """Index of the first iterate in the average."""
+        """Index of the first iterate in the average; that of the iterate after the first sample is 0."""
         return {"none": num_samples - 1, "all": 0, "last_half": num_samples // 2}[self.average]
 
 
 def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
-    """Visits every sample once: theta <- P(theta + step(gain slope(x.theta, y) x + linear + ridge theta)), from zero.
+    """Visits every sample once, from theta = 0: theta <- P(theta - eta_t g_t), with P the projection on the ball.
 
-    With K margins a sample, slope(x.theta, y) x is the sum of K slopes times their features.
+    The gradient at sample t, with features x, target y and weight w, is g_t = gain w slope(x.theta, y) x + linear +
+    ridge theta. With K margins a sample, slope(x.theta, y) x is the sum of K slopes times their features. The step size
+    eta_t is rate, or rate / t (`Recipe.inverse_time`).
 
     Args:
         data: of one lane. Under `jax.vmap` and without an optimiser, all lanes go through one kernel.
         recipe: loss, averaging and steps.
-        optimizer: turns gradients into steps in place of SGD with the recipe's step size; None is SGD.
+        optimizer: turns gradients into what is added to theta, in place of -eta_t g_t; None is SGD.
 
     Returns:
-        [dim] float, the estimate.
+        [dim] float, the estimate: the mean of the iterates that `Recipe.average` names, each after its step.
     """
     if optimizer is not None:
         return plain_pass(data, recipe, optimizer)
@@ -126,13 +129,13 @@ def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
     linear = None if data.linear is None else data.linear.T
     width = math.prod(margins) * dim
     index = jnp.arange(num_samples)
-    averaged = (index >= first_averaged).astype(dtype)
+    share = (index >= first_averaged).astype(dtype)  # 1 for iterates in the average, 0 for others
     decay = 1 / (index + 1).astype(dtype) if recipe.inverse_time else jnp.ones(num_samples, dtype)
 
     def step(carry, sample):
-        theta, total = carry  # [dim, lanes]
-        # [*margins, dim, lanes], [*margins, lanes], [lanes] or None, [], []
-        feature, target, weight, counts, slower = sample
+        theta, total = carry  # [dim, lanes] each
+        # Of shapes [*margins, dim, lanes], [*margins, lanes], [lanes] (or None), [] and [].
+        feature, target, weight, counted, slower = sample
         margin = jnp.sum(feature * jnp.broadcast_to(theta, feature.shape), axis=-2)
         slope = recipe.slope(margin, target)
         slope = slope if weight is None else jnp.broadcast_to(weight, slope.shape) * slope
@@ -148,7 +151,7 @@ def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
             theta = center(theta.T).T
         shrink = radius / jnp.sqrt(jnp.maximum(jnp.sum(theta**2, axis=0), radius**2))
         theta = theta * jnp.where(bounded, shrink, 1)[None, :]
-        return (theta, total + counts * theta), None
+        return (theta, total + counted * theta), None
 
     def block(carry, start, size: int):
         def part(array, axis):
@@ -162,7 +165,7 @@ def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
             columns[: ends[0]].reshape(size, *margins, dim, num_lanes),
             columns[ends[0] : ends[1]].reshape(size, *margins, num_lanes),
             None if data.weights is None else columns[ends[1] :],
-            part(averaged, 0),
+            part(share, 0),
             part(decay, 0),
         )
         theta, running = carry
