@@ -79,6 +79,10 @@ SLOW = (
     "generalized_linear_ball",
     "linear_ucb_joint",
     "g_optimal_elimination",
+    "ebs_elimination",  # `test_ebs_elimination.py` looks at it
+    "rucb_blocks",
+    "svt_lazy",
+    "ucb_central",
 )  # like ones are tried
 
 

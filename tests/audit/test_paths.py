@@ -17,6 +17,7 @@ from jaxdp.core import CountPlan, Counts, Interface, Space, State, arms
 from jaxdp.mechanisms import laplace, noisy_max
 from jaxdp.registry import LEARNERS
 from tests.audit import small_learners as small
+from tests.few import few
 
 pytestmark = pytest.mark.once
 KEY = jax.random.key(0)
@@ -102,7 +103,10 @@ def test_a_path_that_the_learner_lacks():
             play(learner, whole, KEY, learner.params(epsilon=1.0), Users(np.ones((5, 1))), path=path)
 
 
-@pytest.mark.parametrize(("where", "factor"), [("blocks", 2.0), ("counts", 2.0), ("counts", 1.0), ("blocks", 1.0)])
+PATHS = [("blocks", 2.0), ("counts", 2.0), ("counts", 1.0), ("blocks", 1.0)]
+
+
+@pytest.mark.parametrize(("where", "factor"), few(PATHS, PATHS[1:]))
 def test_noise_that_is_missing_on_one_path(where, factor):
     entry = LEARNERS["ebs_phased"]
     learner = small.quieter(entry.make(), factor, where)

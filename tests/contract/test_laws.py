@@ -47,7 +47,7 @@ def check(name, change):
     [
         ("explore_then_commit", lambda learner: quieter(learner, 2.0, "counts")),
         ("explore_then_commit", generous),
-        ("ebs_phased", lambda learner: quieter(learner, math.inf, "counts")),
+        pytest.param("ebs_phased", lambda learner: quieter(learner, math.inf, "counts"), marks=pytest.mark.slow),
         pytest.param("ebs_phased", lambda learner: quieter(learner, 2.0, "counts"), marks=pytest.mark.slow),
     ],
 )
@@ -56,6 +56,7 @@ def test_counts_of_another_law_are_found(name, change):
         check(name, change)
 
 
+@pytest.mark.slow
 def test_check_learner_finds_counts_without_noise():
     entry = LEARNERS["explore_then_commit"]
     learner = quieter(entry.make(), math.inf, "counts")._replace(blocks=())

@@ -55,7 +55,8 @@ def test_a_mechanism_that_claims_no_epsilon(native, by_rho):
 WIDE = ("debiased_rr", "sgd_krr", "objective_perturbation_full", "exponential_weights_gaussian")
 
 
-# These share their functions with others that are always tried; g_optimal_elimination with none, but it takes minutes.
+# These share their functions with others that are always tried; but for the two that take
+# longest to compile, g_optimal_elimination and double_thompson.
 ALIKE = (
     "ebs_elimination_gaussian",
     *("sgd", "sgd_objective_perturbation", "literal_objective_perturbation", "thurstone_rr", "ballot_mle", "mle_rr"),
@@ -71,6 +72,7 @@ ALIKE = (
     *("objective_perturbation_cut", "objective_perturbation_cut_k_norm", "ballot_objective_perturbation"),
     *("plackett_luce_objective_perturbation", "plackett_luce_objective_perturbation_cut_k_norm"),
     *("versatile_sparring", "ebs_shuffle", "double_thompson_blocks", "g_optimal_elimination"),
+    "double_thompson",
 )
 FEWER = 2000  # lanes of each engine, by which laws are compared; the slow form takes all
 
