@@ -93,6 +93,23 @@ def test_tiles_in_which_places_matter(tmp_path):
     assert sweep(run, **appended, store=store, grow=True).identical(sweep(run, **appended))
 
 
+def test_lanes_whose_bits_depend_on_their_places(tmp_path):
+    """The last lanes of a tile are compiled otherwise: `linear_ucb` grows only where lanes keep their places."""
+    world = jaxdp.bandits.contextual.linear_contexts(num_arms=5, dim=5)
+    learner = jaxdp.bandits.contextual.linear_ucb(num_arms=5, dim=5, horizon=30)
+    bandit, store = jaxdp.simulator(learner, world, 30), tmp_path / "s.zarr"
+    small: dict = {"axes": {"epsilon": [1.0, 2.0], "delta": [1e-3]}, "num_seeds": 20, "tile_size": 16, "key": KEY}
+    sweep(bandit, **small, store=store)
+    before = content(store)
+    with pytest.raises(
+        ValueError, match=r"lanes must keep their places in tiles for the store to grow, .* of 256 lanes"
+    ):
+        sweep(bandit, **{**small, "num_seeds": 27}, store=store, grow=True)
+    assert content(store) == before
+    large: dict = {**small, "axes": {"epsilon": [1.0, 2.0, 4.0], "delta": [1e-3]}}
+    assert sweep(bandit, **large, store=store, grow=True).identical(sweep(bandit, **large))
+
+
 def planted(store: Path, value: float) -> None:
     """Has every result that is there be another."""
     array = zarr.open_array(store / "x", mode="r+")

@@ -68,6 +68,7 @@ class Store:
             self.layout["chunk"],
             order=self.layout.get("order", ()),
             parts=[part["sizes"] for part in self.parts],
+            packed=self.layout.get("packed", False),
         )
         try:
             # A file that is missing is lost, not empty; Zarr does not keep this setting with the store.
