@@ -47,8 +47,11 @@ html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
 # The pages stand alone: no font, no script and no picture comes from elsewhere, but for the formulas of some pages.
 
-PUBLIC = {name.path.rpartition(".")[2]: name.path for name in names.everything() if inspect.isclass(name.value)}
-KNOWN = re.compile(rf"(?<![\w.'\"])({'|'.join(sorted(PUBLIC, key=len, reverse=True))})(?![\w'\"])")
+CLASSES: dict[str, list[names.Name]] = {}  # by their last names, which several may share, as `Space`
+for each in names.everything():
+    if inspect.isclass(each.value):
+        CLASSES.setdefault(each.path.rpartition(".")[2], []).append(each)
+KNOWN = re.compile(rf"(?<![\w.'\"])({'|'.join(sorted(CLASSES, key=len, reverse=True))})(?![\w'\"])")
 
 
 def _docstring(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
@@ -63,12 +66,21 @@ def _signature(app: Any, what: str, name: str, value: Any, options: Any, shown: 
         return None
     arguments, arrow, returned = found.rpartition(") -> ")
     if not arrow:
-        return _linked(found), None
-    return _linked(f"{arguments})"), _linked(returned)
+        return _linked(found, value), None
+    return _linked(f"{arguments})", value), _linked(returned, value)
 
 
-def _linked(text: str) -> str:
-    return KNOWN.sub(lambda match: PUBLIC[match[1]], text)
+def _linked(text: str, value: Any) -> str:
+    """Types by their whole paths, which become links. Of several of one name it is the one that the source means."""
+    module = sys.modules.get(getattr(inspect.unwrap(value), "__module__", ""))
+
+    def path(match: re.Match[str]) -> str:
+        found = CLASSES[match[1]]
+        if len(found) > 1:
+            found = [each for each in found if each.value is getattr(module, match[1], None)]
+        return found[0].path if found else match[1]
+
+    return KNOWN.sub(path, text)
 
 
 def _skip(app: Any, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:

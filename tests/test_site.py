@@ -1,10 +1,14 @@
 """The site describes every public name, and no link within documents is dead. `make docs` builds the site itself."""
 
+import importlib.util
 import re
 import sys
 from pathlib import Path
 
 import pytest
+
+import jaxdp.audit
+import jaxdp.core
 
 pytestmark = pytest.mark.once
 
@@ -76,6 +80,21 @@ def test_every_public_name_has_a_docstring_and_a_page():
     assert missing(names, public_modules()) == []
     paths = [name.path for name in names]
     assert len(paths) == len(set(paths)) > 400
+
+
+def test_a_type_of_a_signature_is_that_of_its_module():
+    """Two public classes are called `Space`."""
+    spec = importlib.util.spec_from_file_location("conf", DOCS / "conf.py")
+    assert spec is not None
+    assert spec.loader is not None
+    conf = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(conf)
+
+    def signature(value):
+        return conf._signature(None, "", "", value, None, "", "")
+
+    assert signature(jaxdp.core.arms) == ("(num_arms: int)", "jaxdp.core.Space")
+    assert "Callable[[], jaxdp.audit.Space]" in signature(jaxdp.audit.Target)[0]
 
 
 def test_every_public_module_is_on_a_page():

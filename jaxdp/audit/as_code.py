@@ -1,5 +1,6 @@
 """Inputs as Python code that makes them again."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -41,18 +42,19 @@ def expression(value: Any, names: dict[str, str]) -> str:
         raise TypeError(f"cannot be written as code: {type(value).__name__}")
     array = np.asarray(value)
     plain = array.ravel()
-    if array.size > ONE_BY_ONE and np.all((plain == plain[0]) | ((plain != plain) & (plain[0] != plain[0]))):
+    if array.size > ONE_BY_ONE and len({repr(item) for item in plain.tolist()}) == 1:  # 0.0 is not -0.0
         return f"full({array.shape}, {plain[0].item()!r}, {str(array.dtype)!r})"
     return f"array({array.tolist()!r}, {str(array.dtype)!r})"
 
 
-def program(pair: tuple[Any, Any], call: str) -> str:
+def program(pair: tuple[Any, Any], call: str, setup: Sequence[str] = ()) -> str:
     """Code that audits a pair of inputs.
 
     Args:
         pair: two inputs.
         call: an expression for the attack, in which `first` and `second` are the inputs, and `registry` is
             `jaxdp.registry`.
+        setup: lines that come before the inputs.
 
     Returns:
         Lines that run as they are.
@@ -66,6 +68,7 @@ def program(pair: tuple[Any, Any], call: str) -> str:
             "from jaxdp import registry",
             "from jaxdp.audit import audit",
             *(f"from {module} import {name}" for name, module in sorted(names.items())),
+            *setup,
             f"first = {first}",
             f"second = {second}",
             f"print(audit(jax.random.key(0), {call}))",

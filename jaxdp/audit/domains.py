@@ -187,6 +187,8 @@ def moved_values(
     check_positive("by", by)
     kind = np.dtype(dtype)
     is_whole = np.issubdtype(kind, np.integer)
+    if is_whole:
+        low, high = max(low, np.iinfo(kind).min), min(high, np.iinfo(kind).max)
     values = [x for x in (*ANYTHING, low, high, by, -by, by / 2, low + by, high - by) if low <= x <= high]
     values = np.unique(np.asarray([round(x) for x in values] if is_whole else values).astype(kind))
 
@@ -227,7 +229,10 @@ def moved_values(
 
     def pair(genome: Moved) -> tuple[Any, Any, jax.Array]:
         # What is added is rounded with the sum: only differences that keep to the bound are neighbours.
-        second = jnp.clip(genome.base + genome.delta, kind.type(low), kind.type(high))
+        second = genome.base + genome.delta
+        if is_whole:  # a sum that wraps around goes to the other end, far away
+            second = jnp.where((second > genome.base) == (genome.delta > 0), second, genome.base)
+        second = jnp.clip(second, kind.type(low), kind.type(high))
         moved = jnp.abs(second.astype(default_float()) - genome.base.astype(default_float()))
         if is_whole:
             moved = jnp.abs(second - genome.base).astype(default_float())

@@ -185,8 +185,8 @@ class Blocks(NamedTuple):
         absorb: what the learner does with the reports.
         until: when to switch to the next blocks of the learner; None for the last. Lanes of a batch switch together,
             once `until` holds for all that still run. Until then these blocks also play lanes that could have
-            switched, and must be correct for them. Lanes that have ended run along with a `limit` of 0, and what
-            comes of it is thrown away.
+            switched, and must be correct for them; with a `total`, such lanes wait. Lanes that have ended run along
+            with a `limit` of 0, and what comes of it is thrown away.
         order: which round each place holds; None is 0, 1, 2, ...
         total: the sum of the block's reports, at once; None has `absorb` take them one by one.
     """

@@ -9,6 +9,7 @@ from pathlib import Path
 
 GROUP = "jaxdp.register"
 _tried: set[str] = set()  # the group, once it was read, and what its entry points load
+_imported: dict[str, None] = {}  # by `import_modules`, in order
 
 
 def _warn(sentence: str) -> None:
@@ -62,3 +63,9 @@ def import_modules(names: Iterable[str]) -> None:
             importlib.import_module(name)
         except ImportError as error:
             raise ValueError(f"with must name a module that can be imported, got {name!r}: {error}") from error
+        _imported[name] = None
+
+
+def imported_modules() -> list[str]:
+    """The modules that `import_modules` has imported in this process: code for another one needs them as well."""
+    return list(_imported)

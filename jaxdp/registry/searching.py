@@ -18,6 +18,7 @@ from jaxdp.audit.transcripts import in_unit
 from jaxdp.audit.units import map_units
 from jaxdp.core import Guarantee
 from jaxdp.registry.entries import Entry, LearnerEntry
+from jaxdp.registry.plugins import imported_modules
 
 ROUNDS = 16  # of a run in a search, if its horizon has so many and the entry's own neighbours need no more
 DRAWS = 256  # users from whom is seen what users may hold
@@ -123,9 +124,16 @@ def _space(entry: Entry, name: str, path: str, attack: Attack) -> Space:
 
 def _code(entry: Entry, name: str, path: str, first: Any, second: Any) -> str:
     about = [repr(name), "(first, second)", f"path={path!r}"]
-    about += [f"values={dict(entry.values)!r}"] if entry.values else []
-    about += [f"sizes={dict(entry.sizes)!r}"] if entry.sizes else []
-    return program((first, second), f"registry.attack({', '.join(about)})")
+    about += [f"values={_plain(entry.values)!r}"] if entry.values else []
+    about += [f"sizes={_plain(entry.sizes)!r}"] if entry.sizes else []
+    modules = imported_modules()
+    setup = [f"registry.import_modules({modules!r})"] if modules else []
+    return program((first, second), f"registry.attack({', '.join(about)})", setup)
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """With numbers of Python, whose text is code."""
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
 
 
 def _between(drawn: np.ndarray) -> tuple[float, ...]:

@@ -22,7 +22,7 @@ from jaxdp.studies.advise_problems import PROBLEMS, SECONDS_OF_COMPILING, afford
 from jaxdp.studies.arguments import Delta, Key, NumSeeds, Registered
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
-from jaxdp.validation import check_choice, check_count, check_positive
+from jaxdp.validation import check_choice, check_count, check_delta, check_positive
 
 AROUND = (0.1, 0.3, 1.0, 3.0, 10.0)
 TRUST = {"central": ("central", "shuffle", "local", "joint"), "shuffle": ("shuffle", "local"), "local": ("local",)}
@@ -70,8 +70,9 @@ def advise(
 
     Returns:
         A dataset with `loss`, of dimensions (learner, instance, epsilon, horizon, seed), NaN where a candidate is too
-        slow for a horizon. Coordinates by learner: `claim` and `trust_model`, at the budget that is asked for, `proof`,
-        `played` (counts, blocks or rounds), `summary` and `paper`; and `asked`, the budget.
+        slow for a horizon. Coordinates by learner: `claim`, `trust_model` and `unit` (what is private, and how
+        neighbours differ), at the budget that is asked for, `proof`, `played` (counts, blocks or rounds), `summary` and
+        `paper`; and `asked`, the budget.
 
     Raises:
         ValueError: if a value is out of range, or no candidate is left.
@@ -80,6 +81,7 @@ def advise(
     check_choice("trust", trust, tuple(TRUST))
     if not math.isfinite(check_positive("epsilon", epsilon)):
         raise ValueError(f"epsilon must be finite, got {epsilon}")
+    check_delta(delta)
     size, rounds = check_count("num_arms", num_arms, 2), _whole(horizon, max(LEAST_HORIZON, 10 * num_arms))
     check_count("num_seeds", num_seeds, FEWEST_SEEDS)
     setting, known = PROBLEMS[problem], PROBLEMS[problem].candidates()
@@ -125,6 +127,7 @@ def advise(
     texts = {
         "claim": [str(claim) for claim in claims.values()],
         "trust_model": [claim.trust_model for claim in claims.values()],
+        "unit": [f"{claim.privacy_unit}, {claim.adjacency}" for claim in claims.values()],
         "proof": [known[name].proof for name in made],
         "played": [engine(one) for one in made.values()],
         "summary": [known[name].summary for name in made],
@@ -218,27 +221,31 @@ def table(results: xr.Dataset, instance: str, horizon: int) -> str:
     order, best = ranking(loss)
     mean, half = mean_and_half_width(loss)
     against = comparisons(loss).sel(against=order[0])
-    rows = [["", "loss", "more than the first", "verdict"]]
+    rows = [["", "trust", "loss", "more than the first", "verdict"]]
+    trust = dict(zip(results.learner.values.tolist(), results.trust_model.values.tolist(), strict=True))
     for name in order:
         m, h = (float(part.sel(learner=name)) for part in (mean, half))
         low, high = (float(against[end].sel(learner=name)) for end in ("low", "high"))
         verdict = "undecided" if name in best else "worse"
         if name == order[0]:
             verdict = "least" if len(best) == 1 else "least so far"
-        rows.append([name, f"{m:,.4g} +- {h:,.2g}", "" if name == order[0] else f"{low:,.4g} to {high:,.4g}", verdict])
+        more = "" if name == order[0] else f"{low:,.4g} to {high:,.4g}"
+        rows.append([name, trust[name], f"{m:,.4g} +- {h:,.2g}", more, verdict])
     return "\n".join([f"{instance} instance, {horizon:,} rounds, epsilon = {float(results.asked):g}", *columns(rows)])
 
 
 def changes(results: xr.Dataset, instance: str, horizon: int) -> str:
-    """Who is first at each budget, as text."""
-    told, first = [], set()
+    """Who is first at each budget, as text. That it changes is said where nobody may be the best at all of them."""
+    told, all_best = [], []
     for epsilon in np.sort(results.epsilon.values):
         order, best = ranking(measured(results, instance, epsilon, horizon))
         others = f" (or {', '.join(name for name in best if name != order[0])})" if len(best) > 1 else ""
         told.append((f"{epsilon:g}", f"{order[0]}{others}"))
-        first.add(order[0])
+        all_best.append(set(best))
     lines = [f"  epsilon {epsilon}: {text}" for epsilon, text in told]
-    changed = "changes" if len(first) > 1 else "is the same"
+    everywhere = set.intersection(*all_best)
+    sure = "is the same" if all(len(best) == 1 for best in all_best) else "may be the same"
+    changed = sure if everywhere else "changes"
     return "\n".join([f"{instance}, {horizon:,} rounds: who loses least {changed} over these budgets", *lines])
 
 
@@ -276,12 +283,20 @@ def report(results: xr.Dataset) -> str:
     notes = [
         f"+- and ranges: 95% confidence (Student's t) over {plotting.seed_count(seeds)}, paired by "
         "seed where worlds are common. Verdicts hold for all pairs of a table together, with 5% that one or more is "
-        "wrong.",
+        "wrong, as far as means over seeds are normal.",
         f"What did not happen in {seeds} seeds, such as a wrong arm kept for good, may still have a probability of up "
-        f"to {1 - 0.05 ** (1 / seeds):.0%} (95% confidence); intervals do not know of it.",
+        f"to {1 - 0.05 ** (1 / seeds):.0%} (95% confidence). Intervals and verdicts do not know of it: a candidate "
+        "that seldom loses much can be called best or worse for what it did in these seeds.",
         "Candidates have the constants of their proofs. Instances: one best, all others equal, far behind and close "
         "behind (duels: evenly spaced utilities, sure and unsure users; experts: one instance). Yours may differ.",
     ]
+    if len(set(results.trust_model.values.tolist())) > 1:
+        notes.append(
+            "An epsilon does not promise the same in every model of trust: of a local algorithm it holds against the "
+            "curator, too. The ranking is by losses alone; --trust leaves out what you would not trust."
+        )
+    if len(units := dict.fromkeys(results.unit.values.tolist())) > 1:
+        notes.append(f"Candidates protect different units ({'; '.join(units)}), and are ranked by losses alone.")
     if len(horizons) > 1:
         slow = results.learner.values[np.isnan(results.loss.isel(horizon=-1)).all(["instance", "epsilon", "seed"])]
         notes.append(

@@ -43,6 +43,18 @@ def test_numbers_move_by_no_more_than_they_may(norm, by, dtype):
     assert [np.asarray(x).tolist() for x in again[:2]] == [first[0].tolist(), second[0].tolist()]
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.int32])
+def test_whole_numbers_do_not_wrap_around(kind):
+    """127 and -128 are no neighbours, though 127 + 1 is -128 in eight bits."""
+    ends = np.iinfo(kind)
+    domain = moved_values((2,), norm="l1", by=1, dtype=kind, low=ends.min, high=ends.max)
+    first, second, _ = pairs(domain)
+    moved = np.abs(second.astype(np.int64) - first.astype(np.int64)).sum(axis=1)
+    assert moved.max() == 1
+    assert (moved == 1).mean() > 0.2
+    assert {ends.min, ends.max} <= set(first.ravel().tolist())
+
+
 def test_rows_differ_in_one_place_and_in_the_unit_alone():
     def draw(key):
         one, other = jax.random.split(key)
@@ -127,6 +139,8 @@ def test_inputs_as_code():
     )
     text = expression(users, names)
     assert names == {"Users": "jaxdp.audit.adversary"}
+    zeros = np.float32([0.0, -0.0, 0.0, 0.0, 0.0])
+    assert np.signbit(eval(expression(zeros, {}), {"array": np.array, "full": np.full})).tolist() == [0, 1, 0, 0, 0]
     made = eval(text, {"Users": Users, "array": np.array, "full": np.full, "nan": np.nan, "inf": np.inf})
     assert jax.tree.structure(made) == jax.tree.structure(users)
     for mine, theirs in zip(jax.tree.leaves(users), jax.tree.leaves(made), strict=True):

@@ -13,7 +13,7 @@ from jaxdp.__main__ import app
 from jaxdp.registry import LEARNERS
 from jaxdp.stats import paired
 from jaxdp.studies import advise_problems
-from jaxdp.studies.advise import LEVEL, STUDY, advise, comparisons, figure, ranking, report
+from jaxdp.studies.advise import LEVEL, STUDY, advise, changes, comparisons, figure, ranking, report
 from jaxdp.studies.advise_problems import affordable
 
 pytestmark = pytest.mark.once
@@ -102,6 +102,7 @@ WRONG = {
     "seeds": ({"num_seeds": 4}, "num_seeds must be a whole number >= 5, got 4"),
     "learner": ({"learner": ["mle"]}, "learner must be one of"),
     "trust": ({"trust": "nobody"}, "trust must be one of"),
+    "delta": ({"delta": 2.0}, r"delta must be in \(0, 1\), got 2\.0"),
 }
 
 
@@ -110,6 +111,36 @@ def test_wrong_arguments(case):
     changed, message = WRONG[case]
     with pytest.raises(ValueError, match=message):
         advise(**{**SMALL, **changed})
+
+
+def told(losses_at: dict[float, list[float]]) -> str:
+    """Who is first at each budget, of a first and a second learner with these mean losses."""
+    draw = np.random.default_rng(3)
+    each = [losses(means, 16, draw) for means in losses_at.values()]
+    results = xr.Dataset({"loss": xr.concat(each, xr.IndexVariable("epsilon", list(losses_at)))})
+    return changes(results.expand_dims(instance=["easy"], horizon=[100]), "easy", 100)
+
+
+def test_what_changes_with_epsilon_is_said_where_that_is_clear():
+    assert "who loses least changes" in told({0.1: [0.0, 9.0], 1.0: [9.0, 0.0]})
+    assert "who loses least is the same" in told({0.1: [0.0, 9.0], 1.0: [0.0, 9.0]})
+    undecided = told({0.1: [0.0, 0.0], 1.0: [9.0, 0.0]})  # the second may be the best at both
+    assert "who loses least may be the same" in undecided
+    assert "epsilon 1: l1" in undecided
+
+
+def test_what_candidates_do_not_promise_alike_is_told():
+    both = advise(**{**SMALL, "num_seeds": 5}, learner=["explore_then_commit", "ucb_central"])
+    assert "every model of trust" not in report(both)
+    assert "different units" not in report(both)
+    other = both.assign_coords(
+        trust_model=("learner", ["central", "local"]),
+        unit=("learner", ["one reward, replace-one", "one user, add-one"]),
+    )
+    said = report(other)
+    assert "An epsilon does not promise the same in every model of trust" in said
+    assert "different units (one reward, replace-one; one user, add-one)" in said
+    assert next(line.split()[1] for line in said.splitlines() if line.startswith("ucb_central ")) == "local"
 
 
 @pytest.mark.slow

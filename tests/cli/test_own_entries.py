@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from jaxdp import registry
 from jaxdp.__main__ import main
+from jaxdp.registry import plugins
+from jaxdp.registry.searching import _code
 
 pytestmark = pytest.mark.once
 
@@ -103,6 +106,7 @@ def in_process(tmp_path, monkeypatch, capsys):
     (tmp_path / "own_by_import.py").write_text(BY_IMPORT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    monkeypatch.setattr(plugins, "_imported", {})
     tables: list[dict[str, Any]] = [registry.MECHANISMS, registry.LEARNERS, registry.ESTIMATORS]
     before = [dict(table) for table in tables]
 
@@ -127,6 +131,8 @@ def test_a_module_that_is_named_registers_without_an_entry_point(in_process):
     code, printed = in_process("audit", "quiet_count", "--with", "own_by_import", "--trials", "3000")
     assert code == 1, printed.err
     assert printed.out.splitlines()[1].split()[-1] == "violated"
+    code = _code(registry.MECHANISMS["quiet_count"], "quiet_count", "release", np.float64(1), np.float64(2))
+    assert "registry.import_modules(['own_by_import'])" in code.splitlines()  # another process does not know them
     code, printed = in_process("audit", "quiet_mouse", "--with", "own_by_import")
     assert (code, "name must be one of laplace, " in printed.err) == (2, True)
 

@@ -355,3 +355,6 @@ def test_committed_records_are_of_the_rows_as_they_are(paper):
         if own.measure is not None:
             assert each["verdict"] == verdict(own.rules, found)
             assert own.rules.keys() <= found.keys()
+            assert each["corrected_verdict"] == (verdict(own.corrected_rules, found) if own.corrected_rules else "")
+            shown = {number["measure"]: number["rule"] for number in each["numbers"] if number["rule"]}
+            assert shown == {name: str(rule) for name, rule in {**own.corrected_rules, **own.rules}.items()}

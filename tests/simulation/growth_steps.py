@@ -9,6 +9,7 @@ larger one; and what was wrong at others. A careless writer marks lanes before t
 import json
 import shutil
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +22,34 @@ from jaxdp.simulation.store.metadata import sync_metadata
 from jaxdp.simulation.store.nans import NanCount
 from tests.simulation.store_steps import WRITING
 
+TRIES = 20
+
 
 class Copier:
     """Copies a folder before each change of a file in it."""
 
     def __init__(self, folder: Path, into: Path) -> None:
         self.folder, self.into, self.count, self.works = folder, into, 0, False
+        self.lock = threading.Lock()
         sys.addaudithook(self.watch)
 
     def watch(self, event: str, arguments: tuple[Any, ...]) -> None:
         changes = event in ("os.rename", "os.remove", "os.mkdir") or (event == "open" and arguments[2] & WRITING)
         if self.works and changes and str(self.folder) in f"{arguments[0]} {arguments[1]}":
-            self.works = False
-            shutil.copytree(self.folder, self.into / str(self.count))
-            self.count, self.works = self.count + 1, True
+            with self.lock:  # Zarr writes in threads of its own
+                self.copy()
+
+    def copy(self) -> None:
+        copy = self.into / str(self.count)
+        for _ in range(TRIES):
+            try:
+                shutil.copytree(self.folder, copy)
+                break
+            except (shutil.Error, OSError):  # another thread went on with a change that was copied before
+                shutil.rmtree(copy, ignore_errors=True)
+        else:
+            raise RuntimeError("the store changed in every copy")
+        self.count += 1
 
 
 def grow(path: Path, large: Path, careless: bool) -> None:

@@ -93,6 +93,23 @@ def test_tiles_in_which_places_matter(tmp_path):
     assert sweep(run, **appended, store=store, grow=True).identical(sweep(run, **appended))
 
 
+def test_lanes_whose_bits_depend_on_their_places(tmp_path):
+    """The last lanes of a tile are compiled otherwise: `linear_ucb` grows only where lanes keep their places."""
+    world = jaxdp.bandits.contextual.linear_contexts(num_arms=5, dim=5)
+    learner = jaxdp.bandits.contextual.linear_ucb(num_arms=5, dim=5, horizon=30)
+    bandit, store = jaxdp.simulator(learner, world, 30), tmp_path / "s.zarr"
+    small: dict = {"axes": {"epsilon": [1.0, 2.0], "delta": [1e-3]}, "num_seeds": 20, "tile_size": 16, "key": KEY}
+    sweep(bandit, **small, store=store)
+    before = content(store)
+    with pytest.raises(
+        ValueError, match=r"lanes must keep their places in tiles for the store to grow, .* of 256 lanes"
+    ):
+        sweep(bandit, **{**small, "num_seeds": 27}, store=store, grow=True)
+    assert content(store) == before
+    large: dict = {**small, "axes": {"epsilon": [1.0, 2.0, 4.0], "delta": [1e-3]}}
+    assert sweep(bandit, **large, store=store, grow=True).identical(sweep(bandit, **large))
+
+
 def planted(store: Path, value: float) -> None:
     """Has every result that is there be another."""
     array = zarr.open_array(store / "x", mode="r+")
@@ -196,6 +213,9 @@ def test_values_of_every_kind(tmp_path):
         "with nan": ([math.nan, 1.0], [1.0, 2.0, math.nan]),
         "text": (["one", "two"], ["a longer word", "two", "one"]),
         "truth": ([True], [False, True]),
+        "truth that numbers join": ([True], [2.0, True, 0.5]),
+        "single precision that double joins": ([np.float32(0.5)], [0.1, np.float32(0.5)]),
+        "bytes that larger numbers join": ([np.int8(1)], [1000, np.int8(1), -3]),
     }
 
     def build() -> Run:
@@ -213,6 +233,54 @@ def test_values_of_every_kind(tmp_path):
         read = xr.open_zarr(store, chunks=None)
         assert set(map(str, read.a.values.tolist())) == set(map(str, grown.a.values.tolist())), name
         assert jaxdp.open(store).x.equals(grown.x), name
+
+
+@pytest.mark.filterwarnings("ignore:NaN in")
+def test_labels_that_a_store_has_no_room_for(tmp_path):
+    """A coordinate can become one of another kind once; and no number becomes a text that looks like it."""
+    store = tmp_path / "s.zarr"
+    arguments: dict = {**SMALL, "store": store}
+    sweep(run, **{**arguments, "axes": {"a": [np.int8(1), np.int8(2)]}})
+    sweep(run, **{**arguments, "axes": {"a": [np.int8(1), np.int8(2), 300]}}, grow=True)
+    before = content(store)
+    with pytest.raises(
+        ValueError, match=r"room for the values of a to grow, .* where they are int64, for \[0\.5, 1\.0, "
+    ):
+        sweep(run, **{**arguments, "axes": {"a": [0.5, 1, 2, 300]}}, grow=True)
+    assert content(store) == before
+
+    other: dict = {**SMALL, "store": tmp_path / "other"}
+    build = dataclasses.replace(run(), params=lambda a: np.float32("nan" if a is None else a))
+    sweep(build, **{**other, "axes": {"a": [math.nan]}})
+    with pytest.raises(ValueError, match="where they are float64, for \\['None', 'nan'\\]"):
+        sweep(build, **{**other, "axes": {"a": [None, math.nan]}}, grow=True)
+
+
+def test_arrays_of_others_along_an_axis_that_grows(tmp_path):
+    """With another size of the same dimension beside them nothing of the store could be read."""
+    store = tmp_path / "s.zarr"
+    first = sweep(run, **SMALL, store=store)
+    xr.Dataset({"mine": ("seed", np.arange(6.0)), "part_names": ("part", np.zeros(2))}).to_zarr(store, mode="a")
+    before = content(store)
+    with pytest.raises(ValueError, match=r"nothing but the sweep's arrays along seed to grow, .* where mine is"):
+        sweep(run, **{**SMALL, "num_seeds": 9}, store=store, grow=True)
+    assert content(store) == before
+    assert jaxdp.open(store)[list(first.data_vars)].equals(sweep(run, **SMALL))
+    grown = sweep(run, **{**SMALL, "axes": {"a": [1.0, 3.0, 4.0]}}, store=store, grow=True)  # along none of theirs
+    assert (grown.mine == np.arange(6.0)).all()
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_damaged_file_is_not_what_bits_are_compared_with(tmp_path, lost):
+    store = tmp_path / "s.zarr"
+    sweep(run, **SMALL, store=store)
+    file = store / "x" / "c" / "0" / "0"
+    text = file.read_bytes()
+    file.unlink()
+    if not lost:
+        file.write_bytes(text[:-3])
+    with pytest.warns(RuntimeWarning, match=f"a chunk is damaged: {file} .*; it is computed again"):
+        assert sweep(run, **LARGE, store=store, grow=True).identical(sweep(run, **LARGE))
 
 
 def test_a_file_across_old_and_new_lanes_that_is_damaged(tmp_path):

@@ -23,6 +23,7 @@ class Chunk(NamedTuple):
             computed, they may be those of the other lanes alone.
         block: (start, stop) along every dimension of (*static axes, *axes, seed), as stored.
         part: with which part of a sweep that grew its last lanes came; 0 is the first.
+        packed: whether its lanes may be in any places of tiles; else lane n is in place n modulo the tile.
     """
 
     number: int
@@ -30,6 +31,7 @@ class Chunk(NamedTuple):
     runs: tuple[tuple[int, int], ...]
     block: tuple[tuple[int, int], ...]
     part: int = 0
+    packed: bool = False
 
     @property
     def num_lanes(self) -> int:
@@ -89,6 +91,7 @@ def chunks(
     *,
     order: Sequence[Sequence[int] | None] = (),
     parts: Sequence[Sequence[int]] = (),
+    packed: bool = False,
 ) -> list[Chunk]:
     """All chunks of a sweep, in the order in which they are stored, program by program.
 
@@ -99,6 +102,7 @@ def chunks(
         order: for every dimension of (*static axes, *axes, seed), the places in the grid of what is stored, None where
             they are in the order of the grid; without it, all are.
         parts: sizes of (*static axes, *axes, seed) that a sweep which grew has had, the first ones first.
+        packed: whether lanes may be in any places of tiles.
     """
     all_sizes = (*static_sizes, *sizes)
     told = order or [None] * len(all_sizes)
@@ -118,7 +122,7 @@ def chunks(
             runs = _runs(block, sizes, all_places[len(static_sizes) :])
             place = (*((index, index + 1) for index in at), *block)
             part = next((number for number, size in enumerate(parts) if _is_within(place, size)), 0)
-            found.append(Chunk(len(found), program, runs, place, part))
+            found.append(Chunk(len(found), program, runs, place, part, packed))
     return found
 
 

@@ -68,6 +68,7 @@ class Store:
             self.layout["chunk"],
             order=self.layout.get("order", ()),
             parts=[part["sizes"] for part in self.parts],
+            packed=self.layout.get("packed", False),
         )
         try:
             # A file that is missing is lost, not empty; Zarr does not keep this setting with the store.
@@ -135,9 +136,12 @@ class Store:
 
         Returns:
             The chunk with those lanes, and their outputs by name, each with a leading axis of lanes; None if there is
-            no such lane.
+            no such lane, or the chunk cannot be read, which is told and mended once the store has grown.
         """
-        there = self._arrays[COMPUTED][chunk.region]  # of a region that reaches beyond, what is within
+        try:
+            there, *values = (self._within(name, chunk) for name in (COMPUTED, *self.layout["outputs"]))
+        except OSError:
+            return None
         inside = tuple(slice(size) for size in there.shape)
         found = np.zeros(chunk.sizes, bool)
         found[inside] = there
@@ -145,7 +149,7 @@ class Store:
         if not found.any():
             return None
         return chunk.only(found), {
-            name: self._arrays[name][chunk.region][found[inside]] for name in self.layout["outputs"]
+            name: of_name[found[inside]] for name, of_name in zip(self.layout["outputs"], values, strict=True)
         }
 
     def survey(self, wanted: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
@@ -228,6 +232,21 @@ class Store:
         at = tuple(start // size for (start, _), size in zip(chunk.block, array.chunks, strict=False))
         at += (0,) * (array.ndim - len(at))
         return self.path / name / array.metadata.encode_chunk_key(at)
+
+    def _within(self, name: str, chunk: Chunk) -> np.ndarray:
+        """What is there of a chunk that may reach beyond the store.
+
+        Raises:
+            OSError: if it cannot be read.
+        """
+        array = self._arrays[name]
+        sizes = array.shape[: len(chunk.block)]
+        block = tuple(
+            (min(first, size), min(last, size)) for (first, last), size in zip(chunk.block, sizes, strict=True)
+        )
+        if any(first == last for first, last in block):
+            return np.zeros((*(last - first for first, last in block), *array.shape[len(block) :]), array.dtype)
+        return self._read(name, chunk._replace(block=block))
 
     def _read(self, name: str, chunk: Chunk) -> np.ndarray:
         array = self._arrays[name]

@@ -35,6 +35,9 @@ class Growth:
             template: a dataset of the larger sweep's variables, coordinates and attributes, as `open_or_create` has it.
             identity: of the larger sweep.
 
+        Raises:
+            ValueError: if values of an axis are of a kind that the store has no room for, or the store has arrays of
+                others along an axis that grows.
         """
         self.store, self._template, self._identity = store, template, identity
         lead = list(next(iter(template.data_vars.values())).dims)[: len(store.chunks[0].block)]
@@ -51,6 +54,10 @@ class Growth:
             "order": [None if own == sorted(own) else own for own in self._places.values()],
             "parts": [*parts, part_record(template, sizes)] if sizes != old else parts,
         }
+        self._kinds = {
+            dim: self._kind(dim) for dim, new, size in zip(self._places, sizes, old, strict=True) if new != size
+        }
+        self._check_others()
 
     def moves(self, tile_size: int) -> bool:
         """Whether a lane that is there has another place in its tile in one sweep of the whole."""
@@ -80,9 +87,8 @@ class Growth:
         sizes = [len(places) for places in self._places.values()]
         for name in (*self.layout["outputs"], COMPUTED):
             arrays[name]["shape"][: len(sizes)] = sizes
-        for dim, places in self._places.items():
-            if arrays[dim]["shape"] != [len(places)]:
-                arrays[dim] = self._extend(dim, places, arrays[dim])
+        for dim in self._kinds:
+            arrays[dim] = self._extend(dim, self._places[dim], arrays[dim])
         before = [*self.layout.get("before", []), list(stamp(path))]
         arrays[COMPUTED]["attributes"] = {
             IDENTITY: json.dumps(self._identity),
@@ -108,6 +114,46 @@ class Growth:
         stored = known if order is None else [known[place] for place in order]
         return [*stored, *(place for place in range(self._template.sizes[dim]) if place not in set(known))]
 
+    def _kind(self, dim: str) -> tuple[str, Any] | None:
+        """The type and the fill value of a coordinate that the larger sweep's values need; None where they fit in.
+
+        Raises:
+            ValueError: if the store cannot have them.
+        """
+        told, values = self._told()[dim], self._template[dim].values
+        if values.dtype.kind == "U":
+            if told["data_type"] == "string":
+                return None
+        elif told["data_type"] != "string":
+            if np.can_cast(values.dtype, np.dtype(told["data_type"])):
+                return None
+            if told["chunk_key_encoding"]["configuration"]["separator"] == "/":  # files of another name are free
+                return str(values.dtype), "NaN" if values.dtype.kind == "f" else values.dtype.type(0).item()
+        raise ValueError(
+            f"store must have room for the values of {dim} to grow, got {self.store.path}, where they are "
+            f"{told['data_type']}, for {values.tolist()}; sweep the new values into a store of their own, or all anew "
+            "by overwrite=True"
+        )
+
+    def _check_others(self) -> None:
+        """Checks that nobody else's arrays lie along an axis that grows: nothing could be read of a store then.
+
+        Raises:
+            ValueError: if some do.
+        """
+        own = {*self.layout["outputs"], COMPUTED, *self._places}
+        for name, told in self._told().items():
+            along = set(told.get("dimension_names") or ()) & set(self._kinds)
+            if name not in own and along:
+                raise ValueError(
+                    f"store must have nothing but the sweep's arrays along {', '.join(sorted(along))} to grow, got "
+                    f"{self.store.path}, where {name} is; remove it, or keep it elsewhere"
+                )
+
+    def _told(self) -> dict[str, Any]:
+        """What the store's file of metadata says of each array."""
+        return json.loads((self.store.path / METADATA).read_text())["consolidated_metadata"]["metadata"]
+
     def _extend(self, dim: str, places: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
         """Writes a coordinate's values, those that are there as they are.
 
@@ -125,15 +171,14 @@ class Growth:
         from zarr.storage import LocalStore, StorePath
 
         values = self._template[dim].values[list(places)]
-        told = {**told, "shape": [len(places)]}
-        there = zarr.open_array(str(self.store.path / dim), mode="r")
+        told, kind = {**told, "shape": [len(places)]}, self._kinds[dim]
         if values.dtype.kind == "U":
             values = values.astype(object)
-        elif there.dtype.kind in "iu" and values.dtype.kind == "f":  # in a file of its own, beside that of integers
-            told |= {"data_type": "float64", "fill_value": "NaN"}
+        elif kind is not None:  # in a file of its own, beside that of the smaller sweep's values
+            told |= {"data_type": kind[0], "fill_value": kind[1]}
             told["chunk_key_encoding"] = {"name": "default", "configuration": {"separator": "."}}
         else:
-            values = values.astype(there.dtype)
+            values = values.astype(told["data_type"])
         where = StorePath(LocalStore(self.store.path), dim)
         metadata = ArrayV3Metadata.from_dict(dict(told))
         zarr.Array(AsyncArray(metadata=metadata, store_path=where))[...] = values

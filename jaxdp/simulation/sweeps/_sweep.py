@@ -65,10 +65,11 @@ def sweep(
     With `grow=True` a store of a smaller sweep, finished or not, becomes one of this, which has more seeds, or more
     values of an axis, anywhere among the others. What is there is kept and not computed again, and the results are bit
     for bit those of one sweep of the whole, as a lane depends on its values and its seed's index alone. What can be
-    checked is: the smaller sweep must have all of its programs, parameters and claims as they were; and where more grid
-    points make another program, one tile of lanes that are there is run again and must have the same bits. With a
-    `tile_size` that is no multiple of 16 a store can grow only where lanes keep their places in tiles, as by values of
-    static axes.
+    checked is: the smaller sweep must have all of its programs, parameters and claims as they were; where lanes would
+    have other places in tiles, 256 or more of each program are run in other places and must have the same bits, which
+    those of contextual bandits have not; and where more grid points make another program, one tile of lanes that are
+    there is run again and must have the same bits. With a `tile_size` that is no multiple of 16 a store can grow only
+    where lanes keep their places, as by values of static axes, or from one multiple of `tile_size` seeds to another.
 
     Warns:
         RuntimeWarning: if results have NaN, with how many lanes; if a chunk of the store was damaged; if memory ran out

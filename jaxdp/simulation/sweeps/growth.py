@@ -22,6 +22,9 @@ from jaxdp.simulation.sweeps.source import Source
 if TYPE_CHECKING:
     import xarray as xr
 
+LANES_TRIED = 256  # at least, of each program, in other places of tiles
+TURNS = (8, 24)  # by so many places
+
 
 def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -> None:
     """Makes room in a store for all of a sweep; nothing is to be done if there is no store, or it is of this sweep.
@@ -52,11 +55,16 @@ def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -
         if wrong:
             raise ValueError(f"store must be of a part of this sweep to grow, got {path}, where {wrong}")
         growth = Growth(store, template, mine)
-        if plan.tile_size % VECTOR and growth.moves(plan.tile_size):
-            raise ValueError(
-                f"tile_size must be a multiple of {VECTOR} for a store to grow so, got {plan.tile_size}: in others "
-                "a lane's last bits can depend on its place, which is another in a sweep of the whole"
-            )
+        if growth.moves(plan.tile_size):
+            if plan.tile_size % VECTOR:
+                raise ValueError(
+                    f"tile_size must be a multiple of {VECTOR} for a store to grow so, got {plan.tile_size}: in others "
+                    "a lane's last bits can depend on its place, which is another in a sweep of the whole"
+                )
+            growth.layout["packed"] = True
+        if growth.layout.get("packed", False):  # now, or since it grew before
+            for program in range(len(plan.runs)):
+                _check_places(path, plan, source, program)
         for chunk, there in _samples(store, growth.chunks, _changed(plan, mine, theirs), plan.tile_size):
             _check_bits(path, chunk, source.sample(chunk), there)
         growth.write()
@@ -104,6 +112,35 @@ def _samples(
         if chunk.program in left and (found := store.sample(chunk, most)) is not None:
             left.remove(chunk.program)
             yield found
+
+
+def _check_places(path: Path, plan: Plan, source: Source, program: int) -> None:
+    """Checks that lanes have the same bits in other places of tiles.
+
+    XLA on CPU can compile the last lanes of a tile otherwise than those before them, also where their number is a
+    multiple of what a processor adds at a time: lanes of contextual bandits move by last bits there.
+
+    Raises:
+        ValueError: if some have others.
+    """
+    total = -(-LANES_TRIED // plan.tile_size) * plan.tile_size
+    lanes = np.resize(np.arange(min(plan.lanes.num_lanes, total)), total)
+
+    def turned(turn: int) -> Mapping[str, np.ndarray]:
+        runs = tuple((lane, lane + 1) for lane in np.roll(lanes, -turn).tolist())
+        arrays = source.sample(Chunk(0, program, runs, (), packed=True))  # in their order, from the first place on
+        return {name: np.roll(values, turn, axis=0) for name, values in arrays.items()}
+
+    first = turned(0)
+    for turn in TURNS:
+        for name, values in turned(turn).items():
+            moved = sum(one.tobytes() != other.tobytes() for one, other in zip(values, first[name], strict=True))
+            if moved:
+                raise ValueError(
+                    f"lanes must keep their places in tiles for the store to grow, got {path}, where they would not, "
+                    f"and {name} of {moved} of {total} lanes has other last bits in another place; sweep the new "
+                    "values into a store of their own, or all anew by overwrite=True"
+                )
 
 
 def _check_bits(path: Path, chunk: Chunk, mine: Mapping[str, np.ndarray], theirs: Mapping[str, np.ndarray]) -> None:
