@@ -1,7 +1,7 @@
 """The grid of a sweep, and the labels of its results: checked before anything is compiled."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -59,13 +59,12 @@ def coordinate(values: Sequence[Any]) -> list[Any]:
     return [str(getattr(value, "name", value)) for value in values]
 
 
-def check_outputs(runs: Sequence[Run], key: jax.Array, params: Sequence[Any]) -> dict[str, Output]:
+def check_outputs(runs: Sequence[Run], shapes: Iterable[Mapping[str, jax.ShapeDtypeStruct]]) -> dict[str, Output]:
     """What each lane of every run returns.
 
     Args:
         runs: one for every combination of static values.
-        key: any typed key.
-        params: parameters of one grid point, for each run.
+        shapes: of a lane's outputs, by name, for each run.
 
     Returns:
         The outputs, by name.
@@ -75,15 +74,14 @@ def check_outputs(runs: Sequence[Run], key: jax.Array, params: Sequence[Any]) ->
             their outputs or coordinates (one array cannot hold them: sweep them apart).
     """
     found: list[dict[str, Output]] = []
-    for run, point in zip(runs, params, strict=True):
-        shapes = jax.eval_shape(run, key, point)
-        dims = run.dims(shapes) if callable(run.dims) else run.dims
-        if set(shapes) != set(dims):
-            raise ValueError(f"dims must name the outputs {sorted(shapes)}, got {sorted(dims)}")
-        for name, leaf in shapes.items():
+    for run, own in zip(runs, shapes, strict=True):
+        dims = run.dims(own) if callable(run.dims) else run.dims
+        if set(own) != set(dims):
+            raise ValueError(f"dims must name the outputs {sorted(own)}, got {sorted(dims)}")
+        for name, leaf in own.items():
             if len(leaf.shape) != len(dims[name]):
                 raise ValueError(f"dims must name {len(leaf.shape)} dimensions for {name}, got {dims[name]}")
-        outputs = {name: Output(tuple(dims[name]), leaf.shape, leaf.dtype) for name, leaf in shapes.items()}
+        outputs = {name: Output(tuple(dims[name]), leaf.shape, leaf.dtype) for name, leaf in own.items()}
         found.append(outputs)
         if outputs != found[0]:
             raise ValueError(f"outputs must be the same for all static values, got {found[0]} and {outputs}")

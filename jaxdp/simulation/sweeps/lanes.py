@@ -85,6 +85,13 @@ class Program:
         threads = blas_threads(self._text)
         return found if threads is None else {**found, "blas_threads": threads}
 
+    def outputs(self) -> dict[str, jax.ShapeDtypeStruct]:
+        """What a lane returns, by name. JAX keeps what is traced for it, and does not trace again for `trace`."""
+        indices = np.zeros(self._tile_size, np.uint32)
+        shared = jax.tree.leaves((self._fast_key, *self._params))  # on the host: large arrays come to devices when due
+        tiles = self._tile.trace(*shared, indices, indices).out_info
+        return {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in tiles.items()}
+
     def trace(self) -> None:
         """Traces for the first device now, if that is not done yet."""
         _ = self._lowered
