@@ -145,6 +145,9 @@ def _score(release, functions, num_chunks, chunk, key, params, data, weights):
 class Kept:
     """An audit that keeps a score of the outputs, in place of numbers of them above thresholds, to count the same."""
 
+    natural: Score
+    is_fitted: bool
+
     def __init__(self, name: str, attack: Attack, laws: Any) -> None:
         self.name, self.attack, self.laws = name, attack, laws
         self.counted: list[dict[int, np.ndarray]] = []  # of each call, by the score's identity

@@ -18,7 +18,6 @@ Source:
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, ndtri
 
 from jaxdp.audit.intervals import check_counts
@@ -26,7 +25,7 @@ from jaxdp.audit.intervals import check_counts
 ASIDE = 0.2  # of the error: that more outputs were set aside than is allowed for
 
 
-def guess_bound(right: ArrayLike, guesses: ArrayLike, coins: int, *, sides: int, delta: float, error: float) -> float:
+def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: float, error: float) -> float:
     """The lower bound on epsilon; above the true one with probability at most `error`.
 
     Args:
@@ -52,7 +51,7 @@ def guess_bound(right: ArrayLike, guesses: ArrayLike, coins: int, *, sides: int,
     check_counts(guesses, coins)
     check_counts(right, guesses)
     aside = set_aside(coins, sides=sides, delta=delta, error=error)
-    kept, successes = int(guesses) - aside, int(right) - aside
+    kept, successes = guesses - aside, right - aside
     if successes <= 0:
         return -math.inf
     limit = float(betaincinv(successes, kept - successes + 1, error if delta == 0 else (1 - ASIDE) * error))
