@@ -2,7 +2,7 @@
 
 * `audit`, black box: draws outputs under two neighbouring inputs and looks for what one input makes likelier than the
   claim allows. What it reports is a lower bound in the currency of the claim, true with a stated confidence: on epsilon
-  at the claimed delta and on mu by at most three events, on rho by a Rényi divergence of cells of outputs.
+  at the claimed delta by guesses of the input, on mu by events, on rho by a Rényi divergence of cells of outputs.
   `learner_attack` makes a learner's transcript such an output. `Target` is a claim with all attacks on it, `scoreboard`
   a table of targets, each attacked by all paths, between inputs that `search` finds in a `Domain`, and at other values.
   `python_release` makes a plain Python sampler such a release.
@@ -43,9 +43,10 @@ black-box audit cannot see:
   of this library, too: its claims are of real numbers.
 * *Timing, memory, the seed.* Only the output is looked at, and keys are taken to be secret and random.
 * *Shapes the scores cannot draw.* Outputs that repeat are told apart one by one. Others are ordered by single
-  coordinates (of up to 8), by sums of a piecewise linear function or of a histogram of each coordinate, and by a
-  network of 16 units with quadratic terms, with NaN and either infinity as coordinates of their own; a likelihood ratio
-  unlike all of them is found in part. Of more than 85 coordinates those whose histograms differ most are summed.
+  coordinates (of up to 8), by sums of a linear function, a piecewise linear one or a histogram of each coordinate, and
+  by a network of 16 units with quadratic terms, with NaN and either infinity as coordinates of their own; where the
+  attack tells what is `exact`, by distances from it as well. A likelihood ratio unlike all of them is found in part. Of
+  more than 85 coordinates those whose histograms differ most are summed.
 * *Noise that is seldom missing.* A number without noise, of many, is found by its value where that comes up four times
   in the tenth of the trials that shapes the scores, or where the attack tells what is `exact`.
 * *Large alphabets without order.* An outcome counts by itself only if it comes up several times in the tenth of the

@@ -24,6 +24,7 @@ __all__ = ["COLUMNS", "Row", "Step", "Tried", "expected_minutes", "heading", "li
 SLACK = 1e-6  # relative, by which an exact budget may exceed what is claimed: laws are rounded
 FEW = 50_000  # trials that are not worth a first look by fewer
 FIRST_LOOK = 10  # of one trial in so many
+LAST_LOOK = 0.5  # of the error, where what promises most is looked at again by all trials
 FOUND = 2  # pairs of inputs that are attacked after a search
 JUDGED = 10**5  # trials from which an attack may be called blunt
 BLUNT = 0.5  # of what attacks reach on right code
@@ -101,8 +102,9 @@ def scoreboard(
         key: a typed PRNG key. What a row draws depends on it and on its name, not on what else is audited.
         targets: by name; an attack alone is a target with one path, "release".
         trials: outputs under each input of what promises most, >= 100.
-        confidence: that all lower bounds of all rows hold. Each of n rows, and within a row each of m attacks, has an
-            error probability of (1 - confidence) / (n m): of correct claims all, so often, stay consistent.
+        confidence: that all lower bounds of all rows hold. Each of n rows has an error probability of
+            (1 - confidence) / n. Within a row attacks share it evenly, but that by all trials has a half, if others
+            had fewer. Of correct claims all, so often, stay consistent.
         thorough: whether every path gets all trials and a long search, a learner's too, and every point is attacked.
         searched: whether inputs are searched, and points attacked; without, it is the given inputs at the claim's own
             values alone, which is quicker and sees less.
@@ -168,8 +170,8 @@ class _Audit:
         self.spaces = list(target.spaces.items())[: None if thorough else int(target.grey_box is None)]
         ways = len(target.attacks) + FOUND * len(self.spaces) + (1 + FOUND * thorough) * len(self.points)
         self.first = trials if ways <= 1 else min(trials, max(trials // FIRST_LOOK, FEW))
-        looks = ways if self.first == trials else ways + 1  # the second one at what promises most
-        self.each = 1 - (1 - confidence) / max(1, looks)
+        error = (1 - confidence) * (1.0 if self.first == trials else 1 - LAST_LOOK)
+        self.each, self.last = 1 - error / max(1, ways), 1 - (1 - confidence) * LAST_LOOK
 
     def row(self) -> Row:
         """Everything, and what was found."""
@@ -230,10 +232,10 @@ class _Audit:
             self.notes.append(failed(what, error))
             return None
 
-    def attack(self, way: Way, trials: int, key: jax.Array | None = None) -> None:
+    def attack(self, way: Way, trials: int, key: jax.Array | None = None, *, is_last: bool = False) -> None:
         """Tries a way, with so many trials."""
         own = self.folded(f"{way.what} {way.code}".strip()) if key is None else key
-        confidence = self.each
+        confidence = self.last if is_last else self.each
         result = self.tried(way.what, lambda: audit(own, way.make(), trials=trials, confidence=confidence))
         if result is None:
             return
@@ -292,7 +294,8 @@ class _Audit:
         best = max(self.done, key=lambda done: done.ratio, default=None)
         if best is None or best.result.trials >= self.trials or _refuted(best.result):
             return
-        self.attack(best.way, self.trials, key=self.folded(f"again {best.way.what} {best.way.code}"))
+        key = self.folded(f"again {best.way.what} {best.way.code}")
+        self.attack(best.way, self.trials, key=key, is_last=True)
 
     def verdict(self, exact: float | None, grey: GreyBox | None) -> str:
         """Of all ways together."""

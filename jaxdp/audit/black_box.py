@@ -11,18 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.checks import check_alike, native
-from jaxdp.audit.events import candidate_thresholds, choose, describe, learn_scores
-from jaxdp.audit.intervals import log_ratio_bound, mu_bound
+from jaxdp.audit.events import Event, Merit, candidate_thresholds, choose, describe, learn_scores
+from jaxdp.audit.guesses import guess_bound, roughly
+from jaxdp.audit.intervals import mu_bound
 from jaxdp.audit.renyi import choose_cells, rho_bound
 from jaxdp.audit.sampling import MANY_TRIALS, Outputs, Release, Score, chunk_size, draw, histogram, output_size
 from jaxdp.core import Guarantee
 from jaxdp.core.made_by import cut
 from jaxdp.validation import check_count, check_key, check_probability
 
-SHARE = 10  # one trial in so many shapes the scores, and another chooses the event; the rest evaluate it
+SHARE = 10  # one trial in so many shapes the scores, and another chooses the guesses; the rest evaluate them
 LARGEST_SAMPLE = 2**17  # outputs kept to shape the scores
 LARGEST_KEPT = 2**24  # numbers kept in all
 FEWEST_TRIALS = 100
+MAIN = 0.6  # of the error is for the first of several guesses, which promises most as a rule
+WIDTHS = (2, 8)  # thresholds on a score that evaluate: few numbers of them, to compile seldom
 
 Pair = tuple[np.ndarray, np.ndarray]  # under the first input, and under the second
 
@@ -63,8 +66,8 @@ class AuditResult:
         confidence: of the bound.
         trials: outputs drawn under each input.
         verdict: "violated" if the lower bound exceeds `claimed`, else "consistent", which is no proof.
-        event: that tells the inputs apart, and how often it happened in the trials that evaluate it; or the cells by
-            which their Rényi divergence was bounded.
+        event: that tells the inputs apart, and how often it happened in the trials that evaluate it, or two of them, of
+            which one tells of either input; or the cells by which their Rényi divergence was bounded.
         seconds: taken, compilation included.
     """
 
@@ -92,20 +95,24 @@ def audit(
     A tenth of the trials shapes scores: where outputs repeat a histogram of the log likelihood ratio, and unless that
     saw every outcome often single coordinates and three classifiers: a small network, a logistic regression on
     piecewise linear functions of each coordinate, and a histogram of each coordinate. Another tenth chooses at most
-    three events, each a score above or below a threshold: the one whose lower bound is largest on these outputs, and
-    those whose bounds promise to be largest on the rest, which may be rarer: one of outcomes that repeat, one of the
-    other scores. The rest are fresh outputs on which these are counted, with Clopper-Pearson limits that share the
-    error probability between events and inputs: nothing else is tried on them, so nothing else needs correcting for.
+    four guesses of the input: that it is the one where a score is above a threshold, or not above one, or that it is
+    the one there and the other one here. They are the guess whose lower bound promises to be largest on the rest if
+    nothing is above the claim, and has most of the error probability; that whose lower bound is largest on these
+    outputs; and those whose bounds promise to be largest on the rest, which may be rarer: one of outcomes that repeat,
+    one of the other scores. The rest are fresh outputs, each of an input that a fair coin chooses, on which it is
+    counted how often a guess is right. Guesses share the error probability: nothing else is tried on these outputs, so
+    nothing else needs correcting for.
 
-    The events bound the epsilon at a claimed delta, or the mu of a Gaussian claim. A zCDP claim is about all orders of
-    Rényi divergence: what is chosen for it is an order, and a function of the output that is constant on cells of a
-    score, from whose two means a bound on rho follows.
+    How often a guess may be right bounds the epsilon at a claimed delta, by one Clopper-Pearson limit. The mu of a
+    Gaussian claim is bounded by events, counted under both inputs. A zCDP claim is about all orders of Rényi
+    divergence: what is chosen for it is an order, and a function of the output that is constant on cells of a score,
+    from whose two means a bound on rho follows.
 
     Args:
         key: a typed PRNG key.
         attack: what to attack.
-        trials: outputs under each input, >= 100. A violation that needs an event of probability q needs many times
-            1 / q trials.
+        trials: outputs under each input, >= 100; in a claim on epsilon, where coins choose, on the average. A violation
+            that needs an event of probability q needs many times 1 / q trials.
         confidence: that the lower bound holds, in (0, 1).
         low_bits: whether the power of two that divides a float is looked at, too. Floating-point noise of any textbook
             gives inputs away by it, that of this library as well, so that its claims, which are of real numbers, fail.
@@ -118,8 +125,8 @@ def audit(
             empty or not of numbers, `exact` makes another number of them, or trials or confidence is out of range.
 
     Source:
-        Mironov (2012) for low bits; Dong, Roth & Su (2022) for mu; Birrell et al. (2021) for the variational form of
-        Rényi divergences.
+        Steinke, Nasr & Jagielski (2023) for guesses; Mironov (2012) for low bits; Dong, Roth & Su (2022) for mu;
+        Birrell et al. (2021) for the variational form of Rényi divergences.
 
     Examples:
         >>> from jaxdp.mechanisms import randomized_response
@@ -139,7 +146,7 @@ def audit(
         raise ValueError("release must return at least one number, got an empty output")
     chunk = chunk_size(size, trials)
     # The two inputs never share a key: their counts are independent.
-    keys = jax.random.split(key, 7)
+    keys = jax.random.split(key, 8)
     samples = max(1, min(trials // SHARE, LARGEST_SAMPLE, LARGEST_KEPT // size))
 
     kept = [draw(k, release, params, x, trials=samples, chunk=chunk) for k, x in zip(keys[:2], inputs, strict=True)]
@@ -156,10 +163,13 @@ def audit(
         error=(1 - confidence) / 2,
     )
     if currency == "rho":
-        bound, event = _by_cells(keys[3:5], keys[5:], found)
+        bound, event = _by_cells(keys[3:5], keys[5:7], found)
+    elif currency == "mu":
+        dealt = found.evaluating, found.evaluating
+        bound, event = _by_guess(keys[3:5], keys[5:7], found, _OF_MU, claimed, dealt, pooled)
     else:
-        of_event = functools.partial(log_ratio_bound, delta=delta) if currency == "epsilon" else mu_bound
-        bound, event = _by_event(keys[3:5], keys[5:], found, of_event, pooled)
+        dealt = deal(keys[7], found.evaluating)
+        bound, event = _by_guess(keys[3:5], keys[5:7], found, _of_epsilon(delta), claimed, dealt, pooled)
     return AuditResult(
         claim=attack.claim,
         currency=currency,
@@ -178,11 +188,12 @@ class _Search(NamedTuple):
     """What is known before anything is chosen.
 
     Attributes:
-        counter: (keys, scores, thresholds, trials) -> under either input, how many fresh outputs score above each.
+        counter: (keys, scores, thresholds, trials) -> under either input, how many fresh outputs score above each, of
+            so many under either.
         scores: S of them.
         thresholds: [S, T].
         choosing: trials that choose.
-        evaluating: trials that evaluate.
+        evaluating: trials that evaluate, under each input; on the average, where coins choose the input.
         error: with which the limit on either count, or on either mean, may fail.
     """
 
@@ -194,40 +205,107 @@ class _Search(NamedTuple):
     error: float
 
 
-def _by_event(
-    choosing: jax.Array, evaluating: jax.Array, found: _Search, bound: Callable[..., np.ndarray], pooled: Outputs
+def deal(key: jax.Array, trials: int) -> tuple[int, int]:
+    """How many of 2 * trials outputs fair coins give to either input."""
+    coins = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+    first = int(coins.binomial(2 * trials, 0.5))
+    return first, 2 * trials - first
+
+
+class _Bound(NamedTuple):
+    """What counts prove.
+
+    Attributes:
+        exactly: (likely, unlikely, trials, sides, error) -> the bound, where the numbers of outputs that are for the
+            input guessed, and for the other one, are summed over the sides; trials are under each input.
+        roughly: the same of arrays, to compare guesses.
+        sides: the most events of a guess.
+    """
+
+    exactly: Callable[[int, int, int, int, float], float]
+    roughly: Merit
+    sides: int
+
+
+def _of_epsilon(delta: float) -> _Bound:
+    def exactly(likely: int, unlikely: int, trials: int, sides: int, error: float) -> float:
+        return guess_bound(likely, likely + unlikely, 2 * trials, sides=sides, delta=delta, error=error)
+
+    def about(likely: np.ndarray, unlikely: np.ndarray, trials: int, sides: int, error: float) -> np.ndarray:
+        return roughly(likely, unlikely, 2 * trials, sides=sides, delta=delta, error=error)
+
+    return _Bound(exactly, about, sides=2)
+
+
+def _mu(likely: Any, unlikely: Any, trials: int, sides: int, error: float) -> Any:
+    del sides
+    return mu_bound(likely, trials, unlikely, trials, error=error / 2)
+
+
+_OF_MU = _Bound(_mu, _mu, sides=1)
+
+
+def _by_guess(
+    choosing: jax.Array,
+    evaluating: jax.Array,
+    found: _Search,
+    bound: _Bound,
+    claimed: float,
+    dealt: tuple[int, int],
+    pooled: Outputs,
 ) -> tuple[float, str]:
-    """The largest bound of at most three events, and its event in words."""
-    above, other_above = found.counter(choosing, found.scores, found.thresholds, found.choosing)
-    trials = found.evaluating
-    events = choose(
+    """The largest bound of at most four guesses, and its events in words.
+
+    Args:
+        choosing: two keys.
+        evaluating: two keys.
+        found: what is known before.
+        bound: what counts prove.
+        claimed: what the bound is to exceed.
+        dealt: outputs under either input that evaluate.
+        pooled: outputs, by which events are described.
+    """
+    above, other_above = found.counter(choosing, found.scores, found.thresholds, (found.choosing,) * 2)
+    guesses = choose(
         found.scores,
         found.thresholds,
         above,
         other_above,
         found.choosing,
-        trials,
-        bound=bound,
-        error=found.error,
+        found.evaluating,
+        merit=bound.roughly,
+        sides=bound.sides,
+        claimed=claimed,
+        error=2 * found.error,
     )
     # Few scores are counted faster than all of them; few trials are counted before a program for that is compiled.
-    scores = _different(event.score for event in events) if trials >= MANY_TRIALS else found.scores
-    width = len(events) if trials >= MANY_TRIALS else found.thresholds.shape[1]
-    places = [next(place for place, score in enumerate(scores) if score is event.score) for event in events]
+    is_many = found.evaluating >= MANY_TRIALS
+    scores = _different(guess[0].score for guess in guesses) if is_many else found.scores
+    own = [[event.threshold for guess in guesses for event in guess if event.score is score] for score in scores]
+    width = next(size for size in WIDTHS if size >= max(map(len, own))) if is_many else found.thresholds.shape[1]
     thresholds = np.full_like(found.thresholds[: len(scores), :width], np.inf)
-    for number, (place, event) in enumerate(zip(places, events, strict=True)):
-        thresholds[place, number] = event.threshold
-    thresholds.sort(axis=1)
-    counted = found.counter(evaluating, scores, thresholds, trials)
-    best = -np.inf, ""
-    for place, event in zip(places, events, strict=True):
+    for row, values in zip(thresholds, own, strict=True):
+        row[: len(values)] = sorted(values)
+    counted = found.counter(evaluating, scores, thresholds, dealt)
+
+    def counts(event: Event) -> list[int]:
+        place = next(place for place, score in enumerate(scores) if score is event.score)
         column = int(np.searchsorted(thresholds[place], event.threshold))
         higher = [int(above[place, column]) for above in counted]
-        counts = higher if event.above else [trials - count for count in higher]
-        likely, unlikely = counts if event.first else reversed(counts)
-        rates = " and ".join(f"{count / trials:.3g}" for count in counts)
-        lower = float(bound(likely, trials, unlikely, trials, error=found.error / len(events)))
-        best = max(best, (lower, f"{describe(event, pooled)}, with frequencies {rates}"))
+        return higher if event.above else [trials - count for trials, count in zip(dealt, higher, strict=True)]
+
+    best = -np.inf, ""
+    shares = [1.0] if len(guesses) == 1 else [MAIN, *[(1 - MAIN) / (len(guesses) - 1)] * (len(guesses) - 1)]
+    for guess, share in zip(guesses, shares, strict=True):
+        likely = unlikely = 0
+        told = []
+        for event in guess:
+            here, there = counts(event)
+            likely, unlikely = (likely + here, unlikely + there) if event.first else (likely + there, unlikely + here)
+            rates = " and ".join(f"{count / max(1, n):.3g}" for count, n in zip((here, there), dealt, strict=True))
+            told.append(f"{describe(event, pooled)}, with frequencies {rates}")
+        lower = float(bound.exactly(likely, unlikely, found.evaluating, len(guess), 2 * found.error * share))
+        best = max(best, (lower, "; ".join(told)))
     return best
 
 
@@ -240,7 +318,7 @@ def _by_cells(choosing: jax.Array, evaluating: jax.Array, found: _Search) -> tup
     """A bound on rho from the cells of one score, and what they are."""
 
     def counted(keys: Iterable[jax.Array], scores: list[Score], thresholds: np.ndarray, trials: int) -> Pair:
-        above, other_above = found.counter(keys, scores, thresholds, trials)
+        above, other_above = found.counter(keys, scores, thresholds, (trials, trials))
         return _between(above, trials), _between(other_above, trials)
 
     half = found.choosing // 2
@@ -261,14 +339,14 @@ def _above(
     keys: Iterable[jax.Array],
     scores: list[Score],
     thresholds: np.ndarray,
-    trials: int,
+    trials: tuple[int, int],
     *,
     chunk: int,
 ) -> Pair:
-    """Under either input, how many fresh outputs score above each threshold: [S, T]."""
+    """Under either input, how many of so many fresh outputs score above each threshold: [S, T]."""
     first, second = (
-        histogram(k, attack.release, attack.params, x, scores, thresholds, trials=trials, chunk=chunk)
-        for k, x in zip(keys, inputs, strict=True)
+        histogram(k, attack.release, attack.params, x, scores, thresholds, trials=n, chunk=chunk)
+        for k, x, n in zip(keys, inputs, trials, strict=True)
     )
     return first, second
 

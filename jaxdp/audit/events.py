@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammainc
 
-from jaxdp.audit.additive import Bins, Hinges, binned_logit, fit_bins, fit_hinges, hinge_logit
+from jaxdp.audit.additive import SIGNIFICANT, Bins, Hinges, binned_logit, fit_bins, fit_hinges, hinge_logit
 from jaxdp.audit.classifier import Weights, logit, train
 from jaxdp.audit.sampling import BUCKETS, LOW_BITS, Outputs, Score, evaluate
 
@@ -16,6 +16,10 @@ FEWEST_SEEN = 32  # times that each outcome must be seen for a histogram to need
 CHANCE = 1e-3  # that outputs which never repeat are taken for ones that do
 LARGEST_VECTOR = 8  # coordinates up to which each is a score by itself
 NUM_THRESHOLDS = 512
+STEPS = 2**12  # into which the difference of two distances is divided
+GUESSED = 0.4  # error of a bound that is about the estimate, and finite where nothing was wrong
+CAREFUL = 0.005  # of one that an event which looks good by luck seldom has
+STRIDE = 8  # between thresholds of which all pairs are looked at
 SHOWN = 6  # outcomes listed in a description
 
 
@@ -33,6 +37,12 @@ class Event(NamedTuple):
     threshold: float
     above: bool
     first: bool
+
+
+Guess = tuple[Event, ...]  # one event, or two of one score that exclude each other, one for either input
+Merit = Callable[[np.ndarray, np.ndarray, int, int, float], np.ndarray]  # (likely, unlikely, trials, sides, error)
+Measure = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # (likely, unlikely, sides)
+Place = tuple[int, int, int]  # kind of event, score, threshold
 
 
 class Extra(NamedTuple):
@@ -68,8 +78,10 @@ def learn_scores(
 
     Returns:
         Where outputs repeat a smoothed histogram of the log likelihood ratio: alone if every outcome was seen often.
-        Else three classifiers, of few coordinates each coordinate itself, and how many of them equal `exact`; numbers
-        that were rounded or are not finite, and low bits, count as more coordinates.
+        Else three classifiers, the product with the difference of means, and of few coordinates each coordinate itself;
+        numbers that were rounded or are not finite, and low bits, count as more coordinates. Where `exact` is known,
+        how many numbers equal it, and how much nearer to it they are under one input than under the other: the log
+        likelihood ratio of noise whose density is a function of a norm.
     """
     here, there = (np.bincount(x.bucket, minlength=BUCKETS) for x in (first, second))
     seen = here + there
@@ -90,10 +102,9 @@ def learn_scores(
     network = Score(_logit, (extra, train(key, *matrices)), "estimated log ratio")
     hinges = Score(_hinge_logit, (extra, fit_hinges(*matrices)), "log ratio by hinges")
     bins = Score(_binned_logit, (extra, fit_bins(*matrices)), "log ratio by histograms")
-    bare = []
-    if exact is not None and (tells := np.flatnonzero(exact[0] != exact[1])).size:
-        bare = [Score(_bare, (tells.astype(np.int32), exact[0][tells], exact[1][tells]), "bare numbers")]
-    return [*([table] if repeats else []), *few, network, hinges, bins, *bare]
+    means = Score(_product, (extra, _difference_of_means(*matrices)), "along the means")
+    own = [] if exact is None else _by_exact(*exact)
+    return [*([table] if repeats else []), *few, network, hinges, bins, means, *own]
 
 
 def candidate_thresholds(score: Score, outputs: Outputs) -> np.ndarray:
@@ -125,10 +136,12 @@ def choose(
     trials: int,
     evaluating: int,
     *,
-    bound: Callable[..., np.ndarray],
+    merit: Merit,
+    sides: int,
+    claimed: float,
     error: float,
-) -> list[Event]:
-    """The events that promise the largest lower bounds, by counts that did not shape the scores.
+) -> list[Guess]:
+    """The guesses that promise the largest lower bounds, by counts that did not shape the scores.
 
     Args:
         scores: S of them.
@@ -136,36 +149,94 @@ def choose(
         above: [S, T], how many of `trials` outputs under the first input scored above each threshold.
         other_above: [S, T], under the second input.
         trials: outputs under each input.
-        evaluating: outputs under each input on which the events will be counted.
-        bound: (counts, trials, other counts, other trials, error=...) -> lower bounds, as `log_ratio_bound`.
-        error: with which the limit on either count may fail.
+        evaluating: outputs under each input, on the average, on which the guesses will be counted.
+        merit: about the bound that counts would prove.
+        sides: 1 for single events alone; 2 for pairs as well.
+        claimed: what the bound is to exceed.
+        error: with which a bound may then exceed the truth.
 
     Returns:
-        One to three events, each once:
+        One to four guesses, each once:
 
+        * that of the largest bound which `evaluating` outputs would prove by a careful estimate that is not above the
+          claim: if the claim is right, what looks to be above it does so by luck;
         * that of the largest bound which these counts prove, a common one as a rule;
         * those of the largest bounds which `evaluating` outputs would prove if these shares held there: one of outcomes
           that repeat, and one of other scores. A rare event is found so, of which these outputs are too few to prove
           much. The two are apart since the tails of other scores are many, and some of them look good by luck.
     """
-    likely = np.stack([above, other_above, trials - above, trials - other_above])
+    likely = np.stack([above, other_above, trials - above, trials - other_above]).astype(np.float64)
     unlikely = likely[[1, 0, 3, 2]]
-    times = evaluating / trials
-    ahead = np.floor(likely * times), np.minimum(np.ceil((unlikely + 0.5) * times), evaluating)
-    strict = error / NUM_THRESHOLDS  # among so many events, a rare one looks good by luck
-    proved = bound(likely, trials, unlikely, trials, error=strict)
-    promised = bound(ahead[0], evaluating, ahead[1], evaluating, error=error)
-    is_table = np.asarray([score.function is _table_score for score in scores])[None, :, None]
-    found: list[Event] = []
-    for bounds in (
-        proved,
-        *(np.where(some, promised, -np.inf) for some in (is_table, ~is_table) if some.any()),
-    ):
-        kind, place, index = (int(i) for i in np.unravel_index(np.argmax(bounds), bounds.shape))
-        event = Event(scores[place], float(thresholds[place, index]), above=kind < 2, first=kind % 2 == 0)
-        if not any(event.score is other.score and event[1:] == other[1:] for other in found):
-            found.append(event)
+    times, strict = evaluating / trials, error / NUM_THRESHOLDS  # among so many events, a rare one looks good by luck
+
+    def proved(here: np.ndarray, there: np.ndarray, sides: int) -> np.ndarray:
+        return merit(here, there, trials, sides, strict)
+
+    def promised(here: np.ndarray, there: np.ndarray, sides: int) -> np.ndarray:
+        wrong = np.minimum(np.ceil((there + 0.5) * times), sides * evaluating)
+        return merit(np.floor(here * times), wrong, evaluating, sides, error)
+
+    def credible(here: np.ndarray, there: np.ndarray, sides: int) -> np.ndarray:
+        estimate, careful = (merit(here, there, trials, sides, e) for e in (GUESSED, CAREFUL))
+        with np.errstate(invalid="ignore"):  # what proves nothing is -inf
+            found = np.minimum(careful, claimed) - (estimate - promised(here, there, sides))
+        return np.where(careful > -np.inf, found, -np.inf)
+
+    is_table = np.asarray([score.function is _table_score for score in scores])
+    every = np.ones_like(is_table)
+    found: list[Guess] = []
+    for measure, among in ((credible, every), (proved, every), (promised, is_table), (promised, ~is_table)):
+        if not among.any():
+            continue
+        places = np.flatnonzero(among)
+        counts = likely[:, places], unlikely[:, places]
+        best = _best_event(measure, *counts)
+        if sides > 1:
+            best = max(best, _best_pair(measure, *counts), key=lambda one: one[0])
+        guess = tuple(
+            Event(scores[places[place]], float(thresholds[places[place], index]), above=kind < 2, first=kind % 2 == 0)
+            for kind, place, index in best[1]
+        )
+        if not any(_same(guess, other) for other in found):
+            found.append(guess)
     return found
+
+
+def _best_event(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tuple[float, list[Place]]:
+    """The largest merit of a single event, and where it is, from counts [4, S, T]."""
+    merits = measure(likely, unlikely, 1)
+    best = np.unravel_index(np.argmax(merits), merits.shape)
+    return float(merits[best]), [tuple(int(i) for i in best)]  # pyright: ignore[reportReturnType]
+
+
+def _best_pair(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tuple[float, list[Place]]:
+    """The largest merit of a pair: one input is guessed above a threshold, the other one not above a lower one."""
+    coarse = np.arange(0, likely.shape[2], STRIDE)
+    best: tuple[float, list[Place]] = -np.inf, []
+    for high, low in ((0, 3), (1, 2)):
+        value, place, i, j = _pairs(measure, likely[[high, low]], unlikely[[high, low]], coarse, coarse)
+        around = [np.arange(max(0, x - STRIDE + 1), min(likely.shape[2], x + STRIDE)) for x in (i, j)]
+        own = np.s_[[high, low], place : place + 1]
+        value, _, i, j = max((value, place, i, j), _pairs(measure, likely[own], unlikely[own], *around))
+        if value > best[0]:
+            best = value, [(high, place, i), (low, place, j)]
+    return best
+
+
+def _pairs(
+    measure: Measure, likely: np.ndarray, unlikely: np.ndarray, highs: np.ndarray, lows: np.ndarray
+) -> tuple[float, int, int, int]:
+    """The largest merit, its score and its two thresholds, from counts [2, S, T] of what is above and what is not."""
+    right, wrong = (x[0][:, highs, None] + x[1][:, None, lows] for x in (likely, unlikely))
+    merits = np.where(highs[:, None] >= lows[None], measure(right, wrong, 2), -np.inf)
+    place, i, j = (int(x) for x in np.unravel_index(np.argmax(merits), merits.shape))
+    return float(merits[place, i, j]), place, int(highs[i]), int(lows[j])
+
+
+def _same(guess: Guess, other: Guess) -> bool:
+    return len(guess) == len(other) and all(
+        one.score is two.score and one[1:] == two[1:] for one, two in zip(guess, other, strict=True)
+    )
 
 
 def describe(event: Event, outputs: Outputs) -> str:
@@ -255,6 +326,56 @@ def _bare(weights: tuple[jax.Array, jax.Array, jax.Array], outputs: Outputs) -> 
     numbers = jnp.take(outputs.numbers, columns, axis=1)
     equal = [jnp.sum(numbers == exact[None], axis=1).astype(numbers.dtype) for exact in (first, second)]
     return equal[0] - equal[1]
+
+
+def _product(weights: tuple[Extra, jax.Array], outputs: Outputs) -> jax.Array:
+    extra, factors = weights
+    columns = _columns(extra, outputs)
+    return jnp.where(jnp.isfinite(columns), columns, 0) @ factors
+
+
+def _difference_of_means(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """[m] of rows [n, m], by the variance of each column; 0 where the means differ by no more than chance."""
+    here, there = (np.where(np.isfinite(x), x, 0) for x in (first, second))
+    apart = here.mean(axis=0, dtype=np.float64) - there.mean(axis=0, dtype=np.float64)
+    variance = (here.var(axis=0, dtype=np.float64) + there.var(axis=0, dtype=np.float64)) / 2
+    differ = np.square(apart) * len(first) > SIGNIFICANT**2 * 2 * variance
+    return np.where(differ & (variance > 0), apart / np.where(variance > 0, variance, 1), 0).astype(first.dtype)
+
+
+def _by_exact(first: np.ndarray, second: np.ndarray) -> list[Score]:
+    tells = np.flatnonzero(first != second).astype(np.int32)
+    if not tells.size:
+        return []
+    scores = [Score(_bare, (tells, first[tells], second[tells]), "bare numbers")]
+    if np.isfinite(first).all() and np.isfinite(second).all():
+        scores += [
+            Score(_nearer_in_l1, (first, second), "nearer in L1 norm"),
+            Score(_nearer_in_l2, (first, second), "nearer in L2 norm"),
+            Score(_along, (first, second), "along the difference"),
+        ]
+    return scores
+
+
+# The rounding of these scores must not tell of an output's low bits, where many outputs have nearly the same score.
+def _nearer_in_l1(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
+    first, second = (exact[None] for exact in weights)
+    reach = jnp.abs(first - second)
+    twice = jnp.sign(first - second) * (2 * outputs.numbers - first - second)
+    return jnp.sum(jnp.clip(twice, -reach, reach), axis=1)
+
+
+def _nearer_in_l2(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
+    first, second = weights
+    distances = [jnp.sqrt(jnp.sum(jnp.square(outputs.numbers - exact[None]), axis=1)) for exact in weights]
+    nearer = _along(weights, outputs) / (distances[0] + distances[1])
+    reach = jnp.sqrt(jnp.sum(jnp.square(first - second)))
+    return jnp.round(nearer / reach * STEPS)
+
+
+def _along(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
+    first, second = weights
+    return (2 * outputs.numbers - first[None] - second[None]) @ (first - second)
 
 
 def _scored(score: Score, outputs: Outputs) -> np.ndarray:

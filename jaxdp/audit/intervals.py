@@ -52,7 +52,7 @@ def lower_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.nd
     Raises:
         ValueError: if a count is negative or above its trials.
     """
-    successes, total = _check_counts(counts, trials)
+    successes, total = check_counts(counts, trials)
     return np.where(successes == 0, 0.0, betaincinv(np.maximum(successes, 1), total - successes + 1, error))
 
 
@@ -70,7 +70,7 @@ def upper_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.nd
     Raises:
         ValueError: as `lower_limit`.
     """
-    successes, total = _check_counts(counts, trials)
+    successes, total = check_counts(counts, trials)
     failures = total - successes
     return np.where(failures == 0, 1.0, betainccinv(successes + 1, np.maximum(failures, 1), error))
 
@@ -186,7 +186,12 @@ def mu_bound(counts: ArrayLike, trials: int, other_counts: ArrayLike, other_tria
     return ndtri(lower_limit(counts, trials, error)) - ndtri(upper_limit(other_counts, other_trials, error))
 
 
-def _check_counts(counts: ArrayLike, trials: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def check_counts(counts: ArrayLike, trials: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Both as float64, broadcast.
+
+    Raises:
+        ValueError: if a count is no whole number in [0, trials].
+    """
     successes, total = np.broadcast_arrays(np.asarray(counts, np.float64), np.asarray(trials, np.float64))
     if not np.all(total >= 1):
         raise ValueError(f"trials must be >= 1, got {np.min(total):g}")

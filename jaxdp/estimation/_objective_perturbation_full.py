@@ -152,6 +152,12 @@ def objective_perturbation_full(
           is seen, and `zero_sum` or 64-bit floats for features that span less than the space (of pairs of items, say),
           where beta alone curves the objective. Nor are the rounding of the certificate itself, of the noise, and the
           solver's time.
+        - Slack: audits reach little of epsilon, for bounds are not met together. |c| + |c'| = 2 needs a theta that
+          contradicts both comparisons surely; where it tells nothing of them, |c| = |c'| = 1/2, and w moves by 2 L,
+          half of what is allowed for. A normal w that moves by 2 L or by 4 L spends epsilon 0.11 or 0.25 at delta =
+          1e-3 where epsilon is 1 (`gaussian_epsilon`, which is exact): the tails of w.x and w.x' are bounded apart, and
+          delta pays for all of a loss that lies beyond epsilon. The ratio of determinants is 1 + L^2 / beta only where
+          the other comparisons have no curvature, nor has x', at the theta where that of x is largest.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem E.1, after Kifer, Smith & Thakurta (2012); output noise

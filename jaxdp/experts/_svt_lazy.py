@@ -130,6 +130,9 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
           Here e = epsilon / 2, or sqrt(rho), which is rho / 2 as zCDP.
         - It moves each total by at most 1, up or down, and K selections may see it: 2 rate each, or rate^2 / 2 as zCDP,
           for rate = epsilon / (4 K) or sqrt(rho / K). After K of them no loss is looked at.
+        - Slack: a selection of probability p spends at most ln(p + (1 - p) e^(2 rate)), all of 2 rate only as p goes to
+          0, and a run spends all of its part only in the limit of many questions, which together tell the threshold's
+          noise. At the registry's example, of 8 rounds, 0.791 of epsilon is spent, by the exact law.
         - Released: the experts, and when they change.
         - Private: all of `private`.
 

@@ -41,6 +41,9 @@ def noisy_leads(
     Privacy:
         - epsilon-DP in the central model for one release, for the unit and adjacency of the sensitivity.
         - Leads are differences of totals to which the Laplace mechanism has added noise: post-processing.
+        - Slack: two totals alone spend all of epsilon only in the limit. In units of the noise's scale their difference
+          exceeds t by noise with probability (2 + t) exp(-t) / 4, whose log falls with slope 1 - 1 / (2 + t). Of more
+          totals each is seen against several others, and audits find nearly all of epsilon.
 
     Source:
         Dwork & Roth (2014), Theorem 3.6.

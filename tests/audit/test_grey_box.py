@@ -33,7 +33,7 @@ SPENT = {
     "ebs_shuffle": 1.238362,  # of one report, before it is shuffled
 }
 ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_phased": 10} | {
-    "successive_elimination_central": 8,
+    "successive_elimination_central": 12,
     "ebs_elimination": 4,
     "ebs_elimination_gaussian": 10,
     "limited_updates_oblivious": 4,

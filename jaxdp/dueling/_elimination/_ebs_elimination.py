@@ -105,6 +105,9 @@ def ebs_elimination(
           the counters of all arms together have L1 sensitivity 2, in L2 norm sqrt(2), the signs being opposite; with
           Laplace noise each entry is counted with epsilon / 2. Which counters are fed in which round, and so their
           clocks, follows from what was released before.
+        - Slack: an outcome spends epsilon / 2 where it enters one entry, and all only where it is taken back and the
+          noise of either entry lies far to the side that tells. At the registry's example it is taken back in one run
+          of seven.
         - Released: the counters' estimates; the rest is post-processing.
         - Private: `wins`, `sums`.
 
