@@ -8,10 +8,12 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from jaxdp.__main__ import main
 from jaxdp.studies.reproduce import PAPERS, rows_of
+from jaxdp.studies.reproduce.ldp_bandits_measures import farthest_users
 from jaxdp.studies.reproduce.page import page
 from jaxdp.studies.reproduce.rows import (
     AGREES,
@@ -152,6 +154,10 @@ def the_row(paper: str, number: str) -> Row:
         (between(-0.6, -0.4), Interval(-0.5, -0.9, -0.1), UNDECIDED),
         (at_most(1), Interval(2.0, 2.0, math.inf), DIFFERS),  # an audit's lower bound
         (at_most(1), Interval(0.5, 0.5, math.inf), UNDECIDED),
+        (at_most(1), Interval(2.0, -math.inf, 2.0), UNDECIDED),  # an upper bound
+        (at_most(1), Interval(0.5, -math.inf, 0.5), AGREES),
+        (at_most(1, refutes=False), Interval(1.5, 1.2, 1.9), UNDECIDED),
+        (at_most(1, refutes=False), Interval(0.5, 0.2, 0.9), AGREES),
         (at_most(1), Interval(math.nan, math.nan, math.nan), UNDECIDED),
         (at_most(1), Interval(0.5, math.nan, math.nan), UNDECIDED),  # one seed
     ],
@@ -305,6 +311,25 @@ def made_up() -> dict:
     }
 
 
+def test_a_number_of_the_claim_and_of_its_correction_is_told_of_both():
+    shared = row(
+        "Thm 1",
+        "At most 1.",
+        "x",
+        lambda size: {},
+        {"x": at_most(1)},
+        corrected="At most 2.",
+        corrected_rules={"x": at_most(2)},
+    )
+    record = made_up()
+    record["rows"] = [recorded(shared, {"x": Interval.exact(1.5)})]
+    assert "x: 1.5; claim: <= 1" in told(record["rows"][0])
+    assert "x: 1.5; corrected form: <= 2" in told(record["rows"][0])
+    assert "x: 1.5 (agrees if ≤ 1)<br>**differs** | At most 2. | x: 1.5 (agrees if ≤ 2)<br>**agrees** |" in page(
+        [record]
+    )
+
+
 def test_a_row_is_told_with_its_numbers_and_reasons():
     record = made_up()
     texts = [told(each) for each in record["rows"]]
@@ -348,7 +373,10 @@ def test_committed_records_are_of_the_rows_as_they_are(paper):
     for each, own in zip(record["rows"], rows_of(paper), strict=True):
         found = {
             number["measure"]: Interval(
-                *(math.inf if number[name] is None else number[name] for name in Interval._fields)
+                *(
+                    {"low": -math.inf, "high": math.inf}[name] if number[name] is None else number[name]
+                    for name in Interval._fields
+                )
             )
             for number in each["numbers"]
         }
@@ -356,5 +384,55 @@ def test_committed_records_are_of_the_rows_as_they_are(paper):
             assert each["verdict"] == verdict(own.rules, found)
             assert own.rules.keys() <= found.keys()
             assert each["corrected_verdict"] == (verdict(own.corrected_rules, found) if own.corrected_rules else "")
-            shown = {number["measure"]: number["rule"] for number in each["numbers"] if number["rule"]}
-            assert shown == {name: str(rule) for name, rule in {**own.corrected_rules, **own.rules}.items()}
+            for of, rules in (("claim", own.rules), ("corrected", own.corrected_rules)):
+                shown = {number["measure"]: number["rule"] for number in each["numbers"] if number["of"] == of}
+                assert shown == {name: str(rule) for name, rule in rules.items()}
+
+
+# ---- the farthest users of the releases of LDP-Bandits ---------------------------------------------------------------
+def releases(users, link, noise_of_gradients):
+    """What Algorithm 3 releases of users, over their noise's standard deviation in units of σ."""
+    x, noise, (online, theta) = users
+    model = link(x @ online)
+    rewards = link(x @ theta) + noise
+    gradients = (model - rewards)[:, None] * x
+    upper = np.einsum("ni,nj->nij", x, x)[:, *np.triu_indices(x.shape[1])]
+    return np.concatenate([upper, (x @ online)[:, None] * x, gradients / noise_of_gradients], axis=1)
+
+
+@pytest.mark.parametrize("top", [0.4, 1.0])
+def test_no_drawn_users_are_farther_apart_than_the_optimum_and_a_steep_link_comes_near(top):
+    def link(margin):
+        return top * np.tanh(200 * margin)
+
+    def spread(users):
+        out = releases(users, link, top)
+        return np.sqrt(((out[:, None] - out[None]) ** 2).sum(-1)).max()
+
+    rng = np.random.default_rng(0)
+    optimum = farthest_users(1.0, (2 * top + 1) / top)
+    assert optimum == pytest.approx(2 * (2 * top + 1) / top, rel=1e-6)
+    for _ in range(30):
+        x, (online, theta) = (rng.normal(size=(count, 3)) for count in (200, 2))
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+        models = (each / np.linalg.norm(each) for each in (online, theta))
+        assert spread((x, rng.choice([-1.0, 1.0], 200), tuple(models))) < optimum
+    near = np.array([[1.0, 0.05, 0.0], [-1.0, 0.05, 0.0]]) / math.hypot(1, 0.05)
+    up = np.array([0.0, 1.0, 0.0])
+    assert spread((near, np.array([-1.0, -1.0]), (up, -up))) > 0.99 * optimum
+
+
+def test_drawn_pairs_come_near_the_optimum_and_never_above():
+    """By brute force, over everything that the optimum is over."""
+    rng = np.random.default_rng(1)
+    angles = rng.uniform(-math.pi, math.pi, size=(3, 200_000))
+    x, other, theta = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    numbers = rng.choice([-1.0, 1.0], size=(2, len(x), 1))
+    matrix = x[:, :, None] * x[:, None] - other[:, :, None] * other[:, None]
+    upper = (matrix[:, *np.triu_indices(2)] ** 2).sum(1)
+    model = (np.einsum("nij,nj->ni", matrix, theta) ** 2).sum(1)
+    vector = ((numbers[0] * x - numbers[1] * other) ** 2).sum(1)
+    for weights in ((0.0, 2.0), (1.0, 1.0), (1.0, 4.0), (0.0, 0.5)):
+        found = np.sqrt((upper + weights[0] ** 2 * model + weights[1] ** 2 * vector).max())
+        assert 0.99 * farthest_users(*weights) < found < farthest_users(*weights) + 1e-6
+    assert farthest_users(0.0, 1.0) ** 2 == pytest.approx(4.5)  # x x^T and y x, |y| <= 1

@@ -5,12 +5,12 @@
 from functools import partial
 
 from jaxdp.studies.reproduce import dp_reward_measures as measure
-from jaxdp.studies.reproduce.rows import at_least, at_most, between, row
+from jaxdp.studies.reproduce.rows import at_least, at_most, row
 
 L2, SEMI = "l2_error", "semi_norm_error"
 RATE, GROWTH = "exponent of n, ε = 1", "growth in ε / bound's"
 ORDER = "An order with an unspecified constant: slopes only."
-ROOT = between(-0.6, -0.4)  # of n
+ROOT = at_most(-0.4)  # of n: the bounds fall like 1/sqrt(n)
 BALL = "Features and parameter lie in the unit ball, d = 5, n = 3,000 and 30,000."
 
 ROWS = (
@@ -89,10 +89,13 @@ ROWS = (
         "Thm 4.1",
         "Above a threshold of ε, the maximum likelihood of randomized labels errs by the order "
         "(1/γ) (e^(ε+2LB) + 1)/(e^(ε-2LB) - 1) sqrt((d + ln(1/α))/n).",
-        f"the error in the semi-norm: exponent of n, and growth from ε = 1 to 0.5 over that of Thm 4.2. {BALL}",
-        partial(measure.local_upper, norm=SEMI, estimator="mle_rr"),
-        {RATE: ROOT, GROWTH: at_most(1.1)},
-        why=ORDER + " ε = 1 is below any threshold here: the likelihood does as well there, too, without a proof.",
+        "the error in the semi-norm above the threshold, the corrected one, too, ε > 4 L B = 2: exponent of n at ε = "
+        "4, and growth from ε = 4 to 2.5 over that of the bound. Features lie in the unit ball, L = 1, the parameter "
+        "in that of B = 1/2; d = 5, n = 3,000 and 30,000.",
+        measure.likelihood_above_its_threshold,
+        {"exponent of n, ε = 4": ROOT, GROWTH: at_most(1.1)},
+        why=f"{ORDER} The growth could hardly have differed: the bound's is 1.25 here, its pole at ε = 2 L B = 1 being "
+        "near, and the noise of labels explains 1.14.",
     ),
     row(
         "Thm 4.1, threshold",
@@ -108,9 +111,10 @@ ROWS = (
         "The tailored estimator errs in the semi-norm by at most the order (1/γ) (e^ε + 1)/(e^ε - 1) sqrt((d + "
         "ln(1/α))/n), with probability 1 - α, at every ε.",
         "the share of runs within the bound with the constant sqrt(3)/2, which can be proved (α = 0.05, ε = 1, n = "
-        f"10,000); exponent of n, and growth from ε = 1 to 0.5 over that of the bound. {BALL}",
+        f"30,000); exponent of n, and growth from ε = 1 to 0.5 over that of the bound. {BALL}",
         measure.within_constant,
         {"share of runs within": at_least(0.95), RATE: ROOT, GROWTH: at_most(1.1)},
+        why="The share could hardly have differed: the bound is as loose as its ratio to the mean error says.",
     ),
     row(
         "Cor. 4.3",
@@ -191,14 +195,14 @@ ROWS = (
         "is needed.",
     ),
     row(
-        "Thm 5.2, the noise needed",
-        "Central label privacy costs what noise of this σ costs.",
+        "Thm 5.2, what its noise costs",
+        "This σ is sufficient for label privacy; that it is needed is not claimed.",
         "the l2 error with it over that with the least σ, ε = 1, n = 1,000, d = 5, the same solver",
         measure.published_noise_costs,
-        {"error with published σ / with least": between(0.95, 1.05)},
-        corrected="A Gaussian mechanism on Σ y x with analytic calibration: σ is 1.56 times smaller at ε = 1, δ = "
-        "0.001.",
-        why="The proof by successive approximation pays for what the sufficient statistic shows to be free.",
+        {"error with published σ / with least": at_least(1)},
+        why="Sufficient, and not tight: a Gaussian mechanism on Σ y x with analytic calibration needs a σ that is 1.56 "
+        "times smaller at ε = 1, δ = 0.001. The proof by successive approximation pays for what the sufficient "
+        "statistic shows to be free. The row could hardly have differed: less of the same noise errs less.",
     ),
     row(
         "Thm 5.3, Cor. 5.4",
@@ -231,7 +235,8 @@ ROWS = (
         "the exponent of n of the central semi-norm error, less the bound's -1/2",
         partial(measure.central_upper, norm=SEMI),
         {f"exponent of n, less bound's, ε = {e}": at_most(0.05) for e in ("0.5", "1")},
-        why=ORDER,
+        why=f"{ORDER} The row could hardly have differed: at these n most of the error is that of the noise, which "
+        "falls like 1/n, where both terms of the bound fall like 1/sqrt(n).",
     ),
     row(
         "Thm E.1",

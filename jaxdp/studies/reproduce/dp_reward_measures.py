@@ -35,6 +35,7 @@ from jaxdp.studies.reproduce.measures import (
     exponent,
     largest,
     lower_bound,
+    mean,
     mean_ratio,
     share,
     smallest,
@@ -87,14 +88,16 @@ def estimated(
     problem: Callable[[int], Problem],
     samples: tuple[int, ...],
     num_seeds: int,
+    budgets: tuple[float, float] = (0.5, 1.0),
+    /,
     **values: float,
 ) -> xr.Dataset:
-    """Errors at epsilon = 0.5 and 1, of estimators on a problem of so many samples."""
+    """Errors at two epsilon, by default 0.5 and 1, of estimators on a problem of so many samples."""
     if size.name == "small":
         samples = tuple(count // 20 for count in samples)
     results = sweep(
         lambda num_samples: estimation_run(compared, problem(num_samples)),
-        axes={"epsilon": [0.5, 1.0], **{name: [value] for name, value in values.items()}},
+        axes={"epsilon": list(budgets), **{name: [value] for name, value in values.items()}},
         static_axes={"num_samples": list(samples)},
         num_seeds=size.repeats(num_seeds),
         key=size.key,
@@ -106,11 +109,11 @@ def estimated(
 @functools.cache
 def bounded(size: Size) -> xr.Dataset:
     """Features and parameter in the unit ball: constants of the theorems are moderate there."""
-    return estimated(size, {"debiased_rr": debiased_rr(), "mle_rr": mle_rr()}, _in_the_ball, LARGE, 100)
+    return estimated(size, {"debiased_rr": debiased_rr()}, _in_the_ball, LARGE, 100)
 
 
-def _in_the_ball(num_samples: int) -> Problem:
-    return gaussian_rewards(num_samples=num_samples, dim=DIM, feature_norm=NORM, parameter_norm=NORM)
+def _in_the_ball(num_samples: int, parameter_norm: float = NORM) -> Problem:
+    return gaussian_rewards(num_samples=num_samples, dim=DIM, feature_norm=NORM, parameter_norm=parameter_norm)
 
 
 def _one_pass(size: Size, step_size: str, **values: float) -> xr.DataArray:
@@ -158,10 +161,11 @@ def literal(size: Size) -> Measures:
 
 
 # ---- orders ----------------------------------------------------------------------------------------------------------
-def _growth(errors: xr.DataArray) -> Interval:
-    """By which factor the mean grows from epsilon = 1 to 0.5 at the largest n."""
+def _growth(errors: xr.DataArray, budgets: tuple[float, float] = (0.5, 1.0)) -> Interval:
+    """By which factor the mean grows from the second epsilon to the first at the largest n."""
     last = errors.isel(num_samples=-1)
-    return mean_ratio(last.sel(epsilon=0.5), last.sel(epsilon=1.0))
+    less, more = budgets
+    return mean_ratio(last.sel(epsilon=less), last.sel(epsilon=more))
 
 
 def local_lower(size: Size, norm: str) -> Measures:
@@ -176,14 +180,34 @@ def local_lower(size: Size, norm: str) -> Measures:
     }
 
 
-def local_upper(size: Size, norm: str, estimator: str = "debiased_rr") -> Measures:
-    """Errors of a local estimator in the unit ball against the order of the upper bounds."""
-    errors = bounded(size)[norm].sel(estimator=estimator)
+def local_upper(size: Size, norm: str) -> Measures:
+    """Errors of the local estimator in the unit ball against the order of the upper bounds."""
+    errors = bounded(size)[norm].isel(estimator=0)
     factor = math.tanh(0.5) / math.tanh(0.25)
     growth = _growth(errors)
     return {
         "exponent of n, ε = 1": exponent(errors.sel(epsilon=1.0), "num_samples"),
         "growth in ε / bound's": Interval(*(each / factor for each in growth)),
+    }
+
+
+def likelihood_above_its_threshold(size: Size) -> Measures:
+    """Errors of the likelihood of randomized labels where it is convex, against the order of Theorem 4.1."""
+    radius, budgets = NORM / 2, (2.5, 4.0)
+    curved = 2 * NORM * radius  # 2 L B; the right threshold is twice that
+    assert 2 * curved < min(budgets)
+    errors = estimated(
+        size,
+        {"mle_rr": mle_rr()},
+        functools.partial(_in_the_ball, parameter_norm=radius),
+        LARGE,
+        100,
+        budgets,
+    ).semi_norm_error.isel(estimator=0)
+    bound = [(math.exp(each + curved) + 1) / math.expm1(each - curved) for each in budgets]
+    return {
+        "exponent of n, ε = 4": exponent(errors.sel(epsilon=budgets[1]), "num_samples"),
+        "growth in ε / bound's": Interval(*(each * bound[1] / bound[0] for each in _growth(errors, budgets))),
     }
 
 
@@ -194,7 +218,11 @@ def within_constant(size: Size) -> Measures:
     bound = theory.local_semi_norm_upper(
         1.0, count, DIM, feature_norm=NORM, radius=NORM, failure_prob=FAILURE_PROB, scale=math.sqrt(3) / 2
     )
-    return {"share of runs within": share(errors <= float(bound)), **local_upper(size, "semi_norm_error")}
+    return {
+        "share of runs within": share(errors <= float(bound)),
+        **local_upper(size, "semi_norm_error"),
+        "mean error / bound": mean(errors / float(bound)),
+    }
 
 
 def one_pass_steps(size: Size) -> Measures:

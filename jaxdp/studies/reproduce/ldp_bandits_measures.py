@@ -7,7 +7,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import xarray as xr
+from scipy.optimize import minimize, root_scalar
+from scipy.stats import beta
 
 from jaxdp import bandits
 from jaxdp.bandits import contextual
@@ -18,7 +21,7 @@ from jaxdp.simulation.run.values import parameters
 from jaxdp.studies.ldp_bandits import ldp_bandits
 from jaxdp.studies.ldp_best_arm import ldp_best_arm
 from jaxdp.studies.ldp_linear import uniform_regret
-from jaxdp.studies.reproduce.measures import exponent, largest, mean, mean_ratio, worst_over
+from jaxdp.studies.reproduce.measures import exponent, largest, mean, mean_ratio, share, worst_over
 from jaxdp.studies.reproduce.rows import Interval, Measures, Size
 from jaxdp.theory import ldp_bandits as theory
 
@@ -69,7 +72,7 @@ def adversarial_arms(size: Size) -> Measures:
 
 
 def best_arm(size: Size) -> Measures:
-    """The exponent of c in the mean stopping time of successive elimination."""
+    """The exponent of c in the mean stopping time of successive elimination, and how often it errs at all epsilon."""
     results = ldp_best_arm(
         epsilon=(0.5, 1.0),
         learner=("successive_elimination",),
@@ -81,7 +84,7 @@ def best_arm(size: Size) -> Measures:
     rounds = results.rounds.assign_coords(epsilon=theory.noise_factor(results.epsilon.values))
     return {
         "exponent of c in rounds": exponent(rounds, "epsilon"),
-        "share of wrong answers": Interval.exact(float(results.wrong.mean())),
+        "share of wrong answers": share(results.wrong.values.ravel()),
     }
 
 
@@ -111,7 +114,7 @@ def played(size: Size, name: str) -> xr.DataArray:
 
 
 def contextual_orders(size: Size, name: str) -> Measures:
-    """Exponents of T and 1/ε, and regret over that of uniform play where it is known."""
+    """Exponents of T and 1/ε, and regret over that of uniform play."""
     regret = played(size, name)
     largest_epsilon = float(regret.epsilon.values[-1])
     last = regret.isel(round=-1)
@@ -119,12 +122,19 @@ def contextual_orders(size: Size, name: str) -> Measures:
         f"exponent of T, ε = {largest_epsilon:g}": exponent(regret.sel(epsilon=largest_epsilon), "round"),
         "exponent of 1/ε": exponent(last.assign_coords(epsilon=1 / last.epsilon), "epsilon"),
     }
-    if name != "generalized":
-        uniform = uniform_regret(NUM_ARMS, DIM) * int(regret["round"][-1])
-        found[f"regret / uniform play's, ε = {largest_epsilon:g}"] = Interval(
-            *(each / uniform for each in mean(last.sel(epsilon=largest_epsilon)))
-        )
+    in_a_round = _uniform_logistic() if name == "generalized" else uniform_regret(NUM_ARMS, DIM)
+    uniform = in_a_round * int(regret["round"][-1])
+    found[f"regret / uniform play's, ε = {largest_epsilon:g}"] = Interval(
+        *(each / uniform for each in mean(last.sel(epsilon=largest_epsilon)))
+    )
     return found
+
+
+def _uniform_logistic() -> float:
+    """As `uniform_regret`, for the logistic link and |theta| = 1: a mean reward is 1/2 on average over the sphere."""
+    shares = (np.arange(20_000) + 0.5) / 20_000
+    margins = 2 * beta.ppf(shares ** (1 / NUM_ARMS), (DIM - 1) / 2, (DIM - 1) / 2) - 1
+    return float((1 / (1 + np.exp(-margins))).mean()) - 0.5
 
 
 def joint_against_local(size: Size) -> Measures:
@@ -149,7 +159,7 @@ def classical_noise(size: Size) -> Measures:
 
 
 def unbounded_losses(size: Size) -> Measures:
-    """What a report of a loss 5 B away from another one spends, with noise for losses in [-B, B]."""
+    """What a report of a loss 10 B away from another one spends, with noise for losses in [-B, B]."""
     del size
     sigma = 2 * math.sqrt(2 * math.log(1.25 / DELTA)) / EPSILON
     return {
@@ -158,30 +168,75 @@ def unbounded_losses(size: Size) -> Measures:
     }
 
 
-def three_releases(size: Size) -> Measures:
-    """What the three releases of Algorithm 5 and Algorithm 3 spend together, over the claim.
+@functools.cache
+def farthest_users(model: float, vector: float) -> float:
+    """How far two users' releases are apart at most, taken together: the largest over pairs, by optimisation.
 
-    Together they are one Gaussian mechanism: the squares of changes over noise add up.
+    A user has x in the unit ball and a number r in [-1, 1]. Released are the upper triangle of x x^T, `model` times
+    (x x^T) theta for some theta in the unit ball, and `vector` times r x; distances are Euclidean. Two dimensions are
+    enough: what two users differ in lies in the plane of their x, and the upper triangle is the longest where their
+    difference x x^T - x' x'^T is diagonal.
+    """
+
+    def apart(place: np.ndarray) -> float:
+        lengths, angles = np.sin(place[:3]), place[3:6]
+        x, other, theta = lengths[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        matrix = np.outer(x, x) - np.outer(other, other)
+        numbers = np.sin(place[6:])
+        change = np.concatenate(
+            [
+                matrix[np.triu_indices(2)],
+                model * (matrix @ theta),
+                vector * (numbers[0] * x - numbers[1] * other),
+            ]
+        )
+        return float(change @ change)
+
+    starts = np.random.default_rng(0).uniform(-math.pi, math.pi, size=(24, 8))
+    return math.sqrt(max(-minimize(lambda place: -apart(place), start).fun for start in starts))
+
+
+def _spent(distance: float) -> float:
+    """What a Gaussian mechanism spends on inputs so many standard deviations apart, over the claim."""
+    return gaussian_epsilon(DELTA, 1.0, distance) / EPSILON
+
+
+def two_releases(size: Size) -> Measures:
+    """What the two releases of Algorithm 5 spend together, over the claim: for the worst two users, and as a bound.
+
+    Together they are one Gaussian mechanism. Its worst two users have x' = -x and the largest reward, where x x^T does
+    not move; the bound adds the squares of the largest changes of each release, which no two users have at once.
     """
     del size
-    sigma5 = 6 * math.sqrt(2 * math.log(2.5 / DELTA)) / EPSILON
-    sigma3 = 6 * math.sqrt(2 * math.log(3.75 / DELTA)) / EPSILON
+    sigma = 6 * math.sqrt(2 * math.log(2.5 / DELTA)) / EPSILON
+    return {
+        "exact ε / claimed, Alg. 5": Interval.exact(round(_spent(farthest_users(0.0, 2.0) / sigma), 6)),
+        "bound on ε / claimed, worst changes added up": Interval.exact(_spent(math.hypot(2, 4) / sigma)),
+    }
 
-    def spent(*ratios: float) -> Interval:
-        total = math.sqrt(sum(each * each for each in ratios))
-        return Interval.exact(gaussian_epsilon(DELTA, 1.0, total) / EPSILON)
 
-    found = {"exact ε / claimed, Alg. 5": spent(2 / sigma5, 4 / sigma5)}
-    for bound in (0.5, 1.0):
-        change = 2 * (2 * bound + 1)
-        found[f"exact ε / claimed, Alg. 3, C = {bound:g}"] = spent(2 / sigma3, 2 / sigma3, change / (bound * sigma3))
-    found["exact ε of gradients / (ε/3), C = 1"] = Interval.exact(
-        gaussian_epsilon(DELTA / 3, sigma3, 6.0) / (EPSILON / 3)
-    )
-    found["exact ε of gradients / (ε/3), noise for 2 C + 1"] = Interval.exact(
-        gaussian_epsilon(DELTA / 3, 3 * sigma3, 6.0) / (EPSILON / 3)
-    )
-    return found
+def three_releases(size: Size) -> Measures:
+    """What the three releases of Algorithm 3 spend together, over the claim: for the worst users and link |g| <= C.
+
+    A gradient is r x with |r| <= 2 C + 1, where g(x.w) = C and y = -C - 1. The worst two users have x' = -x and the
+    largest r both, where x x^T and z x = (x x^T) w do not move. No link that increases has that, but a steep one,
+    C tanh(k a), comes as near as one likes: two users with x' near -x and both x.w > 0.
+    """
+    del size
+    sigma = 6 * math.sqrt(2 * math.log(3.75 / DELTA)) / EPSILON
+
+    def of_the_claim(bound: float) -> float:
+        return _spent(farthest_users(1.0, (2 * bound + 1) / bound) / sigma)
+
+    found = {f"exact ε / claimed, C = {c:g}": Interval.exact(round(of_the_claim(c), 6)) for c in (0.4, 0.5, 1.0)}
+    least = root_scalar(lambda c: of_the_claim(c) - 1, bracket=(0.4, 1.0), xtol=1e-4)
+    added = math.hypot(2, 2, 2 * (2 * 0.5 + 1) / 0.5)
+    return {
+        **found,
+        "exact ε / claimed, noise for 2 C + 1": Interval.exact(round(_spent(farthest_users(1.0, 1.0) / sigma), 6)),
+        "C at which exact ε = claimed": Interval.exact(least.root),
+        "bound on ε / claimed, worst changes added up, C = 0.5": Interval.exact(_spent(added / sigma)),
+    }
 
 
 def accumulated_shift(size: Size) -> Measures:

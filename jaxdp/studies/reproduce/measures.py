@@ -76,6 +76,11 @@ def lower_bound(value: float) -> Interval:
     return Interval(value, value, np.inf)
 
 
+def upper_bound(value: float) -> Interval:
+    """A number of which nothing but an upper bound is known: what can be proved, where truth may be better."""
+    return Interval(value, -np.inf, value)
+
+
 def scheduled(simulate: Callable[..., xr.Dataset], size: Size, num_seeds: int, **grid: Any) -> xr.Dataset:
     """A study's dataset at this size."""
     return simulate(num_seeds=num_seeds, key=size.key, **grid)

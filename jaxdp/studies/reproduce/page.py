@@ -17,13 +17,18 @@ record, and prints the same; `--full` has {FULL} times the repetitions.
 What the words mean:
 
 - *Agrees*: the whole 95% interval has numbers that agree with the claim; *differs*: it has none; *undecided*: it has
-  both. Intervals are of each number by itself, and of the largest or smallest of several without a correction for
-  having chosen it. A number without an interval is exact: a formula, a law by enumeration or quadrature, or a grey
-  box, which reads what one person moves. An audit's number is a lower bound, so it contradicts a claim or leaves it
-  undecided.
+  both, or the rule says "else undecided", because what was measured could not contradict the claim.
+- Intervals are of each number by itself, and of the largest or smallest of several without a correction for having
+  chosen it. A number without an interval is exact, or is named a bound: a formula, a law by enumeration or
+  quadrature, the farthest two users by optimisation, or a grey box, which reads what one person moves. An audit's
+  number is a lower bound, so it contradicts a claim or leaves it undecided; what can be proved is an upper one, so it
+  confirms a claim or leaves it undecided.
 - A bound known up to a constant is compared by its slope, on the grid that is named. Agreement there says that growth
   at these sizes is as claimed, and not that the bound is proved; a difference may be that sizes are too small for a
   limit.
+- A claimed bound is contradicted by what exceeds it, and not by what stays far below: there the note says that the
+  bound is not tight, and by how much. Where it is loose by a large factor, the row could hardly have differed, and
+  its agreement says little.
 - *Corrected*: an erratum, with the form that is right and what was measured of that.
 - *Not measured* has a reason.
 """

@@ -69,10 +69,13 @@ class Rule(NamedTuple):
     Attributes:
         low: the least of them.
         high: the largest of them.
+        refutes: whether other numbers contradict the claim; else they leave it undecided, as where an order, with its
+            unspecified constant, is compared at sizes that are too small for it.
     """
 
     low: float = -math.inf
     high: float = math.inf
+    refutes: bool = True
 
     def judge(self, found: Interval) -> str:
         """Whether a measured number agrees with the claim, differs from it, or may do either."""
@@ -80,9 +83,12 @@ class Rule(NamedTuple):
             return UNDECIDED
         if self.low <= found.low and found.high <= self.high:
             return AGREES
-        return DIFFERS if found.high < self.low or found.low > self.high else UNDECIDED
+        return DIFFERS if self.refutes and (found.high < self.low or found.low > self.high) else UNDECIDED
 
     def __str__(self) -> str:
+        return self._numbers() + ("" if self.refutes else ", else undecided")
+
+    def _numbers(self) -> str:
         if self.low == -math.inf:
             return f"<= {number(self.high)}"
         if self.high == math.inf:
@@ -90,9 +96,9 @@ class Rule(NamedTuple):
         return number(self.low) if self.low == self.high else f"{number(self.low)} to {number(self.high)}"
 
 
-def at_most(high: float) -> Rule:
+def at_most(high: float, *, refutes: bool = True) -> Rule:
     """The claim holds for numbers up to this one."""
-    return Rule(high=high)
+    return Rule(high=high, refutes=refutes)
 
 
 def at_least(low: float) -> Rule:

@@ -104,25 +104,23 @@ def recorded(row: Row, found: Measures, seconds: float = 0.0) -> Record:
         "corrected_verdict": verdict(row.corrected_rules, found) if row.corrected_rules else "",
         "why": row.why,
         "seconds": round(seconds, 1),
-        "numbers": [_number(name, found[name], *_rule_of(row, name)) for name in (*row.rules, *_further(row, found))],
+        "numbers": [
+            *(_number(name, found[name], rule, "claim") for name, rule in row.rules.items()),
+            *(_number(name, found[name], rule, "corrected") for name, rule in row.corrected_rules.items()),
+            *(_number(name, found[name], None, "") for name in _further(row, found)),
+        ],
     }
 
 
 def _further(row: Row, found: Measures) -> list[str]:
-    """What no rule of the claim is about. Measures that belong to another row alone are left out."""
-    return [name for name in found if name not in row.rules and (name in row.corrected_rules or not _shared(row))]
+    """What no rule is about, unless the same measure serves another row, to which it may belong."""
+    return [] if _shared(row) else [name for name in found if name not in {**row.rules, **row.corrected_rules}]
 
 
 def _shared(row: Row) -> bool:
     """Whether the same measure serves another row of its paper, which tells the rest of its numbers."""
     name = next((name for name in PAPERS if row in rows_of(name)), None)
     return name is not None and sum(each.measure == row.measure for each in rows_of(name)) > 1
-
-
-def _rule_of(row: Row, name: str) -> tuple[Rule | None, str]:
-    if name in row.rules:
-        return row.rules[name], "claim"
-    return (row.corrected_rules[name], "corrected") if name in row.corrected_rules else (None, "")
 
 
 def _number(name: str, found: Interval, rule: Rule | None, of: str) -> Record:
