@@ -285,6 +285,7 @@ def test_pure_noise_under_a_gaussian_claim(mu, verdict):
     assert ("releases cost at most mu = 2.14" in "".join(found.notes)) == (verdict != "consistent")
 
 
+@pytest.mark.slow
 def test_many_pure_releases_under_a_gaussian_claim():
     """Their mus add in squares; what follows by zero-concentrated DP would exceed what the claim implies."""
     claim = Guarantee.gaussian(1.26, trust_model="central", privacy_unit="one round", argument="for tests")

@@ -132,6 +132,7 @@ def test_reports_of_local_learners(path, verdict):
         assert (site.site, site.releases, result.spent) == ("randomized_response in privatize", 13, 1.0)
 
 
+@pytest.mark.slow
 def test_all_paths_as_one():
     options: dict[str, Any] = {"rounds": 13, "num_neighbours": 32}
     right = grey_box_of_paths(KEY, COMMIT.make(), COMMIT.values, COMMIT.make_user, **options)

@@ -25,6 +25,7 @@ def constant_key(key, params, state, report):
     return COMMIT.update(jax.random.key(0), params, state, report)
 
 
+@pytest.mark.slow
 def test_a_constant_key_passes_check_learner_and_grey_box_finds_it():
     learner = COMMIT._replace(update=constant_key)
     check_learner(learner, ENTRY.make_environment(), ENTRY.values, horizon=ENTRY.horizon, key=jax.random.key(3))

@@ -48,6 +48,7 @@ def test_its_small_form_runs(script):
     check(execute(read(script, small=True)))
 
 
+@pytest.mark.slow
 def test_a_learner_of_ones_own_takes_the_place_of_the_first_notebooks():
     """The learner that notebook 07 writes, in notebook 01."""
     first, seventh = (read(BY_NUMBER[number], small=True) for number in ("01", "07"))

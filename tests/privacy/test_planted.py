@@ -49,8 +49,9 @@ def test_a_planted_mistake_is_flagged(planted, name):
 
 @pytest.mark.parametrize("name", ["rho_claimed_half_right", "play_is_logged_right", "key_reused_after_a_release_right"])
 def test_its_right_twin_is_not(planted, name):
+    """Claims that are tight: at 95% one audit in twenty would refute them."""
     assert name in planted
-    (row,) = scoreboard(jax.random.key(0), registry.attacks([name]), trials=20_000, searched=False)
+    (row,) = scoreboard(jax.random.key(0), registry.attacks([name]), trials=20_000, confidence=0.999, searched=False)
     assert row.verdict == "consistent", row
 
 
