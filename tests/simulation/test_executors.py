@@ -41,7 +41,6 @@ def pool():
         yield pool
 
 
-@pytest.mark.slow
 def test_a_dask_cluster_gives_the_same_bits(client, expected):
     with client.get_executor() as executor:
         assert jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=executor).identical(expected)
