@@ -98,10 +98,12 @@ def audit_claims(
 ) -> None:
     """Attack privacy claims, by outputs and by what is noised. Exit code 1 on a violation, or a blunt attack.
 
-    BOUND is on the claimed number, whatever its currency. The 95% confidence is of all rows together: of claims that
-    are all true, one run in twenty flags any. Inputs of mechanisms are searched for, and besides its own values each
-    claim is attacked at one other of values and sizes, which the seed chooses; --thorough attacks all, and searches
-    the users of learners. "blunt" is a bound of less than half of what attacks reach on right code.
+    BOUND is on the claimed number, whatever its currency. The 95% confidence
+    is of all rows together: of claims that are all true, one run in twenty
+    flags any. Inputs of mechanisms are searched for, and besides its own values
+    each claim is attacked at one other of values and sizes, which the seed
+    chooses; --thorough attacks all, and searches the users of learners. "blunt"
+    is a bound of less than half of what attacks reach on right code.
     """
     from tqdm import tqdm
 

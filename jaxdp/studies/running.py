@@ -103,6 +103,10 @@ def sweep_command(study: Study) -> Callable[..., None]:
         except KeyboardInterrupt as stop:
             typer.echo("\n".join(["interrupted", *getattr(stop, "__notes__", ())]), err=True)
             raise typer.Exit(130) from stop
+        except ValueError as error:  # a message that names arguments names options here
+            text = str(error).replace("overwrite=True", "--overwrite").replace("grow=True", "--grow")
+            error.args = (text,)
+            raise
         typer.echo(describe(store) if COMPUTED in results else f"{settled.report(results)}\n\nstore: {store}")
 
     return _with_options(

@@ -82,6 +82,13 @@ def test_functions_do_not_fit(learner, environment, message):
     refused(message, learner, environment)
 
 
+def test_an_init_that_swaps_its_arguments_is_named():
+    swapped = LEARNER._replace(init=lambda params, key: State((), params.scale * 0))
+    refused("the learner's init must take (key, params), but cannot take what it gets", swapped, BANDIT)
+    swapped = BANDIT._replace(init=lambda params, key, more: ())
+    refused("the environment's init must take (key, params), but cannot", LEARNER, swapped)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -27,6 +27,29 @@ class Shown(NamedTuple):
     outcome: Any
 
 
+def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> Any:
+    """What an `init` of a user's own gives.
+
+    Args:
+        who: whose it is, as a message names it.
+        init: of a learner or an environment.
+        key: its key.
+        params: its parameters.
+
+    Returns:
+        The state, or the world.
+
+    Raises:
+        ValueError: if it does not take a key and parameters, in that order.
+    """
+    try:
+        return init(key, params)
+    except jax.errors.JAXTypeError:  # its own message is better
+        raise
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"{who} must take (key, params), but cannot take what it gets: {error}") from error
+
+
 def check_round(learner: Learner, environment: Environment, keys: Keys, params: Any, state: State, world: Any) -> Shown:
     """Traces one round, function by function.
 

@@ -13,7 +13,7 @@ from jaxdp.core.interface import text
 from jaxdp.simulation.run import outcomes as sums
 from jaxdp.simulation.run.checkpoints import LogSpaced, resolve
 from jaxdp.simulation.run.engines import MAKERS, choose_engine, has_totals, play_round, play_until
-from jaxdp.simulation.run.fit import check_many, check_round
+from jaxdp.simulation.run.fit import begin, check_many, check_round
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merged, seen
 from jaxdp.simulation.run.rounds import Keys, Play, root_keys, round_keys
@@ -118,8 +118,8 @@ def simulator(
     def start(key: jax.Array, params: Any) -> tuple[Keys, Play]:
         key_init, key_env, key_learner = jax.random.split(check_key(key), 3)
         key_state, key_world = jax.random.split(key_init)
-        state = learner.init(key_state, params["learner"])
-        world = environment.init(key_world, params["environment"])
+        state = begin("the learner's init", learner.init, key_state, params["learner"])
+        world = begin("the environment's init", environment.init, key_world, params["environment"])
         roots = root_keys(key_env, key_learner)
         keys = jax.eval_shape(lambda: round_keys(roots, jnp.zeros((), jnp.result_type(int)), horizon))
         shown = check_round(learner, environment, keys, params, state, world)

@@ -60,6 +60,8 @@ class Store:
             self._notes = self._group[COMPUTED].attrs  # not with the dataset: copies of results are no stores
             self.layout = json.loads(str(self._notes[LAYOUT]))
         except (OSError, KeyError, ValueError) as error:
+            if not path.exists():
+                raise ValueError(f"store must be that of a sweep, got {path}, where nothing is") from error
             raise ValueError(f"store must be that of a sweep, or a path where nothing is yet, got {path}") from error
         self.path = path
         self.chunks = chunks(
