@@ -139,7 +139,7 @@ def test_inputs_as_code():
     )
     text = expression(users, names)
     assert names == {"Users": "jaxdp.audit.adversary"}
-    zeros = np.float32([0.0, -0.0, 0.0, 0.0, 0.0])
+    zeros = np.array([0.0, -0.0, 0.0, 0.0, 0.0], np.float32)
     assert np.signbit(eval(expression(zeros, {}), {"array": np.array, "full": np.full})).tolist() == [0, 1, 0, 0, 0]
     made = eval(text, {"Users": Users, "array": np.array, "full": np.full, "nan": np.nan, "inf": np.inf})
     assert jax.tree.structure(made) == jax.tree.structure(users)
