@@ -93,6 +93,7 @@ def test_tiles_in_which_places_matter(tmp_path):
     assert sweep(run, **appended, store=store, grow=True).identical(sweep(run, **appended))
 
 
+@pytest.mark.optimised
 def test_lanes_whose_bits_depend_on_their_places(tmp_path):
     """The last lanes of a tile are compiled otherwise: `linear_ucb` grows only where lanes keep their places."""
     world = jaxdp.bandits.contextual.linear_contexts(num_arms=5, dim=5)
