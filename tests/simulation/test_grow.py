@@ -22,6 +22,7 @@ from jaxdp.simulation.store import processor
 from jaxdp.simulation.store.inspection import describe
 from jaxdp.simulation.store.locks import share_lock
 from jaxdp.simulation.store.metadata import METADATA
+from jaxdp.simulation.sweeps.local import LocalSource
 from tests.few import few
 from tests.simulation import store_worker
 from tests.simulation.learners import linear_bandit
@@ -59,11 +60,24 @@ def estimators() -> Run:
     return jaxdp.estimation_run(compared, jaxdp.estimation.gaussian_rewards(num_samples=60, dim=3))
 
 
+MOVED = "lanes must keep their places in tiles"
 LEARNERS = {
     "a softmax": (store_worker.build, {"static_axes": {"num_experts": [3]}}, {"static_axes": {"num_experts": [4, 3]}}),
     "a Cholesky factor": (contextual, {}, {}),
     "a minimisation": (estimators, {}, {}),  # of which the bits depend on places in tiles of 33
 }
+
+
+def grown_if_lanes_stay(build, options: dict, **more) -> xr.Dataset | None:
+    """The grown sweep; None where this processor's lanes have other bits in other places, and nothing was written."""
+    before = content(options["store"])
+    try:
+        return sweep(build, **options, grow=True, **more)
+    except ValueError as error:
+        if MOVED not in str(error):
+            raise
+    assert content(options["store"]) == before
+    return None
 
 
 @pytest.mark.parametrize("case", LEARNERS)
@@ -75,7 +89,10 @@ def test_the_bits_of_one_sweep_of_the_whole(tmp_path, case, tile):
     large: dict = {**more_static, "axes": {"epsilon": [0.5, 2.0, math.inf]}, "num_seeds": 12, **common}
     sweep(build, **small)
     lanes = []
-    grown = sweep(build, **large, grow=True, progress=lambda now: lanes.append(now.lanes))
+    grown = grown_if_lanes_stay(build, large, progress=lambda now: lanes.append(now.lanes))
+    if grown is None and case == "a Cholesky factor":
+        return
+    assert grown is not None
     whole = sweep(build, **{**large, "store": None})
     assert grown.identical(whole)
     assert lanes[0] > 7  # those that were there
@@ -93,22 +110,35 @@ def test_tiles_in_which_places_matter(tmp_path):
     assert sweep(run, **appended, store=store, grow=True).identical(sweep(run, **appended))
 
 
+def test_lanes_that_move_with_their_places_are_noticed(tmp_path, monkeypatch):
+    """Nothing is written then. Planted: the last lanes of a tile, which some processors compute otherwise."""
+    store, small, right = tmp_path / "s.zarr", {**SMALL, "chunk_size": None}, LocalSource.sample
+    sweep(run, **small, store=store)
+    before = content(store)
+
+    def moved(self, chunk):
+        arrays = right(self, chunk)
+        return {**arrays, "x": np.where(np.arange(len(arrays["x"])) % 16 == 15, arrays["x"] + 1, arrays["x"])}
+
+    monkeypatch.setattr(LocalSource, "sample", moved)
+    with pytest.raises(ValueError, match=f"{MOVED} for the store to grow, .* of 256 lanes"):
+        sweep(run, **{**small, "num_seeds": 9}, store=store, grow=True)
+    assert content(store) == before
+
+
 @pytest.mark.optimised
-def test_lanes_whose_bits_depend_on_their_places(tmp_path):
-    """The last lanes of a tile are compiled otherwise: `linear_ucb` grows only where lanes keep their places."""
+def test_lanes_whose_bits_can_depend_on_their_places(tmp_path):
+    """Of `linear_ucb` on some processors: it grows there only where lanes keep their places."""
     world = jaxdp.bandits.contextual.linear_contexts(num_arms=5, dim=5)
     learner = jaxdp.bandits.contextual.linear_ucb(num_arms=5, dim=5, horizon=30)
     bandit, store = jaxdp.simulator(learner, world, 30), tmp_path / "s.zarr"
     small: dict = {"axes": {"epsilon": [1.0, 2.0], "delta": [1e-3]}, "num_seeds": 20, "tile_size": 16, "key": KEY}
     sweep(bandit, **small, store=store)
-    before = content(store)
-    with pytest.raises(
-        ValueError, match=r"lanes must keep their places in tiles for the store to grow, .* of 256 lanes"
-    ):
-        sweep(bandit, **{**small, "num_seeds": 27}, store=store, grow=True)
-    assert content(store) == before
-    large: dict = {**small, "axes": {"epsilon": [1.0, 2.0, 4.0], "delta": [1e-3]}}
-    assert sweep(bandit, **large, store=store, grow=True).identical(sweep(bandit, **large))
+    large: dict = {**small, "num_seeds": 27, "store": store}
+    if (grown := grown_if_lanes_stay(bandit, large)) is None:
+        large = {**small, "axes": {"epsilon": [1.0, 2.0, 4.0], "delta": [1e-3]}, "store": store}
+        grown = sweep(bandit, **large, grow=True)
+    assert grown.identical(sweep(bandit, **{**large, "store": None}))
 
 
 def planted(store: Path, value: float) -> None:
