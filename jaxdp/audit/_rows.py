@@ -56,7 +56,7 @@ class Row:
             nothing is claimed.
         exact: the true number by exact laws, at the claim's own values and inputs; None where they are not known.
         path: that gave the lower bound; empty if there was none.
-        trials: outputs under each input, for the attack that promises most.
+        trials: outputs under each input, of the attack that the bound is from; if there is none, as asked for.
         seconds: taken by all that was done, compilation included.
         verdict: "violated" if a lower bound, the exact number or the grey box says so; "cannot tell" if nothing found
             an answer; "blunt" if attacks reach less than half of what they reach on right code, as where noise is too

@@ -208,7 +208,7 @@ class _Audit:
             ratio=0.0 if claimed == math.inf else lower_bound / claimed,
             exact=exact,
             path="" if worst is None else worst.way.path,
-            trials=self.trials,
+            trials=self.trials if result is None else result.trials,
             seconds=time.perf_counter() - start,
             verdict=self.verdict(exact, grey),
             event="" if result is None else result.event,
