@@ -5,6 +5,7 @@
 from functools import partial
 
 from jaxdp.studies.reproduce import dp_reward_measures as measure
+from jaxdp.studies.reproduce import dp_reward_privacy as privacy
 from jaxdp.studies.reproduce.rows import at_least, at_most, row
 
 L2, SEMI = "l2_error", "semi_norm_error"
@@ -56,7 +57,7 @@ ROWS = (
         "Eq. (2)",
         "Randomized response with P[ỹ = y] = e^ε / (1 + e^ε) is ε-DP.",
         "the exact ε of its law at ε = 0.1, 1 and 4, over the claim",
-        measure.randomized_response_spends,
+        privacy.randomized_response_spends,
         {"exact ε / claimed": at_most(1)},
     ),
     row(
@@ -189,7 +190,7 @@ ROWS = (
         "With σ = L sqrt(8 ln(2/δ) + 4 ε)/ε objective perturbation is (ε, δ)-label DP.",
         "the exact δ of a Gaussian mechanism of this σ on Σ y x, of sensitivity 2 L, over the claim, at four ε; "
         "labels enter the loss through that sum alone, so the estimate is post-processing of it",
-        measure.noise_of_theorem_5_2,
+        privacy.noise_of_theorem_5_2,
         {"exact δ / claimed, largest": at_most(1)},
         why="It holds, and more: the least σ is smaller by the factor given, and neither β > 0 nor an exact minimiser "
         "is needed.",
@@ -198,7 +199,7 @@ ROWS = (
         "Thm 5.2, what its noise costs",
         "This σ is sufficient for label privacy; that it is needed is not claimed.",
         "the l2 error with it over that with the least σ, ε = 1, n = 1,000, d = 5, the same solver",
-        measure.published_noise_costs,
+        privacy.published_noise_costs,
         {"error with published σ / with least": at_least(1)},
         why="Sufficient, and not tight: a Gaussian mechanism on Σ y x with analytic calibration needs a σ that is 1.56 "
         "times smaller at ε = 1, δ = 0.001. The proof by successive approximation pays for what the sufficient "
@@ -242,7 +243,7 @@ ROWS = (
         "Thm E.1",
         "With σ >= 4 L sqrt(8 ln(4/δ) + 2 ε)/ε and β >= 4 L²/ε objective perturbation is (ε, δ)-DP for whole records.",
         "the lower bound on ε that a black-box audit finds, over the claim",
-        measure.audit_of_records,
+        privacy.audit_of_records,
         {"lower bound on ε / claimed": at_most(1)},
         why="An audit finds no violation and proves nothing. The proof's exponent has a slip by the factor 2, which "
         "this σ satisfies all the same, and β >= 2 L²/ε is enough.",

@@ -11,22 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from jaxdp import registry
-from jaxdp.audit import audit, exact_epsilon
 from jaxdp.core import Estimator
 from jaxdp.core.estimator import Problem
 from jaxdp.estimation import (
     debiased_rr,
     gaussian_rewards,
     mle_rr,
-    objective_perturbation,
     plackett_luce_rewards,
     sgd_krr,
     sgd_rr,
     thurstone_rr,
 )
 from jaxdp.estimation.objectives import randomized_label_loss
-from jaxdp.mechanisms import analytic_gaussian, gaussian_delta
 from jaxdp.preferences import gaussian_comparisons, logistic, probit
 from jaxdp.simulation import estimation_run, sweep
 from jaxdp.studies import private_policy as policies
@@ -34,7 +30,6 @@ from jaxdp.studies.reproduce.measures import (
     difference,
     exponent,
     largest,
-    lower_bound,
     mean,
     mean_ratio,
     share,
@@ -308,61 +303,6 @@ def central_against_local(size: Size) -> Measures:
     central, local = (exponent(costs[name].sel(epsilon=1.0), "num_samples") for name in costs)
     low, high = central.low - local.high, central.high - local.low
     return {"central's exponent of n less local's": Interval(central.value - local.value, low, high)}
-
-
-# ---- privacy ---------------------------------------------------------------------------------------------------------
-def randomized_response_spends(size: Size) -> Measures:
-    """The exact epsilon of the registered law of randomized responses, over the claim."""
-    del size
-    entry = registry.MECHANISMS["randomized_response"]
-    law, made = entry.make_law(), entry.make()
-    assert law is not None
-    shares = []
-    for epsilon in (0.1, 1.0, 4.0):
-        first, second = (law(made.params(epsilon=epsilon), data) for data in entry.make_neighbours())
-        shares.append(exact_epsilon(first, second) / epsilon)
-    return {"exact ε / claimed": Interval.exact(round(max(shares), 6))}
-
-
-def noise_of_theorem_5_2(size: Size) -> Measures:
-    """The published sigma is a Gaussian mechanism on the sum of y x, of sensitivity 2 L."""
-    del size
-    worst, ratio = 0.0, []
-    for epsilon in (0.1, 0.5, 1.0, 4.0):
-        sigma = float(theory.objective_perturbation_stddev(epsilon, DELTA, 1.0))
-        worst = max(worst, gaussian_delta(epsilon, sigma, 2.0) / DELTA)
-        ratio.append(sigma / analytic_gaussian(epsilon, DELTA, 2.0))
-    return {
-        "exact δ / claimed, largest": Interval.exact(worst),
-        "published σ / least σ, ε = 1": Interval.exact(ratio[2]),
-    }
-
-
-def published_noise_costs(size: Size) -> Measures:
-    """Errors with the published sigma over those with the least sigma."""
-
-    def privatize(key, params, features, labels):
-        honest = objective_perturbation()
-        statistic = labels.astype(features.dtype) @ features
-        more = theory.objective_perturbation_stddev(1.0, DELTA, 1.0) / analytic_gaussian(1.0, DELTA, 2.0)
-        return statistic + float(more) * (honest.privatize(key, params, features, labels) - statistic)
-
-    compared = {"least": objective_perturbation(), "published": objective_perturbation()._replace(privatize=privatize)}
-    found = estimated(size, compared, lambda n: gaussian_rewards(num_samples=n, dim=DIM), SAMPLES[:1], 256, delta=DELTA)
-    errors = found.l2_error.sel(epsilon=1.0).isel(num_samples=0)
-    return {
-        "error with published σ / with least": mean_ratio(
-            errors.sel(estimator="published"), errors.sel(estimator="least")
-        )
-    }
-
-
-def audit_of_records(size: Size) -> Measures:
-    """A black-box audit of the release under standard DP."""
-    target = registry.attacks(["objective_perturbation_full"])["objective_perturbation_full"]
-    attack = next(iter(target.attacks.values()))
-    found = audit(size.key, attack, trials=size.repeats(20_000, small=2000))
-    return {"lower bound on ε / claimed": lower_bound(found.lower_bound / found.claimed)}
 
 
 # ---- counterexamples -------------------------------------------------------------------------------------------------
