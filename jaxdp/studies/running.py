@@ -1,11 +1,12 @@
 """The two ways to run a study from the command line: at once to a new folder, or into a store that survives."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.models import OptionInfo
 
 from jaxdp.simulation.store.files import COMPUTED
 from jaxdp.simulation.store.inspection import describe
@@ -118,10 +119,31 @@ def _with_options(command: Callable[..., None], study: Study, ending: str) -> Ca
     """Gives a command a study's options beside its own, and the study's text."""
     own = [value for value in inspect.signature(command).parameters.values() if value.kind is not value.VAR_KEYWORD]
     parameters = [*study.options, *(value.replace(kind=value.KEYWORD_ONLY) for value in own)]
-    command.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
-    command.__annotations__ = {value.name: value.annotation for value in parameters}
-    command.__doc__ = f"{study.text}\n\n{ending}"
-    return command
+
+    def named(**chosen: Any) -> None:
+        try:
+            command(**chosen)
+        except ValueError as error:
+            if error.args:
+                error.args = (_by_its_option(str(error.args[0]), parameters), *error.args[1:])
+            raise
+
+    named.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    named.__annotations__ = {value.name: value.annotation for value in parameters}
+    named.__doc__ = f"{study.text}\n\n{ending}"
+    return named
+
+
+def _by_its_option(text: str, parameters: Sequence[inspect.Parameter]) -> str:
+    """A message that begins with an argument whose option has another name, as --seeds, begins with the option."""
+    first, *rest = text.split(" ", 1)
+    for parameter in parameters:
+        for extra in getattr(parameter.annotation, "__metadata__", ()):
+            # What is annotated has no default of its own: Typer keeps the first name there.
+            names = [extra.default, *(extra.param_decls or ())] if isinstance(extra, OptionInfo) else []
+            if parameter.name == first and names and isinstance(names[0], str):
+                return " ".join([names[0], *rest])
+    return text
 
 
 def _number(text: str | None) -> int | str | None:

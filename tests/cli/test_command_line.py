@@ -228,7 +228,7 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
             ["run", "reward-estimation", "--solver", "magic"],
             "solver must be one of exact, averaged, literal, got 'magic'",
         ),
-        (["run", "reward-estimation", "--seeds", "0"], "num_seeds must be a whole number >= 1, got 0"),
+        (["run", "reward-estimation", "--seeds", "0"], "--seeds must be a whole number >= 1, got 0"),
         (["run", "private-ranking", "--comparisons", "absent.csv"], "absent.csv"),
         (["run", "private-ranking", "--comparisons", "bad.csv"], "bad.csv, line 2: "),
         (["run", "private-ranking", "--comparisons", "."], "directory"),
