@@ -38,7 +38,7 @@ test: style  ## everything but the tests marked slow, in 32 bits, and in 64 bits
 	$(PLAINLY) JAX_ENABLE_X64=1 $(PYTEST) --durations=10 -m "not slow and not once" $(WIDE); \
 	tested=$$?; wait $$types; typed=$$?; cat .cache/types; exit $$((tested ? tested : typed))
 	$(PLAINLY) $(PYTEST) --durations=10 -m "not slow and not optimised"
-	$(PYTEST) --durations=10 -m "not slow and optimised"
+	$(PYTEST) --durations=10 -m "not slow and optimised" $$(grep -rl --include='test_*.py' mark.optimised tests)
 
 test-all: lint docs  ## everything, in both precisions, optimised, and the site
 	JAX_ENABLE_X64=1 $(PYTEST) --durations=10

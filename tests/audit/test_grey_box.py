@@ -83,6 +83,22 @@ SLOW = (
     "rucb_blocks",
     "svt_lazy",
     "ucb_central",
+    "svt_restarts",  # `test_selections.py` looks at it
+    "ebs_phased",  # `test_grey_box_paths.py` looks at it
+    "generalized_linear",
+    "linear_ucb_ball",
+    "limited_updates_oblivious",
+    "mirror_descent_paper",
+    "mirror_descent_intervals",
+    "mirror_descent_noisy_losses",
+    "fkm_box",
+    "fkm_gaussian",
+    "fkm_laplace",
+    "two_point_gaussian",
+    "two_point_strongly_convex",
+    "barrier_smooth_gaussian",
+    "stochastic_1d_gaussian",
+    "lil_ucb_gaussian",
 )  # like ones are tried
 
 

@@ -72,7 +72,8 @@ ALIKE = (
     *("objective_perturbation_cut", "objective_perturbation_cut_k_norm", "ballot_objective_perturbation"),
     *("plackett_luce_objective_perturbation", "plackett_luce_objective_perturbation_cut_k_norm"),
     *("versatile_sparring", "ebs_shuffle", "double_thompson_blocks", "g_optimal_elimination"),
-    "double_thompson",
+    *("double_thompson", "limited_updates_oblivious", "svt_lazy", "barrier_smooth", "rucb", "successive_elimination"),
+    *("fixed_share", "sgd_rr"),
 )
 FEWER = 2000  # lanes of each engine, by which laws are compared; the slow form takes all
 
@@ -230,12 +231,13 @@ def _noises_totals(key, params, state, report):
     [
         (DRAWS, {"draws_in_update": False}),
         (DRAWS._replace(update=_noises_totals), {}),
-        (
+        pytest.param(
             DRAWS._replace(guarantee=lambda *, epsilon, batch=None: DRAWS.guarantee(epsilon=2 * epsilon)),
             {"may_claim_less": True},
+            marks=pytest.mark.slow,
         ),
         (DRAWS._replace(guarantee=lambda *, epsilon, batch=None: DRAWS.guarantee(epsilon=epsilon / 2)), {}),
-        (DRAWS, {"multiple": 3}),
+        pytest.param(DRAWS, {"multiple": 3}, marks=pytest.mark.slow),
     ],
 )
 def test_what_a_learner_that_draws_may_not_do(broken, options):

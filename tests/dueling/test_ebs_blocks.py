@@ -145,6 +145,7 @@ def after_a_large_removal(learner, wins):
     return jax.jit(jax.vmap(both))(jax.random.split(KEY, 100))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(jnp.result_type(float) == jnp.float64, reason="float64 has digits for all removals")
 def test_large_removals(monkeypatch):
     """The wins that are removed take all digits of the leaves' sum, which then depends on the order of its terms."""

@@ -13,6 +13,7 @@ import pytest
 from jaxdp.audit import g_test
 from jaxdp.experts import _filter, classes
 from tests.experts import enumerated
+from tests.few import few
 
 X64 = jax.config.read("jax_enable_x64")
 TOLERANCE = 1e-12 if X64 else 1e-5
@@ -71,7 +72,7 @@ def compiled(made):
     return jax.jit(made.forward), jax.jit(made.law)
 
 
-@pytest.mark.parametrize("num_experts", [2, 3])
+@pytest.mark.parametrize("num_experts", few([2, 3], [3]))
 def test_weights_equal_enumeration(num_experts):
     """Begun late: one compilation for all horizons."""
     for name, sequences, values in cases(6):

@@ -69,7 +69,7 @@ def transcripts(learner, params, losses, draws=DRAWS):
     ("name", "num_experts", "horizon", "batch", "budget"),
     [
         ("switching", 2, 3, 1, 2),
-        ("switching", 2, 3, 1, 1),
+        pytest.param("switching", 2, 3, 1, 1, marks=pytest.mark.slow),
         ("switching", 3, 5, 2, 2),
         ("mixture", 2, 3, 1, 2),
         pytest.param("static", 2, 4, 1, 2, marks=pytest.mark.slow),

@@ -17,6 +17,7 @@ from jaxdp.experts._mirror_sampling import step_of
 from jaxdp.experts._shares import exact_fixed_share_step, fixed_share_step, projected
 from jaxdp.numerics import compensated
 from tests.experts.counted_mutants import claimed_as_published, overspent
+from tests.few import few
 
 DTYPE = jnp.result_type(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
@@ -83,7 +84,7 @@ def audited(learner, values, rounds=4):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", few(FORMS, list(FORMS)[:2]))
 def test_grey_box(name):
     arguments, values = FORMS[name]
     learner = mirror_descent(num_experts=4, horizon=40, num_switches=1, **arguments)

@@ -48,6 +48,9 @@ ALIKE = (
     "noise drawn for both halves of a symmetric matrix",
     "a block of rewards released twice",
     "contexts noised and rewards not",
+    "a contextual reward that is not clipped",
+    "outcomes of duels reported at twice epsilon",
+    "a continual counter at twice epsilon",
 )
 LONGEST = ("a shuffler of duels that keeps the order", "counters of duels at half their noise")  # to compile
 SLOW = (*ALIKE, *LONGEST)
