@@ -17,8 +17,9 @@ from jaxdp.core import Guarantee, State
 
 start = time.perf_counter()
 
-# %% tags=["parameters"] small={"trials": 20000, "num_keys": 2}
-trials, num_keys = 200_000, 4
+# %% tags=["parameters"] small={"trials": 20000, "num_keys": 2, "budgets": [0.3, 1.0, 4.0], "searched": false}
+trials, num_keys, budgets = 200_000, 4, [0.1, 0.3, 1.0, 2.0, 4.0]
+searched = True  # whether inputs that tell more are searched for
 
 # %% [markdown]
 # ## The black box: outputs under two neighbouring inputs
@@ -40,7 +41,6 @@ def beside(key, epsilon, count):  # a coarse total goes out beside the noisy one
     return jnp.stack([right(key, epsilon, count), jnp.floor(count / 8)])
 
 
-budgets = [0.1, 0.3, 1.0, 2.0, 4.0]
 found = {}
 for name, mechanism in {"right": right, "half the noise": half_the_noise, "released beside": beside}.items():
     found[name] = []
@@ -136,7 +136,7 @@ for name, each in {"right": learner, "careless": learner._replace(update=careles
 
 # %%
 attacks = jaxdp.registry.attacks(["randomized_response", "laplace"])
-rows = list(jaxdp.audit.scoreboard(jax.random.key(0), attacks, trials=trials))
+rows = list(jaxdp.audit.scoreboard(jax.random.key(0), attacks, trials=trials, searched=searched))
 print("\n".join([jaxdp.audit.heading(attacks), *(jaxdp.audit.line(row, attacks) for row in rows)]))
 for target in attacks.values():
     print(target.claim)

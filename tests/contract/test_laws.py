@@ -65,6 +65,7 @@ def test_check_learner_finds_counts_without_noise():
         check_learner(learner, entry.make_environment(), entry.values, **options)
 
 
+@pytest.mark.slow
 def test_vectors_that_are_judged_at_the_stop():
     learner = explore_then_commit(num_arms=2, explore_rounds=4)._replace(
         answer=lambda params, public: jnp.int32(1), done=lambda params, public: jnp.asarray(False)
