@@ -22,7 +22,8 @@ from jaxdp.experts import classes
 
 SHIFTS, GAP, OTHERS = 5, 0.4, 0.5
 EPSILON, DELTA = 1.0, 1e-6
-LANES, TILE = {10: 1056, 100: 528, 1000: 192}, {10: 264, 100: 264, 1000: 96}  # no powers of two
+# No powers of two.
+LANES, TILE = {10: 4224, 100: 2112, 1000: 192}, {10: 1056, 100: 528, 1000: 96}
 ROUNDS = {10: 2000, 100: 600, 1000: 150}
 REPEATS = 5
 MEANS = np.array([OTHERS - GAP, OTHERS])
@@ -133,7 +134,7 @@ def bench_counter_weights() -> None:
 
 
 def bench_lazy_weights() -> None:
-    num, horizon, lanes = 10, 2000, 512
+    num, horizon = 10, 2000
     for batch in (1, 19):
         steps = -(-horizon // batch)
         odds, futures = _tables(num, steps)
@@ -148,7 +149,7 @@ def bench_lazy_weights() -> None:
             return made
 
         learner = jaxdp.experts.lazy_weights(
-            num_experts=num, horizon=horizon, sequences=classes.switching(num_switches=SHIFTS)
+            num_experts=num, horizon=horizon, sequences=classes.switching(num_switches=SHIFTS), together=batch
         )
         peers = {
             "Numba, a power of two for each entry": numba(numba_lazy.lazy_switching),
@@ -160,8 +161,9 @@ def bench_lazy_weights() -> None:
             horizon,
             num,
             peers,
-            lanes=lanes,
-            tile=256,
+            lanes=2112,
+            tile=528,
+            engine="auto",
             epsilon=4.0,
             delta=DELTA,
             batch=batch,
@@ -184,9 +186,9 @@ def _tables(num: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bench_svt_restarts() -> None:
-    num, horizon = 10, 20_000
+    num, horizon, lanes, tile = 10, 20_000, 1056, 264
     for every in (1, 16):
-        restarts = np.zeros(LANES[num])
+        restarts = np.zeros(lanes)
         checks = -(-horizon // every)
 
         def peer(params, every=every, restarts=restarts, checks=checks):
@@ -196,7 +198,8 @@ def bench_svt_restarts() -> None:
             )
 
         learner = jaxdp.experts.svt_restarts(num_experts=num, horizon=horizon, check_every=every)
-        bench(f"svt_restarts, a question every {every}", learner, horizon, num, {"Numba": peer}, epsilon=8.0)
+        about = {"engine": "auto", "lanes": lanes, "tile": tile, "epsilon": 8.0}
+        bench(f"svt_restarts, a question every {every}", learner, horizon, num, {"Numba": peer}, **about)
 
 
 def bench_limited_updates() -> None:
@@ -211,7 +214,7 @@ def bench_limited_updates() -> None:
 
         learner = jaxdp.experts.limited_updates(num_experts=num, losses="binary")
         world = jaxdp.experts.stochastic_losses(means)
-        about = {"engine": engine, "lanes": lanes, "tile": min(lanes // 2, TILE[num]), "epsilon": EPSILON}
+        about = {"engine": engine, "lanes": lanes, "tile": min(lanes // 2, 264), "epsilon": EPSILON}
         bench("limited_updates", learner, horizon, num, {"Numba": peer}, world=world, **about)
 
 

@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import (
+    BlockPlan,
+    Blocks,
     Guarantee,
     Learner,
     Scalar,
@@ -24,6 +26,7 @@ from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._lane_kernels import carried, chosen  # the same values, in a layout for CPUs
 from jaxdp.experts._lazy_parameters import ACCOUNTINGS, SMALLEST, LazyParameters, lazy_weights_parameters, privacy_cost
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._rounds_together import added
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
 from jaxdp.experts.classes import static
 from jaxdp.mechanisms import round_up
@@ -88,6 +91,7 @@ def lazy_weights(
     sequences: Sequences | None = None,
     num_switches: int | None = None,
     accounting: str = "zcdp",
+    together: int = 1,
 ) -> Learner:
     """Plays a sequence of experts that has the law of exponential weights, and keeps it as long as that law permits.
 
@@ -106,13 +110,15 @@ def lazy_weights(
             `switching(num_switches=S)`, for `markov(switch_rate=...)` the number expected were batches one round long
             (give it where batches are long); `markov()` needs it.
         accounting: "zcdp" or "pure".
+        together: how many rounds of a batch are played at once, at most, in blocks; it changes no result. Best is the
+            number of rounds in a batch, where that is 4 and more.
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1, accounting has another name, or the class does not fit; from
-            `params`, if a value is out of range or the budget does not pay for it.
+        ValueError: if num_experts < 2, horizon or together < 1, accounting has another name, or the class does not fit;
+            from `params`, if a value is out of range or the budget does not pay for it.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -153,6 +159,7 @@ def lazy_weights(
         are exact up to 2^24 rounds. Where the prior rolls on, a switch has the resolution 2^-23.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
+    together = check_count("together", together)
     is_pure = check_choice("accounting", accounting, ACCOUNTINGS) == "pure"
     sequences = static() if sequences is None else sequences
     made = sequences(num_experts=num_experts, horizon=horizon)
@@ -220,19 +227,34 @@ def lazy_weights(
         del key, params, public, context, action
         return clipped(feedback)
 
-    def update(key, params: Params, state: State, report) -> State:
-        (weights, losses), public = state
-        losses, played = carried(losses + report), public.round + 1
+    def advance(key, params: Params, state: State, losses: jax.Array, rounds: jax.Array) -> State:
+        """After rounds of one batch, the losses of which are added up, and the last of which may be its end."""
+        weights, public = state.private.weights, state.public
+        played = public.round + rounds
         is_end = (played % params.batch == 0) & (played < horizon)
         # A branch only where no lane of a batch is at the end of its batch: then nothing moves.
         after = jax.lax.cond(
             any_lane(is_end),
             lambda: _batch_end(
-                made, key, params, weights, losses, public, steps(params, public.round), is_end, is_pure
+                made, key, params, weights, losses, public, played, steps(params, public.round), is_end, is_pure
             ),
             lambda: State(Private(weights, losses), public._replace(round=played)),
         )
         return carried(after)
+
+    def update(key, params: Params, state: State, report) -> State:
+        losses = carried(state.private.losses + report)
+        return advance(key, params, state, losses, jnp.ones_like(state.public.round))
+
+    def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
+        del contexts
+        left = params.batch - public.round % params.batch
+        return BlockPlan(jnp.broadcast_to(public.label.expert, keys.shape), jnp.minimum(limit, left))
+
+    def absorb(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+        planned = jnp.arange(together, dtype=plan.length.dtype) < plan.length
+        losses, rounds = added(state.private.losses, report, planned), plan.length.astype(state.public.round.dtype)
+        return advance(keys[plan.length - 1], params, state, losses, rounds), plan.length
 
     values = only(params, [name for name in _VALUES if name != "delta" or not is_pure])
     return Learner(
@@ -242,6 +264,7 @@ def lazy_weights(
         act=act,
         privatize=privatize,
         update=update,
+        blocks=(Blocks(together, plan, absorb),) if together > 1 else (),
         horizon=horizon,
         interface=losses_interface(num_experts),
     )
@@ -257,6 +280,7 @@ def _batch_end(
     weights: Weights,
     losses: jax.Array,
     public: Public,
+    played: jax.Array,
     step: jax.Array,
     is_end: jax.Array,
     is_pure: bool,
@@ -273,7 +297,7 @@ def _batch_end(
     label = chosen(resampled, drawn, chosen(is_end, rolled, public.label))
     return State(
         Private(chosen(is_end, moved, weights), carried(jnp.where(is_end, 0, losses))),
-        Public(public.round + 1, label, public.resamples + resampled.astype(public.resamples.dtype)),
+        Public(played, label, public.resamples + resampled.astype(public.resamples.dtype)),
     )
 
 

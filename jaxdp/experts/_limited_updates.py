@@ -1,5 +1,6 @@
 """Limited updates: the expert that did best in a block of rounds is played in the next one, which is twice as long."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -147,30 +148,12 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         losses = clipped(feedback)  # central model: the curator sees the losses themselves
         return jnp.round(losses).astype(jnp.result_type(int)) if binary else losses
 
-    def started(state: State) -> Any:
-        """The totals before this round's losses: empty where a block begins."""
-        first = begins_block(state.public.round)
-        return jax.tree.map(lambda leaf: jnp.where(first, jnp.zeros_like(leaf), leaf), state.private.totals)
-
-    def add(totals: Any, losses: jax.Array) -> Any:
-        return totals + losses if binary else compensated.add(totals, losses)
-
-    def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
-        """Goes on by some rounds of one block, and selects if the next round begins another one (lines 3 to 7)."""
-        round_, expert = state.public.round + played, state.public.expert
-        due = begins_block(round_)
-
-        def release() -> jax.Array:
-            scores = totals if binary else behind(totals)
-            return jnp.where(due, noisy_min(key, scores, params.epsilon, noise=noise), expert)
-
-        expert = jax.lax.cond(any_lane(due), release, lambda: expert)
-        return State(Private(totals), Public(round_, expert))
+    many = algorithm(num_experts=num_experts, noise=noise, binary=binary)
 
     def update(key, params: Params, state: State, report) -> State:
-        return advance(key, params, state, add(started(state), report), jnp.ones_like(state.public.round))
+        totals = many.add(many.started(state), report)
+        return many.advance(lambda: key, params, state, totals, jnp.ones_like(state.public.round))
 
-    many = bulk.Algorithm(num_experts, started, add, advance, rounds_left)
     return Learner(
         params=params,
         guarantee=claimed(params, claim),
@@ -182,6 +165,32 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         counts=bulk.counts(many) if binary else None,
         interface=losses_interface(num_experts),
     )
+
+
+def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
+    """The steps that single rounds and many rounds at once are made of."""
+
+    def started(state: State) -> Any:
+        """The totals before this round's losses: empty where a block begins."""
+        first = begins_block(state.public.round)
+        return jax.tree.map(lambda leaf: jnp.where(first, jnp.zeros_like(leaf), leaf), state.private.totals)
+
+    def add(totals: Any, losses: jax.Array) -> Any:
+        return totals + losses if binary else compensated.add(totals, losses)
+
+    def advance(key: Callable[[], jax.Array], params: Params, state: State, totals: Any, played: jax.Array) -> State:
+        """Goes on by some rounds of one block, and selects if the next round begins another one (lines 3 to 7)."""
+        round_, expert = state.public.round + played, state.public.expert
+        due = begins_block(round_)
+
+        def release() -> jax.Array:
+            scores = totals if binary else behind(totals)
+            return jnp.where(due, noisy_min(key(), scores, params.epsilon, noise=noise), expert)
+
+        expert = jax.lax.cond(any_lane(due), release, lambda: expert)
+        return State(Private(totals), Public(round_, expert))
+
+    return bulk.Algorithm(num_experts, started, add, advance, rounds_left)
 
 
 def begins_block(round_: jax.Array) -> jax.Array:

@@ -24,7 +24,8 @@ class Algorithm(NamedTuple):
         num_experts: number of experts.
         started: (state) -> totals of the block before the next round's losses.
         add: (totals, losses) -> totals.
-        advance: (key, params, state, totals, rounds) -> state after so many rounds.
+        advance: (key, params, state, totals, rounds) -> state after so many rounds; the key is a function of nothing
+            that makes it, where one is needed.
         rounds_left: (rounds played) -> [] integer, rounds that the block still has.
     """
 
@@ -66,7 +67,7 @@ def blocks(algorithm: Algorithm, *, binary: bool) -> tuple[Blocks, ...]:
         added = added_at_once if binary else added_in_order
         totals = added(algorithm.started(state), report, planned)
         played = plan.length.astype(state.public.round.dtype)
-        return algorithm.advance(keys[plan.length - 1], params, state, totals, played), plan.length
+        return algorithm.advance(lambda: keys[plan.length - 1], params, state, totals, played), plan.length
 
     def is_late(params: "Params", public: "Public") -> jax.Array:
         del params
@@ -95,6 +96,6 @@ def counts(algorithm: Algorithm) -> Counts:
     def absorb(key, params: "Params", state: State, plan: CountPlan, report) -> State:
         played = plan.counts.sum(dtype=state.public.round.dtype)
         totals = algorithm.started(state) + report.astype(state.private.totals.dtype)
-        return algorithm.advance(key, params, state, totals, played)
+        return algorithm.advance(lambda: key, params, state, totals, played)
 
     return Counts(plan, privatize, absorb)

@@ -20,7 +20,9 @@ from jaxdp.core import (
 )
 from jaxdp.experts import _limited_updates as selection
 from jaxdp.experts import _restart_windows as windows_of
+from jaxdp.experts import _svt_restarts_bulk as bulk
 from jaxdp.experts._clear_losses import of_expert
+from jaxdp.experts._lane_kernels import carried
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, above_threshold_step
 from jaxdp.numerics import compensated
@@ -30,6 +32,8 @@ from jaxdp.validation import check_choice, check_count, check_epsilon, check_hor
 
 SENSITIVITY = 2.0  # of a window's regret: replacing one loss vector moves one summand within [-1, 1]
 SHARE = 0.5  # of epsilon, for the selections; the rest is for the tests
+# A round's keys: fold_in(key, i) is split(key, 3)[i], made where it is used.
+SELECTION, THRESHOLD, QUERY = range(3)
 
 
 @jax.tree_util.register_dataclass
@@ -110,7 +114,8 @@ def svt_restarts(
         noise: of the selections, as for `limited_updates`.
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
+        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). It has blocks where
+        check_every >= 3 and experts are few.
 
     Raises:
         ValueError: if num_experts < 2, horizon or check_every < 1, or windows or noise has another name; from `params`,
@@ -172,6 +177,7 @@ def svt_restarts(
     check_choice("windows", windows, tuple(windows_of.KINDS))
     limited = selection.limited_updates(num_experts=num_experts, noise=noise)
     checks = -(-horizon // check_every)  # at most
+    inner = selection.algorithm(num_experts=num_experts, noise=noise, binary=False)
     memory = windows_of.KINDS[windows](num_experts, checks)
 
     def params(*, epsilon: float, failure_prob: float = 0.01, margin: float | None = None) -> Params:
@@ -197,12 +203,12 @@ def svt_restarts(
 
     def init(key, params: Params) -> State:
         key_selection, key_monitor = jax.random.split(key)
-        inner = limited.init(key_selection, shared(params))
+        begin = limited.init(key_selection, shared(params))
         none = jnp.zeros(num_experts, default_float())
         private = Private(
-            inner.private, start(key_monitor, params), compensated.zero(none), none, memory.empty(none.dtype)
+            begin.private, start(key_monitor, params), compensated.zero(none), none, memory.empty(none.dtype)
         )
-        return State(private, Public(jnp.zeros_like(inner.public.round), inner.public, jnp.int32(0)))
+        return State(private, Public(jnp.zeros_like(begin.public.round), begin.public, jnp.int32(0)))
 
     def shared(params: Params) -> selection.Params:
         return selection.Params(epsilon=SHARE * params.epsilon)
@@ -235,45 +241,65 @@ def svt_restarts(
         """The number of questions asked in so many rounds, and whether the last one was asked in the last round."""
         return round_ // check_every, round_ % check_every == 0
 
-    def update(key, params: Params, state: State, report) -> State:
-        key_selection, key_threshold, key_query = jax.random.split(key, 3)
-        action, losses = report
+    def begun(key, params: Params, state: State) -> tuple[State, bulk.Sums]:
+        """Before a round: if it is an epoch's first, that begins, with a run of the sparse vector technique."""
         private, public = state
-        epoch_round = public.selection.round  # rounds of this epoch that were played before this one
-        fresh, round_ = epoch_round == 0, public.round + 1
+        fresh = public.selection.round == 0
 
         def restarted() -> AboveThreshold:
-            begun = start(key_threshold, params)
-            return jax.tree.map(lambda new, old: jnp.where(fresh, new, old), begun, private.monitor)
+            new = start(jax.random.fold_in(key, THRESHOLD), params)
+            return jax.tree.map(lambda new, old: jnp.where(fresh, new, old), new, private.monitor)
 
         monitor = jax.lax.cond(any_lane(fresh), restarted, lambda: private.monitor)
         regrets = jax.tree.map(lambda leaf: jnp.where(fresh, jnp.zeros_like(leaf), leaf), private.regrets)
-        regrets = compensated.add(regrets, of_expert(losses, action) - losses)
-        # Line 6: Algorithm 1 goes on, with half of the budget.
-        inner = limited.update(key_selection, shared(params), State(private.selection, public.selection), losses)
-
+        totals = inner.started(State(private.selection, public.selection))
         # A window's excess: sums over the epoch up to now, `beyond`, less those remembered from before the window.
         windows_ = memory.remember(private.windows, private.beyond, *question(public.round))
-        beyond = (regrets.total - slack_until(params, epoch_round + 1)) - regrets.excess
+        return State(private._replace(monitor=monitor, windows=windows_), public), bulk.Sums(regrets, totals)
+
+    def advance(key, params: Params, state: State, sums: bulk.Sums, played: jax.Array) -> State:
+        """After rounds of one expert, whose losses are in the sums: a question, if the last of them has one."""
+        private, public = state
+        regrets, epoch_round, round_ = sums.regrets, public.selection.round, public.round + played
+        # Line 6: Algorithm 1 goes on, with half of the budget.
+        chosen = inner.advance(
+            lambda: jax.random.fold_in(key, SELECTION),
+            shared(params),
+            State(private.selection, public.selection),
+            sums.totals,
+            played,
+        )
+        beyond = (regrets.total - slack_until(params, epoch_round + played)) - regrets.excess
         begin = (public.round - epoch_round) // check_every
         now, asks = question(round_)
 
         def ask() -> tuple[AboveThreshold, jax.Array]:  # lines 8 and 9: one question, the largest of all windows'
             window_slack = params.window_slack * math.sqrt(check_every)
-            largest = memory.largest(windows_, beyond, window_slack, now, begin)
-            return above_threshold_step(key_query, monitor, largest - params.margin)
+            largest = memory.largest(private.windows, beyond, window_slack, now, begin)
+            run = private.monitor._replace(halted=private.monitor.halted | ~asks)  # who is not asked does not answer
+            run, above = above_threshold_step(jax.random.fold_in(key, QUERY), run, largest - params.margin)
+            return run._replace(halted=private.monitor.halted | above), above
 
-        monitor, above = jax.lax.cond(asks, ask, lambda: (monitor, jnp.asarray(False)))
+        # A branch only where no lane of a batch is asked.
+        monitor, above = jax.lax.cond(any_lane(asks), ask, lambda: (private.monitor, jnp.asarray(False)))
 
         # Lines 10 to 12: a new epoch begins with the next round, whose update sees that none of its rounds was played.
-        inner_public = inner.public._replace(
-            round=jnp.where(above, 0, inner.public.round),
-            expert=jnp.where(above, public.selection.expert, inner.public.expert),
+        selected = chosen.public._replace(
+            round=jnp.where(above, 0, chosen.public.round),
+            expert=jnp.where(above, public.selection.expert, chosen.public.expert),
         )
-        return State(
-            Private(inner.private, monitor, regrets, beyond, windows_),
-            Public(round_, inner_public, public.restarts + above.astype(jnp.int32)),
+        return carried(
+            State(
+                Private(chosen.private, monitor, regrets, beyond, private.windows),
+                Public(round_, selected, public.restarts + above.astype(jnp.int32)),
+            )
         )
+
+    def update(key, params: Params, state: State, report) -> State:
+        action, losses = report
+        state, (regrets, totals) = begun(key, params, state)
+        sums = bulk.Sums(compensated.add(regrets, of_expert(losses, action) - losses), inner.add(totals, losses))
+        return advance(key, params, state, sums, jnp.ones_like(state.public.round))
 
     return Learner(
         params=params,
@@ -282,6 +308,7 @@ def svt_restarts(
         act=act,
         privatize=privatize,
         update=update,
+        blocks=bulk.blocks(bulk.Algorithm(begun, advance), num_experts=num_experts, check_every=check_every),
         horizon=horizon,
         interface=losses_interface(num_experts),
     )

@@ -42,10 +42,11 @@ def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
     """The values [n, ...] as they are; on CPU lanes of `jax.vmap` become the fast axis where n <= longest.
 
     XLA stores the axis of lanes as the slow one, and a loop over lanes then reads each n values apart. What a loop of
-    simulation carries keeps the layout that its body gives it. Call this on the
+    simulation carries keeps the layout that its body gives it. Of nested `jax.vmap` the outer one has the lanes, and a
+    number of each of the inner one's rounds is an array, too. Call this on the
     arguments inside `own_kernel` as well: a kernel does not inherit the layout.
     """
-    if values.ndim == 0 or len(values) > longest:
+    if values.ndim > 0 and len(values) > longest:
         return values
     return jax.lax.platform_dependent(values, cpu=_placed(0), default=lambda values: values)
 
@@ -81,14 +82,14 @@ def apart(function: Callable[..., Any], *inputs: Any) -> Any:
 
 @functools.cache
 def _placed(num_axes: int) -> Callable[[jax.Array], jax.Array]:
-    """The identity, with the leading axes, of which so many are lanes, as the fast ones."""
+    """The identity, with the first of the leading axes, which so many `jax.vmap` made, as the fast one."""
 
     @custom_vmap
     def place(values: jax.Array) -> jax.Array:
-        if num_axes == 0:
+        if num_axes == 0 or values.ndim == 1:
             return values
         axes = range(values.ndim)
-        return with_layout_constraint(values, Layout(major_to_minor=(*axes[num_axes:], *axes[:num_axes])))
+        return with_layout_constraint(values, Layout(major_to_minor=(*axes[1:], 0)))
 
     @place.def_vmap
     def _(axis_size: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Array, bool]:

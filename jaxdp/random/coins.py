@@ -62,8 +62,10 @@ def coins_but_one(key: jax.Array, size: int, index: jax.Array, own: jax.Array, o
     key = fast(key)
     if others.dtype != jnp.float32 or not has_words(key):
         return coins(key, probabilities(index, own, others))
-    inputs = (jax.random.key_data(key), index, own, others)
-    return lanes_last(own_kernel(lambda data, *about: _events(data, probabilities(*about)), *inputs))
+    inputs = (lanes_last(each) for each in (jax.random.key_data(key), index, own, others))
+    return lanes_last(
+        own_kernel(lambda data, *about: _events(lanes_last(data), probabilities(*map(lanes_last, about))), *inputs)
+    )
 
 
 def _events(data: jax.Array, probabilities: jax.Array) -> jax.Array:

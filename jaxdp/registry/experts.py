@@ -74,7 +74,7 @@ EXPERTS = {
         source=f"{LAZY}; sequences of Asi, Raman & Saha (2025), Theorem 4.1",
         proof="proved",
         factory=experts.lazy_weights,
-        variant={"sequences": classes.switching(num_switches=1), "accounting": "pure"},
+        variant={"sequences": classes.switching(num_switches=1), "accounting": "pure", "together": 2},
         sizes={"num_experts": 2, "horizon": 4},
         values={"epsilon": 2.0},
         environment=worlds.shifting,

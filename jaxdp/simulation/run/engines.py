@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Environment, Learner, UntilFn
-from jaxdp.numerics.kernels import any_lane
+from jaxdp.numerics.kernels import any_lane, lanes_last
 from jaxdp.simulation.run import outcomes
 from jaxdp.simulation.run.rounds import Events, Keys, Play, interact, round_keys
 from jaxdp.validation import check_choice
@@ -127,17 +127,22 @@ def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, st
             return stage.advance(roots, params, play, stop)
 
         until = stage.until
-        if until is None:
-            return jax.lax.while_loop(more, advance, play)
 
-        def unfinished(play: Play) -> jax.Array:
-            return any_lane(more(play) & ~until(params["learner"], play.state.public))
+        def goes_on_here(play: Play) -> jax.Array:
+            return more(play) if until is None else more(play) & ~until(params["learner"], play.state.public)
 
         def advance_some(play: Play) -> Play:
-            goes_on = more(play)
-            if stage.waits:
-                goes_on &= ~until(params["learner"], play.state.public)
-            return jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), advance(play), play)
+            goes_on = goes_on_here(play) if stage.waits else more(play)
+
+            def kept(new: jax.Array, old: jax.Array) -> jax.Array:
+                found = jnp.where(goes_on, new, old)
+                is_plain = until is None and not jnp.issubdtype(found.dtype, jax.dtypes.extended)
+                return lanes_last(found) if is_plain else found  # or the loop would carry lanes as the slow axis
+
+            return jax.tree.map(kept, advance(play), play)
+
+        def unfinished(play: Play) -> jax.Array:
+            return any_lane(goes_on_here(play))
 
         return jax.lax.while_loop(unfinished, advance_some, play)
 
