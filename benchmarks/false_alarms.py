@@ -37,5 +37,6 @@ if __name__ == "__main__":
         with file.open("a") as out:
             out.write(json.dumps(done[-1]) + "\n")
         print(done[-1], flush=True)
+        jax.clear_caches()  # the processor's memory for programs ends after some eighty audits
     alarms = sum(row["verdict"] in ("violated", "blunt") for row in done)
     print(f"{alarms} false alarms in {len(done)} audits")

@@ -178,9 +178,9 @@ def empty_is_exact(right, key, params, data):
     return jnp.where(jnp.all(data == 0), jnp.zeros_like(data), right(key, params, data))
 
 
-def decimal_logarithm(key, noise_stddev, data):
-    """The classical formula with log10 for ln."""
-    return mechanisms.gaussian(key, data, noise_stddev * (np.log10(np.e) ** 0.5))
+def deviation_for_variance(key, noise_stddev, data):
+    """Who draws the noise takes its standard deviation for its variance."""
+    return mechanisms.gaussian(key, data, noise_stddev**0.5)
 
 
 def with_the_value(right, key, params, data):
@@ -202,7 +202,7 @@ TABLE = {
     "a choice that is released anew every round": learner("chooses again"),
     "rewards clipped after they are added up": learner("clips the totals"),
     "NaN that passes a clip": learner("clips no NaN"),
-    "sensitivity of the larger end": learner("sensitivity of the larger end", "given"),
+    "sensitivity of the larger end": learner("sensitivity of the larger end", "inputs"),
     "scores rounded to a grid": mechanism("noisy_max_laplace", rounded_scores),
     "every bound taken for 1": mechanism("randomize_scalar", unit_bound, "bound=3"),
     "a record that switches the noise off": mechanism("laplace", noise_off),
@@ -222,7 +222,7 @@ MORE = {
     "a clip from above alone": mechanism("scalar_channel_laplace", clips_above),
     "equal counts that share their noise": mechanism("laplace", shared_noise, "given"),
     "an empty table answered exactly": mechanism("laplace", empty_is_exact, "given"),
-    "a decimal logarithm in the Gaussian formula": direct("classical_gaussian", decimal_logarithm),
+    "a standard deviation taken for a variance": direct("classical_gaussian", deviation_for_variance),
     "the selected score told": mechanism("noisy_max_gumbel", with_the_value, "given"),
     "large scores that overflow": mechanism("noisy_max_exponential", overflow),
 }
