@@ -203,14 +203,14 @@ def check_precisions(horizon, lanes, report):
 
 @pytest.mark.parametrize("report", few(["gaussian", "l2_ball"], ["gaussian"]))
 def test_both_precisions_agree(same_variates, report):
-    check_precisions(2000, 20, report)
+    check_precisions(2000, 500 if report == "gaussian" else 4000, report)
 
 
 @pytest.mark.slow
 @pytest.mark.optimised
 @pytest.mark.parametrize("report", ["gaussian", "l2_ball"])
 def test_both_precisions_agree_in_long_runs(same_variates, report):
-    check_precisions(10**6, 100, report)
+    check_precisions(10**6, 100 if report == "gaussian" else 400, report)  # whose coins make paths part more often
 
 
 # ---- when the model is solved for ------------------------------------------------------------------------------------
