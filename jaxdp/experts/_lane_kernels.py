@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
 from jaxdp.numerics.kernels import WRITTEN_OUT, apart, lanes_last
+from jaxdp.numerics.lookup import nearest
 
 MOST = WRITTEN_OUT  # lanes are the fast axis of arrays whose first axis has at most this length
 
@@ -28,3 +29,13 @@ def chosen(condition: jax.Array, one: Any, other: Any) -> Any:
 def added(totals: Sum, losses: jax.Array) -> Sum:
     """`compensated.add`, carried."""
     return apart(compensated.add, totals, losses)
+
+
+def at(values: jax.Array, index: jax.Array) -> jax.Array:
+    """The entry of the nearest valid index. Of few it is selected: a gather goes through lanes one by one."""
+    if len(values) > WRITTEN_OUT:
+        return nearest(values, index)
+    found = values[0]
+    for place in range(1, len(values)):
+        found = jnp.where(index >= place, values[place], found)
+    return found

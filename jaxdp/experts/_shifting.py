@@ -11,9 +11,9 @@ import numpy as np
 
 from jaxdp.core import Environment, Scalar, factory, only, scalar_leaf
 from jaxdp.experts._comparators import Comparison, after, begun, check_switches, followed, metrics
+from jaxdp.experts._lane_kernels import at
 from jaxdp.experts._losses import losses_interface
-from jaxdp.numerics.kernels import WRITTEN_OUT
-from jaxdp.numerics.lookup import entry, nearest, wide
+from jaxdp.numerics.lookup import entry, wide
 from jaxdp.random import beta, binomial
 from jaxdp.random.coins import coins_but_one
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive, check_within
@@ -186,7 +186,7 @@ def shifting_losses(
 
     def shown(key, params: ShiftingParams, world: Segments, round_, action):
         segment = jnp.sum(round_ >= world.shift_times, dtype=jnp.int32)
-        good = _at(world.good_experts, segment)
+        good = at(world.good_experts, segment)
         is_good, means = means_of(params, good)
         if is_beta:
             losses = beta(key, means * params.concentration, (1 - means) * params.concentration)
@@ -242,16 +242,6 @@ def shifting_losses(
         interface=losses_interface(size),
         horizon=rounds,
     )
-
-
-def _at(good_experts: jax.Array, segment: jax.Array) -> jax.Array:
-    """The entry of this segment. Of few it is selected: a gather goes through lanes one by one."""
-    if len(good_experts) > WRITTEN_OUT:
-        return nearest(good_experts, segment)
-    found = good_experts[0]
-    for index in range(1, len(good_experts)):
-        found = jnp.where(segment >= index, good_experts[index], found)
-    return found
 
 
 def _compared(world: Segments) -> Comparison:

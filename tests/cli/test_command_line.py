@@ -239,7 +239,7 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
         (["run", "dueling-regret", "--utility", "1"], "utility must be at least two numbers, one of them the largest"),
         (["run", "dueling-regret", "--horizon", "10"], "horizon must be a whole number >= 100, got 10"),
         (["run", "tracking-regret", "--learner", "laplace"], "learner must be one of "),
-        (["run", "tracking-regret", "--switches", "20000"], "num_switches must be < horizon = 20000, got 20000"),
+        (["run", "tracking-regret", "--switches", "20000"], "--switches must be < horizon = 20000, got 20000"),
         (["run", "tracking-separation", "--ratio", "0"], "ratio must be > 0, got 0.0"),
         (["run", "tracking-your-losses", "--losses", "bad.csv"], "bad.csv"),
         (["run", "tracking-your-losses", "--losses", "absent.npy"], "absent.npy"),
