@@ -45,6 +45,8 @@ def bench(
     """One learner against its peers, which are made of its parameters."""
     if world is None:
         world = jaxdp.experts.shifting_losses(num_experts=num, horizon=horizon, num_shifts=SHIFTS, gap=GAP)
+    if engine == "auto":
+        engine = "blocks" if learner.blocks else "rounds"
     run = jaxdp.simulator(learner, world, horizon, engine=engine, outcomes=["pseudo_regret"])
     params = run.params(**values)
     lanes, tile = lanes or LANES[num], tile or TILE[num]

@@ -42,9 +42,9 @@ def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
     """The values [n, ...] as they are; on CPU lanes of `jax.vmap` become the fast axis where n <= longest.
 
     XLA stores the axis of lanes as the slow one, and a loop over lanes then reads each n values apart. What a loop of
-    simulation carries keeps the layout that its body gives it. Of nested `jax.vmap` the outer one has the lanes, and a
-    number of each of the inner one's rounds is an array, too. Call this on the
-    arguments inside `own_kernel` as well: a kernel does not inherit the layout.
+    simulation carries keeps the layout that its body gives it. Where `jax.vmap` is nested, the outer one's axis has the
+    lanes, as in blocks, whose inner one is over rounds: what is one number here is an array of rounds there, and is
+    laid out, too. Call this on the arguments inside `own_kernel` as well: a kernel does not inherit the layout.
     """
     if values.ndim > 0 and len(values) > longest:
         return values
