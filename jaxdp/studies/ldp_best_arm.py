@@ -100,20 +100,9 @@ def ldp_best_arm(
         made = LEARNERS[learner](num_arms)
         run = simulator(made, world, horizon, checkpoints=[horizon])
         fixed = {"failure_prob": failure_prob, **({"delta": delta} if "delta" in parameters(made.params) else {})}
-        simulate = run.simulate
-
-        def at_the_stop(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
-            outputs = simulate(key, params)
-            stopped, censored = outputs["correct"][-1], outputs["censored"]
-            return {"rounds": outputs["rounds"], "censored": censored, "wrong": ~censored & ~stopped}
-
+        stopped = at_the_stop(run)
         return dataclasses.replace(
-            run,
-            simulate=at_the_stop,
-            params=partial(run.params, **fixed),
-            guarantee=partial(run.guarantee, **fixed),
-            dims=dict.fromkeys(METRICS, ()),
-            coords={},
+            stopped, params=partial(run.params, **fixed), guarantee=partial(run.guarantee, **fixed)
         )
 
     results = sweep(
@@ -127,6 +116,21 @@ def ldp_best_arm(
     )
     results = results.assign_coords(gap=gap, failure_prob=failure_prob, delta=delta, num_arms=num_arms)
     return results.assign_coords(horizon=horizon).transpose("learner", "epsilon", "seed", ...)
+
+
+def at_the_stop(run: Run) -> Run:
+    """The run of a learner that stops, with what counts when it has, each []: `METRICS`.
+
+    Args:
+        run: with one checkpoint, its last round.
+    """
+
+    def simulate(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
+        outputs = run.simulate(key, params)
+        stopped, censored = outputs["correct"][-1], outputs["censored"]
+        return {"rounds": outputs["rounds"], "censored": censored, "wrong": ~censored & ~stopped}
+
+    return dataclasses.replace(run, simulate=simulate, dims=dict.fromkeys(METRICS, ()), coords={})
 
 
 def medians(results: xr.Dataset) -> xr.DataArray:
