@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import across_lanes, own_kernel
 
-UNROLLED = 32  # rounds in a kernel
+UNROLLED = 8  # rounds in a kernel: more take longer to compile, and run no faster
 Running = dict[str, compensated.Sum | jax.Array]
 
 
@@ -54,18 +54,15 @@ def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array, jax.Array
             running = _add_used(running, {name: values[index] for name, values in outcomes.items()}, order[index], used)
         return running
 
-    def part(rounds: slice, shape: tuple[int, ...]) -> tuple[dict[str, jax.Array], jax.Array]:
-        return jax.tree.map(lambda leaf: leaf[rounds].reshape(*shape, *leaf.shape[1:]), (outcomes, order))
+    num_chunks = -(-len(order) // UNROLLED)
+    missing = num_chunks * UNROLLED - len(order)  # rounds that are not played, to fill the last chunk
 
-    whole = len(order) // UNROLLED
-    if whole:  # a loop that is never entered would be traced all the same
-        running, _ = jax.lax.scan(
-            lambda running, chunk: (own_kernel(some, running, *chunk, used), None),
-            running,
-            part(slice(0, whole * UNROLLED), (whole, UNROLLED)),
-        )
-    rest = len(order) - whole * UNROLLED
-    return own_kernel(some, running, *part(slice(whole * UNROLLED, None), (rest,)), used) if rest else running
+    def chunks(leaf: jax.Array, fill: jax.Array | int) -> jax.Array:
+        rest = jnp.full((missing, *leaf.shape[1:]), fill, leaf.dtype)
+        return jnp.concatenate([leaf, rest]).reshape(num_chunks, UNROLLED, *leaf.shape[1:])
+
+    xs = {name: chunks(values, 0) for name, values in outcomes.items()}, chunks(order, used)
+    return jax.lax.scan(lambda running, chunk: (own_kernel(some, running, *chunk, used), None), running, xs)[0]
 
 
 @partial(jax.jit, inline=True)  # traced once for all rounds of a block
