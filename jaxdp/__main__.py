@@ -1,6 +1,7 @@
 """The command line: `python -m jaxdp`. What a command needs is imported when it is called, so that help is quick."""
 
 import contextlib
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -77,8 +78,9 @@ def list_entries(
     read_registry(with_)
     if claims:
         typer.echo(registry.claims_table())
-    else:  # 80 where nobody says how wide the terminal is, as in a pipe
-        width = max(shutil.get_terminal_size((80, 24)).columns, 40)
+    else:  # a line for each entry where it goes into a pipe or a file, unless COLUMNS says how wide that is
+        is_shown = sys.stdout.isatty() or "COLUMNS" in os.environ
+        width = max(shutil.get_terminal_size().columns, 40) if is_shown else None
         typer.echo(registry.listing(kind, sources=sources, width=width))
 
 

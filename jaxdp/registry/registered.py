@@ -1,5 +1,6 @@
 """All entries, by name, and how users add their own."""
 
+import difflib
 from typing import Any
 
 from jaxdp.core import Guarantee
@@ -21,22 +22,33 @@ from jaxdp.registry.reached import told_auditors
 from jaxdp.registry.shuffle import SHUFFLED
 from jaxdp.registry.shuffled_duels import SHUFFLED_DUELS
 
-MECHANISMS: dict[str, MechanismEntry] = told_auditors({**RELEASES, **CHANNELS, **COUNTERS, **SHUFFLED})
-LEARNERS: dict[str, LearnerEntry] = told_auditors(
-    {
-        **BANDITS,
-        **BEST_ARM,
-        **CONVEX,
-        **BARRIERS,
-        **CONTEXTUAL,
-        **EXPERTS,
-        **DUELING,
-        **LINEAR_DUELS,
-        **DUELING_BLOCKS,
-        **SHUFFLED_DUELS,
-    }
+
+class Table(dict[str, Any]):
+    """Entries by name. A name that is not there is told with those that are near it."""
+
+    def __missing__(self, name: str) -> Any:
+        near = difflib.get_close_matches(str(name), self) or list(self)
+        raise KeyError(f"{name}: no entry has this name; near it: {', '.join(near)}")
+
+
+MECHANISMS: dict[str, MechanismEntry] = Table(told_auditors({**RELEASES, **CHANNELS, **COUNTERS, **SHUFFLED}))
+LEARNERS: dict[str, LearnerEntry] = Table(
+    told_auditors(
+        {
+            **BANDITS,
+            **BEST_ARM,
+            **CONVEX,
+            **BARRIERS,
+            **CONTEXTUAL,
+            **EXPERTS,
+            **DUELING,
+            **LINEAR_DUELS,
+            **DUELING_BLOCKS,
+            **SHUFFLED_DUELS,
+        }
+    )
 )
-ESTIMATORS: dict[str, EstimatorEntry] = told_auditors({**ESTIMATION})
+ESTIMATORS: dict[str, EstimatorEntry] = Table(told_auditors({**ESTIMATION}))
 
 TABLES: dict[str, tuple[type[Entry], dict[str, Any]]] = {
     "mechanism": (MechanismEntry, MECHANISMS),

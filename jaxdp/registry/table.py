@@ -15,13 +15,14 @@ ROOMY = 84  # columns beside the names from which claim, text and paper stand si
 BESIDE = 30  # columns beside the names from which they stand there, one below the other; else under the name
 
 
-def listing(kind: str | None = None, *, sources: bool = False, width: int = WIDTH) -> str:
+def listing(kind: str | None = None, *, sources: bool = False, width: int | None = WIDTH) -> str:
     """A table of what is registered, with what each claims at its example values.
 
     Args:
         kind: "mechanism", "learner" or "estimator"; None is all.
         sources: whether to tell the whole source, and whether the claim is proved, in place of what it does.
-        width: columns that a line may fill, >= 40. A name is never cut; one that is longer goes on in the next line.
+        width: columns that a line may fill, >= 40; None gives each entry one line, however long, as for a search. A
+            name is never cut; one that is longer goes on in the next line.
 
     Returns:
         Lines of text. A wide table has a column each for claim, text and paper; else they stand below one another.
@@ -31,7 +32,8 @@ def listing(kind: str | None = None, *, sources: bool = False, width: int = WIDT
     """
     if kind is not None:
         check_choice("kind", kind, KINDS)
-    width = check_count("width", width, 40)
+    if width is not None:
+        check_count("width", width, 40)
     load_plugins()
     rows = []
     for made, (_, entries) in TABLES.items():
@@ -39,7 +41,15 @@ def listing(kind: str | None = None, *, sources: bool = False, width: int = WIDT
             claim = claim_of(entry)
             last = (entry.proof, entry.source) if sources else (entry.summary, paper(entry.source))
             rows.append((made, name, str(claim) if claim.is_private else "no claim", *last))
-    return _table(rows, ("EXAMPLE CLAIM", *(("PROOF", "SOURCE") if sources else ("WHAT IT DOES", "PAPER"))), width)
+    heads = ("EXAMPLE CLAIM", *(("PROOF", "SOURCE") if sources else ("WHAT IT DOES", "PAPER")))
+    return _lines([("KIND", "NAME", *heads), *rows]) if width is None else _table(rows, heads, width)
+
+
+def _lines(rows: list[tuple[str, ...]]) -> str:
+    """Rows as a line each, with aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.ljust(wide) for cell, wide in zip(row, widths, strict=True)) for row in rows]
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _table(rows: list[tuple[str, ...]], heads: tuple[str, ...], width: int) -> str:

@@ -263,6 +263,20 @@ def test_listing_names_everything_once():
     ]
 
 
+def test_a_listing_that_is_searched_has_a_line_for_each():
+    rows = registry.listing("learner", width=None).splitlines()
+    assert rows[0].split()[:2] == ["KIND", "NAME"]
+    assert [row.split()[1] for row in rows[1:]] == list(LEARNERS)
+    assert all(LEARNERS[row.split()[1]].summary in row for row in rows[1:])
+
+
+def test_a_name_that_is_not_there_is_told_with_its_neighbours():
+    with pytest.raises(KeyError, match="exponential_weight: no entry has this name; near it: exponential_weights"):
+        LEARNERS["exponential_weight"]
+    assert "exponential_weight" not in LEARNERS
+    assert LEARNERS.get("exponential_weight") is None
+
+
 def test_a_listing_names_papers_by_their_authors():
     rows = {line.split()[1]: line for line in registry.listing("learner", width=400).splitlines()}
     assert rows["ebs_elimination"].endswith("  Saha & Asi 2024, Alg. 1")
