@@ -10,15 +10,15 @@ import jax.numpy as jnp
 
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
-from jaxdp.numerics.kernels import WRITTEN_OUT, apart, lanes_last
+from jaxdp.numerics.kernels import WRITTEN_OUT, apart, lanes_last, lanes_last_if_small
 from jaxdp.numerics.lookup import nearest
 
 MOST = WRITTEN_OUT  # lanes are the fast axis of arrays whose first axis has at most this length
 
 
 def carried(state: Any) -> Any:
-    """The state; lanes are the fast axis of each of its arrays whose first axis is short."""
-    return jax.tree.map(lanes_last, state)
+    """The state; lanes are the fast axis of each of its arrays that is small and whose first axis is short."""
+    return jax.tree.map(lanes_last_if_small, state)
 
 
 def chosen(condition: jax.Array, one: Any, other: Any) -> Any:

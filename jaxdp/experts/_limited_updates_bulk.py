@@ -24,8 +24,8 @@ class Algorithm(NamedTuple):
         num_experts: number of experts.
         started: (state) -> totals of the block before the next round's losses.
         add: (totals, losses) -> totals.
-        advance: (key, params, state, totals, rounds) -> state after so many rounds; the key is a function of nothing
-            that makes it, where one is needed.
+        advance: (key, params, state, totals, rounds) -> state after so many rounds; `key()` is the last round's key,
+            computed only where an expert is selected.
         rounds_left: (rounds played) -> [] integer, rounds that the block still has.
     """
 

@@ -18,7 +18,7 @@ from jaxdp.numerics.compensated import Sum
 if TYPE_CHECKING:
     from jaxdp.experts._svt_restarts import Params, Public
 
-FEWEST, MOST = 3, 32  # rounds at once: 3 take a third longer than by single rounds, 4 a fifth less
+FEWEST, MOST = 3, 32  # rounds at once: by 3 they take a tenth less time than one by one, by 4 a fifth
 LARGEST = 1024  # losses of a lane at once: more do not stay in the cache
 
 

@@ -11,6 +11,7 @@ from jax.experimental.layout import Layout, with_layout_constraint
 from jax.experimental.xla_metadata import set_xla_metadata
 
 WRITTEN_OUT = 16
+LARGE = 1024  # entries of one lane's array: of larger ones a step reads a part, which is to lie together
 
 
 def stored(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,6 +50,15 @@ def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
     if values.ndim > 0 and len(values) > longest:
         return values
     return jax.lax.platform_dependent(values, cpu=_placed(0), default=lambda values: values)
+
+
+def lanes_last_if_small(values: jax.Array) -> jax.Array:
+    """As `lanes_last`; an array of more than `LARGE` entries keeps its lanes apart.
+
+    For what a loop carries. From a long memory a lane reads at places of its own, and writes few entries: with lanes as
+    the fast axis each entry would be in another line of the cache.
+    """
+    return lanes_last(values) if values.size <= LARGE else values
 
 
 def lanes_fast(values: jax.Array) -> jax.Array:

@@ -1,5 +1,7 @@
 """The layouts of learners that keep losses, and the windows of restarts, equal the plain forms bit for bit."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -89,6 +91,18 @@ def test_what_is_carried_is_as_it_was(num_experts):
     assert not equal(
         either(lambda flag, one, other: jax.tree.map(lambda *two: jnp.where(flag, *two), other, one)), plain_choice
     )
+
+
+@pytest.mark.parametrize(("windows", "is_laid_out"), [("dyadic", True), ("all", False)])
+def test_long_memories_keep_lanes_apart(windows, is_laid_out):
+    """A question reads a lane's own part of the memory of all windows, which must lie together."""
+    learner = jaxdp.experts.svt_restarts(num_experts=5, horizon=4000, windows=windows, check_every=4)
+    run = jaxdp.simulator(learner, jaxdp.experts.stochastic_losses([0.5] * 5), 4000, engine="blocks")
+    params = run.params(epsilon=1.0)
+    memory = learner.init(jax.random.key(0), params["learner"]).private.windows.shape
+    traced = jax.make_jaxpr(jax.vmap(run, (0, None)))(jax.random.split(jax.random.key(0), 3), params)
+    shape = re.escape(f"[{','.join(map(str, (3, *memory)))}]")
+    assert bool(re.search(rf"{shape} = layout_constraint", str(traced))) == is_laid_out
 
 
 LEARNERS = {

@@ -10,6 +10,7 @@ import pytest
 import jaxdp
 from jaxdp import sequences
 from jaxdp.experts import exponential_weights, loss_sequence, read_losses
+from jaxdp.numerics import compensated
 from jaxdp.simulation.run.stacking import stack_params
 
 KEY = jax.random.key(54)
@@ -110,6 +111,27 @@ def test_rounds_by_blocks_bit_for_bit():
         here = jax.tree.map(lambda leaf, i=index: leaf[i], (worlds, losses, outcome))
         for left, right in zip(jax.tree.leaves((world, *one)), jax.tree.leaves(here), strict=True):
             np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.optimised
+def test_runs_by_blocks_bit_for_bit(monkeypatch):
+    """Sums of losses over a scale, which the optimised programs of both engines must round alike."""
+    learner = jaxdp.experts.limited_updates(num_experts=3)
+
+    def found():
+        world = loss_sequence(BYTES, scale=255)  # anew: another program
+        runs = [jaxdp.simulator(learner, world, len(BYTES), engine=engine) for engine in ("rounds", "blocks")]
+        return [jax.vmap(jax.jit(run), (0, None))(jax.random.split(KEY, 5), run.params(epsilon=1.0)) for run in runs]
+
+    def check():
+        by_rounds, by_blocks = found()
+        for name, values in by_rounds.items():
+            np.testing.assert_array_equal(by_blocks[name], values)
+
+    check()
+    monkeypatch.setattr(compensated, "rounded", lambda product: product)
+    with pytest.raises(AssertionError):
+        check()
 
 
 @pytest.mark.parametrize("scale", [0, -1, math.inf, math.nan])

@@ -61,6 +61,7 @@ FORMS = {
 }
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("num_experts", SIZES)
 @pytest.mark.parametrize("name", FORMS)
 def test_sums_are_the_plain_ones(name, num_experts):
@@ -99,6 +100,7 @@ def restarts(windows, check_every):
 RESTARTS = [("dyadic", 3, -12.0), ("dyadic", 16, -30.0), ("all", 16, -30.0), ("dyadic", 40, -65.0)]
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize(("windows", "check_every", "margin"), few(RESTARTS, RESTARTS[1:2]))
 def test_svt_restarts_plays_the_same(windows, check_every, margin, monkeypatch):
     values = {"epsilon": 8.0, "margin": margin}
@@ -121,6 +123,7 @@ def lazy(together):
     return jaxdp.experts.lazy_weights(num_experts=5, horizon=300, sequences=sequences, together=together)
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("together", few([2, 7, 19], [7]))
 @pytest.mark.parametrize("batch", few([1, 7, 19], [7]))
 def test_lazy_weights_plays_the_same(together, batch, monkeypatch):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Environment, Learner, UntilFn
-from jaxdp.numerics.kernels import any_lane, lanes_last
+from jaxdp.numerics.kernels import any_lane, lanes_last_if_small
 from jaxdp.simulation.run import outcomes
 from jaxdp.simulation.run.rounds import Events, Keys, Play, interact, round_keys
 from jaxdp.validation import check_choice
@@ -137,7 +137,8 @@ def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, st
             def kept(new: jax.Array, old: jax.Array) -> jax.Array:
                 found = jnp.where(goes_on, new, old)
                 is_plain = until is None and not jnp.issubdtype(found.dtype, jax.dtypes.extended)
-                return lanes_last(found) if is_plain else found  # or the loop would carry lanes as the slow axis
+                # Or the loop would carry lanes as the slow axis.
+                return lanes_last_if_small(found) if is_plain else found
 
             return jax.tree.map(kept, advance(play), play)
 
