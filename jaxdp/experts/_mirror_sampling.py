@@ -20,6 +20,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.core.conversions import zcdp_rho
+from jaxdp.experts._lane_kernels import carried, chosen  # values are the same
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.experts._mirror_parameters import contraction, draws_reached, mirror_descent_parameters
 from jaxdp.experts._share_kernels import exact_fixed_share_step, read  # for CPUs; `_shares` has them as they read
@@ -113,7 +114,7 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
         exact = step(state.private, report, jnp.asarray(params.learning_rate))
         shares = read(exact)
         drawn = _drawn(key, shares, jnp.asarray(params.learning_rate))
-        return State(exact, law_of_play(params.epsilon, shares, drawn))
+        return carried(State(exact, law_of_play(params.epsilon, shares, drawn)))
 
     params.__qualname__ = "mirror_descent.params"  # whose values they are, for errors
     values = only(params, ("epsilon", "delta", "learning_rate"))
@@ -156,9 +157,9 @@ def exact_step_of(
 
         def either() -> compensated.Sum:
             coarse = rounded(shares, scaled)
-            return jax.tree.map(lambda left, right: jnp.where(learning_rate <= GENTLE, left, right), exact, coarse)
+            return chosen(learning_rate <= GENTLE, exact, coarse)
 
-        return jax.lax.cond(any_lane(learning_rate > GENTLE), either, lambda: exact)
+        return carried(jax.lax.cond(any_lane(learning_rate > GENTLE), either, lambda: carried(exact)))
 
     def of_clipped(shares: compensated.Sum, losses: jax.Array, learning_rate: jax.Array) -> compensated.Sum:
         return rounded(shares, learning_rate * losses)
