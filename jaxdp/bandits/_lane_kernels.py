@@ -10,14 +10,14 @@ from collections.abc import Callable
 import jax
 
 from jaxdp.numerics.compensated import Sum
-from jaxdp.numerics.kernels import lanes_last, own_kernel
+from jaxdp.numerics.kernels import in_vectors, lanes_last, own_kernel
 
 
 def array_kernel(formula: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     """The formula, of arrays [num_arms] and numbers, whose result is one array, as a kernel."""
 
     def inside(*inputs):
-        return lanes_last(formula(*jax.tree.map(lanes_last, inputs)))
+        return lanes_last(in_vectors(formula(*jax.tree.map(lanes_last, inputs))))
 
     return lambda *inputs: own_kernel(inside, *inputs)
 
@@ -29,6 +29,7 @@ def sum_kernels(formula: Callable[..., Sum]) -> Callable[..., Sum]:
     """
 
     def inside(*inputs):
-        return jax.tree.map(lanes_last, formula(*jax.tree.map(lanes_last, inputs)))
+        found = formula(*jax.tree.map(lanes_last, inputs))
+        return jax.tree.map(lambda each: lanes_last(in_vectors(each)), found)
 
     return lambda *inputs: Sum(*(own_kernel(lambda *each, i=i: inside(*each)[i], *inputs) for i in range(2)))

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from jaxdp.experts._filter import Flow, log_gain
 from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalised, two_to
-from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel
+from jaxdp.numerics.kernels import WRITTEN_OUT, in_vectors, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
 MOST = WRITTEN_OUT  # so many experts, or rows, are written out
@@ -98,7 +98,7 @@ def _column(odds: jax.Array, expert: jax.Array) -> jax.Array:
 
 def _kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
     def inside(*inputs):
-        return lanes_last(function(*(lanes_last(each) for each in inputs)))
+        return lanes_last(in_vectors(function(*(lanes_last(each) for each in inputs))))
 
     return lanes_last(own_kernel(inside, *inputs))
 

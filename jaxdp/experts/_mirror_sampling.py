@@ -20,9 +20,10 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.core.conversions import zcdp_rho
+from jaxdp.experts._lane_kernels import carried, chosen  # values are the same
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.experts._mirror_parameters import contraction, draws_reached, mirror_descent_parameters
-from jaxdp.experts._share_kernels import exact_fixed_share_step  # laid out for CPUs; `_shares` has it as it reads
+from jaxdp.experts._share_kernels import exact_fixed_share_step, read  # for CPUs; `_shares` has them as they read
 from jaxdp.experts._shares import clipped_step, fixed_share_step
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics import compensated
@@ -111,9 +112,9 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
 
     def update(key, params: Params, state: State, report) -> State:
         exact = step(state.private, report, jnp.asarray(params.learning_rate))
-        shares = exact.total - exact.excess
+        shares = read(exact)
         drawn = _drawn(key, shares, jnp.asarray(params.learning_rate))
-        return State(exact, law_of_play(params.epsilon, shares, drawn))
+        return carried(State(exact, law_of_play(params.epsilon, shares, drawn)))
 
     params.__qualname__ = "mirror_descent.params"  # whose values they are, for errors
     values = only(params, ("epsilon", "delta", "learning_rate"))
@@ -146,21 +147,24 @@ def exact_step_of(
     """(shares, losses, learning rate) -> shares: `step_of` on compensated sums; fixed share alone needs them."""
     plain = step_of(mixing, num_experts, horizon, num_switches)
 
-    def rounded(shares: compensated.Sum, losses: jax.Array, learning_rate: jax.Array) -> compensated.Sum:
-        after = plain(shares.total - shares.excess, learning_rate * losses)
+    def rounded(shares: compensated.Sum, scaled_losses: jax.Array) -> compensated.Sum:
+        after = plain(shares.total - shares.excess, scaled_losses)
         return compensated.zero(after)._replace(total=after)
 
     def step(shares: compensated.Sum, losses: jax.Array, learning_rate: jax.Array) -> compensated.Sum:
-        switch_rate = jnp.asarray(num_switches / (horizon - 1), losses.dtype)
-        exact = exact_fixed_share_step(shares, learning_rate * losses, switch_rate)
+        switch_rate, scaled = jnp.asarray(num_switches / (horizon - 1), losses.dtype), learning_rate * losses
+        exact = exact_fixed_share_step(shares, scaled, switch_rate)
 
         def either() -> compensated.Sum:
-            coarse = rounded(shares, losses, learning_rate)
-            return jax.tree.map(lambda left, right: jnp.where(learning_rate <= GENTLE, left, right), exact, coarse)
+            coarse = rounded(shares, scaled)
+            return chosen(learning_rate <= GENTLE, exact, coarse)
 
-        return jax.lax.cond(any_lane(learning_rate > GENTLE), either, lambda: exact)
+        return carried(jax.lax.cond(any_lane(learning_rate > GENTLE), either, lambda: carried(exact)))
 
-    return rounded if mixing == "clipped" else step
+    def of_clipped(shares: compensated.Sum, losses: jax.Array, learning_rate: jax.Array) -> compensated.Sum:
+        return rounded(shares, learning_rate * losses)
+
+    return of_clipped if mixing == "clipped" else step
 
 
 def law_of_play(epsilon: Scalar, shares: jax.Array, drawn: jax.Array) -> jax.Array:

@@ -1,5 +1,6 @@
 """Positive numbers of any size: a mantissa in [1, 2), and a power of two of its own for every entry of an array."""
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 NOTHING = -(2**30)  # the power that stands for 0; half of what an integer holds, so that sums of two do not overflow
 _LAYOUT = {4: (np.int32, 23, 127), 8: (np.int64, 52, 1023)}  # by bytes: integers of that width, bits, bias
 _LN2 = {4: (0.693359375, -2.12194440e-4), 8: (0.6931471803691238, 1.9082149292705877e-10)}  # few bits, and the rest
-TERMS = 9  # of a series of exp(x) - 1, in 32 bits
+TERMS, GENTLE_TERMS = 9, 6  # of a series of exp(x) - 1, in 32 bits
 
 
 class Scaled(NamedTuple):
@@ -57,16 +58,18 @@ def exp_minus(values: jax.Array) -> tuple[jax.Array, jax.Array]:
     return expm1_near_0(-((values + power * high) + power * low)), power.astype(jnp.int32)
 
 
-def expm1_near_0(values: jax.Array) -> jax.Array:
-    """exp(values) - 1 for |values| <= 0.36: in 32 bits by its series, of which the rest is below half a unit.
+def expm1_near_0(values: jax.Array, terms: int = TERMS) -> jax.Array:
+    """exp(values) - 1: in 32 bits by its series, of which the rest is below half a unit of the last place.
+
+    |values| must be <= 0.36; for `GENTLE_TERMS` <= 1/8.
 
     XLA's own is right everywhere, and takes several times as long.
     """
     if values.dtype != jnp.float32:
         return jnp.expm1(values)
-    series = jnp.ones_like(values)
-    for term in range(TERMS, 1, -1):
-        series = 1 + values * series * values.dtype.type(1 / term)
+    series = jnp.full_like(values, 1 / math.factorial(terms))
+    for term in range(terms - 1, 0, -1):  # a product and a sum each, in which every step waits for the one before
+        series = values * series + values.dtype.type(1 / math.factorial(term))
     return values * series
 
 

@@ -13,17 +13,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxdp.experts._scaled import expm1_near_0
+from jaxdp.experts._scaled import GENTLE_TERMS, expm1_near_0
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
-from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel
+from jaxdp.numerics.kernels import WRITTEN_OUT, in_vectors, lanes_last, own_kernel
 
 
 def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
     """function(*inputs) as a kernel of its own; up to 16 values lanes are the fast axis, inside as well."""
 
     def inside(*inputs):
-        return lanes_last(function(*(lanes_last(each) for each in inputs)))
+        return lanes_last(in_vectors(function(*(lanes_last(each) for each in inputs))))
 
     return lanes_last(own_kernel(inside, *(lanes_last(jnp.asarray(each)) for each in inputs)))
 
@@ -47,7 +47,7 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
     def columns(*inputs):
         values = of(*inputs)
         starts = range(0, size - WRITTEN_OUT + 1, WRITTEN_OUT)
-        return functools.reduce(operation, [values[start : start + WRITTEN_OUT] for start in starts])
+        return in_vectors(functools.reduce(operation, [values[start : start + WRITTEN_OUT] for start in starts]))
 
     few, rest = own_kernel(columns, *inputs), size % WRITTEN_OUT
     ends = [each[-rest:] if jnp.ndim(each) else each for each in inputs] if rest else []
@@ -81,7 +81,7 @@ def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: j
     smallest = fold(jnp.minimum, lambda losses: losses, scaled_losses)
 
     def gain(total, excess, losses, smallest):
-        return (total - excess) * expm1_near_0(smallest - losses)
+        return (total - excess) * expm1_near_0(smallest - losses, GENTLE_TERMS)
 
     gained = kernel(gain, *shares, scaled_losses, smallest)
     old_sum = fold(operator.add, operator.sub, *shares)
@@ -97,6 +97,11 @@ def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: j
 
     inputs = (*shares, gained, old_sum, gained_sum, switch_rate)
     return Sum(kernel(lambda *each: after(*each).total, *inputs), kernel(lambda *each: after(*each).excess, *inputs))
+
+
+def read(shares: Sum) -> jax.Array:
+    """`_shares.read`."""
+    return kernel(operator.sub, *shares)
 
 
 def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:

@@ -51,6 +51,11 @@ def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: j
     return compensated.add(compensated.add(shares, absorbed), passed)
 
 
+def read(shares: Sum) -> jax.Array:
+    """Compensated shares as floats, [n]."""
+    return shares.total - shares.excess
+
+
 def clipped_step(shares: jax.Array, scaled_losses: jax.Array, floor: float) -> jax.Array:
     """Absorbs losses; then the projection, in relative entropy, on shares that are all at least `floor`.
 

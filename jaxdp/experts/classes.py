@@ -284,7 +284,7 @@ def _chain(
     if max(num_experts, num_rows) <= _filter_kernels.MOST:
         form = _filter_kernels
     else:
-        form = _filter_columns if num_rows == 1 else _filter
+        form = _filter_columns if num_rows == 1 and not flow.row_step else _filter
 
     def init() -> Weights:
         powers = np.broadcast_to(start.astype(np.int32)[:, None], (num_rows, num_experts))

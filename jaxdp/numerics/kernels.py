@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.custom_batching import custom_vmap
 from jax.experimental.layout import Layout, with_layout_constraint
 from jax.experimental.xla_metadata import set_xla_metadata
@@ -39,6 +40,25 @@ def own_kernel(function: Callable[..., Any], *arguments: Any) -> Any:
     return jax.lax.platform_dependent(*arguments, cpu=stored(function), default=function)
 
 
+@jax.custom_jvp
+def in_vectors(values: jax.Array) -> jax.Array:
+    """The values as they are, where they are the result of a kernel of elementwise operations, or within one.
+
+    XLA on CPU (jaxlib 0.10) cuts some kernels into tiles of sixteen numbers, which it copies to and fro: those that
+    have nothing but elementwise operations on floats and signed integers, and no constant. That is several times slower
+    than its loops. Two operations on unsigned words, which LLVM removes again, prevent it. Call this inside
+    `own_kernel`, before `lanes_last`.
+    """
+    if values.dtype not in (jnp.float32, jnp.int32):
+        return values
+    one = np.uint32(1)
+    words = jax.lax.bitcast_convert_type(values, jnp.uint32)
+    return jax.lax.bitcast_convert_type((words ^ one) ^ one, values.dtype)
+
+
+in_vectors.defjvps(lambda tangent, _, values: tangent)
+
+
 def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
     """The values [n, ...] as they are; on CPU lanes of `jax.vmap` become the fast axis where n <= longest.
 
@@ -69,8 +89,8 @@ def lanes_fast(values: jax.Array) -> jax.Array:
 def apart(function: Callable[..., Any], *inputs: Any) -> Any:
     """function(*inputs), each array of the result as a kernel of its own on CPU, with `lanes_last`.
 
-    XLA on CPU stores what two results share, and then may be left with a loop of a single operation, for which it makes
-    no vector code. Here each result computes anew what it needs: for a few operations.
+    XLA on CPU stores what two results share. Here each result computes anew what it needs: for a few operations, which
+    cost less than storing.
 
     Args:
         function: of pytrees of arrays, elementwise, or along other axes than that of the lanes.
@@ -83,7 +103,7 @@ def apart(function: Callable[..., Any], *inputs: Any) -> Any:
 
     def one(index: int) -> jax.Array:
         def inside(*inputs: Any) -> jax.Array:
-            return lanes_last(jax.tree.leaves(function(*jax.tree.map(lanes_last, inputs)))[index])
+            return lanes_last(in_vectors(jax.tree.leaves(function(*jax.tree.map(lanes_last, inputs)))[index]))
 
         return lanes_last(own_kernel(inside, *jax.tree.map(lanes_last, inputs)))
 
@@ -107,6 +127,25 @@ def _placed(num_axes: int) -> Callable[[jax.Array], jax.Array]:
         return _placed(num_axes + in_batched[0])(values), in_batched[0]
 
     return place
+
+
+def lanes_slow(values: jax.Array) -> jax.Array:
+    """The values as they are; on CPU with the last axis as the fast one and lanes as the slow one.
+
+    Where an axis has length 1, XLA may choose another order of axes. It is the same in memory, but XLA copies.
+    """
+    return jax.lax.platform_dependent(values, cpu=_in_order, default=lambda values: values)
+
+
+@custom_vmap
+def _in_order(values: jax.Array) -> jax.Array:
+    return with_layout_constraint(values, Layout(major_to_minor=tuple(range(values.ndim))))
+
+
+@_in_order.def_vmap
+def _(axis_size: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Array, bool]:
+    del axis_size
+    return _in_order(values), in_batched[0]
 
 
 def folded(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.experts import _filter, _filter_columns, _filter_kernels
+from jaxdp.experts import _filter, _filter_columns, _filter_kernels, classes
 from jaxdp.experts._filter import Flow
 from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus
 
@@ -118,3 +118,16 @@ def test_the_columns_of_one_row_equal_the_plain_step(odds, monkeypatch):
         for form in (_filter, _filter_columns)
     ]
     np.testing.assert_allclose(*map(np.asarray, laws), rtol=TOLERANCE, atol=1e-30)
+
+
+def test_sequences_of_no_switch_are_those_of_one_expert():
+    """Also of so many experts that a class of one row has kernels of its own: a switch would lead out of the row."""
+    for num in (10, 20):
+        losses, laws = jnp.arange(num, dtype=FLOAT) / num, []
+        for sequences in (classes.switching(num_switches=0), classes.static()):
+            made = sequences(num_experts=num, horizon=9)
+            weights = made.init()
+            for round_ in range(9):
+                weights = made.forward(weights, jnp.int32(round_), losses)
+            laws.append(np.asarray(made.marginal(weights, jnp.int32(8))))
+        np.testing.assert_allclose(*laws, rtol=TOLERANCE)

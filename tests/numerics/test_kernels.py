@@ -13,7 +13,9 @@ from jaxdp.numerics.kernels import (
     across_lanes,
     any_lane,
     folded,
+    in_vectors,
     lanes_last,
+    lanes_slow,
     own_kernel,
     stored,
 )
@@ -128,3 +130,19 @@ def test_lanes_that_leave_a_loop_as_one():
     assert jax.vmap(count)(needed[0]).tolist() == [3, 3, 3]
     assert jax.jit(jax.vmap(jax.vmap(count)))(needed).tolist() == [[5, 5, 5], [5, 5, 5]]
     assert jax.vmap(count, axis_size=2, in_axes=None)(needed[1, 2]).tolist() == [4, 4]  # shared by the lanes
+
+
+@pytest.mark.parametrize("function", [in_vectors, lanes_slow])
+def test_how_a_kernel_is_compiled_changes_no_value(function):
+    for values in (
+        jnp.asarray([1.5, -0.0, jnp.nan, -jnp.inf, 1e-42], jnp.float32),
+        jnp.asarray([3, -(2**31)], jnp.int32),
+        jnp.asarray([True, False]),
+    ):
+        for found in (function(values), jax.jit(function)(values), jax.vmap(function)(values[None])[0]):
+            assert found.dtype == values.dtype
+            np.testing.assert_array_equal(np.asarray(found).tobytes(), np.asarray(values).tobytes())
+
+
+def test_what_is_computed_in_vectors_has_a_gradient():
+    assert jax.grad(lambda x: in_vectors(x * x))(jnp.float32(3)) == 6

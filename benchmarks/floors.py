@@ -1,0 +1,249 @@
+"""How fast learners could be at most, by programs that do only what a learner cannot do without.
+
+Run as `python benchmarks/floors.py`, with the names of learners to measure only those. For each learner three programs
+take turns on one core: the learner's own, its floor, and its Numba peer; of each the least processor time counts, so
+that other work on the machine does not matter. "At most" is the peer's time over the floor's.
+
+A floor has the same lanes, tile, layout and kernels as the learner, and in each round
+
+* one Threefry hash for the key of each purpose, and one more for the draw of an expert and for a report's coin;
+* losses of 0 or 1, or an arm's reward, of words mixed from a key;
+* `counter_weights`: a normal variate an expert, two of a hash, added to the counter's leaky sums, which are read;
+* `mirror_descent`: the private draw, the certainty that it releases, and the draw of the play from that;
+* weights carried as floats: one exponential an expert (`tsallis_inf`: one reciprocal, `ucb`: one square root an arm);
+* one sum and one draw by inversion (`ucb`: the largest).
+
+It has no compensated sums, no smallest loss, no flow of weight, no change of the good expert, no sums of outcomes.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numba
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import jaxdp
+from benchmarks.bench_bandits import ARMS, KEEP, MEANS
+from benchmarks.bench_experts import DELTA, EPSILON, GAP, OTHERS, ROUNDS, SHIFTS, TILE
+from benchmarks.bench_experts import MEANS as EXPERT_MEANS
+from benchmarks.peers import numba_bandits, numba_experts
+from benchmarks.timing import machine
+from jaxdp.bandits._means_kernels import first_largest
+from jaxdp.experts import classes
+from jaxdp.experts._share_kernels import kernel
+from jaxdp.mechanisms.continual_counting.buffers import find_buffers
+from jaxdp.numerics.kernels import WRITTEN_OUT
+from jaxdp.numerics.lookup import entry
+from jaxdp.random import fast, index_at, key_uniform, normals, weighted_index
+from jaxdp.random.coins import coins_but_one
+from jaxdp.simulation.sweeps.lanes import COMPILER_OPTIONS, Program
+
+REPEATS = 7
+SMALL = MEANS.astype(np.float32)
+ARM_ROUNDS, ARM_TILE = 3000, 528
+RATE = 0.01  # small: weights that nothing brings back must not become denormal
+Call = Callable[[], Any]
+
+
+class Case(NamedTuple):
+    """A learner, and what its floor has.
+
+    Attributes:
+        learner: by the number of experts and the horizon.
+        values: of its params.
+        peer: fills the regrets of lanes; by number, horizon and the learner's params.
+        step: (keys of a round, good expert or arm, weights, further state) -> (index, weights, further state).
+        keys: how many purposes have a key in each round.
+        state: (number, horizon) -> shape of what is carried beside weights.
+    """
+
+    learner: Callable[[int, int], jaxdp.core.Learner]
+    values: dict[str, float]
+    peer: Callable[[int, int, Any, np.ndarray], None]
+    step: Callable[..., Any]
+    keys: int
+    state: Callable[[int, int], tuple[int, ...]] = lambda num, horizon: ()
+
+
+def losses_of(key: jax.Array, good: jax.Array, num: int) -> jax.Array:
+    return coins_but_one(key, num, good, jnp.float32(OTHERS - GAP), jnp.float32(OTHERS))
+
+
+def absorbed(weights: jax.Array, losses: jax.Array) -> jax.Array:
+    return kernel(lambda weights, losses: weights * jnp.exp(-RATE * losses), weights, losses)
+
+
+def weighted(keys, good, weights, state):
+    """Losses, one exponential an expert, a draw."""
+    index = weighted_index(keys[0], weights)
+    return index, absorbed(weights, losses_of(keys[1], good, len(weights))), state
+
+
+def drawn_twice(keys, good, weights, state):
+    """`weighted`, and a second draw, which is what is private; its certainty is released, and drawn from."""
+    num, drawn = len(weights), weighted_index(keys[2], weights)
+    certain = kernel(lambda weights, drawn: (jnp.arange(num, dtype=jnp.int32) == drawn) * weights, weights, drawn)
+    return weighted_index(keys[0], state), absorbed(weights, losses_of(keys[1], good, num)), certain
+
+
+def counted(keys, good, weights, state):
+    """`weighted` on losses with the increments of a counter's noise: its leaky sums, fed and read."""
+    num = len(weights)
+    apply = kernel if num <= WRITTEN_OUT else lambda function, *inputs: function(*inputs)
+    sums = apply(lambda sums, noise: sums + (noise[None] - 1e-3 * sums), state, normals(keys[2], num))
+    losses, index = losses_of(keys[1], good, num), weighted_index(keys[0], weights)
+    noisy = apply(lambda losses, sums: losses + sum(1e-4 * each for each in sums), losses, sums)
+    return index, absorbed(weights, noisy), sums
+
+
+def heard(keys, arm, sums):
+    """A reward, its report by randomized response, and the sums of reports after it."""
+    paid = key_uniform(keys[0]) < entry(jnp.asarray(SMALL), arm)
+    said = jnp.where(jax.random.uniform(keys[1]) < np.float32(KEEP), paid, ~paid).astype(jnp.float32)
+    return kernel(
+        lambda sums, arm, said: sums + jnp.where(jnp.arange(ARMS, dtype=jnp.int32) == arm, said, 0), sums, arm, said
+    )
+
+
+def largest_bound(keys, good, sums, state):
+    """One square root an arm, the largest bound, a report."""
+    arm = first_largest(kernel(lambda sums: sums * jax.lax.rsqrt(sums), sums))
+    return arm, heard(keys, arm, sums), state
+
+
+def reciprocal_weights(keys, good, sums, state):
+    """One reciprocal an arm, a draw, a report."""
+    arm = index_at(key_uniform(keys[2]), kernel(lambda sums: 1 / (sums * sums), sums))
+    return arm, heard(keys, arm, sums), state
+
+
+def floor_program(case: Case, num: int, horizon: int, tile: int) -> Call:
+    def lane(key, seed):
+        roots = jax.random.split(jax.random.fold_in(key, seed), case.keys)
+
+        def step(round_, carried):
+            total, weights, state = carried
+            keys = [jax.random.fold_in(root, round_) for root in roots]
+            index, weights, state = case.step(keys, (seed % num).astype(jnp.int32), weights, state)
+            return total + index, weights, state
+
+        state = jnp.ones(case.state(num, horizon), jnp.float32)
+        start = jnp.int32(0), jnp.ones(num, jnp.float32), state
+        return jax.lax.fori_loop(0, horizon, step, start)[0]
+
+    seeds = jnp.arange(tile, dtype=jnp.uint32)
+    program = jax.jit(jax.vmap(lane, in_axes=(None, 0)))
+    compiled = program.lower(fast(jax.random.key(0)), seeds).compile(COMPILER_OPTIONS["cpu"])
+    return lambda: jax.block_until_ready(compiled(fast(jax.random.key(0)), seeds))
+
+
+def own_program(run, params, tile: int) -> Call:
+    found = Program(run, jax.random.key(0), [params], tile, jax.devices("cpu")[:1]).compile().tiles[0]
+    return lambda: jax.block_until_ready(found(np.zeros(tile, np.uint32), np.arange(tile, dtype=np.uint32)))
+
+
+def least(calls: dict[str, Call]) -> dict[str, float]:
+    """Seconds of processor time, the least of some calls in turn."""
+    best = dict.fromkeys(calls, float("inf"))
+    for repeat in range(REPEATS + 1):
+        for name, call in calls.items():
+            start = time.process_time()
+            call()
+            if repeat:  # the first one warms up
+                best[name] = min(best[name], time.process_time() - start)
+    return best
+
+
+def measure(name: str, num: int, horizon: int, tile: int, world: Any) -> None:
+    case = CASES[name]
+    run = jaxdp.simulator(case.learner(num, horizon), world, horizon, engine="rounds", outcomes=["pseudo_regret"])
+    params, regret = run.params(**case.values), np.zeros(tile)
+    calls = {
+        "jaxdp": own_program(run, params, tile),
+        "floor": floor_program(case, num, horizon, tile),
+        "Numba": lambda: case.peer(num, horizon, params["learner"], regret),
+    }
+    took = {who: seconds * 1e9 / (tile * horizon) for who, seconds in least(calls).items()}
+    times = "  ".join(f"{who} {each:7.1f} ns" for who, each in took.items())
+    ratio, most = (took["Numba"] / took[who] for who in ("jaxdp", "floor"))
+    print(f"{name:<16}{num:5}  {times}  ratio {ratio:5.2f}x, at most {most:5.2f}x", flush=True)
+
+
+def _peer(function: Callable[..., None], *others: str) -> Callable[[int, int, Any, np.ndarray], None]:
+    def peer(num: int, horizon: int, params: Any, regret: np.ndarray) -> None:
+        found = {"learning": float(params.learning_rate), "switch": SHIFTS / (horizon - 1)}
+        rates = [found[other] for other in others]
+        more = []
+        if function is numba_experts.counter_weights:
+            more = [float(params.counter.noise_stddev), *(each.astype(np.float32) for each in find_buffers(horizon))]
+        function(num, EXPERT_MEANS, -(-horizon // (SHIFTS + 1)), horizon, *rates, *more, regret)
+
+    return peer
+
+
+def _hedge(num: int, horizon: int) -> jaxdp.core.Learner:
+    return jaxdp.experts.hedge(num_experts=num, horizon=horizon)
+
+
+def _counter(num: int, horizon: int) -> jaxdp.core.Learner:
+    sequences = classes.markov(switch_rate=SHIFTS / (horizon - 1))
+    return jaxdp.experts.counter_weights(num_experts=num, horizon=horizon, sequences=sequences, num_switches=SHIFTS)
+
+
+def _leaky(num: int, horizon: int) -> tuple[int, int]:
+    return len(find_buffers(horizon)[0]), num
+
+
+def _shifting(factory: Callable[..., jaxdp.core.Learner]) -> Callable[[int, int], jaxdp.core.Learner]:
+    return lambda num, horizon: factory(num_experts=num, horizon=horizon, num_switches=SHIFTS)
+
+
+SHARE_PEER = _peer(numba_experts.fixed_share, "learning", "switch")
+PRIVATE = {"epsilon": EPSILON, "delta": DELTA}
+CASES = {
+    "hedge": Case(_hedge, {}, _peer(numba_experts.hedge, "learning"), weighted, 2),
+    "fixed_share": Case(_shifting(jaxdp.experts.fixed_share), {}, SHARE_PEER, weighted, 2),
+    "mirror_descent": Case(
+        _shifting(jaxdp.experts.mirror_descent), PRIVATE, SHARE_PEER, drawn_twice, 3, lambda num, horizon: (num,)
+    ),
+    "counter_weights": Case(
+        _counter, PRIVATE, _peer(numba_experts.counter_weights, "learning", "switch"), counted, 3, _leaky
+    ),
+    "ucb": Case(
+        lambda num, horizon: jaxdp.bandits.ucb(num_arms=num),
+        {"epsilon": EPSILON},
+        lambda num, horizon, params, regret: numba_bandits.ucb(SMALL, KEEP, 4.0, horizon, regret),
+        largest_bound,
+        2,
+    ),
+    "tsallis_inf": Case(
+        lambda num, horizon: jaxdp.bandits.tsallis_inf(num_arms=num),
+        {"epsilon": EPSILON},
+        lambda num, horizon, params, regret: numba_bandits.tsallis_inf(SMALL, KEEP, True, True, horizon, regret),
+        reciprocal_weights,
+        3,
+    ),
+}
+
+
+def main() -> None:
+    numba.set_num_threads(1)
+    print(f"{machine()}; a round of a lane, processor time")
+    for name in sys.argv[1:] or CASES:
+        if name in ("ucb", "tsallis_inf"):
+            measure(name, ARMS, ARM_ROUNDS, ARM_TILE, jaxdp.bandits.bernoulli_bandit(MEANS))
+            continue
+        for num, horizon in ROUNDS.items():
+            world = jaxdp.experts.shifting_losses(num_experts=num, horizon=horizon, num_shifts=SHIFTS, gap=GAP)
+            measure(name, num, horizon, TILE[num], world)
+
+
+if __name__ == "__main__":
+    main()
