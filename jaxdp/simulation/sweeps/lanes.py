@@ -22,13 +22,8 @@ from jaxdp.simulation.sweeps.executables import EXECUTABLES
 Device = Any  # jax.Device, which type checkers do not take for a type
 Tile = Callable[[np.ndarray, np.ndarray], Any]
 # A tile per core is faster than every small kernel split over the cores, and what is not split cannot depend on them.
-# Vectors are as wide as the processor has them: XLA's default is 256 bits where there are 512.
 COMPILER_OPTIONS: dict[str, Any] = {
-    "cpu": {
-        "xla_cpu_multi_thread_eigen": False,
-        "xla_disable_hlo_passes": "cpu-parallel-task-assigner",
-        "xla_cpu_prefer_vector_width": 512,
-    }
+    "cpu": {"xla_cpu_multi_thread_eigen": False, "xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 }
 
 
