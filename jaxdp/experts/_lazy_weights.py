@@ -137,9 +137,9 @@ def lazy_weights(
         - Resamples: exponential mechanisms of range 2 rate, at most K of them.
         - Ranges r cost r^2 / 8 in zCDP: rho = r^2 / 8 + K rate^2 / 2. Pure: epsilon = max(rate, ln(1 + (1 - p) (1 -
           e^-rate) / p)) + 2 rate K. The claim is what the parameters cost, at most what `epsilon` allows.
-        - Slack: a draw of probability p spends at most ln(p + (1 - p) e^(2 rate)), all of 2 rate only as p goes to 0.
-          So the whole claim belongs to an event whose probability goes to 0. At the registry's example by pure
-          accounting, of two experts, 0.770 of it is spent, by the exact law.
+        - Slack: a draw of probability p spends at most ln(p + (1 - p) e^(2 rate)), all of 2 rate only as p goes to 0,
+          as `limited_updates_oblivious` proves. So the whole claim belongs to an event whose probability goes to 0. At
+          the registry's example by pure accounting, of two experts, 0.949 of it is spent, by the exact law.
         - Private leaves: weights, losses of the batch. An auditor's tape shows both mechanisms; a decision that the
           budget forbids, and a resample that does not happen, cost 0 on it.
 

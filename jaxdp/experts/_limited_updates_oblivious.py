@@ -88,10 +88,14 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         - A loss vector moves each later total by at most 1, up or down. A selection by the exponential mechanism at
           this rate costs 2 rate, or rate^2 / 2 as zCDP, and all R = ceil(T / batch) - 1 of them may see it: rate =
           epsilon / (2 R), or sqrt(2 rho / R).
-        - Slack: if under one neighbour the other experts have odds A against an expert, and under the other one A
-          e^(2 rate), a selection of it, of probability p, spends ln(p + (1 - p) e^(2 rate)): all of 2 rate only as p
-          goes to 0. R selections spend all of epsilon by an event of probability p^R, which goes to 0 faster. At the
-          registry's example two of probability near 1/3 spend 0.665 of it, by their exact law.
+        - Slack: R selections whose experts have together the probability P, under the neighbour where that is larger,
+          spend at most R ln(x + (1 - x) e^(2 rate)), x = P^(1 / R): all of epsilon only as P goes to 0, and the slower
+          the larger R. *Proof.* A weight moves by a factor in [e^-rate, e^rate], and so the odds of an expert by one of
+          at most c = e^(2 rate). Of odds p / (1 - p) the other ones are p / (c (1 - p)) at least, which are those of
+          the probability p / (p + c (1 - p)): the selection spends at most f(ln p) for f(u) = ln(c - (c - 1) e^u). f is
+          the log of a concave function, hence concave, and R values of it are at most R f of their mean, ln(P) / R. At
+          the registry's example both selections have p = 1/10 and rate 1 for one expert, of ten: 2 ln(1 / 10 + 9 e^2 /
+          10) is 0.955 of epsilon.
         - Released: the expert of each batch.
         - Private: the totals.
 

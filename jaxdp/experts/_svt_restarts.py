@@ -137,9 +137,17 @@ def svt_restarts(
           other. The new epoch begins in the round after that answer.
         - A question has sensitivity 2. A window's regret is a largest sum of differences of losses, each in [-1, 1],
           and a replaced loss vector moves one of them from one end to the other. The plays are released, and so fixed.
-        - Slack: AboveThreshold spends all of its half only in the limit of many questions, which together tell the
-          threshold's noise; one alone tells the difference of two noises. At the registry's example, of 12 rounds with
-          a question every three, 0.576 of epsilon is spent, by the exact law.
+        - Slack: 1/8 at least, at all sizes: a run of AboveThreshold spends at most 3/4 of its budget e = epsilon / 2,
+          and the whole 7/8 of epsilon. *Proof.* Let losses l be replaced by l' in a round that j plays, and c = l'(j) -
+          l(j). The regret to expert i of a window with this round moves by c + l(i) - l'(i), that of others by 0: all
+          by numbers in [c - 1, c + 1], and so does a question, their largest. Let the threshold's noise t be larger by
+          c + 1, and that of the last question, if it is above, by 2; all others stay. What was below is below, as its
+          question moved by c + 1 at most, and the last one is above, as it moved by c - 1 at least. This bijection of
+          noises makes densities at most exp((c + 1) e / 4 + 2 e / 8) times smaller, for scales 4 / e and 8 / e; and c
+          is at most 1. (Questions that may move apart by 2 each, as AboveThreshold allows, would need 4 in place of 2.)
+          The limit is reached with many questions far above the threshold and a last one, which does not move, far
+          below. At the registry's example, of 12 rounds with a question every three, 0.576 of epsilon is spent, by the
+          exact law.
         - Released: the experts, and in which rounds epochs end.
         - Private: all of `private`.
 

@@ -78,9 +78,14 @@ def the_first_batch_decides(num_experts: int) -> tuple[Users, Users]:
     return blame_moves(num_experts, 0, "none", "none", "none")
 
 
-def a_batch_of_blame(num_experts: int) -> tuple[Users, Users]:
-    """The first of the two rounds of a batch, in the other of which the first expert has the loss."""
-    return blame_moves(num_experts, 0, "first")
+def the_first_of_a_batch_decides(num_experts: int) -> tuple[Users, Users]:
+    """The same, and the first expert has the other losses of the first batch: it is drawn rarely."""
+    return blame_moves(num_experts, 0, "first", "none", "none")
+
+
+def a_batch_of_blame(num_experts: int, batch: int) -> tuple[Users, Users]:
+    """The first round of a batch, in the others of which all but the first expert have losses."""
+    return blame_moves(num_experts, 0, *["others"] * (batch - 1))
 
 
 def all_in_one_block(num_experts: int) -> tuple[Users, Users]:
@@ -91,6 +96,15 @@ def all_in_one_block(num_experts: int) -> tuple[Users, Users]:
 def a_question_and_a_block(num_experts: int) -> tuple[Users, Users]:
     """The same, and in the round that moves the expert that is played is much worse than another, or better."""
     return blame_moves(num_experts, 1, "none", "first")
+
+
+def given_up_late(num_experts: int) -> tuple[Users, Users]:
+    """The first of losses that all but the first expert have; then rounds of none, and losses that end anyone's time.
+
+    Another expert than the first, who outlasts the rounds without losses, tells the noise of the threshold. Where it is
+    given up, and not for the first expert, the selection tells all it can.
+    """
+    return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * 4)
 
 
 def blamed_and_drawn_again(num_experts: int) -> tuple[Users, Users]:

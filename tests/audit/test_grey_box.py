@@ -36,9 +36,11 @@ ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_pha
     "successive_elimination_central": 12,
     "ebs_elimination": 4,
     "ebs_elimination_gaussian": 10,
+    "lazy_weights_switching": 6,
     "limited_updates_oblivious": 4,
     "limited_updates_oblivious_zcdp": 4,
     "svt_restarts": 10,
+    "svt_lazy": 11,
     "g_optimal_elimination": 10,  # two phases
     "rucb_blocks": 4,
 }
@@ -48,7 +50,8 @@ BELOW = (
     *("lazy_weights", "lazy_weights_markov", "svt_restarts", "svt_lazy", "svt_lazy_zcdp"),
     *("mirror_descent", "mirror_descent_intervals"),
 )
-BASES = {"ebs_elimination": 8}  # an outcome is taken back in one run of three
+# An outcome is taken back in one run of three; an expert loses little in one batch of many.
+BASES = {"ebs_elimination": 8, "lazy_weights_switching": 10}
 
 
 def look(learner, draw_user, rounds=3, **options):
@@ -71,6 +74,7 @@ SLOW = (
     "successive_elimination_central",
     "ucb_central_tree",
     "lazy_weights",
+    "lazy_weights_switching",
     "lazy_weights_markov",
     "limited_updates_binary",
     "limited_updates_oblivious_zcdp",
