@@ -125,7 +125,7 @@ def test_lanes_that_leave_a_loop_as_one():
     def count(needed):
         return jax.lax.while_loop(lambda n: any_lane(n < needed), lambda n: n + 1, jnp.int32(0))
 
-    needed = jnp.array([[3, 1, 0], [2, 5, 4]])
+    needed = jnp.array([[3, 1, 0], [2, 5, 4]], jnp.int32)
     assert count(needed[0, 1]) == 1
     assert jax.vmap(count)(needed[0]).tolist() == [3, 3, 3]
     assert jax.jit(jax.vmap(jax.vmap(count)))(needed).tolist() == [[5, 5, 5], [5, 5, 5]]
