@@ -183,7 +183,7 @@ def _whole(horizon: float, least: int) -> int:
 
 def _tell_time(setting: Problem, seconds: Mapping[str, float], horizons: Mapping[str, list[int]], lanes: int) -> None:
     """Says about how long it takes. Programs are compiled one after the other; tiles run on all cores."""
-    programs = len(seconds) * (1 if setting.value else len(setting.instances))
+    programs = sum(n > 0 for own in horizons.values() for n in own) * (1 if setting.value else len(setting.instances))
     running = sum(one * lanes * sum(horizons[name]) for name, one in seconds.items())
     whole = SECONDS_OF_COMPILING * programs + running / cores()
     typer.echo(f"Candidates: {', '.join(seconds)}. They take about {max(1, round(whole / 60))} min here.", err=True)

@@ -155,8 +155,9 @@ def _estimate(estimator: Estimator, sizes: Sizes, labels: int, instance: float) 
     run = estimation_run({"estimator": estimator}, problem)
 
     def told(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        (converged,), (certificate,) = outputs["converged"], outputs["certificate"]  # infinite where there is none
-        return {"loss": outputs["l2_error"][0], "unsolved": ~converged & (certificate < math.inf)}
+        (converged,), (certificate,) = outputs["converged"], outputs["certificate"]
+        has_one = certificate != math.inf  # also NaN, of a minimisation that failed
+        return {"loss": outputs["l2_error"][0], "unsolved": ~converged & has_one}
 
     return _told(run, told)
 

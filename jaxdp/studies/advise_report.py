@@ -46,10 +46,11 @@ def ranking(loss: xr.DataArray) -> tuple[list[str], list[str]]:
         loss: as `comparisons` takes it.
 
     Returns:
-        The learners by their mean loss, least first; and those of them, the first included, that are not called worse
-        than the first: which of these is best is undecided, unless there is one alone.
+        The learners by their mean loss, least first, and last those with a loss that is NaN; and those of them, the
+        first included, that are not called worse than the first: which of these is best is undecided, unless there is
+        one alone.
     """
-    order = loss["learner"].values[np.argsort(loss.mean("seed").values, kind="stable")].tolist()
+    order = loss["learner"].values[np.argsort(loss.mean("seed", skipna=False).values, kind="stable")].tolist()
     against = comparisons(loss).sel(against=order[0])
     return order, [name for name in order if not float(against.p_adjusted.sel(learner=name)) <= LEVEL]
 

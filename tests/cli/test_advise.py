@@ -37,6 +37,14 @@ def test_the_better_one_is_first_and_alone():
     assert best == ["l1"]
 
 
+def test_a_failed_run_is_never_first():
+    """Its mean is not that of the seeds that went well."""
+    loss = losses([5.0, 0.0, 4.0], 16, np.random.default_rng(0))
+    loss.loc[{"learner": "l1"}] = loss.sel(learner="l1").where(loss.seed != 3)
+    order, _ = ranking(loss)
+    assert order == ["l2", "l0", "l1"]
+
+
 def naive(loss: xr.DataArray) -> list[str]:
     """Compares all with the one that happened to be first, each as if it were the only comparison."""
     first = loss["learner"].values[np.argmin(loss.mean("seed").values)]
