@@ -139,7 +139,7 @@ def bench_lazy_weights() -> None:
     num, horizon = 10, 2000
     for batch in (1, 19):
         steps = -(-horizon // batch)
-        odds, futures = _tables(num, steps)
+        odds, futures = odds_and_futures(num, steps)
 
         def numba(peer, batch=batch, odds=odds, futures=futures):
             def made(params):
@@ -172,7 +172,7 @@ def bench_lazy_weights() -> None:
         )
 
 
-def _tables(num: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
+def odds_and_futures(num: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
     """For each step the odds of a switch in each row, and the rows' futures: their ratios."""
     rows = SHIFTS + 1
     left = np.arange(steps)[::-1].astype(float)  # steps to come

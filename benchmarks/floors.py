@@ -10,6 +10,10 @@ A floor has the same lanes, tile, layout and kernels as the learner, and in each
 * losses of 0 or 1, or an arm's reward, of words mixed from a key;
 * `counter_weights`: a normal variate an expert, two of a hash, added to the counter's leaky sums, which are read;
 * `mirror_descent`: the private draw, the certainty that it releases, and the draw of the play from that;
+* `svt_restarts`, questions 16 rounds apart: one key and the losses of a round, added to one sum; with each question
+  its keys, its noise, and the largest sums of dyadic windows, once written and once read;
+* `lazy_weights`, batches of 19: one key and the losses of a round, added to one sum; with each batch a coin, and one
+  step of the filter, without powers of two and without a draw of a sequence;
 * weights carried as floats: one exponential an expert (`tsallis_inf`: one reciprocal, `ucb`: one square root an arm);
 * one sum and one draw by inversion (`ucb`: the largest).
 
@@ -31,15 +35,16 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import jaxdp
 from benchmarks.bench_bandits import ARMS, KEEP, MEANS
-from benchmarks.bench_experts import DELTA, EPSILON, GAP, OTHERS, ROUNDS, SHIFTS, TILE
+from benchmarks.bench_experts import DELTA, EPSILON, GAP, OTHERS, ROUNDS, SHIFTS, TILE, odds_and_futures
 from benchmarks.bench_experts import MEANS as EXPERT_MEANS
-from benchmarks.peers import numba_bandits, numba_experts
+from benchmarks.peers import numba_bandits, numba_experts, numba_lazy
 from benchmarks.timing import machine
 from jaxdp.bandits._means_kernels import first_largest
 from jaxdp.experts import classes
+from jaxdp.experts._restart_windows_kernels import largest, largest_sums, replaced
 from jaxdp.experts._share_kernels import kernel
 from jaxdp.mechanisms.continual_counting.buffers import find_buffers
-from jaxdp.numerics.kernels import WRITTEN_OUT
+from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_fast, own_kernel
 from jaxdp.numerics.lookup import entry
 from jaxdp.random import fast, index_at, key_uniform, normals, weighted_index
 from jaxdp.random.coins import coins_but_one
@@ -48,6 +53,8 @@ from jaxdp.simulation.sweeps.lanes import COMPILER_OPTIONS, Program
 REPEATS = 7
 SMALL = MEANS.astype(np.float32)
 ARM_ROUNDS, ARM_TILE = 3000, 528
+BATCH, EVERY = 19, 16  # rounds
+BY_BLOCKS = {"lazy_weights": (2000, 528), "svt_restarts": (20_000, 264)}  # horizon, tile
 RATE = 0.01  # small: weights that nothing brings back must not become denormal
 Call = Callable[[], Any]
 
@@ -62,6 +69,7 @@ class Case(NamedTuple):
         step: (keys of a round, good expert or arm, weights, further state) -> (index, weights, further state).
         keys: how many purposes have a key in each round.
         state: (number, horizon) -> shape of what is carried beside weights.
+        together: rounds of a step; the second purpose has a key for each of them.
     """
 
     learner: Callable[[int, int], jaxdp.core.Learner]
@@ -70,6 +78,7 @@ class Case(NamedTuple):
     step: Callable[..., Any]
     keys: int
     state: Callable[[int, int], tuple[int, ...]] = lambda num, horizon: ()
+    together: int = 1
 
 
 def losses_of(key: jax.Array, good: jax.Array, num: int) -> jax.Array:
@@ -124,6 +133,45 @@ def reciprocal_weights(keys, good, sums, state):
     return arm, heard(keys, arm, sums), state
 
 
+def several_losses(keys: jax.Array, good: jax.Array, num: int) -> jax.Array:
+    return jax.vmap(lambda key: losses_of(key, good, num))(keys)
+
+
+def asked(keys, good, sums, memory):
+    """Losses of some rounds, added; a question about all dyadic windows."""
+    losses = several_losses(keys[1], good, len(sums))
+
+    def added(losses: jax.Array, sums: jax.Array) -> jax.Array:
+        losses, sums = lanes_fast(losses), lanes_fast(sums)
+        for each in losses:
+            sums = sums + each
+        return lanes_fast(sums)
+
+    sums = lanes_fast(own_kernel(added, lanes_fast(losses), lanes_fast(sums)))
+    noise = jnp.log(key_uniform(keys[0])) + jnp.log(key_uniform(keys[2]))
+    memory = replaced(jnp.arange(memory.shape[1]) == good, sums, memory)
+    most = largest_sums(sums, memory)
+    return (largest(most) > noise).astype(jnp.int32), sums, memory
+
+
+def filtered(keys, good, sums, rows):
+    """Losses of some rounds, added; one step of the filter over rows of switches, and a coin."""
+    losses = several_losses(keys[1], good, len(sums))
+
+    def stepped(losses: jax.Array, rows: jax.Array) -> jax.Array:
+        losses, rows = lanes_fast(losses), lanes_fast(rows)
+        total = losses[0]
+        for each in losses[1:]:
+            total = total + each
+        kept = rows * jnp.exp(-RATE * total)
+        masses = sum(kept[:, index] for index in range(kept.shape[1]))
+        came = [1e-3 * (masses[row - 1] - kept[row - 1]) for row in range(1, len(kept))]
+        return lanes_fast(jnp.stack([kept[0], *(kept[row] + came[row - 1] for row in range(1, len(kept)))]))
+
+    rows = lanes_fast(own_kernel(stepped, lanes_fast(losses), lanes_fast(rows)))
+    return (key_uniform(keys[0]) > rows[0, 0]).astype(jnp.int32), sums, rows
+
+
 def floor_program(case: Case, num: int, horizon: int, tile: int) -> Call:
     def lane(key, seed):
         roots = jax.random.split(jax.random.fold_in(key, seed), case.keys)
@@ -131,12 +179,15 @@ def floor_program(case: Case, num: int, horizon: int, tile: int) -> Call:
         def step(round_, carried):
             total, weights, state = carried
             keys = [jax.random.fold_in(root, round_) for root in roots]
+            if case.together > 1:
+                every = round_ * case.together + jnp.arange(case.together, dtype=jnp.int32)
+                keys[1] = jax.vmap(jax.random.fold_in, (None, 0))(roots[1], every)
             index, weights, state = case.step(keys, (seed % num).astype(jnp.int32), weights, state)
             return total + index, weights, state
 
         state = jnp.ones(case.state(num, horizon), jnp.float32)
         start = jnp.int32(0), jnp.ones(num, jnp.float32), state
-        return jax.lax.fori_loop(0, horizon, step, start)[0]
+        return jax.lax.fori_loop(0, horizon // case.together, step, start)[0]
 
     seeds = jnp.arange(tile, dtype=jnp.uint32)
     program = jax.jit(jax.vmap(lane, in_axes=(None, 0)))
@@ -163,7 +214,9 @@ def least(calls: dict[str, Call]) -> dict[str, float]:
 
 def measure(name: str, num: int, horizon: int, tile: int, world: Any) -> None:
     case = CASES[name]
-    run = jaxdp.simulator(case.learner(num, horizon), world, horizon, engine="rounds", outcomes=["pseudo_regret"])
+    learner = case.learner(num, horizon)
+    engine = "blocks" if case.together > 1 and learner.blocks else "rounds"
+    run = jaxdp.simulator(learner, world, horizon, engine=engine, outcomes=["pseudo_regret"])
     params, regret = run.params(**case.values), np.zeros(tile)
     calls = {
         "jaxdp": own_program(run, params, tile),
@@ -205,6 +258,30 @@ def _shifting(factory: Callable[..., jaxdp.core.Learner]) -> Callable[[int, int]
     return lambda num, horizon: factory(num_experts=num, horizon=horizon, num_switches=SHIFTS)
 
 
+def _lazy(num: int, horizon: int) -> jaxdp.core.Learner:
+    sequences = classes.switching(num_switches=SHIFTS)
+    return jaxdp.experts.lazy_weights(num_experts=num, horizon=horizon, sequences=sequences, together=BATCH)
+
+
+def _lazy_peer(num: int, horizon: int, params: Any, regret: np.ndarray) -> None:
+    tables = odds_and_futures(num, -(-horizon // BATCH))
+    about = float(params.learning_rate), float(params.fake_switch_prob), BATCH, int(params.budget)
+    numba_lazy.lazy_switching(num, EXPERT_MEANS, -(-horizon // (SHIFTS + 1)), horizon, *about, *tables, regret)
+
+
+def _restarts(num: int, horizon: int) -> jaxdp.core.Learner:
+    return jaxdp.experts.svt_restarts(num_experts=num, horizon=horizon, check_every=EVERY)
+
+
+def _restarts_peer(num: int, horizon: int, params: Any, regret: np.ndarray) -> None:
+    slack = params.block_slack, params.slack_before, float(params.window_slack), np.float32(params.margin)
+    levels = (-(-horizon // EVERY)).bit_length()
+    numba_experts.svt_restarts(
+        *(num, EXPERT_MEANS, -(-horizon // (SHIFTS + 1)), horizon, 8.0, EVERY, *slack, levels),
+        *(regret, np.zeros(len(regret))),
+    )
+
+
 SHARE_PEER = _peer(numba_experts.fixed_share, "learning", "switch")
 PRIVATE = {"epsilon": EPSILON, "delta": DELTA}
 CASES = {
@@ -215,6 +292,14 @@ CASES = {
     ),
     "counter_weights": Case(
         _counter, PRIVATE, _peer(numba_experts.counter_weights, "learning", "switch"), counted, 3, _leaky
+    ),
+    "lazy_weights": Case(
+        *(_lazy, {"epsilon": 4.0, "delta": DELTA, "batch": BATCH}, _lazy_peer, filtered, 2),
+        *(lambda num, horizon: (SHIFTS + 1, num), BATCH),
+    ),
+    "svt_restarts": Case(
+        *(_restarts, {"epsilon": 8.0}, _restarts_peer, asked, 3),
+        *(lambda num, horizon: (num, (-(-horizon // EVERY)).bit_length()), EVERY),
     ),
     "ucb": Case(
         lambda num, horizon: jaxdp.bandits.ucb(num_arms=num),
@@ -240,9 +325,10 @@ def main() -> None:
         if name in ("ucb", "tsallis_inf"):
             measure(name, ARMS, ARM_ROUNDS, ARM_TILE, jaxdp.bandits.bernoulli_bandit(MEANS))
             continue
-        for num, horizon in ROUNDS.items():
+        sizes = [(10, *BY_BLOCKS[name])] if name in BY_BLOCKS else [(num, ROUNDS[num], TILE[num]) for num in ROUNDS]
+        for num, horizon, tile in sizes:
             world = jaxdp.experts.shifting_losses(num_experts=num, horizon=horizon, num_shifts=SHIFTS, gap=GAP)
-            measure(name, num, horizon, TILE[num], world)
+            measure(name, num, horizon, tile, world)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import dataclasses
 import math
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -88,7 +88,7 @@ def scoreboard(
     searched: bool = True,
     turn: int = 0,
     before: Callable[[Step], object] = lambda step: None,
-) -> Iterator[Row]:
+) -> Generator[Row]:
     """Audits one claim after the other, each by all the ways that its target has.
 
     Every path between the given inputs; the inputs that a search finds, of the first path, unless a grey box looks at

@@ -144,7 +144,7 @@ def audit(
     size = output_size(release, params, inputs[0])
     if size == 0:
         raise ValueError("release must return at least one number, got an empty output")
-    chunk = chunk_size(size, trials)
+    chunk = chunk_size(size)
     # The two inputs never share a key: their counts are independent.
     keys = jax.random.split(key, 8)
     samples = max(1, min(trials // SHARE, LARGEST_SAMPLE, LARGEST_KEPT // size))

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from scipy.special import ndtr
 
-from jaxdp.audit.replay import Release, Site
+from jaxdp.audit.replay import QUICKLY, Release, Site, traced_apart
 from jaxdp.audit.steps import at, choose, places_of, react, step_keys
 from jaxdp.audit.unrecorded import Played
 from jaxdp.core import State
@@ -115,8 +115,13 @@ def _drawn(key: jax.Array, played: Played, number: int) -> dict[tuple[int, Site]
         where[:] = [(round_, site) for round_, site, _ in made]
         return [noise for _, _, noise in made]
 
-    with jax.disable_jit():
-        noises = jax.vmap(one)(keys)
+    every = jax.vmap(one)
+    try:  # as one program; a release behind a branch or a loop, or in an inner `jit`, is not at its top level
+        with traced_apart(object()):
+            noises = jax.jit(every, compiler_options=QUICKLY)(keys)
+    except _UNREADABLE:
+        with jax.disable_jit():
+            noises = every(keys)
     return {place: np.asarray(noise) for place, noise in zip(where, noises, strict=True)}
 
 

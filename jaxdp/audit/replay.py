@@ -19,7 +19,7 @@ QUICKLY = {"xla_backend_optimization_level": 0}  # compiled for few steps; all l
 LANE = "jaxdp_lane"
 OWN = ("the play", "the report")  # of a step's user
 Use = Callable[[jax.Array], jax.Array]
-_traced_apart = jax.make_user_context(None)
+traced_apart = jax.make_user_context(None)  # by a name: what was traced under another one is not taken from the cache
 _traces = [object()]  # names the traces made under tapes; a new name forgets them
 _NOT_CONCRETE = (
     jax.errors.ConcretizationTypeError,
@@ -213,7 +213,7 @@ def _step(
         # Batches of users, but one public state: branches on what is public are branches, and record what they release.
         try:
             # What was traced before, without a tape, would be taken from JAX's cache and write nothing.
-            with jax.disable_jit(), _traced_apart(_traces[0]):
+            with jax.disable_jit(), traced_apart(_traces[0]):
                 arrays, seen, state, _ = jax.vmap(one, in_axes=(0, 0, axes), axis_name=LANE)(streams, private, public)
         except _NOT_CONCRETE as error:
             _traces[0] = object()  # the branch's trace is in the cache now, and would write nothing either
@@ -253,7 +253,7 @@ def _compiled(
     if program is None:
         return None
     try:
-        with _traced_apart(program.name):
+        with traced_apart(program.name):
             arrays, seen, state, _ = program.run(
                 scene.transcript, jnp.asarray(step.start), keys, streams, private, public
             )

@@ -1,7 +1,7 @@
 """Outputs of a mechanism by the million: one vmapped program in chunks, so that memory does not grow with trials."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -14,10 +14,9 @@ from jaxdp.random import fast
 Release = Callable[[jax.Array, Any, Any], Any]
 
 CHUNK_ELEMENTS = 2**18  # output values in flight; more leaves the cache, fewer starve the vector units
-LARGEST_CHUNK, SMALL_CHUNK = 2**16, 2**12  # few trials should not fill a large chunk; two sizes, to compile seldom
+LARGEST_CHUNK = 2**12  # one size for all numbers of trials, so that they share programs; larger ones are no faster
 MANY_TRIALS = 2**19
 FEW = 8  # thresholds that are compared with each score, which is faster than a search
-LARGEST_CALL = 2**30  # trials counted in int32
 BUCKETS = 2**20
 LOW_BITS = 0xFFFF
 _HASH = 0x9E3779B1  # odd, near 2^32 / golden ratio
@@ -72,10 +71,9 @@ def evaluate(function: Callable[[Any, Outputs], jax.Array], weights: Any, output
     return jnp.nan_to_num(scores, nan=float(jnp.finfo(scores.dtype).min))
 
 
-def chunk_size(size: int, trials: int) -> int:
+def chunk_size(size: int) -> int:
     """Trials a chunk, a power of two, for outputs of that many numbers."""
-    largest = LARGEST_CHUNK if trials >= MANY_TRIALS else SMALL_CHUNK
-    return 2 ** (max(1, min(largest, CHUNK_ELEMENTS // size)).bit_length() - 1)
+    return 2 ** (max(1, min(LARGEST_CHUNK, CHUNK_ELEMENTS // size)).bit_length() - 1)
 
 
 def draw(key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int) -> Outputs:
@@ -92,8 +90,9 @@ def draw(key: jax.Array, release: Release, params: Any, data: Any, *, trials: in
     Returns:
         Outputs of n = trials, NumPy arrays.
     """
-    outputs = _draw(release, -(-trials // chunk), chunk, key, params, data)
-    return Outputs(*(np.concatenate(np.asarray(x))[:trials] for x in outputs))
+    parts = _parts(key, release, params, data, trials=trials, chunk=chunk)
+    arrays = [jax.tree.map(np.asarray, outputs) for _, outputs in parts]
+    return Outputs(*(np.concatenate(x)[:trials] for x in zip(*arrays, strict=True)))
 
 
 def histogram(
@@ -123,12 +122,21 @@ def histogram(
         [S, T] int64.
     """
     functions, weights = tuple(s.function for s in scores), tuple(s.weights for s in scores)
-    bins = np.zeros((len(scores), thresholds.shape[1] + 1), np.int64)
-    for call, start in enumerate(range(0, trials, LARGEST_CALL)):
-        wanted = np.int32(min(LARGEST_CALL, trials - start))
-        part = jax.random.fold_in(key, call)
-        bins += np.asarray(_count(release, functions, chunk, part, params, data, weights, thresholds, wanted))
+    bins, before = np.zeros((len(scores), thresholds.shape[1] + 1), np.int64), None
+    for rest, outputs in _parts(key, release, params, data, trials=trials, chunk=chunk):
+        # What was counted before is fetched when the next chunk is on its way.
+        before, counted = _count(functions, outputs, weights, thresholds, np.int32(min(rest, chunk))), before
+        bins += 0 if counted is None else np.asarray(counted)
+    bins += 0 if before is None else np.asarray(before)
     return bins[:, :0:-1].cumsum(axis=1)[:, ::-1]
+
+
+def _parts(
+    key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int
+) -> Iterator[tuple[int, Outputs]]:
+    """Outputs by the chunk, and how many are wanted of these and the ones to come."""
+    for index, start in enumerate(range(0, trials, chunk)):
+        yield trials - start, _draw(release, chunk, key, np.int32(index), params, data)
 
 
 def outputs_of(release: Release, chunk: int, key: jax.Array, index: Any, params: Any, data: Any) -> Outputs:
@@ -168,23 +176,15 @@ def _words(x: jax.Array) -> jax.Array:
     return jax.lax.bitcast_convert_type(x, jnp.uint32).reshape(len(x), -1)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _draw(release, num_chunks, chunk, key, params, data):
-    return jax.lax.map(
-        lambda i: outputs_of(release, chunk, key, i, params, data), jnp.arange(num_chunks, dtype=jnp.int32)
-    )
+_draw = jax.jit(outputs_of, static_argnums=(0, 1))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _count(release, functions, chunk, key, params, data, weights, thresholds, trials):
-    def body(index, counts):
-        outputs = outputs_of(release, chunk, key, index, params, data)
-        wanted = index * chunk + jnp.arange(chunk, dtype=jnp.int32) < trials
-        scores = jnp.stack([evaluate(function, w, outputs) for function, w in zip(functions, weights, strict=True)])
-        return counts + jax.vmap(_bins, (0, None, 0))(scores, wanted, thresholds.astype(scores.dtype))
-
-    counts = jnp.zeros((len(functions), thresholds.shape[1] + 1), jnp.int32)
-    return jax.lax.fori_loop(jnp.int32(0), (trials + (chunk - 1)) // chunk, body, counts)
+@functools.partial(jax.jit, static_argnums=0)
+def _count(functions, outputs, weights, thresholds, wanted):
+    """Of the first so many outputs; its program serves all mechanisms whose outputs have the same shapes."""
+    is_wanted = jnp.arange(len(outputs.bucket), dtype=jnp.int32) < wanted
+    scores = jnp.stack([evaluate(function, w, outputs) for function, w in zip(functions, weights, strict=True)])
+    return jax.vmap(_bins, (0, None, 0))(scores, is_wanted, thresholds.astype(scores.dtype))
 
 
 def _bins(scores: jax.Array, wanted: jax.Array, thresholds: jax.Array) -> jax.Array:

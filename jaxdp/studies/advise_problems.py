@@ -268,7 +268,7 @@ PROBLEMS = {
     ),
 }
 
-SECONDS_OF_COMPILING = 6.0  # of a candidate, on one core
+SECONDS_OF_COMPILING = 10.0  # of a candidate, with tracing, on one core
 SECONDS_OF_A_CANDIDATE = 10.0  # of one core, that its rounds may take
 FEWEST_ROUNDS = 1000
 
