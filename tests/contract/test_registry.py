@@ -62,7 +62,7 @@ ALIKE = (
     *("sgd", "sgd_objective_perturbation", "literal_objective_perturbation", "thurstone_rr", "ballot_mle", "mle_rr"),
     *("plackett_luce_mle", "plackett_luce_debiased_krr", "explore_then_commit_bounded", "exponential_weights"),
     *("lazy_weights", "lazy_weights_markov", "limited_updates_binary"),
-    *("limited_updates_oblivious_zcdp", "svt_lazy_zcdp", "counter_weights", "hedge"),
+    *("limited_updates_oblivious_zcdp", "svt_lazy_zcdp", "counter_weights", "counter_weights_switching", "hedge"),
     *("mirror_descent_noisy_losses", "mirror_descent_clipped", "mirror_descent_intervals", "mirror_descent_paper"),
     *("fkm_gaussian", "fkm_laplace", "fkm_box", "two_point_gaussian", "two_point_strongly_convex"),
     "strongly_convex_one_point",

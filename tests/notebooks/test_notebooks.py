@@ -1,13 +1,19 @@
 """Every notebook runs in its small form, shows a picture and a claim, and is paired with its script."""
 
+import ast
+import importlib
+import inspect
 import re
 
 import pytest
 
+import jaxdp
 from notebooks.make import SCRIPTS, execute, outputs, paired, pictures, read
 
 pytestmark = pytest.mark.once
 
+# Those that take longest. Of these `make test` looks up each name of the library; `make docs` executes all in full.
+LONG = ("07", "08", "09", "10", "12")
 BY_NUMBER = {script.stem[:2]: script for script in SCRIPTS}
 CLAIM = re.compile(r"-DP|-zCDP|-GDP|none")
 ADDRESS = re.compile(r"0x[0-9a-f]")
@@ -43,9 +49,52 @@ def test_the_notebook_is_that_of_its_script(script):
     )  # a number in its interval
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+@pytest.mark.parametrize(
+    "script",
+    [pytest.param(each, marks=pytest.mark.slow if each.stem[:2] in LONG else ()) for each in SCRIPTS],
+    ids=lambda script: script.stem,
+)
 def test_its_small_form_runs(script):
     check(execute(read(script, small=True)))
+
+
+def unknown(text):
+    """Names of the library in a script that it does not have: what is imported from it, and attributes of modules."""
+    modules, missing = {}, []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                if one.name.split(".")[0] == "jaxdp":
+                    imported = importlib.import_module(one.name)
+                    modules[one.asname or "jaxdp"] = imported if one.asname else jaxdp
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "jaxdp":
+            source = importlib.import_module(node.module)
+            for one in node.names:
+                if not hasattr(source, one.name):
+                    missing.append(f"{node.module}.{one.name}")
+                elif inspect.ismodule(found := getattr(source, one.name)):
+                    modules[one.asname or one.name] = found
+    for node in ast.walk(ast.parse(text)):
+        names, inner = [], node
+        while isinstance(inner, ast.Attribute):
+            names.append(inner.attr)
+            inner = inner.value
+        found = modules.get(inner.id) if isinstance(inner, ast.Name) else None
+        while names and inspect.ismodule(found):
+            if not hasattr(found, name := names.pop()):
+                missing.append(f"{found.__name__}.{name}")
+            found = getattr(found, name, None)
+    return sorted(set(missing))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_the_library_has_all_names_of_a_notebook(script):
+    assert not unknown(script.read_text(encoding="utf-8"))
+
+
+def test_names_that_are_gone_are_seen():
+    text = "import jaxdp\nfrom jaxdp import bandits, no_such\nbandits.ucb(num_arms=2)\nbandits.udb()\njaxdp.stats.gone"
+    assert unknown(text) == ["jaxdp.bandits.udb", "jaxdp.no_such", "jaxdp.stats.gone"]
 
 
 @pytest.mark.slow
