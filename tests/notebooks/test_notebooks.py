@@ -68,7 +68,7 @@ def unknown(text):
                     imported = importlib.import_module(one.name)
                     modules[one.asname or "jaxdp"] = imported if one.asname else jaxdp
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "jaxdp":
-            source = importlib.import_module(node.module)
+            source = importlib.import_module(node.module or "jaxdp")
             for one in node.names:
                 if not hasattr(source, one.name):
                     missing.append(f"{node.module}.{one.name}")
