@@ -5,6 +5,7 @@ import multiprocessing
 import signal
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
 
 import jax
@@ -70,6 +71,9 @@ def side_by_side(
 
     Yields:
         One row per name, as it and those before it are done. When the caller stops, the processes are ended.
+
+    Raises:
+        MemoryError: if a process is ended from outside.
     """
     each = 1 - (1 - confidence) / max(1, len(names))
     tasks = [Task(name, seed, each, options) for name in names]
@@ -83,6 +87,10 @@ def side_by_side(
     )
     try:
         yield from pool.map(_row, tasks)
+    except BrokenProcessPool as error:
+        raise MemoryError(
+            f"one of {jobs} processes was ended from outside, as for want of memory: try --jobs 1"
+        ) from error
     except BaseException:  # an interruption, too: what is being computed would take up to a minute more
         for process in set(multiprocessing.active_children()) - others:
             process.terminate()

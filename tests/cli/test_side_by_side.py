@@ -27,6 +27,16 @@ def test_rows_are_those_of_one_process_and_nothing_goes_on_when_the_caller_stops
 
 
 @pytest.mark.slow
+def test_a_process_that_is_killed_is_told():
+    rows = side_by_side(NAMES, seed=1, jobs=2, **HOW)
+    next(rows)
+    for process in multiprocessing.active_children():
+        process.kill()
+    with pytest.raises(MemoryError, match="one of 2 processes was ended from outside"):
+        list(rows)
+
+
+@pytest.mark.slow
 def test_entries_of_a_users_module_are_known_to_the_processes(tmp_path, monkeypatch):
     """One claims half of what it spends."""
     text = """
