@@ -123,7 +123,7 @@ def histogram(
     """
     functions, weights = tuple(s.function for s in scores), tuple(s.weights for s in scores)
     bins, before = np.zeros((len(scores), thresholds.shape[1] + 1), np.int64), None
-    apart = jax.random.fold_in(key, 0)  # not the outputs that `draw` keeps, by whatever key
+    apart = jax.random.fold_in(key, 0)  # what `draw` keeps under a key is never counted under it
     for rest, outputs in _parts(apart, release, params, data, trials=trials, chunk=chunk):
         # What was counted before is fetched when the next chunk is on its way.
         before, counted = _count(functions, outputs, weights, thresholds, np.int32(min(rest, chunk))), before
