@@ -69,13 +69,15 @@ jaxdp.plotting.bound(ax, budgets, budgets, label="claimed ε")
 ax
 
 # %% [markdown]
-# The true ε of each is known here. With the right noise no bound exceeds it, and from ε = 1 on the bounds reach most
-# of it; half the noise costs 2ε exactly; what is released beside the noise has no finite ε.
+# The true ε of each is known here. A bound exceeds it once in twenty audits at most, so the mean of several lies below;
+# with the right noise it reaches most of ε from 1 on; half the noise costs 2ε exactly; what is released beside the
+# noise has no finite ε.
 
 # %%
 claimed = xr.DataArray(budgets, dims="epsilon")
-assert bool((lower.sel(mechanism="right") <= claimed).all())
-assert bool((lower.sel(mechanism="half the noise") <= 2 * claimed).all())
+mean = lower.mean("seed")
+assert bool((mean.sel(mechanism="right") <= claimed).all())
+assert bool((mean.sel(mechanism="half the noise") <= 2 * claimed).all())
 assert bool((lower.sel(mechanism="half the noise", epsilon=1.0) > 1.0).all())  # violated
 
 # %% [markdown]
