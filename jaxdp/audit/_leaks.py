@@ -117,10 +117,9 @@ def leaks(
     differ: dict[str, np.ndarray] = {}
     for one in jax.random.split(key, num_keys):
         same = (jax.random.clone(one), jax.random.clone(one))  # on purpose
-        first, second = (jax.tree_util.tree_leaves_with_path(seen(k, run)) for k, run in zip(same, pair, strict=True))
-        for (where, left), (_, right) in zip(first, second, strict=True):
-            name = "".join(str(part).strip("[]'") for part in where)
-            differ[name] = _differ(np.asarray(left), np.asarray(right)) & differ.get(name, np.True_)
+        first, second = (_by_name(seen(k, run)) for k, run in zip(same, pair, strict=True))
+        for name, where in _differing(first, second).items():
+            differ[name] = where & differ.get(name, np.True_)
     return Leaks(
         found=tuple(
             f"{name} of round {int(np.flatnonzero(where.reshape(len(where), -1).any(axis=1))[0]) + 1}"
@@ -161,10 +160,30 @@ def _is_tiny(claim: Guarantee) -> bool:
     return budget <= 100 * EPSILON
 
 
-def _differ(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _by_name(tree: Any) -> dict[str, np.ndarray]:
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {"".join(str(part).strip("[]'") for part in where): np.asarray(leaf) for where, leaf in leaves}
+
+
+def _differing(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Where arrays of two runs differ.
+
+    The `excess` of a compensated sum is what rounding put into its `total`: it may differ by as much as that rounds.
+    """
+    found = {}
+    for name, left in first.items():
+        total, rounding = f"{name.removesuffix('.excess')}.total", 0.0
+        if name.endswith(".excess") and total in first:
+            size = np.maximum(np.abs(first[total]), np.abs(second[total])).astype(np.float64)
+            rounding = float(np.finfo(first[total].dtype).eps) * size
+        found[name] = _differ(left, second[name], rounding)
+    return found
+
+
+def _differ(left: np.ndarray, right: np.ndarray, rounding: Any = 0.0) -> np.ndarray:
     """Integers too may be large and noisy; what is NaN or infinite in one run only differs."""
     left, right = left.astype(np.float64), right.astype(np.float64)
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     with np.errstate(invalid="ignore"):
-        near = np.abs(left - right) <= RELATIVE * np.maximum(np.abs(left), np.abs(right))
+        near = np.abs(left - right) <= RELATIVE * np.maximum(np.abs(left), np.abs(right)) + rounding
     return ~(same | (near & np.isfinite(left) & np.isfinite(right)))

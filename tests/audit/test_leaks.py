@@ -9,6 +9,7 @@ import pytest
 
 from jaxdp import registry
 from jaxdp.audit import Users, leaks, whole
+from jaxdp.audit._leaks import _differing
 from jaxdp.bandits import explore_then_commit
 from jaxdp.core import Guarantee
 from jaxdp.experts import exponential_weights
@@ -41,6 +42,27 @@ def test_registered_learners_leak_nothing(name):
         assert "values of a tiny budget are refused" in str(found)
     else:
         assert found.verdict == "consistent"
+
+
+@pytest.mark.parametrize(("excess", "differs"), [(-0.02, False), (1.0, True)])
+def test_what_rounding_leaves_beside_a_noisy_total_may_differ_and_data_there_may_not(excess, differs):
+    first = {
+        "sum.total": np.asarray([1e6], np.float32),
+        "sum.excess": np.asarray([0.01], np.float32),
+        "other.excess": np.asarray([0.01], np.float32),
+    }
+    second = {
+        "sum.total": np.asarray([1e6 + 1], np.float32),
+        "sum.excess": np.asarray([excess], np.float32),
+        "other.excess": np.asarray([1.0], np.float32),
+    }
+    found = {name: bool(where.any()) for name, where in _differing(first, second).items()}
+    assert found == {"sum.total": False, "sum.excess": differs, "other.excess": True}
+
+
+@pytest.mark.optimised
+def test_sums_whose_rounding_hangs_on_the_compiler_do_not_leak():
+    test_registered_learners_leak_nothing("counter_weights")
 
 
 def test_an_unnoised_choice_leaks():
