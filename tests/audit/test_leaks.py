@@ -62,6 +62,7 @@ def test_what_rounding_leaves_beside_a_noisy_total_may_differ_and_data_there_may
 
 @pytest.mark.optimised
 def test_sums_whose_rounding_hangs_on_the_compiler_do_not_leak():
+    """Fails without the allowance for `excess`: here it differs by rounding alone."""
     test_registered_learners_leak_nothing("counter_weights")
 
 
