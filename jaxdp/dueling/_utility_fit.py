@@ -10,6 +10,7 @@ from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
 
 MOST_STEPS = 30
 LENGTHS = 4.0 ** -np.arange(10)  # of steps, the longest that fits
+SHORT = float(np.log(1.5))
 WIDENINGS = 6  # in each step, from where the step before has ended
 
 
@@ -62,11 +63,15 @@ def fit_in_ball(
         minimum, widening = _in_ball(hessian, target, radius, widening)
         move = minimum - weights
         along = jnp.sum(inside * move[None], axis=1)
+        moved = jnp.max(jnp.abs(along))
         lengths = jnp.asarray(LENGTHS, dtype)
         slopes = jax.vmap(lambda length: jnp.sum(along * excess(weights + length * move)))(lengths)
-        fits = slopes <= 0.5 * jnp.abs(jnp.sum(slope * move))  # the first one that does; the last, if none does
-        length = lengths[jnp.where(jnp.any(fits), jnp.argmax(fits), len(LENGTHS) - 1)]
-        return count + 1, weights + length * move, widening, jnp.max(jnp.abs(along))
+        fits = slopes <= 0.5 * jnp.abs(jnp.sum(slope * move))
+        # A step that is short fits whole: where utilities move by at most a, a logistic curvature grows at most by e^a.
+        # Rounding errors would deny it: a move along the ball's boundary is nearly orthogonal to the slope there.
+        fits = fits | ((lengths == 1) & (moved <= SHORT))
+        length = lengths[jnp.where(jnp.any(fits), jnp.argmax(fits), len(LENGTHS) - 1)]  # the longest that fits
+        return count + 1, weights + length * move, widening, moved
 
     def goes_on(state) -> jax.Array:
         count, _, _, moved = state

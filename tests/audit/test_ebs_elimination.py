@@ -99,7 +99,7 @@ def rounds_key(patch):
     [
         (None, None),
         pytest.param(exact_inner_nodes, "a path around the noise", marks=pytest.mark.slow),
-        (inner_nodes_key, "the same key serves twice"),
+        pytest.param(inner_nodes_key, "the same key serves twice", marks=pytest.mark.slow),
         pytest.param(leaves_key, "the same key serves twice", marks=pytest.mark.slow),
         pytest.param(rounds_key, "the same key serves twice", marks=pytest.mark.slow),
     ],

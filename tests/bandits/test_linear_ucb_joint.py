@@ -94,6 +94,7 @@ def test_without_privacy_it_is_oful():
     assert np.abs(later - local).max() > 0.1, "planted: a model that is solved for in every tenth round"
 
 
+@pytest.mark.slow
 def test_both_counters_are_the_same_without_privacy():
     values = {"epsilon": math.inf, "delta": 1e-3}
     first, second = (

@@ -294,6 +294,7 @@ def test_other_solvers(solver, tmp_path, monkeypatch, capsys):
 POLICY = ("private-policy", *SMALL[:4], "--num-features", "2", "--epsilon", "0.5", "--epsilon", "inf")
 
 
+@pytest.mark.slow
 def test_private_policy_writes_figure_and_dataset(tmp_path, monkeypatch, capsys):
     out = tmp_path / "out"
     code, printed = in_process("run", *POLICY, "--out", str(out), monkeypatch=monkeypatch, capsys=capsys)

@@ -73,7 +73,8 @@ ALIKE = (
     *("plackett_luce_objective_perturbation", "plackett_luce_objective_perturbation_cut_k_norm"),
     *("versatile_sparring", "ebs_shuffle", "double_thompson_blocks", "g_optimal_elimination"),
     *("double_thompson", "limited_updates_oblivious", "svt_lazy", "barrier_smooth", "rucb", "successive_elimination"),
-    *("fixed_share", "sgd_rr"),
+    *("fixed_share", "sgd_rr", "lazy_weights_switching", "ebs_phased", "successive_elimination_central", "two_point"),
+    *("generalized_linear", "versatile_sparring_gaussian", "stochastic_1d", "sgd_objective_perturbation_cut_k_norm"),
 )
 FEWER = 2000  # lanes of each engine, by which laws are compared; the slow form takes all
 

@@ -47,6 +47,7 @@ def test_blocks_are_rounds_bit_for_bit(options, values):
 HALF = [-1.0, 0.5, 1.0, -2.0, 0.7, -2.0], {"arity": 4}, {"epsilon": 4.0, "confidence_multiplier": 0.17}
 
 
+@pytest.mark.slow
 def test_blocks_of_half_of_the_arms():
     """Lanes go on with columns for three of six arms, whichever they are, and then with the last arm."""
     rounds, blocks = (outputs(engine, *HALF) for engine in ("rounds", "blocks"))

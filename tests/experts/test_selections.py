@@ -50,7 +50,7 @@ def look(learner, values, rounds=8, **more):
 
 
 # ---- contract --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", few(NOT_REGISTERED, ["svt_restarts_grid"]))
+@pytest.mark.parametrize("name", few(NOT_REGISTERED, []))
 def test_contract(name):
     learner, values = MAKERS[name]()
     check_learner(learner, stationary([0.2, 0.5, 0.7]), {"epsilon": 2.0, **values}, horizon=40, key=KEY)

@@ -51,6 +51,9 @@ ALIKE = (
     "a contextual reward that is not clipped",
     "outcomes of duels reported at twice epsilon",
     "a continual counter at twice epsilon",
+    "shuffled batches claimed as twice as large",
+    "a loss reported without a clip",
+    "sparse vector, variant 6",
 )
 LONGEST = ("a shuffler of duels that keeps the order", "counters of duels at half their noise")  # to compile
 SLOW = (*ALIKE, *LONGEST)

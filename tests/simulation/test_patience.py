@@ -16,6 +16,7 @@ import xarray as xr
 
 import jaxdp
 from jaxdp.simulation.sweeps import patience, worker
+from tests.few import few
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
 
 pytestmark = pytest.mark.once
@@ -62,7 +63,7 @@ class Silent(Executor):
         return future
 
 
-@pytest.mark.parametrize("answers", [0, 1, 4])
+@pytest.mark.parametrize("answers", few([0, 1, 4], [0, 4]))
 def test_an_executor_that_never_answers_is_given_up_after_a_time(tmp_path, expected, answers):
     store, executor, start = tmp_path / "s.zarr", Silent(answers), time.monotonic()
     what = "of a first worker" if answers == 0 else r"of \d+ chunks"

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.once, pytest.mark.optimised]
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ("commit", "experts", "cholesky", "eigenvalues")
-CHUNKS = {1: (400, 13), 2: (5,)}  # lanes, by number of devices
+CHUNKS = {1: (400,), 2: (5,)}  # lanes, by number of devices
 WATCHDOG_SECONDS = 300  # batched eigh in one program over two CPU devices never returns
 
 

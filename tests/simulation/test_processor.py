@@ -85,6 +85,7 @@ def test_this_processor_is_known():
     assert found == processor.processor(jax.devices("cpu")[0])
 
 
+@pytest.mark.slow
 def test_a_process_with_other_flags_is_refused(tmp_path):
     """A real process, for which XLA compiles other instructions."""
     store = tmp_path / "s.zarr"
