@@ -11,9 +11,13 @@ from jaxdp.registry.entries import LearnerEntry
 
 
 def _arms(num_arms: int) -> np.ndarray:
-    """On a spiral in the plane: [num_arms, 2]."""
-    turn = np.arange(num_arms)
-    return np.stack([np.cos(2 * turn), np.sin(2 * turn)], axis=1) / (1 + turn[:, None] / 4)
+    """On a circle in the plane, evenly: [num_arms, 2].
+
+    Of four, a design has the two diagonals, one in each direction, so that a model shows each of the two counts of
+    wins; of three, it shows what two numbers tell of three counts.
+    """
+    turn = 2 * np.pi * np.arange(num_arms) / num_arms
+    return np.stack([np.cos(turn), np.sin(turn)], axis=1)
 
 
 def g_optimal_elimination(*, num_arms: int) -> Learner:
@@ -30,29 +34,29 @@ def _draw_duels(key: jax.Array, num_arms: int) -> Users:
 
 
 def _the_first_duel_moves(num_arms: int) -> tuple[Users, Users]:
-    """A phase of three duels, and one more. The left arm loses the third, and the first or not; it wins the others.
+    """A phase of two duels, and two more. The left arm loses the first or not; it wins the others.
 
     The first answer is used where its phase ends, and once more if what was won is not counted from zero again.
     """
     lost = np.ones((4, num_arms, num_arms), np.int32)
-    lost[0] = lost[2] = 0
+    lost[0] = 0
     won = lost.copy()
     won[0] = 1
     return Users(lost), Users(won)
 
 
 LINEAR_DUELS = {
-    # A first phase of three duels and a second one of six at most, where noise is so large that a duel counts.
+    # A first phase of two duels and a second one of six at most, where noise is so large that a duel counts.
     "g_optimal_elimination": LearnerEntry(
         family="linear dueling bandits",
         summary="duels that an optimal design chooses; a model of Laplace-noised wins drops arms with features",
         source="Saha & Asi (2024), Algorithm 2, corrected",
         proof="proved",
         factory=g_optimal_elimination,
-        sizes={"num_arms": 3},
+        sizes={"num_arms": 4},
         values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 2e-4},
         environment=_linear,
-        horizon=30,
+        horizon=12,
         neighbours=_the_first_duel_moves,
         draw_user=_draw_duels,
         users_answer=by_pair,

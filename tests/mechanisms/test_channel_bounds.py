@@ -57,6 +57,7 @@ def check_proxy(bound, estimates):
 CHECKS = {"second_moment": check_second_moment, "variance_proxy": check_proxy}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", CASES)
 def test_bounds_hold_and_are_at_most_twice_what_is_seen(name):
     case = CASES[name]

@@ -119,6 +119,7 @@ def test_what_is_refused():
     np.testing.assert_array_equal(nowhere, np.zeros(3))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("dim", few([1, 2], [2]))
 def test_the_auditor_finds_most_of_epsilon(dim):
     entry = registry.MECHANISMS["k_norm"].sized(num_counts=dim)

@@ -267,6 +267,7 @@ def test_every_order_is_as_likely_and_rows_stay_together():
     assert g_test(map(tuple, rolled.tolist()), uniform) < SUSPICIOUS  # each user is anywhere, yet next to the same
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("local_epsilon", [0.3, 2.0])
 def test_the_count_has_the_law_of_shuffled_reports(local_epsilon):
     bits = jnp.asarray([1] * 17 + [0] * 23, jnp.int32)
