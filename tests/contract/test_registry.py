@@ -14,7 +14,6 @@ from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
 from jaxdp.registry.table import paper
 from jaxdp.testing import check_estimator, check_learner, check_mechanism, check_registered
 
-
 # They draw as others do, which are checked in both precisions.
 ONCE = ("shuffled_randomized_response", "toeplitz_counter", "doubling_counter", "moment_channel_paper", "noisy_leads")
 

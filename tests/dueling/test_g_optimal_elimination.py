@@ -11,7 +11,7 @@ import pytest
 
 import jaxdp
 from jaxdp.dueling import _g_optimal_elimination as module
-from jaxdp.dueling import g_optimal_elimination, linear_duels
+from jaxdp.dueling import _utility_fit, g_optimal_elimination, linear_duels
 from jaxdp.dueling._phase_designs import Design, first_design, most_pairs
 from jaxdp.dueling._utility_fit import fit_in_ball
 
@@ -82,6 +82,29 @@ def test_models_whose_chances_are_nearly_certain_are_finite(radius):
     found = np.asarray(fit(wins))
     assert np.isfinite(found).all()
     assert max(gap_of_model(w, points, plays, won, radius) for w, won in zip(found, wins, strict=True)) < 1e-3
+
+
+def rounded_fits(radius, plays, lanes=500):
+    """How far models of three pairs with noisy wins are in float32 from those in float64, the largest of all lanes."""
+    generator = np.random.default_rng(0)
+    points = np.asarray([[1.0, 0.0], [0.5, -0.8], [0.5, 0.8]])
+    wins = generator.laplace(size=(lanes, 3)) + generator.integers(0, plays + 1, (lanes, 3))
+
+    def fits(dtype):
+        z, played, most = points.astype(dtype), jnp.full(3, plays, jnp.int32), jnp.asarray(radius, dtype)
+        fit = jax.jit(jax.vmap(lambda won: fit_in_ball(jnp.asarray(z), played, won, jnp.int32(2), most)))
+        return np.asarray(fit(jnp.asarray(wins, dtype)))
+
+    narrow = fits(np.float32)
+    with jax.enable_x64(True):
+        return np.abs(narrow - fits(np.float64)).max() / radius
+
+
+def test_models_on_the_boundary_are_found_to_the_last_digits(monkeypatch):
+    """Where the sum hardly falls along a step, rounding errors hide that it falls."""
+    assert rounded_fits(3.0, plays=1) < 3e-6
+    monkeypatch.setattr(_utility_fit, "SHORT", 0.0)  # planted: every step has to be seen to fall
+    assert rounded_fits(3.0, plays=1) > 1e-4
 
 
 # ---- duels -----------------------------------------------------------------------------------------------------------
