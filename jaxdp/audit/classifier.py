@@ -1,6 +1,5 @@
 """An estimate of the log likelihood ratio from outputs under two inputs: a small classifier, trained with Optax."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +9,6 @@ import optax
 
 from jaxdp.random import fast
 
-LIGHTLY = {"xla_backend_optimization_level": 1}  # compiled in two thirds of the time, and as fast
 STEPS = 300
 BATCH = 1024  # per input and step
 LEARNING_RATE = 0.02
@@ -86,7 +84,7 @@ def train(key: jax.Array, first: np.ndarray, second: np.ndarray) -> Weights:
         return _train(key_batches, weights, first, second)
 
 
-@partial(jax.jit, compiler_options=LIGHTLY)
+@jax.jit
 def _train(key: jax.Array, start: Weights, first: jax.Array, second: jax.Array) -> Weights:
     optimizer = optax.adam(optax.cosine_decay_schedule(LEARNING_RATE, STEPS))
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammainc
 
 from jaxdp.audit.additive import SIGNIFICANT, Bins, Hinges, binned_logit, fit_bins, fit_hinges, hinge_logit
-from jaxdp.audit.classifier import LIGHTLY, Weights, logit, train
+from jaxdp.audit.classifier import Weights, logit, train
 from jaxdp.audit.sampling import BUCKETS, LOW_BITS, Outputs, Score, evaluate
 
 FEWEST_SEEN = 32  # times that each outcome must be seen for a histogram to need no other scores beside it
@@ -382,5 +382,5 @@ def _scored(score: Score, outputs: Outputs) -> np.ndarray:
     return np.asarray(_evaluate(score.function, score.weights, outputs))
 
 
-_evaluate = jax.jit(evaluate, static_argnums=0, compiler_options=LIGHTLY)
-_matrix = jax.jit(_columns, compiler_options=LIGHTLY)
+_evaluate = jax.jit(evaluate, static_argnums=0)
+_matrix = jax.jit(_columns)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxdp.audit.adversary import Answer, Past, Users, example
 from jaxdp.audit.play import by_totals, draw_key, play
 from jaxdp.audit.seen import shown
-from jaxdp.audit.steps import QUICKLY, Scene, past_of
+from jaxdp.audit.steps import Scene, past_of
 from jaxdp.core import Guarantee, Learner
 from jaxdp.simulation.run.values import parameters
 
@@ -36,7 +36,7 @@ def starting(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, Users]
     """
     example, alone = _example(base), drawn_alone(base)
 
-    @partial(jax.jit, compiler_options=QUICKLY)
+    @jax.jit
     def run(key: jax.Array, users: Users) -> Any:
         return play(
             base.learner,

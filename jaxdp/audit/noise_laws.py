@@ -8,8 +8,8 @@ import jax
 import numpy as np
 from scipy.special import ndtr
 
-from jaxdp.audit.replay import Release, Site, traced_apart
-from jaxdp.audit.steps import QUICKLY, at, choose, places_of, react, step_keys
+from jaxdp.audit.replay import QUICKLY, Release, Site, traced_apart
+from jaxdp.audit.steps import at, choose, places_of, react, step_keys
 from jaxdp.audit.unrecorded import Played
 from jaxdp.core import State
 from jaxdp.mechanisms import tape

@@ -11,10 +11,11 @@ import numpy as np
 from jaxdp.audit.accounting import Change, change
 from jaxdp.audit.adversary import Users
 from jaxdp.audit.seen import stop_is_seen
-from jaxdp.audit.steps import QUICKLY, Scene, Step, at, choose, places_of, react, step_keys
+from jaxdp.audit.steps import Scene, Step, at, choose, places_of, react, step_keys
 from jaxdp.core import State
 from jaxdp.mechanisms import tape
 
+QUICKLY = {"xla_backend_optimization_level": 0}  # compiled for few steps; all lanes by the same scalar code
 LANE = "jaxdp_lane"
 OWN = ("the play", "the report")  # of a step's user
 Use = Callable[[jax.Array], jax.Array]

@@ -9,11 +9,11 @@ import numpy as np
 
 from jaxdp.audit.forced import Base, drawn_alone
 from jaxdp.audit.play import play
-from jaxdp.audit.steps import QUICKLY
 from jaxdp.simulation.run.engines import has_totals
 
 RUNS = 4096  # enough for one percent of noise more or less to change a choice in one of them
 LARGEST = 2**24  # numbers in all their transcripts
+QUICKLY = {"xla_backend_optimization_level": 0}  # compiled for few runs
 
 
 def as_rounds(key: jax.Array, base: Base) -> bool:

@@ -14,7 +14,6 @@ from jaxdp.audit.seen import shown
 from jaxdp.core import Blocks, Environment, Guarantee, Learner, State
 from jaxdp.simulation.run.rounds import Keys
 
-QUICKLY = {"xla_backend_optimization_level": 0}  # compiled for few runs or steps; all lanes by the same scalar code
 Opened = Callable[[str, Any], AbstractContextManager[Any]]  # (stage, round): where mechanisms write
 
 

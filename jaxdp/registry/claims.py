@@ -139,8 +139,9 @@ def _box(entry: LearnerEntry) -> Callable[[jax.Array], GreyBox] | None:
 
     def box(key: jax.Array) -> GreyBox:
         rounds = max(num_rounds(entry.make_neighbours()[0]), min(entry.horizon, FEW_ROUNDS))
-        draw_user = jax.jit(entry.make_user)  # for all draws; operation by operation each would be compiled by itself
-        return grey_box_of_paths(key, entry.make(), entry.values, draw_user, rounds=rounds, answer=entry.users_answer)
+        return grey_box_of_paths(
+            key, entry.make(), entry.values, entry.make_user, rounds=rounds, answer=entry.users_answer
+        )
 
     return box
 

@@ -94,7 +94,7 @@ def domain_of_users(entry: LearnerEntry, claim: Guarantee, rounds: int) -> Domai
     least and the largest; and any number, infinities and NaN, where NaN is drawn.
     """
     keys = jax.random.split(jax.random.key(0), DRAWS)
-    drawn = jax.vmap(jax.jit(entry.make_user))(keys)
+    drawn = jax.vmap(entry.make_user)(keys)
     specials = [
         _between(np.asarray(leaf)) if in_unit(claim, path) else ()
         for path, leaf in jax.tree_util.tree_leaves_with_path(drawn)
