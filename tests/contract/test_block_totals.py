@@ -152,6 +152,7 @@ def test_a_tape_sees_the_sum_as_one_release():
     assert 0.99 * math.sqrt(4.5) < site.measured <= math.sqrt(4.5) * (1 + 1e-4)
 
 
+@pytest.mark.slow
 def test_a_sum_is_attacked():
     """The user is the first of a block, and the last whose report is seen: nobody else's noise hides it."""
     for count, verdict in ((lambda rounds: rounds, "consistent"), (quarter, "violated")):

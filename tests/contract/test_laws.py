@@ -45,7 +45,7 @@ def check(name, change):
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("explore_then_commit", lambda learner: quieter(learner, 2.0, "counts")),
+        pytest.param("explore_then_commit", lambda learner: quieter(learner, 2.0, "counts"), marks=pytest.mark.slow),
         ("explore_then_commit", generous),
         pytest.param("ebs_phased", lambda learner: quieter(learner, math.inf, "counts"), marks=pytest.mark.slow),
         pytest.param("ebs_phased", lambda learner: quieter(learner, 2.0, "counts"), marks=pytest.mark.slow),

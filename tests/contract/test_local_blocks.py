@@ -66,6 +66,7 @@ def test_a_report_that_reads_what_changes_inside_a_block_is_refused():
         check(learner._replace(privatize=privatize, counts=None))
 
 
+@pytest.mark.slow
 def test_a_report_that_reads_it_and_moves_no_outcome_is_refused():
     """Nothing is learned any more in the last rounds: only what is released tells."""
     learner = make()

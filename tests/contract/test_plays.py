@@ -55,6 +55,7 @@ def test_plays_outside_are_found_by_blocks():
         check_learner(late, ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY)
 
 
+@pytest.mark.slow
 def test_plays_outside_are_found_by_counts():
     late = THREE._replace(blocks=(), counts=COUNTS._replace(plan=_owes_a_round))
     message = r"actions must be integers in \[0, 2\], .*got action 1 played -\d+ times by counts"

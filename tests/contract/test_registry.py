@@ -58,8 +58,8 @@ def test_a_mechanism_that_claims_no_epsilon(native, by_rho):
 WIDE = ("debiased_rr", "sgd_krr", "objective_perturbation_full", "exponential_weights_gaussian")
 
 
-# These share their functions with others that are always tried; but for the two that take
-# longest to compile, g_optimal_elimination and double_thompson.
+# These share their functions with others that are always tried, or take longest to compile and are always compared
+# with an independent version or with their plain steps.
 ALIKE = (
     "ebs_elimination_gaussian",
     *("sgd", "sgd_objective_perturbation", "literal_objective_perturbation", "thurstone_rr", "ballot_mle", "mle_rr"),
@@ -78,6 +78,7 @@ ALIKE = (
     *("double_thompson", "limited_updates_oblivious", "svt_lazy", "barrier_smooth", "rucb", "successive_elimination"),
     *("fixed_share", "sgd_rr", "lazy_weights_switching", "ebs_phased", "successive_elimination_central", "two_point"),
     *("generalized_linear", "versatile_sparring_gaussian", "stochastic_1d", "sgd_objective_perturbation_cut_k_norm"),
+    *("linear_ucb_joint", "ucb_central", "mirror_descent", "barrier_strongly_convex", "rucb_blocks"),
 )
 FEWER = 2000  # lanes of each engine, by which laws are compared; the slow form takes all
 

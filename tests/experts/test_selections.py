@@ -291,6 +291,7 @@ def reusing(right):
     return right._replace(init=init, update=update)
 
 
+@pytest.mark.slow
 def test_restarts_that_reuse_a_round():
     right = experts.svt_restarts(**SIZES)
     values = {"epsilon": 1.0, "margin": -5.0}

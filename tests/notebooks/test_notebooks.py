@@ -13,7 +13,7 @@ from notebooks.make import SCRIPTS, execute, outputs, paired, pictures, read
 pytestmark = pytest.mark.once
 
 # Those that take longest. Of these `make test` looks up each name of the library; `make docs` executes all in full.
-LONG = ("04", "05", "07", "08", "09", "10", "11", "12")
+LONG = ("04", "05", "06", "07", "08", "09", "10", "11", "12")
 BY_NUMBER = {script.stem[:2]: script for script in SCRIPTS}
 CLAIM = re.compile(r"-DP|-zCDP|-GDP|none")
 ADDRESS = re.compile(r"0x[0-9a-f]")

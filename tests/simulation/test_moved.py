@@ -91,6 +91,7 @@ def damaged(store, damage: str) -> None:
             file.write_bytes(raw)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
 def test_a_writer_that_is_killed_at_every_step_while_it_repairs_a_chunk(tmp_path):
     sweep(run, **SWEEP, store=tmp_path / "flipped")

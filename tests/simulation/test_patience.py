@@ -88,6 +88,7 @@ def test_it_is_said_what_is_waited_for(monkeypatch, caplog):
     assert "finished nothing for 0 s; waiting for 35 chunks (35 of 35 running, 0 not begun)" in texts[0]
 
 
+@pytest.mark.slow
 def test_time_that_writing_takes_is_not_the_executors(expected):
     assert swept(Silent(10**6), timeout=0.2, progress=lambda now: time.sleep(0.05)).identical(expected)
     with ThreadPoolExecutor(1) as threads:
