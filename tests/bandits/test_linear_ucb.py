@@ -255,6 +255,14 @@ def test_blocks_solve_when_rounds_do():
     np.testing.assert_allclose(rounds["pseudo_regret"], blocks["pseudo_regret"], rtol=0, atol=1e-3)
 
 
+def test_all_blocks_but_the_last_say_when_they_end():
+    """Also where the horizon is the round at which longer ones would take over, as 16 and 64 by a share of 1 / 4."""
+    for horizon in range(2, 300):
+        *others, last = linear_ucb(num_arms=3, dim=2, horizon=horizon, update_every=0.25).blocks or (None,)
+        assert last is None or last.until is None
+        assert all(blocks.until is not None for blocks in others), horizon
+
+
 def test_a_matrix_without_a_factor_leaves_the_model():
     learner = linear_ucb(num_arms=2, dim=2, horizon=9, update_every=1)
     params = learner.params(**PRIVATE)
