@@ -10,7 +10,7 @@ from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
 
 MOST_STEPS = 30
 LENGTHS = 4.0 ** -np.arange(10)  # of steps, the longest that fits
-SHORT = float(np.log(1.5))
+SHORT = float(np.log(1.5))  # of a step, by how much a utility moves at most: it fits whole
 WIDENINGS = 6  # in each step, from where the step before has ended
 
 

@@ -151,9 +151,8 @@ def block_lengths(update_every: int | float | str, horizon: int) -> tuple[tuple[
     if isinstance(every, int):
         return ((min(every, LENGTHS[-1], horizon), horizon),) if every > 1 else ()
     rounds = _rounds_of(every)
-    used = [
-        length for length in LENGTHS if length * rounds < horizon
-    ]  # one that took over at the end would play nothing
+    # One that took over at the horizon would play nothing.
+    used = [length for length in LENGTHS if length * rounds < horizon]
     ends = [length * rounds for length in used[1:]] + [horizon]
     return tuple(zip(used, ends, strict=True)) if len(used) > 1 else ()
 
