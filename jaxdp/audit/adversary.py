@@ -127,7 +127,8 @@ def asked(
     def all_said(places: jax.Array, planned: Any) -> Any:
         """What users say to plays of the rounds `places`, who know the plays before their own.
 
-        Users with contexts know the plays before the first of these rounds, as when they showed their contexts.
+        Users with contexts know the plays before the first of these rounds, as when they showed their contexts. Blocks
+        with a total ask one round at a time: their users know the plays before the block.
         """
         if with_contexts:
             return jax.vmap(lambda round_, action: said(round_, actions, action))(places, planned)

@@ -20,15 +20,8 @@ from jaxdp.audit.adversary import (
     total_type,
 )
 from jaxdp.core import Blocks, Environment, Learner, State
-from jaxdp.simulation.run.engines import (
-    BlockEvents,
-    CountEvents,
-    choose_engine,
-    has_totals,
-    play_block,
-    play_counts,
-    play_round,
-)
+from jaxdp.simulation.run.blocks import BlockEvents, play_block, play_total
+from jaxdp.simulation.run.engines import CountEvents, choose_engine, has_totals, play_counts, play_round
 from jaxdp.simulation.run.rounds import Events, Keys, Play, root_keys, round_keys
 
 DrawUser = Callable[[jax.Array, Past], Users]
@@ -168,7 +161,8 @@ def play(
             return more(carry) if until is None else more(carry) & ~until(params, carry[0].state.public)
 
         def many(world: Environment, now: Play, blocks=blocks) -> tuple[Play, BlockEvents]:
-            return play_block(blocks, learner, world, rounds, roots, both, now, stop)
+            playing = play_block if blocks.total is None else play_total
+            return playing(blocks, learner, world, rounds, roots, both, now, stop)
 
         carry = jax.lax.while_loop(unfinished, partial(step, many, partial(_write_block, blocks)), carry)
     return carry[1]
@@ -214,7 +208,7 @@ def _blank(
                 ) from error
             raise
         if path == "blocks" and has_totals(learner):
-            return action, _total_of(learner.blocks[0], keys, params, state.public, user.contexts, feedback)
+            return action, _total_of(learner.blocks[0], keys[1], params, state.public, user.contexts, action, feedback)
         if path != "counts":
             return action, report_on(keys[1], feedback)
         counts = learner.counts
@@ -233,14 +227,13 @@ def _blank(
     return Transcript(actions, reports, public, public, jnp.zeros(rounds, jnp.result_type(int)))
 
 
-def _total_of(blocks: Blocks, keys: jax.Array, params: Any, public: Any, context: Any, feedback: Any) -> Any:
+def _total_of(
+    blocks: Blocks, key: jax.Array, params: Any, public: Any, context: Any, action: Any, feedback: Any
+) -> Any:
     """What a block of such a user's rounds reports."""
     assert blocks.total is not None
-    size = blocks.length
-    contexts, answers = jax.tree.map(lambda x: jnp.broadcast_to(x, (size, *jnp.shape(x))), (context, feedback))
-    limit = jnp.asarray(size, jnp.result_type(int))
-    plan = blocks.plan(jax.random.split(keys[0], size), params, public, contexts, limit)
-    return blocks.total(keys[1], params, public, contexts, plan, answers)
+    sums = blocks.total.exact(params, public, context, action, feedback)
+    return blocks.total.release(key, params, public, sums, jnp.ones((), jnp.result_type(int)))
 
 
 def _write(log: Any, index: jax.Array, new: Any) -> Any:

@@ -1,5 +1,6 @@
 """One step of a learner, as an auditor plays it again: a round, a block of rounds, or rounds as totals."""
 
+import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
@@ -186,9 +187,13 @@ def react(
     played = [(place, start + round_, at(plan.actions, place)) for place, round_ in places]
     feedbacks = {place: _answered(world, round_, action) for place, round_, action in played}
     if blocks.total is not None:
-        contexts, feedback = _contexts(users, every), _rows_of(feedbacks, blocks.length)
         with opened("total", start):
-            report = blocks.total(keys.user[start], params, public, contexts, plan, feedback)
+            exact = [
+                blocks.total.exact(params, public, at(users.contexts, round_), action, feedbacks[place])
+                for place, round_, action in played
+            ]
+            sums = jax.tree.map(lambda *each: functools.reduce(jnp.add, each), *exact)
+            report = blocks.total.release(keys.user[start], params, public, sums, plan.length)
     else:
         reports = {}
         for place, round_, action in played:

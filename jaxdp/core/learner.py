@@ -138,20 +138,39 @@ class BlockAbsorbFn(Protocol):
     ) -> tuple[State, jax.Array]: ...
 
 
-class BlockTotalFn(Protocol):
-    """The trust boundary for a block as a whole: the sum of its reports, drawn at once in its own law.
+class BlockExactFn(Protocol):
+    """What one round adds to the sum of a block's reports, before noise: a pytree of numbers.
 
-    `report` in `absorb` is then this sum, of the rounds below `plan.length`: `contexts` and `feedback` have all places
-    of the block, and those after them count for nothing. Of additive noise that is independent from user to user the
-    law follows from the sum of the exact reports: of Gaussian noise of standard deviation s it is one normal draw of
-    s sqrt(plan.length), see `Channel.total`. It stands for as many releases as rounds, each of which is private by
-    itself; the sum alone hides each user better. `key` is the one that `privatize` gets in the block's first round, and
-    may be used once. May read and must not depend on: as `privatize`.
+    May read and must not depend on: as `privatize`, but it has no key.
     """
 
-    def __call__(
-        self, key: jax.Array, params: Any, public: Any, contexts: Any, plan: BlockPlan, feedback: Any
-    ) -> Any: ...
+    def __call__(self, params: Any, public: Any, context: Any, action: Any, feedback: Any) -> Any: ...
+
+
+class BlockReleaseFn(Protocol):
+    """The sum of a block's reports, by `sums`, what `exact` gave for its `length` rounds.
+
+    Of additive noise that is independent from user to user the law follows from the sum of the exact reports: of
+    Gaussian noise of standard deviation s it is one normal draw of s sqrt(length), see `Channel.total`. `key` is the
+    one that `privatize` gets in the block's first round, and may be used once. May read and must not depend on: as
+    `privatize`.
+    """
+
+    def __call__(self, key: jax.Array, params: Any, public: Any, sums: Any, length: jax.Array) -> Any: ...
+
+
+class BlockTotal(NamedTuple):
+    """The trust boundary for a block as a whole: the sum of its reports, drawn at once in its own law.
+
+    It stands for as many releases as rounds, each of which is private by itself; the sum alone hides each user better.
+
+    Attributes:
+        exact: what a round adds.
+        release: the sum of the reports, by the sum of what rounds add.
+    """
+
+    exact: BlockExactFn
+    release: BlockReleaseFn
 
 
 class BlockOrderFn(Protocol):
@@ -175,6 +194,9 @@ class Blocks(NamedTuple):
     With a `total` the two are equal in distribution: `engine="auto"` plays such a learner round by round, and blocks
     are played where they are asked for by name. How far a block goes must then be fixed beforehand, by the number of
     rounds and not by data: `absorb` uses all `plan.length` rounds. A learner's blocks have totals all of them, or none.
+    Rounds of such blocks are played one after the other, and of each only sums are kept, so that a block's length costs
+    no memory: `plan` is called for each round with one key, one context and the block's `limit`, and gives the same
+    length each time; `absorb` gets the key of the first round, and the sum as `report`.
 
     Keys come as one array, one key a round: the very keys that `act`, `privatize` and `update` get in those rounds. The
     reports of a block are those of `Learner.privatize` for each of its rounds, with `public` as at the block's start.
@@ -188,7 +210,7 @@ class Blocks(NamedTuple):
             switched, and must be correct for them; with a `total`, such lanes wait. Lanes that have ended run along
             with a `limit` of 0, and what comes of it is thrown away.
         order: which round each place holds; None is 0, 1, 2, ...
-        total: the sum of the block's reports, at once; None has `absorb` take them one by one.
+        total: makes the sum of the block's reports at once; None has `absorb` take them one by one.
     """
 
     length: int
@@ -196,7 +218,7 @@ class Blocks(NamedTuple):
     absorb: BlockAbsorbFn
     until: UntilFn | None = None
     order: BlockOrderFn | None = None
-    total: BlockTotalFn | None = None
+    total: BlockTotal | None = None
 
 
 class CountPlanFn(Protocol):

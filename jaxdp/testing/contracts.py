@@ -23,7 +23,7 @@ from jaxdp.testing.plays import OUTSIDE, PLAYED, counting, first_outside
 from jaxdp.validation import check_count
 
 NUM_SEEDS = 3
-TOTAL = ("key", "params", "public", "contexts", "plan", "feedback")
+EXACT, RELEASE = ("params", "public", "context", "action", "feedback"), ("key", "params", "public", "sums", "length")
 
 
 def check_estimator(
@@ -132,6 +132,7 @@ def check_learner(
     check_made("learner", learner, Learner)
     check_made("environment", environment, Environment)
     check_count("num_lanes", num_lanes)
+    totals = [blocks.total for blocks in learner.blocks if isinstance(blocks, Blocks) and blocks.total]
     for function, expected in (
         (learner.init, ("key", "params")),
         (learner.act, ("key", "params", "public", "context")),
@@ -139,7 +140,8 @@ def check_learner(
         (learner.update, ("key", "params", "state", "report")),
         *([(learner.done, ("params", "public"))] if learner.done else []),
         *([(learner.answer, ("params", "public"))] if learner.answer else []),
-        *((blocks.total, TOTAL) for blocks in learner.blocks if isinstance(blocks, Blocks) and blocks.total),
+        *((total.exact, EXACT) for total in totals),
+        *((total.release, RELEASE) for total in totals),
     ):
         _check_arguments(function, expected)
     _check_values(learner.params, learner.guarantee)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import BlockPlan, Blocks, Environment, Interface, Learner, Space, State, arms
+from jaxdp.core import BlockPlan, Blocks, BlockTotal, Environment, Interface, Learner, Space, State, arms
 from jaxdp.mechanisms import Moments, exact_moments, moment_channel
 
 
@@ -68,14 +68,15 @@ def local_moments(
             jnp.minimum(limit, update_every - public.round % update_every),
         )
 
-    def total(key, params, public, contexts, plan: BlockPlan, feedback) -> Moments:
+    def exact(params, public, context, action, feedback) -> Moments:
         del public
-        places = jnp.arange(len(feedback))
-        exact = jax.vmap(exact_moments, (None, 0))(params, (contexts[places, plan.actions], feedback))
-        sums = jax.tree.map(lambda x: jnp.tensordot((places < plan.length).astype(x.dtype), x, 1), exact)
+        return exact_moments(params, (context[action], feedback))
+
+    def release(key, params, public, sums, length) -> Moments:
+        del public
         assert channel.total is not None
         assert count is not None
-        return channel.total(key, params, sums, count(plan.length))
+        return channel.total(key, params, sums, count(length))
 
     def absorb(keys, params, state: State, plan: BlockPlan, report: Moments) -> tuple[State, jax.Array]:
         del keys, params
@@ -95,7 +96,7 @@ def local_moments(
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(Blocks(update_every, plan, absorb, total=None if count is None else total),),
+        blocks=(Blocks(update_every, plan, absorb, total=None if count is None else BlockTotal(exact, release)),),
         interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),
     )
 

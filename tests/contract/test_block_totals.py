@@ -26,15 +26,15 @@ BLOCKWISE = local_moments(**SIZES, count=None)
 
 
 def padded():
-    """Also rounds beyond those planned count."""
+    """Noise of rounds beyond those planned counts, too."""
     learner = local_moments(**SIZES)
     blocks, right = learner.blocks[0], learner.blocks[0].total
     assert right is not None
 
-    def total(key, params, public, contexts, plan, feedback):
-        return right(key, params, public, contexts, plan._replace(length=jnp.full_like(plan.length, 4)), feedback)
+    def release(key, params, public, sums, length):
+        return right.release(key, params, public, sums, jnp.full_like(length, 4))
 
-    return learner._replace(blocks=(blocks._replace(total=total),))
+    return learner._replace(blocks=(blocks._replace(total=right._replace(release=release)),))
 
 
 ROUNDS = 9  # two whole blocks, and parts

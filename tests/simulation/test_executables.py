@@ -58,7 +58,7 @@ def test_a_cell_that_is_run_again(compiled, tmp_path):
     assert len(cell(np.float32(1), scales=(3.0, 4.0), num_seeds=2)) == 2  # values are arguments, not the program
     np.testing.assert_array_equal(cell(np.float32(1), store=tmp_path / "s.zarr"), first)
     assert compiled == []
-    np.testing.assert_array_equal(cell(np.float32(2)), first + 1)
+    np.testing.assert_allclose(cell(np.float32(2)), first + 1, rtol=1e-6)
     assert len(compiled) == 1
 
 
@@ -66,11 +66,10 @@ def test_what_is_another_program(compiled):
     """An array that is closed over, a tile's size, an argument that nothing reads, the number of points, bits."""
     table = np.arange(3.0, dtype=np.float32)
     first = cell(table.sum())
-    expected = [first, first + 1, first, first, first[:1]]
+    expected = [first, first, first, first[:1]]
     found = [first]
     for size, again in enumerate(
         [
-            lambda: cell(np.float32(4)),
             lambda: cell(table.sum(), tile_size=3),
             lambda: cell(table.sum(), unread=2),
             lambda: cell(table.sum(), scales=(1.0,)),
@@ -83,9 +82,11 @@ def test_what_is_another_program(compiled):
         assert len(compiled) >= 1
     with jax.enable_x64(True):
         cell(table.sum())
+    assert len(EXECUTABLES) == 5
+    np.testing.assert_allclose(cell(np.float32(4)), first + 1, rtol=1e-6)
     assert len(EXECUTABLES) == 6
-    for mine, theirs in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    for mine, theirs in zip(found, expected, strict=True):  # programs of other sizes may fuse other operations
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
 
 
 def test_large_arrays_that_are_closed_over_are_told_apart(compiled):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits.contextual._model import block_lengths, next_solve
-from jaxdp.core import BlockPlan, Blocks, Channel, State
+from jaxdp.bandits.contextual._model import longest_block, next_solve
+from jaxdp.core import BlockPlan, Blocks, BlockTotal, Channel, State
 from jaxdp.mechanisms import Moments, exact_moments
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def blocks(algorithm: Algorithm, update_every: int | float | str, horizon: int) 
         horizon: rounds T.
 
     Returns:
-        The blocks in the order in which they take over, see `block_lengths`.
+        The blocks; none where a model is solved for after every round, or at rounds that depend on the reports.
     """
     due_at = next_solve(update_every)
 
@@ -47,22 +47,18 @@ def blocks(algorithm: Algorithm, update_every: int | float | str, horizon: int) 
         ahead = jnp.maximum(due_at(public.model.solved) - public.round, 1)  # 1: V had no factor when it was time
         return BlockPlan(actions, jnp.minimum(limit, ahead).astype(limit.dtype))
 
-    def total(key, params: "Params", public: "Public", contexts: jax.Array, plan: BlockPlan, feedback) -> Moments:
+    def exact(params: "Params", public: "Public", context: jax.Array, action: jax.Array, feedback) -> Moments:
+        del public
+        return exact_moments(params.channel, (context[action], feedback))
+
+    def release(key, params: "Params", public: "Public", sums: Moments, length: jax.Array) -> Moments:
         del public
         assert algorithm.channel.total is not None
-        is_played = jnp.arange(len(contexts), dtype=plan.length.dtype) < plan.length
-        chosen = jnp.take_along_axis(contexts, plan.actions[:, None, None], axis=1)[:, 0]
-        chosen = jnp.where(is_played[:, None], chosen, 0)
-        exact = jax.vmap(lambda x, y: exact_moments(params.channel, (x, y)))(chosen, feedback)
-        sums = jax.tree.map(lambda x: jnp.sum(x, axis=0), exact)
-        return algorithm.channel.total(key, params.channel, sums, plan.length)
+        return algorithm.channel.total(key, params.channel, sums, length)
 
     def absorb(keys, params: "Params", state: State, plan: BlockPlan, report: Moments) -> tuple[State, jax.Array]:
         del keys
         return State((), algorithm.absorbed(params, state.public, report, plan.length)), plan.length
 
-    def of_length(length: int, last: int) -> Blocks:
-        until = None if last >= horizon else lambda params, public: public.model.solved >= last
-        return Blocks(length, plan, absorb, until, total=total)
-
-    return tuple(of_length(*each) for each in block_lengths(update_every, horizon))
+    longest = longest_block(update_every, horizon)
+    return (Blocks(longest, plan, absorb, total=BlockTotal(exact, release)),) if longest > 1 else ()

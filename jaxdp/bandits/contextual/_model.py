@@ -51,7 +51,7 @@ def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
     return products(context, model.theta) + model.width * lengths(model.rows, context)
 
 
-LENGTHS = (1, 4, 16, 64)  # of blocks, in rounds
+LONGEST = 64  # rounds of a block: in longer ones sums of reports are no cheaper, and round more
 SolveFn = Callable[[Model, jax.Array, Callable[[], Model]], Model]
 
 
@@ -130,31 +130,24 @@ def next_solve(update_every: int | float | str) -> Callable[[jax.Array], jax.Arr
     return lambda solved: solved + jnp.maximum(solved // rounds, 1)
 
 
-def block_lengths(update_every: int | float | str, horizon: int) -> tuple[tuple[int, int], ...]:
-    """Numbers of rounds that may be played as one, in the order in which they are used.
+def longest_block(update_every: int | float | str, horizon: int) -> int:
+    """The most rounds that may be played as one, between two solutions.
 
     Args:
         update_every: as for `solving`.
         horizon: rounds in all.
 
     Returns:
-        Of each its length, and the round after which the model was last solved for when the next one takes over, for
-        the last one the horizon. Empty where a model is solved for after every round, or at rounds that depend on the
-        reports.
+        A number of rounds; 1 where a model is solved for after every round, or at rounds that depend on the reports.
 
     Raises:
         ValueError: as `solving`.
     """
     if update_every == "doubling":
-        return ()
+        return 1
     every = _every(update_every)
-    if isinstance(every, int):
-        return ((min(every, LENGTHS[-1], horizon), horizon),) if every > 1 else ()
-    rounds = _rounds_of(every)
-    # One that took over at the horizon would play nothing.
-    used = [length for length in LENGTHS if length * rounds < horizon]
-    ends = [length * rounds for length in used[1:]] + [horizon]
-    return tuple(zip(used, ends, strict=True)) if len(used) > 1 else ()
+    between = every if isinstance(every, int) else max(horizon // _rounds_of(every), 1)
+    return min(between, LONGEST, horizon)
 
 
 def _every(update_every: int | float | str) -> int | float:

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import BlockPlan, Blocks, CountPlan, Environment, Learner, UntilFn
+from jaxdp.core import Blocks, CountPlan, Environment, Learner, UntilFn
 from jaxdp.numerics.kernels import any_lane, lanes_last_if_small
 from jaxdp.simulation.run import outcomes
+from jaxdp.simulation.run.blocks import play_block, play_total
 from jaxdp.simulation.run.rounds import Events, Keys, Play, interact, round_keys
 from jaxdp.validation import check_choice
 
@@ -29,22 +30,6 @@ class Stage(NamedTuple):
     advance: Advance
     until: UntilFn | None
     waits: bool = False
-
-
-class BlockEvents(NamedTuple):
-    """What happened in a block of rounds.
-
-    Attributes:
-        actions: pytree of [block length, ...] arrays, as planned.
-        report: pytree of [block length, ...] arrays; of blocks with a `total` the sum.
-        order: [block length] integers, which of the block's rounds each place holds.
-        used: [] integer, how many rounds were played.
-    """
-
-    actions: Any
-    report: Any
-    order: jax.Array
-    used: jax.Array
 
 
 class CountEvents(NamedTuple):
@@ -166,78 +151,15 @@ def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[
     """A block of rounds at a time, with the keys of the run round by round; without totals with its results, too."""
 
     def stage(blocks: Blocks) -> Stage:
+        playing = play_block if blocks.total is None else play_total
+
         def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
-            return play_block(blocks, learner, environment, horizon, roots, params, play, stop)[0]
+            return playing(blocks, learner, environment, horizon, roots, params, play, stop)[0]
 
         # Sums are drawn for a block at once: which blocks a lane plays must not depend on the lanes beside it.
         return Stage(advance, blocks.until, waits=blocks.total is not None)
 
     return [stage(blocks) for blocks in learner.blocks]
-
-
-def privatized(
-    learner: Learner,
-    blocks: Blocks,
-    keys: jax.Array,
-    params: Any,
-    public: Any,
-    contexts: Any,
-    plan: BlockPlan,
-    feedback: Any,
-) -> Any:
-    """The reports of a block's rounds, each of which sees `public` as at the start; or their sum."""
-    if blocks.total is not None:
-        return blocks.total(keys[0], params, public, contexts, plan, feedback)
-
-    def one(key: jax.Array, context: Any, action: Any, answer: Any) -> Any:
-        return learner.privatize(key, params, public, context, action, answer)
-
-    return jax.vmap(one)(keys, contexts, plan.actions, feedback)
-
-
-def play_block(
-    blocks: Blocks,
-    learner: Learner,
-    environment: Environment,
-    horizon: int,
-    roots: Keys,
-    params: Any,
-    play: Play,
-    stop: jax.Array,
-) -> tuple[Play, BlockEvents]:
-    """One block, up to the round `stop` at most, and what happened in it."""
-    answer = environment.block
-    assert answer is not None
-    mine, theirs, public = params["learner"], params["environment"], play.state.public
-    natural = jnp.arange(blocks.length, dtype=play.round.dtype)
-    order = blocks.order(mine, public).astype(natural.dtype) if blocks.order else natural
-    keys = jax.vmap(lambda round_: round_keys(roots, round_, horizon))(play.round + order)
-    limit = jnp.minimum(stop - play.round, blocks.length)
-    contexts = None
-    if environment.context:
-        assert environment.contexts is not None
-        contexts = environment.contexts(keys.context, theirs, play.world)
-    plan = blocks.plan(keys.act, mine, public, contexts, limit)
-    if blocks.order and jax.tree.leaves(play.world):  # a world goes on from round to round
-        place = jnp.zeros_like(natural).at[order].set(natural, mode="drop")
-        actions = jax.tree.map(lambda leaf: leaf[place], plan.actions)
-        worlds, *answers = answer(keys.feedback[place], theirs, play.world, contexts, actions)
-        feedback, outcome = jax.tree.map(lambda leaf: leaf[jnp.minimum(order, blocks.length - 1)], answers)
-    else:
-        worlds, feedback, outcome = answer(keys.feedback, theirs, play.world, contexts, plan.actions)
-    report = privatized(learner, blocks, keys.user, mine, public, contexts, plan, feedback)
-    state, used = blocks.absorb(keys.update, mine, play.state, plan, report)
-    used = used.astype(play.round.dtype)
-    last = jnp.argmax(order == used - 1) if blocks.order else used - 1
-    after = Play(
-        round=play.round + used,
-        state=state,
-        world=jax.tree.map(lambda leaf: leaf[used - 1], worlds),
-        outcomes=outcomes.add_block(play.outcomes, outcome, order, used),
-        action=None if play.action is None else jax.tree.map(lambda leaf: leaf[last], plan.actions),
-        stopped=None if learner.done is None else learner.done(mine, state.public),
-    )
-    return after, BlockEvents(plan.actions, report, order, used)
 
 
 def play_counts(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Environment, Interface, Learner, State
 from jaxdp.core.interface import fits, text
-from jaxdp.simulation.run.engines import privatized
+from jaxdp.simulation.run.blocks import privatized
 from jaxdp.simulation.run.rounds import Keys
 
 
@@ -184,7 +184,7 @@ def _check_blocks(
     block = environment.block
     assert block is not None
     own, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
-    lead = (blocks.length,)
+    lead = (blocks.length if blocks.total is None else 1,)  # the sum's rounds are played one by one
     every = _stacked(keys, lead)
     contexts = None
     if environment.context:
@@ -210,9 +210,14 @@ def _check_blocks(
     )
     _check_stable("the environment's block", "worlds", _stacked(world, lead), worlds)
     _check_outcomes("the environment's block", outcome, sums, lead)
-    who = "the learner's privatize" if blocks.total is None else "the learner's blocks.total"
-    made = partial(privatized, learner, blocks)
-    report = _stage(who, made, every.user, own, state.public, contexts, plan, feedback)
+    if blocks.total is None:
+        made = partial(privatized, learner)
+        report = _stage("the learner's privatize", made, every.user, own, state.public, contexts, plan, feedback)
+    else:
+        who, total = "the learner's blocks.total", blocks.total
+        shown_ = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), feedback)
+        sums = _stage(f"{who}.exact", total.exact, own, state.public, context, action, shown_)
+        report = _stage(f"{who}.release", total.release, keys.user, own, state.public, sums, plan.length)
     absorbed = _stage("the learner's blocks.absorb", blocks.absorb, every.update, own, state, plan, report)
     if isinstance(absorbed, State) or not isinstance(absorbed, tuple) or len(absorbed) != 2:
         raise ValueError(f"blocks.absorb must return (State, rounds_used), got {type(absorbed).__name__}")
