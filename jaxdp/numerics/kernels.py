@@ -81,9 +81,14 @@ def lanes_last_if_small(values: jax.Array) -> jax.Array:
     return lanes_last(values) if values.size <= LARGE else values
 
 
+def lanes_fast_if_small(values: jax.Array) -> jax.Array:
+    """As `lanes_last`, of any length, if the array has at most `LARGE` entries."""
+    return lanes_fast(values) if values.size <= LARGE else values
+
+
 def lanes_fast(values: jax.Array) -> jax.Array:
     """As `lanes_last`, of any length."""
-    return lanes_last(values, len(values))
+    return lanes_last(values, len(values)) if values.ndim else values
 
 
 def apart(function: Callable[..., Any], *inputs: Any) -> Any:
@@ -166,6 +171,20 @@ def folded(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array
     return result
 
 
+def halved(operation: Callable[[Any, Any], Any], terms: list[jax.Array]) -> jax.Array:
+    """As `folded`, in the same order, of arrays one by one: XLA on CPU computes each where it is combined.
+
+    Of one array with all of them `folded` takes parts, and XLA stores it first.
+    """
+    while len(terms) > WRITTEN_OUT:
+        half = len(terms) // 2
+        rest = terms[2 * half :]
+        terms = [operation(a, b) for a, b in zip(terms[:half], terms[half : 2 * half], strict=True)]
+        if rest:
+            terms[0] = operation(terms[0], rest[0])
+    return functools.reduce(operation, terms)
+
+
 def together(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A function of one lane that under `jax.vmap`, also a nested one, goes through all lanes at once.
 
@@ -198,6 +217,26 @@ def together(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callab
         return outputs, jax.tree.map(lambda _: True, outputs)
 
     return one
+
+
+def made_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs: Any) -> jax.Array:
+    """function(*inputs), as a kernel of its own on CPU, which writes lanes as the fast axis.
+
+    What `across_lanes` then reads needs no copy, as it does of an array that a layout constraint has placed.
+
+    Args:
+        function: of a lane's pytrees; it makes an array [n, ...].
+        longest: n of longer arrays keep lanes apart.
+        inputs: its arguments.
+    """
+    if jax.eval_shape(function, *inputs).shape[0] > longest:
+        return own_kernel(function, *inputs)
+
+    def inside(*inputs: Any) -> jax.Array:
+        return lanes_slow(jnp.moveaxis(jax.vmap(function)(*inputs), 0, -1))  # the last axis is that of lanes here
+
+    one, many = functools.partial(own_kernel, function), functools.partial(own_kernel, inside)
+    return together(lambda inputs: one(*inputs), lambda inputs: jnp.moveaxis(many(*inputs), -1, 0))(inputs)
 
 
 @custom_vmap

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import default_float
-from jaxdp.numerics.kernels import across_lanes, folded, lanes_last, own_kernel
+from jaxdp.numerics.kernels import across_lanes, folded, halved, own_kernel
+from jaxdp.numerics.small_linear_algebra import WRITTEN_OUT
 from jaxdp.random._world_words import world_normals, world_uniforms
 from jaxdp.validation import check_choice, check_count, check_finite
 
@@ -111,12 +112,29 @@ def products(contexts: jax.Array, vector: jax.Array) -> jax.Array:
 
 def _products(contexts: jax.Array, vector: jax.Array) -> jax.Array:
     """Of [num_arms, dim, lanes] and [dim, lanes]."""
-    return folded(operator.add, jnp.moveaxis(contexts * vector[None], 1, 0))
+    if contexts.shape[1] > WRITTEN_OUT:
+        return folded(operator.add, jnp.moveaxis(contexts * vector[None], 1, 0))
+    return halved(operator.add, [contexts[:, i] * vector[i] for i in range(contexts.shape[1])])
 
 
-def carried(contexts: jax.Array) -> jax.Array:
-    """Contexts of a round, [num_arms, dim], laid out for XLA on CPU: of at most 64 arms lanes are the fast axis."""
-    return lanes_last(contexts, LANES_LAST)
+def chosen(contexts: jax.Array, action: jax.Array) -> jax.Array:
+    """The context of the arm that is played, [dim].
+
+    Args:
+        contexts: [num_arms, dim] float.
+        action: [] integer, in [0, num_arms).
+    """
+    if len(contexts) > LANES_LAST:
+        return contexts[action]
+    return across_lanes(lambda both: own_kernel(_chosen, *both))((contexts, action))
+
+
+def _chosen(contexts: jax.Array, action: jax.Array) -> jax.Array:
+    """Of [num_arms, dim, lanes] and [lanes]. A look-up would read one number after the other."""
+    found = contexts[0]
+    for arm in range(1, len(contexts)):
+        found = jnp.where(action == arm, contexts[arm], found)
+    return found
 
 
 def apart(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Array:

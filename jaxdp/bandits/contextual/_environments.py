@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.bandits.contextual._contexts import apart, carried, context_law, directions, products
+from jaxdp.bandits.contextual._contexts import LANES_LAST, apart, context_law, directions, products
 from jaxdp.core import Environment, Interface, Scalar, Space, arms, default_float, factory, only, scalar_leaf
-from jaxdp.numerics.kernels import own_kernel
+from jaxdp.numerics.kernels import made_across_lanes
 from jaxdp.numerics.lookup import entry
 from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link
@@ -195,16 +195,18 @@ def _environment(
 
     def context(key, params: Params, world: World) -> jax.Array:
         del key
-        return own_kernel(shown, params, world)
+        return shown(params, world)
 
     def many_contexts(keys, params: Params, world: World) -> jax.Array:
         rounds = world.round + jnp.arange(len(keys), dtype=world.round.dtype)
         return jax.vmap(lambda round_: shown(params, world._replace(round=round_)))(rounds)
 
     def shown(params: Params, world: World) -> jax.Array:
+        return made_across_lanes(drawn_contexts, LANES_LAST, params, world)
+
+    def drawn_contexts(params: Params, world: World) -> jax.Array:
         drawn = draw(jax.random.fold_in(world.key, world.round.astype(jnp.uint32)))
-        drawn = apart(drawn, world.theta, jnp.asarray(params.gap)) if with_gap else drawn
-        return carried(drawn)
+        return apart(drawn, world.theta, jnp.asarray(params.gap)) if with_gap else drawn
 
     def answered(key, params: Params, theta: jax.Array, contexts: jax.Array, action):
         """A reward, and the outcomes."""

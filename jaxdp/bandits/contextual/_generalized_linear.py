@@ -21,8 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
+from jaxdp.bandits.contextual._contexts import chosen
 from jaxdp.bandits.contextual._descent import Descent, descent_of, prediction_width, step
-from jaxdp.bandits.contextual._model import Model, first_model, kept_sums, solved_model, solving, upper_bounds
+from jaxdp.bandits.contextual._model import Model, best_arm, first_model, kept_sums, solved_model, solving
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -237,10 +238,10 @@ def generalized_linear(
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
         del key, params
-        return jnp.argmax(upper_bounds(public.model, context)).astype(jnp.int32)
+        return best_arm(public.model, context)
 
     def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Moments:
-        x = into_ball(jnp.asarray(context[action], default_float()), 1.0, "l2")
+        x = into_ball(jnp.asarray(chosen(context, action), default_float()), 1.0, "l2")
         residual = model_link.cdf(jnp.sum(x * public.iterate)) - jnp.asarray(feedback, x.dtype)
         return channel.report(key, params.channel, (x, residual))  # which clips the residual
 

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.bandits.contextual import _linear_ucb_bulk as bulk
-from jaxdp.bandits.contextual._model import Model, first_model, kept_sums, solved_model, solving, upper_bounds
+from jaxdp.bandits.contextual._contexts import chosen
+from jaxdp.bandits.contextual._model import Model, best_arm, first_model, kept_sums, solved_model, solving
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -200,14 +201,14 @@ def linear_ucb(
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
         del params
-        best = jnp.argmax(upper_bounds(public.model, context)).astype(jnp.int32)
+        best = best_arm(public.model, context)
         if not is_paper:
             return best
         return jnp.where(public.model.solved == 0, jax.random.randint(key, (), 0, num_arms, jnp.int32), best)
 
     def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Moments:
         del public
-        return channel.report(key, params.channel, (context[action], feedback))
+        return channel.report(key, params.channel, (chosen(context, action), feedback))
 
     def absorbed(params: Params, public: Public, reports: Moments, rounds: jax.Array | int) -> Public:
         """What is public after so many more rounds, whose reports add up to `reports`."""

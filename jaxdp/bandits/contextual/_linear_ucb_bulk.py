@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxdp.bandits.contextual._contexts import chosen
 from jaxdp.bandits.contextual._model import longest_block, next_solve
 from jaxdp.core import BlockPlan, Blocks, BlockTotal, Channel, State
 from jaxdp.mechanisms import Moments, exact_moments
@@ -49,7 +50,7 @@ def blocks(algorithm: Algorithm, update_every: int | float | str, horizon: int) 
 
     def exact(params: "Params", public: "Public", context: jax.Array, action: jax.Array, feedback) -> Moments:
         del public
-        return exact_moments(params.channel, (context[action], feedback))
+        return exact_moments(params.channel, (chosen(context, action), feedback))
 
     def release(key, params: "Params", public: "Public", sums: Moments, length: jax.Array) -> Moments:
         del public

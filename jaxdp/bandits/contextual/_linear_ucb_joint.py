@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
-from jaxdp.bandits.contextual._model import Model, first_model, solved_model, solving, upper_bounds
+from jaxdp.bandits.contextual._contexts import chosen
+from jaxdp.bandits.contextual._model import Model, best_arm, first_model, solved_model, solving
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -204,12 +205,12 @@ def linear_ucb_joint(
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
         del key, params
-        return jnp.argmax(upper_bounds(public.model, context)).astype(jnp.int32)
+        return best_arm(public.model, context)
 
     def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Report:
         del key, public
         bound, reward = jnp.asarray(params.reward_bound), jnp.asarray(feedback, default_float())
-        shown = into_ball(jnp.asarray(context[action], default_float()), 1.0, "l2")
+        shown = into_ball(jnp.asarray(chosen(context, action), default_float()), 1.0, "l2")
         return Report(shown, jnp.clip(jnp.where(jnp.isnan(reward), 0, reward), -bound, bound))
 
     def update(key, params: Params, state: State, report: Report) -> State:

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.bandits.contextual._contexts import carried, products
-from jaxdp.numerics.kernels import any_lane, lanes_fast
+from jaxdp.bandits.contextual._contexts import LANES_LAST, products
+from jaxdp.numerics.kernels import across_lanes, any_lane, halved, lanes_fast, own_kernel
 from jaxdp.numerics.packed_factor import factored, lengths, log_det_of_rows, lower_rows
 from jaxdp.numerics.small_linear_algebra import triangle
 from jaxdp.validation import check_count
@@ -47,8 +47,33 @@ def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
     Returns:
         [num_arms] float.
     """
-    context = carried(jnp.asarray(context, model.theta.dtype))
+    context = jnp.asarray(context, model.theta.dtype)
     return products(context, model.theta) + model.width * lengths(model.rows, context)
+
+
+def best_arm(model: Model, context: jax.Array) -> jax.Array:
+    """The first arm, [] int32, whose upper bound is the largest, or NaN.
+
+    Args:
+        model: the ellipsoid.
+        context: [num_arms, dim] float.
+    """
+    if len(context) > LANES_LAST:
+        return jnp.argmax(upper_bounds(model, context)).astype(jnp.int32)
+    context = jnp.asarray(context, model.theta.dtype)
+    parts = products(context, model.theta), model.width, lengths(model.rows, context)
+    return across_lanes(lambda parts: own_kernel(_best_arm, *parts))(parts)
+
+
+def _best_arm(means: jax.Array, width: jax.Array, lengths: jax.Array) -> jax.Array:
+    """Of [num_arms, lanes] or [lanes]: [lanes]. XLA on CPU does not vectorise an argmax over lanes."""
+    bounds = means + width * lengths
+    largest = halved(jnp.maximum, list(bounds))
+    places = [
+        jnp.where((bound == largest) | jnp.isnan(bound), jnp.int32(arm), jnp.int32(len(bounds)))
+        for arm, bound in enumerate(bounds)
+    ]
+    return halved(jnp.minimum, places)
 
 
 LONGEST = 64  # rounds of a block: in longer ones sums of reports are no cheaper, and round more
@@ -183,7 +208,7 @@ def _is_count(value: object) -> bool:
 
 def _kept(due: jax.Array, new: Model, model: Model) -> Model:
     is_new = due & (new.rows[-1] > 0)  # what has no factor has NaN there
-    return jax.tree.map(lambda new, old: jnp.where(is_new, new, old), new, model)
+    return jax.tree.map(lambda new, old: lanes_fast(jnp.where(is_new, new, old)), new, model)
 
 
 def _doubling(model: Model, round_: jax.Array, solve: Callable[[], Model]) -> Model:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, Environment, Learner
-from jaxdp.numerics.kernels import any_lane, lanes_last_if_small
+from jaxdp.numerics.kernels import any_lane, lanes_fast_if_small
 from jaxdp.simulation.run import outcomes
 from jaxdp.simulation.run.rounds import Keys, Play, round_keys
 
@@ -150,7 +150,7 @@ def play_total(
         def kept(new: Any, old: Any) -> Any:
             return jax.tree.map(lambda new, old: jnp.where(is_played, new, old), new, old)
 
-        added = jax.tree.map(lambda sum_, each: lanes_last_if_small(sum_ + each), played.sums, exact)
+        added = jax.tree.map(jnp.add, played.sums, exact)
         actions = jax.tree.map(lambda all_, each: all_.at[played.place].set(each), played.actions, action)
         return _Played(
             place=played.place + 1,
@@ -158,7 +158,7 @@ def play_total(
             world=kept(world, played.world),
             outcomes=kept(outcomes.add(played.outcomes, outcome), played.outcomes),
             actions=actions,
-            sums=kept(added, played.sums),
+            sums=jax.tree.map(lanes_fast_if_small, kept(added, played.sums)),
         )
 
     zero = jnp.zeros_like(play.round)
