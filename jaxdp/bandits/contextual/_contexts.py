@@ -3,6 +3,8 @@
 import math
 import operator
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import default_float
-from jaxdp.numerics.kernels import across_lanes, folded, halved, own_kernel
+from jaxdp.numerics.kernels import across_lanes, folded, halved, made_across_lanes, own_kernel
 from jaxdp.numerics.small_linear_algebra import WRITTEN_OUT
 from jaxdp.random._world_words import world_normals, world_uniforms
 from jaxdp.validation import check_choice, check_count, check_finite
@@ -115,6 +117,18 @@ def _products(contexts: jax.Array, vector: jax.Array) -> jax.Array:
     if contexts.shape[1] > WRITTEN_OUT:
         return folded(operator.add, jnp.moveaxis(contexts * vector[None], 1, 0))
     return halved(operator.add, [contexts[:, i] * vector[i] for i in range(contexts.shape[1])])
+
+
+def largest(means: jax.Array) -> jax.Array:
+    """The largest of [num_arms] float, [] float; NaN if one is NaN."""
+    if len(means) > LANES_LAST:
+        return jnp.max(means)
+    return across_lanes(partial(own_kernel, lambda means: halved(jnp.maximum, list(means))))(means)
+
+
+def made(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
+    """function(*inputs), the contexts of a round, [num_arms, dim], laid out for XLA on CPU."""
+    return made_across_lanes(function, LANES_LAST, *inputs)
 
 
 def chosen(contexts: jax.Array, action: jax.Array) -> jax.Array:

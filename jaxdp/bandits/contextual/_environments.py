@@ -9,9 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.bandits.contextual._contexts import LANES_LAST, apart, context_law, directions, products
+from jaxdp.bandits.contextual._contexts import apart, context_law, directions, largest, made, products
 from jaxdp.core import Environment, Interface, Scalar, Space, arms, default_float, factory, only, scalar_leaf
-from jaxdp.numerics.kernels import made_across_lanes
 from jaxdp.numerics.lookup import entry
 from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link
@@ -202,7 +201,7 @@ def _environment(
         return jax.vmap(lambda round_: shown(params, world._replace(round=round_)))(rounds)
 
     def shown(params: Params, world: World) -> jax.Array:
-        return made_across_lanes(drawn_contexts, LANES_LAST, params, world)
+        return made(drawn_contexts, params, world)
 
     def drawn_contexts(params: Params, world: World) -> jax.Array:
         drawn = draw(jax.random.fold_in(world.key, world.round.astype(jnp.uint32)))
@@ -222,7 +221,7 @@ def _environment(
             else:
                 is_one = (1 - low) * uniform < own - low
                 reward = jnp.where(jnp.isnan(own), jnp.nan, jnp.where(is_one, 1.0, low)).astype(own.dtype)
-        gap = jnp.max(means) - own
+        gap = largest(means) - own
         return reward, {"pseudo_regret": gap, "best_arm_plays": gap == 0}
 
     def feedback(key, params: Params, world: World, action):
