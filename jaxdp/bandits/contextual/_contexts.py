@@ -116,7 +116,7 @@ def _products(contexts: jax.Array, vector: jax.Array) -> jax.Array:
     """Of [num_arms, dim, lanes] and [dim, lanes]."""
     if contexts.shape[1] > WRITTEN_OUT:
         return folded(operator.add, jnp.moveaxis(contexts * vector[None], 1, 0))
-    return halved(operator.add, [contexts[:, i] * vector[i] for i in range(contexts.shape[1])])
+    return halved(operator.add, [contexts[:, i] * vector[i : i + 1] for i in range(contexts.shape[1])])
 
 
 def largest(means: jax.Array) -> jax.Array:
@@ -147,7 +147,7 @@ def _chosen(contexts: jax.Array, action: jax.Array) -> jax.Array:
     """Of [num_arms, dim, lanes] and [lanes]. A look-up would read one number after the other."""
     found = contexts[0]
     for arm in range(1, len(contexts)):
-        found = jnp.where(action == arm, contexts[arm], found)
+        found = jnp.where((action == arm)[None], contexts[arm], found)
     return found
 
 

@@ -201,11 +201,11 @@ def _environment(
         return jax.vmap(lambda round_: shown(params, world._replace(round=round_)))(rounds)
 
     def shown(params: Params, world: World) -> jax.Array:
-        return made(drawn_contexts, params, world)
+        key = jax.random.fold_in(world.key, world.round.astype(jnp.uint32))
+        return made(drawn, key, jnp.asarray(params.gap), world.theta)
 
-    def drawn_contexts(params: Params, world: World) -> jax.Array:
-        drawn = draw(jax.random.fold_in(world.key, world.round.astype(jnp.uint32)))
-        return apart(drawn, world.theta, jnp.asarray(params.gap)) if with_gap else drawn
+    def drawn(key: jax.Array, gap: jax.Array, theta: jax.Array) -> jax.Array:
+        return apart(draw(key), theta, gap) if with_gap else draw(key)
 
     def answered(key, params: Params, theta: jax.Array, contexts: jax.Array, action):
         """A reward, and the outcomes."""

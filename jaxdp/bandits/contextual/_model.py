@@ -67,7 +67,7 @@ def best_arm(model: Model, context: jax.Array) -> jax.Array:
 
 def _best_arm(means: jax.Array, width: jax.Array, lengths: jax.Array) -> jax.Array:
     """Of [num_arms, lanes] or [lanes]: [lanes]. XLA on CPU does not vectorise an argmax over lanes."""
-    bounds = means + width * lengths
+    bounds = means + width[None] * lengths
     largest = halved(jnp.maximum, list(bounds))
     places = [
         jnp.where((bound == largest) | jnp.isnan(bound), jnp.int32(arm), jnp.int32(len(bounds)))
