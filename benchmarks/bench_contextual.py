@@ -27,7 +27,7 @@ from jaxdp.mechanisms.continual_counting.buffers import find_buffers
 
 ARMS, EPSILON, DELTA = 20, 1.0, 1e-5
 DIMS = (5, 20)
-LANES, TILE = 512, 128
+LANES, TILE = {5: 2048, 20: 512}, {5: 512, 20: 128}
 HORIZON = {5: 1000, 20: 400}
 REPEATS = 5
 EVERY = {"every round": 1, "every 50th round": 50}  # as by a share of 1% after 5000 rounds
@@ -37,22 +37,26 @@ Peer = Callable[[np.ndarray], None]  # fills the regret of all lanes
 def bench_learner(
     name: str, learner: Learner, environment: Environment, peer: Peer, horizon: int, values: dict[str, Any]
 ) -> None:
-    """By rounds, in tiles of lanes, as a sweep plays it."""
-    run = jaxdp.simulator(learner, environment, horizon, engine="rounds", outcomes=["pseudo_regret"])
-    call, compile_seconds = lanes_of(run, jax.devices("cpu")[0], LANES, TILE, params=run.params(**values))
-    theirs = np.zeros(LANES)
-    seconds = interleaved(REPEATS, {"jaxdp by rounds": call, "Numba, one loop per lane": lambda: peer(theirs)})
-    ours = np.asarray(call()["pseudo_regret"], float).ravel()
-    error = np.hypot(ours.std(), theirs.std()) / np.sqrt(LANES)
-    print(
-        f"{name}, {LANES} lanes in tiles of {TILE}, horizon {horizon}, compiled in {compile_seconds:.1f} s; regret "
-        f"{ours.mean():.2f}, Numba's {theirs.mean():.2f} +- {error:.2f}"
-    )
-    nanoseconds = {who: each * 1e9 / (LANES * horizon) for who, each in seconds.items()}
-    for who, each in nanoseconds.items():
-        print(f"  {who:<26}{each:9.1f} ns a round {each / nanoseconds['jaxdp by rounds']:8.2f} times ours", flush=True)
-    if not abs(ours.mean() - theirs.mean()) <= 5 * error:
-        raise AssertionError(f"the regrets of {name} and its peer must agree, got {ours.mean()} and {theirs.mean()}")
+    """By rounds, and by blocks where there are some, in tiles of lanes, as a sweep plays it."""
+    dim = learner.interface.context.shape[-1]
+    lanes, tile = LANES[dim], TILE[dim]
+    calls, theirs = {}, np.zeros(lanes)
+    print(f"{name}, {lanes} lanes in tiles of {tile}, horizon {horizon}")
+    for engine in ("rounds", *(["blocks"] if learner.blocks else [])):
+        run = jaxdp.simulator(learner, environment, horizon, engine=engine, outcomes=["pseudo_regret"])
+        call, compile_seconds = lanes_of(run, jax.devices("cpu")[0], lanes, tile, params=run.params(**values))
+        calls[f"jaxdp by {engine}"] = call
+        print(f"  {engine} compiled in {compile_seconds:.1f} s")
+    seconds = interleaved(REPEATS, {**calls, "Numba, one loop per lane": lambda: peer(theirs)})
+    last = seconds["Numba, one loop per lane"]
+    for who, each in seconds.items():
+        print(f"  {who:<26}{each * 1e9 / (lanes * horizon):9.1f} ns a round, Numba takes {last / each:.2f} times that")
+    for who, call in calls.items():
+        ours = np.asarray(call()["pseudo_regret"], float).ravel()
+        error = np.hypot(ours.std(), theirs.std()) / np.sqrt(lanes)
+        print(f"  {who:<26} regret {ours.mean():.2f}, Numba's {theirs.mean():.2f} +- {error:.2f}", flush=True)
+        if not abs(ours.mean() - theirs.mean()) <= 5 * error:
+            raise AssertionError(f"regrets of {name} {who} and its peer must agree, got {ours.mean()}, {theirs.mean()}")
 
 
 def radii_of(radii: ellipsoid.Radii, noise: np.ndarray, dim: int, of_rewards: bool = True) -> tuple:
@@ -133,9 +137,10 @@ def bench_normals() -> None:
 
         return jax.lax.scan(step, jnp.zeros(count, jnp.float32), jnp.arange(rounds))[0].sum()
 
-    keys = jax.random.split(jaxdp.random.key(0), LANES).reshape(-1, TILE)
+    lanes, tile = LANES[20], TILE[20]
+    keys = jax.random.split(jaxdp.random.key(0), lanes).reshape(-1, tile)
     compiled = jax.jit(lambda keys: jax.lax.map(jax.vmap(one), keys)).lower(keys).compile()
-    sums = np.zeros(LANES, np.float32)
+    sums = np.zeros(lanes, np.float32)
     seconds = interleaved(
         REPEATS,
         {
@@ -144,7 +149,7 @@ def bench_normals() -> None:
         },
     )
     for who, each in seconds.items():
-        print(f"normals: {who:<22}{each * 1e9 / (LANES * rounds * count):7.2f} ns each")
+        print(f"normals: {who:<22}{each * 1e9 / (lanes * rounds * count):7.2f} ns each")
 
 
 BENCHMARKS = {
