@@ -17,7 +17,6 @@ from jaxdp.numerics.small_linear_algebra import (
     by_steps,
     cholesky,
     cholesky_solve,
-    eliminated,
     joined,
     left_over,
     scaled_column,
@@ -34,12 +33,12 @@ def factored(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
         rhs: [dim] float.
 
     Returns:
-        [dim (dim + 1) / 2] float, the rows of L up to the diagonal, one after the other; and [dim] float. Where V is
-        not positive definite, the last entry of L is not > 0, and most often NaN.
+        [dim (dim + 1) / 2] float, the columns of L from the diagonal down, one after the other; and [dim] float. Where
+        V is not positive definite, the last entry of L is not > 0, and most often NaN.
 
     Examples:
-        >>> rows, solution = factored(jnp.array([4.0, 2.0, 5.0]), jnp.array([2.0, 5.0]))
-        >>> print(rows, solution)
+        >>> columns, solution = factored(jnp.array([4.0, 2.0, 5.0]), jnp.array([2.0, 5.0]))
+        >>> print(columns, solution)
         [2. 1. 2.] [0. 1.]
     """
     if len(rhs) > WRITTEN_OUT:
@@ -50,7 +49,7 @@ def factored(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
 def factored_plain(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
     """As `factored`, of a square matrix."""
     lower = cholesky(symmetric(entries, len(rhs)))
-    return lower[np.tril_indices(len(rhs))], cholesky_solve(lower, rhs)
+    return lower.T[np.triu_indices(len(rhs))], cholesky_solve(lower, rhs)
 
 
 def _factored(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -64,7 +63,7 @@ def _factored(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array
         found: list[jax.Array] = []  # the last entry first
         for i in reversed(range(dim)):
             found.append(step(_from_column)(columns[i], *found))
-        return step(_rows_then)(jnp.stack(found[::-1]), *columns)
+        return step(_columns_then)(jnp.stack(found[::-1]), *columns)
 
     dim = len(inputs[1])
     both = by_steps(by_columns, inputs, dim)
@@ -74,14 +73,13 @@ def _factored(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array
 def _left(j: int, entries: jax.Array, rhs: jax.Array, *before: jax.Array) -> jax.Array:
     """What is left of column j, and of the entry of rhs below it."""
     dim = len(rhs)
-    start = j * dim - j * (j - 1) // 2
+    start = _diagonal(dim)[j]
     return left_over(joined(entries[start : start + dim - j], rhs[j : j + 1]), *before)
 
 
-def _rows_then(last: jax.Array, *columns: jax.Array) -> jax.Array:
-    """The factor's rows one after the other, and the last part."""
-    rows = [columns[k][i - k : i - k + 1] for i in range(len(columns)) for k in range(i + 1)]
-    return joined(*rows, last)
+def _columns_then(last: jax.Array, *columns: jax.Array) -> jax.Array:
+    """The factor's columns one after the other, without the entries below that are of rhs, and the last part."""
+    return joined(*(column[:-1] for column in columns), last)
 
 
 def _from_column(column: jax.Array, *found: jax.Array) -> jax.Array:
@@ -92,11 +90,11 @@ def _from_column(column: jax.Array, *found: jax.Array) -> jax.Array:
     return rest / column[0]
 
 
-def lengths(rows: jax.Array, vectors: jax.Array) -> jax.Array:
+def lengths(columns: jax.Array, vectors: jax.Array) -> jax.Array:
     """|x|_V^-1 of some vectors x.
 
     Args:
-        rows: [dim (dim + 1) / 2] float, of V's factor, as `factored` gives them.
+        columns: [dim (dim + 1) / 2] float, of V's factor, as `factored` gives them.
         vectors: [count, dim] float.
 
     Returns:
@@ -107,30 +105,35 @@ def lengths(rows: jax.Array, vectors: jax.Array) -> jax.Array:
         [0.559017 0.5     ]
     """
     if vectors.shape[1] > WRITTEN_OUT:
-        return lengths_plain(rows, vectors)
-    return across_lanes(_lengths)((rows, vectors))
+        return lengths_plain(columns, vectors)
+    return across_lanes(_lengths)((columns, vectors))
 
 
-def lengths_plain(rows: jax.Array, vectors: jax.Array) -> jax.Array:
+def lengths_plain(columns: jax.Array, vectors: jax.Array) -> jax.Array:
     """As `lengths`, by a square factor."""
-    found = solve_lower(lower_rows(rows, vectors.shape[1]), vectors.T)
+    found = solve_lower(lower_factor(columns, vectors.shape[1]), vectors.T)
     return jnp.sqrt(jnp.sum(found * found, axis=0))
 
 
 def _lengths(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
     def by_rows(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
-        rows, vectors = inputs
+        columns, vectors = inputs
         found: list[jax.Array] = []
         for i in range(vectors.shape[1]):
-            found.append(step(partial(_next, i))(rows, vectors, *found))
+            found.append(step(partial(_next, i))(columns, vectors, *found))
         return step(_norm)(*found)
 
     return by_steps(by_rows, inputs, inputs[1].shape[1])
 
 
-def _next(i: int, rows: jax.Array, vectors: jax.Array, *found: jax.Array) -> jax.Array:
+def _next(i: int, columns: jax.Array, vectors: jax.Array, *found: jax.Array) -> jax.Array:
     """Entry i of each vector, solved for by row i."""
-    return eliminated(vectors[:, i], rows[i * (i + 1) // 2 : (i + 1) * (i + 2) // 2], *found)
+    starts = _diagonal(vectors.shape[1])
+    rest = vectors[:, i]
+    for k, value in enumerate(found):
+        place = starts[k] + i - k
+        rest = rest - columns[place : place + 1] * value
+    return rest / columns[starts[i] : starts[i] + 1]
 
 
 def _norm(*parts: jax.Array) -> jax.Array:
@@ -140,21 +143,22 @@ def _norm(*parts: jax.Array) -> jax.Array:
     return jnp.sqrt(total)
 
 
-def lower_rows(rows: jax.Array, dim: int) -> jax.Array:
-    """The lower triangular matrix, [dim, dim], whose rows up to the diagonal follow one another.
+def lower_factor(columns: jax.Array, dim: int) -> jax.Array:
+    """The lower triangular matrix, [dim, dim], whose columns from the diagonal down follow one another.
 
     Args:
-        rows: [dim (dim + 1) / 2].
+        columns: [dim (dim + 1) / 2].
         dim: d.
     """
-    return jnp.zeros((dim, dim), rows.dtype).at[np.tril_indices(dim)].set(rows)
+    column, row = np.triu_indices(dim)
+    return jnp.zeros((dim, dim), columns.dtype).at[row, column].set(columns)
 
 
-def log_det_of_rows(rows: jax.Array, dim: int) -> jax.Array:
-    """The logarithm, [] float, of the determinant of V, by its factor's rows, as `factored` gives them."""
-    return 2 * jnp.sum(jnp.log(rows[_diagonal(dim)]))
+def log_det(columns: jax.Array, dim: int) -> jax.Array:
+    """The logarithm, [] float, of the determinant of V, by its factor's columns, as `factored` gives them."""
+    return 2 * jnp.sum(jnp.log(columns[np.asarray(_diagonal(dim))]))
 
 
-def _diagonal(dim: int) -> np.ndarray:
-    """Where rows end."""
-    return np.cumsum(np.arange(1, dim + 1)) - 1
+def _diagonal(dim: int) -> list[int]:
+    """Where columns begin."""
+    return [j * dim - j * (j - 1) // 2 for j in range(dim)]

@@ -10,8 +10,8 @@ from jaxdp.numerics.packed_factor import (
     factored_plain,
     lengths,
     lengths_plain,
-    log_det_of_rows,
-    lower_rows,
+    log_det,
+    lower_factor,
 )
 from jaxdp.numerics.small_linear_algebra import FEW, WRITTEN_OUT
 
@@ -35,13 +35,13 @@ def check(found, expected):
 def check_all(factor, measure, dim):
     matrix, rhs, vectors = given(dim)
     entries = matrix[:, *np.triu_indices(dim)]
-    rows, solution = jax.jit(jax.vmap(factor))(entries, rhs)
+    columns, solution = jax.jit(jax.vmap(factor))(entries, rhs)
     exact = matrix.astype(float)
-    check(jax.vmap(lambda rows: lower_rows(rows, dim))(rows), np.linalg.cholesky(exact))
+    check(jax.vmap(lambda columns: lower_factor(columns, dim))(columns), np.linalg.cholesky(exact))
     check(solution, np.linalg.solve(exact, rhs[..., None].astype(float))[..., 0])
-    check(jax.vmap(lambda rows: log_det_of_rows(rows, dim))(rows), np.linalg.slogdet(exact)[1])
+    check(jax.vmap(lambda columns: log_det(columns, dim))(columns), np.linalg.slogdet(exact)[1])
     squares = np.einsum("nki,nij,nkj->nk", vectors, np.linalg.inv(exact), vectors)
-    check(jax.jit(jax.vmap(measure))(rows, vectors.astype(DTYPE)), np.sqrt(squares))
+    check(jax.jit(jax.vmap(measure))(columns, vectors.astype(DTYPE)), np.sqrt(squares))
 
 
 @pytest.mark.parametrize("dim", [1, 2, FEW + 1, WRITTEN_OUT + 1])
@@ -52,16 +52,16 @@ def test_factor_solution_and_lengths_are_those_of_lapack(dim):
 
 @pytest.mark.parametrize("dim", [2, FEW + 1])
 def test_wrong_forms_are_found(dim):
-    """Planted: the rows of another order; vectors whose entries are solved for the other way round."""
+    """Planted: columns in another order; vectors whose entries are solved for the other way round."""
 
     def other_order(entries, rhs):
-        rows, solution = factored(entries, rhs)
-        return rows[::-1], solution
+        columns, solution = factored(entries, rhs)
+        return columns[::-1], solution
 
     with pytest.raises(AssertionError):
         check_all(other_order, lengths, dim)
     with pytest.raises(AssertionError):
-        check_all(factored, lambda rows, vectors: lengths(rows, vectors[:, ::-1]), dim)
+        check_all(factored, lambda columns, vectors: lengths(columns, vectors[:, ::-1]), dim)
 
 
 @pytest.mark.parametrize("dim", [2, FEW, WRITTEN_OUT + 1])
@@ -70,8 +70,8 @@ def test_what_is_not_positive_definite_ends_in_no_positive_number(dim, place):
     matrix = np.eye(dim, dtype=DTYPE)
     for bad in (-1.0, 0.0):
         matrix[place, place] = bad
-        rows, _ = jax.jit(factored)(matrix[np.triu_indices(dim)], jnp.ones(dim, DTYPE))
-        assert not rows[-1] > 0
+        columns, _ = jax.jit(factored)(matrix[np.triu_indices(dim)], jnp.ones(dim, DTYPE))
+        assert not columns[-1] > 0
 
 
 def test_no_call_of_lapack():

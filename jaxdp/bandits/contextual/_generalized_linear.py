@@ -234,7 +234,7 @@ def generalized_linear(
         del key
         no_rounds, nothing = jnp.zeros((), jnp.result_type(int)), jnp.zeros(dim, default_float())
         model = first_model(nothing, *shift_and_width(params, no_rounds), no_rounds)
-        return State((), Public(no_rounds, compensated.zero(model.rows), compensated.zero(nothing), nothing, model))
+        return State((), Public(no_rounds, compensated.zero(model.factor), compensated.zero(nothing), nothing, model))
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
         del key, params

@@ -197,7 +197,7 @@ def linear_ucb(
         del key
         no_rounds, nothing = jnp.zeros((), jnp.result_type(int)), jnp.zeros(dim, default_float())
         model = first_model(nothing, *shift_and_width(params, no_rounds), no_rounds)
-        return State((), Public(no_rounds, compensated.zero(model.rows), compensated.zero(nothing), model))
+        return State((), Public(no_rounds, compensated.zero(model.factor), compensated.zero(nothing), model))
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
         del params

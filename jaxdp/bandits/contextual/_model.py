@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxdp.bandits.contextual._contexts import LANES_LAST, products
 from jaxdp.numerics.kernels import across_lanes, any_lane, halved, lanes_fast, own_kernel
-from jaxdp.numerics.packed_factor import factored, lengths, log_det_of_rows, lower_rows
+from jaxdp.numerics.packed_factor import factored, lengths, log_det, lower_factor
 from jaxdp.numerics.small_linear_algebra import triangle
 from jaxdp.validation import check_count
 
@@ -20,21 +20,21 @@ class Model(NamedTuple):
 
     Attributes:
         theta: [dim] float, the estimate V^-1 u, the centre of the ellipsoid.
-        rows: [dim (dim + 1) / 2] float, those of the lower Cholesky factor of V up to the diagonal, one after the
-            other; it gives the ellipsoid its shape.
+        factor: [dim (dim + 1) / 2] float, the columns of the lower Cholesky factor of V from the diagonal down, one
+            after the other; it gives the ellipsoid its shape.
         width: [] float, the ellipsoid's radius beta in the norm of V.
         solved: [] integer, the round after which the model was solved for; 0 before the first time.
     """
 
     theta: jax.Array
-    rows: jax.Array
+    factor: jax.Array
     width: jax.Array
     solved: jax.Array
 
     @property
     def lower(self) -> jax.Array:
         """[dim, dim] float, the lower Cholesky factor of V."""
-        return lower_rows(self.rows, len(self.theta))
+        return lower_factor(self.factor, len(self.theta))
 
 
 def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
@@ -48,7 +48,7 @@ def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
         [num_arms] float.
     """
     context = jnp.asarray(context, model.theta.dtype)
-    return products(context, model.theta) + model.width * lengths(model.rows, context)
+    return products(context, model.theta) + model.width * lengths(model.factor, context)
 
 
 def best_arm(model: Model, context: jax.Array) -> jax.Array:
@@ -61,7 +61,7 @@ def best_arm(model: Model, context: jax.Array) -> jax.Array:
     if len(context) > LANES_LAST:
         return jnp.argmax(upper_bounds(model, context)).astype(jnp.int32)
     context = jnp.asarray(context, model.theta.dtype)
-    parts = products(context, model.theta), model.width, lengths(model.rows, context)
+    parts = products(context, model.theta), model.width, lengths(model.factor, context)
     return across_lanes(lambda parts: own_kernel(_best_arm, *parts))(parts)
 
 
@@ -83,8 +83,7 @@ SolveFn = Callable[[Model, jax.Array, Callable[[], Model]], Model]
 def first_model(theta: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
     """The model before the first report: V is the shift, [] float, times the identity."""
     dim = len(theta)
-    rows = jnp.sqrt(shift) * jnp.eye(dim, dtype=theta.dtype)[np.tril_indices(dim)]
-    return Model(theta, rows, width, round_)
+    return Model(theta, jnp.sqrt(shift) * triangle(np.eye(dim, dtype=theta.dtype)), width, round_)
 
 
 def kept_sums(sums: Any) -> Any:
@@ -103,8 +102,8 @@ def solved_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: ja
         round_: [] integer, now.
     """
     eye = triangle(np.eye(len(cross), dtype=outer.dtype))
-    rows, theta = factored(lanes_fast(outer + shift * eye), lanes_fast(cross))
-    return Model(theta, rows, width, round_)
+    factor, theta = factored(lanes_fast(outer + shift * eye), lanes_fast(cross))
+    return Model(theta, factor, width, round_)
 
 
 def solving(update_every: int | float | str) -> SolveFn:
@@ -207,12 +206,12 @@ def _is_count(value: object) -> bool:
 
 
 def _kept(due: jax.Array, new: Model, model: Model) -> Model:
-    is_new = due & (new.rows[-1] > 0)  # what has no factor has NaN there
+    is_new = due & (new.factor[-1] > 0)  # what has no factor has NaN there
     return jax.tree.map(lambda new, old: lanes_fast(jnp.where(is_new, new, old)), new, model)
 
 
 def _doubling(model: Model, round_: jax.Array, solve: Callable[[], Model]) -> Model:
     del round_
     new, dim = solve(), len(model.theta)
-    due = (model.solved == 0) | (log_det_of_rows(new.rows, dim) >= log_det_of_rows(model.rows, dim) + math.log(2))
+    due = (model.solved == 0) | (log_det(new.factor, dim) >= log_det(model.factor, dim) + math.log(2))
     return _kept(due, new, model)
