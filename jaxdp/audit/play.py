@@ -232,8 +232,15 @@ def _total_of(
 ) -> Any:
     """What a block of such a user's rounds reports."""
     assert blocks.total is not None
-    sums = blocks.total.exact(params, public, context, action, feedback)
+    exact = blocks.total.exact(params, public, context, action, feedback)
+    sums = jax.tree.map(countable, exact)
     return blocks.total.release(key, params, public, sums, jnp.ones((), jnp.result_type(int)))
+
+
+def countable(value: Any) -> jax.Array:
+    """A number as it is added up: whole numbers and truth values in the default integer type."""
+    value = jnp.asarray(value)
+    return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(jnp.result_type(int))
 
 
 def _write(log: Any, index: jax.Array, new: Any) -> Any:

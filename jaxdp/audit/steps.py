@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.adversary import Answer, Past, Users, asked, kept
-from jaxdp.audit.play import Transcript, by_totals, keys_of
+from jaxdp.audit.play import Transcript, by_totals, countable, keys_of
 from jaxdp.audit.seen import shown
-from jaxdp.core import Blocks, Environment, Guarantee, Learner, State
+from jaxdp.core import BlockPlan, Blocks, Environment, Guarantee, Learner, State
 from jaxdp.simulation.run.rounds import Keys
 
 Opened = Callable[[str, Any], AbstractContextManager[Any]]  # (stage, round): where mechanisms write
@@ -126,8 +126,15 @@ def choose(scene: Scene, step: Step, keys: Keys, users: Users, public: Any, open
             return learner.counts.plan(keys.act[step.start], params, public, limit)
         blocks = learner.blocks[step.block]
         places = step.start + _order(blocks, params, public)
-        contexts = _contexts(users, places)
-        return blocks.plan(keys.act[places], params, public, contexts, jnp.minimum(limit, blocks.length))
+        contexts, limit = _contexts(users, places), jnp.minimum(limit, blocks.length)
+        if blocks.total is None:
+            return blocks.plan(keys.act[places], params, public, contexts, limit)
+
+        def one(key: jax.Array, context: Any) -> BlockPlan:  # as the simulator asks for it
+            return blocks.plan(key[None], params, public, jax.tree.map(lambda x: x[None], context), limit)
+
+        plans = jax.vmap(one)(keys.act[places], contexts)
+        return BlockPlan(jax.tree.map(lambda x: x[:, 0], plans.actions), plans.length[0])
 
 
 def places_of(scene: Scene, step: Step, plan: Any, public: Any) -> tuple[tuple[int, int], ...]:
@@ -192,7 +199,7 @@ def react(
                 blocks.total.exact(params, public, at(users.contexts, round_), action, feedbacks[place])
                 for place, round_, action in played
             ]
-            sums = jax.tree.map(lambda *each: functools.reduce(jnp.add, each), *exact)
+            sums = jax.tree.map(lambda *each: functools.reduce(jnp.add, map(countable, each)), *exact)
             report = blocks.total.release(keys.user[start], params, public, sums, plan.length)
     else:
         reports = {}
@@ -202,7 +209,8 @@ def react(
                 reports[place] = learner.privatize(keys.user[round_], params, public, context, action, feedbacks[place])
         report = _rows_of(reports, blocks.length)
     with opened("absorb", start):
-        state, used = blocks.absorb(keys.update[every], params, state, plan, report)
+        own = keys.update[every] if blocks.total is None else keys.update[start][None]
+        state, used = blocks.absorb(own, params, state, plan, report)
     return Made(report, state, used)
 
 
@@ -232,8 +240,10 @@ def _seen_past(scene: Scene, start: Any, round_: Any, actions: Any) -> Past:
     def until(end: Any, tree: Any) -> Any:
         return jax.tree.map(lambda x: kept(every < end, x), tree)
 
-    reports = None if by_totals(scene.learner, scene.path) else until(start, log.reports)
-    past = Past(jnp.asarray(round_), until(round_, actions), until(start, log.after), reports)
+    is_total = by_totals(scene.learner, scene.path)
+    reports = None if is_total else until(start, log.reports)
+    known = start if is_total and scene.path == "blocks" else round_  # users of such a block are asked one by one
+    past = Past(jnp.asarray(round_), until(known, actions), until(start, log.after), reports)
     return shown(scene.claim, None, past)
 
 

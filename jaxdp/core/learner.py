@@ -120,7 +120,7 @@ class BlockPlanFn(Protocol):
     """The actions of the next rounds, at most `limit` of them, as `act` would choose them from the same `public`.
 
     `keys` are those that `act` would get, one a round; `contexts` those rounds' contexts, or None outside contextual
-    problems.
+    problems. In blocks with a `total` they are of a single round, see `Blocks`.
     """
 
     def __call__(self, keys: jax.Array, params: Any, public: Any, contexts: Any, limit: jax.Array) -> BlockPlan: ...
@@ -129,7 +129,8 @@ class BlockPlanFn(Protocol):
 class BlockAbsorbFn(Protocol):
     """As `update` round after round, up to and including the first after which the learner plays something else.
 
-    `keys` are those that `update` would get; `report` has what `privatize` returned for every round planned. Returns
+    `keys` are those that `update` would get; `report` has what `privatize` returned for every round planned. In blocks
+    with a `total`, `keys` has the first of them, and `report` is the sum. Returns
     the state, and the number of rounds that it stands for, in [1, plan.length].
     """
 
@@ -141,7 +142,8 @@ class BlockAbsorbFn(Protocol):
 class BlockExactFn(Protocol):
     """What one round adds to the sum of a block's reports, before noise: a pytree of numbers.
 
-    May read and must not depend on: as `privatize`, but it has no key.
+    Sums of floats are compensated; whole numbers and truth values add up in the default integer type. May read and must
+    not depend on: as `privatize`, but it has no key.
     """
 
     def __call__(self, params: Any, public: Any, context: Any, action: Any, feedback: Any) -> Any: ...
@@ -162,7 +164,7 @@ class BlockReleaseFn(Protocol):
 class BlockTotal(NamedTuple):
     """The trust boundary for a block as a whole: the sum of its reports, drawn at once in its own law.
 
-    It stands for as many releases as rounds, each of which is private by itself; the sum alone hides each user better.
+    It stands for as many releases as rounds, each of which is private by itself; who sees their sum alone learns less.
 
     Attributes:
         exact: what a round adds.
@@ -194,9 +196,9 @@ class Blocks(NamedTuple):
     With a `total` the two are equal in distribution: `engine="auto"` plays such a learner round by round, and blocks
     are played where they are asked for by name. How far a block goes must then be fixed beforehand, by the number of
     rounds and not by data: `absorb` uses all `plan.length` rounds. A learner's blocks have totals all of them, or none.
-    Rounds of such blocks are played one after the other, and of each only sums are kept, so that a block's length costs
-    no memory: `plan` is called for each round with one key, one context and the block's `limit`, and gives the same
-    length each time; `absorb` gets the key of the first round, and the sum as `report`.
+    Rounds of such blocks are played one after the other, and of each only its action and sums are kept: `plan` is
+    called for each round with one key, one context and the block's `limit`, and gives one action, and the same length
+    each time; `absorb` gets the plan of all rounds, the key of the first one, and the sum as `report`.
 
     Keys come as one array, one key a round: the very keys that `act`, `privatize` and `update` get in those rounds. The
     reports of a block are those of `Learner.privatize` for each of its rounds, with `public` as at the block's start.

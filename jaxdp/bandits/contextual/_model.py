@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits.contextual._contexts import LANES_LAST, products
-from jaxdp.numerics.kernels import across_lanes, any_lane, halved, lanes_fast, own_kernel
+from jaxdp.numerics.kernels import across_lanes, any_lane, lanes_fast, own_kernel
 from jaxdp.numerics.packed_factor import factored, lengths, log_det, lower_factor
 from jaxdp.numerics.small_linear_algebra import triangle
 from jaxdp.validation import check_count
@@ -67,16 +67,15 @@ def best_arm(model: Model, context: jax.Array) -> jax.Array:
 
 def _best_arm(means: jax.Array, width: jax.Array, lengths: jax.Array) -> jax.Array:
     """Of [num_arms, lanes] or [lanes]: [lanes]. XLA on CPU does not vectorise an argmax over lanes."""
-    bounds = means + width[None] * lengths
-    largest = halved(jnp.maximum, list(bounds))
-    places = [
-        jnp.where((bound == largest) | jnp.isnan(bound), jnp.int32(arm), jnp.int32(len(bounds)))
-        for arm, bound in enumerate(bounds)
-    ]
-    return halved(jnp.minimum, places)
+    best, place = means[0] + width * lengths[0], jnp.zeros(width.shape, jnp.int32)
+    for arm in range(1, len(means)):
+        bound = means[arm] + width * lengths[arm]
+        is_better = (bound > best) | (jnp.isnan(bound) & ~jnp.isnan(best))
+        best, place = jnp.where(is_better, bound, best), jnp.where(is_better, jnp.int32(arm), place)
+    return place
 
 
-LONGEST = 64  # rounds of a block: in longer ones sums of reports are no cheaper, and round more
+LONGEST = 64  # rounds of a block: the noise of a sum is a small part of its time then
 SolveFn = Callable[[Model, jax.Array, Callable[[], Model]], Model]
 
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, Environment, Learner
+from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import any_lane, lanes_fast_if_small
 from jaxdp.simulation.run import outcomes
 from jaxdp.simulation.run.rounds import Keys, Play, round_keys
@@ -97,16 +98,30 @@ class _Played(NamedTuple):
         length: [] integer, how many are planned.
         world: the environment's.
         outcomes: sums over the rounds played.
+        action: the latest.
         actions: pytree of [block length, ...] arrays.
-        sums: of what rounds add to the report.
+        sums: pytree of what rounds add to the report: compensated sums of floats, and sums of whole numbers.
     """
 
     place: jax.Array
     length: jax.Array
     world: Any
     outcomes: outcomes.Running
+    action: Any
     actions: Any
     sums: Any
+
+
+def _nothing(leaf: jax.ShapeDtypeStruct) -> compensated.Sum | jax.Array:
+    is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
+    zeros = jnp.zeros(leaf.shape, leaf.dtype if is_float else jnp.result_type(int))
+    return compensated.zero(zeros) if is_float else zeros
+
+
+def _added(running: compensated.Sum | jax.Array, value: jax.Array) -> compensated.Sum | jax.Array:
+    if isinstance(running, compensated.Sum):
+        return compensated.add(running, value)
+    return running + jnp.asarray(value).astype(running.dtype)
 
 
 def play_total(
@@ -150,26 +165,30 @@ def play_total(
         def kept(new: Any, old: Any) -> Any:
             return jax.tree.map(lambda new, old: jnp.where(is_played, new, old), new, old)
 
-        added = jax.tree.map(jnp.add, played.sums, exact)
+        added = [_added(sum_, each) for sum_, each in zip(played.sums, jax.tree.leaves(exact), strict=True)]
         actions = jax.tree.map(lambda all_, each: all_.at[played.place].set(each), played.actions, action)
         return _Played(
             place=played.place + 1,
             length=length,
             world=kept(world, played.world),
             outcomes=kept(outcomes.add(played.outcomes, outcome), played.outcomes),
+            action=kept(action, played.action),
             actions=actions,
             sums=jax.tree.map(lanes_fast_if_small, kept(added, played.sums)),
         )
 
     zero = jnp.zeros_like(play.round)
     *_, action, exact = jax.eval_shape(one, zero, play.world)
+    latest = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), action)
     actions = jax.tree.map(lambda leaf: jnp.zeros((blocks.length, *leaf.shape), leaf.dtype), action)
-    sums = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), exact)
-    start = _Played(zero, jnp.ones_like(zero), play.world, play.outcomes, actions, sums)
+    sums = [_nothing(leaf) for leaf in jax.tree.leaves(exact)]
+    start = _Played(zero, jnp.ones_like(zero), play.world, play.outcomes, latest, actions, sums)
     played = jax.lax.while_loop(lambda played: any_lane(played.place < played.length), step, start)
     keys = round_keys(roots, play.round, horizon)
     plan = BlockPlan(played.actions, played.length)
-    report = total.release(keys.user, mine, public, played.sums, played.length)
+    found = [sum_.total if isinstance(sum_, compensated.Sum) else sum_ for sum_ in played.sums]
+    sums = jax.tree.unflatten(jax.tree.structure(exact), found)
+    report = total.release(keys.user, mine, public, sums, played.length)
     state, used = blocks.absorb(keys.update[None], mine, play.state, plan, report)
     used = used.astype(play.round.dtype)
     after = Play(
@@ -177,7 +196,7 @@ def play_total(
         state=state,
         world=played.world,
         outcomes=played.outcomes,
-        action=None if play.action is None else jax.tree.map(lambda leaf: leaf[used - 1], played.actions),
+        action=None if play.action is None else played.action,
         stopped=None if learner.done is None else learner.done(mine, state.public),
     )
     return after, BlockEvents(played.actions, report, jnp.arange(blocks.length, dtype=play.round.dtype), used)
