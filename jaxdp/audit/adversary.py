@@ -29,7 +29,8 @@ class Past(NamedTuple):
     """What an adversary may react to: the transcript so far, as far as the claim lets anybody see it.
 
     Arrays hold zeros from `round` on. Within a block, and within rounds that are played as one total, only the plays
-    are added (in problems with contexts not even these): what is released is seen at the end.
+    are added (in problems with contexts, and in blocks whose reports are one sum, not even these): what is released is
+    seen at the end.
 
     Attributes:
         round: [] integer, rounds played.
