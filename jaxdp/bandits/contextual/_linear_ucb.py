@@ -5,7 +5,7 @@ Where Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) is found h
 * sigma is made by `moment_channel`, and alpha is failure_prob;
 * Upsilon_t is `ellipsoid.eigenvalue_bound`, L in the docstring; c_t and beta_t are `shift_and_width`;
 * V_0, u_0 and theta_0 are `init`;
-* the user's choice of x_t is `act`, by `upper_bounds`; the noisy x x^T and y x that the user sends are `privatize`;
+* the user's choice of x_t is `act`, by `best_arm`; the noisy x x^T and y x that the user sends are `privatize`;
 * the server's sums of them, V~_t and u_t, are `Public.outer` and `Public.cross`, which `absorbed` adds up; V_t = V~_t +
   c_t I and theta_t = V_t^-1 u_t are in `solved_model`.
 """

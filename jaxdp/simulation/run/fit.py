@@ -215,8 +215,8 @@ def _check_blocks(
         report = _stage("the learner's privatize", made, every.user, own, state.public, contexts, plan, feedback)
     else:
         who, total = "the learner's blocks.total", blocks.total
-        shown_ = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), feedback)
-        sums = _stage(f"{who}.exact", total.exact, own, state.public, context, action, shown_)
+        answer = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), feedback)
+        sums = _stage(f"{who}.exact", total.exact, own, state.public, context, action, answer)
         sums = jax.tree.map(_as_sum, sums)
         report = _stage(f"{who}.release", total.release, keys.user, own, state.public, sums, plan.length)
     absorbed = _stage("the learner's blocks.absorb", blocks.absorb, every.update, own, state, plan, report)
