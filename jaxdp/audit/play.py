@@ -1,5 +1,6 @@
 """What a learner does with users whom an adversary chooses, by every engine of the simulator."""
 
+import functools
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from jaxdp.audit.adversary import (
     total_type,
 )
 from jaxdp.core import Blocks, Environment, Learner, State
-from jaxdp.simulation.run.blocks import BlockEvents, play_block, play_total
+from jaxdp.simulation.run.blocks import BlockEvents, as_added, no_rounds, one_more, play_block, play_total
 from jaxdp.simulation.run.engines import CountEvents, choose_engine, has_totals, play_counts, play_round
 from jaxdp.simulation.run.rounds import Events, Keys, Play, root_keys, round_keys
 
@@ -233,14 +234,13 @@ def _total_of(
     """What a block of such a user's rounds reports."""
     assert blocks.total is not None
     exact = blocks.total.exact(params, public, context, action, feedback)
-    sums = jax.tree.map(countable, exact)
-    return blocks.total.release(key, params, public, sums, jnp.ones((), jnp.result_type(int)))
+    return blocks.total.release(key, params, public, sum_of([exact]), jnp.ones((), jnp.result_type(int)))
 
 
-def countable(value: Any) -> jax.Array:
-    """A number as it is added up: whole numbers and truth values in the default integer type."""
-    value = jnp.asarray(value)
-    return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(jnp.result_type(int))
+def sum_of(exact: list[Any]) -> Any:
+    """The sum of what some rounds add, as the simulator adds it up."""
+    rounds = [jax.tree.map(jnp.asarray, each) for each in exact]
+    return as_added(functools.reduce(one_more, rounds, no_rounds(rounds[0])), rounds[0])
 
 
 def _write(log: Any, index: jax.Array, new: Any) -> Any:

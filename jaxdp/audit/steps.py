@@ -1,6 +1,5 @@
 """One step of a learner, as an auditor plays it again: a round, a block of rounds, or rounds as totals."""
 
-import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.adversary import Answer, Past, Users, asked, kept
-from jaxdp.audit.play import Transcript, by_totals, countable, keys_of
+from jaxdp.audit.play import Transcript, by_totals, keys_of, sum_of
 from jaxdp.audit.seen import shown
 from jaxdp.core import BlockPlan, Blocks, Environment, Guarantee, Learner, State
 from jaxdp.simulation.run.rounds import Keys
@@ -199,8 +198,7 @@ def react(
                 blocks.total.exact(params, public, at(users.contexts, round_), action, feedbacks[place])
                 for place, round_, action in played
             ]
-            sums = jax.tree.map(lambda *each: functools.reduce(jnp.add, map(countable, each)), *exact)
-            report = blocks.total.release(keys.user[start], params, public, sums, plan.length)
+            report = blocks.total.release(keys.user[start], params, public, sum_of(exact), plan.length)
     else:
         reports = {}
         for place, round_, action in played:

@@ -100,7 +100,7 @@ class _Played(NamedTuple):
         outcomes: sums over the rounds played.
         action: the latest.
         actions: pytree of [block length, ...] arrays.
-        sums: pytree of what rounds add to the report: compensated sums of floats, and sums of whole numbers.
+        sums: of what rounds add to the report, as `no_rounds` begins them.
     """
 
     place: jax.Array
@@ -112,10 +112,26 @@ class _Played(NamedTuple):
     sums: Any
 
 
-def _nothing(leaf: jax.ShapeDtypeStruct) -> compensated.Sum | jax.Array:
-    is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
-    zeros = jnp.zeros(leaf.shape, leaf.dtype if is_float else jnp.result_type(int))
-    return compensated.zero(zeros) if is_float else zeros
+def no_rounds(exact: Any) -> list[compensated.Sum | jax.Array]:
+    """Sums of nothing, one for each leaf of what a round adds: compensated, or of the default integer type."""
+
+    def nothing(leaf: Any) -> compensated.Sum | jax.Array:
+        is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
+        zeros = jnp.zeros(leaf.shape, leaf.dtype if is_float else jnp.result_type(int))
+        return compensated.zero(zeros) if is_float else zeros
+
+    return [nothing(leaf) for leaf in jax.tree.leaves(exact)]
+
+
+def one_more(sums: list[compensated.Sum | jax.Array], exact: Any) -> list[compensated.Sum | jax.Array]:
+    """The sums with what one more round adds."""
+    return [_added(sum_, each) for sum_, each in zip(sums, jax.tree.leaves(exact), strict=True)]
+
+
+def as_added(sums: list[compensated.Sum | jax.Array], exact: Any) -> Any:
+    """The sums as a pytree like what a round adds."""
+    found = [sum_.total if isinstance(sum_, compensated.Sum) else sum_ for sum_ in sums]
+    return jax.tree.unflatten(jax.tree.structure(exact), found)
 
 
 def _added(running: compensated.Sum | jax.Array, value: jax.Array) -> compensated.Sum | jax.Array:
@@ -165,7 +181,7 @@ def play_total(
         def kept(new: Any, old: Any) -> Any:
             return jax.tree.map(lambda new, old: jnp.where(is_played, new, old), new, old)
 
-        added = [_added(sum_, each) for sum_, each in zip(played.sums, jax.tree.leaves(exact), strict=True)]
+        added = one_more(played.sums, exact)
         actions = jax.tree.map(lambda all_, each: all_.at[played.place].set(each), played.actions, action)
         return _Played(
             place=played.place + 1,
@@ -181,14 +197,11 @@ def play_total(
     *_, action, exact = jax.eval_shape(one, zero, play.world)
     latest = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), action)
     actions = jax.tree.map(lambda leaf: jnp.zeros((blocks.length, *leaf.shape), leaf.dtype), action)
-    sums = [_nothing(leaf) for leaf in jax.tree.leaves(exact)]
-    start = _Played(zero, jnp.ones_like(zero), play.world, play.outcomes, latest, actions, sums)
+    start = _Played(zero, jnp.ones_like(zero), play.world, play.outcomes, latest, actions, no_rounds(exact))
     played = jax.lax.while_loop(lambda played: any_lane(played.place < played.length), step, start)
     keys = round_keys(roots, play.round, horizon)
     plan = BlockPlan(played.actions, played.length)
-    found = [sum_.total if isinstance(sum_, compensated.Sum) else sum_ for sum_ in played.sums]
-    sums = jax.tree.unflatten(jax.tree.structure(exact), found)
-    report = total.release(keys.user, mine, public, sums, played.length)
+    report = total.release(keys.user, mine, public, as_added(played.sums, exact), played.length)
     state, used = blocks.absorb(keys.update[None], mine, play.state, plan, report)
     used = used.astype(play.round.dtype)
     after = Play(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Environment, Interface, Learner, State
 from jaxdp.core.interface import fits, text
-from jaxdp.simulation.run.blocks import privatized
+from jaxdp.simulation.run.blocks import as_added, no_rounds, privatized
 from jaxdp.simulation.run.rounds import Keys
 
 
@@ -217,7 +217,7 @@ def _check_blocks(
         who, total = "the learner's blocks.total", blocks.total
         answer = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), feedback)
         sums = _stage(f"{who}.exact", total.exact, own, state.public, context, action, answer)
-        sums = jax.tree.map(_as_sum, sums)
+        sums = jax.eval_shape(lambda exact: as_added(no_rounds(exact), exact), sums)
         report = _stage(f"{who}.release", total.release, keys.user, own, state.public, sums, plan.length)
     absorbed = _stage("the learner's blocks.absorb", blocks.absorb, every.update, own, state, plan, report)
     if isinstance(absorbed, State) or not isinstance(absorbed, tuple) or len(absorbed) != 2:
@@ -230,11 +230,6 @@ def _check_blocks(
         until = _stage("the learner's blocks.until", blocks.until, own, state.public)
         if not isinstance(until, jax.ShapeDtypeStruct) or until.shape != () or until.dtype != bool:
             raise ValueError(f"blocks.until must return one truth value, got {until}")
-
-
-def _as_sum(leaf: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
-    """Whole numbers and truth values add up in the default integer type."""
-    return leaf if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf.update(dtype=jnp.result_type(int))
 
 
 def _check_outcomes(who: str, single: Any, many: Any, lead: tuple[int, ...]) -> None:
