@@ -25,6 +25,7 @@ from jaxdp.preferences import (
     gaussian_comparisons,
     logistic,
 )
+from jaxdp.preferences.connected import check_connected
 from jaxdp.validation import check_above, check_at_least, check_choice, check_count
 
 KNOWLEDGE = ("radius", "feature_norm")
@@ -198,12 +199,17 @@ def comparison_table(table: ComparisonTable) -> Problem:
     """A user's own comparisons; only the estimators' randomness varies over seeds.
 
     Args:
-        table: who was compared with whom, and who won.
+        table: who was compared with whom, and who won. Comparisons must connect all items.
 
     Returns:
         A problem with metrics `ability` ([item], the estimate with mean zero), `rank` ([item], 1 is best),
         `certificate`, `steps` and `converged`, each [].
+
+    Raises:
+        ValueError: as `ComparisonTable.design`, and if items fall into groups that were never compared with one another
+            (`comparison_groups`): nothing in the data ranks one group against another.
     """
+    check_connected("table", table)
     return _ranking(*table.design(), table.items)
 
 
@@ -219,11 +225,14 @@ def ballot_election(ballots: Ballots, *, unranked: str = "unknown") -> Problem:
         A problem with the metrics of `comparison_table`.
 
     Raises:
-        ValueError: as `Ballots.design`, and if no ballot puts an item above another.
+        ValueError: as `Ballots.design`, if no ballot puts an item above another, and if items fall into groups between
+            which no ballot states a preference. The error names them: the problem is for whoever may see the ballots.
     """
     features, labels = ballots.design(unranked=unranked)
     if np.all(labels == 1):
         raise ValueError("ballots must put an item above another, got none that does")
+    way_out = 'unranked="last" (--unranked last) reads unranked items as beaten; else rank each group by itself'
+    check_connected("ballots", ballots.comparisons(unranked=unranked), way_out)
     return _ranking(features, labels, ballots.items)
 
 

@@ -2,6 +2,7 @@
 
 from jaxdp.preferences.ballots import Ballots, pair_features
 from jaxdp.preferences.choices import ChoiceData, gaussian_choices
+from jaxdp.preferences.connected import comparison_groups
 from jaxdp.preferences.data import RewardData, clip_norm, differential_features, gaussian_comparisons
 from jaxdp.preferences.links import Link, link, logistic, probit
 from jaxdp.preferences.matrices import (
@@ -33,6 +34,7 @@ __all__ = [
     "borda_scores",
     "check_preferences",
     "clip_norm",
+    "comparison_groups",
     "condorcet_winner",
     "copeland_winners",
     "cyclic_matrix",

@@ -179,7 +179,8 @@ def private_ranking(
         ability, rank, survival and agreement are NaN.
 
     Raises:
-        ValueError: if a value is out of range, or no ballot puts an item above another.
+        ValueError: if a value is out of range, no ballot puts an item above another, or items fall into groups that
+            were never compared with one another.
     """
     if epsilon is None:
         epsilon = BALLOT_EPSILONS if isinstance(data, Ballots) else EPSILONS

@@ -7,8 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from jaxdp.core import Estimator
 from jaxdp.estimation import (
@@ -22,6 +20,7 @@ from jaxdp.estimation import (
 )
 from jaxdp.preferences import Ballots, ComparisonTable, pair_features
 from jaxdp.preferences.ballots import pair_indices
+from jaxdp.preferences.connected import check_connected
 from jaxdp.studies.command import columns, root_key
 from jaxdp.validation import check_epsilon, check_number
 
@@ -129,10 +128,7 @@ def ranking_release(
     values = {"radius": radius, "failure_prob": failure_prob, "curvature": 0.0 if curvature is None else curvature}
     budget = {"epsilon": epsilon, "delta": delta} if noise_name == "gaussian" else {"epsilon": epsilon}
     params = with_confidence(estimator).params(**budget, **values)
-    edges = coo_array((np.ones(len(data.pairs)), tuple(data.pairs.T)), shape=(len(data.items), len(data.items)))
-    groups, _ = connected_components(edges, directed=False)
-    if groups > 1:
-        raise ValueError(f"data must connect all items by comparisons, got {groups} groups without any between them")
+    check_connected("data", data)
     features, labels = data.design()
     fit = estimate(estimator, features, labels, key=key, **budget, radius=radius)
     del labels  # all that follows is post-processing

@@ -1,5 +1,7 @@
 """The text of the ranking study: who is first, how often that survives privacy, and what to know about it."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import xarray as xr
 
@@ -34,12 +36,14 @@ def report(results: xr.Dataset, data: ComparisonTable | Ballots, *, unranked: st
     if "gaussian" in results.noise:
         claim += f" The central estimator's δ is {delta:g}: {delta * count:.2g} / number of {kind}."
     claim = "\n".join([claim, *noise_lines(results), ""])
-    parts = [size, NOT_PRIVATE, ranking(results), ONLY_NOISE, claim + table(results), survival(results)]
+    extremes = _never_beaten(data, unranked) if _on_the_bound(results) else {}
+    parts = [size, NOT_PRIVATE, ranking(results, extremes), ONLY_NOISE, claim + table(results), survival(results)]
     return "\n\n".join([*parts, *notes(data, results, unranked=unranked)])
 
 
-def ranking(results: xr.Dataset) -> str:
-    """Abilities without privacy, the best first."""
+def ranking(results: xr.Dataset, remarks: Mapping[str, str] | None = None) -> str:
+    """Formats the abilities without privacy, the best first, with remarks on some items, by name."""
+    remarks = remarks or {}
     clear, order = _without_privacy(results)
     width = max(len(str(name)) for name in results["item"].values)
     lines = [
@@ -48,7 +52,8 @@ def ranking(results: xr.Dataset) -> str:
     ]
     names, abilities = clear["item"].values[order], clear.ability.values[order]
     for position, (name, ability) in enumerate(zip(names, abilities, strict=True)):
-        lines.append(f"{position + 1:>4}  {name:<{width}}  {ability - abilities[-1]:.3f}")
+        line = f"{position + 1:>4}  {name:<{width}}  {ability - abilities[-1]:.3f}"
+        lines.append(f"{line}  {remarks[name]}" if name in remarks else line)
     return "\n".join(lines)
 
 
@@ -129,30 +134,44 @@ def notes(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str
         unranked: that the results were made with.
 
     Returns:
-        Notes on items that were never compared, on an order that is not the one that private estimators aim at, on
-        abilities that the bound limits, and on minimisations that did not converge; none where all is well.
+        Notes on an order that is not the one that private estimators aim at, on abilities that the bound limits, and on
+        minimisations that did not converge; none where all is well.
     """
-    comparisons = data.comparisons(unranked=unranked) if isinstance(data, Ballots) else data
     found = []
-    compared = set(comparisons.pairs.ravel().tolist())
-    idle = [name for index, name in enumerate(comparisons.items) if index not in compared]
-    if idle:
-        found.append(f"note: never compared, so that their ability and rank mean nothing: {', '.join(idle)}.")
     clear, order = _without_privacy(results)
     first, second = clear["item"].values[order[:2]]
     if clear.ability.values[order[0]] - clear.ability.values[order[1]] < ALIKE:
         found.append(f"note: without privacy {first} and {second} are tied for the first place, up to rounding.")
     if isinstance(data, Ballots):
         found += _other_order(data, clear, order, unranked)
-    norm = float(np.linalg.norm(results.ability.isel(estimator=0, epsilon=0, seed=0)))
-    radius = float(results.radius)
-    if norm >= ON_THE_BOUND * radius:
+    if _on_the_bound(results):
         found.append(
-            f"note: without privacy the abilities lie on the bound (norm {norm:.4g}, radius {radius:.4g}) and would be"
+            "note: without privacy the abilities lie on the bound (norm "
+            f"{np.linalg.norm(clear.ability):.4g}, radius {float(results.radius):.4g}) and would be"
             " larger without it:\nan item or a group of items won or lost all its comparisons with the others, or the"
             " radius is too small (--radius)."
         )
     return found + convergence_notes(results)
+
+
+def _on_the_bound(results: xr.Dataset) -> bool:
+    clear, _ = _without_privacy(results)
+    return bool(np.linalg.norm(clear.ability) >= ON_THE_BOUND * float(results.radius))
+
+
+def _never_beaten(data: ComparisonTable | Ballots, unranked: str) -> dict[str, str]:
+    """Returns a remark for each item that never lost or never won."""
+    table = data.comparisons(unranked=unranked) if isinstance(data, Ballots) else data
+    wins, losses = np.zeros((2, len(table.items)), np.int64)
+    for (first, second), won, total in zip(table.pairs, table.wins, table.totals, strict=True):
+        wins[[first, second]] += won, total - won
+        losses[[first, second]] += total - won, won
+    limit = "the bound (--radius) alone limits its ability"
+    return {
+        name: f"never {'lost' if won else 'won'}: {limit}"
+        for name, won, lost in zip(table.items, wins, losses, strict=True)
+        if not (won and lost)
+    }
 
 
 def _other_order(ballots: Ballots, clear: xr.Dataset, order: np.ndarray, unranked: str) -> list[str]:

@@ -227,14 +227,30 @@ def test_kendall_tau_against_scipy():
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(tau)), [3])
 
 
-def test_notes_on_the_bound_and_on_items_never_compared(tmp_path):
-    table, results = ranked(tmp_path, ["a,b,5", "a,c,3", "b,c,2", "c,b,1", "z,a,0"])
-    assert float(results.radius) == pytest.approx(6.0)
+def test_an_item_that_never_lost_lies_on_the_bound(tmp_path):
+    table, results = ranked(tmp_path, ["a,b,5", "a,c,3", "b,c,2", "c,b,1"])
+    assert float(results.radius) == pytest.approx(3 * np.sqrt(3))
     text = ranking_report.report(results, table)
-    assert "never compared, so that their ability and rank mean nothing: z." in text
-    assert "lie on the bound (norm 6, radius 6)" in text
+    assert "lie on the bound (norm 5.196, radius 5.196)" in text
+    assert re.search(r"   1  a  [\d.]+  never lost: the bound \(--radius\) alone limits its ability\n", text)
+    assert "never won" not in text
     table, results = ranked(tmp_path, ["a,b,5", "b,a,3"], radius=np.inf)
-    assert "note" not in ranking_report.report(results, table)
+    text = ranking_report.report(results, table)
+    assert "note" not in text
+    assert "never" not in text
+
+
+def test_groups_that_were_never_compared_are_not_ranked(tmp_path):
+    """Only rounding would decide between the groups."""
+    rows = ["a,b,5", "b,a,3", "x,y,5", "y,x,4"]
+    message = "got 2 groups that were never compared with one another, {a, b}, {x, y}: rank each group by itself"
+    with pytest.raises(ValueError, match=re.escape(f"table must connect all items by comparisons, {message}")):
+        ranked(tmp_path, rows)
+    with pytest.raises(ValueError, match=r"got 2 groups .* {a, b, c}, {z}"):  # known by a weight of 0 alone
+        ranked(tmp_path, ["a,b,5", "b,c,3", "z,a,0"])
+    votes = Ballots(("a", "b", "x", "y"), (((0,), (1,)), ((2,), (3,)), ((3,), (2,))), (3, 1, 2))
+    with pytest.raises(ValueError, match=r"ballots must connect .* {x, y}: unranked=\"last\" \(--unranked last\)"):
+        private_ranking.private_ranking(votes, epsilon=[1.0], num_seeds=1, key=jax.random.key(0))
 
 
 @pytest.mark.slow

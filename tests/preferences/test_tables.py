@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.preferences import ComparisonTable, baseball1987, logistic, read_comparisons
+from jaxdp.preferences import ComparisonTable, baseball1987, comparison_groups, logistic, read_comparisons
+from jaxdp.preferences.connected import check_connected
 
 FILE = Path(__file__).parents[2] / "jaxdp/preferences/baseball1987.csv"
 ROWS = [line.split(",") for line in FILE.read_text().splitlines()[1:]]
@@ -157,3 +158,19 @@ def test_features_do_not_tell_who_won(tmp_path: Path):
     games = {"Milwaukee,Detroit": "8", "Detroit,Milwaukee": "5"}  # 7 and 6 in the file
     one_game = rewritten([[a, b, games.get(f"{a},{b}", weight)] for a, b, weight in ROWS])
     assert np.sum(one_game.design()[1] != labels) == 1
+
+
+def test_groups_do_not_depend_on_who_won():
+    """A graph of wins would be private: a chain of comparisons joins items, whoever won."""
+    names = [f"i{number}" for number in range(12)]
+    one = ComparisonTable.from_arrays(names[:5] + names[6:11], names[1:6] + names[7:])
+    other = ComparisonTable.from_arrays(names[1:6] + names[6:11], names[:5] + names[7:])
+    assert not np.array_equal(one.wins, other.wins)
+    assert [len(group) for group in comparison_groups(one)] == [6, 6]
+    assert comparison_groups(one) == comparison_groups(other)
+    with pytest.raises(ValueError, match=r"with one another, {i0, i1, i10, i11 and 2 more}, {i2, i3"):
+        check_connected(
+            "table",
+            ComparisonTable.from_arrays(["i0", "i1", "i10", "i11", "i4", "i2"], ["i1", "i10", "i11", "i4", "i5", "i3"]),
+        )
+    check_connected("table", baseball1987())

@@ -1,0 +1,63 @@
+"""Which items comparisons connect: the graph of who met whom, which is public under label privacy."""
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from jaxdp.preferences.files import shown
+from jaxdp.preferences.tables import ComparisonTable
+
+_SHOWN_GROUPS, _SHOWN_ITEMS = 3, 4  # named in an error
+
+
+def comparison_groups(table: ComparisonTable) -> list[tuple[str, ...]]:
+    """Returns the groups of items that comparisons connect; items of two groups cannot be ranked against each other.
+
+    Two items are in one group if they were compared, or a chain of comparisons joins them. An item that was never
+    compared is a group by itself. Groups depend on `table.pairs` alone, and not on who won: a path of wins would be a
+    function of private outcomes.
+
+    Args:
+        table: who was compared with whom.
+
+    Returns:
+        Groups in the order of their first items, each in the order of `table.items`.
+
+    Examples:
+        >>> comparison_groups(ComparisonTable.from_arrays(["a", "c", "b"], ["b", "d", "a"]))
+        [('a', 'b'), ('c', 'd')]
+    """
+    first, second = table.pairs.reshape(-1, 2).T
+    shape = (len(table.items), len(table.items))
+    edges = coo_array((np.ones(len(first), np.int8), (first, second)), shape=shape)
+    count, groups = connected_components(edges, directed=False)
+    members: list[list[str]] = [[] for _ in range(count)]
+    for name, group in zip(table.items, groups, strict=True):
+        members[group].append(name)
+    return [tuple(names) for names in members]
+
+
+def check_connected(name: str, table: ComparisonTable, way_out: str = "rank each group by itself") -> None:
+    """Checks that comparisons connect all items.
+
+    Args:
+        name: of the argument, for the error.
+        table: who was compared with whom.
+        way_out: what to do otherwise, for the error.
+
+    Raises:
+        ValueError: if not, with the groups; their names are public.
+    """
+    groups = comparison_groups(table)
+    if len(groups) > 1:
+        named = [_shown_group(group) for group in groups[:_SHOWN_GROUPS]] + ["..."] * (len(groups) > _SHOWN_GROUPS)
+        raise ValueError(
+            f"{name} must connect all items by comparisons, got {len(groups)} groups that were never compared with one "
+            f"another, {', '.join(named)}: {way_out}"
+        )
+
+
+def _shown_group(group: tuple[str, ...]) -> str:
+    names = [shown(name)[1:-1] for name in group[:_SHOWN_ITEMS]]
+    more = len(group) - len(names)
+    return f"{{{', '.join(names)}{f' and {more} more' if more else ''}}}"
