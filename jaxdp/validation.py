@@ -1,10 +1,15 @@
 """Checks of host-side values: each error names the argument, the rule and the value. Every rule fails on NaN."""
 
+import sys
+import warnings
+from types import FrameType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+_PACKAGE = __name__.partition(".")[0]
 
 
 def check_epsilon(epsilon: float) -> float:
@@ -23,6 +28,32 @@ def check_delta(delta: float) -> float:
         ValueError: if delta lies outside (0, 1) or is NaN.
     """
     return check_probability("delta", delta)
+
+
+def warn_large_delta(delta: float, num_records: int) -> None:
+    """Warns if delta > 1 / num_records: publishing a whole record now and then would satisfy such a claim.
+
+    Args:
+        delta: failure mass of an (epsilon, delta) claim; 0 for a pure one.
+        num_records: how many privacy units the data has, >= 1; it is public.
+    """
+    if delta > 1 / num_records:
+        warn_caller(
+            f"delta should be far below 1 / {num_records}, one over the number of records, got {delta:g}: a mechanism "
+            "that publishes some of the records as they are satisfies such a claim"
+        )
+
+
+def warn_caller(sentence: str, category: type[Warning] = UserWarning) -> None:
+    """Warns at the line that called this package, however deep inside it the warning arises."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and _is_inside(frame):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(sentence, category, stacklevel=level)
+
+
+def _is_inside(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE
 
 
 def check_probability(name: str, value: float) -> float:

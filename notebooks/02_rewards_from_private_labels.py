@@ -44,13 +44,13 @@ def build(num_samples):
     return jaxdp.estimation_run(estimators, gaussian_rewards(num_samples=num_samples, dim=5))
 
 
-for name, claim in build(500).guarantee(epsilon=1.0, delta=1e-3).items():
+for name, claim in build(500).guarantee(epsilon=1.0, delta=1e-6).items():
     print(f"{name:13} {claim}")
 
 # %%
 results = jaxdp.sweep(
     build,
-    axes={"epsilon": [0.5, 1.0, 2.0, float("inf")], "delta": [1e-3]},
+    axes={"epsilon": [0.5, 1.0, 2.0, float("inf")], "delta": [1e-6]},
     static_axes={"num_samples": num_samples},
     num_seeds=num_seeds,
     key=jax.random.key(0),

@@ -45,7 +45,7 @@ def build():
 
 results = jaxdp.sweep(
     build,
-    axes={"epsilon": epsilons, "delta": [1e-3], "radius": [6.0]},
+    axes={"epsilon": epsilons, "delta": [1e-6], "radius": [6.0]},
     num_seeds=num_seeds,
     key=jax.random.key(0),
     tile_size=16,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Estimator, default_float
 from jaxdp.estimation.solver import Estimate
-from jaxdp.validation import check_above, check_finite, check_key
+from jaxdp.validation import check_above, check_finite, check_key, warn_large_delta
 
 ROUNDING = 1e-6  # features in float32
 _INT32 = np.iinfo(np.int32).min, np.iinfo(np.int32).max
@@ -38,6 +38,9 @@ def estimate(
 
     Returns:
         The estimate. What is claimed for it is `estimator.guarantee(**values)`.
+
+    Warns:
+        UserWarning: if delta is above 1 / num_samples, where a claim allows whole labels to be published.
 
     Raises:
         TypeError: if a value that the estimator needs is missing, or one is given that it does not take.
@@ -69,6 +72,8 @@ def estimate(
     check(features, labels, feature_norm=check_above("feature_norm", feature_norm, 0.0))
     with np.errstate(over="ignore"):
         features = jnp.asarray(features, default_float())
+    if values.get("delta") and (claim := estimator.guarantee(**values)).is_private:
+        warn_large_delta(claim.delta, len(labels))
     labels = jnp.asarray(np.clip(np.nan_to_num(labels), *_INT32).astype(np.int32))  # none wraps around to another
     key_privatize, key_fit = jax.random.split(key)
     report = estimator.privatize(key_privatize, params, features, labels)

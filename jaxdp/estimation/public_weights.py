@@ -153,7 +153,7 @@ def quieter_noise(*, epsilon: float, delta: float, dim: int) -> str:
         ValueError: if a value is out of range.
 
     Examples:
-        >>> quieter_noise(epsilon=1.0, delta=1e-3, dim=5), quieter_noise(epsilon=0.1, delta=1e-3, dim=5)
+        >>> quieter_noise(epsilon=0.1, delta=1e-6, dim=10), quieter_noise(epsilon=0.01, delta=1e-6, dim=10)
         ('k_norm', 'gaussian')
     """
     check_epsilon(epsilon)

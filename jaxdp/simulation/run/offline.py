@@ -13,7 +13,7 @@ from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Estimator, Guarantee, MadeBy, Problem, Sample, scalar_leaf
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.values import check_point, check_taken, once, parameters, taken
-from jaxdp.validation import check_key
+from jaxdp.validation import check_key, warn_large_delta
 
 
 def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run:
@@ -34,7 +34,8 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
     Returns:
         A run. Its `params` take the names of all `params` (estimators' and problem's), and hand each what it takes; a
         value that is given wins over what the problem knows, for every estimator. A field that the problem will fill
-        in is NaN. Its outputs are the problem's metrics with a leading dimension `estimator`.
+        in is NaN. They warn where delta is above one over the number of records. Its outputs are the problem's metrics
+        with a leading dimension `estimator`.
 
     Raises:
         ValueError: if there is no estimator, or one of them or the problem is none, as a factory that was not called;
@@ -99,10 +100,20 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
                 )
         return params
 
+    sizes: list[int] = []  # the number of records, once known; shapes are the same at every grid point
+
+    def check_deltas(values: Mapping[str, Any], problem_params: Any) -> None:
+        deltas = [claim.delta for claim in guarantee(**values).values() if claim.is_private]
+        if not sizes:
+            sizes.append(jax.eval_shape(problem.sample, jax.random.key(0), problem_params).labels.shape[0])
+        warn_large_delta(max(deltas, default=0.0), sizes[0])
+
     def params(**values: Any) -> dict[str, Any]:
         check(values)
         mine = {name: point(name, values) for name in estimators}
         ours = check_leaves("the problem", made_problem(**taken(problem.params, values)))
+        if values.get("delta"):
+            check_deltas(values, ours)
         return {"problem": ours, "estimators": mine}
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
