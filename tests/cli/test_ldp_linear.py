@@ -1,14 +1,18 @@
 """The study of contextual linear bandits: what its texts and figure say, a user's own data, and errors."""
 
 import math
+import warnings
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
+import scipy.stats
 import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from jaxdp.bandits.contextual import logged_contexts
+from jaxdp.bandits.contextual._uniform_log import _by_all_contexts, _by_own_context
 from jaxdp.studies import ldp_linear as study
 from jaxdp.studies import ldp_linear_logged as logged
 from jaxdp.studies.declared import Settled
@@ -132,8 +136,66 @@ def test_data_of_a_user(is_logged, tmp_path):
     assert (free.played < 60).all() if is_logged else (free.played == 60).all()
     text = made.report(results)
     assert ("rounds that count" in text) == is_logged
+    assert ("over the logged rounds that count" in text) == is_logged
     assert "not private" in text
     FigureCanvasAgg(made.figure(results)).draw()
+
+
+def test_the_interval_of_a_log_holds_its_sampling_error(tmp_path):
+    """Seeds of a learner without randomness agree; which rewards were logged is chance all the same."""
+    rounds, generator = 400, np.random.default_rng(3)
+    data = logged.Data(
+        np.broadcast_to(np.array([[0.8], [-0.8]], np.float32), (rounds, 2, 1)),
+        generator.integers(0, 2, rounds).astype(np.float32),
+        generator.integers(0, 2, rounds),
+    )
+    results = logged.ldp_linear_logged(data, learner=["joint"], epsilon=[math.inf], delta=1e-5, num_seeds=3, key=KEY)
+    assert float(results.reward.std("seed").squeeze()) == 0
+    played, mean = float(results.played[0, 0, 0]), float(results.reward[0, 0, 0])
+    error = math.sqrt(mean * (1 - mean) / (played - 1))  # of zeros and ones
+    np.testing.assert_allclose(results.round_error, error, rtol=1e-4)
+    half = scipy.stats.t.ppf(0.975, played - 1) * error
+    assert f"{mean:.4f} +- {half:.4f}" in logged.report(results)
+    assert f"{mean:.4f} +- {half:.4f}" in logged.report(results.isel(seed=[0]))
+
+
+def test_logs_that_are_not_uniform_are_refused():
+    """By arm; by an arm's own context; by a trait that all arms share, which chooses in a circle. Planted: uniform."""
+    rounds, generator = 4000, np.random.default_rng(4)
+    contexts = generator.uniform(-0.5, 0.5, (rounds, 3, 2)).astype(np.float32)
+    trait = generator.integers(3, size=rounds)
+    contexts[:, :, 1] = (trait[:, None] - 1) / 2
+    uniform = generator.integers(3, size=rounds)
+    follows = generator.random(rounds) < 0.2
+    rewards = np.zeros(rounds, np.float32)
+    for actions, said in (
+        (np.where(follows, 0, uniform), r"p = \de-\d+, chi-square by arm: shares of 4\d"),
+        (np.where(follows, contexts[:, :, 0].argmax(1), uniform), "score test of arms against their contexts"),
+        (np.where(follows, trait, uniform), "against the contexts of all arms"),
+    ):
+        with pytest.raises(ValueError, match=f"contexts must be of a log whose arms were drawn uniformly: .*{said}"):
+            logged.ldp_linear_logged(
+                logged.Data(contexts, rewards, actions), epsilon=[1.0], delta=1e-5, num_seeds=1, key=KEY
+            )
+        with pytest.warns(RuntimeWarning, match="replay says nothing about learners") as caught:
+            logged_contexts(contexts, actions, rewards)
+        assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        logged_contexts(contexts, uniform, rewards)
+
+
+def test_p_values_of_uniform_logs_are_uniform():
+    """Columns of other units, one that is a sum of others and one that stays are no fault of the log."""
+    generator, values = np.random.default_rng(5), []
+    for _ in range(200):
+        contexts = generator.normal(size=(300, 2, 4)) * [1, 1e-3, 1, 0]
+        contexts[..., 1] = contexts[..., 0] + contexts[..., 2]
+        actions = generator.integers(2, size=300)
+        values.append((_by_own_context(contexts, actions), _by_all_contexts(contexts, actions)))
+    for column in np.transpose(values):
+        assert scipy.stats.kstest(column, "uniform").pvalue > 1e-3
+        assert scipy.stats.kstest(column / 2, "uniform").pvalue < 1e-6, "planted: a test of half the level"
 
 
 def test_contexts_alone(tmp_path):
@@ -176,6 +238,8 @@ def test_errors(tmp_path):
     good, files = own_data(True), {}
     files["rewards must be among its arrays"] = {"contexts": good["contexts"]}
     files[r"contexts must be \[T, K, d\]"] = {**good, "contexts": good["contexts"][0]}
+    files["propensities are not supported yet"] = {**good, "propensities": np.ones(60)}
+    files["data: arrays must be contexts, rewards, actions, got 'action'"] = {**good, "action": good["actions"]}
     files["not a readable npz or npy file"] = None
     for number, (said, arrays) in enumerate(files.items()):
         path = tmp_path / f"{number}.npz"

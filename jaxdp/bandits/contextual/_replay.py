@@ -1,6 +1,7 @@
 """Logged data by replay: how a learner would have done on rounds that another one played."""
 
 import inspect
+import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.bandits.contextual._context_sequence import kept_contexts
+from jaxdp.bandits.contextual._uniform_log import NonuniformLogWarning, nonuniformity
 from jaxdp.core import Environment, Guarantee, Interface, Learner, Space, State, arms, factory
 from jaxdp.sequences import kept_numbers, shown_numbers
 from jaxdp.validation import check_finite
@@ -63,7 +65,9 @@ def logged_contexts(contexts: ArrayLike, actions: ArrayLike, rewards: ArrayLike)
 
     For learners by `on_logged`. If logged actions were drawn uniformly and rounds are independent, the rounds that
     count are what the learner would have met had it played itself, as many rounds as those are: `reward` over `matched`
-    is an unbiased estimate of what it would have been paid a round.
+    is an unbiased estimate of what it would have been paid a round. Elsewhere it is not, and can lie above what any
+    policy earns: a `RuntimeWarning` says so where tests by arm, and of arms against contexts, refute uniform play at a
+    p-value below 1e-6. A log that passes them may still not be uniform.
 
     Args:
         contexts: [horizon, num_arms, dim] finite, of norm at most 1 but for rounding. Kept as by `context_sequence`.
@@ -95,6 +99,9 @@ def logged_contexts(contexts: ArrayLike, actions: ArrayLike, rewards: ArrayLike)
     paid = kept_numbers("rewards", rewards, ("horizon",))
     if paid.shape != (horizon,):
         raise ValueError(f"rewards must be [{horizon}], as contexts, got shape {paid.shape}")
+    if reason := nonuniformity(kept, played):
+        sentence = f"logged arms were not drawn uniformly ({reason}), so that replay says nothing about learners"
+        warnings.warn(sentence, NonuniformLogWarning, stacklevel=3)
     small = played.astype(np.min_scalar_type(num_arms))
     small.flags.writeable = False
     params = LoggedParams(contexts=kept, actions=small, rewards=paid)  # one object for all runs
