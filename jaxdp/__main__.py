@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -243,9 +244,16 @@ def before_jax_starts(
     keep_or_leave(not no_cache, lambda sentence: typer.echo(sentence, err=True))
 
 
+def show_warning(message: Warning | str, *origin: object) -> None:
+    """Prints a warning in one line, without the place in the code that Python names."""
+    del origin
+    typer.echo(f"warning: {message}", err=True)
+
+
 def main() -> None:
     """Runs the command line; a ValueError or an OSError is the user's to mend, and is told in one line."""
     arguments = sys.argv[1:]
+    warnings.showwarning = show_warning
     try:
         for verb in ("run", "sweep"):
             if verb in arguments[:-1] and not (name := arguments[arguments.index(verb) + 1]).startswith("-"):

@@ -14,7 +14,8 @@ Intervals are by Student's t if nothing else is said; a single seed has none, an
 from jaxdp.stats._crossover import crossover
 from jaxdp.stats._paired import paired
 from jaxdp.stats._power_law import power_law
+from jaxdp.stats._seeds_needed import seeds_needed
 from jaxdp.stats._smallest_epsilon import smallest_epsilon
 from jaxdp.stats.intervals import mean_interval, share_interval
 
-__all__ = ["crossover", "mean_interval", "paired", "power_law", "share_interval", "smallest_epsilon"]
+__all__ = ["crossover", "mean_interval", "paired", "power_law", "seeds_needed", "share_interval", "smallest_epsilon"]

@@ -1,8 +1,11 @@
 """The smallest epsilon that is shown to be good enough."""
 
+import warnings
+
 import numpy as np
 import xarray as xr
 
+from jaxdp.stats._seeds_needed import seeds_needed
 from jaxdp.stats.arrays import check_array, check_places, means, student_quantile
 from jaxdp.stats.intervals import count_hits
 from jaxdp.validation import check_choice, check_number, check_probability
@@ -43,7 +46,10 @@ def smallest_epsilon(
 
     Returns:
         Float64 values of that coordinate, without `along` and `over`: NaN where not even the largest epsilon is shown
-        to be good enough (as with a single seed by "t"). Infinity where only the algorithm without privacy is.
+        to be good enough. Infinity where only the algorithm without privacy is.
+
+    Warns:
+        RuntimeWarning: if there are too few seeds to show it whatever they are (see `seeds_needed`; "t" takes two).
 
     Raises:
         ValueError: if not exactly one of `at_most` and `at_least` is given, metric lacks a dimension, epsilons repeat,
@@ -69,7 +75,15 @@ def smallest_epsilon(
     places = check_places(metric, along)
     if method is None:
         method = "share" if bool(metric.isin([0, 1]).all()) else "t"
-    check_choice("method", method, METHODS)
+    needed = _fewest_seeds(check_choice("method", method, METHODS), bound, at_most is None, confidence)
+    if metric.sizes[over] < needed:
+        number = f"{needed} or more are needed" if np.isfinite(needed) else "no number of them can"
+        warnings.warn(
+            f"{over} has too few repetitions, {metric.sizes[over]}, to show a mean of at "
+            f"{'least' if at_most is None else 'most'} {bound:g} with {confidence:g} confidence: {number}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     if method == "share":
         low, high = _limits_of_share(metric, over, 1 - confidence)
     else:
@@ -80,6 +94,14 @@ def smallest_epsilon(
     descending = np.argsort(-places)
     passed = shown.isel({along: descending}).cumprod(along).sum(along)  # tests before the first that fails; NaN fails
     return passed.copy(data=np.append(np.nan, places[descending])[passed.values]).rename(f"smallest_{along}")
+
+
+def _fewest_seeds(method: str, bound: float, is_at_least: bool, confidence: float) -> float:
+    """Returns how many seeds can show it at all; infinity for shares beyond every limit."""
+    if method == "t":
+        return 2
+    share = bound if is_at_least else 1 - bound  # of hits, or of misses
+    return 1 if share <= 0 else np.inf if share >= 1 else seeds_needed(share, confidence=confidence)
 
 
 def _limits_of_share(hits: xr.DataArray, over: str, error: float) -> tuple[xr.DataArray, xr.DataArray]:

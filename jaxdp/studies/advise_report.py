@@ -1,5 +1,7 @@
 """What advice is made of: rankings by paired differences, where they change, and the text and figure that tell them."""
 
+from functools import partial
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -10,6 +12,7 @@ from jaxdp.studies.advise_problems import PROBLEMS, Problem
 from jaxdp.studies.command import columns, mean_and_half_width
 
 LEVEL = 0.05
+SIMULTANEOUS = "more than the first, all pairs"
 
 
 def comparisons(loss: xr.DataArray) -> xr.Dataset:
@@ -19,21 +22,20 @@ def comparisons(loss: xr.DataArray) -> xr.Dataset:
         loss: with dimensions learner and seed, without NaN, and no others.
 
     Returns:
-        `difference` (learner less `against`), `low`, `high` (95%, each by itself), and `p_adjusted`, by Bonferroni over
-        all pairs, so that the learners that are compared may be chosen by their means: if all pairs with p_adjusted <=
-        0.05 are called different, one or more of these calls are wrong with probability at most 5%. Dimensions learner
-        and against; 0 and p = 1 on the diagonal.
+        `difference` (learner less `against`), `low` and `high`, which hold for all pairs together with 95% confidence,
+        and `p_adjusted`, all by Bonferroni over all pairs, so that the learners that are compared may be chosen by
+        their means: if all pairs with p_adjusted <= 0.05 are called different, one or more of these calls are wrong
+        with probability at most 5%. These are the pairs whose range is without 0. Dimensions learner and against; 0
+        and p = 1 on the diagonal.
     """
     names = loss["learner"].values
     if len(names) == 1:
         one = xr.zeros_like(loss.isel(seed=0, drop=True), dtype=float).expand_dims(against=names)
         return xr.Dataset({"difference": one, "low": one, "high": one, "p_adjusted": one + 1.0})
-    found = [
-        paired(loss, "learner", against=name, adjust=None).reindex(learner=names).expand_dims(against=[name])
-        for name in names
-    ]
-    all_ = xr.concat(found, "against", coords="minimal", compat="override", join="outer")
     pairs = len(names) * (len(names) - 1) // 2
+    compare = partial(paired, loss, "learner", confidence=1 - LEVEL / pairs, adjust=None)
+    tables = [compare(against=name).reindex(learner=names).expand_dims(against=[name]) for name in names]
+    all_ = xr.concat(tables, "against", coords="minimal", compat="override", join="outer")
     same = all_.learner == all_.against
     adjusted = (all_.p_value * pairs).clip(max=1.0).where(~same, 1.0)
     return all_[["difference", "low", "high"]].where(~same, 0.0).assign(p_adjusted=adjusted)
@@ -78,7 +80,7 @@ def table(results: xr.Dataset, instance: str, horizon: int) -> str:
         head: results[name].sel(instance=instance, epsilon=float(results.asked), horizon=horizon).mean("seed")
         for name, head in _problem(results).shares.items()
     }
-    rows = [["", "trust", "loss", "more than the first", *shares, "verdict"]]
+    rows = [["", "trust", "loss", SIMULTANEOUS, *shares, "verdict"]]
     trust = dict(zip(results.learner.values.tolist(), results.trust_model.values.tolist(), strict=True))
     for name in order:
         m, h = (float(part.sel(learner=name)) for part in (mean, half))
@@ -141,9 +143,10 @@ def report(results: xr.Dataset) -> str:
     ]
     seeds = results.sizes["seed"]
     notes = [
-        f"+- and ranges: 95% confidence (Student's t) over {plotting.seed_count(seeds)}, paired by "
-        "seed where worlds are common. Verdicts hold for all pairs of a table together, with 5% that one or more is "
-        "wrong, as far as means over seeds are normal.",
+        f"+-: 95% confidence (Student's t) over {plotting.seed_count(seeds)}, of each loss alone. Ranges of "
+        f'"{SIMULTANEOUS}": 95% confidence of all pairs of a table together (Bonferroni), paired by seed where '
+        "worlds are common. A verdict is undecided where 0 lies in the range; with probability at most 5% one or more "
+        "verdicts of a table are wrong, as far as means over seeds are normal.",
         f"What did not happen in {seeds} seeds, such as a wrong arm kept for good, may still have a probability of up "
         f"to {1 - 0.05 ** (1 / seeds):.0%} (95% confidence). Intervals and verdicts do not know of it: a candidate "
         "that seldom loses much can be called best or worse for what it did in these seeds.",

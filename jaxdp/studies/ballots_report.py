@@ -8,9 +8,10 @@ import xarray as xr
 from jaxdp import plotting
 from jaxdp.dueling import ballot_matrix
 from jaxdp.preferences import Ballots, borda_scores
-from jaxdp.stats import share_interval
+from jaxdp.stats import seeds_needed, share_interval
 from jaxdp.studies.central_noise import shown, which_noise
 from jaxdp.studies.command import columns
+from jaxdp.studies.seeds import no_verdict
 
 NONE = -1  # names no winner
 SURELY = 0.95  # of the repetitions
@@ -83,16 +84,28 @@ def at_hand(results: xr.Dataset, seeds: str) -> str:
     )
 
 
+def fewest_seeds(num_learners: int) -> int:
+    """Returns how many seeds can show that the best of so many learners names the winner surely."""
+    return seeds_needed(SURELY, confidence=_confidence(num_learners), sides=2)
+
+
+def _confidence(num_learners: int) -> float:
+    """The best of several learners is chosen after seeing them all: their intervals share the error."""
+    return 1 - 0.05 / num_learners
+
+
 def verdicts(results: xr.Dataset) -> str:
     """At each budget the best learner's answer and its confidence; and where it is not sure, who is from when on."""
-    # The best of several learners is chosen after seeing them all: their intervals share the error.
-    confidence = 1 - 0.05 / results.sizes["learner"]
+    learners, seeds = results.sizes["learner"], results.sizes["seed"]
+    if seeds < (needed := fewest_seeds(learners)):
+        return f"Whether duels name the winner in {SURELY:.0%} of repetitions: {no_verdict(seeds, needed)}"
+    confidence = _confidence(learners)
     found = share_interval(results.correct.isel(voters=0), confidence=confidence)
     winner, sizes = str(results.winner.values), _from(results, confidence)
     lines = [
         f"The winner by duels, if {SURELY:.0%} of repetitions must name the same one (the lower limit of an interval "
-        f"of {confidence:.4g} confidence,\nsince the best of {results.sizes['learner']} learners is taken):"
-        if results.sizes["learner"] > 1
+        f"of {confidence:.4g} confidence,\nsince the best of {learners} learners is taken):"
+        if learners > 1
         else f"The winner by duels, if {SURELY:.0%} of repetitions must name the same one (the interval's lower limit):"
     ]
     for index, epsilon in enumerate(results.epsilon.values):
@@ -107,11 +120,11 @@ def verdicts(results: xr.Dataset) -> str:
         enough = [(float(own.sel(learner=each)), str(each)) for each in own.learner.values if own.sel(learner=each) > 0]
         often = _most_often(results.named.isel(voters=0, epsilon=index, learner=best), results)
         shares = f", and {winner} in {share:.1%}" if often != winner else f", in {share:.1%}"
-        text = f"cannot be named: {name} names {often} most often{shares}. "
+        text = f"none is shown: {name} names {often} most often{shares}. "
         text += (
-            "{1} can from {0:,.0f} voters on.".format(*min(enough))
+            "{1} shows {2} from {0:,.0f} voters on.".format(*min(enough), winner)
             if enough
-            else f"No learner can by {_last(results):,} voters."
+            else f"No learner shows {winner} by {_last(results):,} voters."
         )
         lines.append(budget + text)
     return "\n".join(lines)
@@ -119,6 +132,9 @@ def verdicts(results: xr.Dataset) -> str:
 
 def larger(results: xr.Dataset) -> str:
     """From how many voters on each learner names the winner surely."""
+    seeds = results.sizes["seed"]
+    if seeds < (needed := fewest_seeds(1)):
+        return f"From how many voters on duels name the winner in {SURELY:.0%}: {no_verdict(seeds, needed)}"
     sizes, rows = _from(results), _budgets(results)
     for name, model in zip(results.learner.values, results.trust_model.values, strict=True):
         played = results.named.sel(learner=name).notnull().any(("epsilon", "seed"))

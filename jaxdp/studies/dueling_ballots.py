@@ -6,6 +6,7 @@ the same ballots, and what a larger electorate that votes alike would
 change. That is a simulation for whoever may see the ballots.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,9 +26,10 @@ from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Look, Run, simulator, sweep
 from jaxdp.simulation.run.values import parameters
 from jaxdp.studies.arguments import Key, NumSeeds, grid
-from jaxdp.studies.ballots_report import NONE, NOT_PRIVATE, ONE_COIN, report
+from jaxdp.studies.ballots_report import NONE, NOT_PRIVATE, ONE_COIN, SURELY, fewest_seeds, report
 from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.private_ranking import private_ranking
+from jaxdp.studies.seeds import TooFewSeeds, warn_of_few_seeds
 from jaxdp.validation import check_count, check_positive
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
@@ -208,6 +210,9 @@ def dueling_ballots(
     winner, rule = winner_of(ballots)
     resampled = dueling.matrix_duels(matrix, regret="strong" if rule == "Condorcet" else "borda")
     voters = electorates(ballots.num_ballots, answers, largest)
+    warn_of_few_seeds(
+        num_seeds, fewest_seeds(len(names)), f"which budgets name the winner in {SURELY:.0%} of repetitions"
+    )
 
     def build(learner: str) -> Run:
         return _run(learner, known[learner], at_hand, resampled, len(matrix), answers, voters, rounds, delta)
@@ -223,7 +228,8 @@ def dueling_ballots(
     )
     results["named"] = results.named.where(results.named != NOT_PLAYED)
     claims = [known[name].make().guarantee(**known[name].values) for name in names]
-    ranked = private_ranking(ballots, epsilon=[answers * each for each in epsilon], num_seeds=num_seeds, key=key)
+    with warnings.catch_warnings(action="ignore", category=TooFewSeeds):  # its verdict is not asked for here
+        ranked = private_ranking(ballots, epsilon=[answers * each for each in epsilon], num_seeds=num_seeds, key=key)
     first = ranked["rank"].argmin("item").where(ranked["rank"].notnull().all("item"))
     results["correct"] = (results.named == winner).astype(float).where(results.named.notnull())
     results["first"] = first.assign_coords(epsilon=results.epsilon.values).reset_coords(drop=True)

@@ -21,6 +21,7 @@ from jaxdp.stats import paired, smallest_epsilon
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
+from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
 from jaxdp.theory import linear_dueling as theory
 from jaxdp.validation import check_count, check_horizon
 
@@ -90,6 +91,8 @@ def dueling_linear(
     if not dims or dims[-1] > num_arms:
         raise ValueError(f"dim must have values in [1, {num_arms}], the number of arms, got {list(dim)}")
     horizon = check_horizon(horizon, minimum=LEAST_HORIZON)
+    if math.inf in list(epsilon):
+        warn_of_few_seeds(num_seeds, FEWEST_FOR_A_MEAN, "which epsilons come close to no privacy")
     looks = np.unique(np.geomspace(max(horizon / 1e5, 100), horizon, NUM_LOOKS).round().astype(int)).tolist()
 
     def build(dim: int) -> Run:
@@ -123,9 +126,9 @@ def dueling_linear(
 
 
 # ---- what is told ----------------------------------------------------------------------------------------------------
-def has_free(results: xr.Dataset) -> bool:
-    """Whether there is something to compare with: no privacy, and several seeds."""
-    return bool(np.isinf(results.epsilon.values).any()) and results.sizes["seed"] > 1
+def has_infinity(results: xr.Dataset) -> bool:
+    """Returns whether there is something to compare with: no privacy."""
+    return bool(np.isinf(results.epsilon.values).any())
 
 
 def table(results: xr.Dataset) -> str:
@@ -153,7 +156,7 @@ def decided(results: xr.Dataset) -> str:
 
 def costs(results: xr.Dataset) -> str:
     """Regret less that without privacy, paired by seed, as shares of the latter."""
-    if not has_free(results) or results.sizes["epsilon"] < 2:
+    if not has_infinity(results) or results.sizes["epsilon"] < 2 or results.sizes["seed"] < FEWEST_FOR_A_MEAN:
         return ""
     last = results.pseudo_regret.isel(round=-1).astype(float)
     found = paired(last, "epsilon", against=math.inf)
@@ -168,8 +171,11 @@ def costs(results: xr.Dataset) -> str:
 
 def enough(results: xr.Dataset) -> str:
     """The smallest epsilon from which on regret is shown to be within 10% of that without privacy, by rounds."""
-    if not has_free(results):
+    if not has_infinity(results):
         return ""
+    head = f"privacy for free: smallest ε of these that is shown to come within {WITHIN:.0%} of no privacy"
+    if (seeds := results.sizes["seed"]) < FEWEST_FOR_A_MEAN:
+        return f"{head}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"
     free = results.pseudo_regret.sel(epsilon=math.inf, drop=True)
     found = smallest_epsilon(results.pseudo_regret - (1 + WITHIN) * free, at_most=0.0)
     rounds = results["round"].values
@@ -182,7 +188,6 @@ def enough(results: xr.Dataset) -> str:
             order = f"{float(theory.free_from(rounds[-1], dim, failure_prob=FAILURE_PROB, slope=SLOPE)):.2g}"
         cells = [f"{value:g}" if math.isfinite(value) else "none of these" for value in values]
         rows.append([f"d = {dim}", *cells, order])
-    head = f"privacy for free: smallest ε of these that is shown to come within {WITHIN:.0%} of no privacy"
     return "\n".join([f"{head} (95% confidence)", *columns(rows)])
 
 

@@ -24,6 +24,7 @@ from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSe
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.linear_learners import LEARNERS, PUBLISHED, at_delta, check_learners, labels_of, refused
+from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
 from jaxdp.theory.ldp_bandits import TUNED
 from jaxdp.validation import check_count
 
@@ -108,6 +109,8 @@ def ldp_linear(
     if not dims:
         raise ValueError("dim must have at least one value, got none")
     horizon = check_count("horizon", horizon, LEAST_HORIZON)
+    if math.inf in list(epsilon) and "gaussian" in names:
+        warn_of_few_seeds(num_seeds, FEWEST_FOR_A_MEAN, "which epsilons come close to no privacy")
     looks = np.unique(np.geomspace(horizon / 100, horizon, NUM_LOOKS).round().astype(int)).tolist()
 
     def build(learner: str, dim: int) -> Run:
@@ -239,6 +242,9 @@ def enough(results: xr.Dataset) -> str:
     """The smallest epsilon from which on each learner is shown to be within 10% of itself without privacy."""
     if not np.isinf(results.epsilon.values).any() or "gaussian" not in results.learner.values:
         return ""
+    head = f"smallest ε of these that is shown to come within {WITHIN:.0%} of no privacy (95% confidence)"
+    if (seeds := results.sizes["seed"]) < FEWEST_FOR_A_MEAN:
+        return f"{head}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"
     last = results.pseudo_regret.isel(round=-1)
     free = last.sel(epsilon=math.inf, learner="gaussian", drop=True)
     found = smallest_epsilon(last - (1 + WITHIN) * free, at_most=0.0)
@@ -247,7 +253,6 @@ def enough(results: xr.Dataset) -> str:
         values = [float(value) for value in found.sel(learner=name).values]
         cells = ["none of these" if not math.isfinite(value) else f"{value:g}" for value in values]
         rows.append([label, *cells])
-    head = f"smallest ε of these that is shown to come within {WITHIN:.0%} of no privacy (95% confidence)"
     return "\n".join([head, *columns(rows)])
 
 

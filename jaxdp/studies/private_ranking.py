@@ -37,7 +37,8 @@ from jaxdp.studies.central_noise import SUFFIX, shown, which_noise, with_noise
 from jaxdp.studies.command import root_key
 from jaxdp.studies.declared import Made, Printed, Study
 from jaxdp.studies.ranking_release import default_radius, ranking_release, release_key, release_report
-from jaxdp.studies.ranking_report import report
+from jaxdp.studies.ranking_report import FEWEST_SEEDS, SURVIVES, report
+from jaxdp.studies.seeds import warn_of_few_seeds
 from jaxdp.validation import check_choice
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
@@ -187,6 +188,10 @@ def private_ranking(
     if radius is None:
         radius = default_radius(len(data.items))
     compared, problem = _compared(data, unranked)
+    num_seeds = NUM_SEEDS if num_seeds is None else num_seeds
+    warn_of_few_seeds(
+        num_seeds, FEWEST_SEEDS, f"from which epsilon on the winner stays first {SURVIVES:.0%} of the time"
+    )
 
     def build() -> Run:
         return estimation_run(compared, problem)
@@ -194,7 +199,7 @@ def private_ranking(
     results = sweep(
         build,
         axes={"epsilon": list(epsilon), "delta": [delta], "radius": [radius]},
-        num_seeds=NUM_SEEDS if num_seeds is None else num_seeds,
+        num_seeds=num_seeds,
         key=key,
         tile_size=16,
         **scheduling,

@@ -7,9 +7,10 @@ import xarray as xr
 
 from jaxdp import plotting
 from jaxdp.preferences import Ballots, ComparisonTable, pair_features
-from jaxdp.stats import share_interval
+from jaxdp.stats import seeds_needed, share_interval
 from jaxdp.studies.central_noise import noise_lines, shown
 from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
+from jaxdp.studies.seeds import no_verdict
 
 NOT_PRIVATE = (
     "Not private: this output, the figure and the data are made from what is to be protected, and are for whoever may"
@@ -22,6 +23,7 @@ ONLY_NOISE = (
 ON_THE_BOUND = 0.999  # of the radius
 ALIKE = 1e-3  # abilities closer than this may be ranked either way by the solver's rounding
 SURVIVES = 0.95  # of the seeds
+FEWEST_SEEDS = seeds_needed(SURVIVES, sides=2)
 
 
 def report(results: xr.Dataset, data: ComparisonTable | Ballots, *, unranked: str = "unknown") -> str:
@@ -99,15 +101,17 @@ def survival(results: xr.Dataset) -> str:
         f"{results['item'].values[order[0]]} comes first at least {SURVIVES:.0%} of the time,"
         " over privacy's noise alone"
     ]
+    if (seeds := results.sizes["seed"]) < FEWEST_SEEDS:
+        return f"Whether {lines[0]}: {no_verdict(seeds, FEWEST_SEEDS)}"
     limits = [values.sortby("epsilon") for values in _shares(results)]
     for name in results.estimator.values[1:]:
         share, low, high = (values.sel(estimator=name) for values in limits)
         first = _from(share)
         if first is None:
-            lines.append(f"  {name}: at none of these.")
+            lines.append(f"  {name}: not shown at any of these.")
             continue
         surely = _from(low)
-        sure = "at none of these" if surely is None else _onwards(surely)
+        sure = "not shown at any of these" if surely is None else _onwards(surely)
         there = _share(*(float(values.sel(epsilon=first)) for values in (share, low, high)))
         guess = "" if surely == first else f"; by the point estimate {_onwards(first)}"
         lines.append(f"  {name}: {sure} with 95% confidence{guess}, where it is {there}.")

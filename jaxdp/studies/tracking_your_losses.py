@@ -18,6 +18,7 @@ from jaxdp.stats import paired, smallest_epsilon
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Made, Study
+from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
 from jaxdp.studies.tracking import LEARNERS, Names, NotPure, check_learners, claim_of, tracking_run
 from jaxdp.validation import check_count, check_within
 
@@ -104,6 +105,7 @@ def tracking_your_losses(
     environment = experts.loss_sequence(losses, scale=scale, num_switches=num_switches)
     horizon, num_experts = np.shape(losses)
     switches = check_count("num_switches", num_switches, 0)
+    warn_of_few_seeds(num_seeds, FEWEST_FOR_A_MEAN, "which epsilons gain the share that is asked for")
 
     def build(learner: str) -> Run:
         return tracking_run(LEARNERS[learner](num_experts, horizon, switches), environment, horizon, delta)
@@ -183,10 +185,9 @@ def best_learners(results: xr.Dataset) -> str:
         loss = results.loss.sel(epsilon=epsilon)
         best = str(loss.learner.values[loss.mean("seed").values.argmin()])
         line = f"{plotting.epsilon_label(epsilon)}: {best}"
-        if loss.sizes["learner"] > 1 and loss.sizes["seed"] > 1:
-            found = paired(loss, "learner", against=best)
-            close = [str(name) for name in found.learner.values if not float(found.low.sel(learner=name)) > 0]
-            others = [name for name in close if name != best]
+        if loss.sizes["learner"] > 1:
+            compared = paired(loss, "learner", against=best)  # of a single seed all limits are NaN
+            others = [str(name) for name in compared.learner.values if not float(compared.low.sel(learner=name)) > 0]
             line += f" (not told from it: {', '.join(others)})" if others else ""
         lines.append(line)
     return "\n".join(lines)
@@ -194,14 +195,16 @@ def best_learners(results: xr.Dataset) -> str:
 
 def needed(results: xr.Dataset, share: float) -> str:
     """The smallest epsilon of the grid from which on each learner is shown to gain the share."""
-    found = smallest_epsilon(results.gained, at_least=share)
+    head = f"smallest ε of these that is shown to gain {share:.0%} (95% confidence, each learner by itself)"
+    if (seeds := results.sizes["seed"]) < FEWEST_FOR_A_MEAN:
+        return f"{head}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"
+    found = smallest_epsilon(results.gained, at_least=share, method="t")
     rows = []
     for name, label in plotting.prefixed(results.claim).items():
         value = float(found.sel(learner=name))
         shown = "none of these" if np.isnan(value) else plotting.epsilon_label(value)
         rows.append([label, shown])
     rows.sort(key=lambda row: row[1] == "none of these")
-    head = f"smallest ε of these that is shown to gain {share:.0%} (95% confidence, each learner by itself)"
     return "\n".join([head, *columns(rows)])
 
 

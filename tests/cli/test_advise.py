@@ -61,6 +61,31 @@ def test_equal_candidates_are_undecided():
     assert np.mean([len(naive(loss)) < 8 for loss in worlds]) > limit  # choosing by the mean costs more than that
 
 
+def test_ranges_agree_with_verdicts():
+    """A range without 0 is one of a pair that is called different; ranges of one pair alone are not."""
+    draw, disagree = np.random.default_rng(4), 0
+    for _ in range(20):
+        loss = losses([0.0, 0.5, 1.0, 1.5, 2.0, 0.0], 10, draw)
+        against = comparisons(loss)
+        apart = (against.low > 0) | (against.high < 0)
+        np.testing.assert_array_equal(apart, against.p_adjusted <= LEVEL)
+        alone = paired(loss, "learner", against="l0", adjust=None)
+        called = against.p_adjusted.sel(against="l0", learner=alone.learner) <= LEVEL
+        disagree += int((((alone.low > 0) | (alone.high < 0)) != called).sum())
+    assert disagree > 0
+
+
+def test_ranges_hold_together():
+    """In at most 5% of tables is the true difference outside of any range; of ranges of one pair alone in more."""
+    draw, means = np.random.default_rng(5), np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    truth = means[:, None] - means
+    missed = 0
+    for _ in range(60):
+        against = comparisons(losses(means, 10, draw)).transpose("learner", "against")
+        missed += bool(((against.low > truth) | (against.high < truth)).any())
+    assert missed / 60 <= LEVEL + 5 * np.sqrt(LEVEL * (1 - LEVEL) / 60)
+
+
 def test_ties_and_one_candidate_alone():
     same = losses([1.0], 6, np.random.default_rng(2))
     assert ranking(same) == (["l0"], ["l0"])

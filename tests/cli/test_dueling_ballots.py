@@ -49,7 +49,7 @@ def ran(tmp_path_factory):
     """The command on a clear election: what it wrote, and what it printed."""
     folder, told = tmp_path_factory.mktemp("ballots"), io.StringIO()
     write_ballots(CLEAR, folder / "clear.soi")
-    grid = ("--epsilon", "1", "--epsilon", "inf", "--learner", "rucb", "--learner", "ebs_phased", "--seeds", "80")
+    grid = ("--epsilon", "1", "--epsilon", "inf", "--learner", "rucb", "--learner", "ebs_phased", "--seeds", "88")
     sizes = ("--answers", "2", "--largest", "1000", "--rounds", "300")
     given = ("--ballots", str(folder / "clear.soi"), *grid, *sizes, "--out", str(folder / "found"))
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(told):
@@ -162,14 +162,30 @@ def test_from_how_many_voters_on():
     results = made_up([[0.5, 1.0, 1.0], [1.0, 0.9, math.nan]])
     np.testing.assert_array_equal(ballots_report._from(results)[:, 0], [20, 0])
     told = ballots_report.verdicts(results.isel(learner=[0]))
-    assert "0.5 per answer, 1.5 per voter: cannot be named: x names ann most often, in 50.0%" in told
-    assert "x can from 20 voters on" in told
+    assert "0.5 per answer, 1.5 per voter: none is shown: x names ann most often, in 50.0%" in told
+    assert "x shows ann from 20 voters on" in told
     assert "ann, by y, with confidence 100.0% (at least 97.8%)" in ballots_report.verdicts(results)
     never = ballots_report.verdicts(made_up([[0.2, 0.3, 0.9], [0.1, 0.2, math.nan]]))
     assert "x names bob most often" in never
-    assert "No learner can by 50 voters" in never
-    # Planted: shares of few seeds are no confidence.
-    assert "cannot" in ballots_report.verdicts(results.isel(learner=[1], seed=slice(20)))
+    assert "No learner shows ann by 50 voters" in never
+
+
+@pytest.mark.parametrize(("seeds", "is_enough"), [(4, False), (71, False), (72, True)])
+def test_too_few_seeds_have_no_verdict(seeds, is_enough):
+    """The lower limit of n hits of n is 0.025^(1 / n), which reaches 95% at n = 72."""
+    results = made_up([[1.0] * 3, [1.0] * 3]).isel(learner=[0], seed=slice(seeds))
+    results = results.assign_coords(trust_model=("learner", ["local"]))
+    for text in (ballots_report.verdicts(results), ballots_report.larger(results)):
+        assert (f"no verdict: 72 seeds or more are needed, and there are {seeds}." in text) != is_enough
+        assert ("not by" in text or "No learner" in text or "none is shown" in text) is False
+    assert ballots_report.fewest_seeds(9) == 115
+
+
+def test_too_few_seeds_are_told_before_anything_is_simulated(monkeypatch):
+    monkeypatch.setattr(study, "sweep", None)  # fails where it is called
+    with pytest.warns(UserWarning, match="num_seeds must be >= 86 to say which budgets .* in 95% of .*, got 4"):  # noqa: SIM117
+        with pytest.raises(TypeError):
+            study.dueling_ballots(CLEAR, learner=["rucb", "ebs_phased"], num_seeds=4, key=KEY)
 
 
 def test_without_a_condorcet_winner():
@@ -195,8 +211,8 @@ def test_the_election_of_2003():
     results = study.dueling_ballots(ballots, epsilon=[1.0], learner=["ebs_phased"], num_seeds=80, key=KEY)
     text = ballots_report.report(results, ballots)
     assert "488 voters" in text
-    assert "cannot be named" in text
-    assert "ebs_phased can from" in text
+    assert "none is shown" in text
+    assert "ebs_phased shows" in text
     assert "of private-ranking: ballot_rr" in text
     assert results["first"].sel(estimator="ballot_mle").isel(seed=0).isin([1, 2, 3])
 

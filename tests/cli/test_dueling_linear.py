@@ -54,6 +54,7 @@ def test_the_texts():
     alone = results.sel(epsilon=[1.0])
     assert not study.costs(alone)
     assert not study.enough(alone)
+    assert "no verdict: 2 seeds or more are needed, and there is 1." in study.enough(results.isel(seed=[0]))
     assert "regret after" in study.report(alone)
 
 

@@ -133,15 +133,24 @@ def test_from_which_epsilon_on_the_winner_survives():
         "y comes first at least 95% of the time, over privacy's noise alone",
         "  a: at ε = ∞ alone with 95% confidence; by the point estimate from ε = 1 on, where it is 96.0% (90.1% to"
         " 98.9%).",
-        "  b: at none of these.",
+        "  b: not shown at any of these.",
     ]
     text = ranking_report.survival(survivals([[0, 95], [100, 100]], [1.0, 2.0]).isel(epsilon=[1, 0]))  # any order
     luck = "by the point estimate from ε = 2 on, where it is 95.0% (88.7% to 98.4%)."
-    assert f"  a: at none of these with 95% confidence; {luck}" in text
+    assert f"  a: not shown at any of these with 95% confidence; {luck}" in text
     assert "  b: from ε = 1 on with 95% confidence, where it is 100.0% (96.4% to 100.0%)." in text
     failed = survivals([[100, 100], [100, 100]], [1.0, 2.0])
     failed["survival"][1, 1, 7] = np.nan
-    assert "  a: at none of these." in ranking_report.survival(failed)
+    assert "  a: not shown at any of these." in ranking_report.survival(failed)
+
+
+@pytest.mark.parametrize(("seeds", "is_enough"), [(4, False), (71, False), (72, True)])
+def test_too_few_seeds_say_nothing_of_who_survives(seeds, is_enough):
+    """Not even 71 of 71 show 95%."""
+    text = ranking_report.survival(survivals([[100, 100]], [1.0, 2.0]).isel(seed=slice(seeds)))
+    assert ("from ε = 1 on with 95% confidence" in text) == is_enough
+    assert (f"no verdict: 72 seeds or more are needed, and there are {seeds}." in text) != is_enough
+    assert ("not shown" in text) is False
 
 
 VOTES = Ballots(("x", "y", "z"), (((0,), (1,), (2,)), ((1,),), ((1,), (0,))), (60, 30, 10))
