@@ -264,7 +264,7 @@ def report(results: xr.Dataset) -> str:
         parts.append(
             "By replay: a round counts if the learner plays what was logged. If logged arms were drawn uniformly, and "
             "rounds are independent, the mean reward is what the learner would earn in as many rounds of its own. No "
-            f"test of arms alone, or against contexts, refutes uniform arms (each p >= {REFUTED:g}), which proves nothing."
+            f"test of arms alone, or against contexts, refutes uniform arms (p >= {REFUTED:g}), which proves nothing."
         )
     if float(results.beyond) > 0:
         parts.append(f"Learners clip rewards to [-1, 1]; {float(results.beyond):.1%} of yours lie beyond.")
