@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
@@ -10,6 +11,25 @@ import jax.numpy as jnp
 import numpy as np
 
 _PACKAGE = __name__.partition(".")[0]
+# A coordinate with one of these names would overwrite a variable of `jaxdp.stats`, `jaxdp.open` or xarray.
+RESULT_NAMES = ("computed", "crossings", "difference", "estimate", "exponent", "high", "low", "mean", "p_adjusted")
+RESULT_NAMES += ("p_value", "quantile", "share")
+
+
+def check_coordinates(where: str, names: Iterable[Any]) -> None:
+    """Checks that no coordinate has the name of a result.
+
+    Args:
+        where: what has the coordinates, for the error.
+        names: of the coordinates and dimensions.
+
+    Raises:
+        ValueError: if one has.
+    """
+    if clash := sorted(name for name in names if name in RESULT_NAMES):
+        raise ValueError(
+            f"{where} must not have the name of a result ({', '.join(RESULT_NAMES)}), got {', '.join(clash)}: rename it"
+        )
 
 
 def check_epsilon(epsilon: float) -> float:

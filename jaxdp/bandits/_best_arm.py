@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._reports import REWARD, REWARDS, check_report, local_claim, value_names
+from jaxdp.bandits._reports import ENDS, REWARD, REWARDS, channel_values, check_report, local_claim, value_names
 from jaxdp.core import Guarantee, Interface, Space, arms, default_float
 from jaxdp.core.channel import TotalFn
 from jaxdp.mechanisms import label_channel, scalar_channel
@@ -98,14 +98,14 @@ def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
     is_rr = check_report(report, REPORTS) == "rr"
     binary = check_choice("rewards", rewards, REWARDS) == "binary"
     channel = label_channel(2) if binary and is_rr else scalar_channel(report, binary=binary)
-    names = value_names(report, *(() if binary else ("low", "high")))
+    names = value_names(report, *(() if binary else ENDS))
 
     def proxy(**values: float) -> float:
-        return 0.25 if binary and is_rr else channel.variance_proxy(**values)
+        return 0.25 if binary and is_rr else channel.variance_proxy(**channel_values(values))
 
     return Reports(
         names=names,
-        params=channel.params,
+        params=lambda **values: channel.params(**channel_values(values)),
         variance_proxy=proxy,
         report=channel.report,
         total=channel.total if binary and is_rr else None,

@@ -60,7 +60,7 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
             1 / epsilon for rewards in [0, 1], or "gaussian". The loss is then (1 - report + m) / (1 + 2 m), clipped to
             [0, 1], where all noise is within m but for probability failure_prob: m = ln(T / failure_prob) / epsilon,
             or s sqrt(2 ln(2 T / failure_prob)) for the standard deviation s.
-        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `low`).
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
         A learner whose actions are arms ([] int32).
@@ -72,7 +72,8 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
         failure_prob: with Gaussian or Laplace reports, in (0, 1), by default 0.05.
-        low, high: for bounded rewards, finite, low < high, by default 0 and 1: rewards are clipped to [low, high].
+        reward_low, reward_high: for bounded rewards, which are clipped to [reward_low, reward_high]; finite, in
+            this order, by default 0 and 1.
         learning_rate: > 0 and finite, by default sqrt(2 ln K / (K T)).
 
     Privacy:
@@ -109,14 +110,14 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         epsilon: float,
         delta: float = 0.0,
         failure_prob: float = 0.05,
-        low: float = 0.0,
-        high: float = 1.0,
+        reward_low: float = 0.0,
+        reward_high: float = 1.0,
         learning_rate: float | None = None,
     ) -> Params:
         if learning_rate is None:
             learning_rate = math.sqrt(2 * math.log(num_arms) / horizon / num_arms)
         check_positive("learning_rate", learning_rate)
-        leaves = channel_params(epsilon=epsilon, delta=delta, low=low, high=high)
+        leaves = channel_params(epsilon=epsilon, delta=delta, reward_low=reward_low, reward_high=reward_high)
         return Params(
             report=leaves,
             losses=unit_losses(leaves, report, horizon, failure_prob),

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits import _explore_then_commit_bulk as bulk
+from jaxdp.bandits._reports import ENDS, REWARDS
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -25,8 +26,6 @@ from jaxdp.core import (
 from jaxdp.mechanisms import noisy_leads
 from jaxdp.numerics import compensated
 from jaxdp.validation import check_choice, check_count, check_epsilon
-
-REWARDS = ("binary", "bounded")
 
 
 @jax.tree_util.register_dataclass
@@ -50,7 +49,7 @@ class Private(NamedTuple):
 
     Attributes:
         totals: [num_arms] sum of exploration rewards of each arm: int32 (int64 under x64) wins of binary rewards;
-            compensated floats, of rewards less `low`, for bounded ones.
+            compensated floats, of rewards less `reward_low`, for bounded ones.
     """
 
     totals: Any
@@ -75,7 +74,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     Args:
         num_arms: number of arms, >= 2.
         explore_rounds: rounds of exploration, a positive multiple of num_arms.
-        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `low`).
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
         A learner whose actions are arms ([] int32), with blocks; and with counts for binary rewards (clipping needs
@@ -87,13 +86,14 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     Values:
         epsilon: the privacy budget, > 0.
-        low, high: for bounded rewards, finite, low < high: rewards are clipped to [low, high].
+        reward_low, reward_high: for bounded rewards, which are clipped to [reward_low, reward_high]; finite, in
+            this order, by default 0 and 1.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
-        - Sensitivity: A reward enters one arm's total once, so the totals have L1 sensitivity high - low (1 for binary
-          rewards), and they are released once, with Laplace((high - low) / epsilon) noise for each arm.
+        - Sensitivity: A reward enters one arm's total once, so the totals have L1 sensitivity D, which is reward_high -
+          reward_low, or 1 for binary rewards, and they are released once, with Laplace(D / epsilon) noise for each arm.
         - Released: `best_arm`, which is post-processing of the noisy totals.
         - Private: `totals`.
 
@@ -119,8 +119,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         raise ValueError(f"explore_rounds must be < 2^31 without 64-bit integers, got {explore_rounds}")
     binary = check_choice("rewards", rewards, REWARDS) == "binary"
 
-    def params(*, epsilon: float, low: float = 0.0, high: float = 1.0) -> Params:
-        lowest, highest = interval_leaves(low, high)
+    def params(*, epsilon: float, reward_low: float = 0.0, reward_high: float = 1.0) -> Params:
+        lowest, highest = interval_leaves(reward_low, reward_high, names=ENDS)
         return Params(epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)), low=lowest, high=highest)
 
     def claim(epsilon: float) -> Guarantee:
@@ -179,7 +179,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         return jnp.argmax(noisy_leads(key, totals, params.epsilon, l1_sensitivity=sensitivity)).astype(jnp.int32)
 
     many = bulk.Algorithm(num_arms, explore_rounds, arm, add, advance)
-    values = only(params, ("epsilon",) if binary else ("epsilon", "low", "high"))
+    values = only(params, ("epsilon",) if binary else ("epsilon", *ENDS))
     return Learner(
         params=values,
         guarantee=claimed(values, claim),

@@ -59,7 +59,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
     Args:
         num_arms: number of arms K, >= 2.
         report: "rr", randomized response, or "gaussian". Laplace noise is refused: its variance proxy is infinite.
-        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped to [low, high]; NaN is `low`).
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped to [reward_low, reward_high];
+            NaN is `reward_low`).
         constants: "theory": e = 0.01, b = 1, w = ((sqrt(1 + nu) - 1) / 2)^2 / c with c = (2 + e) / e
             (1 / ln(1 + e))^(1 + e), and L = 9 (1 + ln(2 ln(9 / w)) / ln(1 / w)). With one best arm the answer is wrong
             with probability <= nu. Or "heuristic": e = 0, b = 1/2, w = nu / 5, L = 1 + 10 / K, and ln(n_i + 2) for
@@ -75,7 +76,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
         failure_prob: nu, in (0, 1), by default 0.05.
-        low, high: for bounded rewards, finite, low < high, by default 0 and 1.
+        reward_low, reward_high: for bounded rewards, which are clipped to [reward_low, reward_high]; finite, in
+            this order, by default 0 and 1.
 
     Privacy:
         - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
@@ -109,10 +111,15 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
     soonest = math.ceil(1 + least * (num_arms - 1)) + num_arms - 1  # rounds: 1 + L (K - 1), and 1 for each other arm
 
     def params(
-        *, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05, low: float = 0.0, high: float = 1.0
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        failure_prob: float = 0.05,
+        reward_low: float = 0.0,
+        reward_high: float = 1.0,
     ) -> Params:
         check_probability("failure_prob", failure_prob)
-        own = reports.of({"epsilon": epsilon, "delta": delta, "low": low, "high": high})
+        own = reports.of({"epsilon": epsilon, "delta": delta, "reward_low": reward_low, "reward_high": reward_high})
         if is_theory:
             half = failure_prob / (math.sqrt(1 + failure_prob) + 1) / 2  # (sqrt(1 + nu) - 1) / 2 without cancellation
             factor = (2 + slack) / slack * (1 / math.log1p(slack)) ** (1 + slack)  # c

@@ -114,8 +114,8 @@ def bounded_bandit(means: ArrayLike) -> Environment:
 def heavy_tailed_bandit(means: ArrayLike, *, degrees_of_freedom: float = 3.0, scale: float = 1.0) -> Environment:
     """Rewards means[k] + scale * t, t of Student's law: few moments exist, and a user's channel clips what is far.
 
-    One variate t a round is the noise of every arm. A learner that clips rewards to [low, high] sees clipped means,
-    whose order is that of the means; regrets are those of the means.
+    One variate t a round is the noise of every arm. A learner that clips rewards to [reward_low, reward_high] sees
+    clipped means, whose order is that of the means; regrets are those of the means.
 
     Args:
         means: [num_arms] finite.

@@ -1,16 +1,17 @@
 """What a user reports of a reward in the local model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
 
-from jaxdp.core import Channel, Guarantee, PrivatizeFn, Space
+from jaxdp.core import Channel, Guarantee, PrivatizeFn, Space, interval_leaves
 from jaxdp.mechanisms import ScalarParams, scalar_channel
 from jaxdp.validation import check_choice
 
 REWARD = "one round's reward"  # the unit of privacy
 REWARDS = ("binary", "bounded")
+ENDS = ("reward_low", "reward_high")  # names of the values to which bounded rewards are clipped
 MECHANISMS = {
     "rr": "randomized response",
     "laplace": "the Laplace mechanism",
@@ -35,6 +36,20 @@ def check_report(report: str, known: tuple[str, ...]) -> str:
 def value_names(report: str, *others: str) -> tuple[str, ...]:
     """Names of a learner's values: those of its channel that a user chooses, and others."""
     return ("epsilon", *(("delta",) if report == "gaussian" else ()), *others)
+
+
+def channel_values(values: Mapping[str, float]) -> dict[str, float]:
+    """Returns a learner's values under the names that `scalar_channel` has for them.
+
+    Args:
+        values: by the learner's names.
+
+    Raises:
+        ValueError: if reward_low or reward_high is out of range.
+    """
+    if ENDS[0] in values:
+        interval_leaves(*(values[name] for name in ENDS), names=ENDS)
+    return {name.removeprefix("reward_"): value for name, value in values.items()}
 
 
 def local_claim(report: str, unit: str) -> Callable[..., Guarantee]:
@@ -83,7 +98,8 @@ def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports
 
     Args:
         report: one of `known`.
-        rewards: "binary", integers clipped to {0, 1}; or "bounded", floats clipped to [low, high], NaN to low.
+        rewards: "binary", integers clipped to {0, 1}; or "bounded", floats clipped to [reward_low, reward_high], NaN to
+            reward_low.
         known: the reports that the learner can use.
 
     Raises:
@@ -91,10 +107,10 @@ def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports
     """
     binary = check_choice("rewards", rewards, REWARDS) == "binary"
     channel = scalar_channel(check_report(report, known), binary=binary)
-    names = value_names(report, *(() if binary else ("low", "high")))
+    names = value_names(report, *(() if binary else ENDS))
 
     def params(**values: float) -> ScalarParams:
-        return channel.params(**{name: values[name] for name in names})
+        return channel.params(**channel_values({name: values[name] for name in names}))
 
     return Reports(
         channel, Space("integers", (), 0, 1) if binary else Space("numbers"), names, params, local_claim(report, REWARD)

@@ -64,7 +64,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     Args:
         num_arms: number of arms K, >= 2.
         report: "rr", randomized response, or "gaussian". Laplace noise is refused: its variance proxy is infinite.
-        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped to [low, high]; NaN is `low`).
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped to [reward_low, reward_high];
+            NaN is `reward_low`).
 
     Returns:
         A learner whose actions and answers are arms ([] int32), with blocks, and with counts for the randomized
@@ -79,7 +80,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, by default 1, which multiplies b_r: less is more daring, as private, and without the
             guarantee.
-        low, high: for bounded rewards, finite, low < high, by default 0 and 1.
+        reward_low, reward_high: for bounded rewards, which are clipped to [reward_low, reward_high]; finite, in
+            this order, by default 0 and 1.
 
     Privacy:
         - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
@@ -116,12 +118,12 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         delta: float = 0.0,
         failure_prob: float = 0.05,
         confidence_multiplier: float = 1.0,
-        low: float = 0.0,
-        high: float = 1.0,
+        reward_low: float = 0.0,
+        reward_high: float = 1.0,
     ) -> Params:
         check_probability("failure_prob", failure_prob)
         check_positive("confidence_multiplier", confidence_multiplier)
-        own = reports.of({"epsilon": epsilon, "delta": delta, "low": low, "high": high})
+        own = reports.of({"epsilon": epsilon, "delta": delta, "reward_low": reward_low, "reward_high": reward_high})
         squared = 8 * reports.variance_proxy(**own) * confidence_multiplier * confidence_multiplier
         check_positive("the squared width of confidence bounds", squared)
         return Params(

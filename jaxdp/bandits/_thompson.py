@@ -46,7 +46,7 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
     Args:
         num_arms: number of arms, >= 2.
         posterior: "bits" or "debiased".
-        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `low`).
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
         A learner whose actions are arms ([] int32).
@@ -56,7 +56,8 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
 
     Values:
         epsilon: the privacy budget, > 0.
-        low, high: for bounded rewards, finite, low < high, by default 0 and 1: rewards are clipped to [low, high].
+        reward_low, reward_high: for bounded rewards, which are clipped to [reward_low, reward_high]; finite, in
+            this order, by default 0 and 1.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
@@ -87,8 +88,8 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
     is_debiased = check_choice("posterior", posterior, POSTERIORS) == "debiased"
     channel, space, names, channel_params, claim = reward_reports("rr", rewards, REPORTS)
 
-    def params(*, epsilon: float, low: float = 0.0, high: float = 1.0) -> Params:
-        leaves = channel_params(epsilon=epsilon, low=low, high=high)
+    def params(*, epsilon: float, reward_low: float = 0.0, reward_high: float = 1.0) -> Params:
+        leaves = channel_params(epsilon=epsilon, reward_low=reward_low, reward_high=reward_high)
         return Params(report=leaves, bits=unit_losses(leaves, "rr"))
 
     def init(key, params: Params) -> State:

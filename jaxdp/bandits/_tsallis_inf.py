@@ -96,7 +96,7 @@ def tsallis_inf(
         report: "rr", randomized response, whose losses are bits; or "gaussian", the reward with noise of standard
             deviation s, analytically calibrated: for rewards in [0, 1] the loss is (1 - report + m) / (1 + 2 m),
             clipped to [0, 1], m = s sqrt(2 ln(2 T / failure_prob)).
-        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `low`).
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
         horizon: rounds T, >= 1; needed for Gaussian reports, and otherwise not.
 
     Returns:
@@ -110,7 +110,8 @@ def tsallis_inf(
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
         failure_prob: with Gaussian reports, in (0, 1), by default 0.05.
-        low, high: for bounded rewards, finite, low < high, by default 0 and 1: rewards are clipped to [low, high].
+        reward_low, reward_high: for bounded rewards, which are clipped to [reward_low, reward_high]; finite, in
+            this order, by default 0 and 1.
 
     Privacy:
         - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
@@ -151,9 +152,14 @@ def tsallis_inf(
     rate_factor = 2.0 if estimator == "iw" else 4.0
 
     def params(
-        *, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05, low: float = 0.0, high: float = 1.0
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        failure_prob: float = 0.05,
+        reward_low: float = 0.0,
+        reward_high: float = 1.0,
     ) -> Params:
-        leaves = channel_params(epsilon=epsilon, delta=delta, low=low, high=high)
+        leaves = channel_params(epsilon=epsilon, delta=delta, reward_low=reward_low, reward_high=reward_high)
         return Params(report=leaves, losses=unit_losses(leaves, report, rounds, failure_prob))
 
     def init(key, params: Params) -> State:

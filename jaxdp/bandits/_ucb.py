@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxdp.bandits._lane_kernels import array_kernel
 from jaxdp.bandits._means import Means, no_means
 from jaxdp.bandits._means_kernels import first_largest, heard  # laid out for CPUs, whatever the size
-from jaxdp.bandits._reports import reported, reward_reports
+from jaxdp.bandits._reports import channel_values, reported, reward_reports
 from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams
 from jaxdp.numerics import compensated
@@ -55,7 +55,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
     Args:
         num_arms: number of arms, >= 2.
         report: "rr", randomized response, or "gaussian". Laplace reports have no variance proxy.
-        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `low`).
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
         A learner whose actions are arms ([] int32).
@@ -66,7 +66,8 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
-        low, high: for bounded rewards, finite, low < high, by default 0 and 1: rewards are clipped to [low, high].
+        reward_low, reward_high: for bounded rewards, which are clipped to [reward_low, reward_high]; finite, in
+            this order, by default 0 and 1.
         exploration_rate: > 0 and finite, by default 4, as in UCB1.
 
     Privacy:
@@ -96,12 +97,17 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
     channel, space, names, channel_params, claim = reward_reports(report, rewards, REPORTS)
 
     def params(
-        *, epsilon: float, delta: float = 0.0, low: float = 0.0, high: float = 1.0, exploration_rate: float = 4.0
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        reward_low: float = 0.0,
+        reward_high: float = 1.0,
+        exploration_rate: float = 4.0,
     ) -> Params:
-        given = {"epsilon": epsilon, "delta": delta, "low": low, "high": high}
+        given = {"epsilon": epsilon, "delta": delta, "reward_low": reward_low, "reward_high": reward_high}
         check_positive("exploration_rate", exploration_rate)
         leaves = channel_params(**given)
-        proxy = channel.variance_proxy(**{name: given[name] for name in names})
+        proxy = channel.variance_proxy(**channel_values({name: given[name] for name in names}))
         return Params(report=leaves, squared_radius=scalar_leaf("the squared radius", 2 * exploration_rate * proxy))
 
     bounds = array_kernel(upper_bounds)  # laid out for CPUs, whatever the size

@@ -54,12 +54,15 @@ def leaf_rounded_down(name: str, value: float) -> np.floating:
     return np.nextafter(leaf, leaf.dtype.type(0)) if float(leaf) > value else leaf  # NumPy would round `value`, too
 
 
-def interval_leaves(low: float, high: float) -> tuple[np.floating, np.floating]:
-    """The ends of an interval as `Params` leaves.
+def interval_leaves(
+    low: float, high: float, *, names: tuple[str, str] = ("low", "high")
+) -> tuple[np.floating, np.floating]:
+    """Returns the ends of an interval as `Params` leaves.
 
     Args:
         low: the lower end.
         high: the upper end.
+        names: of both ends, for errors.
 
     Returns:
         (low, high), rounded to nearest.
@@ -68,11 +71,10 @@ def interval_leaves(low: float, high: float) -> tuple[np.floating, np.floating]:
         ValueError: if they are not finite, or not in this order, or they or their distance leave the range of JAX's
             default float type.
     """
-    lowest = scalar_leaf("low", check_number("low", low))
-    highest = scalar_leaf("high", check_number("high", high))
-    scalar_leaf("high - low", float(highest) - float(lowest))
+    lowest, highest = (scalar_leaf(name, check_number(name, end)) for name, end in zip(names, (low, high), strict=True))
+    scalar_leaf(f"{names[1]} - {names[0]}", float(highest) - float(lowest))
     if not lowest < highest:
-        raise ValueError(f"low must be < high, as {lowest.dtype}, got {low} and {high}")
+        raise ValueError(f"{names[0]} must be < {names[1]}, as {lowest.dtype}, got {low} and {high}")
     return lowest, highest
 
 

@@ -6,6 +6,8 @@ import numpy as np
 import xarray as xr
 from scipy.special import stdtrit
 
+from jaxdp.validation import check_coordinates
+
 
 class Means(NamedTuple):
     """Means over independent repetitions, in memory.
@@ -25,7 +27,7 @@ def check_array(name: str, values: Any, *dims: str) -> xr.DataArray:
     """Returns values, if they are real numbers in a DataArray with at least one place along each of `dims`.
 
     Raises:
-        ValueError: if not; of a Dataset it names the variables.
+        ValueError: if not, or if a coordinate has the name of a result; for a Dataset it names the variables.
     """
     if isinstance(values, xr.Dataset):
         raise ValueError(f"{name} must be one variable of the Dataset: {', '.join(map(str, values.data_vars))}")
@@ -33,6 +35,7 @@ def check_array(name: str, values: Any, *dims: str) -> xr.DataArray:
         raise ValueError(f"{name} must be an xarray DataArray, got {type(values).__name__}")
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be real numbers, got dtype {values.dtype}")
+    check_coordinates(f"coordinates of {name}", {*values.coords, *values.dims})
     for dim in dims:
         if values.sizes.get(dim, 0) < 1:
             sizes = ", ".join(f"{each}: {size}" for each, size in values.sizes.items())
@@ -63,8 +66,8 @@ def means(values: xr.DataArray, over: str) -> Means:
         return Means(mean.compute(), xr.full_like(mean, np.nan).compute(), count)
     with np.errstate(invalid="ignore"):  # infinite values have no spread
         error = wide.std(over, ddof=1, skipna=False) / np.sqrt(count)
-        both = xr.Dataset({"mean": mean, "error": error}).compute()
-    return Means(both["mean"].rename(None), both["error"].rename(None), count)
+        both = xr.Dataset({"_mean": mean, "_error": error}).compute()  # no names of coordinates
+    return Means(both["_mean"].rename(None), both["_error"].rename(None), count)
 
 
 def student_quantile(probability: float, count: int) -> float:

@@ -123,7 +123,7 @@ def test_the_heuristic_is_quicker():
         ({"rewards": "other"}, {}, "rewards must be one of binary, bounded, got 'other'"),
         ({}, {"epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
         ({}, {"failure_prob": 1.0}, r"failure_prob must be in \(0, 1\), got 1.0"),
-        ({"rewards": "bounded"}, {"low": 1.0, "high": 1.0}, "low must be < high"),
+        ({"rewards": "bounded"}, {"reward_low": 1.0, "reward_high": 1.0}, "reward_low must be < reward_high"),
         ({"report": "gaussian"}, {"delta": 0.0}, r"delta must be in \(0, 1\), got 0.0"),
     ],
 )
@@ -138,5 +138,5 @@ def test_other_bad_arguments():
     with pytest.raises(ValueError, match="confidence_multiplier must be > 0"):
         successive_elimination(num_arms=3).params(epsilon=1.0, confidence_multiplier=-1.0)
     for make in (lil_ucb, successive_elimination):
-        with pytest.raises(TypeError, match="low"):
-            make(num_arms=3).params(epsilon=1.0, low=0.0)
+        with pytest.raises(TypeError, match="reward_low"):
+            make(num_arms=3).params(epsilon=1.0, reward_low=0.0)

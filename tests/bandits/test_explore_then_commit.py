@@ -54,7 +54,7 @@ def test_noise_of_the_release(rewards):
         totals, width, bounds = (
             compensated.zero(jnp.zeros(2))._replace(total=jnp.asarray([3.0, 0.0])),
             3.0,
-            {"low": -1.0, "high": 2.0},
+            {"reward_low": -1.0, "reward_high": 2.0},
         )
     check_release(learner, totals, width / 0.5, 3.0, epsilon=0.5, **bounds)
     for wrong in (0.8, 1.25):
@@ -75,7 +75,7 @@ def test_without_noise_it_commits_to_the_largest_total(rewards):
 def test_rewards_beyond_the_bounds_are_clipped():
     """A reward of 10^6 counts as high, one of -10^6 as low: what one round can change is high - low."""
     learner = explore_then_commit(num_arms=2, explore_rounds=10, rewards="bounded")
-    params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, low=-1.0, high=2.0))
+    params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, reward_low=-1.0, reward_high=2.0))
     state = learner.init(KEY, params)
     for reward, counted in ((1e6, 3.0), (-1e6, 0.0), (0.5, 1.5)):
         after = learner.update(KEY, params, state, (jnp.int32(0), jnp.asarray(reward)))
@@ -150,9 +150,12 @@ def test_factory_errors(arguments, message):
     [
         ({"epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
         ({"epsilon": math.nan}, "epsilon must be > 0, got nan"),
-        ({"epsilon": 1.0, "low": 1.0, "high": 1.0}, "low must be < high, as float(32|64), got 1.0 and 1.0"),
-        ({"epsilon": 1.0, "low": math.nan}, "low must be finite, got nan"),
-        ({"epsilon": 1.0, "high": math.inf}, "high must be finite, got inf"),
+        (
+            {"epsilon": 1.0, "reward_low": 1.0, "reward_high": 1.0},
+            "reward_low must be < reward_high, as float(32|64), got 1.0 and 1.0",
+        ),
+        ({"epsilon": 1.0, "reward_low": math.nan}, "reward_low must be finite, got nan"),
+        ({"epsilon": 1.0, "reward_high": math.inf}, "reward_high must be finite, got inf"),
     ],
 )
 def test_value_errors(values, message):
@@ -164,8 +167,8 @@ def test_value_errors(values, message):
 
 def test_binary_rewards_take_no_bounds():
     run = jaxdp.simulator(explore_then_commit(num_arms=2, explore_rounds=2), bernoulli_bandit([0.1, 0.2]), 4)
-    with pytest.raises(ValueError, match="values must be among best_mean, epsilon, gap, got low"):
-        run.params(epsilon=1.0, low=0.0)
+    with pytest.raises(ValueError, match="values must be among best_mean, epsilon, gap, got reward_low"):
+        run.params(epsilon=1.0, reward_low=0.0)
     with pytest.raises(ValueError, match="feedback must be the same"):
         jaxdp.simulator(explore_then_commit(num_arms=2, explore_rounds=2), gaussian_bandit([0.1, 0.2]), 4)
 
@@ -208,7 +211,7 @@ def test_one_reward_on_top_of_large_totals():
 
 
 def test_what_rounding_left_out_of_bounded_totals_counts():
-    large, values = [2.0**26] * 2, {"epsilon": math.inf, "low": 0.0, "high": 8.0}
+    large, values = [2.0**26] * 2, {"epsilon": math.inf, "reward_low": 0.0, "reward_high": 8.0}
     ahead = committed("bounded", (large, [0, -2]), values, num_keys=1)
     behind = committed("bounded", (large, [0, 4]), values, num_keys=1)
     assert ahead(0.0) == 1.0
@@ -241,9 +244,12 @@ def test_binary_rewards_are_clipped(engine):
     ("values", "message"),
     [
         ({"epsilon": 1e-40}, "epsilon must be within the range of float32, got 1e-40"),
-        ({"epsilon": 1.0, "low": 1e8, "high": 1e8 + 4}, "low must be < high, as float32"),
-        ({"epsilon": 1.0, "low": -3e38, "high": 3e38}, "high - low must be within the range of float32"),
-        ({"epsilon": 1.0, "low": [0.0, 1.0]}, r"low must be a number, got \[0.0, 1.0\]"),
+        ({"epsilon": 1.0, "reward_low": 1e8, "reward_high": 1e8 + 4}, "reward_low must be < reward_high, as float32"),
+        (
+            {"epsilon": 1.0, "reward_low": -3e38, "reward_high": 3e38},
+            "reward_high - reward_low must be within the range of float32",
+        ),
+        ({"epsilon": 1.0, "reward_low": [0.0, 1.0]}, r"reward_low must be a number, got \[0.0, 1.0\]"),
         ({"epsilon": None}, "epsilon must be a number, got None"),
     ],
 )

@@ -91,7 +91,7 @@ def test_gaussian_reports_are_shifted(monkeypatch):
 def test_losses_of_randomized_responses_are_bits(epsilon):
     """The probability of a loss of 1 is (1 + loss (e^epsilon - 1)) / (e^epsilon + 1)."""
     learner = tsallis_inf(num_arms=2, rewards="bounded")
-    params = jax.tree.map(jnp.asarray, learner.params(epsilon=epsilon, low=-1.0, high=3.0))
+    params = jax.tree.map(jnp.asarray, learner.params(epsilon=epsilon, reward_low=-1.0, reward_high=3.0))
     keys = jax.random.split(KEY, 20_000)
     for reward, loss in ((-1.0, 1.0), (2.0, 0.25), (9.0, 0.0), (math.nan, 1.0)):
         report = jax.vmap(lambda key, r=reward: learner.privatize(key, params, (), None, 0, jnp.asarray(r, FLOAT))[1])(
@@ -114,7 +114,7 @@ def test_without_privacy_the_loss_is_exact(report):
 
 
 def test_proxies_are_the_channel_s():
-    rr = ucb(num_arms=2, rewards="bounded").params(epsilon=1.0, low=-1.0, high=2.0, exploration_rate=2.0)
+    rr = ucb(num_arms=2, rewards="bounded").params(epsilon=1.0, reward_low=-1.0, reward_high=2.0, exploration_rate=2.0)
     assert float(rr.squared_radius) == pytest.approx(2 * 2 * 9 / 4 / math.tanh(0.5) ** 2, rel=1e-4)
     noisy = ucb(num_arms=2, report="gaussian").params(epsilon=1.0, delta=1e-3)
     assert float(noisy.squared_radius) == pytest.approx(8 * (0.25 + float(noisy.report.noise_stddev) ** 2), rel=1e-4)
@@ -172,7 +172,11 @@ def test_factory_errors(make, arguments, message):
     ("learner", "values", "message"),
     [
         (tsallis_inf(num_arms=2), {"epsilon": 0.0}, "epsilon must be > 0, got 0"),
-        (tsallis_inf(num_arms=2, rewards="bounded"), {"epsilon": 1.0, "low": 1.0}, "low must be < high"),
+        (
+            tsallis_inf(num_arms=2, rewards="bounded"),
+            {"epsilon": 1.0, "reward_low": 1.0},
+            "reward_low must be < reward_high",
+        ),
         (
             tsallis_inf(num_arms=2, report="gaussian", horizon=9),
             {"epsilon": 1.0, "delta": 0.1, "failure_prob": 1.0},

@@ -53,7 +53,11 @@ def plays() -> dict[str, tuple[Any, Any, int, Mapping[str, Any]]]:
     local = partial(dueling.ebs_local, num_arms=ARMS, horizon=HORIZON)
     sparring = partial(dueling.versatile_sparring, num_arms=ARMS)
     phased = dueling.ebs_phased(num_arms=ARMS)
-    pure, approximate, bounded = {"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-3}, {"low": -1.0, "high": 2.0}
+    pure, approximate, bounded = (
+        {"epsilon": 1.0},
+        {"epsilon": 1.0, "delta": 1e-3},
+        {"reward_low": -1.0, "reward_high": 2.0},
+    )
     daring = {"failure_prob": 0.1, "confidence_multiplier": 0.4}  # such that arms are dropped late
     large = {
         "explore_then_commit": (etc(), bernoulli, pure),

@@ -23,7 +23,8 @@ def simulate(name, **changed):
     rewards = "bounded" if "spread" in case else "binary"
     report = "gaussian" if "stddev" in case else "rr"
     sizes = {"num_arms": len(case["means"]), "report": report, "rewards": rewards}
-    values = {key: case[key] for key in ("epsilon", "failure_prob", "low", "high") if key in case}
+    values = {key: case[key] for key in ("epsilon", "failure_prob") if key in case}
+    values |= {f"reward_{end}": case[end] for end in ("low", "high") if end in case}
     if function == "lil_ucb":
         learner = bandits.lil_ucb(**sizes, constants=case["constants"])
     else:

@@ -113,10 +113,11 @@ def sweep(
         missing, `computed` is among the variables.
 
     Raises:
-        ValueError: if an axis is empty, has a repeated value, or is named twice; if a count is < 1; if devices are none
-            or of several kinds; if key is not a typed Threefry key; if a value is out of range for the run; if the
-            outputs' dimensions do not match their labels, or differ between static values; if the store is of another
-            sweep, with what differs, or cannot grow to this one; all before anything is compiled.
+        ValueError: if an axis is empty, has a repeated value, is named twice, or has the name of a result of
+            `jaxdp.stats`, such as low or mean; if a count is < 1; if devices are none or of several kinds; if key is
+            not a typed Threefry key; if a value is out of range for the run; if the outputs' dimensions do not match
+            their labels, or differ between static values; if the store is of another sweep, with what differs, or
+            cannot grow to this one; all before anything is compiled.
         BlockingIOError: if another process writes this share of the store, or any, and it would have to grow.
         OSError: if results cannot be written. What was written stays, and the same call goes on.
         MemoryError: if a single tile does not fit.

@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.values import as_list
+from jaxdp.validation import check_coordinates
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,8 +29,10 @@ def check_axes(axes: Mapping[str, Sequence[Any]], static_axes: Mapping[str, Sequ
     """Returns (axes, static_axes) as dicts of lists.
 
     Raises:
-        ValueError: if a name is used twice or is "seed", or an axis is empty or has two values of one label.
+        ValueError: if a name is used twice or is "seed" or that of a result, or an axis is empty or has two values of
+            one label.
     """
+    check_coordinates("axes and static_axes", (*axes, *static_axes))
     twice = sorted(set(axes) & set(static_axes) | ({"seed"} & {*axes, *static_axes}))
     if twice:
         raise ValueError(f"axes and static_axes must have different names, none of them seed, got {', '.join(twice)}")
@@ -107,12 +110,14 @@ def empty_dataset(
         Variables with dimensions (*static_axes, *axes, seed, *the output's own), in C order and not yet filled.
 
     Raises:
-        ValueError: if an output or its dimension has the name of an axis, or a coordinate the wrong length.
+        ValueError: if an output or its dimension has the name of an axis, a coordinate has the wrong length, or a
+            coordinate or dimension has the name of a result.
     """
     import xarray  # where it is used, as pandas comes with it: `import jaxdp` stays quick
 
     lead = {**static_axes, **axes, "seed": range(num_seeds)}
     sizes = tuple(len(values) for values in lead.values())
+    check_coordinates("dims and coords", {*run.coords, *(dim for output in outputs.values() for dim in output.dims)})
     variables = {}
     for name, output in outputs.items():
         if name in {*lead, *run.coords}:

@@ -46,7 +46,7 @@ def rewards_at_half_their_interval() -> Case:
         half = made.channel.noise_stddev * made.channel.noise_stddev.dtype.type(0.5)
         return dataclasses.replace(made, channel=dataclasses.replace(made.channel, noise_stddev=half))
 
-    values = {"epsilon": 1.0, "delta": 1e-2, "low": -1.0, "high": 2.0}
+    values = {"epsilon": 1.0, "delta": 1e-2, "reward_low": -1.0, "reward_high": 2.0}
     wrong, twin = (
         learner_attack(one, values, _rewards(np.nan, 9.0, float)) for one in (right._replace(params=params), right)
     )
