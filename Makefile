@@ -1,6 +1,7 @@
 # Every target sets up .venv by itself on first use, from the exact versions in requirements.lock.
 PYTHON ?= python3
 VENV := .venv
+LOCK := requirements.lock
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Tests start about a hundred processes. Where bytecode is not kept, as in many containers, each one spends seconds on
@@ -10,7 +11,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")
 WORKERS ?= 2
 
-.PHONY: run test test-all docs notebooks lint style bench lock
+.PHONY: run test test-all test-newest test-plain docs notebooks lint style bench lock
 
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
 	$(BIN)/python -m jaxdp run reward-estimation
@@ -44,6 +45,22 @@ test-all: lint docs  ## everything, in both precisions, optimised, and the site
 	JAX_ENABLE_X64=1 $(PYTEST) --durations=10
 	$(PYTEST) --durations=10
 
+# The first of these that is 3.13 or newer; pyenv's own names do not run where another version is chosen.
+NEWEST = $(PYTHON_NEWEST) python3.13 $(wildcard $(HOME)/.pyenv/versions/3.13*/bin/python) python3
+IS_NEWEST = $(shell $(1) -c 'import sys; sys.exit(sys.version_info < (3, 13))' 2>/dev/null && echo $(1))
+NONE_NEWEST = found no Python 3.13 or newer; name one: make test-newest PYTHON_NEWEST=/path/to/python3.13
+ON_NEWEST = $(MAKE) VENV=.venv-newest LOCK=requirements-newest.lock \
+	PYTHON=$(or $(firstword $(foreach python,$(NEWEST),$(call IS_NEWEST,$(python)))),$(error $(NONE_NEWEST)))
+
+# What JAXDP_PLAIN turns off is speed; what compiled programs look like is not tested then.
+PLAIN_TESTS := tests/random tests/numerics/test_eigen.py tests/numerics/test_private_jax.py tests/golden
+test-newest:  ## `make test` in .venv-newest, with Python 3.13 and the newest JAX; a part of it without JAX's unstable modules
+	$(ON_NEWEST) test
+	$(ON_NEWEST) test-plain
+
+test-plain: $(READY)
+	JAXDP_PLAIN=1 $(PLAINLY) $(PYTEST) -m "not slow and not optimised" $(PLAIN_TESTS)
+
 KEPT := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
 notebooks: $(READY)  ## executes every notebook in full; what they show goes to results/notebooks
 	$(KEPT) $(BIN)/python notebooks/make.py run
@@ -65,15 +82,17 @@ style: $(READY)
 bench: $(READY)  ## one table of speeds, meant to take under ten minutes; benchmarks/bench_*.py, run one by one, say more
 	$(BIN)/python benchmarks/table.py
 
-COMPILE := uv pip compile --universal --python-version 3.11 --no-header --no-emit-index-url pyproject.toml --upgrade
-lock:  ## renews both files of exact versions from pyproject.toml (needs uv on the PATH)
-	$(COMPILE) --extra test --extra dask --extra parquet --extra accounting --extra bench -o requirements.lock
-	$(COMPILE) --extra docs -c requirements.lock -o docs/requirements.lock
+COMPILE := uv pip compile --universal --no-header --no-emit-index-url pyproject.toml --upgrade
+TESTED := --extra test --extra dask --extra parquet --extra accounting --extra bench
+lock:  ## renews the files of exact versions from pyproject.toml (needs uv on the PATH)
+	$(COMPILE) --python-version 3.11 $(TESTED) -o requirements.lock
+	$(COMPILE) --python-version 3.13 $(TESTED) -o requirements-newest.lock
+	$(COMPILE) --python-version 3.11 --extra docs -c requirements.lock -o docs/requirements.lock
 
-$(READY): requirements.lock pyproject.toml
+$(READY): $(LOCK) pyproject.toml
 	$(PYTHON) -c '$(CHECK_VERSION)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $(READY)
 

@@ -1,5 +1,6 @@
 """What is distributed: a description that stands alone, and every file that it names."""
 
+import ast
 import email
 import importlib.util
 import re
@@ -68,6 +69,7 @@ def test_every_file_that_the_description_names_is_in_the_source_distribution(met
     for path in named:
         assert path.rstrip("/") in shipped or any(name.startswith(f"{path.rstrip('/')}/") for name in shipped), path
     assert {"README.md", "LICENSE", "hatch_build.py", "pyproject.toml", "Makefile"} <= shipped
+    assert {"requirements.lock", "requirements-newest.lock"} <= shipped
     assert not [name for name in shipped if name.startswith((".venv", ".cache", "results", "runs"))]
 
 
@@ -76,6 +78,25 @@ def test_the_version_is_said_once_and_no_host_is_made_up(metadata):
     assert metadata.get_all("Project-URL") is None
     assert metadata["Home-page"] is None
     assert "accounting" in metadata.get_all("Provides-Extra")
+
+
+def test_every_package_that_is_imported_is_declared():
+    """Extras are imported where they are asked for."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "jaxdp").rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0}
+    packages = {name.split(".")[0] for name in imported} - set(sys.stdlib_module_names) - {"jaxdp"}
+    extras = [line for name in ("parquet", "accounting") for line in PROJECT["optional-dependencies"][name]]
+    declared = {re.split("[<>=]", line)[0].replace("-", "_") for line in (*PROJECT["dependencies"], *extras)}
+    assert {"jax", "pandas"} <= packages <= declared
+
+
+def test_exact_versions_name_no_host():
+    for name in ("requirements.lock", "requirements-newest.lock"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert "pandas==" in text
+        assert not re.search(r"https?:|--(extra-)?index-url|--find-links| @ ", text)
 
 
 @pytest.mark.parametrize(

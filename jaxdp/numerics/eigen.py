@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.custom_batching import custom_vmap
+
+from jaxdp.numerics.private_jax import custom_vmap
 
 LARGEST_CALL = 2**14  # entries cubed: 131 matrices of 5 x 5, 16 of 10 x 10
 

@@ -7,9 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.custom_batching import custom_vmap
-from jax.experimental.layout import Layout, with_layout_constraint
-from jax.experimental.xla_metadata import set_xla_metadata
+
+from jaxdp.numerics.private_jax import custom_vmap, in_memory_as, inlineable, settled
 
 WRITTEN_OUT = 16
 LARGE = 1024  # entries of one lane's array: of larger ones a step reads a part, which is to lie together
@@ -25,11 +24,11 @@ def stored(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def inside(*arguments):
-        with set_xla_metadata(inlineable="true"):  # functions of jax.numpy are calls, too: jnp.where, jnp.clip
+        with inlineable(True):  # functions of jax.numpy are calls, too: jnp.where, jnp.clip
             return function(*arguments)
 
     def call(*arguments):
-        with set_xla_metadata(inlineable="false"):
+        with inlineable(False):
             return jax.jit(inside)(*arguments)
 
     return call
@@ -124,7 +123,9 @@ def _placed(num_axes: int) -> Callable[[jax.Array], jax.Array]:
         if num_axes == 0 or values.ndim == 1:
             return values
         axes = range(values.ndim)
-        return with_layout_constraint(values, Layout(major_to_minor=(*axes[1:], 0)))
+        if values.ndim == num_axes:  # a number of each lane
+            values = settled(values)
+        return in_memory_as(values, (*axes[1:], 0))
 
     @place.def_vmap
     def _(axis_size: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Array, bool]:
@@ -144,7 +145,7 @@ def lanes_slow(values: jax.Array) -> jax.Array:
 
 @custom_vmap
 def _in_order(values: jax.Array) -> jax.Array:
-    return with_layout_constraint(values, Layout(major_to_minor=tuple(range(values.ndim))))
+    return in_memory_as(values, range(values.ndim))
 
 
 @_in_order.def_vmap

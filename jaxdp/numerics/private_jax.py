@@ -1,0 +1,53 @@
+"""What jaxdp uses of JAX beyond its stable interface: layouts, XLA's metadata, rules of one's own for `jax.vmap`.
+
+They only make programs faster on a CPU. With JAXDP_PLAIN=1 in the environment nothing of them is used, and results are
+the same up to rounding: the way out where a new version of JAX changes one of them.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import custom_vmap as jax_custom_vmap
+from jax.experimental.layout import Layout, with_layout_constraint
+from jax.experimental.xla_metadata import set_xla_metadata
+
+PLAIN = os.environ.get("JAXDP_PLAIN", "") not in ("", "0")
+# XLA of JAX 0.12 stops at an argmax that is the result of a `lax.cond` where its index is given another order of axes:
+# it gives that order to the index alone, and then asks that index and maximum have the same.
+SPLITS_ARGMAX = jax.__version_info__ >= (0, 12)
+
+
+class _Unbatched:
+    """A function as it is, where `custom_vmap` would give it a rule."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self._function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+    def def_vmap(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        return rule
+
+
+custom_vmap: Callable[[Callable[..., Any]], Any] = _Unbatched if PLAIN else jax_custom_vmap
+
+
+def inlineable(allowed: bool) -> contextlib.AbstractContextManager[None]:
+    """Marks calls that are traced within as such that XLA on CPU may inline, or must not."""
+    return contextlib.nullcontext() if PLAIN else set_xla_metadata(inlineable=str(allowed).lower())
+
+
+def in_memory_as(values: jax.Array, axes: Sequence[int]) -> jax.Array:
+    """Returns the values, stored with the axes in this order, the last one as the fast one."""
+    return values if PLAIN else with_layout_constraint(values, Layout(major_to_minor=tuple(axes)))
+
+
+def settled(values: jax.Array) -> jax.Array:
+    """Returns the values; what made them keeps XLA's own order of axes where they may be an argmax."""
+    may_be_index = SPLITS_ARGMAX and jnp.issubdtype(values.dtype, jnp.integer)
+    return in_memory_as(values, range(values.ndim)) if may_be_index else values
