@@ -22,7 +22,7 @@ from jaxdp.simulation.store.inspection import describe
 from jaxdp.simulation.store.locks import share_lock
 from jaxdp.simulation.store.metadata import METADATA
 from tests.simulation import store_worker
-from tests.simulation.growing import KEY, LARGE, SMALL, content, run
+from tests.simulation.growing import KEY, LARGE, SMALL, as_before_checksums, content, run
 from tests.simulation.processes import REPOSITORY, finish, start, wait_for
 
 pytestmark = pytest.mark.once
@@ -80,9 +80,12 @@ def test_another_processor_is_refused(tmp_path, monkeypatch):
 def test_it_is_asked_for(tmp_path):
     store = tmp_path / "s.zarr"
     assert sweep(run, **SMALL, store=store, grow=True).identical(sweep(run, **SMALL))  # there was none
-    with pytest.raises(ValueError, match=r"store must hold the same sweep, .*; grow=True keeps what is there and adds"):
+    with pytest.raises(
+        ValueError,
+        match=r"store must hold the same sweep, .*; grow=True keeps it and adds what is missing, overwrite=True re",
+    ):
         sweep(run, **LARGE, store=store)
-    with pytest.raises(ValueError, match=r"num_seeds is 6 there, 5 here$"):
+    with pytest.raises(ValueError, match=r"num_seeds is 6 there, 5 here; overwrite=True replaces what is there$"):
         sweep(run, **{**LARGE, "num_seeds": 5}, store=store)
     with pytest.raises(ValueError, match="grow must be False without a store, got True"):
         sweep(run, **LARGE, grow=True)
@@ -235,15 +238,33 @@ def test_the_store_says_which_part_came_when(tmp_path):
 def test_a_store_of_a_version_that_could_not_grow(tmp_path):
     store = tmp_path / "s.zarr"
     sweep(run, **SMALL, store=store)
-    for file, where in ((store / METADATA, True), (store / "computed" / METADATA, False)):
-        told = json.loads(file.read_text())
-        notes = (told["consolidated_metadata"]["metadata"]["computed"] if where else told)["attributes"]
-        layout = json.loads(notes["layout"])
-        del layout["parts"]
-        notes["layout"] = json.dumps(layout)
-        file.write_text(json.dumps(told))
+    as_before_checksums(store, lost="parts")
     assert sweep(run, **LARGE, store=store, grow=True).identical(sweep(run, **LARGE))
     assert "begun before stores kept the time: a 1.0, 3.0; seed 0 to 5; 12 lanes" in describe(store)
+    assert "checksum" in zarr.open_group(store)["computed"].attrs
+
+
+def test_a_store_that_has_no_checksum_is_read_and_gone_on_with(tmp_path):
+    store = tmp_path / "s.zarr"
+    sweep(run, **SMALL, store=store, process_index=0, num_processes=2)
+    as_before_checksums(store)
+    half = jaxdp.open(store)
+    assert 0 < int(half.computed.sum()) < 12
+    whole = sweep(run, **SMALL)
+    assert sweep(run, **SMALL, store=store).identical(whole)
+    assert half.load().drop_vars("computed").identical(whole)
+    assert jaxdp.open(store).identical(whole)
+    assert "12 of 12 lanes" in describe(store)
+    layout = zarr.open_group(store)["computed"].attrs["layout"]
+    damaged = layout.replace('"chunk": [1, 4]', '"chunk": [1, 0]')
+    assert damaged != layout
+    root = store / METADATA
+    root.write_text(root.read_text().replace(json.dumps(layout)[1:-1], json.dumps(damaged)[1:-1]))
+    for action in (jaxdp.open, describe):
+        with pytest.raises(
+            ValueError, match=rf"^store must be as a sweep made it, got {store}, where {root} is damaged"
+        ):
+            action(store)
 
 
 # ---- processes -------------------------------------------------------------------------------------------------------

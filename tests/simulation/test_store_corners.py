@@ -1,6 +1,7 @@
 """Corners of the store: outputs that are all zero, names that are no folders, claims, links, neighbours."""
 
 import dataclasses
+import json
 import os
 import pickle
 import shutil
@@ -208,11 +209,28 @@ def test_going_on_after_an_overwrite_is_another_call(tmp_path):
         assert text in caught.value.__notes__[0]
 
 
-def test_an_array_that_is_gone_is_named(tmp_path):
-    sweep(run, **SWEEP, store=tmp_path / "s.zarr")
-    (tmp_path / "s.zarr" / "x" / "zarr.json").unlink()
-    with pytest.raises(ValueError, match=r"store must have all its arrays, or be removed, .* where 'x'"):
-        sweep(run, **SWEEP, store=tmp_path / "s.zarr")
+@pytest.mark.parametrize("content", [None, "", "{", "{}"])
+def test_the_file_of_an_array_is_restored(tmp_path, content):
+    store = tmp_path / "s.zarr"
+    first = sweep(run, **SWEEP, store=store).load()
+    for name in ("x", "computed", "seed"):
+        file = store / name / "zarr.json"
+        before = json.loads(file.read_text())
+        file.unlink() if content is None else file.write_text(content)
+        assert jaxdp.open(store).identical(first)
+        assert sweep(run, **SWEEP, store=store).identical(first)
+        assert json.loads(file.read_text()) == before
+
+
+def test_a_store_whose_two_descriptions_are_damaged_is_refused_and_not_replaced(tmp_path):
+    store = tmp_path / "s.zarr"
+    sweep(run, **SWEEP, store=store)
+    (store / "zarr.json").write_text("{")
+    (store / "x" / "zarr.json").write_text("{")
+    for overwrite in (False, True):
+        with pytest.raises(ValueError, match=r"got .*s\.zarr, where .*zarr\.json is damaged .* remove this folder"):
+            sweep(run, **SWEEP, store=store, overwrite=overwrite)
+    assert (store / "x" / "c").exists()
 
 
 def test_processes_that_start_together_do_not_refuse_one_another(tmp_path):

@@ -2,34 +2,29 @@
 
 Beside the results is `computed`, which is true where a lane's results are. A chunk's results are written first, each
 file in one step, and then its `computed`: a lane that is marked there is complete on disk even if the writer is killed
-at any moment. Every file ends with a checksum.
+at any moment. Every file of an array ends with a checksum; `seal` has that of the store's description.
 """
 
 import contextlib
 import json
 import math
 import re
-import shutil
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxdp.simulation.store.chunks import Chunk, chunks
-from jaxdp.simulation.store.identity import check_format, differences_of_stores, shortfalls
-from jaxdp.simulation.store.locks import creation_lock, lock_folder
-from jaxdp.simulation.store.metadata import METADATA, part_record, sync_metadata
+from jaxdp.simulation.store.metadata import METADATA
 from jaxdp.simulation.store.nans import NanCount
+from jaxdp.simulation.store.seal import COMPUTED, IDENTITY, LABELS, LAYOUT, PROVENANCE, find_fault, hash_labels
 
 if TYPE_CHECKING:
     import xarray as xr
 
-COMPUTED = "computed"
-IDENTITY = "identity"
-LAYOUT = "layout"
-GROWS = "; grow=True keeps what is there and adds what is missing"
+MENDS = "the call that wrote it mends it"
 
 
 class Store:
@@ -44,51 +39,37 @@ class Store:
         """Opens a store that exists.
 
         Raises:
-            ValueError: if there is none.
+            ValueError: if there is none, or what it says of itself is damaged.
         """
-        zarr = _zarr()
-        from jaxdp.simulation.store.lasting import LastingStore  # it needs Zarr
-
-        if not (path / "zarr.json").exists() and any(path.glob("*/c")):
-            raise ValueError(
-                f"store must be whole, got {path}, which has results and nothing that says what they are, as is left "
-                "where a store was moved away while it was written; go on where it is now, and remove this folder"
-            )
+        self._files = open_files(path)
+        self.path = path
         try:
-            self._files = LastingStore(path)
-            self._group = zarr.open_group(self._files, mode="r+")  # all of one moment, as one file says it
+            self._group = import_zarr().open_group(self._files, mode="r+")
             self._notes = self._group[COMPUTED].attrs  # not with the dataset: copies of results are no stores
             self.layout = json.loads(str(self._notes[LAYOUT]))
-        except (OSError, KeyError, ValueError) as error:
-            if not path.exists():
-                raise ValueError(f"store must be that of a sweep, got {path}, where nothing is") from error
-            raise ValueError(f"store must be that of a sweep, or a path where nothing is yet, got {path}") from error
-        self.path = path
-        self.chunks = chunks(
-            self.layout["static_sizes"],
-            self.layout["sizes"],
-            self.layout["chunk"],
-            order=self.layout.get("order", ()),
-            parts=[part["sizes"] for part in self.parts],
-            packed=self.layout.get("packed", False),
-        )
-        try:
+            self.chunks = chunks(
+                self.layout["static_sizes"],
+                self.layout["sizes"],
+                self.layout["chunk"],
+                order=self.layout.get("order", ()),
+                parts=[part["sizes"] for part in self.parts],
+                packed=self.layout.get("packed", False),
+            )
             # A file that is missing is lost, not empty; Zarr does not keep this setting with the store.
             self._arrays = {
                 name: self._group[name].with_config({"write_empty_chunks": True})
                 for name in (*self.layout["outputs"], COMPUTED)
             }
-            lost = [name for name in self._arrays if not (path / name / METADATA).is_file()]
-            if lost:
-                raise KeyError(lost[0])
-        except (KeyError, ValueError) as error:
-            raise ValueError(f"store must have all its arrays, or be removed, got {path}, where {error}") from error
-        blocks = (*(1 for _ in self.layout["static_sizes"]), *self.layout["chunk"])
-        sizes = (*self.layout["static_sizes"], *self.layout["sizes"])
-        for name, array in self._arrays.items():  # a part of the results, saved with their attributes, is no store
-            lead = len(sizes)
-            if array.shape[:lead] != sizes or array.chunks != (*blocks, *(max(1, n) for n in array.shape[lead:])):
-                raise ValueError(f"store must be as a sweep made it, got {path}, where {name} is {array.shape}")
+            blocks = (*(1 for _ in self.layout["static_sizes"]), *self.layout["chunk"])
+            sizes = (*self.layout["static_sizes"], *self.layout["sizes"])
+            for name, array in self._arrays.items():  # a part of the results, saved with their attributes, is no store
+                lead = len(sizes)
+                if array.shape[:lead] != sizes or array.chunks != (*blocks, *(max(1, n) for n in array.shape[lead:])):
+                    raise ValueError(f"{name} is {array.shape}")
+        except Exception as error:  # whatever comes of a description that has no checksum, of an earlier version
+            raise ValueError(
+                f"store must be as a sweep made it, got {path}, where {path / METADATA} is damaged: {error}"
+            ) from error
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -262,139 +243,90 @@ class Store:
         try:
             return np.asarray(array[chunk.region])
         except Exception as error:  # whatever a codec makes of broken bytes
-            raise OSError(f"{file} cannot be read: {error}") from error
+            text = str(error)
+            raise OSError(text if text.startswith(str(file)) else f"{file} cannot be read: {text}") from error
 
 
-def open_or_create(
-    path: Path,
-    template: "xr.Dataset",
-    identity: Mapping[str, Any],
-    chunk: Callable[[], Sequence[int]],
-    *,
-    num_static: int,
-    overwrite: bool,
-) -> Store:
-    """Opens the store of a sweep, or makes it.
-
-    Args:
-        path: where.
-        template: a dataset of the sweep's variables, whose values are not used, coordinates and attributes.
-        identity: from `identity.identity`.
-        chunk: the shape of a chunk along (*axes, seed); asked only if the store is made here.
-        num_static: the number of static axes, which come first.
-        overwrite: replace a store that is there. The caller has its lock.
+def open_files(path: Path, *, read_only: bool = False) -> Any:
+    """Opens the folder of a store, as `LastingStore`, and checks what the store says of itself.
 
     Raises:
-        ValueError: if what is there is not a store, or that of another configuration, with the difference.
+        ValueError: if there is no store, or its description is damaged.
     """
-    with creation_lock(path):
-        unfinished, replaced = (lock_folder(path) / name for name in ("unfinished", "replaced"))
-        if overwrite and path.exists():
-            Store(path)  # nothing but a store is replaced
-        if overwrite or not path.exists():
-            shutil.rmtree(unfinished, ignore_errors=True)
-            _create(unfinished, template, identity, chunk(), num_static)
-            if path.exists():
-                shutil.rmtree(replaced, ignore_errors=True)
-                path.rename(replaced)
-            unfinished.rename(path)
-            shutil.rmtree(replaced, ignore_errors=True)
-        store = Store(path)
-        sync_metadata(path)
-    check_format(path, identity, store.identity)
-    found = differences_of_stores(identity, store.identity)
-    if found:
-        grows = "" if shortfalls(identity, store.identity) else GROWS
+    from jaxdp.simulation.store.lasting import LastingStore  # it needs Zarr
+
+    if not path.exists():
+        raise ValueError(f"store must be that of a sweep, got {path}, where nothing is")
+    root = path / METADATA
+    if not root.exists() and any(path.glob("*/c")):
         raise ValueError(
-            f"store must hold the same sweep, or overwrite=True must be given, got {path}, where {found}{grows}"
+            f"store must be whole, got {path}, which has results and nothing that says what they are, as is left "
+            "where a store was moved away while it was written; go on where it is now, and remove this folder"
         )
-    return store
+    try:
+        files = LastingStore(path, read_only=read_only)
+    except OSError as error:
+        raise ValueError(f"store must be that of a sweep, got {path}, where something else is") from error
+    if not (path / COMPUTED).is_dir():
+        raise ValueError(f"store must be that of a sweep, got {path}, where something else is")
+    fault = find_fault(files.description)
+    if fault:
+        raise ValueError(f"store must be as a sweep wrote it, got {path}, where {root} is damaged ({fault}); {MENDS}")
+    return files
 
 
-def check_storable(template: "xr.Dataset") -> None:
-    """Checks that a store can hold what a sweep gives.
+def find_damaged_labels(path: Path, files: Any) -> dict[str, str]:
+    """Returns the coordinates of a store that cannot be read, or are not as they were written, each with a sentence."""
+    group, found = import_zarr().open_group(files, mode="r"), {}
+    for name, expected in json.loads(str(group[COMPUTED].attrs[LAYOUT])).get(LABELS, {}).items():
+        try:
+            if hash_labels(np.asarray(group[name][...])) != expected:
+                found[name] = f"files in {path / name} are missing, or not those that were written"
+        except OSError as error:
+            found[name] = str(error)
+        except Exception as error:  # whatever a codec makes of broken bytes
+            found[name] = f"files in {path / name} cannot be read: {error}"
+    return found
 
-    Raises:
-        ValueError: if a name is none for a folder or is taken, if a dtype is none of Zarr's, or if there is no output.
-    """
-    if not template.data_vars:
-        raise ValueError("outputs must be at least one in a sweep with a store, got none")
-    for name in template.variables:
-        plain = isinstance(name, str) and name not in ("", ".", "..", "zarr.json", COMPUTED)
-        if not plain or {"/", "\\"} & set(str(name)):
-            raise ValueError(
-                f"outputs and axes must not be named {name} in a sweep with a store: names are of its folders, and "
-                f"{COMPUTED} is taken"
-            )
-    for name, values in template.data_vars.items():
-        if values.dtype.kind not in "biufc":
-            raise ValueError(f"outputs must be of a NumPy dtype in a sweep with a store, got {values.dtype} for {name}")
+
+def write_labels(array: Any, values: np.ndarray) -> None:
+    """Writes a coordinate's values, as the store has them: text as objects, numbers as the array's type."""
+    stored = values.astype(object if values.dtype.kind == "U" else array.dtype)
+    array.with_config({"write_empty_chunks": True})[...] = stored
 
 
 def open_dataset(path: Path) -> "xr.Dataset":
-    """The dataset of a store, read when it is used; an OSError then, if another store has taken its place.
+    """Opens the dataset of a store, read when it is used; an OSError then, if another store has taken its place.
 
     Values of axes are in the order of the sweep's last call, in which they need not have come.
+
+    Raises:
+        ValueError: if there is no store, or its description or its labels are damaged.
     """
     import xarray  # where it is used, as pandas comes with it: `import jaxdp` stays quick
 
-    from jaxdp.simulation.store.lasting import LastingStore  # it needs Zarr
-
+    files = open_files(path, read_only=True)
     with warnings.catch_warnings():
-        _ignore_format_warnings()
-        results = xarray.open_zarr(LastingStore(path, read_only=True), chunks=None, consolidated=True)
+        ignore_format_warnings()
+        for sentence in find_damaged_labels(path, files).values():
+            raise ValueError(f"store must be as a sweep wrote it, got {path}, where {sentence}; {MENDS}")
+        results = xarray.open_zarr(files, chunks=None, consolidated=True)
     mark = results[COMPUTED]
-    order = json.loads(mark.attrs.get(LAYOUT, "{}")).get("order", [])
+    if PROVENANCE in mark.attrs:  # saving more arrays in the store by xarray removes it from the dataset
+        results.attrs[PROVENANCE] = mark.attrs[PROVENANCE]
+    order = json.loads(mark.attrs[LAYOUT]).get("order", [])
     moved = {dim: np.argsort(places) for dim, places in zip(mark.dims, order, strict=bool(order)) if places}
     return results.isel(moved)
 
 
-def _create(
-    path: Path, template: "xr.Dataset", identity: Mapping[str, Any], chunk: Sequence[int], num_static: int
-) -> None:
-    zarr = _zarr()
-    from zarr.codecs import Crc32cCodec, ZstdCodec
-
-    first = next(iter(template.data_vars.values()))
-    lead = first.dims[: num_static + len(chunk)]
-    sizes = tuple(template.sizes[name] for name in lead)
-    blocks = (1,) * num_static + tuple(chunk)
-    layout = {
-        "static_sizes": sizes[:num_static],
-        "sizes": sizes[num_static:],
-        "chunk": list(chunk),
-        "outputs": [str(name) for name in template.data_vars],
-        "parts": [part_record(template, sizes)],
-    }
-    with warnings.catch_warnings():
-        _ignore_format_warnings()
-        coords = template.drop_vars(list(template.data_vars))
-        text = {name: values.astype(object) for name, values in coords.coords.items() if values.dtype.kind == "U"}
-        coords.assign_coords(text).to_zarr(path, mode="w-", zarr_format=3, consolidated=False)
-        group = zarr.open_group(path, mode="r+")
-        notes = {IDENTITY: json.dumps(identity), LAYOUT: json.dumps(layout)}
-        variables = {str(name): (values.dims, values.shape, values.dtype) for name, values in template.items()}
-        for name, (dims, shape, dtype) in {**variables, COMPUTED: (lead, sizes, np.dtype(bool))}.items():
-            group.create_array(
-                name,
-                shape=shape,
-                chunks=(*blocks, *(max(1, size) for size in shape[len(blocks) :])),
-                dtype=dtype,
-                fill_value=np.nan if dtype.kind == "f" else dtype.type(0),
-                dimension_names=[str(dim) for dim in dims],
-                compressors=[ZstdCodec(level=1), Crc32cCodec()],
-                attributes=notes if name == COMPUTED else None,
-            )
-        zarr.consolidate_metadata(path)
-
-
-def _ignore_format_warnings() -> None:
+def ignore_format_warnings() -> None:
+    """Has Zarr not warn that version 3 of its format is young."""
     warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
     warnings.filterwarnings("ignore", message="The data type .* does not have a Zarr V3 specification")
 
 
-def _zarr() -> Any:
-    """Zarr, which only stores need."""
+def import_zarr() -> Any:
+    """Imports Zarr, which only stores need."""
     import zarr
 
     return zarr

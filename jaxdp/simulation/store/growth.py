@@ -6,14 +6,16 @@ provenance. A process that is killed leaves the smaller sweep or the larger one,
 """
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxdp.simulation.store.chunks import Chunk, chunks
-from jaxdp.simulation.store.files import COMPUTED, IDENTITY, LAYOUT, Store
-from jaxdp.simulation.store.metadata import METADATA, part_record, replace_file, sync_metadata
+from jaxdp.simulation.store.files import Store, find_damaged_labels, import_zarr, open_files, write_labels
+from jaxdp.simulation.store.metadata import part_record, replace_file, sync_metadata
+from jaxdp.simulation.store.seal import COMPUTED, IDENTITY, LABELS, LAYOUT, METADATA, hash_labels, seal
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -87,14 +89,21 @@ class Growth:
         sizes = [len(places) for places in self._places.values()]
         for name in (*self.layout["outputs"], COMPUTED):
             arrays[name]["shape"][: len(sizes)] = sizes
+        for dim in find_damaged_labels(path, open_files(path)):
+            shutil.rmtree(path / dim / "c", ignore_errors=True)  # Zarr would read the last one to fill it up
+        labels = dict(self.layout.get(LABELS, {}))
         for dim in self._kinds:
-            arrays[dim] = self._extend(dim, self._places[dim], arrays[dim])
+            arrays[dim], labels[dim] = self._extend(dim, self._places[dim], arrays[dim])
+        coords = import_zarr().open_group(path, mode="r")
+        for name in set(map(str, self._template.coords)) - set(labels):  # of an earlier version
+            labels[name] = hash_labels(np.asarray(coords[name][...]))
         before = [*self.layout.get("before", []), list(stamp(path))]
         arrays[COMPUTED]["attributes"] = {
             IDENTITY: json.dumps(self._identity),
-            LAYOUT: json.dumps({**self.layout, "before": before}),
+            LAYOUT: json.dumps({**self.layout, LABELS: labels, "before": before}),
         }
         told["attributes"] = {**told.get("attributes", {}), **self._template.attrs}
+        seal(told)
         replace_file(path, path / METADATA, json.dumps(told))
         sync_metadata(path)
 
@@ -154,7 +163,7 @@ class Growth:
         """What the store's file of metadata says of each array."""
         return json.loads((self.store.path / METADATA).read_text())["consolidated_metadata"]["metadata"]
 
-    def _extend(self, dim: str, places: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
+    def _extend(self, dim: str, places: Sequence[int], told: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         """Writes a coordinate's values, those that are there as they are.
 
         Args:
@@ -163,7 +172,7 @@ class Growth:
             told: the array's metadata.
 
         Returns:
-            Its metadata with these values.
+            Its metadata with these values, and their hash.
         """
         import zarr
         from zarr.core.array import AsyncArray
@@ -172,14 +181,13 @@ class Growth:
 
         values = self._template[dim].values[list(places)]
         told, kind = {**told, "shape": [len(places)]}, self._kinds[dim]
-        if values.dtype.kind == "U":
-            values = values.astype(object)
-        elif kind is not None:  # in a file of its own, beside that of the smaller sweep's values
+        if (
+            values.dtype.kind != "U" and kind is not None
+        ):  # in a file of its own, beside that of the smaller sweep's values
             told |= {"data_type": kind[0], "fill_value": kind[1]}
             told["chunk_key_encoding"] = {"name": "default", "configuration": {"separator": "."}}
-        else:
-            values = values.astype(told["data_type"])
         where = StorePath(LocalStore(self.store.path), dim)
         metadata = ArrayV3Metadata.from_dict(dict(told))
-        zarr.Array(AsyncArray(metadata=metadata, store_path=where))[...] = values
-        return told
+        array = zarr.Array(AsyncArray(metadata=metadata, store_path=where))
+        write_labels(array, values)
+        return told, hash_labels(np.asarray(array[...]))

@@ -200,8 +200,8 @@ def check_format(path: Any, mine: Mapping[str, Any], theirs: Mapping[str, Any]) 
     """
     if theirs.get("format") != mine["format"]:
         raise ValueError(
-            f"store must be of this version of jaxdp, or overwrite=True must be given, got {path}, which another "
-            "version wrote that recorded claims, results or the processor otherwise; jaxdp.open reads it"
+            f"store must be of this version of jaxdp, got {path}, which another version wrote that recorded claims, "
+            "results or the processor otherwise; jaxdp.open reads it, overwrite=True replaces it"
         )
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxdp.simulation.store.locks import lock_folder
+from jaxdp.simulation.store.seal import CHECKSUM, COMPUTED, METADATA, PROVENANCE, find_fault
 
 if TYPE_CHECKING:
     import xarray as xr
-
-METADATA = "zarr.json"
 
 
 def part_record(template: "xr.Dataset", sizes: Sequence[int]) -> dict[str, Any]:
@@ -29,14 +28,54 @@ def part_record(template: "xr.Dataset", sizes: Sequence[int]) -> dict[str, Any]:
 def sync_metadata(path: Path) -> None:
     """Has every array's own file say what the store's one file of metadata says.
 
-    The two differ if a process was killed while the sweep grew. What is read by this module or by xarray is in the one
-    file. The caller has the creation lock.
+    The two differ if a process was killed while the sweep grew, or if a file is damaged. What is read by this module or
+    by xarray is in the one file. The caller has the creation lock, and has found the one file without fault.
     """
     arrays = json.loads((path / METADATA).read_text()).get("consolidated_metadata", {}).get("metadata", {})
-    for name, told in arrays.items():
+    for name, array in arrays.items():
         file = path / name / METADATA
-        if json.loads(file.read_text()) != told:
-            replace_file(path, file, json.dumps(told))
+        if _read(file) != array:
+            file.parent.mkdir(exist_ok=True)
+            replace_file(path, file, json.dumps(array))
+
+
+def restore_root(path: Path) -> str:
+    """Restores a damaged `zarr.json` of a store from the files of its arrays. The caller has the creation lock.
+
+    Returns:
+        What was restored, as a sentence; an empty text if nothing was damaged.
+
+    Raises:
+        ValueError: if the files of the arrays do not say what the store was either.
+    """
+    root = path / METADATA
+    fault = find_fault(_read(root)) if root.exists() and (path / COMPUTED).is_dir() else ""
+    if not fault:
+        return ""
+    arrays = {file.parent.name: _read(file) for file in sorted(path.glob(f"*/{METADATA}"))}
+    arrays = {name: array for name, array in arrays.items() if array and array.get("node_type") == "array"}
+    content = {
+        "attributes": {},
+        "zarr_format": 3,
+        "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": arrays},
+        "node_type": "group",
+    }
+    if find_fault(content) or CHECKSUM not in arrays[COMPUTED]["attributes"]:
+        raise ValueError(
+            f"store must be as a sweep wrote it, got {path}, where {root} is damaged ({fault}), and the files of its "
+            "arrays do not say what it was; remove this folder to begin again"
+        )
+    content["attributes"] = {PROVENANCE: arrays[COMPUTED]["attributes"][PROVENANCE]}
+    replace_file(path, root, json.dumps(content))
+    return f"{root} was damaged ({fault}); it is written again"
+
+
+def _read(file: Path) -> Any:
+    """Returns what a file has as JSON; None if it has none."""
+    try:
+        return json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def replace_file(store: Path, file: Path, text: str) -> None:

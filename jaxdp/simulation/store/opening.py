@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jaxdp.simulation.store.files import COMPUTED, Store, open_dataset
+from jaxdp.simulation.store.files import Store, open_dataset
+from jaxdp.simulation.store.seal import COMPUTED
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,7 +27,8 @@ def open(store: str | Path) -> "xr.Dataset":
         every variable has its own dtype. What a sweep writes later shows in what is read later.
 
     Raises:
-        ValueError: if there is no store of a sweep, or it has lost a file of what was computed.
+        ValueError: if there is no store of a sweep, if it has lost a file of what was computed, or if its description
+            or its labels are damaged. Damaged results raise an OSError where they are read, which names the file.
 
     Examples:
         >>> import tempfile, jax, jaxdp
@@ -44,9 +46,6 @@ def open(store: str | Path) -> "xr.Dataset":
     if not isinstance(store, str | Path) or not str(store):
         raise ValueError(f"store must be a path, got {store!r}")
     path = Path(store).resolve()
-    if not (path / COMPUTED / "zarr.json").is_file():
-        what = "something else is" if path.exists() else "nothing is"
-        raise ValueError(f"store must be that of a sweep, got {path}, where {what}")
     opened = Store(path)
     opened.check_files()  # Zarr would read zeros for integers there
     results = open_dataset(path)

@@ -10,7 +10,8 @@ import jax
 
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.store.chunks import Chunk, chunk_shape, chunks, share
-from jaxdp.simulation.store.files import COMPUTED, Store, check_storable, open_dataset, open_or_create
+from jaxdp.simulation.store.creation import check_storable, open_or_create
+from jaxdp.simulation.store.files import COMPUTED, Store, open_dataset
 from jaxdp.simulation.store.locks import share_lock
 from jaxdp.simulation.store.nans import NanCount
 from jaxdp.simulation.sweeps._replay import Recipe, attach
@@ -56,8 +57,8 @@ def sweep(
     instruction set or other flags moved the mean errors of `reward-estimation` by less than 0.001 of their standard
     error (`jaxdp.simulation.store.processor` has the measurements).
 
-    With `store`, results are written as they come. The same call goes on where an interrupted one stopped; what is
-    damaged is named and computed again. A store never mixes what may differ: it refuses to go on with another program,
+    With `store`, results are written as they come. The same call goes on where an interrupted one stopped; damaged
+    files are named, and computed or written again. A store never mixes what may differ: it refuses to go on with another program,
     tile size, kind of device, model of processor, XLA flags, or versions of JAX and SciPy. It goes on with a newer
     jaxdp that compiles the same programs with the same parameters and claims. `jaxdp.open` reads the store while it
     is written, with NaN where lanes are missing; its variable `computed` is true where a lane's results are there.
@@ -72,7 +73,7 @@ def sweep(
     where lanes keep their places, as by values of static axes, or from one multiple of `tile_size` seeds to another.
 
     Warns:
-        RuntimeWarning: if results have NaN, with how many lanes; if a chunk of the store was damaged; if memory ran out
+        RuntimeWarning: if results have NaN, with how many lanes; if a file of the store was damaged; if memory ran out
             and fewer tiles are run at a time.
 
     Args:

@@ -1,6 +1,7 @@
 """A store of a smaller sweep becomes one of a larger sweep, once it is certain that what is there stays right."""
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxdp.simulation.store.chunks import Chunk
-from jaxdp.simulation.store.files import COMPUTED, Store
+from jaxdp.simulation.store.files import Store
 from jaxdp.simulation.store.growth import Growth
 from jaxdp.simulation.store.identity import check_format, differences_of_stores, shortfalls
 from jaxdp.simulation.store.locks import check_unwritten, creation_lock
-from jaxdp.simulation.store.metadata import METADATA
+from jaxdp.simulation.store.metadata import restore_root
 from jaxdp.simulation.store.provenance import plain
+from jaxdp.simulation.store.seal import COMPUTED
 from jaxdp.simulation.sweeps.labels import coordinate
 from jaxdp.simulation.sweeps.plan import Plan
 from jaxdp.simulation.sweeps.schedule import VECTOR
@@ -41,8 +43,10 @@ def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -
         BlockingIOError: if a process writes the store.
     """
     with creation_lock(path):
-        if not (path / COMPUTED / METADATA).is_file():
+        if not (path / COMPUTED).is_dir():
             return
+        if restored := restore_root(path):
+            warnings.warn(restored, RuntimeWarning, stacklevel=3)
         store, mine = Store(path), source.identity
         theirs = store.identity
         check_format(path, mine, theirs)

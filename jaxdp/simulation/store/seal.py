@@ -1,0 +1,69 @@
+"""The checksum over a store's own description: its sweep, its layout, its provenance, its labels and its arrays.
+
+It stands in the attributes of `computed`, which two files hold: the store's one file of metadata and the array's own.
+Each can therefore be restored from the other. Arrays that users add to a store are not part of it.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+METADATA = "zarr.json"
+COMPUTED = "computed"
+IDENTITY = "identity"
+LAYOUT = "layout"
+PROVENANCE = "provenance"
+CHECKSUM = "checksum"
+LABELS = "labels"
+
+
+def seal(root: dict[str, Any]) -> None:
+    """Writes the checksum into the parsed content of a store's `zarr.json`, whose provenance is copied beside it."""
+    notes = _arrays(root)[COMPUTED]["attributes"]
+    notes[PROVENANCE] = root["attributes"][PROVENANCE]
+    notes[CHECKSUM] = _checksum(_arrays(root))
+
+
+def find_fault(root: Any) -> str:
+    """Returns what is wrong with the parsed content of a store's `zarr.json`; an empty text if nothing is.
+
+    A store of an earlier version has no checksum, and passes if it says at all what it holds.
+    """
+    try:
+        arrays = _arrays(root)
+        notes = arrays[COMPUTED]["attributes"]
+        layout = json.loads(notes[LAYOUT])
+        json.loads(notes[IDENTITY])
+        if CHECKSUM not in notes and LABELS not in layout:
+            return ""
+        provenance = root.get("attributes", {}).get(PROVENANCE, notes[PROVENANCE])  # xarray's "a" mode removes it
+        is_whole = notes[CHECKSUM] == _checksum(arrays) and provenance == notes[PROVENANCE]
+        is_whole = is_whole and (root["zarr_format"], root["node_type"]) == (3, "group")
+    except (KeyError, TypeError, AttributeError, ValueError):
+        return "it is not what a sweep writes"
+    return "" if is_whole else "its checksum is wrong"
+
+
+def hash_labels(values: np.ndarray) -> str:
+    """Returns a hash of a coordinate's values, as they are stored."""
+    is_text = values.dtype.kind in "OUT"
+    content = json.dumps([str(value) for value in values]).encode() if is_text else np.ascontiguousarray(values)
+    kind = "text" if is_text else str(values.dtype)
+    return hashlib.sha256(f"{kind} {values.shape} ".encode() + bytes(content)).hexdigest()
+
+
+def _arrays(root: Any) -> dict[str, Any]:
+    return root["consolidated_metadata"]["metadata"]
+
+
+def _checksum(arrays: Mapping[str, Any]) -> str:
+    """Returns the hash of all that is said of a sweep's arrays, except the checksum itself."""
+    notes = arrays[COMPUTED]["attributes"]
+    layout = json.loads(notes[LAYOUT])
+    own = {name: arrays[name] for name in (*layout["outputs"], *layout[LABELS])}
+    notes = {name: value for name, value in notes.items() if name != CHECKSUM}
+    content = json.dumps([own, {**arrays[COMPUTED], "attributes": notes}], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
