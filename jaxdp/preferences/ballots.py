@@ -84,6 +84,34 @@ class Ballots:
         complete = all(sum(map(len, order)) == len(self.items) for order in self.orders)
         return ("s" if strict else "t") + "o" + ("c" if complete else "i")
 
+    def with_unranked_last(self) -> "Ballots":
+        """Returns the ballots as elections count them: a last group ties the alternatives that a ballot leaves out.
+
+        Its answers are `answers(unranked="last")`.
+
+        Examples:
+            >>> Ballots(("a", "b", "c"), (((0,),), ((0,), (1, 2)), ((0,), (1,))), (3, 1, 2)).with_unranked_last()
+            Ballots(items=('a', 'b', 'c'), orders=(((0,), (1, 2)), ((0,), (1,), (2,))), counts=(4, 2))
+        """
+        counts: dict[Order, int] = {}
+        for order, count in zip(self.orders, self.counts, strict=True):
+            left_out = sorted(set(range(len(self.items))).difference(*order))
+            complete = (*order, tuple(left_out)) if left_out else order
+            counts[complete] = counts.get(complete, 0) + count
+        return Ballots(self.items, tuple(counts), tuple(counts.values()))
+
+    def num_silent(self, *, unranked: str = "unknown") -> int:
+        """Returns how many ballots say nothing about any pair of alternatives.
+
+        Args:
+            unranked: as for `answers`. As "unknown" a ballot that ranks one alternative is silent.
+
+        Raises:
+            ValueError: as `answers`.
+        """
+        is_silent = (self.answers(unranked=unranked) == 1).all(axis=1)
+        return sum(count for count, silent in zip(self.counts, is_silent, strict=True) if silent)
+
     def answers(self, *, unranked: str = "unknown") -> np.ndarray:
         """What each order says about each pair of alternatives.
 

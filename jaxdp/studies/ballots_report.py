@@ -7,10 +7,11 @@ import xarray as xr
 
 from jaxdp import plotting
 from jaxdp.dueling import ballot_matrix
-from jaxdp.preferences import Ballots, borda_scores
+from jaxdp.preferences import Ballots, borda_scores, condorcet_winner
 from jaxdp.stats import seeds_needed, share_interval
 from jaxdp.studies.central_noise import shown, which_noise
 from jaxdp.studies.command import columns
+from jaxdp.studies.ranking_report import silent_ballots
 from jaxdp.studies.seeds import no_verdict
 
 NONE = -1  # names no winner
@@ -19,13 +20,27 @@ NOT_PRIVATE = "a simulation: not private"
 ONE_COIN = "A voter who did not rank both alternatives tosses a fair coin."
 
 
-def report(results: xr.Dataset, ballots: Ballots) -> str:
-    """What the command prints: the election, the budgets, how often the winner is named, and from which size on."""
+def winner_of(ballots: Ballots) -> tuple[int, str]:
+    """The alternative that private duels are to find, and by which rule it wins: "Condorcet" or else "Borda"."""
+    matrix = ballot_matrix(ballots)
+    winner = condorcet_winner(matrix)
+    return (winner, "Condorcet") if winner >= 0 else (int(np.argmax(borda_scores(matrix))), "Borda")
+
+
+def report(results: xr.Dataset, ballots: Ballots, *, unranked: str = "unknown") -> str:
+    """What the command prints: the election, the budgets, how often the winner is named, and from which size on.
+
+    Args:
+        results: of `dueling_ballots`.
+        ballots: that it was given.
+        unranked: that it was given.
+    """
     seeds = plotting.seed_count(results.sizes["seed"])
     answers, count = int(results.answers), ballots.num_ballots
     times = f"{answers} " if answers > 1 else ""
     parts = [
-        election(ballots, results),
+        election(ballots.with_unranked_last() if unranked == "last" else ballots, results)
+        + other_reading(ballots, unranked),
         "Not private: this output, the figure and the data are made from what is to be protected, and are for whoever "
         f"may see it.\nPrivate is one answer at ε, and so one whole ballot at {times}ε: a voter answers "
         + (
@@ -58,6 +73,23 @@ def election(ballots: Ballots, results: xr.Dataset) -> str:
         f"{head}\nWithout privacy none wins against all others (no Condorcet winner): the winner is by Borda's scores "
         f"{winner}, {scores[place]:.2%}\nof all duels, before {ballots.items[second]}, {scores[second]:.2%}. RUCB and "
         "double Thompson sampling are made for Condorcet winners."
+    )
+
+
+def other_reading(ballots: Ballots, unranked: str) -> str:
+    """Returns how many ballots are silent, and who wins where unranked alternatives are read the other way."""
+    if ballots.data_type.endswith("c"):
+        return ""
+    readings = {"unknown": ballots, "last": ballots.with_unranked_last()}
+    other = next(reading for reading in readings if reading != unranked)
+    winner, otherwise = (ballots.items[winner_of(readings[reading])[0]] for reading in (unranked, other))
+    text = f"\n{silent_ballots(ballots, unranked)}"
+    if winner == otherwise:
+        return f"{text} {winner} wins with --unranked {other}, too."
+    counted = "as elections count ballots" if other == "last" else "where voters toss coins about what they left out"
+    return (
+        f"{text}\nWARNING: who wins depends on how unranked alternatives are read: with --unranked {other}, {counted},"
+        f"\nit is {otherwise}."
     )
 
 

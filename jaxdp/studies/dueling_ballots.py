@@ -21,16 +21,17 @@ from matplotlib.figure import Figure
 from jaxdp import dueling, plotting
 from jaxdp.core import Environment, Interface, Learner, Space, pairs
 from jaxdp.dueling import ballot_matrix
-from jaxdp.preferences import Ballots, borda_scores, condorcet_winner, read_ballots, sample_rankings
+from jaxdp.preferences import Ballots, read_ballots, sample_rankings
+from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Look, Run, simulator, sweep
 from jaxdp.simulation.run.values import parameters
 from jaxdp.studies.arguments import Key, NumSeeds, grid
-from jaxdp.studies.ballots_report import NONE, NOT_PRIVATE, ONE_COIN, SURELY, fewest_seeds, report
+from jaxdp.studies.ballots_report import NONE, NOT_PRIVATE, ONE_COIN, SURELY, fewest_seeds, report, winner_of
 from jaxdp.studies.declared import Made, Study
-from jaxdp.studies.private_ranking import private_ranking
+from jaxdp.studies.private_ranking import UNKNOWN, private_ranking
 from jaxdp.studies.seeds import TooFewSeeds, warn_of_few_seeds
-from jaxdp.validation import check_count, check_positive
+from jaxdp.validation import check_choice, check_count, check_positive
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
 NUM_SEEDS = 160  # with nine learners one miss still leaves the lower limit above 95%
@@ -118,13 +119,6 @@ def named(look: Look) -> jax.Array:
     return jnp.where(beaten.max() > 0, jnp.argmax(together), NONE).astype(jnp.int32)
 
 
-def winner_of(ballots: Ballots) -> tuple[int, str]:
-    """The alternative that private duels are to find, and by which rule it wins: "Condorcet" or else "Borda"."""
-    matrix = ballot_matrix(ballots)
-    winner = condorcet_winner(matrix)
-    return (winner, "Condorcet") if winner >= 0 else (int(np.argmax(borda_scores(matrix))), "Borda")
-
-
 def votes(
     ballots: Annotated[
         Path | None,
@@ -160,6 +154,13 @@ def dueling_ballots(
     rounds: Annotated[
         int, typer.Option(help="Rounds that are played one by one at most, by learners without totals.")
     ] = ROUNDS,
+    unranked: Annotated[
+        str,
+        typer.Option(
+            help="How a voter answers about a ranked alternative and one that the ballot leaves out: unknown, by a "
+            "fair coin; or last, for the ranked one, as elections count ballots. The report names both winners."
+        ),
+    ] = UNKNOWN,
     delta: Annotated[float, typer.Option(help="Failure mass of learners with Gaussian noise, in (0, 1).")] = DELTA,
     key: Key,
     **scheduling: Any,
@@ -183,6 +184,7 @@ def dueling_ballots(
         answers: of each voter, >= 1.
         largest: of the larger electorates, in times the voters that there are, >= 1.
         rounds: that learners without counts play in larger electorates at most, >= 1.
+        unranked: "unknown" or "last", as for `Ballots.answers`.
         delta: of learners with Gaussian noise, in (0, 1).
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
@@ -205,6 +207,8 @@ def dueling_ballots(
     answers, rounds = check_count("answers", answers), check_count("rounds", rounds)
     if not check_positive("largest", largest) >= 1:
         raise ValueError(f"largest must be >= 1, got {largest}")
+    if check_choice("unranked", unranked, UNRANKED) == "last":
+        ballots = ballots.with_unranked_last()
     at_hand = dueling.ballot_duels(ballots, answers_per_voter=answers)
     matrix = ballot_matrix(ballots)
     winner, rule = winner_of(ballots)

@@ -37,7 +37,7 @@ from jaxdp.studies.central_noise import SUFFIX, shown, which_noise, with_noise
 from jaxdp.studies.command import root_key
 from jaxdp.studies.declared import Made, Printed, Study
 from jaxdp.studies.ranking_release import default_radius, ranking_release, release_key, release_report
-from jaxdp.studies.ranking_report import FEWEST_SEEDS, SURVIVES, report
+from jaxdp.studies.ranking_report import FEWEST_SEEDS, SURVIVES, BallotTable, report
 from jaxdp.studies.seeds import warn_of_few_seeds
 from jaxdp.validation import check_choice
 
@@ -80,7 +80,11 @@ def election(
         ),
     ] = None,
     unranked: Annotated[
-        str, typer.Option(help="What a ballot says of ranked and unranked items: unknown, nothing; or last, they lose.")
+        str,
+        typer.Option(
+            help="What a ballot says of ranked and unranked items: unknown, nothing, as PrefLib defines such files; or "
+            "last, the unranked ones lose, as elections count them. The report names both winners."
+        ),
     ] = UNKNOWN,
     *,
     quietly: bool = False,
@@ -97,7 +101,9 @@ def election(
         if ballots is None:
             return baseball1987() if comparisons is None else read_comparisons(comparisons)
         votes = read_ballots(ballots)
-        return votes.comparisons(unranked=unranked) if unit == "pair" else votes
+        if unit != "pair":
+            return votes
+        return BallotTable(**vars(votes.comparisons(unranked=unranked)), ballots=votes)
     except ValueError:
         if not quietly:
             raise
@@ -314,7 +320,7 @@ def released(
     data = election(*(options[name] for name in ("comparisons", "ballots", "unit", "unranked")), quietly=True)
     made = partial(ranking_release, data, epsilon=budget, delta=options["delta"], radius=options["radius"], key=key)
     fresh, of_ballots = options["seed"] is None, options["ballots"] is not None
-    return Printed(lambda: release_report(made(), fresh=fresh, of_ballots=of_ballots))
+    return Printed(lambda: release_report(made(), fresh=fresh, of_ballots=of_ballots, unranked=options["unranked"]))
 
 
 def _released_budget(epsilon: Sequence[float] | None, seeds: int | None) -> float:

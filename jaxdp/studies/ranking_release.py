@@ -27,6 +27,12 @@ from jaxdp.validation import check_epsilon, check_number
 FAILURE_PROB = 0.05
 LARGEST_ABILITY = 3.0  # root mean square over items, in log odds: the bound that is used where none is given
 ON_THE_BOUND = 0.999  # of the radius
+PAIRS_OF_BALLOTS = "A whole ballot makes many comparisons and is not protected, nor is whom it ranks."
+READINGS = {
+    "unknown": "Ballots are read as silent about items that they leave out; elections count these as beaten"
+    " (--unranked last).",
+    "last": "Items that a ballot leaves out are read as beaten by those that it ranks.",
+}
 
 
 def default_radius(num_items: int) -> float:
@@ -211,13 +217,15 @@ def _dataset(items: tuple[str, ...], theta: np.ndarray, low: np.ndarray, high: n
     return xr.Dataset(variables, {"item": list(items), "other": list(items)})
 
 
-def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool) -> str:
+def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool, unranked: str = "unknown") -> str:
     """What the command prints: the ranking, its intervals, and what is claimed and assumed.
 
     Args:
         released: of `ranking_release`.
         fresh: whether the key is of fresh entropy, and not of a seed.
         of_ballots: whether the comparisons are those of ballots.
+        unranked: how items were read that a ballot leaves out. Who is first otherwise, and how many ballots are silent,
+            is private and is not printed.
     """
     epsilon, delta, count = float(released.epsilon), float(released.delta), int(released.num_comparisons)
     if released.noise.item() == "k_norm":
@@ -244,7 +252,7 @@ def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool) -> st
         f"A private ranking of {len(order)} items: {claim}-differential privacy, central model.\n"
         "Private: the outcome of one comparison. Public, and read as they are: the items, which pairs were compared"
         f" and how\noften ({count} comparisons). All else comes from one noisy statistic:\n{noise}"
-        + ("\nA whole ballot makes many comparisons and is not protected, nor is whom it ranks." if of_ballots else ""),
+        + (f"\n{PAIRS_OF_BALLOTS}\n{READINGS[unranked]}" if of_ballots else ""),
         "\n".join(columns(rows)),
         "Abilities: log odds above the last item. Leads: log odds that the one item beats the other.\n"
         f"Intervals: {confidence:.0%} {'confidence' if bool(released.proved) else 'asked for'}, for all pairs together,"

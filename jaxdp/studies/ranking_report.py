@@ -1,12 +1,16 @@
 """The text of the ranking study: who is first, how often that survives privacy, and what to know about it."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+import jax
 import numpy as np
 import xarray as xr
 
 from jaxdp import plotting
-from jaxdp.preferences import Ballots, ComparisonTable, pair_features
+from jaxdp.estimation import ballot_mle, estimate
+from jaxdp.preferences import Ballots, ComparisonTable, comparison_groups, pair_features
+from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.stats import seeds_needed, share_interval
 from jaxdp.studies.central_noise import noise_lines, shown
 from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
@@ -26,6 +30,17 @@ SURVIVES = 0.95  # of the seeds
 FEWEST_SEEDS = seeds_needed(SURVIVES, sides=2)
 
 
+@dataclass(frozen=True, eq=False)
+class BallotTable(ComparisonTable):
+    """The comparisons that ballots make.
+
+    Attributes:
+        ballots: that make them.
+    """
+
+    ballots: Ballots
+
+
 def report(results: xr.Dataset, data: ComparisonTable | Ballots, *, unranked: str = "unknown") -> str:
     """What the command prints: the size of the data, the rankings, when the winner survives, and what to know."""
     results = shown(results)
@@ -39,8 +54,53 @@ def report(results: xr.Dataset, data: ComparisonTable | Ballots, *, unranked: st
         claim += f" The central estimator's δ is {delta:g}: {delta * count:.2g} / number of {kind}."
     claim = "\n".join([claim, *noise_lines(results), ""])
     extremes = _never_beaten(data, unranked) if _on_the_bound(results) else {}
+    ballots = data if whole else getattr(data, "ballots", None)
+    if ballots is not None:
+        size += other_reading(results, ballots, unranked)
     parts = [size, NOT_PRIVATE, ranking(results, extremes), ONLY_NOISE, claim + table(results), survival(results)]
     return "\n\n".join([*parts, *notes(data, results, unranked=unranked)])
+
+
+def silent_ballots(ballots: Ballots, unranked: str) -> str:
+    """Returns the sentence on how many ballots say nothing about any pair."""
+    silent, count = ballots.num_silent(unranked=unranked), ballots.num_ballots
+    single = sum(times for order, times in zip(ballots.orders, ballots.counts, strict=True) if len(sum(order, ())) == 1)
+    return (
+        f"{single:,} of {count:,} ballots rank one item. With --unranked {unranked} {silent:,} of {count:,} say nothing"
+        " of any pair."
+    )
+
+
+def other_reading(results: xr.Dataset, ballots: Ballots, unranked: str) -> str:
+    """Returns how many ballots say nothing, and who is first where unranked items are read the other way.
+
+    Empty where every ballot ranks all items. A file does not say which reading it means: in an election unranked items
+    lose, and a voter who was asked about some items says nothing of the others.
+    """
+    if ballots.data_type.endswith("c"):
+        return ""
+    other = next(reading for reading in UNRANKED if reading != unranked)
+    text = f"\n{silent_ballots(ballots, unranked)}"
+    table = ballots.comparisons(unranked=other) if ballots.num_silent(unranked=other) < ballots.num_ballots else None
+    if table is None or len(comparison_groups(table)) > 1:
+        return f"{text} Read the other way, --unranked {other}, they do not connect all items."
+    radius = float(results.radius)
+    try:
+        design = ballots.design(unranked=other)
+    except ValueError:  # too many answers for the memory, which one reading alone may fit
+        return f"{text} There are too many to see who is first the other way, --unranked {other}."
+    fit = estimate(ballot_mle(), *design, key=jax.random.key(0), radius=radius)
+    theta = np.asarray(fit.theta)
+    clear, order = _without_privacy(results)
+    place, first = int(theta.argmax()), str(clear["item"].values[order[0]])
+    if ballots.items[place] == first:
+        return f"{text} {first} comes first with --unranked {other}, too."
+    return (
+        f"{text}\nWARNING: who comes first depends on how unranked items are read. So read it is {first}; with"
+        f" --unranked {other},"
+        + (" as elections count ballots," if other == "last" else " where they say nothing,")
+        + f"\nit is {ballots.items[place]}, by {theta[place] - theta[ballots.items.index(first)]:.3f} log odds."
+    )
 
 
 def ranking(results: xr.Dataset, remarks: Mapping[str, str] | None = None) -> str:

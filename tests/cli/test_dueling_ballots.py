@@ -195,6 +195,20 @@ def test_without_a_condorcet_winner():
     assert "none wins against all others" in ballots_report.election(cycle, results)
 
 
+def test_the_report_says_who_wins_the_other_way():
+    plump = Ballots(("A", "B"), (((0,),), ((1,), (0,)), ((0,), (1,))), (6, 3, 1))
+    text = ballots_report.other_reading(plump, "unknown")
+    assert "6 of 10 ballots rank one item. With --unranked unknown 6 of 10 say nothing of any pair." in text
+    assert "with --unranked last, as elections count ballots,\nit is A." in text
+    assert "it is B." in ballots_report.other_reading(plump, "last")
+    assert study.winner_of(plump) == (1, "Condorcet")
+    assert study.winner_of(plump.with_unranked_last()) == (0, "Condorcet")
+    assert ballots_report.other_reading(plump.with_unranked_last(), "unknown") == ""
+    assert "A wins" not in text
+    with pytest.raises(ValueError, match="unranked must be one of unknown, last, got 'first'"):
+        study.dueling_ballots(plump, unranked="first", key=KEY)
+
+
 def test_the_made_up_election_is_always_the_same():
     ballots = study.synthetic_election()
     assert ballots.num_ballots == 1000

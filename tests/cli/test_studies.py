@@ -9,7 +9,7 @@ import scipy.stats
 import xarray as xr
 
 from jaxdp.mechanisms import analytic_gaussian
-from jaxdp.preferences import Ballots, baseball1987, read_comparisons
+from jaxdp.preferences import Ballots, baseball1987, read_comparisons, write_ballots
 from jaxdp.studies import private_policy, private_ranking, ranking_report, reward_estimation
 from jaxdp.studies.central_noise import shown, which_noise, with_noise
 from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
@@ -187,17 +187,58 @@ def test_a_winner_that_half_wins_would_not_have_is_told():
     assert np.all(results.survival.isel(estimator=[1, 2, 3]) == 0)
     text = ranking_report.report(results, votes)
     assert "So counted, first is z and not x, even without noise" in text
+    assert "0 of 106 ballots rank one item." in text
+    assert "So read it is x; with --unranked last, as elections count ballots,\nit is z, by" in text
     assert "protect: one whole ballot.\nOver 1 seed" in text  # no privacy, and so no noise to tell of
 
 
-def without_privacy(abilities):
+PLUMP = Ballots(("A", "B"), (((0,),), ((1,), (0,)), ((0,), (1,))), (6, 3, 1))  # six rank A alone
+
+
+@pytest.mark.parametrize(
+    ("unranked", "silent", "first", "lead", "other", "behind"),
+    [("unknown", 6, "B", np.log(3), "A", np.log(7 / 3)), ("last", 0, "A", np.log(7 / 3), "B", np.log(3))],
+)
+def test_the_report_says_who_is_first_the_other_way(unranked, silent, first, lead, other, behind):
+    clear = without_privacy([0.0, lead] if first == "B" else [lead, 0.0], items="AB")
+    assert f"   1  {first}  {lead:.3f}" in ranking_report.ranking(clear)
+    text = ranking_report.other_reading(clear, PLUMP, unranked)
+    assert text.startswith("\n6 of 10 ballots rank one item. With --unranked ")
+    assert f"With --unranked {unranked} {silent} of 10 say nothing of any pair." in text
+    assert f"So read it is {first}; with --unranked" in text
+    assert text.endswith(f"\nit is {other}, by {behind:.3f} log odds.")
+
+
+def test_pairs_of_ballots_keep_their_ballots(tmp_path):
+    write_ballots(PLUMP, tmp_path / "plump.soi")
+    pairs = private_ranking.election(ballots=tmp_path / "plump.soi", unit="pair")
+    assert isinstance(pairs, ranking_report.BallotTable)
+    assert pairs.ballots == PLUMP
+    assert (pairs.wins.tolist(), pairs.totals.tolist()) == ([1], [4])
+
+
+def test_the_other_reading_is_left_out_where_there_is_none():
+    """Of complete ballots; nor is it a warning where the first is the same, or the other way connects no items."""
+    complete = Ballots(("A", "B"), (((0,), (1,)), ((1,), (0,))), (6, 3))
+    clear = without_privacy([1.0, 0.0, -1.0])
+    assert ranking_report.other_reading(clear, complete, "unknown") == ""
+    same = Ballots(("x", "y", "z"), (((0,),), ((0,), (1,), (2,)), ((2,), (1,), (0,))), (6, 3, 1))
+    text = ranking_report.other_reading(clear, same, "unknown")
+    assert text.endswith("6 of 10 say nothing of any pair. x comes first with --unranked last, too.")
+    alone = Ballots(("x", "y", "z"), (((0,),), ((1,),)), (6, 3))
+    assert ranking_report.other_reading(clear, alone, "last").endswith(
+        "Read the other way, --unranked unknown, they do not connect all items."
+    )
+
+
+def without_privacy(abilities, items="xyz"):
     """Results of which `notes` reads: one estimate without privacy."""
     ability = np.array(abilities, float)
     rank = 1.0 + np.argsort(np.argsort(-ability))
     cell, dims = (1, 1, 1, len(ability)), ("estimator", "epsilon", "seed", "item")
     values = {"ability": (dims, ability.reshape(cell)), "rank": (dims, rank.reshape(cell))}
     solver = {"certificate": (dims[:3], np.zeros(cell[:3])), "converged": (dims[:3], np.ones(cell[:3], bool))}
-    return xr.Dataset({**values, **solver}, {"item": list("xyz"), "radius": np.inf})
+    return xr.Dataset({**values, **solver}, {"item": list(items), "radius": np.inf})
 
 
 def test_an_order_that_half_wins_would_not_give_is_told():

@@ -265,3 +265,28 @@ def test_the_debian_election_of_2003():
     last = ballots.comparisons(unranked="last")
     pair = last.pairs.tolist().index([last.items.index(garbee), last.items.index(michlmayr)])
     assert (last.wins[pair], last.totals[pair] - last.wins[pair]) == (252, 228)
+
+
+@pytest.mark.parametrize("kind", ["soi", "toi"])
+def test_ballots_with_unranked_alternatives_last(kind):
+    generator = np.random.default_rng(7)
+    found: dict = {}
+    for _ in range(40):
+        places = generator.integers(1, 3, 5) if kind == "toi" else 1 + generator.permutation(5)
+        places = places * (generator.random(5) < 0.4)
+        groups = tuple(tuple(np.flatnonzero(places == place).tolist()) for place in np.unique(places[places > 0]))
+        if groups:
+            found[groups] = found.get(groups, 0) + 1
+    ballots = Ballots(tuple("abcde"), tuple(found), tuple(found.values()))
+    complete = ballots.with_unranked_last()
+    assert complete.data_type.endswith("c")
+    assert complete.num_ballots == ballots.num_ballots
+    for name in ("wins", "totals", "pairs"):
+        expected = getattr(ballots.comparisons(unranked="last"), name)
+        np.testing.assert_array_equal(getattr(complete.comparisons(), name), expected)
+    single = sum(count for order, count in found.items() if sum(map(len, order)) == 1)
+    tied = sum(count for order, count in found.items() if len(order) == 1) - single
+    assert single > 0
+    assert ballots.num_silent() == single + tied
+    all_tied = sum(count for order, count in found.items() if len(order) == 1 and len(order[0]) == 5)
+    assert ballots.num_silent(unranked="last") == all_tied
