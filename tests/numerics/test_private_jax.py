@@ -42,14 +42,13 @@ def test_an_import_elsewhere_is_seen(line):
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
-@pytest.mark.parametrize("dtype", [jnp.int32, jnp.float32])
-def test_the_index_of_a_conditional_maximum_has_lanes_as_the_fast_axis(rank, dtype):
+def test_the_index_of_a_conditional_maximum_has_lanes_as_the_fast_axis(rank):
     """XLA of JAX 0.12 stops at such a program where nothing keeps its order of axes from the index."""
     scores = np.random.default_rng(0).normal(size=(*(2, 3, 4)[:rank], 5)).astype(np.float32)
 
     def commit(scores, round_):
         best = jax.lax.cond(round_ == 3, lambda: jax.lax.argmax(scores, 0, jnp.int32), lambda: jnp.int32(0))
-        return lanes_last(best.astype(dtype))
+        return lanes_last(best)
 
     mapped = commit
     for _ in range(rank):
