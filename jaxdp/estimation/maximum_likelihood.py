@@ -119,6 +119,7 @@ def _label_objective(
 
 def _unit(features: jax.Array) -> jax.Array:
     """The largest power of two that is at most the features' root mean square; 1 where that is zero or not finite."""
+    features = jax.lax.stop_gradient(features)  # estimates do not depend on it
     largest = jnp.max(jnp.abs(features))
     size = largest * jnp.sqrt(jnp.mean((features / largest) ** 2))  # squares stay in range
     _, exponent = jnp.frexp(jnp.where((size > 0) & jnp.isfinite(size), size, 1))

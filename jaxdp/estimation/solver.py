@@ -57,6 +57,7 @@ def minimize(
     Returns:
         The first iterate whose certificate is within the tolerance, or after max_steps the one with the smallest. Where
         a certificate is NaN (NaN features, an optimiser that diverged) the search stops, and theta is NaN.
+        Derivatives of theta, in the radius and in what the objective reads, are those of a stationary point.
     """
     newton = optimizer is None
     optimizer = optax.with_extra_args_support(newton_on_ball(radius, zero_sum=zero_sum) if newton else optimizer)
@@ -104,6 +105,20 @@ def minimize(
         theta = project(jnp.asarray(optax.apply_updates(loop.theta, updates)), radius, zero_sum=zero_sum)
         return Loop(theta, optimizer_state, best)
 
-    start = jnp.zeros(dim, radius.dtype)
-    unknown = Estimate(start, jnp.asarray(jnp.inf, radius.dtype), jnp.int32(0), jnp.asarray(False))
-    return jax.lax.while_loop(unfinished, step, Loop(start, optimizer.init(start), unknown)).best
+    def search(_, start: jax.Array) -> tuple[jax.Array, Estimate]:
+        unknown = Estimate(start, jnp.asarray(jnp.inf, radius.dtype), jnp.int32(0), jnp.asarray(False))
+        best = jax.lax.while_loop(unfinished, step, Loop(start, optimizer.init(start), unknown)).best
+        return best.theta, best._replace(  # what goes with a root has to be float
+            steps=best.steps.astype(radius.dtype), converged=best.converged.astype(radius.dtype)
+        )
+
+    def displacement(theta: jax.Array) -> jax.Array:
+        gradient = objective(theta).gradient
+        return theta - project(theta - gradient, radius, zero_sum=zero_sum)
+
+    def solve(linear: Callable[[jax.Array], jax.Array], right: jax.Array) -> jax.Array:
+        return jnp.linalg.solve(jax.jacobian(linear)(right), right)
+
+    # Of the steps themselves, many and undone where they do not help, derivatives would be NaN.
+    theta, best = jax.lax.custom_root(displacement, jnp.zeros(dim, radius.dtype), search, solve, has_aux=True)
+    return Estimate(theta, best.certificate, best.steps.astype(jnp.int32), best.converged.astype(bool))
