@@ -30,7 +30,8 @@ def lane_keys(key: jax.Array, n: int) -> jax.Array:
 
     Returns:
         [n] typed keys, fold_in(key, i) for each i, of `jaxdp.random`'s implementation: the same random numbers as
-        JAX's own Threefry, faster.
+        JAX's own Threefry, faster. Their type, `key<jaxdp_threefry2x32>`, is another one than JAX's own: the two cannot
+        stand in one array.
 
     Raises:
         ValueError: if key is not a typed Threefry key, or n < 1.
