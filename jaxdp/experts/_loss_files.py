@@ -3,6 +3,8 @@
 import csv
 import io
 import os
+import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,9 @@ from jaxdp.validation import check_finite
 def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
     """Reads losses from a file: a row is a round, a column an expert. What the name ends in says which format it has.
 
-    - `.csv`: numbers with commas between them, UTF-8; the first line may name the experts; blank lines are skipped.
+    - `.csv`: numbers, quoted or not, with commas between them, UTF-8; the first line may name the experts; blank lines
+      are skipped. A first line of whole numbers that is unlike the others, and a first column that counts the rows
+      beside decimals, may be a header and an index, and are refused.
     - `.npy`: a matrix as `numpy.save` writes it. It stays in the file, and parts are read where they are used.
     - `.parquet`: columns of numbers or truth values. Reading it takes pyarrow: `pip install 'jaxdp[parquet]'`.
 
@@ -54,6 +58,7 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 _ROWS = 2**16  # checked at a time
+_WHOLE = re.compile("[0-9]{1,15}")
 
 
 def _first_bad(losses: np.ndarray) -> str:
@@ -65,20 +70,53 @@ def _first_bad(losses: np.ndarray) -> str:
 
 
 def _read_csv(name: str) -> np.ndarray:
-    text = utf8_text(Path(name).read_bytes(), name)
+    try:
+        return _parse_csv(utf8_text(Path(name).read_bytes(), name), name)
+    except csv.Error as error:  # such as a quote that is never closed
+        raise malformed(name, "data", str(error)) from error
+
+
+def _parse_csv(text: str, name: str) -> np.ndarray:
     first, _, rest = text.partition("\n")
-    has_names = bool(first.strip()) and not any(_is_number(field) for field in first.split(","))
+    titles = next(csv.reader([first]), [])
+    has_names = any(title.strip() for title in titles) and not any(map(_is_number, titles))
     lines = rest if has_names else text
     if not lines.strip():
         return np.zeros((0, 0))
     try:
-        values = np.loadtxt(io.StringIO(lines), delimiter=",", ndmin=2, comments=None)
+        values = np.loadtxt(io.StringIO(lines), delimiter=",", ndmin=2, comments=None, quotechar='"')
     except ValueError:
         raise _bad_line(text, name, has_names) from None
     if not np.isfinite(values).all():
         raise _bad_line(text, name, has_names)
+    if (has_names and not all(title.strip() for title in titles)) or _counts_rows(lines, values):
+        reason = "the first column looks like an index, not like an expert: leave it out (in pandas index=False)"
+        raise malformed(name, "line 1", reason)
+    if not has_names and _are_column_numbers([title.strip() for title in titles], rest, values[1:]):
+        reason = f"{shown(first.strip())} may name columns or be a round: use names, or write numbers such as 1.0"
+        raise malformed(name, "line 1", reason)
     is_small = values.min() >= 0 and values.max() <= 255 and (values == np.floor(values)).all()
     return values.astype(np.uint8 if is_small else default_float())
+
+
+def _are_column_numbers(titles: list[str], rest: str, values: np.ndarray) -> bool:
+    """Whether a first line of whole numbers is rather a header: it is unlike the other lines."""
+    if not all(map(_WHOLE.fullmatch, titles)) or not values.size:
+        return False
+    numbers = np.array([int(title) for title in titles], float)
+    counts_up, largest = bool(np.all(np.diff(numbers) == 1)), values.max()
+    if largest <= 1 < numbers.max():
+        return True
+    return counts_up and ("." in rest or (numbers.max() > largest and (len(numbers) > 2 or numbers.min() > 1)))
+
+
+def _counts_rows(lines: str, values: np.ndarray) -> bool:
+    """Whether the first column has the numbers of rows, from 0 or 1, beside columns of decimals."""
+    first = values[:, 0]
+    if len(first) < 3 or first[0] not in (0, 1) or not np.all(np.diff(first) == 1):
+        return False
+    is_whole = all(_WHOLE.fullmatch(row[0].strip()) for row in csv.reader(io.StringIO(lines)) if "".join(row).strip())
+    return is_whole and bool(np.any(values[:, 1:] != np.floor(values[:, 1:])))
 
 
 def _bad_line(text: str, name: str, has_names: bool) -> ValueError:
@@ -106,9 +144,13 @@ def _is_number(field: str) -> bool:
 
 def _read_npy(name: str) -> np.ndarray:
     try:
-        return np.load(name, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        losses = np.load(name, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise malformed(name, "data", f"not a readable npy file of numbers ({shown(str(error))})") from error
+    if not isinstance(losses, np.ndarray):  # whatever the name: a zip file begins with PK
+        losses.close()
+        raise malformed(name, "data", "not an npy file but an npz archive: save one array, with numpy.save")
+    return losses
 
 
 def _read_parquet(name: str) -> np.ndarray:

@@ -15,7 +15,7 @@ def shown(value: object) -> str:
 
 
 def utf8_text(data: bytes, name: str) -> str:
-    """The bytes as text, without a byte order mark.
+    """Returns the bytes as text, without a byte order mark; lines that end in CR alone end in LF.
 
     Args:
         data: what the file holds.
@@ -28,7 +28,8 @@ def utf8_text(data: bytes, name: str) -> str:
         ValueError: if it is not UTF-8, with the line.
     """
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
+        return text if "\n" in text else text.replace("\r", "\n")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise malformed(name, f"line {line}", f"not UTF-8 text ({error.reason})") from error

@@ -33,7 +33,7 @@ def read_ballots(path: str | os.PathLike[str]) -> Ballots:
     must agree with the orders. The type is that of the ending of the file's name, or of the metadata DATA TYPE: one
     is needed, and two must agree. Other metadata may be absent, and are not kept. Blank lines are skipped. A type that
     is less restrictive than the orders (a toi file without ties) is taken, though PrefLib asks for the most
-    restrictive.
+    restrictive. The format of before 2022, which begins with the number of alternatives, is refused.
 
     Args:
         path: the file.
@@ -109,6 +109,12 @@ def parse_ballots(data: bytes, name: str) -> Ballots:
     lines = [(number, line) for number, line in lines if line]
     if not lines:
         raise malformed(name, "line 1", "the file is empty")
+    number, line = lines[0]
+    if _WHOLE.fullmatch(line):
+        reason = (
+            "a number alone begins PrefLib's format of before 2022, which is not read: get the file's current version"
+        )
+        raise malformed(name, f"line {number}", reason)
     header: dict[str, tuple[int, str]] = {}
     start = next((position for position, (_, line) in enumerate(lines) if not line.startswith("#")), len(lines))
     for number, line in lines[:start]:

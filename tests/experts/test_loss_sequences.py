@@ -185,6 +185,16 @@ def test_csv(tmp_path, names):
         ("0,1\n\n0,x\n", r"losses.csv, line 3: a loss must be a finite number, got 'x'"),
         ("0,1\n0,nan\n", r"losses.csv, line 2: a loss must be a finite number, got 'nan'"),
         ("0,1\n0,\n", r"losses.csv, line 2: a loss must be a finite number, got ''"),
+        ("0,1\n0.2,0.7\n0.9,0.1\n", r"losses.csv, line 1: '0,1' may name columns or be a round: use names, or write"),
+        ("2023,2024\n0.2,0.7\n", r"losses.csv, line 1: '2023,2024' may name columns"),
+        ("2019,2024\n0,1\n1,1\n", r"losses.csv, line 1: '2019,2024' may name columns"),
+        ("0,1,2\n0,1,1\n1,1,0\n", r"losses.csv, line 1: '0,1,2' may name columns"),
+        ('"0","1"\n0.2,0.7\n', r"""losses.csv, line 1: '"0","1"' may name columns"""),
+        (",a,b\n0,0.2,0.7\n1,0.9,0.1\n", r"losses.csv, line 1: the first column looks like an index"),
+        ("round,a,b\n1,0.2,0.7\n2,0.9,0.1\n3,0,1\n", r"losses.csv, line 1: the first column looks like an index"),
+        (",0,1\n0,0.2,0.7\n1,0.9,0.1\n", r"losses.csv, line 1: a loss must be a finite number, got ''"),
+        ('"' + "0" * 200_000, r"losses.csv, data: field larger than field limit"),
+        ('"0.1","0.2"\n"x","0.7"\n', r"losses.csv, line 2: a loss must be a finite number, got 'x'"),
         ("0\n1\n", r"losses.csv, data: losses must be at least one round of two experts, got shape \(2, 1\)"),
     ],
 )
@@ -192,6 +202,23 @@ def test_bad_csv(tmp_path, text, message):
     (tmp_path / "losses.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
         read_losses(tmp_path / "losses.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "losses"),
+    [
+        ('"0.2","0.7"\n"0.9","0.1"\n', [[0.2, 0.7], [0.9, 0.1]]),
+        ('"a","b"\n"0.9",0.1\n', [[0.9, 0.1]]),
+        ("a,b\r0.2,0.7\r0.9,0.1", [[0.2, 0.7], [0.9, 0.1]]),
+        ("0,1\n1,0\n0,1\n", [[0, 1], [1, 0], [0, 1]]),  # bits, as likely as any other first round
+        ("0.0,1.0\n0.2,0.7\n", [[0, 1], [0.2, 0.7]]),
+        ("0,1,2\n255,4,9\n", [[0, 1, 2], [255, 4, 9]]),
+        ("0,9\n1,9\n2,8\n3,7\n", [[0, 9], [1, 9], [2, 8], [3, 7]]),
+    ],
+)
+def test_csv_of_other_writers(tmp_path, text, losses):
+    (tmp_path / "losses.csv").write_bytes(text.encode())
+    np.testing.assert_allclose(read_losses(tmp_path / "losses.csv"), losses, rtol=1e-6)
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n", "\n\n"])
@@ -204,12 +231,16 @@ def test_empty_csv(tmp_path, text):
 
 def test_bad_npy(tmp_path):
     path = tmp_path / "losses.npy"
-    for data in (b"", b"not numpy", b"\x93NUMPY\x01\x00"):
+    for data in (b"", b"not numpy", b"\x93NUMPY\x01\x00", b"PK\x03\x04", b"PK\x03\x04" + bytes(100)):
         path.write_bytes(data)
         with pytest.raises(ValueError, match=r"losses.npy, data: not a readable npy file"):
             read_losses(path)
     np.save(path, np.array([[0, 1], [math.nan, 1]]))
     with pytest.raises(ValueError, match=r"losses.npy, row 1: losses must be finite, got nan"):
+        read_losses(path)
+    with path.open("wb") as file:
+        np.savez(file, losses=np.eye(2))
+    with pytest.raises(ValueError, match=r"losses.npy, data: not an npy file but an npz archive"):
         read_losses(path)
     np.save(path, np.array([["a", "b"]]))
     with pytest.raises(ValueError, match=r"losses.npy, data: losses must be numbers, got dtype"):

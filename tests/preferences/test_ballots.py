@@ -119,13 +119,18 @@ def test_malformed_files(changes, orders, line, reason):
         (b"\n \n", "x.soi", "line 1: the file is empty"),
         (text("7: 1").decode().encode("utf-16"), "x.soi", "line 1: not UTF-8 text"),
         (text("7: 1").replace(b"Ann", b"\xc4nn"), "x.soi", "line 5: not UTF-8 text"),
-        (b"3\n1,Ann\n2,Bob\n", "x.soi", "line 1: no metadata NUMBER ALTERNATIVES"),
+        (b"3\n1,Ann\n2,Bob\n", "x.soi", "line 1: a number alone begins PrefLib's format of before 2022"),
         (text("7: 1"), "x.txt", "line 7: no DATA TYPE, and the name ends in none of .soc, .soi, .toc, .toi"),
     ],
 )
 def test_what_is_no_such_file(data, name, reason):
     with pytest.raises(ValueError, match="^" + re.escape(f"{name}, {reason}")):
         parse_ballots(data, name)
+
+
+def test_lines_may_end_in_cr_alone():
+    data = text("5: 1,2", "2: 2,3")
+    assert parse_ballots(data.replace(b"\n", b"\r"), "x.soi") == parse_ballots(data, "x.soi")
 
 
 @pytest.mark.parametrize("name", ["a\nb.soi", "a\rb.soi", "a\udcffb.soi"])
