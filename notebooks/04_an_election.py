@@ -8,7 +8,6 @@
 
 # %%
 import time
-from pathlib import Path
 
 import jax
 
@@ -19,15 +18,20 @@ start = time.perf_counter()
 
 # %% tags=["parameters"] small={"num_seeds": 40}
 num_seeds = 400
-path = Path("../docs/examples/lunch.soi")  # any .soc, .soi, .toc or .toi file of preflib.org
 epsilons = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, float("inf")]
 
 # %% [markdown]
-# The file holds 220 made-up ballots about four lunches.
+# 220 made-up ballots about four lunches: orders, best first, and how many voters have each.
 
 # %%
-ballots = jaxdp.preferences.read_ballots(path)
+lunches = ("noodles", "curry", "salad", "pizza")
+voters = {(0, 1, 3): 61, (1, 0, 2, 3): 52, (3, 1): 34, (0, 3, 1, 2): 29, (2, 1, 0): 17, (1,): 15, (3, 2, 0, 1): 12}
+orders = tuple(tuple((lunch,) for lunch in order) for order in voters)  # lunches in one pair of brackets would be a tie
+ballots = jaxdp.preferences.Ballots(lunches, orders, tuple(voters.values()))
 print(ballots)
+
+# %% [markdown]
+# `jaxdp.preferences.read_ballots(path)` reads any `.soc`, `.soi`, `.toc` or `.toi` file of [PrefLib](https://preflib.org).
 
 # %% [markdown]
 # ## Estimators at the unit of one ballot

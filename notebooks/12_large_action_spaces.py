@@ -6,7 +6,6 @@
 
 # %%
 import time
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -138,7 +137,10 @@ for name, claim in claims.items():
 # coin. The horizon ends with the voters. With two answers a voter, a voter's ε is twice that of an answer.
 
 # %%
-ballots = jaxdp.preferences.read_ballots(Path("../docs/examples/lunch.soi"))
+lunches = ("noodles", "curry", "salad", "pizza")  # 220 made-up voters: their orders, best first, and how many have each
+voters = {(0, 1, 3): 61, (1, 0, 2, 3): 52, (3, 1): 34, (0, 3, 1, 2): 29, (2, 1, 0): 17, (1,): 15, (3, 2, 0, 1): 12}
+orders = tuple(tuple((lunch,) for lunch in order) for order in voters)
+ballots = jaxdp.preferences.Ballots(lunches, orders, tuple(voters.values()))
 election = ballot_duels(ballots, answers_per_voter=2)
 run = jaxdp.simulator(rucb(num_arms=len(ballots.items)), election, horizon=election.horizon)
 for whose, claim in run.guarantee(epsilon=1.0).items():

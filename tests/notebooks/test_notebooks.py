@@ -49,6 +49,22 @@ def test_the_notebook_is_that_of_its_script(script):
     )  # a number in its interval
 
 
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_the_notebook_needs_no_file_beside_it(script):
+    """Somebody may have the notebook alone."""
+    assert "../" not in script.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("number", ["04", "12"])
+def test_its_ballots_are_those_of_the_example(number):
+    text = BY_NUMBER[number].read_text(encoding="utf-8")
+    (cell,) = re.findall(r"^lunches = .*?^ballots = [^\n]*", text, re.DOTALL | re.MULTILINE)
+    names = {"jaxdp": jaxdp}
+    exec(cell, names)
+    example = BY_NUMBER[number].parents[1] / "docs" / "examples" / "lunch.soi"
+    assert names["ballots"] == jaxdp.preferences.read_ballots(example)
+
+
 @pytest.mark.parametrize(
     "script",
     [pytest.param(each, marks=pytest.mark.slow if each.stem[:2] in LONG else ()) for each in SCRIPTS],
