@@ -1,8 +1,10 @@
 """Checks of host-side values: each error names the argument, the rule and the value. Every rule fails on NaN."""
 
+import re
 import sys
 import warnings
 from collections.abc import Iterable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -256,6 +258,19 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
     return value
+
+
+def check_local_path(name: str, value: Any) -> Path:
+    """Returns value as a path of this machine's file systems.
+
+    Raises:
+        ValueError: if it is empty, no text, or an address as s3://bucket/folder, of which a folder s3: would be made.
+    """
+    if not isinstance(value, str | Path) or not str(value):
+        raise ValueError(f"{name} must be a path, got {value!r}")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(value)):  # a Path keeps one slash of two; C:/ is a drive
+        raise ValueError(f"{name} must be a path in a file system, not an address, got {value}")
+    return Path(value)
 
 
 def _number(name: str, value: object) -> float:

@@ -7,6 +7,8 @@ from pathlib import Path
 import xarray as xr
 from matplotlib.figure import Figure
 
+from jaxdp.validation import check_local_path
+
 RESULTS = Path("results")
 
 
@@ -45,6 +47,7 @@ def _claim(out: Path | None, name: str) -> tuple[Path, bool]:
                 return folder, True
             except FileExistsError:
                 number += 1
+    check_local_path("out", out)
     if not out.exists():
         out.mkdir(parents=True)
         return out, True

@@ -20,7 +20,7 @@ Out = Annotated[
         "results/STUDY-2, ..."
     ),
 ]
-Where = Annotated[Path, typer.Option(help="Path of the store: nothing yet, or that of the same sweep, to go on with.")]
+Where = Annotated[str, typer.Option(help="Path of the store: nothing yet, or that of the same sweep, to go on with.")]
 Chunk = Annotated[int | None, typer.Option(help="Lanes written together, at most. Without it: of about 20 seconds.")]
 Index = Annotated[
     str | None,
@@ -102,7 +102,7 @@ def sweep_command(study: Study) -> Callable[..., None]:
                 grow=grow,
             )
         except KeyboardInterrupt as stop:
-            typer.echo("\n".join(["interrupted", *getattr(stop, "__notes__", ())]), err=True)
+            typer.echo(str(stop) or "interrupted", err=True)
             raise typer.Exit(130) from stop
         except ValueError as error:  # a message that names arguments names options here
             text = str(error).replace("overwrite=True", "--overwrite").replace("grow=True", "--grow")

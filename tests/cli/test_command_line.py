@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from typer.testing import CliRunner
 
-from jaxdp.__main__ import main
+from jaxdp.__main__ import app, main
 from jaxdp.studies import STUDIES
 
 pytestmark = pytest.mark.once
@@ -358,10 +359,24 @@ def test_sweep_into_a_store_in_shares_and_inspect(tmp_path, monkeypatch, capsys)
 # A shell's background jobs ignore SIGINT, and what they start inherits that.
 INTERRUPTIBLE = """
 import signal
-from jaxdp.__main__ import main
+from jaxdp.__main__ import app, main
 signal.signal(signal.SIGINT, signal.default_int_handler)
 main()
 """
+
+
+@pytest.mark.parametrize(("verb", "option"), [("sweep", "--store"), ("run", "--out")])
+def test_an_address_is_refused_and_makes_no_folder(tmp_path, monkeypatch, verb, option):
+    monkeypatch.chdir(tmp_path)
+    name = option.removeprefix("--")
+    with pytest.raises(
+        ValueError, match=f"^{name} must be a path in a file system, not an address, got s3:/+bucket/runs"
+    ):
+        CliRunner().invoke(
+            app, ["--no-cache", verb, "reward-estimation", "--seeds", "2", option, "s3://bucket/runs"],
+            catch_exceptions=False,
+        )  # fmt: skip
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
@@ -377,6 +392,6 @@ def test_control_c_is_told_in_lines_and_not_as_a_traceback(tmp_path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 130, err
-    assert err.startswith("interrupted\n")
+    assert err.startswith("interrupted: ")
     assert f"lanes of the sweep are safe in {tmp_path / 's.zarr'}; the same call goes on from there" in err
     assert "Traceback" not in err

@@ -1,13 +1,17 @@
 """Corners of the store: outputs that are all zero, names that are no folders, claims, links, neighbours."""
 
 import dataclasses
+import errno
+import io
 import json
 import os
 import pickle
 import shutil
 import signal
 import threading
+import traceback
 import warnings
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -162,6 +166,7 @@ def test_whole_numbers_of_any_type(tmp_path):
         ({"progress": "bar"}, "progress must be True, False or a function, got 'bar'"),
         ({"store": ""}, "store must be a path, got ''"),
         ({"store": 5}, "store must be a path, got 5"),
+        ({"store": Path("s3://bucket/runs")}, "store must be a path in a file system, .* got s3:/bucket/runs"),
         ({"store": "/"}, "store must be a folder of its own, got /"),
     ],
 )
@@ -206,7 +211,63 @@ def test_going_on_after_an_overwrite_is_another_call(tmp_path):
     for overwrite, text in [(False, "the same call goes on"), (True, "the same call without overwrite goes on")]:
         with pytest.raises(KeyboardInterrupt) as caught:
             sweep(run, **SWEEP, store=tmp_path / "s.zarr", chunk_size=4, overwrite=overwrite, progress=interrupt)
-        assert text in caught.value.__notes__[0]
+        assert str(caught.value).startswith("interrupted: ")
+        assert text in str(caught.value)
+        frames = traceback.extract_tb(caught.value.__traceback__)
+        assert [frame.name for frame in frames] == ["test_going_on_after_an_overwrite_is_another_call", "sweep"]
+        assert caught.value.__suppress_context__
+
+
+def test_an_interruption_without_a_store(capsys):
+    def interrupt(now):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match=r"^interrupted after \d+ of 12 lanes, which are lost; a sweep with"):
+        sweep(run, **SWEEP, progress=interrupt)
+
+
+def unwritable(monkeypatch, folder, number):
+    """Has the system refuse every change of files in a folder, and of the folder."""
+    real_open, real_mkdir = io.open, os.mkdir
+
+    def refuse(path, *arguments, **keywords):
+        raise OSError(number, os.strerror(number), str(path))
+
+    def opened(file, mode="r", *arguments, **keywords):
+        is_inside = isinstance(file, str | os.PathLike) and folder in Path(file).parents
+        return (refuse if is_inside and set(mode) & set("wax+") else real_open)(file, mode, *arguments, **keywords)
+
+    def made(path, *arguments, **keywords):
+        is_new = folder in Path(path).parents and not os.path.exists(path)
+        return (refuse if is_new else real_mkdir)(path, *arguments, **keywords)
+
+    monkeypatch.setattr(io, "open", opened)
+    monkeypatch.setattr(os, "mkdir", made)
+
+
+def test_a_finished_store_on_a_read_only_file_system_is_asked_for(tmp_path, monkeypatch):
+    first = sweep(run, **SWEEP, store=tmp_path / "s.zarr").load()
+    sweep(run, **SWEEP, store=tmp_path / "half.zarr", process_index=0, num_processes=2, chunk_size=4)
+    for name in ("s.zarr", "half.zarr"):
+        shutil.rmtree(lock_folder(tmp_path / name))
+    unwritable(monkeypatch, tmp_path, errno.EROFS)
+    done = []
+    for grow in (False, True):
+        assert sweep(run, **SWEEP, store=tmp_path / "s.zarr", grow=grow, progress=done.append).identical(first)
+    assert not done
+    with pytest.raises(ValueError, match=r"store must hold the same sweep, got .* num_seeds is 6 there, 7 here"):
+        sweep(run, **{**SWEEP, "num_seeds": 7}, store=tmp_path / "s.zarr")
+    with pytest.raises(
+        OSError, match=rf"files can be written to go on, got {tmp_path}/half.zarr, where \d lanes are mis"
+    ):
+        sweep(run, **SWEEP, store=tmp_path / "half.zarr")
+
+
+def test_a_folder_that_cannot_be_written_is_named_as_it_was_given(tmp_path, monkeypatch):
+    unwritable(monkeypatch, tmp_path, errno.EACCES)
+    store = tmp_path / "runs" / "s.zarr"
+    with pytest.raises(OSError, match=rf"^store must be where files can be written, got {store}: Permission denied$"):
+        sweep(run, **SWEEP, store=store)
 
 
 @pytest.mark.parametrize("content", [None, "", "{", "{}"])

@@ -68,17 +68,27 @@ def open_or_create(
             warnings.warn(restored, RuntimeWarning, stacklevel=3)
         store = Store(path)
         sync_metadata(path)
-    check_format(path, identity, store.identity)
-    found = differences_of_stores(identity, store.identity)
-    if found:
-        grows = "" if shortfalls(identity, store.identity) else GROWS
-        raise ValueError(
-            f"store must hold the same sweep, got {path}, where {found}; {grows}overwrite=True replaces what is there"
-        )
+    check_same_sweep(store, identity)
     with creation_lock(path):
         for sentence in mend_labels(store, template):
             warnings.warn(sentence, RuntimeWarning, stacklevel=3)
     return store
+
+
+def check_same_sweep(store: Store, identity: Mapping[str, Any]) -> None:
+    """Checks that a store is of this sweep.
+
+    Raises:
+        ValueError: if not, with the difference.
+    """
+    check_format(store.path, identity, store.identity)
+    found = differences_of_stores(identity, store.identity)
+    if found:
+        grows = "" if shortfalls(identity, store.identity) else GROWS
+        raise ValueError(
+            f"store must hold the same sweep, got {store.path}, where {found}; {grows}overwrite=True replaces what is "
+            "there"
+        )
 
 
 def mend_labels(store: Store, template: "xr.Dataset") -> list[str]:

@@ -17,6 +17,10 @@ except ImportError:  # not a POSIX system
 _held: set[IO[str]] = set()
 
 
+class UnwritableError(OSError):
+    """No file can be written beside a store."""
+
+
 def _let_go() -> None:
     """A forked child does not hold its parent's locks, which would outlive the parent in it."""
     for file in _held:
@@ -34,6 +38,15 @@ def creation_lock(store: Path) -> Iterator[None]:
     with _opened(store, "creation") as file:
         _lock(file, wait=True)
         yield
+
+
+def can_lock(store: Path) -> bool:
+    """Returns whether files can be written beside a store, as locks need."""
+    try:
+        with creation_lock(store):
+            return True
+    except UnwritableError:
+        return False
 
 
 @contextlib.contextmanager
@@ -96,8 +109,14 @@ def lock_folder(store: Path) -> Path:
 
 @contextlib.contextmanager
 def _opened(store: Path, name: str) -> Iterator[IO[str]]:
-    lock_folder(store).mkdir(parents=True, exist_ok=True)
-    with (lock_folder(store) / name).open("a+") as file:
+    try:
+        lock_folder(store).mkdir(parents=True, exist_ok=True)
+        opened = (lock_folder(store) / name).open("a+")
+    except OSError as error:
+        raise UnwritableError(
+            f"store must be where files can be written, got {store}: {error.strerror or error}"
+        ) from error
+    with opened as file:
         _held.add(file)
         try:
             yield file

@@ -7,6 +7,7 @@ import numpy as np
 
 from jaxdp.simulation.store.files import Store, open_dataset
 from jaxdp.simulation.store.seal import COMPUTED
+from jaxdp.validation import check_local_path
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,9 +44,7 @@ def open(store: str | Path) -> "xr.Dataset":
         ([[True, True, False, False]], 2)
         >>> folder.cleanup()
     """
-    if not isinstance(store, str | Path) or not str(store):
-        raise ValueError(f"store must be a path, got {store!r}")
-    path = Path(store).resolve()
+    path = check_local_path("store", store).resolve()
     opened = Store(path)
     opened.check_files()  # Zarr would read zeros for integers there
     results = open_dataset(path)

@@ -10,9 +10,9 @@ import jax
 
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.store.chunks import Chunk, chunk_shape, chunks, share
-from jaxdp.simulation.store.creation import check_storable, open_or_create
+from jaxdp.simulation.store.creation import check_same_sweep, check_storable, open_or_create
 from jaxdp.simulation.store.files import COMPUTED, Store, open_dataset
-from jaxdp.simulation.store.locks import share_lock
+from jaxdp.simulation.store.locks import UnwritableError, can_lock, share_lock
 from jaxdp.simulation.store.nans import NanCount
 from jaxdp.simulation.sweeps._replay import Recipe, attach
 from jaxdp.simulation.sweeps.growth import grow_store
@@ -23,7 +23,7 @@ from jaxdp.simulation.sweeps.progress import Progress, Reporter
 from jaxdp.simulation.sweeps.remote import RemoteSource
 from jaxdp.simulation.sweeps.shares import which_share
 from jaxdp.simulation.sweeps.source import Source
-from jaxdp.validation import check_above, check_count, check_flag
+from jaxdp.validation import check_above, check_count, check_flag, check_local_path
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -58,10 +58,11 @@ def sweep(
     error (`jaxdp.simulation.store.processor` has the measurements).
 
     With `store`, results are written as they come. The same call goes on where an interrupted one stopped; damaged
-    files are named, and computed or written again. A store never mixes what may differ: it refuses to go on with another program,
-    tile size, kind of device, model of processor, XLA flags, or versions of JAX and SciPy. It goes on with a newer
-    jaxdp that compiles the same programs with the same parameters and claims. `jaxdp.open` reads the store while it
-    is written, with NaN where lanes are missing; its variable `computed` is true where a lane's results are there.
+    files are named, and computed or written again. A store never mixes what may differ: it refuses to go on with
+    another program, tile size, kind of device, model of processor, XLA flags, or versions of JAX and SciPy. It goes on
+    with a newer jaxdp that compiles the same programs with the same parameters and claims. `jaxdp.open` reads the store
+    while it is written, with NaN where lanes are missing; its variable `computed` is true where a lane's results are
+    there. A finished store can also be asked for where nothing can be written beside it.
 
     With `grow=True` a store of a smaller sweep, finished or not, becomes one of this, which has more seeds, or more
     values of an axis, anywhere among the others. What is there is kept and not computed again, and the results are bit
@@ -124,6 +125,7 @@ def sweep(
         MemoryError: if a single tile does not fit.
         RuntimeError: if the executor gives up. What was written stays, and the same call goes on.
         TimeoutError: if the executor finishes nothing within `timeout`. What was written stays, as above.
+        KeyboardInterrupt: if the user interrupts it, with what was kept and how to go on.
 
     Examples:
         >>> import jax, jaxdp
@@ -159,36 +161,50 @@ def sweep(
 
     plan = Plan(build, axes, static_axes or {}, num_seeds=num_seeds, key=key, tile_size=tile_size, devices=devices)
     nans = NanCount()
-    with contextlib.closing(Reporter(progress, plan.num_lanes, plan.rounds(0))) as report:
-        results = plan.dataset(allocate=path is None)
-        if path is not None:
-            check_storable(results)
-        source = LocalSource(plan, report) if executor is None else RemoteSource(plan, executor, timeout, report)
-        results.attrs["provenance"] = plan.provenance(source.place)
+    report = Reporter(progress, plan.num_lanes, plan.rounds(0))
+    try:
+        with contextlib.closing(report):
+            results = plan.dataset(allocate=path is None)
+            if path is not None:
+                check_storable(results)
+            source = LocalSource(plan, report) if executor is None else RemoteSource(plan, executor, timeout, report)
+            results.attrs["provenance"] = plan.provenance(source.place)
 
-        def shape() -> tuple[int, ...]:
-            lanes = chunk_size or source.best_chunk_lanes(None if path is None else count)
-            return chunk_shape(plan.sizes, lanes)
+            def shape() -> tuple[int, ...]:
+                lanes = chunk_size or source.best_chunk_lanes(None if path is None else count)
+                return chunk_shape(plan.sizes, lanes)
 
-        if path is None:
-            _in_memory(source, results, chunks(plan.static_sizes, plan.sizes, shape()), nans, report)
-        else:
-            if grow:
-                grow_store(path, plan, source, results)
-            with share_lock(path, index, count):
-                opened = open_or_create(
-                    path, results, source.identity, shape, num_static=len(plan.static_sizes), overwrite=overwrite
-                )
-                if count == 1:
-                    opened.clean()
-                again = "the same call without overwrite" if overwrite else "the same call"  # that would begin anew
-                _to_store(source, opened, share(opened.chunks, index, count), nans, report, again)
-            stored = open_dataset(path)
-            if bool(stored[COMPUTED].all()):
-                stored = stored.drop_vars(COMPUTED)
-            attributes = results.attrs
-            results = stored.assign_coords(results.coords)
-            results.attrs = attributes
+            if path is None:
+                _in_memory(source, results, chunks(plan.static_sizes, plan.sizes, shape()), nans, report)
+            else:
+                if path.exists() and not overwrite and not can_lock(path):
+                    _from_read_only(path, source, index, count, nans, report)
+                else:
+                    if grow:
+                        grow_store(path, plan, source, results)
+                    with share_lock(path, index, count):
+                        opened = open_or_create(
+                            path,
+                            results,
+                            source.identity,
+                            shape,
+                            num_static=len(plan.static_sizes),
+                            overwrite=overwrite,
+                        )
+                        if count == 1:
+                            opened.clean()
+                        again = "the same call without overwrite" if overwrite else "the same call"  # it begins anew
+                        _to_store(source, opened, share(opened.chunks, index, count), nans, report, again)
+                stored = open_dataset(path)
+                if bool(stored[COMPUTED].all()):
+                    stored = stored.drop_vars(COMPUTED)
+                attributes = results.attrs
+                results = stored.assign_coords(results.coords)
+                results.attrs = attributes
+    except KeyboardInterrupt as stop:
+        if type(stop) is not KeyboardInterrupt:
+            raise
+        raise KeyboardInterrupt(_interruption(stop, path, report.now())) from None  # no traceback of what is inside
     attach(results, Recipe(plan.build, {**plan.static_axes, **plan.axes}))
     nans.report()
     return results
@@ -202,6 +218,37 @@ def _in_memory(
         for name, values in arrays.items():
             results[name].values[chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
         nans.add(arrays)
+
+
+def _from_read_only(path: Path, source: Source, index: int, count: int, nans: NanCount, report: Reporter) -> None:
+    """Checks that a store, beside which nothing can be written, has all that is wanted.
+
+    Raises:
+        OSError: if it has not.
+    """
+    store = Store(path)
+    check_same_sweep(store, source.identity)
+    wanted = share(store.chunks, index, count)
+    missing, damaged = store.examine(wanted, nans)
+    if missing:
+        lanes = sum(chunk.num_lanes for chunk in missing)
+        text = "; ".join(damaged.values())
+        raise UnwritableError(
+            f"store must be where files can be written to go on, got {path}, where {lanes} lanes are missing"
+            f"{f' ({text})' if text else ''}"
+        )
+    total = sum(chunk.num_lanes for chunk in wanted)
+    report.start(total, total, source.place.devices)
+
+
+def _interruption(stop: KeyboardInterrupt, path: Path | None, now: Progress) -> str:
+    """Returns what is left of a sweep that was interrupted, and how to go on."""
+    notes = getattr(stop, "__notes__", [])
+    if notes:
+        return f"interrupted: {notes[0]}"
+    if path is not None:
+        return f"interrupted; the same call goes on with {path}"
+    return f"interrupted after {now.lanes} of {now.num_lanes} lanes, which are lost; a sweep with store= can go on"
 
 
 def _to_store(
@@ -230,11 +277,7 @@ def _to_store(
 
 
 def _local(store: str | Path) -> Path:
-    if not isinstance(store, str | Path) or not str(store):
-        raise ValueError(f"store must be a path, got {store!r}")
-    if "://" in str(store):
-        raise ValueError(f"store must be a path in a file system, which has locks, got {store}")
-    path = Path(store).resolve()  # one store has one path, and keeps it when the working directory changes
+    path = check_local_path("store", store).resolve()  # one store has one path, wherever the working directory is then
     if not path.name:
         raise ValueError(f"store must be a folder of its own, got {store}")
     if path.exists() and not path.is_dir():
