@@ -32,11 +32,10 @@ from jaxdp.plotting._dots import ROW_HEIGHT
 from jaxdp.preferences import Ballots, ComparisonTable, baseball1987, read_ballots, read_comparisons
 from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.simulation import Run, estimation_run, sweep
-from jaxdp.studies.arguments import Delta
 from jaxdp.studies.central_noise import SUFFIX, shown, which_noise, with_noise
 from jaxdp.studies.command import root_key
 from jaxdp.studies.declared import Made, Printed, Study
-from jaxdp.studies.ranking_release import default_radius, ranking_release, release_key, release_report
+from jaxdp.studies.ranking_release import default_delta, default_radius, ranking_release, release_key, release_report
 from jaxdp.studies.ranking_report import FEWEST_SEEDS, SURVIVES, BallotTable, report
 from jaxdp.studies.seeds import warn_of_few_seeds
 from jaxdp.validation import check_choice
@@ -44,7 +43,6 @@ from jaxdp.validation import check_choice
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
 BALLOT_EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, float("inf"))
 UNITS = ("pair", "ballot")
-DELTA = 1e-3
 UNKNOWN = "unknown"  # what a ballot says of items that it does not rank
 NUM_SEEDS = 200
 
@@ -148,7 +146,13 @@ def private_ranking(
             "root mean square ability of 3."
         ),
     ] = None,
-    delta: Delta = DELTA,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            help="Failure mass where a central estimator's noise is Gaussian, in (0, 1). Without it: the smaller of "
+            "1e-6 and n^(-3/2), n the number of comparisons, or of ballots where a whole ballot is private."
+        ),
+    ] = None,
     key: Annotated[jax.Array, Made(key_of)],
     **scheduling: Any,
 ) -> xr.Dataset:
@@ -173,7 +177,8 @@ def private_ranking(
         num_seeds: repetitions; None is 200.
         radius: bound on the norm of the abilities (log odds, mean zero), > 0. None is 3 sqrt(number of items), a root
             mean square ability of 3: a bound on the norm alone would bind ever harder as tables grow.
-        delta: of the central estimator with Gaussian noise, in (0, 1).
+        delta: of the central estimator with Gaussian noise, in (0, 1). None is `default_delta` of the number of
+            comparisons or ballots.
         key: root key.
         **scheduling: as `sweep` takes it, such as `progress` and `store`.
 
@@ -193,6 +198,8 @@ def private_ranking(
         epsilon = BALLOT_EPSILONS if isinstance(data, Ballots) else EPSILONS
     if radius is None:
         radius = default_radius(len(data.items))
+    if delta is None:
+        delta = default_delta(data.num_ballots if isinstance(data, Ballots) else data.num_comparisons)
     compared, problem = _compared(data, unranked)
     num_seeds = NUM_SEEDS if num_seeds is None else num_seeds
     warn_of_few_seeds(

@@ -26,6 +26,7 @@ from jaxdp.validation import check_epsilon, check_number
 
 FAILURE_PROB = 0.05
 LARGEST_ABILITY = 3.0  # root mean square over items, in log odds: the bound that is used where none is given
+LARGEST_DELTA = 1e-6  # where none is given
 ON_THE_BOUND = 0.999  # of the radius
 PAIRS_OF_BALLOTS = "A whole ballot makes many comparisons and is not protected, nor is whom it ranks."
 READINGS = {
@@ -38,6 +39,11 @@ READINGS = {
 def default_radius(num_items: int) -> float:
     """The bound on the norm of the abilities where none is given: a function of the number of items alone."""
     return LARGEST_ABILITY * math.sqrt(num_items)
+
+
+def default_delta(num_records: int) -> float:
+    """Returns the failure mass of Gaussian noise where none is given: far below 1 / num_records, which is public."""
+    return min(LARGEST_DELTA, num_records**-1.5)
 
 
 def release_key(seed: int | None) -> jax.Array:
@@ -60,7 +66,7 @@ def ranking_release(
     data: ComparisonTable | Ballots,
     *,
     epsilon: float,
-    delta: float,
+    delta: float | None = None,
     radius: float | None = None,
     failure_prob: float = FAILURE_PROB,
     curvature: float | None = None,
@@ -92,7 +98,8 @@ def ranking_release(
     Args:
         data: who was compared with whom, and who won.
         epsilon: privacy budget, in (0, inf).
-        delta: of Gaussian noise, in (0, 1); or 0, for K-norm noise.
+        delta: of Gaussian noise, in (0, 1); or 0, for K-norm noise. None is `default_delta` of the number of
+            comparisons.
         radius: bound on the norm of the abilities (log odds, mean zero), > 0; None is 3 sqrt(number of items).
         failure_prob: that some interval misses, in (0, 1).
         curvature: in [0, 1/4], to assume; 0 is what can always be proved, and holds nearly everything. None is as
@@ -123,6 +130,8 @@ def ranking_release(
         The curvature.
     """
     check_number("epsilon", check_epsilon(epsilon))
+    if delta is None:
+        delta = default_delta(data.num_ballots if isinstance(data, Ballots) else data.num_comparisons)
     noise_name = quieter_noise(epsilon=epsilon, delta=delta, dim=max(1, len(data.items) - 1))
     name, estimator = _central(data, noise_name)
     if estimator.noise is None or isinstance(data, Ballots):
@@ -262,6 +271,12 @@ def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool, unran
         + f"Told apart, by an interval without 0: {apart} of {last * (last + 1) // 2} pairs.",
         "Every further release of the same data spends a budget of its own, which adds to this one.\n" + _of_key(fresh),
     ]
+    if delta * count > 1:
+        parts.append(
+            f"WARNING: δ = {delta:g} is above 1 / number of comparisons, {1 / count:.2g}: a mechanism that publishes"
+            " some comparisons as\nthey are satisfies such a claim, so that it protects little. Leave --delta out: it is"
+            f" {default_delta(count):.2g} then."
+        )
     if not bool(released.converged):
         parts.append("note: the minimisation stopped before its tolerance.")
     if np.linalg.norm(released.ability) >= ON_THE_BOUND * float(released.radius):

@@ -48,7 +48,7 @@ def test_it_prints_one_private_ranking_and_leaves_nothing(command):
     code, out, err, files = command(*RELEASE, "--epsilon", "1")
     assert code == 0, err
     assert files == []
-    assert "(1, 0.001)-differential privacy, central model" in out
+    assert "7 items: pure 1-differential privacy, central model" in out
     assert "Private: the outcome of one comparison." in out
     assert "273 comparisons" in out
     assert "Told apart, by an interval without 0:" in out
@@ -136,6 +136,24 @@ def test_the_claim_is_that_of_the_noise_which_is_predicted_to_be_smaller(epsilon
         assert "7 items: pure 4-differential privacy, central model." in text
         assert "one noisy statistic:\nK-norm noise, the one of smaller predicted error here; it needs no δ.\n\n" in text
         assert "0.001" not in text
+
+
+@pytest.mark.parametrize("delta", [0.5, 1e-2, 1e-3])
+def test_a_large_delta_is_warned_of_as_loudly_as_a_seed(delta):
+    """Of 273 comparisons: 1e-3 is below one over their number."""
+    released = ranking_release(baseball1987(), epsilon=0.01, delta=1e-3, key=jax.random.key(0))
+    assert released.noise.item() == "gaussian"
+    text = release_report(released.assign_coords(delta=delta), fresh=True, of_ballots=False)
+    assert ("WARNING: δ = " in text) == (delta > 1 / 273)
+    if delta > 1 / 273:
+        assert "is above 1 / number of comparisons, 0.0037:" in text
+
+
+def test_the_default_delta_falls_with_the_number_of_comparisons():
+    assert [module.default_delta(count) for count in (1, 273, 10**4, 10**6)] == pytest.approx([1e-6, 1e-6, 1e-6, 1e-9])
+    assert all(module.default_delta(count) * count < 0.011 for count in 10 ** np.arange(9))
+    released = ranking_release(baseball1987(), epsilon=0.001, key=jax.random.key(0))
+    assert (released.noise.item(), float(released.delta)) == ("gaussian", 1e-6)
 
 
 def test_a_store_is_refused(command):
