@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 _PACKAGE = __name__.partition(".")[0]
 # A coordinate with one of these names would overwrite a variable of `jaxdp.stats`, `jaxdp.open` or xarray.
@@ -222,7 +223,11 @@ def check_key(key: Any) -> jax.Array:
         ValueError: if not, as an old-style key of `jax.random.PRNGKey`.
     """
     if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
-        raise ValueError(f"key must be one typed PRNG key, as jax.random.key(0) makes, got {key!r}")
+        several = ""
+        if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+            several = "; to run a key each, map over them: jax.vmap(run, in_axes=(0, None))(keys, params)"
+        got = f"{key.dtype} of shape {key.shape}" if isinstance(key, jax.Array) else repr(key)
+        raise ValueError(f"key must be one typed PRNG key, as jax.random.key(0) makes, got {got}{several}")
     return key
 
 
@@ -274,6 +279,11 @@ def check_local_path(name: str, value: Any) -> Path:
 
 
 def _number(name: str, value: object) -> float:
+    if isinstance(value, Tracer):
+        raise ValueError(
+            f"{name} must be a number that is known on the host, got a traced one: make params outside of jax.jit and "
+            "jax.vmap; run.points(epsilon=[0.1, 1.0]) makes those of several points, to map over"
+        )
     if isinstance(value, str | bytes | bool | np.bool_) or np.ndim(value) > 0:  # pyright: ignore[reportArgumentType]
         raise ValueError(f"{name} must be a number, got {value!r}")
     try:

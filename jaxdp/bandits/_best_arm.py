@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._reports import ENDS, REWARD, REWARDS, channel_values, check_report, local_claim, value_names
-from jaxdp.core import Guarantee, Interface, Space, arms, default_float
+from jaxdp.core import ClipFn, Guarantee, Interface, Space, arms, default_float
 from jaxdp.core.channel import TotalFn
 from jaxdp.mechanisms import label_channel, scalar_channel
 from jaxdp.numerics import compensated
@@ -30,6 +30,7 @@ class Reports(NamedTuple):
         is_exact: whether reports are integers.
         claim: (epsilon, delta=0.0) -> Guarantee.
         interface: of the learner.
+        clip: of the learner, whose `Params` have the channel's as `channel`; None for binary rewards.
     """
 
     names: tuple[str, ...]
@@ -40,6 +41,7 @@ class Reports(NamedTuple):
     is_exact: bool
     claim: Callable[..., Guarantee]
     interface: Interface
+    clip: ClipFn | None
 
     def of(self, values: dict[str, float]) -> dict[str, float]:
         """Those of the values that the channel takes."""
@@ -114,4 +116,5 @@ def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
         interface=Interface(
             arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers"), answer=arms(num_arms)
         ),
+        clip=None if binary else lambda params: (params.channel.low, params.channel.high),
     )

@@ -102,4 +102,8 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
         return jax.vmap(lambda key, now, action: feedback(key, params, now, action))(keys, rounds, actions)
 
     environment = bandit_of(len(given), params, feedback, None, Space("integers", (), 0, 1))
-    return environment._replace(init=lambda key, params: jnp.zeros((), integer), block=block)
+    return environment._replace(
+        init=lambda key, params: jnp.zeros((), integer),
+        block=block,
+        means=lambda params: np.stack([params.means, params.means - params.drift]),
+    )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._reports import reported, reward_reports
+from jaxdp.bandits._reports import reported, reward_clip, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams
@@ -152,4 +152,5 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         update=update,
         horizon=horizon,
         interface=Interface(arms(num_arms), space),
+        clip=reward_clip(rewards),
     )

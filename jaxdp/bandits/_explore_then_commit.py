@@ -191,4 +191,5 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         counts=bulk.counts(many) if binary else None,
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers")),
         min_horizon=explore_rounds + 1,  # else it never commits
+        clip=None if binary else lambda params: (params.low, params.high),
     )

@@ -179,5 +179,6 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         done=done,
         answer=answer,
         interface=reports.interface,
+        clip=reports.clip,
         min_horizon=soonest,
     )

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import jax
 
-from jaxdp.core import Channel, Guarantee, PrivatizeFn, Space, interval_leaves
+from jaxdp.core import Channel, ClipFn, Guarantee, PrivatizeFn, Space, interval_leaves
 from jaxdp.mechanisms import ScalarParams, scalar_channel
 from jaxdp.validation import check_choice
 
@@ -115,6 +115,11 @@ def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports
     return Reports(
         channel, Space("integers", (), 0, 1) if binary else Space("numbers"), names, params, local_claim(report, REWARD)
     )
+
+
+def reward_clip(rewards: str) -> ClipFn | None:
+    """Returns the `clip` of a learner whose `Params` have the channel's as `report`; None for binary rewards."""
+    return None if rewards == "binary" else lambda params: (params.report.low, params.report.high)
 
 
 def reported(channel: Channel) -> PrivatizeFn:

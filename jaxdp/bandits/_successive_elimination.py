@@ -205,5 +205,6 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         blocks=(bulk.blocks(many),),
         counts=None if reports.total is None else bulk.counts(many),
         interface=reports.interface,
+        clip=reports.clip,
         min_horizon=num_arms + 1,
     )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._means import Means, no_means
 from jaxdp.bandits._means_kernels import first_largest, heard  # laid out for CPUs, whatever the size
-from jaxdp.bandits._reports import reported, reward_reports
+from jaxdp.bandits._reports import reported, reward_clip, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, State, arms, claimed, factory, only
 from jaxdp.mechanisms import ScalarParams
@@ -125,4 +125,5 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         privatize=reported(channel),
         update=update,
         interface=Interface(arms(num_arms), space),
+        clip=reward_clip(rewards),
     )

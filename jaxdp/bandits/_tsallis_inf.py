@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._lane_kernels import sum_kernels
-from jaxdp.bandits._reports import reported, reward_reports
+from jaxdp.bandits._reports import reported, reward_clip, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, State, arms, claimed, default_float, factory, only
 from jaxdp.mechanisms import ScalarParams
@@ -194,4 +194,5 @@ def tsallis_inf(
         update=update,
         horizon=horizon,
         interface=Interface(arms(num_arms), space),
+        clip=reward_clip(rewards),
     )

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxdp.bandits._lane_kernels import array_kernel
 from jaxdp.bandits._means import Means, no_means
 from jaxdp.bandits._means_kernels import first_largest, heard  # laid out for CPUs, whatever the size
-from jaxdp.bandits._reports import channel_values, reported, reward_reports
+from jaxdp.bandits._reports import channel_values, reported, reward_clip, reward_reports
 from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams
 from jaxdp.numerics import compensated
@@ -134,4 +134,5 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         privatize=reported(channel),
         update=update,
         interface=Interface(arms(num_arms), space),
+        clip=reward_clip(rewards),
     )

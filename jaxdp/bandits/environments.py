@@ -17,7 +17,12 @@ from jaxdp.validation import check_finite, check_positive, check_within
 
 
 class HasGaps(Protocol):
-    """Params of an environment with gaps."""
+    """Params of an environment with means and their gaps."""
+
+    @property
+    def means(self) -> np.ndarray:
+        """[num_arms] float, the arms' mean rewards."""
+        ...
 
     @property
     def gaps(self) -> np.ndarray:
@@ -201,4 +206,5 @@ def bandit_of(num_arms: int, params: Callable[..., HasGaps], feedback, tally, re
         block=block,
         tally=tally,
         interface=Interface(arms(num_arms), rewards, answer=arms(num_arms)),
+        means=lambda params: params.means,
     )

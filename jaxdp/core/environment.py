@@ -51,6 +51,12 @@ class SummaryFn(Protocol):
     def __call__(self, params: Any, world: Any) -> Outcome: ...
 
 
+class MeansFn(Protocol):
+    """The mean feedback of every action, which is public: an array. On the host."""
+
+    def __call__(self, params: Any) -> Any: ...
+
+
 class JudgeFn(Protocol):
     """What a learner's answer is worth: dict of arrays, such as `correct` and `simple_regret`.
 
@@ -113,6 +119,7 @@ class Environment(NamedTuple):
         dims: names of the dimensions of each metric of `summary` and `judge`, where they have names.
         persons: whose data the rounds are: a run's guarantee then has a second claim, of a person; None where a round
             is all that is known of anybody.
+        means: the mean feedback of every action; None where it is not known in advance.
         made_by: the factory and its arguments, for people.
     """
 
@@ -129,6 +136,7 @@ class Environment(NamedTuple):
     horizon: int | None = None
     dims: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     persons: Persons | None = None
+    means: MeansFn | None = None
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from jaxdp.validation import check_choice, check_count, check_positive
 KINDS = {"integers": np.integer, "numbers": np.floating}
 NORMS = ("l1", "l2", "max")
 ROUNDING = 1e-12  # of a norm, relative
+BOUNDED = '; a bandit for numbers is made with rewards="bounded", if it takes this argument'
 
 
 class Space(NamedTuple):
@@ -241,7 +242,14 @@ def check_interfaces(learner: Interface | None, environment: Interface | None) -
         if not fit:
             raise ValueError(
                 f"{name} must be the same for learner and environment, got {text(mine)} and {text(theirs)}"
+                f"{BOUNDED if name == 'feedback' and _are_numbers_for_integers(mine, theirs) else ''}"
             )
+
+
+def _are_numbers_for_integers(mine: Any, theirs: Any) -> bool:
+    """Whether one integer is expected and one number is given."""
+    are_spaces = isinstance(mine, Space) and isinstance(theirs, Space)
+    return are_spaces and mine.shape == theirs.shape == () and (mine.kind, theirs.kind) == ("integers", "numbers")
 
 
 def _every(spaces: Any, others: Any, compare: Callable[[Space, Any], bool]) -> bool:

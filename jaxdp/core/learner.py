@@ -74,6 +74,12 @@ class UpdateFn(Protocol):
     def __call__(self, key: jax.Array, params: Any, state: State, report: Any) -> State: ...
 
 
+class ClipFn(Protocol):
+    """The interval, (low, high), to which each number of feedback is clipped. May read: params, on the host as well."""
+
+    def __call__(self, params: Any) -> tuple[Any, Any]: ...
+
+
 class DoneFn(Protocol):
     """Whether the learner has stopped: [] bool.
 
@@ -273,6 +279,8 @@ class Learner(NamedTuple):
         interface: the actions, feedback, contexts and answers that it is written for; a simulator refuses an
             environment with others, and warns of None, which checks nothing but that the functions fit.
         min_horizon: the fewest rounds in which it does all that it is made for; a simulator warns of fewer.
+        clip: the interval to which feedback is clipped: a simulator warns if mean feedback lies outside, and can count
+            what is clipped. None where nothing is known to be clipped.
         made_by: the factory and its arguments, for people.
     """
 
@@ -289,6 +297,7 @@ class Learner(NamedTuple):
     horizon: int | None = None
     interface: Interface | None = None
     min_horizon: int = 1
+    clip: ClipFn | None = None
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:

@@ -199,7 +199,7 @@ def test_horizons():
     [
         ([3, 3], "checkpoints must be increasing, got [3, 3]"),
         ([5, 2], "checkpoints must be increasing, got [5, 2]"),
-        ([], "checkpoints must be increasing, got []"),
+        ([], "checkpoints must have at least one round, got none"),
         ([0, 2], "checkpoints must be a whole number >= 1, got 0"),
         ([1.5, 2], "checkpoints must be a whole number >= 1, got 1.5"),
         ([1, math.nan], "checkpoints must be a whole number >= 1, got nan"),

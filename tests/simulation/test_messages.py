@@ -1,6 +1,7 @@
 """What a new user gets wrong is told in one sentence that says what to do, before anything is compiled."""
 
 import functools
+import inspect
 import warnings
 from dataclasses import dataclass
 
@@ -128,6 +129,22 @@ CENTRAL = jaxdp.estimation_run(
                 (lambda: RUN.points(epsilon=[1.0, -1.0]), r"epsilon must be > 0, got -1.0"),
                 (lambda: RUN.points(gaps=[1.0]), "values must be among best_mean, epsilon, gap, got gaps"),
                 (lambda: jaxdp.lane_keys(OLD, 2), "key must be one typed PRNG key"),
+                (
+                    lambda: RUN(jax.random.split(KEY, 64), RUN.params(epsilon=1.0)),
+                    r"key must be one typed PRNG key, .*, got key<fry> of shape \(64,\); .*: jax.vmap\(run, in_axes=",
+                ),
+                (
+                    lambda: jax.vmap(lambda x: RUN(KEY, RUN.params(epsilon=x)))(np.ones(3, np.float32)),
+                    r"epsilon must be a number that is known on the host, got a traced one: .*run.points\(epsilon=",
+                ),
+                (
+                    lambda: jax.jit(lambda key: jaxdp.sweep(RUN, axes={"epsilon": [1.0]}, num_seeds=2, key=key))(KEY),
+                    "sweep must be called outside of jax.jit",
+                ),
+                (
+                    lambda: jax.jit(lambda: jaxdp.sweep(RUN, axes={"epsilon": [1.0]}, num_seeds=2, key=KEY))(),
+                    "sweep must be called outside of jax.jit",
+                ),
                 (lambda: jaxdp.lane_keys(KEY, 0), "n must be a whole number >= 1, got 0"),
                 (lambda: jaxdp.lane_keys(jax.random.key(0, impl="rbg"), 2), "key must be of a Threefry implementation"),
                 (
@@ -262,3 +279,11 @@ def test_exploration_beyond_the_horizon():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         jaxdp.simulator(COMMIT, BANDIT, 5)
+
+
+def test_signatures_of_a_run_name_its_values():
+    assert str(inspect.signature(RUN.params)) == (
+        "(*, epsilon: float, gap: float | None = None, best_mean: float | None = None)"
+    )
+    assert inspect.signature(RUN.guarantee) == inspect.signature(RUN.params)
+    assert {"epsilon", "radius"} <= {*inspect.signature(OFFLINE.params).parameters}

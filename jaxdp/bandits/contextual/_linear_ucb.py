@@ -245,4 +245,5 @@ def linear_ucb(
         answer=lambda params, public: public.model.theta,
         horizon=rounds,
         interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),
+        clip=lambda params: (-params.channel.reward_bound, params.channel.reward_bound),
     )

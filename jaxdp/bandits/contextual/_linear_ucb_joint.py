@@ -235,6 +235,7 @@ def linear_ucb_joint(
         answer=lambda params, public: public.model.theta,
         horizon=rounds,
         interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),
+        clip=lambda params: (-params.reward_bound, params.reward_bound),
     )
 
 

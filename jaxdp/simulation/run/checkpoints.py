@@ -40,7 +40,7 @@ def resolve(checkpoints: int | Sequence[int] | LogSpaced | None, horizon: int) -
         Increasing whole numbers in [1, horizon].
 
     Raises:
-        ValueError: if they are not increasing, or not within [1, horizon].
+        ValueError: if there are none, or they are not increasing, or not within [1, horizon].
     """
     if checkpoints is None:
         return [horizon]
@@ -53,7 +53,9 @@ def resolve(checkpoints: int | Sequence[int] | LogSpaced | None, horizon: int) -
     rounds = checkpoints.tolist() if isinstance(checkpoints, np.ndarray | jax.Array) else list(checkpoints)
     for value in rounds:
         check_count("checkpoints", value)
-    if not rounds or any(later <= earlier for earlier, later in itertools.pairwise(rounds)):
+    if not rounds:
+        raise ValueError("checkpoints must have at least one round, got none; None is the horizon alone")
+    if any(later <= earlier for earlier, later in itertools.pairwise(rounds)):
         raise ValueError(f"checkpoints must be increasing, got {rounds}")
     if rounds[-1] > horizon:
         raise ValueError(f"checkpoints must be within the horizon {horizon}, got {rounds[-1]}")

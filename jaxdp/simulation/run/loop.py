@@ -12,12 +12,13 @@ from jaxdp.core import Environment, Guarantee, Learner, MadeBy, check_interfaces
 from jaxdp.core.interface import text
 from jaxdp.simulation.run import outcomes as sums
 from jaxdp.simulation.run.checkpoints import LogSpaced, resolve
+from jaxdp.simulation.run.clipping import CLIPPED, count_clipped, warn_outside
 from jaxdp.simulation.run.engines import MAKERS, choose_engine, has_totals, play_round, play_until
 from jaxdp.simulation.run.fit import begin, check_many, check_round
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merged, seen
 from jaxdp.simulation.run.rounds import Keys, Play, root_keys, round_keys
-from jaxdp.simulation.run.values import check_point, check_taken, maker, once, parameters, taken
+from jaxdp.simulation.run.values import check_point, check_taken, maker, once, parameters, taken, with_names
 from jaxdp.validation import check_horizon, check_key
 
 
@@ -46,7 +47,8 @@ def simulator(
     Warns:
         UserWarning: if the learner declares no interface, where the environment does: its plays are then not known to
             be among the environment's actions; or if the horizon ends before the learner does all that it is made for.
-            (Python shows each once for a learner and a line that calls.)
+            (Python shows each once for a learner and a line that calls.) From `params`: if the environment's mean
+            rewards lie outside the interval to which the learner clips rewards.
 
     Args:
         learner: the algorithm.
@@ -57,7 +59,9 @@ def simulator(
         record: functions of one `Look` (params, public, world, action, round) -> array, read at the checkpoints, by
             name. By counts the action is None.
         engine: "rounds", "blocks", "counts" or "auto".
-        outcomes: which of the environment's outcomes to sum; None is all. Those left out cost nothing.
+        outcomes: which of the environment's outcomes to sum; None is all. Those left out cost nothing. For a learner
+            that clips feedback, as bandits with `rewards="bounded"` do, `clipped` may be among them: the number of
+            rounds whose feedback lies outside its interval, which over `round` is their share.
 
     Returns:
         A run whose outputs have the dimension `round` (the checkpoints): every outcome summed over rounds, every metric
@@ -86,8 +90,10 @@ def simulator(
     looks = resolve(checkpoints, horizon)
     check_interfaces(learner.interface, environment.interface)
     _warn(learner, environment, horizon)
-    engine = choose_engine(learner, environment, engine)
-    stages = MAKERS[engine](learner, environment, horizon)
+    counts_clipped = learner.clip is not None and CLIPPED in (outcomes or ())
+    played_world = count_clipped(learner, environment) if counts_clipped else environment
+    engine = choose_engine(learner, played_world, engine)
+    stages = MAKERS[engine](learner, played_world, horizon)
     recorded = dict(record or {})
     named = maker(learner.act) if learner.made_by is None else learner.made_by.name
     whose = f"the learner {named}", f"the environment {maker(environment.feedback)}"
@@ -101,13 +107,17 @@ def simulator(
     made_world = once(environment.params)
 
     def params(**values: Any) -> dict[str, Any]:
+        """Returns the parameters of one grid point, on the host, from the learner's and the environment's values."""
         check_taken(values, takers)
-        return {
+        made = {
             "learner": check_leaves(whose[0], learner.params(**taken(learner.params, values))),
             "environment": check_leaves(whose[1], made_world(**taken(environment.params, values))),
         }
+        warn_outside(learner, environment, made, whose[0])
+        return made
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
+        """Returns what is claimed for the same values as `params` takes, by whose claim it is."""
         check_taken(values, takers)
         claim = learner.guarantee(**taken(learner.params, values))
         persons = environment.persons
@@ -119,12 +129,12 @@ def simulator(
         key_init, key_env, key_learner = jax.random.split(check_key(key), 3)
         key_state, key_world = jax.random.split(key_init)
         state = begin("the learner's init", learner.init, key_state, params["learner"])
-        world = begin("the environment's init", environment.init, key_world, params["environment"])
+        world = begin("the environment's init", played_world.init, key_world, params["environment"])
         roots = root_keys(key_env, key_learner)
         keys = jax.eval_shape(lambda: round_keys(roots, jnp.zeros((), jnp.result_type(int)), horizon))
-        shown = check_round(learner, environment, keys, params, state, world)
+        shown = check_round(learner, played_world, keys, params, state, world)
         if engine != "rounds":
-            check_many(learner, environment, engine, keys, params, state, world, shown)
+            check_many(learner, played_world, engine, keys, params, state, world, shown)
         action = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shown.action)
         return roots, Play(
             round=jnp.zeros((), jnp.result_type(int)),
@@ -135,19 +145,24 @@ def simulator(
             stopped=None if learner.done is None else jnp.asarray(False),
         )
 
+    def played(params: Any) -> Any:
+        """The params with which rounds are played: those of `played_world` are the params of both sides."""
+        return {**params, "environment": params} if counts_clipped else params
+
     def look(params: Any, play: Play) -> dict[str, jax.Array]:
         return seen(learner, environment, recorded, params, play)
 
     def simulate(key: jax.Array, params: Any) -> dict[str, jax.Array]:
         check_point(params, ("learner", "environment"))
         params = jax.tree.map(jnp.asarray, params)  # NumPy arrays do not take traced indices
-        roots, play = start(key, params)
+        inputs = played(params)
+        roots, play = start(key, inputs)
 
         def until(stop: jax.Array, play: Play) -> Play:
             if engine == "rounds" and learner.done is None:  # as many steps for every lane: no masks
                 step = stages[0].advance
-                return jax.lax.fori_loop(play.round, stop, lambda _, play: step(roots, params, play, stop), play)
-            return play_until(stages, roots, params, play, stop)
+                return jax.lax.fori_loop(play.round, stop, lambda _, play: step(roots, inputs, play, stop), play)
+            return play_until(stages, roots, inputs, play, stop)
 
         def segment(play: Play, stop: jax.Array) -> tuple[Play, dict[str, jax.Array]]:
             play = until(stop, play)
@@ -162,11 +177,12 @@ def simulator(
         if num_rounds > horizon:
             raise ValueError(f"num_rounds must be <= the horizon {horizon}, got {num_rounds}")
         check_point(params, ("learner", "environment"))
-        params = jax.tree.map(jnp.asarray, params)
-        roots, play = start(key, params)
+        params = jax.tree.map(jnp.asarray, params)  # NumPy arrays do not take traced indices
+        inputs = played(params)
+        roots, play = start(key, inputs)
 
         def step(play: Play, _: None) -> tuple[Play, dict[str, Any]]:
-            after, events = play_round(learner, environment, horizon, roots, params, play)
+            after, events = play_round(learner, played_world, horizon, roots, inputs, play)
             events = events._replace(outcome={})  # in the sums
             return after, {
                 "events": {**events._asdict(), "public": after.state.public},
@@ -191,8 +207,8 @@ def simulator(
 
     return Run(
         simulate=simulate,
-        params=params,
-        guarantee=guarantee,
+        params=with_names(params, takers),
+        guarantee=with_names(guarantee, takers),
         dims=dims,
         coords={"round": looks},
         by_round=None if engine == "counts" or (engine == "blocks" and has_totals(learner)) else by_round,

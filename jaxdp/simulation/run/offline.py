@@ -12,7 +12,7 @@ import numpy as np
 from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Estimator, Guarantee, MadeBy, Problem, Sample, scalar_leaf
 from jaxdp.simulation.run.lane_run import Run
-from jaxdp.simulation.run.values import check_point, check_taken, once, parameters, taken
+from jaxdp.simulation.run.values import check_point, check_taken, once, parameters, taken, with_names
 from jaxdp.validation import check_key, warn_large_delta
 
 
@@ -109,6 +109,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         warn_large_delta(max(deltas, default=0.0), sizes[0])
 
     def params(**values: Any) -> dict[str, Any]:
+        """Returns the parameters of one grid point, on the host, from the estimators' and the problem's values."""
         check(values)
         mine = {name: point(name, values) for name in estimators}
         ours = check_leaves("the problem", made_problem(**taken(problem.params, values)))
@@ -117,6 +118,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         return {"problem": ours, "estimators": mine}
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
+        """Returns what each estimator claims for the same values as `params` takes."""
         check(values)
         return {name: estimator.guarantee(**filled(name, values)) for name, estimator in estimators.items()}
 
@@ -146,8 +148,8 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
     return Run(
         simulate=simulate,
-        params=params,
-        guarantee=guarantee,
+        params=with_names(params, everyone),
+        guarantee=with_names(guarantee, everyone),
         dims={name: ("estimator", *dims) for name, dims in problem.dims.items()},
         coords={"estimator": list(estimators), **problem.coords},
         made_by=MadeBy("estimation_run", {"estimators": estimators, "problem": problem}, ("estimators", "problem")),

@@ -19,6 +19,21 @@ def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(function).parameters
 
 
+def with_names(function: Callable[..., Any], takers: Sequence[Taker]) -> Callable[..., Any]:
+    """Returns the function of named values with a signature that lists the names, for `help` and completion.
+
+    A name has the default of the first taker; one that only some takers need has none.
+    """
+    found: dict[str, inspect.Parameter] = {}
+    for _, taker in takers:
+        for name, parameter in parameters(taker).items():
+            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                found.setdefault(name, parameter.replace(kind=parameter.KEYWORD_ONLY))
+    signature = inspect.Signature([*found.values()])
+    function.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+    return function
+
+
 def taken(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """The named values, without those that the function does not take."""
     return {name: values[name] for name in parameters(function) if name in values}

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
+from jax.core import Tracer
 
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.store.chunks import Chunk, chunk_shape, chunks, share
@@ -138,6 +140,11 @@ def sweep(
         >>> results.l2_error.dims
         ('num_samples', 'epsilon', 'seed', 'estimator')
     """
+    if isinstance(jnp.zeros(()), Tracer) or isinstance(key, Tracer):
+        raise ValueError(
+            "sweep must be called outside of jax.jit, jax.vmap and the like, as it compiles by itself, got traced "
+            "arrays; inside, map the run: jax.vmap(run, in_axes=(0, None))(keys, params)"
+        )
     if chunk_size is not None:
         chunk_size = check_count("chunk_size", chunk_size)
     check_flag("overwrite", overwrite)

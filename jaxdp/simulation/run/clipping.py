@@ -1,0 +1,72 @@
+"""Feedback that a learner clips: a warning where means lie outside, and an outcome that counts the clipped rounds."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxdp.core import Environment, Learner
+from jaxdp.validation import warn_caller
+
+CLIPPED = "clipped"  # the outcome's name
+ROUNDING = 1e-6  # of the clip's width
+
+
+def warn_outside(learner: Learner, environment: Environment, params: Any, name: str) -> None:
+    """Warns if a mean of the environment's feedback lies outside the interval to which the learner clips feedback.
+
+    Args:
+        learner: who plays.
+        environment: what it plays against.
+        params: on the host, with the entries "learner" and "environment".
+        name: of the learner, for the warning.
+    """
+    if learner.clip is None or environment.means is None:
+        return
+    low, high = (float(end) for end in learner.clip(params["learner"]))
+    means, slack = np.asarray(environment.means(params["environment"]), float), ROUNDING * (high - low)
+    if not (low - slack <= means.min() and means.max() <= high + slack):
+        warn_caller(
+            f"mean rewards lie in [{means.min():g}, {means.max():g}], and {name} clips each reward to [{low:g}, "
+            f"{high:g}]: it cannot distinguish arms whose rewards are clipped to the same end. Set reward_low and "
+            f"reward_high so that they hold the rewards; the outcome {CLIPPED!r} counts clipped rewards"
+        )
+
+
+def count_clipped(learner: Learner, environment: Environment) -> Environment:
+    """Returns the environment with one more outcome, `clipped`: whether the round's feedback is outside the clip.
+
+    Args:
+        learner: has a `clip`.
+        environment: any. Its functions then get the params of both sides, with the entries "learner" and "environment".
+    """
+    block, clip = environment.block, learner.clip
+    assert clip is not None
+
+    def with_clipped(params: Any, world: Any, shown: jax.Array, outcome: Any) -> tuple[Any, Any, dict[str, jax.Array]]:
+        low, high = clip(params["learner"])
+        inside = (shown >= low) & (shown <= high)  # NaN is outside
+        return world, shown, {CLIPPED: ~inside, **outcome}
+
+    def feedback(key: jax.Array, params: Any, world: Any, action: Any) -> Any:
+        return with_clipped(params, *environment.feedback(key, params["environment"], world, action))
+
+    def many(keys: jax.Array, params: Any, world: Any, contexts: Any, actions: Any) -> Any:
+        assert block is not None
+        return with_clipped(params, *block(keys, params["environment"], world, contexts, actions))
+
+    def after_key(function: Callable[..., Any] | None) -> Any:
+        """The function of (key, params, ...), which sees the environment's params alone."""
+        return function and (lambda key, params, *others: function(key, params["environment"], *others))
+
+    judge = environment.judge
+    return environment._replace(
+        init=after_key(environment.init),
+        context=after_key(environment.context),
+        contexts=after_key(environment.contexts),
+        feedback=feedback,
+        block=block and many,
+        judge=judge and (lambda params, *others: judge(params["environment"], *others)),
+        tally=None,  # totals do not say what was clipped
+    )
