@@ -43,7 +43,7 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
         coordinates have them; `algorithm`, the name that the run has for it; `claim`, in words; and the claim's parts,
         as `Guarantee` has them: `kind`, `claimed_epsilon`, `claimed_delta`, `claimed_rho`, `claimed_mu`, `trust_model`,
         `privacy_unit`, `adjacency`, `argument`. Where the claim is in another currency, epsilon is infinite, and rho
-        and mu are NaN.
+        and mu are NaN. The table's own `to_latex` needs the package jinja2, which pandas does not install.
 
     Raises:
         ValueError: if the results do not tell how they were made, or hold those of another sweep as well.
