@@ -14,6 +14,7 @@ import jaxdp
 from jaxdp.studies import check_study
 from jaxdp.studies.command import Seed
 from jaxdp.studies.menu import MainGroup, RunGroup, SweepGroup
+from jaxdp.studies.numbers import whole_number
 
 if TYPE_CHECKING:
     from jaxdp.audit._scoreboard import Step
@@ -88,7 +89,10 @@ def list_entries(
 @app.command("audit")
 def audit_claims(
     names: Annotated[list[str] | None, typer.Argument(help="What to audit, as `list` names it; all without.")] = None,
-    trials: Annotated[int, typer.Option(help="Outputs drawn under each of two neighbouring inputs.")] = 10**6,
+    trials: Annotated[
+        int,
+        typer.Option(help="Outputs drawn under each of two neighbouring inputs.", parser=whole_number, metavar="<int>"),
+    ] = 10**6,
     thorough: Annotated[
         bool, typer.Option("--thorough", help="Every path in full, long searches, all other values and sizes.")
     ] = False,
@@ -102,6 +106,8 @@ def audit_claims(
             help="Claims audited at the same time, each in a process of its own; by default 2 if there are eight or "
             "more, on CPU. Results are the same.",
             show_default=False,
+            parser=whole_number,
+            metavar="<int>",
         ),
     ] = None,
     seed: Seed = 0,
@@ -121,7 +127,7 @@ def audit_claims(
 
     from jaxdp import registry
     from jaxdp.audit import expected_minutes, heading, line, remarks, scoreboard, to_json
-    from jaxdp.audit.black_box import FEWEST_TRIALS
+    from jaxdp.audit.black_box import FEWEST_TRIALS, MOST_TRIALS
     from jaxdp.studies.command import root_key
     from jaxdp.studies.side_by_side import side_by_side, usual_jobs
     from jaxdp.validation import check_count
@@ -134,7 +140,7 @@ def audit_claims(
         raise ValueError(f"json must lie in a folder that exists, got {json}")
     read_registry(with_)
     attacks, key = registry.attacks(names or None), root_key(seed)
-    trials = check_count("trials", trials, FEWEST_TRIALS)
+    trials = check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS)
     rows = []
     with contextlib.ExitStack() as stack:
         file = None
@@ -221,7 +227,11 @@ def print_version(wanted: bool) -> None:
 def before_jax_starts(
     cpu_devices: Annotated[
         int | None,
-        typer.Option(help="Number of CPU devices, each with its own tiles. Without it JAX's own, which is one."),
+        typer.Option(
+            help="Number of CPU devices, each with its own tiles. Without it JAX's own, which is one.",
+            parser=whole_number,
+            metavar="<int>",
+        ),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=print_version)

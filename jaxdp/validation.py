@@ -1,5 +1,6 @@
 """Checks of host-side values: each error names the argument, the rule and the value. Every rule fails on NaN."""
 
+import difflib
 import re
 import sys
 import warnings
@@ -13,6 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+INT64_MAX = 2**63 - 1
+WITH_X64 = "; set JAX_ENABLE_X64=1 or jax.config.update('jax_enable_x64', True) before anything else"
+MOST_LISTED = 20  # names, in an error that proposes some of them
 _PACKAGE = __name__.partition(".")[0]
 # A coordinate with one of these names would overwrite a variable of `jaxdp.stats`, `jaxdp.open` or xarray.
 RESULT_NAMES = ("computed", "crossings", "difference", "estimate", "exponent", "high", "low", "mean", "p_adjusted")
@@ -167,8 +171,19 @@ def check_positive(name: str, value: float) -> float:
     return check_number(name, check_above(name, value, 0.0))
 
 
-def check_count(name: str, value: Any, minimum: int = 1) -> int:
-    """Returns value as an int, if it is a whole number >= minimum.
+def largest_integer() -> int:
+    """Returns the largest integer that JAX can count to: 2^31 - 1, or 2^63 - 1 under x64."""
+    return int(np.iinfo(jax.dtypes.canonicalize_dtype(int)).max)
+
+
+def check_count(name: str, value: Any, minimum: int = 1, *, maximum: int | None = None) -> int:
+    """Returns value as an int, if it is a whole number >= minimum that integers can count.
+
+    Args:
+        name: of the argument, for the error.
+        value: a count.
+        minimum: the least.
+        maximum: the largest; None is that of JAX's integers (int32, int64 under x64), which index its arrays.
 
     Raises:
         ValueError: if not.
@@ -176,7 +191,14 @@ def check_count(name: str, value: Any, minimum: int = 1) -> int:
     plain: Any = value.item() if isinstance(value, np.ndarray | np.generic | jax.Array) and not value.shape else value
     whole = isinstance(plain, int) or (isinstance(plain, float) and plain.is_integer())
     if isinstance(plain, bool) or not whole or not plain >= minimum:
-        raise ValueError(f"{name} must be a whole number >= {minimum}, got {plain!r}")
+        raise ValueError(f"{name} must be a whole number >= {minimum}, got {_short(plain)}")
+    limit = largest_integer() if maximum is None else maximum
+    if plain > limit:
+        is_short = maximum is None and limit < INT64_MAX
+        raise ValueError(
+            f"{name} must be <= {limit}{' without 64-bit integers' if is_short else ''}, got {_short(plain)}"
+            f"{WITH_X64 if is_short else ''}"
+        )
     return int(plain)
 
 
@@ -192,14 +214,12 @@ def check_horizon(value: Any, *, name: str = "horizon", minimum: int = 1, spare:
     Raises:
         ValueError: if it is not a whole number >= minimum, or needs x64, or more than that.
     """
-    rounds, integer = check_count(name, value, minimum), jax.dtypes.canonicalize_dtype(int)
-    limit = int(np.iinfo(integer).max) - spare
+    rounds, limit = check_count(name, value, minimum), largest_integer() - spare
     if rounds > limit:
-        is_short = integer == np.int32
-        way_out = "; set JAX_ENABLE_X64=1 or jax.config.update('jax_enable_x64', True) before anything else"
+        is_short = limit < INT64_MAX - spare
         raise ValueError(
             f"{name} must be <= {limit}{' without 64-bit integers' if is_short else ''}, got {rounds}"
-            f"{way_out if is_short else ''}"
+            f"{WITH_X64 if is_short else ''}"
         )
     return rounds
 
@@ -210,7 +230,7 @@ def check_num_arms(num_arms: Any) -> int:
     Raises:
         ValueError: if not.
     """
-    checked, largest = check_count("num_arms", num_arms, 2), np.iinfo(jax.dtypes.canonicalize_dtype(int)).max
+    checked, largest = check_count("num_arms", num_arms, 2), largest_integer()
     if checked**2 > largest:
         raise ValueError(f"num_arms must have at most {largest} pairs, got {num_arms}")
     return checked
@@ -258,10 +278,12 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     """Returns value, if it is one of choices.
 
     Raises:
-        ValueError: if not.
+        ValueError: if not, with the choices nearest to it; with all of them if they are few, or none is near.
     """
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+        meant = did_you_mean(value, choices)
+        known = f"{len(choices)} names" if meant and len(choices) > MOST_LISTED else ", ".join(choices)
+        raise ValueError(f"{name} must be one of {known}, got {value!r}{meant}")
     return value
 
 
@@ -276,6 +298,20 @@ def check_local_path(name: str, value: Any) -> Path:
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(value)):  # a Path keeps one slash of two; C:/ is a drive
         raise ValueError(f"{name} must be a path in a file system, not an address, got {value}")
     return Path(value)
+
+
+def did_you_mean(value: object, choices: Iterable[str]) -> str:
+    """Returns the end of an error about an unknown name: ". Did you mean laplace?", or nothing if none is near."""
+    by_lower_case = {choice.lower(): choice for choice in choices}
+    near = difflib.get_close_matches(str(value).lower(), by_lower_case)
+    return f". Did you mean {' or '.join(by_lower_case[each] for each in near)}?" if near else ""
+
+
+def _short(value: object) -> str:
+    """Returns the value as text, of a very long integer its number of bits, which Python does not print."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)
 
 
 def _number(name: str, value: object) -> float:

@@ -12,12 +12,12 @@ import jax.numpy as jnp
 
 from jaxdp.audit._rows import COLUMNS, Row, Tried, heading, line, remarks, to_json
 from jaxdp.audit._search import FULL, QUICK, SHORT, search
-from jaxdp.audit.black_box import FEWEST_TRIALS, Attack, AuditResult, audit
+from jaxdp.audit.black_box import FEWEST_TRIALS, MOST_TRIALS, Attack, AuditResult, audit
 from jaxdp.audit.checks import native
 from jaxdp.audit.exact import exact_budget
 from jaxdp.audit.findings import GreyBox
 from jaxdp.audit.targets import Point, Space, Target, failed
-from jaxdp.validation import check_count, check_key, check_probability
+from jaxdp.validation import INT64_MAX, check_count, check_key, check_probability
 
 __all__ = ["COLUMNS", "Row", "Step", "Tried", "expected_minutes", "heading", "line", "remarks", "scoreboard", "to_json"]
 
@@ -118,8 +118,11 @@ def scoreboard(
         ValueError: if key is not a single typed key, or trials or confidence is out of range.
     """
     check_key(key)
-    trials, confidence = check_count("trials", trials, FEWEST_TRIALS), check_probability("confidence", confidence)
-    turn = check_count("turn", turn, 0)
+    trials, confidence = (
+        check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS),
+        check_probability("confidence", confidence),
+    )
+    turn = check_count("turn", turn, 0, maximum=INT64_MAX)
     each = 1 - (1 - confidence) / max(1, len(targets))
     for name, given in targets.items():
         target = given if isinstance(given, Target) else Target(claim=given.claim, attacks={"release": given})

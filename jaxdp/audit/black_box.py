@@ -24,6 +24,7 @@ SHARE = 10  # one trial in so many shapes the scores, and another chooses the gu
 LARGEST_SAMPLE = 2**17  # outputs kept to shape the scores
 LARGEST_KEPT = 2**24  # numbers kept in all
 FEWEST_TRIALS = 100
+MOST_TRIALS = 2**52  # of both inputs together float64 counts twice as many
 MAIN = 0.6  # of the error is for the first of several guesses, which promises most as a rule
 WIDTHS = (2, 8)  # thresholds on a score that evaluate: few numbers of them, to compile seldom
 
@@ -138,7 +139,10 @@ def audit(
         'violated'
     """
     start = time.perf_counter()
-    trials, confidence = check_count("trials", trials, FEWEST_TRIALS), check_probability("confidence", confidence)
+    trials, confidence = (
+        check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS),
+        check_probability("confidence", confidence),
+    )
     inputs = _check_inputs(key, attack)
     release, params, (currency, claimed, delta) = attack.release, attack.params, native(attack.claim)
     size = output_size(release, params, inputs[0])

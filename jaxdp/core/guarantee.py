@@ -10,6 +10,7 @@ from jaxdp.core.conversions import gaussian_epsilon, zcdp_epsilon
 from jaxdp.core.made_by import cut
 from jaxdp.core.shown import guarantee_rows, page
 from jaxdp.validation import (
+    INT64_MAX,
     check_above,
     check_at_least,
     check_choice,
@@ -303,7 +304,7 @@ class Guarantee:
             >>> print(Guarantee.zcdp(0.1, trust_model="central", **about).of_person(3, privacy_unit="one voter"))
             0.9-zCDP, central, one voter
         """
-        units = check_count("units", units)
+        units = check_count("units", units, maximum=INT64_MAX)
         is_local = self.trust_model == "local"
         how = "the reports of up to {} units compose" if is_local else "group privacy of up to {} units"
         about: dict[str, Any] = {

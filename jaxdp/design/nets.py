@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from jaxdp.validation import check_count, check_finite, check_positive
+from jaxdp.validation import INT64_MAX, check_count, check_finite, check_positive
 
 MOST = 1_000_000  # points
 
@@ -47,7 +47,11 @@ def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
         ...
         ValueError: a net of radius 0.25 must have at most 1000000 points, got at least 261136798 in 10 dimensions
     """
-    dim, radius, most = check_count("dim", dim), check_positive("radius", radius), check_count("most", most)
+    dim, radius, most = (
+        check_count("dim", dim),
+        check_positive("radius", radius),
+        check_count("most", most, maximum=INT64_MAX),
+    )
     if radius >= 1:
         return np.zeros((1, dim))
     # a cell's point nearest to the centre has entries (|k| - 1 / 2) spacing, or 0: twice that, as integers, squared
@@ -101,7 +105,7 @@ def box_net(low: object, high: object, radius: float, *, most: int = MOST) -> np
         [[0.25, 2.0], [0.75, 2.0]]
     """
     bottom, top = check_finite("low", low).astype(float), check_finite("high", high).astype(float)
-    radius, most = check_positive("radius", radius), check_count("most", most)
+    radius, most = check_positive("radius", radius), check_count("most", most, maximum=INT64_MAX)
     if bottom.shape != top.shape or bottom.ndim != 1 or not bottom.size or not (bottom <= top).all():
         raise ValueError(f"low and high must be [dim] with low <= high, got {low!r} and {high!r}")
     sides = top - bottom

@@ -19,7 +19,7 @@ from jaxdp.mechanisms._shuffled_bits import (
     worst,
     worst_delta,
 )
-from jaxdp.validation import check_above, check_at_least, check_count, check_delta, check_epsilon
+from jaxdp.validation import INT64_MAX, check_above, check_at_least, check_count, check_delta, check_epsilon
 
 LARGEST_EXACT = 10_000  # users; the time of the exact computation grows with the square and more
 
@@ -61,7 +61,7 @@ def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
         '0.0001363'
     """
     epsilon = check_at_least("epsilon", epsilon, 0.0)
-    local_epsilon, batch = _check_local(local_epsilon), check_count("batch", batch)
+    local_epsilon, batch = _check_local(local_epsilon), check_count("batch", batch, maximum=INT64_MAX)
     return 0.0 if epsilon >= local_epsilon else worst_delta(epsilon, local_epsilon, min(batch, LARGEST_EXACT))[0]
 
 
@@ -94,7 +94,7 @@ def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
         (99, 292)
     """
     epsilon, local_epsilon = check_at_least("epsilon", epsilon, 0.0), _check_local(local_epsilon)
-    batch = check_count("batch", batch)
+    batch = check_count("batch", batch, maximum=INT64_MAX)
     if not epsilon < local_epsilon:
         raise ValueError(f"epsilon must be < local_epsilon = {local_epsilon}, got {epsilon}")
     if batch > LARGEST_EXACT:
@@ -133,7 +133,11 @@ def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
         >>> f"{shuffle_epsilon(1e-6, local_epsilon=1.0, batch=1000):.4f}"
         '0.1266'
     """
-    delta, local_epsilon, batch = check_delta(delta), _check_local(local_epsilon), check_count("batch", batch)
+    delta, local_epsilon, batch = (
+        check_delta(delta),
+        _check_local(local_epsilon),
+        check_count("batch", batch, maximum=INT64_MAX),
+    )
     if local_epsilon > LARGEST_LOCAL:
         return local_epsilon
     mass = delta * (1 - MARGIN) - LEFT_OUT
@@ -177,7 +181,7 @@ def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
         >>> f"{shuffle_local_epsilon(0.5, 1e-6, batch=400):.4f}"
         '1.8452'
     """
-    epsilon, delta, batch = check_epsilon(epsilon), check_delta(delta), check_count("batch", batch)
+    epsilon, delta, batch = check_epsilon(epsilon), check_delta(delta), check_count("batch", batch, maximum=INT64_MAX)
     if epsilon == math.inf:
         return math.inf
     exact = largest_exact(epsilon, delta, min(batch, LARGEST_EXACT))
@@ -216,7 +220,11 @@ def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> flo
         >>> f"{shuffle_epsilon_bound(1e-6, local_epsilon=1.0, batch=1000):.4f}"
         '0.5662'
     """
-    delta, local_epsilon, batch = check_delta(delta), _check_local(local_epsilon), check_count("batch", batch)
+    delta, local_epsilon, batch = (
+        check_delta(delta),
+        _check_local(local_epsilon),
+        check_count("batch", batch, maximum=INT64_MAX),
+    )
     limit = _largest_bounded(delta, batch)
     if local_epsilon > limit:
         raise ValueError(
@@ -251,7 +259,7 @@ def shuffle_local_epsilon_bound(epsilon: float, delta: float, batch: int) -> flo
     Deviations:
         None.
     """
-    epsilon, delta, batch = check_epsilon(epsilon), check_delta(delta), check_count("batch", batch)
+    epsilon, delta, batch = check_epsilon(epsilon), check_delta(delta), check_count("batch", batch, maximum=INT64_MAX)
     limit = _largest_bounded(delta, batch)
     if not limit > 0:
         raise ValueError(
@@ -295,7 +303,7 @@ def shuffle_guarantee(
         (1, 0.001)-DP, shuffle, one bit
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    local_epsilon, batch = _check_local(local_epsilon), check_count("batch", batch)
+    local_epsilon, batch = _check_local(local_epsilon), check_count("batch", batch, maximum=INT64_MAX)
     if epsilon < math.inf and shuffle_delta(epsilon, local_epsilon, batch) > delta:
         least = shuffle_epsilon(delta, local_epsilon, batch)  # from 10,000 users on, the closed form may hold
         if least > epsilon:

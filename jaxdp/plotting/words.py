@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxdp.validation import did_you_mean
+
 TITLES = {
     "round": "rounds T",
     "epsilon": "ε",
@@ -125,7 +127,8 @@ def settle(values: xr.DataArray, *chosen: tuple[str, Any], over: str = "seed", o
         if name is None:
             continue
         if name not in free:
-            raise ValueError(f"{option} must be one of {', '.join(free) or 'no dimension'}, got {name!r}")
+            known = ", ".join(free) or "no dimension"
+            raise ValueError(f"{option} must be one of {known}, got {name!r}{did_you_mean(name, free)}")
         if name in taken:
             raise ValueError(f"{option} must be another dimension than {taken[name]}, got {name!r}")
         taken[name] = option

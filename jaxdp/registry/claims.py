@@ -1,7 +1,6 @@
 """The registered claims, each with all the ways to attack it."""
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -45,19 +44,8 @@ def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
     known = (*MECHANISMS, *LEARNERS, *ESTIMATORS)
     chosen = known if names is None else tuple(dict.fromkeys(names))
     for name in chosen:
-        _check_name(name, known)
-    return {name: target(entry_of(name), name) for name in chosen}
-
-
-def _check_name(name: str, known: tuple[str, ...]) -> None:
-    """Checks that a name is registered; a message of a hundred names ends with the nearest ones."""
-    try:
         check_choice("name", name, known)
-    except ValueError as error:
-        near = difflib.get_close_matches(str(name), known)
-        if not near:
-            raise
-        raise ValueError(f"{error}; nearest: {', '.join(near)}") from error
+    return {name: target(entry_of(name), name) for name in chosen}
 
 
 def attack(
@@ -90,7 +78,7 @@ def attack(
         0.5
     """
     load_plugins()
-    _check_name(name, (*MECHANISMS, *LEARNERS, *ESTIMATORS))
+    check_choice("name", name, (*MECHANISMS, *LEARNERS, *ESTIMATORS))
     entry = entry_of(name).sized(**(sizes or {}))
     entry = dataclasses.replace(entry, neighbours=neighbours, values={**entry.values, **(values or {})})
     ways = paths(entry)

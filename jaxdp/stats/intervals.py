@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from jaxdp.stats.arrays import check_array, means, student_quantile
-from jaxdp.validation import check_choice, check_count, check_probability
+from jaxdp.validation import INT64_MAX, check_choice, check_count, check_probability
 
 METHODS = ("t", "bootstrap")
 CELLS = 2**22  # numbers of one array of the bootstrap: 32 MB
@@ -67,7 +67,7 @@ def mean_interval(
         rank = int((resamples + 1) * (1 - confidence) / 2 + 1e-9)
         if rank < 1:
             raise ValueError(f"num_resamples must be >= {2 / (1 - confidence) - 1:.0f}, got {num_resamples}")
-        check_count("random_state", random_state, 0)
+        check_count("random_state", random_state, 0, maximum=INT64_MAX)
         if count > 1:
             points = values.astype(np.float64).transpose(..., over).values.reshape(-1, count)
             bounds = _studentized(points, rank, resamples, random_state).reshape(2, *mean.shape)

@@ -33,7 +33,9 @@ def check_study(name: str) -> None:
         ValueError: if there is none.
     """
     if name not in STUDIES:
-        raise ValueError(f"study must be one of {', '.join(STUDIES)}, got {name!r}")
+        from jaxdp.validation import check_choice  # brings JAX, which help does not need
+
+        check_choice("study", name, tuple(STUDIES))
 
 
 def study(name: str) -> "Study":

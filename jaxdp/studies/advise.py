@@ -19,7 +19,7 @@ from jaxdp.studies.advise_problems import PROBLEMS, SECONDS_OF_COMPILING, Proble
 from jaxdp.studies.advise_report import figure, report
 from jaxdp.studies.arguments import Delta, Key, NumSeeds, Registered
 from jaxdp.studies.declared import Study
-from jaxdp.validation import check_choice, check_count, check_delta, check_positive
+from jaxdp.validation import check_choice, check_count, check_delta, check_horizon, check_positive
 
 AROUND = (0.1, 0.3, 1.0, 3.0, 10.0)
 TRUST = {"central": ("central", "shuffle", "local", "joint"), "shuffle": ("shuffle", "local"), "local": ("local",)}
@@ -178,7 +178,7 @@ def _sizes(problem: str, **given: int | None) -> Sizes:
 def _whole(horizon: float, least: int) -> int:
     if not math.isfinite(horizon) or horizon != int(horizon):
         raise ValueError(f"horizon must be a whole number, got {horizon}")
-    return check_count("horizon", int(horizon), least)
+    return check_horizon(int(horizon), minimum=least)
 
 
 def _tell_time(setting: Problem, seconds: Mapping[str, float], horizons: Mapping[str, list[int]], lanes: int) -> None:

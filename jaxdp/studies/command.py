@@ -5,11 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jaxdp.studies.numbers import whole_number
+
 if TYPE_CHECKING:
     import jax
     import xarray as xr
 
-Seed = Annotated[int, typer.Option(help="Root seed of all randomness, in [0, 2**32).")]
+Seed = Annotated[
+    int,
+    typer.Option(help="Root seed of all randomness, in [0, 2**32).", parser=whole_number, metavar="<int>"),
+]
 
 
 def root_key(seed: Seed = 0) -> "jax.Array":

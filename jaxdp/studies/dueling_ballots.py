@@ -31,7 +31,7 @@ from jaxdp.studies.ballots_report import NONE, NOT_PRIVATE, ONE_COIN, SURELY, fe
 from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.private_ranking import UNKNOWN, private_ranking
 from jaxdp.studies.seeds import TooFewSeeds, warn_of_few_seeds
-from jaxdp.validation import check_choice, check_count, check_positive
+from jaxdp.validation import check_choice, check_count, check_delta, check_positive
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
 NUM_SEEDS = 160  # with nine learners one miss still leaves the lower limit above 95%
@@ -199,11 +199,11 @@ def dueling_ballots(
     Raises:
         ValueError: if a value is out of range.
     """
+    check_delta(delta)
     known = naming_learners()
     names = list(learner) or usual(known)
     for name in names:
-        if name not in known:
-            raise ValueError(f"learner must be among {', '.join(known)}, got {name!r}")
+        check_choice("learner", name, tuple(known))
     answers, rounds = check_count("answers", answers), check_count("rounds", rounds)
     if not check_positive("largest", largest) >= 1:
         raise ValueError(f"largest must be >= 1, got {largest}")

@@ -24,7 +24,7 @@ from jaxdp.studies.arguments import Epsilons, Horizon, Key, NumSeeds, Registered
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.theory import dueling as theory
-from jaxdp.validation import check_count, check_finite
+from jaxdp.validation import check_choice, check_delta, check_finite, check_horizon
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, float("inf"))
 UTILITIES = (2.0, 1.0, 0.0)
@@ -88,16 +88,16 @@ def dueling_regret(
     Raises:
         ValueError: if a value is out of range.
     """
+    check_delta(delta)
     known = duel_learners()
     names = list(learner) or list(known)
     for name in names:
-        if name not in known:
-            raise ValueError(f"learner must be among {', '.join(known)}, got {name!r}")
+        check_choice("learner", name, tuple(known))
     utilities = check_finite("utility", utility)
     if utilities.ndim != 1 or len(utilities) < 2 or np.sum(utilities == utilities.max()) != 1:
         raise ValueError(f"utility must be at least two numbers, one of them the largest alone, got {list(utility)}")
     duels = dueling.utility_duels(utilities)
-    num_arms, horizon = len(utilities), check_count("horizon", horizon, max(LEAST_HORIZON, 10 * len(utilities)))
+    num_arms, horizon = len(utilities), check_horizon(horizon, minimum=max(LEAST_HORIZON, 10 * len(utilities)))
     spaced = np.geomspace(max(horizon / 1000, num_arms + 1), horizon, NUM_LOOKS)
     looks = np.unique(spaced.round().astype(int)).tolist()
 

@@ -23,7 +23,7 @@ from jaxdp.studies.arguments import Epsilons, Horizon, Key, NumSeeds, Registered
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.studies.dueling_regret import sized
-from jaxdp.validation import check_choice, check_count, check_positive
+from jaxdp.validation import check_choice, check_count, check_delta, check_horizon, check_positive
 
 EPSILONS = (0.1, 0.3, 1.0)
 SIZES = (4, 8, 16, 32)
@@ -84,11 +84,12 @@ def dueling_trust(
     Raises:
         ValueError: if a value is out of range.
     """
+    check_delta(delta)
     names = list(learner) or learners()
     for name in names:
         check_choice("learner", name, tuple(learners()))
     sizes = [check_count("num_arms", size, 2) for size in num_arms]
-    horizon = check_count("horizon", horizon, max(LEAST_HORIZON, 10 * max(sizes, default=2)))
+    horizon = check_horizon(horizon, minimum=max(LEAST_HORIZON, 10 * max(sizes, default=2)))
     span = check_positive("span", span)
 
     def build(learner: str, num_arms: int) -> Run:

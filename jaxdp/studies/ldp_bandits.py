@@ -24,7 +24,7 @@ from jaxdp.studies.declared import Study
 from jaxdp.studies.ldp_problems import PROBLEMS
 from jaxdp.theory import ldp_bandits as theory
 from jaxdp.theory.ldp_bandits import Order
-from jaxdp.validation import check_choice, check_count
+from jaxdp.validation import check_choice, check_count, check_horizon
 
 EPSILONS = (0.25, 0.5, 1.0, 4.0, float("inf"))
 HORIZONS = (10_000, 100_000)
@@ -69,7 +69,7 @@ def ldp_bandits(
     for name in names:
         check_choice("problem", name, tuple(PROBLEMS))
     dim = check_count("dim", dim)
-    horizons = sorted({check_count("horizon", value, 2) for value in horizon})
+    horizons = sorted({check_horizon(value, minimum=2) for value in horizon})
     if not horizons:
         raise ValueError("horizon must have at least one value, got none")
 

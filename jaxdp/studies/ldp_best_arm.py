@@ -25,7 +25,7 @@ from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
 from jaxdp.studies.command import columns
 from jaxdp.studies.declared import Study
 from jaxdp.theory import ldp_bandits as theory
-from jaxdp.validation import check_count, check_horizon, check_positive, check_probability
+from jaxdp.validation import check_choice, check_count, check_delta, check_horizon, check_positive, check_probability
 
 LEARNERS: dict[str, Callable[[int], Learner]] = {
     "lil_ucb": lambda num_arms: bandits.lil_ucb(num_arms=num_arms),
@@ -85,10 +85,10 @@ def ldp_best_arm(
     Raises:
         ValueError: if a value is out of range.
     """
+    check_delta(delta)
     names = list(learner) or list(LEARNERS)
     for name in names:
-        if name not in LEARNERS:
-            raise ValueError(f"learner must be among {', '.join(LEARNERS)}, got {name!r}")
+        check_choice("learner", name, tuple(LEARNERS))
     num_arms, horizon = check_count("num_arms", num_arms, 2), check_horizon(horizon)
     check_count("horizon", horizon, num_arms + 1)
     if check_positive("gap", gap) > 1:

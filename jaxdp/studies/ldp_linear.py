@@ -26,7 +26,7 @@ from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.linear_learners import LEARNERS, PUBLISHED, at_delta, check_learners, labels_of, refused
 from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
 from jaxdp.theory.ldp_bandits import TUNED
-from jaxdp.validation import check_count
+from jaxdp.validation import check_count, check_delta, check_horizon
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 64.0, 4096.0, float("inf"))
 DIMS = (2, 5)
@@ -97,6 +97,7 @@ def ldp_linear(
     Raises:
         ValueError: if a value is out of range, or a name unknown.
     """
+    check_delta(delta)
     if contexts is not None:
         told = {"dim": (list(dim), list(DIMS)), "num_arms": (num_arms, NUM_ARMS), "horizon": (horizon, HORIZON)}
         for name, (given, default) in told.items():
@@ -108,7 +109,7 @@ def ldp_linear(
     dims = sorted({check_count("dim", value) for value in dim})
     if not dims:
         raise ValueError("dim must have at least one value, got none")
-    horizon = check_count("horizon", horizon, LEAST_HORIZON)
+    horizon = check_horizon(horizon, minimum=LEAST_HORIZON)
     if math.inf in list(epsilon) and "gaussian" in names:
         warn_of_few_seeds(num_seeds, FEWEST_FOR_A_MEAN, "which epsilons come close to no privacy")
     looks = np.unique(np.geomspace(horizon / 100, horizon, NUM_LOOKS).round().astype(int)).tolist()

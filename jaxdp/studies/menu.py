@@ -7,6 +7,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from jaxdp.studies import STUDIES, study
+from jaxdp.studies.numbers import with_repetition
+
+UsageError: Any = typer.BadParameter.__base__  # Typer does not export it
 
 
 class RunGroup(TyperGroup):
@@ -43,7 +46,15 @@ class _Later(TyperCommand):
     def make_context(self, *args: Any, **extra: Any) -> Any:
         app = typer.Typer(add_completion=False)
         app.command(self._name)(self._command_of(self._name))
-        return typer.main.get_command(app).make_context(*args, **extra)
+        command, (_, given, *_) = typer.main.get_command(app), args
+        given = list(given)  # which the parser empties
+        try:
+            return command.make_context(*args, **extra)
+        except UsageError as error:
+            if "unexpected extra argument" in error.message:
+                repeatable = [name for each in command.params if getattr(each, "multiple", False) for name in each.opts]
+                error.message = with_repetition(error.message, given, repeatable)
+            raise
 
 
 def _run(name: str) -> Callable[..., None]:

@@ -29,6 +29,7 @@ from jaxdp.studies.central_noise import SUFFIX, noise_lines, shown, which_noise,
 from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.studies.orders import Order, sample_orders, with_orders
+from jaxdp.validation import check_delta
 
 EPSILONS = (0.1, 0.3, 1.0, float("inf"))
 NUM_SAMPLES = (500, 2000, 8000)
@@ -122,6 +123,7 @@ def private_policy(
     Raises:
         ValueError: if a value is out of range.
     """
+    check_delta(delta)
     compared = estimators()
 
     def build(num_samples: int) -> Run:

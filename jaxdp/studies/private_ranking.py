@@ -38,7 +38,7 @@ from jaxdp.studies.declared import Made, Printed, Study
 from jaxdp.studies.ranking_release import default_delta, default_radius, ranking_release, release_key, release_report
 from jaxdp.studies.ranking_report import FEWEST_SEEDS, SURVIVES, BallotTable, report
 from jaxdp.studies.seeds import warn_of_few_seeds
-from jaxdp.validation import check_choice
+from jaxdp.validation import check_choice, check_delta, check_positive
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
 BALLOT_EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, float("inf"))
@@ -196,10 +196,10 @@ def private_ranking(
     """
     if epsilon is None:
         epsilon = BALLOT_EPSILONS if isinstance(data, Ballots) else EPSILONS
-    if radius is None:
-        radius = default_radius(len(data.items))
+    radius = default_radius(len(data.items)) if radius is None else check_positive("radius", radius)
     if delta is None:
         delta = default_delta(data.num_ballots if isinstance(data, Ballots) else data.num_comparisons)
+    check_delta(delta)
     compared, problem = _compared(data, unranked)
     num_seeds = NUM_SEEDS if num_seeds is None else num_seeds
     warn_of_few_seeds(

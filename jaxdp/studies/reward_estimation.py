@@ -31,7 +31,7 @@ from jaxdp.studies.command import columns, convergence_notes, mean_and_half_widt
 from jaxdp.studies.declared import Study
 from jaxdp.studies.orders import LABEL as ORDER_LABEL
 from jaxdp.studies.orders import sample_orders, with_orders
-from jaxdp.validation import check_choice
+from jaxdp.validation import check_choice, check_delta
 
 EPSILONS = (0.1, 0.5, 1.0, float("inf"))
 NUM_SAMPLES = (1000, 1800, 3000, 5500, 10000)
@@ -140,6 +140,7 @@ def reward_estimation(
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.
     """
+    check_delta(delta)
     compared = estimators(solver)
     known = ("feature_norm",) if solver == "literal" else ("radius", "feature_norm")
 

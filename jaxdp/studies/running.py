@@ -11,6 +11,7 @@ from typer.models import OptionInfo
 from jaxdp.simulation.store.files import COMPUTED
 from jaxdp.simulation.store.inspection import describe
 from jaxdp.studies.declared import Printed, Study
+from jaxdp.studies.numbers import with_parsers
 from jaxdp.studies.output import claimed_folder, save
 
 Out = Annotated[
@@ -118,7 +119,9 @@ def sweep_command(study: Study) -> Callable[..., None]:
 def _with_options(command: Callable[..., None], study: Study, ending: str) -> Callable[..., None]:
     """Gives a command a study's options beside its own, and the study's text."""
     own = [value for value in inspect.signature(command).parameters.values() if value.kind is not value.VAR_KEYWORD]
-    parameters = [*study.options, *(value.replace(kind=value.KEYWORD_ONLY) for value in own)]
+    parameters = [
+        with_parsers(each) for each in (*study.options, *(value.replace(kind=value.KEYWORD_ONLY) for value in own))
+    ]
 
     def named(**chosen: Any) -> None:
         try:

@@ -15,7 +15,7 @@ from jaxdp.experts import classes
 from jaxdp.simulation import Run, simulator
 from jaxdp.simulation.run.values import parameters
 from jaxdp.studies.arguments import grid
-from jaxdp.validation import check_choice, check_count
+from jaxdp.validation import check_choice, check_count, check_horizon
 
 METRICS = ("loss", "regret", "best_loss", "dynamic_regret", "best_sequence_loss")
 CHECK_EVERY = 16  # rounds between the questions of `svt_restarts`
@@ -158,7 +158,7 @@ def star(
         if not len(values):
             raise ValueError(f"{name} must have at least one value, got none")
     sizes = [check_count("num_experts", value, 2) for value in num_experts]
-    horizons = [check_count("horizon", value, 2) for value in horizon]
+    horizons = [check_horizon(value, minimum=2) for value in horizon]
     switches = [check_count("num_switches", value, 0) for value in num_switches]
     found = []
     for name in adversary:

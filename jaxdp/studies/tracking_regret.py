@@ -34,7 +34,7 @@ from jaxdp.studies.tracking import (
     with_settings,
 )
 from jaxdp.studies.tracking_orders import ORDERS, draw_orders, heights, orders_note, slope
-from jaxdp.validation import check_positive
+from jaxdp.validation import check_delta, check_positive
 
 EPSILONS = (0.3, 1.0, 3.0, 10.0, float("inf"))
 COMPARED = (
@@ -108,6 +108,7 @@ def tracking_regret(
     Raises:
         ValueError: if a value is out of range.
     """
+    check_delta(delta)
     names, settings = check_learners(learner), star(adversary, num_experts, horizon, num_switches)
     if check_positive("gap", gap) > 0.5:
         raise ValueError(f"gap must be in (0, 1/2], got {gap}")

@@ -33,7 +33,7 @@ from jaxdp.studies.tracking import (
     tracking_run,
 )
 from jaxdp.theory import tracking as theory
-from jaxdp.validation import check_above, check_count, check_positive
+from jaxdp.validation import check_above, check_count, check_delta, check_positive
 
 RATIOS = (0.1, 1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 COMPARED = ("lazy_weights", "counter_weights", "mirror_descent")
@@ -88,6 +88,7 @@ def tracking_separation(
     Raises:
         ValueError: if a value is out of range.
     """
+    check_delta(delta)
     names, settings = check_learners(learner), star(PAIR, [num_experts], horizon, [num_switches])
     num_switches = check_count("num_switches", num_switches)
     for value in ratio:

@@ -20,7 +20,7 @@ from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
 from jaxdp.studies.tracking import LEARNERS, Names, NotPure, check_learners, claim_of, tracking_run
-from jaxdp.validation import check_count, check_within
+from jaxdp.validation import check_count, check_delta, check_within
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, float("inf"))
 COMPARED = (
@@ -100,6 +100,7 @@ def tracking_your_losses(
     Raises:
         ValueError: if a value is out of range.
     """
+    check_delta(delta)
     check_within("share", share, 0.0, 1.0)
     names = check_learners(learner)
     environment = experts.loss_sequence(losses, scale=scale, num_switches=num_switches)

@@ -24,7 +24,7 @@ from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, Registered
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
-from jaxdp.validation import check_count
+from jaxdp.validation import check_choice, check_delta, check_horizon
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, float("inf"))
 MEANS = (0.7, 0.5, 0.5, 0.5, 0.5)
@@ -109,16 +109,16 @@ def trust_models(
     Raises:
         ValueError: if a value is out of range.
     """
+    check_delta(delta)
     known = arm_learners()
     names = list(learner) or list(known)
     for name in names:
-        if name not in known:
-            raise ValueError(f"learner must be among {', '.join(known)}, got {name!r}")
+        check_choice("learner", name, tuple(known))
     world = bernoulli_bandit(mean)
     if len(set(mean)) == 1:
         raise ValueError(f"mean must have two different numbers, got {list(mean)}")
     num_arms = len(mean)
-    horizon = check_count("horizon", horizon, max(LEAST_HORIZON, 10 * num_arms))
+    horizon = check_horizon(horizon, minimum=max(LEAST_HORIZON, 10 * num_arms))
     looks = np.unique(np.geomspace(horizon / 100, horizon, NUM_LOOKS).round().astype(int)).tolist()
 
     def build(learner: str) -> Run:

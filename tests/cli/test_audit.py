@@ -140,7 +140,7 @@ def test_help_says_what_the_confidence_is_of():
     ("arguments", "message"),
     [
         (["nothing"], "name must be one of laplace, gaussian"),
-        (["lapalce"], "got 'lapalce'; nearest: laplace"),
+        (["lapalce"], "got 'lapalce'. Did you mean laplace"),
         (["laplace", "--trials", "99"], "trials must be a whole number >= 100, got 99"),
         (["laplace", "--thorough", "--no-search"], "search must not be left out with --thorough"),
         (["laplace", "--jobs", "0"], "jobs must be a whole number >= 1, got 0"),

@@ -234,7 +234,7 @@ def test_the_election_of_2003():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"learner": ["ucb"]}, "learner must be among .*rucb.*, got 'ucb'"),
+        ({"learner": ["ucb"]}, "learner must be one of .*rucb.*, got 'ucb'"),
         ({"answers": 0}, "answers must be a whole number >= 1, got 0"),
         ({"largest": 0.5}, "largest must be >= 1, got 0.5"),
         ({"rounds": 0}, "rounds must be a whole number >= 1, got 0"),

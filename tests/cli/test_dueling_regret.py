@@ -187,7 +187,7 @@ def test_regret_against_epsilon():
     [
         ({"epsilon": [1.0, 0.0]}, r"epsilon must be > 0, got 0.0"),
         ({"epsilon": [math.nan]}, r"epsilon must be > 0, got nan"),
-        ({"learner": ["explore_then_commit"]}, r"learner must be among .*rucb.*, got 'explore_then_commit'"),
+        ({"learner": ["explore_then_commit"]}, r"learner must be one of .*rucb.*, got 'explore_then_commit'"),
         ({"utility": [1.0]}, r"utility must be at least two numbers, one of them the largest alone, got \[1.0\]"),
         ({"utility": [1.0, 1.0, 0.0]}, r"utility must be at least two numbers, one of them the largest alone"),
         ({"utility": [1.0, math.nan]}, r"utility must be finite, got nan at index \(1,\)"),

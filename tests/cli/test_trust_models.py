@@ -74,7 +74,7 @@ def test_the_figure(small):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"learner": ["rucb"]}, r"learner must be among .*tsallis_inf.*, got 'rucb'"),
+        ({"learner": ["rucb"]}, r"learner must be one of .*tsallis_inf.*, got 'rucb'"),
         ({"mean": [0.5, 0.5]}, r"mean must have two different numbers, got \[0.5, 0.5\]"),
         ({"mean": [0.5, 1.5]}, r"means must be in \[0, 1\], got 1.5"),
         ({"horizon": 99}, "horizon must be a whole number >= 100, got 99"),

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from jaxdp.core import default_float
+from jaxdp.validation import did_you_mean
 
 _NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
 Taker = tuple[str, Callable[..., Any]]  # who it is, for errors, and the function
@@ -128,7 +129,7 @@ def check_taken(
     names = {name for _, function in takers for name in parameters(function)}
     for name in values:
         if name not in names:
-            raise ValueError(f"values must be among {', '.join(sorted(names))}, got {name}")
+            raise ValueError(f"values must be among {', '.join(sorted(names))}, got {name}{did_you_mean(name, names)}")
     for who, function in takers:
         for name, parameter in parameters(function).items():
             if parameter.default is parameter.empty and name not in {*values, *told.get(who, ())}:

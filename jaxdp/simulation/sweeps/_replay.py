@@ -12,7 +12,7 @@ from jaxdp.random.threefry import fast
 from jaxdp.simulation.run.lane_run import Run, as_build
 from jaxdp.simulation.store.provenance import provenance
 from jaxdp.simulation.sweeps.labels import Axes, coordinate
-from jaxdp.validation import check_count
+from jaxdp.validation import check_count, did_you_mean
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -124,7 +124,7 @@ def _point(
     """The labels of a grid point, and its values as given to the sweep."""
     for name in values:
         if name not in names:
-            raise ValueError(f"values must be among {', '.join(names)}, got {name}")
+            raise ValueError(f"values must be among {', '.join(names)}, got {name}{did_you_mean(name, names)}")
     labels, point = {}, {}
     for name in names:
         known = np.atleast_1d(results[name].values).tolist() if name in results.coords else []

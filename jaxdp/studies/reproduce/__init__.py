@@ -3,6 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING, NamedTuple
 
+from jaxdp.validation import check_choice
+
 if TYPE_CHECKING:
     from jaxdp.studies.reproduce.rows import Row
 
@@ -41,9 +43,7 @@ def check_paper(name: str) -> str:
     Raises:
         ValueError: if there is none.
     """
-    if name not in PAPERS:
-        raise ValueError(f"paper must be one of {', '.join(PAPERS)}, got {name!r}")
-    return name
+    return check_choice("paper", name, tuple(PAPERS))
 
 
 def rows_of(name: str) -> "tuple[Row, ...]":

@@ -25,6 +25,7 @@ from jaxdp.studies.reproduce.rows import (
     Size,
     verdict,
 )
+from jaxdp.validation import did_you_mean
 
 WIDTH = 80  # of a terminal
 INDENT = "  "
@@ -57,7 +58,8 @@ def chosen(name: str, only: Sequence[str]) -> tuple[Row, ...]:
     rows = rows_of(name)
     for text in only:
         if not any(text.lower() in each.number.lower() for each in rows):
-            raise ValueError(f"row must be in one of {'; '.join(each.number for each in rows)}, got {text!r}")
+            numbers = [each.number for each in rows]
+            raise ValueError(f"row must be in one of {'; '.join(numbers)}, got {text!r}{did_you_mean(text, numbers)}")
     return tuple(each for each in rows if not only or any(text.lower() in each.number.lower() for text in only))
 
 
