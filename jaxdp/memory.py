@@ -7,9 +7,16 @@ from typing import Any
 
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
-LIMITS = {  # by the controllers that a line of OWN_CGROUPS names: a folder, what is allowed and what is used
-    "": ("", "memory.max", "memory.current"),
-    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+# By the controllers that a line of OWN_CGROUPS names: a folder, what is allowed, what is used, and what of that is
+# cached content of files, which the kernel gives up before it ends a process.
+LIMITS = {
+    "": ("", "memory.max", "memory.current", ("inactive_file", "active_file")),
+    "memory": (
+        "memory",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        ("total_inactive_file", "total_active_file"),
+    ),
 }
 
 
@@ -47,12 +54,33 @@ def _cgroup_bytes() -> list[int]:
         groups = [["", "/"], ["memory", "/"]]
     for controllers, path in groups:
         for controller in {"", "memory"} & set(controllers.split(",")):
-            folder, limit, usage = LIMITS[controller]
+            folder, limit, usage, cached = LIMITS[controller]
             own = Path(path.lstrip("/"))
             for group in {CGROUPS / folder / own, *(CGROUPS / folder / outer for outer in own.parents)}:
                 with contextlib.suppress(OSError, ValueError):  # not limited, or no such file
-                    found.append(max(0, int((group / limit).read_text()) - int((group / usage).read_text())))
+                    left = int((group / limit).read_text()) - int((group / usage).read_text())
+                    found.append(max(0, left + _cached_bytes(group / "memory.stat", cached)))
     return found
+
+
+def _cached_bytes(file: Path, names: tuple[str, ...]) -> int:
+    """Returns how much of a control group's memory is cached content of files; 0 where nothing tells."""
+    try:
+        counts = dict(line.split() for line in file.read_text().splitlines())
+        return sum(int(counts.get(name, 0)) for name in names)
+    except (OSError, ValueError):
+        return 0
+
+
+def check_room(what: str, needed: int, free: int | None, advice: str) -> None:
+    """Checks that something fits in free memory, before the system ends the process without a word.
+
+    Raises:
+        MemoryError: if not, with both sizes.
+    """
+    if free is not None and needed > free:
+        sizes = f"of which {free / 2**20:,.0f} MiB are free, got {needed / 2**20:,.0f} MiB"
+        raise MemoryError(f"{what} must fit in memory, {sizes}; {advice}")
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from jaxdp import memory
+from jaxdp.simulation import sweep
 from jaxdp.simulation.store.chunks import chunks
-from jaxdp.simulation.sweeps import schedule
-from jaxdp.simulation.sweeps.lanes import Compiled
+from jaxdp.simulation.sweeps import plan, schedule
+from jaxdp.simulation.sweeps.lanes import Compiled, Program
 from jaxdp.simulation.sweeps.schedule import Lanes, Runner, room
+from tests.simulation.growing import SMALL, run
 
 pytestmark = pytest.mark.once
 
@@ -87,11 +89,40 @@ def test_neighbouring_chunks_share_a_tile(monkeypatch):
     assert len(calls) == -(-LANES // TILE)
 
 
-@pytest.mark.parametrize(("free", "expected"), [(10**9, 6), (4096 * 4, 3), (4096, 1), (0, 1), (None, 6)])
+@pytest.mark.parametrize(("free", "expected"), [(10**9, 6), (4096 * 4, 3), (4096, 1), (None, 6)])
 def test_free_memory_says_how_many_tiles_run_at_a_time(monkeypatch, free, expected):
     monkeypatch.setattr(schedule, "free_bytes", lambda device: free)
     monkeypatch.setattr(schedule, "tiles_in_flight", lambda devices: 6)
     assert room(Compiled([], jax.devices("cpu")[:1], TILE, 4096)) == expected
+
+
+def test_a_tile_that_is_known_not_to_fit_is_not_run(monkeypatch):
+    compiled = Compiled([], jax.devices("cpu")[:1], TILE, 3 * 2**20)
+    monkeypatch.setattr(schedule, "free_bytes", lambda device: 2 * 2**20)
+    with pytest.raises(
+        MemoryError, match=r"^a tile of 4 lanes must fit .* 2 MiB are free, got 3 MiB; use a smaller tile"
+    ):
+        Runner(compiled, Lanes(10, LANES))
+    done = []
+    monkeypatch.setattr(schedule, "free_bytes", lambda device: 10)
+    with pytest.raises(MemoryError, match="a tile of 16 lanes must fit in memory"):
+        sweep(run, **SMALL, progress=done.append)
+    assert not done
+
+
+def test_results_that_do_not_fit_are_refused_before_anything_is_compiled(monkeypatch, tmp_path):
+    monkeypatch.setattr(Program, "compile", None)
+    monkeypatch.setattr(plan, "free_host_bytes", lambda: 2**30)
+    many = {**SMALL, "num_seeds": 10**8}
+    for store, text in [
+        (None, "4,5.. MiB; .*store= keeps them on disk"),
+        (tmp_path / "s.zarr", "2,6.. MiB; use fewer seeds"),
+    ]:
+        with pytest.raises(
+            MemoryError, match=f"^results of 200,000,000 lanes must fit in .* 1,024 MiB are free, got {text}"
+        ):
+            sweep(run, **many, store=store)
+    assert not (tmp_path / "s.zarr").exists()
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -109,6 +140,11 @@ def test_limits_of_this_process_and_of_what_is_around_it(monkeypatch, tmp_path, 
     assert memory.free_host_bytes() == 700
     (tmp_path / folder / "job" / "step" / usage).write_text("850")
     assert memory.free_host_bytes() == 50
+    total = "total_" if version == 1 else ""  # files that are cached there can be given up
+    (tmp_path / folder / "job" / "step" / "memory.stat").write_text(
+        f"anon 600\n{total}inactive_file 150\n{total}active_file 100\nshmem 3\n"
+    )
+    assert memory.free_host_bytes() == 300
 
 
 def test_this_machine_has_memory():

@@ -50,9 +50,10 @@ def find_fault(root: Any) -> str:
 def hash_labels(values: np.ndarray) -> str:
     """Returns a hash of a coordinate's values, as they are stored."""
     is_text = values.dtype.kind in "OUT"
-    content = json.dumps([str(value) for value in values]).encode() if is_text else np.ascontiguousarray(values)
     kind = "text" if is_text else str(values.dtype)
-    return hashlib.sha256(f"{kind} {values.shape} ".encode() + bytes(content)).hexdigest()
+    digest = hashlib.sha256(f"{kind} {values.shape} ".encode())
+    digest.update(json.dumps([str(value) for value in values]).encode() if is_text else np.ascontiguousarray(values))
+    return digest.hexdigest()
 
 
 def _arrays(root: Any) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def sweep(
             cannot grow to this one; all before anything is compiled.
         BlockingIOError: if another process writes this share of the store, or any, and it would have to grow.
         OSError: if results cannot be written. What was written stays, and the same call goes on.
-        MemoryError: if a single tile does not fit.
+        MemoryError: if a single tile, or the results, do not fit in free memory, before they are computed.
         RuntimeError: if the executor gives up. What was written stays, and the same call goes on.
         TimeoutError: if the executor finishes nothing within `timeout`. What was written stays, as above.
         KeyboardInterrupt: if the user interrupts it, with what was kept and how to go on.
@@ -171,6 +171,7 @@ def sweep(
     report = Reporter(progress, plan.num_lanes, plan.rounds(0))
     try:
         with contextlib.closing(report):
+            plan.check_fits(in_memory=path is None)
             results = plan.dataset(allocate=path is None)
             if path is not None:
                 check_storable(results)

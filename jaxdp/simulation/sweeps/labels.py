@@ -131,5 +131,7 @@ def empty_dataset(
         shape = (*sizes, *output.shape)
         empty = np.empty(shape, output.dtype) if allocate else np.broadcast_to(np.zeros((), output.dtype), shape)
         variables[name] = ((*lead, *output.dims), empty)
-    coords = {name: (name, coordinate(values)) for name, values in {**lead, **run.coords}.items()}
-    return xarray.Dataset(variables, coords)
+    labels = {**static_axes, **axes, **run.coords}
+    coords: dict[str, Any] = {name: (name, coordinate(values)) for name, values in labels.items()}
+    coords["seed"] = ("seed", np.arange(num_seeds))  # a list of so many numbers would take five times the memory
+    return xarray.Dataset(variables, {name: coords[name] for name in (*lead, *run.coords)})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 
 from jaxdp.core import Guarantee
+from jaxdp.memory import check_room, free_host_bytes
 from jaxdp.simulation.run.lane_run import Run, as_build
 from jaxdp.simulation.store.identity import identity
 from jaxdp.simulation.store.processor import processor, settings
@@ -22,6 +23,10 @@ from jaxdp.validation import check_count
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+BYTES_OF_A_SEED = 24  # its label: in the results, and while it is written, read and compared
+BYTES_OF_A_MARK = 2  # that a lane is computed, when a store is read
 
 
 class Place(NamedTuple):
@@ -116,6 +121,22 @@ class Plan:
     def lane_bytes(self) -> int:
         """Memory of a lane's results."""
         return sum(math.prod(output.shape) * output.dtype.itemsize for output in self.outputs.values())
+
+    def check_fits(self, *, in_memory: bool) -> None:
+        """Checks that results fit in this machine's free memory; with a store, that their labels and marks do.
+
+        Raises:
+            MemoryError: if not, with what to change.
+        """
+        labels = BYTES_OF_A_SEED * self.num_seeds
+        if in_memory:
+            needed, advice = (
+                self.num_lanes * self.lane_bytes,
+                "fewer seeds or outputs take less, and store= keeps them on disk",
+            )
+        else:
+            needed, advice = BYTES_OF_A_MARK * self.num_lanes, "use fewer seeds"
+        check_room(f"results of {self.num_lanes:,} lanes", needed + labels, free_host_bytes(), advice)
 
     def dataset(self, *, allocate: bool) -> "xr.Dataset":
         """The results' dataset, labelled and not yet filled, as `empty_dataset`."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxdp.memory import free_bytes, is_out_of_memory
+from jaxdp.memory import check_room, free_bytes, is_out_of_memory
 from jaxdp.simulation.store.chunks import Chunk
 from jaxdp.simulation.sweeps.lanes import Compiled, tiles_in_flight
 
@@ -73,6 +73,9 @@ def room(compiled: Compiled, in_flight: int | None = None) -> int:
 
     Returns:
         At least one.
+
+    Raises:
+        MemoryError: if a single tile on a CPU needs more than is free.
     """
     wanted = (in_flight or tiles_in_flight(compiled.devices)) * len(compiled.devices)
     free = [free_bytes(device) for device in compiled.devices]
@@ -81,6 +84,9 @@ def room(compiled: Compiled, in_flight: int | None = None) -> int:
     one_pool = compiled.devices[0].platform == "cpu"
     known = [number for number in free if number is not None]
     held = min(known) if one_pool else min(known) * len(known)
+    if one_pool:  # the kernel would end the process without a word; other devices say that memory ran out
+        advice = "use a smaller tile_size" if compiled.tile_size > 1 else "make the run smaller"
+        check_room(f"a tile of {compiled.tile_size} lanes", compiled.tile_bytes, held, advice)
     return int(min(wanted, max(1, USED_MEMORY * held // compiled.tile_bytes)))
 
 
