@@ -25,6 +25,7 @@ from jaxdp.core import (
 )
 from jaxdp.mechanisms import noisy_leads
 from jaxdp.numerics import compensated
+from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_count, check_epsilon
 
 
@@ -70,6 +71,8 @@ class Public(NamedTuple):
 @factory
 def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "binary") -> Learner:
     """Plays every arm in turn, then commits to the arm with the largest noisy total of rewards.
+
+    Of equal totals, as there are without noise, it commits to any, each as likely.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -174,9 +177,10 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         return State(Private(totals), Public(round_, best_arm))
 
     def release(key, params: Params, totals: Any) -> jax.Array:
-        """The arm with the largest noisy total."""
+        """Returns the arm with the largest noisy total."""
         sensitivity = 1.0 if binary else params.high - params.low
-        return jnp.argmax(noisy_leads(key, totals, params.epsilon, l1_sensitivity=sensitivity)).astype(jnp.int32)
+        leads = noisy_leads(key, totals, params.epsilon, l1_sensitivity=sensitivity)
+        return ties.largest(leads, ties.ranks(ties.word_beside(key), num_arms))
 
     many = bulk.Algorithm(num_arms, explore_rounds, arm, add, advance)
     values = only(params, ("epsilon",) if binary else ("epsilon", *ENDS))

@@ -8,7 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._best_arm import Sums, mean, reports_of
+from jaxdp.bandits._means import largest_bound
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.random import ties
+from jaxdp.random.own_words import own_word
 from jaxdp.validation import check_choice, check_count, check_positive, check_probability
 
 CONSTANTS = ("theory", "heuristic")
@@ -39,10 +42,12 @@ class Public(NamedTuple):
     Attributes:
         plays: [num_arms] integer, of each arm.
         sums: [num_arms] reports of each arm, added up.
+        tie_word: [] uint32, random, of the order in which equal arms are taken.
     """
 
     plays: jax.Array
     sums: Sums
+    tie_word: jax.Array
 
 
 @factory
@@ -54,7 +59,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
 
         mean of its reports + (1 + b) (1 + sqrt(e)) sqrt(2 s^2 (1 + e) ln(ln((1 + e) n_i) / w) / n_i).
 
-    The learner stops as soon as an arm has n_i >= 1 + L sum_{j != i} n_j, and answers the arm that was played most.
+    The learner stops as soon as an arm has n_i >= 1 + L sum_{j != i} n_j, and answers the arm that was played most. Of
+    equal arms the first one in a random order is taken, which a run keeps.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -138,8 +144,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         )
 
     def init(key, params: Params) -> State:
-        del key, params
-        return State((), Public(jnp.zeros(num_arms, jnp.result_type(int)), reports.none(num_arms)))
+        del params
+        return State((), Public(jnp.zeros(num_arms, jnp.result_type(int)), reports.none(num_arms), own_word(key)))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, context
@@ -147,7 +153,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         iterated = jnp.log(jnp.log((1 + slack) * plays if is_theory else plays + 2))
         radius = jnp.sqrt(params.squared_width * (iterated + params.log_risk) / plays)
         bound = jnp.where(public.plays > 0, mean(public.sums, public.plays) + radius, jnp.inf)
-        return jnp.argmax(bound).astype(jnp.int32)
+        return largest_bound(bound, ties.ranks(public.tie_word, num_arms))
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -157,7 +163,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         del key, params
         public, (action, said) = state.public, report
         here = jnp.arange(num_arms, dtype=action.dtype) == action
-        return State((), Public(public.plays + here.astype(public.plays.dtype), reports.add(public.sums, here, said)))
+        plays = public.plays + here.astype(public.plays.dtype)
+        return State((), public._replace(plays=plays, sums=reports.add(public.sums, here, said)))
 
     def done(params: Params, public: Public) -> jax.Array:
         rounds = jnp.sum(public.plays, dtype=public.plays.dtype)
@@ -166,7 +173,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
 
     def answer(params: Params, public: Public) -> jax.Array:
         del params
-        return jnp.argmax(public.plays).astype(jnp.int32)
+        return ties.largest(public.plays, ties.ranks(public.tie_word, num_arms))
 
     values = only(params, (*reports.names, "failure_prob"))
     return Learner(

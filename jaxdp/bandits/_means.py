@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import default_float
 from jaxdp.numerics import compensated
+from jaxdp.random import ties
 
 
 class Means(NamedTuple):
@@ -49,3 +50,13 @@ def added(sums: compensated.Sum, arm: jax.Array, report: jax.Array) -> compensat
 def first_largest(scores: jax.Array) -> jax.Array:
     """The first index of the largest score, [] int32, of [num_arms] float without NaN."""
     return jnp.argmax(scores).astype(jnp.int32)
+
+
+def largest_bound(bounds: jax.Array, order: jax.Array) -> jax.Array:
+    """Returns the arm with the largest bound, [] int32; arms with infinite bounds are taken in turn.
+
+    Args:
+        bounds: [num_arms] float without NaN; infinity for an arm that has not been played.
+        order: [num_arms] int32 >= 0, by `ties.ranks`, which chooses among equal finite bounds.
+    """
+    return ties.largest(bounds, jnp.where(jnp.isinf(bounds), 0, order))

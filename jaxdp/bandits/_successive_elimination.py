@@ -19,6 +19,8 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
+from jaxdp.random import ties
+from jaxdp.random.own_words import own_word
 from jaxdp.validation import check_count, check_positive, check_probability
 
 
@@ -46,12 +48,14 @@ class Public(NamedTuple):
         sweeps: [] integer, how often every active arm has been played.
         turn: [] int32, how many of the active arms have been played once more.
         sums: [num_arms] reports of each arm, added up.
+        tie_word: [] uint32, random, of the order in which the answer takes equal arms.
     """
 
     active: jax.Array
     sweeps: jax.Array
     turn: jax.Array
     sums: Sums
+    tie_word: jax.Array
 
 
 @factory
@@ -59,7 +63,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     """Plays all arms that are left in turn, and drops those whose mean is far below the largest, until one is left.
 
     With s^2 the variance proxy of a report, after the r-th sweep over the active arms those are dropped whose reports'
-    mean lies below the largest by more than 2 b_r, b_r = sqrt(2 s^2 ln(pi^2 K r^2 / (3 failure_prob)) / r).
+    mean lies below the largest by more than 2 b_r, b_r = sqrt(2 s^2 ln(pi^2 K r^2 / (3 failure_prob)) / r). Before it
+    stops, its answer is the active arm with the largest mean; of several any, each as likely.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -135,9 +140,9 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         )
 
     def init(key, params: Params) -> State:
-        del key, params
-        sweeps = jnp.zeros((), jnp.result_type(int))
-        return State((), Public(jnp.ones(num_arms, bool), sweeps, jnp.int32(0), reports.none(num_arms)))
+        del params
+        sweeps, sums = jnp.zeros((), jnp.result_type(int)), reports.none(num_arms)
+        return State((), Public(jnp.ones(num_arms, bool), sweeps, jnp.int32(0), sums, own_word(key)))
 
     def size(public: Public) -> jax.Array:
         """[] int32, how many arms are left."""
@@ -162,7 +167,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         is_over = public.turn + 1 == size(public)
         sweeps = public.sweeps + is_over.astype(public.sweeps.dtype)
         active = public.active & ~(is_over & far_below(params, public.active, sweeps, sums))
-        return State((), Public(active, sweeps, jnp.where(is_over, 0, public.turn + 1), sums))
+        turn = jnp.where(is_over, 0, public.turn + 1)
+        return State((), public._replace(active=active, sweeps=sweeps, turn=turn, sums=sums))
 
     # `far_below`, `leads` and `radius` are written for [num_arms], and for [num_arms, lanes] as blocks call them: hence
     # axis=0, keepdims and [None].
@@ -185,11 +191,12 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         return size(public) == 1
 
     def answer(params: Params, public: Public) -> jax.Array:
-        """The active arm with the largest mean: arms ahead of the turn have one report more."""
+        """Returns the active arm with the largest mean: arms ahead of the turn have one report more."""
         del params
         ahead = rank(public) < public.turn
         means = mean(public.sums, public.sweeps + ahead.astype(public.sweeps.dtype))
-        return jnp.argmax(jnp.where(public.active, means, -jnp.inf)).astype(jnp.int32)
+        means = jnp.where(public.active, means, -jnp.inf)
+        return ties.largest(means, ties.ranks(public.tie_word, num_arms))
 
     many = bulk.Algorithm(num_arms, reports, size, rank, leads, radius, far_below)
     values = only(params, (*reports.names, "failure_prob", "confidence_multiplier"))

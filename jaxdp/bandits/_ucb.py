@@ -7,11 +7,12 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._lane_kernels import array_kernel
 from jaxdp.bandits._means import Means, no_means
-from jaxdp.bandits._means_kernels import first_largest, heard  # laid out for CPUs, whatever the size
+from jaxdp.bandits._means_kernels import heard, largest_bound  # laid out for CPUs, whatever the size
 from jaxdp.bandits._reports import channel_values, reported, reward_clip, reward_reports
 from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams
 from jaxdp.numerics import compensated
+from jaxdp.random.own_words import own_word
 from jaxdp.validation import check_count, check_positive
 
 REPORTS = ("rr", "gaussian")
@@ -50,7 +51,8 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
 
     Here n is how often the arm was played, t the number of rounds so far, and v the variance proxy of a report, noise
     included: c^2 / 4 for randomized response of rewards in [0, 1], c = (e^epsilon + 1) / (e^epsilon - 1); 1/4 + s^2 for
-    Gaussian noise of standard deviation s. An arm that has not been played goes first; of equal bounds the first arm's.
+    Gaussian noise of standard deviation s. Arms that have not been played go first, in turn; of equal bounds any,
+    each as likely.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -117,9 +119,9 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         return State((), no_means(num_arms))
 
     def act(key, params: Params, public: Means, context: None) -> jax.Array:
-        del key, context
+        del context
         spread = params.squared_radius * jnp.log(jnp.maximum(public.round, 1).astype(default_float()))
-        return first_largest(bounds(public.sums, public.plays, spread))
+        return largest_bound(bounds(public.sums, public.plays, spread), own_word(key))
 
     def update(key, params: Params, state: State, report) -> State:
         del key, params

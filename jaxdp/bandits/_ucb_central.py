@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits import _ucb_central_bulk as bulk
-from jaxdp.bandits._means_kernels import first_largest  # laid out for CPUs, whatever the size
+from jaxdp.bandits._means_kernels import largest_bound  # laid out for CPUs, whatever the size
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -24,6 +24,7 @@ from jaxdp.core import (
 )
 from jaxdp.mechanisms import laplace, tree_counter
 from jaxdp.numerics import compensated
+from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
 
 RELEASES = ("blocks", "tree")
@@ -80,7 +81,8 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
 
     An arm's bound is S / n + sqrt(x / (2 n)) + q / n, where S is the noisy total of n rewards, x = exploration_rate
     ln t after t rounds, and q bounds the noise in S but for probability t^-exploration_rate, as the root bounds the
-    rewards. An arm that has not been played goes first; of equal bounds the first arm's.
+    rewards. Arms that have not been played go first, in turn; of equal bounds
+    any, each as likely.
 
     * "blocks": an arm is played until it has been 1, 2, 4, 8, ... times in all. Then the total since its last release
       gets Laplace(1 / epsilon) noise, and the next arm is chosen. S is the sum of its J totals. For every l in (0, 1)
@@ -197,7 +199,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
             noisy = laplace(key, total, params.epsilon, l1_sensitivity=1.0)
             sums = compensated.add(public.sums, jnp.where(mine, noisy, 0))
             plays = public.plays + jnp.where(mine, after.played, 0)
-            chosen = best(params, after.round, plays, sums.total - sums.excess)
+            chosen = best(key, params, after.round, plays, sums.total - sums.excess)
             return Public(after.round, plays, sums, chosen, jnp.zeros_like(after.played))
 
         return State(Private(total), jax.lax.cond(after.played == length(public), released, lambda: after))
@@ -209,10 +211,10 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         entry = jnp.where(mine, jnp.clip(paid, 0, 1), 0).astype(integer)
         private = counter.feed(key, params.counter, state.private, entry, mine)
         plays, sums = public.plays + mine.astype(integer), counter.read(params.counter, private)
-        chosen = best(params, public.round + 1, plays, sums)
+        chosen = best(key, params, public.round + 1, plays, sums)
         return State(private, Public(public.round + 1, plays, sums, chosen, public.played))
 
-    def best(params: Params, round_: jax.Array, plays: jax.Array, sums: jax.Array) -> jax.Array:
+    def best(key, params: Params, round_: jax.Array, plays: jax.Array, sums: jax.Array) -> jax.Array:
         """The arm with the largest bound, from noisy sums S: `tail` is x, `noise` q, and `blocks` J."""
         float_ = sums.dtype
         # Positive; after round 1 an arm that was not played goes first.
@@ -224,7 +226,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         else:
             noise = counter.radius(params.counter, jnp.maximum(plays, 1), jnp.exp(-tail))
         bounds = sums * inverse + jnp.sqrt(tail * inverse / 2) + noise * inverse
-        return first_largest(jnp.where(plays > 0, bounds, jnp.inf))
+        return largest_bound(jnp.where(plays > 0, bounds, jnp.inf), ties.word_beside(key))
 
     def num_blocks(plays: jax.Array) -> jax.Array:
         """Those that an arm has had after 1, 2, 4, 8, ... plays; at least 1."""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs, scalar_leaf
 from jaxdp.dueling.reports import local_claim, randomized_outcome
-from jaxdp.random import weighted_index
+from jaxdp.random import ties, weighted_index
 from jaxdp.validation import (
     check_choice,
     check_epsilon,
@@ -53,6 +53,8 @@ class Public(NamedTuple):
 @factory
 def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learner:
     """Duels of the least played active arm with a random one; arms whose interval lies below another's are dropped.
+
+    Of several arms that were played least any is the left one, each as likely.
 
     With S the active arms, n_i the duels of arm i as the left one with arms in S, and p_i the share of them that it
     won, debiased by c = (e^epsilon + 1) / (e^epsilon - 1): i is dropped if p_i + c r / sqrt(n_i) < max_j p_j - c r /
@@ -120,7 +122,8 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del params, context
         played = duels(public, public.plays)
-        left = jnp.argmin(jnp.where(public.active, played, jnp.iinfo(played.dtype).max)).astype(jnp.int32)
+        seldom = jnp.where(public.active, -played, jnp.iinfo(played.dtype).min)
+        left = ties.largest(seldom, ties.ranks(ties.word_beside(key), num_arms))
         return jnp.stack([left, weighted_index(key, public.active.astype(default_float()))])
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):

@@ -44,6 +44,7 @@ from jaxdp.dueling._phase_designs import Design, duels_paper, duels_tight, explo
 from jaxdp.dueling._utility_fit import fit_in_ball
 from jaxdp.mechanisms import laplace
 from jaxdp.numerics.kernels import any_lane
+from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_epsilon, check_horizon, check_positive, check_probability
 
 CONSTANTS = ("tight", "paper")
@@ -97,6 +98,7 @@ class Public(NamedTuple):
         plays: [num_slots] integer >= 0, duels of each pair, one pair after the other. They add up to the largest
             integer in a phase that is too long to end, and when one arm is left.
         rank: [] int32, dimensions that the pairs' differences span.
+        tie_word: [] uint32, random, of the order in which the answer takes equal arms.
     """
 
     active: jax.Array
@@ -106,6 +108,7 @@ class Public(NamedTuple):
     duels: jax.Array
     plays: jax.Array
     rank: jax.Array
+    tie_word: jax.Array
 
 
 @factory
@@ -142,7 +145,7 @@ def g_optimal_elimination(
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right), with blocks and counts (of ordered pairs, in
         the order of a flattened matrix). Feedback is [] int32, 1 if the left arm wins, clipped to {0, 1}. Its answer is
-        the active arm of the largest estimated utility.
+        the active arm of the largest estimated utility, or any of several.
 
     Raises:
         ValueError: if features are not as above, constants has another name, or horizon is out of range, missing for
@@ -257,11 +260,10 @@ def g_optimal_elimination(
 
     plan_phase: Callable[..., tuple[jax.Array, jax.Array, jax.Array]] = plan_paper if is_paper else plan_tight
 
-    def begun(params: Params, active: jax.Array, estimate: jax.Array, phase: jax.Array, design: Design) -> Public:
+    def begun(params: Params, active: jax.Array, estimate: jax.Array, phase: jax.Array, design: Design, word) -> Public:
         """A phase before its first round: the one after so many as `phase`, with this model of the one before."""
         duels, wanted, rank = plan_phase(params, design, phase)
-        # A phase with more duels than integers count does not end: its numbers are cut to ones that just add up to the
-        # largest integer.
+        # A phase with more duels than integers count does not end: its numbers just add up to the largest integer.
         is_endless = ~(jnp.sum(wanted) < largest * (1 - 1e-5))  # floats of a sum are off by less
         most = largest // num_slots
         plays = jnp.where(is_endless & (wanted >= most), most, wanted.astype(integer))
@@ -277,12 +279,12 @@ def g_optimal_elimination(
             duels=jnp.where(is_alone, only, duels),
             plays=jnp.where(is_alone, jnp.where(jnp.arange(num_slots) == 0, largest, 0), plays),
             rank=rank,
+            tie_word=word,
         )
 
     def init(key, params: Params) -> State:
-        del key
-        first = jax.tree.map(jnp.asarray, params.first)
-        start = begun(params, jnp.ones(num_arms, bool), jnp.zeros(dim, leaf.dtype), jnp.int32(0), first)
+        first, every = jax.tree.map(jnp.asarray, params.first), jnp.ones(num_arms, bool)
+        start = begun(params, every, jnp.zeros(dim, leaf.dtype), jnp.int32(0), first, ties.own_word(key))
         return State(Private(jnp.zeros(num_slots, integer)), start)
 
     def length(public: Public) -> jax.Array:
@@ -311,13 +313,12 @@ def g_optimal_elimination(
         noisy = laplace(key, wins, params.epsilon, l1_sensitivity=1.0)
         points = jnp.asarray(params.features)
         differences = points[public.duels[:, 0]] - points[public.duels[:, 1]]
-        radius = jnp.asarray(params.radius)
-        estimate = fit_in_ball(differences, public.plays, noisy, public.rank, radius)
+        estimate = fit_in_ball(differences, public.plays, noisy, public.rank, jnp.asarray(params.radius))
         utilities = jnp.sum(points * estimate[None], axis=1)
         behind = jnp.max(jnp.where(public.active, utilities, -jnp.inf)) - utilities
         xi = margin_of(public.phase)
         active = public.active & ~((behind >= 2 * xi) if is_paper else (behind > xi))
-        return begun(params, active, estimate, public.phase + 1, next_design(points, active, gap))
+        return begun(params, active, estimate, public.phase + 1, next_design(points, active, gap), public.tie_word)
 
     def advance(key, params: Params, public: Public, wins: jax.Array, rounds: jax.Array) -> State:
         """Goes on by some rounds of the phase, and drops arms if it ends with the last of them."""
@@ -382,7 +383,7 @@ def g_optimal_elimination(
 
     def answer(params: Params, public: Public) -> jax.Array:
         utilities = jnp.sum(jnp.asarray(params.features) * public.estimate[None], axis=1)
-        return jnp.argmax(jnp.where(public.active, utilities, -jnp.inf)).astype(jnp.int32)
+        return ties.largest(jnp.where(public.active, utilities, -jnp.inf), ties.ranks(public.tie_word, num_arms))
 
     return Learner(
         params=params,

@@ -68,8 +68,8 @@ class Public(NamedTuple):
 def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str = "bounded") -> Learner:
     """Plays, in rounds 2^k to 2^(k+1) - 1, an expert whose losses in rounds 2^(k-1) to 2^k - 1 were least after noise.
 
-    Rounds are counted from 1. Round 1 plays expert 0. The horizon need not be known, and when the expert may change is
-    public.
+    Rounds are counted from 1. Round 1 plays any expert, each as likely; so do selections from equal noisy totals. The
+    horizon need not be known, and when the expert may change is public.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -132,12 +132,13 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         )
 
     def init(key, params: Params) -> State:
-        del key, params
+        del params
         integer = jnp.result_type(int)
+        expert = jax.random.randint(key, (), 0, num_experts, jnp.int32)
         totals = (
             jnp.zeros(num_experts, integer) if binary else compensated.zero(jnp.zeros(num_experts, default_float()))
         )
-        return State(Private(totals), Public(jnp.zeros((), integer), jnp.int32(0)))
+        return State(Private(totals), Public(jnp.zeros((), integer), expert))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, params, context

@@ -7,6 +7,7 @@ from jax.typing import ArrayLike
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar
 from jaxdp.mechanisms.noisy_sums import exact_sums, float_type, leads
 from jaxdp.mechanisms.tape import Entry, record
+from jaxdp.random import ties
 from jaxdp.validation import check_choice
 
 _SAMPLERS = {"laplace": jax.random.laplace, "gumbel": jax.random.gumbel, "exponential": jax.random.exponential}
@@ -33,15 +34,15 @@ def noisy_max(
         key: a PRNG key.
         scores: [..., K] float or integer. Counts are best left integers: one beyond 2^24 that is cast to float32 is
             rounded before it meets the noise, which then hides a user less than claimed.
-        epsilon: [] float > 0, may be traced; infinity is the exact argmax. Zero or NaN traced gives meaningless
-            indices, and a negative one turns the noise around, which is not private.
+        epsilon: [] float > 0, may be traced; infinity is the exact argmax, with ties broken at random. Zero or NaN
+            traced gives meaningless indices, and a negative one turns the noise around, which is not private.
         sensitivity: [] float > 0, may be traced: the largest change of any one score, where the scores may move in
             different directions (replace-one adjacency). If neighbours' scores all move in one direction
             (monotone, such as counts when a user joins), half the noise does: pass half the sensitivity.
         noise: "exponential", "gumbel" or "laplace".
 
     Returns:
-        [...] int32 in [0, K): of equal noisy scores the first.
+        [...] int32 in [0, K): of equal noisy scores any, each as likely.
 
     Raises:
         ValueError: if scores are neither floats nor integers or have no axis, noise has another name, or epsilon or
@@ -80,7 +81,8 @@ def noisy_max(
     scores = record(entry)
     draws = 2 * sensitivity / epsilon * draws
     noisy_scores = scores + draws if jnp.issubdtype(scores.dtype, jnp.floating) else leads(scores, draws)
-    return jax.lax.argmax(noisy_scores, scores.ndim - 1, jnp.int32)
+    order = ties.ranks(ties.word_beside(key), scores.size).reshape(scores.shape)
+    return ties.largest(noisy_scores, order)
 
 
 def noisy_min(
@@ -101,7 +103,7 @@ def noisy_min(
         noise: as for `noisy_max`.
 
     Returns:
-        [...] int32 in [0, K): of equal noisy scores the first.
+        [...] int32 in [0, K): of equal noisy scores any, each as likely.
 
     Raises:
         ValueError: as `noisy_max`.

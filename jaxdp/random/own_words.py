@@ -41,14 +41,23 @@ def key_uniform(key: jax.Array, dtype: Any = float) -> jax.Array:
     if dtype not in (np.float32, np.float64):  # no bits would be left of others
         raise ValueError(f"dtype must be float32 or float64, got {dtype}")
     words = jax.random.key_data(key)
-    # A bijection of either word, given the other; those of larger keys come in by their last two.
-    word = words[-1] + lax.shift_left(words[-2], np.uint32(16)) + lax.shift_right_logical(words[-2], np.uint32(16))
+    word = _joined(words)
     if jnp.finfo(dtype).bits == 32:
         bits = lax.shift_right_logical(mixed(word), np.uint32(9))
         return lax.bitcast_convert_type(bits | np.uint32(0x3F800000), jnp.float32).astype(dtype) - 1
     high, low = (mixed(each).astype(jnp.uint64) for each in (word, words[-2] + GOLDEN * (words[-1] | np.uint32(1))))
     bits = lax.shift_right_logical(lax.shift_left(high, np.uint64(32)) | low, np.uint64(12))
     return lax.bitcast_convert_type(bits | np.uint64(0x3FF0000000000000), jnp.float64) - 1
+
+
+def own_word(key: jax.Array) -> jax.Array:
+    """Returns one random word, [] uint32, from the words of a key that nothing else uses, as `key_uniform` does."""
+    return mixed(_joined(jax.random.key_data(key)))
+
+
+def _joined(words: jax.Array) -> jax.Array:
+    """Returns a bijection of either word, given the other; those of larger keys come in by their last two."""
+    return words[-1] + lax.shift_left(words[-2], np.uint32(16)) + lax.shift_right_logical(words[-2], np.uint32(16))
 
 
 def mixed(word: jax.Array) -> jax.Array:

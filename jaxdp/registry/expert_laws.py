@@ -72,7 +72,8 @@ def limited_updates_law(params: Any, data: Users, *, num_experts: int, losses: s
         totals = seen[following // 2 - 1 : following - 1].sum(axis=0)
         return iter(noisy_max_law(np.float64(epsilon), -totals, noise="exponential").items())
 
-    return _law(len(seen), {0: 1.0}, later, lambda _, expert: expert, lambda _, expert: (expert,))
+    first = dict.fromkeys(range(num_experts), 1 / num_experts)
+    return _law(len(seen), first, later, lambda _, expert: expert, lambda _, expert: (expert,))
 
 
 def limited_updates_oblivious_law(params: Any, data: Users, *, num_experts: int, horizon: int) -> Law:
@@ -140,7 +141,8 @@ def svt_restarts_law(params: Any, data: Users, *, num_experts: int, check_every:
     def shown(played: int, epoch: Epoch) -> tuple[Hashable, ...]:
         return played - epoch.begin, epoch.plays[-1], epoch.restarts
 
-    return _law(len(losses), {Epoch(0, (0,), (), 0): 1.0}, later, lambda _, epoch: epoch.plays[-1], shown)
+    first = {Epoch(0, (expert,), (), 0): 1 / num_experts for expert in range(num_experts)}
+    return _law(len(losses), first, later, lambda _, epoch: epoch.plays[-1], shown)
 
 
 class Watched(NamedTuple):

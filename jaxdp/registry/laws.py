@@ -128,8 +128,10 @@ def ebs_local_law(params: Any, data: Users, *, num_arms: int, horizon: int) -> L
     def duels(params: Any, public: Any, context: None) -> Values:
         del params, context
         active = np.flatnonzero(public.active)
-        left = min(active, key=lambda arm: public.plays[arm, active].sum())
-        return [(np.asarray([left, right]), 1 / len(active)) for right in active]
+        played = public.plays[np.ix_(active, active)].sum(axis=1)
+        seldom = active[played == played.min()]
+        chance = 1 / (len(seldom) * len(active))
+        return [(np.asarray([left, right]), chance) for left in seldom for right in active]
 
     return _report_law(dueling.ebs_local(num_arms=num_arms, horizon=horizon), params, data, duels)
 

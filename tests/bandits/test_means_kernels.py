@@ -14,6 +14,7 @@ from jaxdp.bandits import _means, _means_kernels, _thompson, _tsallis_inf, _ucb,
 from jaxdp.bandits._lane_kernels import array_kernel, sum_kernels
 from jaxdp.bandits._means import Means
 from jaxdp.numerics.compensated import Sum
+from jaxdp.random import ties
 from tests.few import few
 
 LANES = 2000
@@ -40,6 +41,8 @@ def states(num_arms):
         "report": random.choice([0.0, 1 / 3, 1.0], LANES).astype(FLOAT),
         "spread": random.uniform(0, 30, LANES).astype(FLOAT),
         "scores": random.integers(-2, 3, plays.shape).astype(FLOAT),  # with ties
+        "infinite": random.choice([0.0, 1.0, np.inf], plays.shape).astype(FLOAT),
+        "word": random.integers(0, 2**32, LANES, np.uint32),
     }
     return jax.tree.map(jnp.asarray, given)
 
@@ -47,6 +50,7 @@ def states(num_arms):
 PLAIN = {
     "heard": lambda given: _means.heard(given["means"], given["arm"], given["report"]),
     "first_largest": lambda given: _means.first_largest(given["scores"]),
+    "largest_bound": lambda given: [_means.largest_bound(*each) for each in ranked(given)],
     "bounds": lambda given: _ucb.upper_bounds(given["means"].sums, given["means"].plays, given["spread"]),
     "iw": lambda given: _tsallis_inf.importance_weighted(*seen(given)),
     "rv": lambda given: _tsallis_inf.reduced_variance(*seen(given)),
@@ -54,6 +58,9 @@ PLAIN = {
 KERNELS = {
     "heard": lambda given: _means_kernels.heard(given["means"], given["arm"], given["report"]),
     "first_largest": lambda given: _means_kernels.first_largest(given["scores"]),
+    "largest_bound": lambda given: [
+        _means_kernels.largest_bound(given[name], given["word"]) for name in ("scores", "infinite")
+    ],
     "bounds": lambda given: array_kernel(_ucb.upper_bounds)(given["means"].sums, given["means"].plays, given["spread"]),
     "iw": lambda given: sum_kernels(_tsallis_inf.importance_weighted)(*seen(given)),
     "rv": lambda given: sum_kernels(_tsallis_inf.reduced_variance)(*seen(given)),
@@ -62,6 +69,11 @@ KERNELS = {
 
 def seen(given):
     return given["means"].sums, given["weights"], given["arm"], given["report"], given["report"] / 10
+
+
+def ranked(given):
+    order = ties.ranks(given["word"], len(given["scores"]))
+    return [(given[name], order) for name in ("scores", "infinite")]
 
 
 def differing(steps, given):
@@ -106,6 +118,10 @@ WRONG = {
         "first_largest",
         lambda given: jnp.int32(2) - _means_kernels.first_largest(given["scores"][::-1]),
     ),
+    "the first of the largest bounds": (
+        "largest_bound",
+        lambda given: [_means_kernels.first_largest(given[name]) for name in ("scores", "infinite")],
+    ),
     "bounds 1% wider": (
         "bounds",
         lambda given: array_kernel(wider)(given["means"].sums, given["means"].plays, given["spread"]),
@@ -142,6 +158,7 @@ def as_it_reads(monkeypatch):
         for step, plain in {
             "heard": _means.heard,
             "first_largest": _means.first_largest,
+            "largest_bound": lambda bounds, word: _means.largest_bound(bounds, ties.ranks(word, len(bounds))),
             "array_kernel": lambda formula: formula,
             "sum_kernels": lambda formula: formula,
         }.items():

@@ -27,7 +27,8 @@ def explore_then_commit(generator, epsilon, *, means, explore_rounds, horizon):
     each = explore_rounds // len(means)
     rewards = generator.random((LANES, each, len(means))) < means
     noisy = rewards.sum(1) + laplace(generator, 1 / epsilon, (LANES, len(means)))
-    committed = noisy.argmax(1)
+    tied = noisy == noisy.max(1, keepdims=True)
+    committed = np.where(tied, np.random.default_rng(1).random(noisy.shape), -1).argmax(1)  # of equal totals any
     rest = horizon - explore_rounds
     best_plays = each + rest * (committed == means.argmax())
     gaps = means.max() - means

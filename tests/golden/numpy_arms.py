@@ -75,6 +75,12 @@ def exp3(generator, epsilon, *, means, horizon, lanes, report="rr", failure_prob
     return played
 
 
+def _largest(generator, scores):
+    """Returns the index of each row's largest score; of equal ones any, each as likely."""
+    tied = scores == scores.max(axis=1, keepdims=True)
+    return np.argmax(np.where(tied, generator.random(scores.shape), -1), axis=1)
+
+
 def ucb(generator, epsilon, *, means, horizon, lanes, rate, report="rr", delta=None):
     num, rows = len(means), np.arange(lanes)
     sums, played = np.zeros((lanes, num)), np.zeros((lanes, num), int)
@@ -84,7 +90,7 @@ def ucb(generator, epsilon, *, means, horizon, lanes, rate, report="rr", delta=N
         if t < num:
             arm = np.full(lanes, t)
         else:
-            arm = (sums / played + np.sqrt(2 * rate * proxy * math.log(t) / played)).argmax(1)
+            arm = _largest(generator, sums / played + np.sqrt(2 * rate * proxy * math.log(t) / played))
         paid = _paid(generator, means, arm)
         if report == "rr":
             said = (_bits(generator, epsilon, paid) - 0.5) * _factor(epsilon) + 0.5
@@ -152,7 +158,7 @@ def ucb_central_blocks(generator, epsilon, *, means, horizon, lanes, rate):
                 x = rate * math.log(t)
                 blocks = np.log2(plays) + 1
                 noise = (x + blocks * np.log(1 + x / blocks)) * np.sqrt(1 + blocks / x) / epsilon
-                arm = int((sums / plays + np.sqrt(x / (2 * plays)) + noise / plays).argmax())
+                arm = int(_largest(generator, (sums / plays + np.sqrt(x / (2 * plays)) + noise / plays)[None])[0])
             each = min(max(plays[arm], 1), horizon - t)
             played[lane, arm] += each
             t += each

@@ -37,6 +37,12 @@ def outputs(rounds, answer, plays):
     return {"rounds": rounds, "correct": (answer == 0).astype(float), "best_arm_plays": plays[:, 0]}
 
 
+def largest(generator, scores):
+    """Returns the index of each row's largest score; of equal ones any, each as likely."""
+    tied = scores == scores.max(axis=1, keepdims=True)
+    return np.argmax(np.where(tied, generator.random(scores.shape), -1), axis=1)
+
+
 def lil_ucb(generator, lanes, *, means, failure_prob, constants, spread=None, **channel):
     arms, every = len(means), np.arange(lanes)
     variance = proxy(**channel)
@@ -55,7 +61,7 @@ def lil_ucb(generator, lanes, *, means, failure_prob, constants, spread=None, **
         else:
             inner = np.log((1 + e) * plays) if constants == "theory" else np.log(plays + 2)
             width = (1 + b) * (1 + math.sqrt(e)) * np.sqrt(2 * variance * (1 + e) * np.log(inner / d) / plays)
-            arm = np.argmax(sums / plays + width, axis=1)
+            arm = largest(generator, sums / plays + width)
         told = reports(generator, arm, means, spread=spread, **channel)
         sums[every[runs], arm[runs]] += told[runs]
         plays[every[runs], arm[runs]] += 1
@@ -63,7 +69,7 @@ def lil_ucb(generator, lanes, *, means, failure_prob, constants, spread=None, **
         if t + 1 >= arms:
             runs &= ~np.any(plays >= 1 + wait * (plays.sum(axis=1, keepdims=True) - plays), axis=1)
         if not runs.any():
-            return outputs(rounds, np.argmax(plays, axis=1), plays)
+            return outputs(rounds, largest(generator, plays), plays)
     raise AssertionError
 
 

@@ -103,7 +103,8 @@ def ebs_local(generator, epsilon, *, matrix, horizon, looks, failure_prob, multi
     spread = multiplier * math.sqrt(math.log(2 * num * horizon / failure_prob) / 2)
     for t in range(1, horizon + 1):
         n = (plays * active[:, None, :]).sum(2)
-        left = np.where(active, n, np.inf).argmin(1)
+        played = np.where(active, n, np.inf)
+        left = _pick(generator, played == played.min(1, keepdims=True))
         right = _pick(generator, active)
         said = _reports(generator, epsilon, matrix[left, right])
         plays[rows, left, right] += 1

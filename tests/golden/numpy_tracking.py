@@ -83,7 +83,8 @@ def laplace_grid(scale, reach=45.0, panels=300):
 
 def limited_updates_law(losses, epsilon):
     """Of the experts of all rounds and of the one after the last."""
-    law = {(0,): 1.0}
+    num_experts = losses.shape[1]
+    law = {(expert,): 1 / num_experts for expert in range(num_experts)}
     for played in range(1, len(losses) + 1):
         grown = {}
         for experts, chance in law.items():
@@ -135,7 +136,8 @@ def svt_restarts_law(losses, epsilon, thresholds, *, sensitivity=2.0, selects=Tr
             if of_expert:
                 go(played, begin, (*experts, expert), ends, chances * (1 - above) * of_expert)
 
-    go(0, 0, (0,), (), weights)
+    for expert in range(num_experts):
+        go(0, 0, (expert,), (), weights / num_experts)
     return law
 
 
@@ -186,7 +188,8 @@ def svt_lazy_law(losses, rate, budget, threshold, most):
 def select(generator, totals, epsilon):
     """The smallest total, by permute-and-flip for all lanes at once: argmax of -total + exponential noise."""
     if math.isinf(epsilon):
-        return totals.argmin(1)
+        tied = totals == totals.min(axis=1, keepdims=True)
+        return np.where(tied, generator.random(totals.shape), -1).argmax(1)  # of equal totals any
     return (generator.exponential(2 / epsilon, totals.shape) - totals).argmax(1)
 
 
@@ -196,7 +199,8 @@ def draw(generator, lanes, means):
 
 def limited_updates(generator, lanes, means, epsilon):
     """`means`: [horizon, num_experts]. Returns regret against each round's best mean, and the last expert."""
-    expert, regret, totals = np.zeros(lanes, int), np.zeros(lanes), np.zeros((lanes, means.shape[1]))
+    expert = generator.integers(means.shape[1], size=lanes)
+    regret, totals = np.zeros(lanes), np.zeros((lanes, means.shape[1]))
     for played, of_round in enumerate(means, start=1):
         regret += of_round[expert] - of_round.min()
         totals += draw(generator, lanes, of_round)
@@ -221,7 +225,8 @@ def svt_restarts(generator, lanes, means, epsilon, *, failure_prob, margin, wind
     regrets, restarts = np.zeros(lanes), np.zeros(lanes, int)
     for lane in range(lanes):
         losses = draw(generator, horizon, np.ones(num_experts)) * (generator.random(means.shape) < means)
-        begin, expert, threshold = 0, 0, generator.laplace(0, 8 / epsilon) if epsilon < math.inf else 0.0
+        begin, expert = 0, int(generator.integers(num_experts))
+        threshold = generator.laplace(0, 8 / epsilon) if epsilon < math.inf else 0.0
         excess = np.zeros((horizon + 1, num_experts))  # sums over the epoch, after each round
         for now in range(1, horizon + 1):
             regrets[lane] += means[now - 1, expert] - means[now - 1].min()

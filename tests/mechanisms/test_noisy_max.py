@@ -130,7 +130,18 @@ def test_no_privacy_is_the_exact_argmax(noise):
     key = jax.random.key(0)
     np.testing.assert_array_equal(noisy_max(key, scores, math.inf, noise=noise), scores.argmax(-1))
     np.testing.assert_array_equal(noisy_min(key, scores, math.inf, noise=noise), scores.argmin(-1))
-    assert noisy_max(key, np.zeros(3, np.float32), jnp.inf * jnp.float32(1), noise=noise) == 0
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_of_equal_scores_any_is_selected(dtype, noise):
+    scores = np.asarray([[1, 3, 3, 0, 3], [2, 2, 2, 2, 2]], dtype)
+    keys = jax.random.split(jax.random.key(3), 6000)
+    found = np.asarray(jax.jit(jax.vmap(lambda key: noisy_max(key, scores, math.inf, noise=noise)))(keys))
+    first, second = (np.bincount(row, minlength=5) for row in found.T)
+    assert first[[0, 3]].tolist() == [0, 0]
+    for counts, size in ((first[[1, 2, 4]], 3), (second, 5)):
+        assert (np.abs(counts - 6000 / size) < 5 * math.sqrt(6000 * (1 - 1 / size) / size)).all()
 
 
 @pytest.mark.parametrize("noise", NOISES)

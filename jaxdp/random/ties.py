@@ -1,0 +1,65 @@
+"""Breaks exact ties between arms or experts by a random order, which a lane's own key gives.
+
+Where scores are equal with positive probability (counts, means of binary rewards, totals without noise), the first
+index would favour whoever is listed first: results would depend on the order in which arms are named. The order is
+independent of all data, so that it costs no privacy. It stands for a word: of a key that nothing else uses
+(`own_word`), of a key that also draws noise (`word_beside`), or one that `init` draws for choices that get no key.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxdp.random.own_words import GOLDEN, mixed, own_word
+from jaxdp.random.threefry import fast
+
+CHILD = np.uint32(0xFFFFFFFF)  # the child that is used for ties: no array of noise is so long
+
+
+def ranks(word: jax.Array, size: int) -> jax.Array:
+    """Returns a random order of `size` entries, as a number for each of them.
+
+    Args:
+        word: [] uint32, random; `own_word` makes it from a key.
+        size: number of entries, in [1, 2^31).
+
+    Returns:
+        [size] int32 >= 0. Each order is as likely as any other, up to about 2^-12 of its probability. Two entries have
+        equal numbers with probability 2^-31.
+
+    Source:
+        Finalizers of MurmurHash3 of word + index * (2^32 over the golden ratio), which are all different.
+    """
+    words = mixed(word + GOLDEN * lax.iota(jnp.uint32, size))
+    return lax.shift_right_logical(words, np.uint32(1)).astype(jnp.int32)
+
+
+def word_beside(key: jax.Array) -> jax.Array:
+    """Returns one random word, [] uint32, of a key that also draws noise.
+
+    Noise takes the key's first hashes, one an entry, or children of small numbers; the word is of its last child.
+    """
+    return own_word(jax.random.fold_in(fast(key), CHILD))
+
+
+def largest(scores: jax.Array, order: jax.Array) -> jax.Array:
+    """Returns the index of the largest score; of several equal ones, of that with the largest number in `order`.
+
+    Args:
+        scores: [..., n] float or integer, without NaN.
+        order: [n] or [..., n] int32 >= 0, by `ranks`. Of equal scores with equal numbers the first one is taken.
+
+    Returns:
+        [...] int32 in [0, n).
+
+    Examples:
+        >>> import jax
+        >>> scores = jnp.array([1.0, 3.0, 3.0])
+        >>> keys = jax.random.split(jax.random.key(0), 1000)
+        >>> found = jax.vmap(lambda key: largest(scores, ranks(own_word(key), 3)))(keys)
+        >>> found.min().item(), found.max().item(), bool(abs(found.mean() - 1.5) < 0.05)
+        (1, 2, True)
+    """
+    tied = scores == jnp.max(scores, axis=-1, keepdims=True)
+    return lax.argmax(jnp.where(tied, order, -1), scores.ndim - 1, jnp.int32)
