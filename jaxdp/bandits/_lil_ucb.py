@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._best_arm import Sums, mean, reports_of
-from jaxdp.bandits._means import largest_bound
+from jaxdp.bandits._means_kernels import largest_bound  # laid out for CPUs, whatever the size
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.random import ties
 from jaxdp.random.own_words import own_word
@@ -153,7 +153,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         iterated = jnp.log(jnp.log((1 + slack) * plays if is_theory else plays + 2))
         radius = jnp.sqrt(params.squared_width * (iterated + params.log_risk) / plays)
         bound = jnp.where(public.plays > 0, mean(public.sums, public.plays) + radius, jnp.inf)
-        return largest_bound(bound, ties.ranks(public.tie_word, num_arms))
+        return largest_bound(bound, public.tie_word)
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxdp.bandits import _means
 from jaxdp.bandits._lane_kernels import array_kernel, sum_kernels
 from jaxdp.bandits._means import Means
-from jaxdp.numerics.kernels import folded
+from jaxdp.numerics.kernels import WRITTEN_OUT, folded
 from jaxdp.random import ties
 
 
@@ -29,11 +29,24 @@ def first_largest(scores: jax.Array) -> jax.Array:
 def largest_bound(bounds: jax.Array, word: jax.Array) -> jax.Array:
     """`_means.largest_bound` in the order that a random word stands for, see `jaxdp.random.ties.ranks`."""
 
-    def found(bounds: jax.Array, word: jax.Array) -> jax.Array:
-        every = jnp.arange(len(bounds), dtype=jnp.int32)
-        largest = folded(jnp.maximum, bounds)
+    def tied(bounds: jax.Array, word: jax.Array, largest: jax.Array) -> jax.Array:
         order = jnp.where(jnp.isinf(largest), 0, ties.ranks(word, len(bounds)))
-        order = jnp.where(bounds == largest, order, -1)
-        return folded(jnp.minimum, jnp.where(order == folded(jnp.maximum, order), every, len(bounds)))
+        return jnp.where(bounds == largest, order, -1)
 
-    return array_kernel(found)(bounds, word)
+    def largest_of(values: jax.Array) -> jax.Array:
+        return folded(jnp.maximum, values)
+
+    if len(bounds) <= WRITTEN_OUT:
+        return array_kernel(_largest_of_few)(bounds, word)
+    return first_largest(array_kernel(tied)(bounds, word, array_kernel(largest_of)(bounds)))
+
+
+def _largest_of_few(bounds: jax.Array, word: jax.Array) -> jax.Array:
+    """Compares arm after arm: in one loop over lanes each arm's rank is computed once."""
+    order = ties.ranks(word, len(bounds))
+    best, rank, place = bounds[0], order[0], jnp.zeros(bounds.shape[1:], jnp.int32)
+    for arm in range(1, len(bounds)):
+        is_better = (bounds[arm] > best) | ((bounds[arm] == best) & (order[arm] > rank) & ~jnp.isinf(best))
+        best, rank = jnp.where(is_better, bounds[arm], best), jnp.where(is_better, order[arm], rank)
+        place = jnp.where(is_better, jnp.int32(arm), place)
+    return place

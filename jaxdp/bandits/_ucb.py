@@ -1,6 +1,7 @@
 """Upper confidence bounds, on rewards that each user randomizes."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +33,22 @@ class Params:
     squared_radius: Scalar
 
 
+class Public(NamedTuple):
+    """What follows from the reports, as `Means`, and how ties are broken.
+
+    Attributes:
+        round: [] integer, rounds played.
+        plays: [num_arms] integer, of each arm.
+        sums: [num_arms] compensated sums of reports.
+        tie_word: [] uint32, random, of the order in which equal arms are taken.
+    """
+
+    round: jax.Array
+    plays: jax.Array
+    sums: compensated.Sum
+    tie_word: jax.Array
+
+
 def upper_bounds(sums: compensated.Sum, plays: jax.Array, spread: jax.Array) -> jax.Array:
     """The arms' upper confidence bounds, [num_arms] float; infinity for an arm that has not been played.
 
@@ -51,8 +68,8 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
 
     Here n is how often the arm was played, t the number of rounds so far, and v the variance proxy of a report, noise
     included: c^2 / 4 for randomized response of rewards in [0, 1], c = (e^epsilon + 1) / (e^epsilon - 1); 1/4 + s^2 for
-    Gaussian noise of standard deviation s. Arms that have not been played go first, in turn; of equal bounds any,
-    each as likely.
+    Gaussian noise of standard deviation s. Arms that have not been played go first, in turn; of equal bounds the
+    first one in a random order, which a run keeps.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -115,17 +132,18 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
     bounds = array_kernel(upper_bounds)  # laid out for CPUs, whatever the size
 
     def init(key, params: Params) -> State:
-        del key, params
-        return State((), no_means(num_arms))
+        del params
+        return State((), Public(*no_means(num_arms), own_word(key)))
 
-    def act(key, params: Params, public: Means, context: None) -> jax.Array:
-        del context
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del key, context
         spread = params.squared_radius * jnp.log(jnp.maximum(public.round, 1).astype(default_float()))
-        return largest_bound(bounds(public.sums, public.plays, spread), own_word(key))
+        return largest_bound(bounds(public.sums, public.plays, spread), public.tie_word)
 
     def update(key, params: Params, state: State, report) -> State:
         del key, params
-        return State((), heard(state.public, *report))
+        *means, tie_word = state.public
+        return State((), Public(*heard(Means(*means), *report), tie_word))
 
     values = only(params, (*names, "exploration_rate"))
     return Learner(

@@ -115,8 +115,9 @@ def test_a_local_learner(changed):
 
     def duels(params, public, context):
         active = np.flatnonzero(public.active)
-        left = min(active, key=lambda arm: public.plays[arm, active].sum())
-        return [(np.asarray([left, right]), 1 / len(active)) for right in active]
+        played = [public.plays[arm, active].sum() for arm in active]
+        seldom = [arm for arm, plays in zip(active, played, strict=True) if plays == min(played)]
+        return [(np.asarray([left, right]), 1 / len(seldom) / len(active)) for left in seldom for right in active]
 
     def reports(params, public, context, action, won):
         true = 1 / (1 + math.exp(-float(params.epsilon)))
