@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 import jaxdp
 from jaxdp.simulation import Run, sweep
@@ -149,6 +150,60 @@ def check(store: Path, folder: Path, count: int, seed: int) -> None:
         if found := wrong(path, file, expected, described):
             faults[f"{file}, {kind}"] = found
     assert not faults, json.dumps(faults, indent=1)
+
+
+EDITS = {
+    "a claim": ("provenance", lambda text: text.replace('"epsilon": 4.0', '"epsilon": 0.4')),
+    "no programs": ("provenance", lambda text: text.replace('"programs"', '"program"')),
+    "a list": ("provenance", lambda text: "[]"),
+    "an order": ("layout", lambda text: text.replace('"chunk"', '"order": [null, [1, 2, 0], null, null], "chunk"')),
+    "no chunk": ("layout", lambda text: text.replace('"chunk": [', '"chunk": [0, ')),
+    "no text": ("layout", lambda text: 3),
+    "a key": ("identity", lambda text: text.replace('"data": [0, 0]', '"data": [0, 1]')),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_edited_attributes_are_refused_and_restored(tmp_path, edit):
+    path = tmp_path / "s.zarr"
+    whole = sweep(build, **SWEEP, store=path).load()
+    root = path / "zarr.json"
+    content = json.loads(root.read_text())
+    name, change = EDITS[edit]
+    for attributes in (content["attributes"], content["consolidated_metadata"]["metadata"]["computed"]["attributes"]):
+        if name in attributes:
+            before, attributes[name] = attributes[name], change(attributes[name])
+            assert attributes[name] != before
+    root.write_text(json.dumps(content))
+    for action in (jaxdp.open, describe):
+        with pytest.raises(
+            ValueError, match=rf"^store must be as a sweep wrote it, got {path}, where {root} is damaged "
+        ):
+            action(path)
+    with pytest.warns(RuntimeWarning, match=rf"^{root} was damaged \(.*\); it is written again"):
+        assert sweep(build, **SWEEP, store=path).identical(whole)
+    assert jaxdp.open(path).identical(whole)
+
+
+def test_labels_of_another_value_are_refused_though_their_file_is_sound(tmp_path):
+    path = tmp_path / "s.zarr"
+    whole = sweep(build, **SWEEP, store=path).load()
+    zarr.open_group(path)["epsilon"][1] = 0.4
+    for action in (jaxdp.open, describe):
+        with pytest.raises(
+            ValueError, match=rf"where files in {path}/epsilon are missing, or not those that were written"
+        ):
+            action(path)
+    with pytest.warns(RuntimeWarning, match=rf"labels are damaged: files in {path}/epsilon .*; they are written again"):
+        assert sweep(build, **SWEEP, store=path).identical(whole)
+    assert jaxdp.open(path).identical(whole)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"num_seeds": 3, "programs": [{"points": 1}]}'])
+def test_results_whose_provenance_says_nothing(text):
+    results = sweep(build, **SWEEP).assign_attrs(provenance=text)
+    with pytest.raises(ValueError, match=r"results must have the provenance that a sweep wrote, got .*"):
+        jaxdp.claims(results)
 
 
 def test_a_damaged_file_is_read_rightly_or_named_and_mended(store, tmp_path):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy", "optax")
+SHOWN = 60  # characters of what is no provenance
 LARGEST_LISTED = 64  # numbers; larger arrays are recorded by shape and hash
 
 
@@ -63,12 +64,22 @@ def provenance(results: "xr.Dataset") -> Provenance:
         results: of a sweep, or what has kept its attributes.
 
     Raises:
-        ValueError: if the results have none.
+        ValueError: if the results have none, or it is damaged.
     """
     if "provenance" not in getattr(results, "attrs", {}):
         got = "a Dataset without provenance" if hasattr(results, "data_vars") else type(results).__name__
         raise ValueError(f"results must be the Dataset of a sweep, which has its provenance, got {got}")
-    record = json.loads(results.attrs["provenance"])
+    text = results.attrs["provenance"]
+    try:
+        return _parsed(json.loads(text))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"results must have the provenance that a sweep wrote, got {str(text)[:SHOWN]!r} ({type(error).__name__}: "
+            f"{error})"
+        ) from error
+
+
+def _parsed(record: Mapping[str, Any]) -> Provenance:
     return Provenance(
         record=record,
         num_seeds=record["num_seeds"],
