@@ -274,8 +274,8 @@ def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool, unran
     if delta * count > 1:
         parts.append(
             f"WARNING: δ = {delta:g} is above 1 / number of comparisons, {1 / count:.2g}: a mechanism that publishes"
-            " some comparisons as\nthey are satisfies such a claim, so that it protects little. Leave --delta out: it is"
-            f" {default_delta(count):.2g} then."
+            " some comparisons as\nthey are satisfies such a claim, so that it protects little. Leave --delta out: it"
+            f" is {default_delta(count):.2g} then."
         )
     if not bool(released.converged):
         parts.append("note: the minimisation stopped before its tolerance.")

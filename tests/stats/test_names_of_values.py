@@ -2,6 +2,7 @@
 
 import inspect
 import math
+from typing import Any
 
 import jax
 import matplotlib.pyplot as plt
@@ -124,7 +125,9 @@ def test_a_sweep_refuses_the_names_of_results(name):
         del static
         return jaxdp.simulator(learner, plain, 8)
 
-    for more in ({"axes": {name: [0.5]}}, {"axes": {"epsilon": [1.0]}, "static_axes": {name: [0.5]}}):
+    axes: dict[str, Any] = {"axes": {name: [0.5]}}
+    static_axes: dict[str, Any] = {"axes": {"epsilon": [1.0]}, "static_axes": {name: [0.5]}}
+    for more in (axes, static_axes):
         with pytest.raises(ValueError, match=f"axes and static_axes must not have the name of a result .*, got {name}"):
             jaxdp.sweep(build, **more, num_seeds=2, key=jax.random.key(0))
     record = {"kept": lambda look: jax.numpy.zeros(2)}
