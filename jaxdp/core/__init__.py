@@ -65,7 +65,7 @@ from jaxdp.core.learner import (
     UntilFn,
     UpdateFn,
 )
-from jaxdp.core.made_by import MadeBy, factory
+from jaxdp.core.made_by import MadeBy, factory, reusing_factory
 from jaxdp.core.params import Scalar, claimed, default_float, interval_leaves, leaf_rounded_down, only, scalar_leaf
 
 __all__ = [
@@ -133,5 +133,6 @@ __all__ = [
     "leaf_rounded_down",
     "only",
     "pairs",
+    "reusing_factory",
     "scalar_leaf",
 ]

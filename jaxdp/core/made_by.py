@@ -68,6 +68,32 @@ def factory(function: Callable[P, Made]) -> Callable[P, Made]:
     return made
 
 
+def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
+    """Decorates a factory as `factory`, for results that depend on nothing but the arguments.
+
+    Equal arguments of the same types then give the same object, as long as it is among the 128 that were asked for
+    last, so that what JAX compiled for its functions serves again.
+
+    Args:
+        function: as for `factory`. Arguments that have no hash give a new object each time.
+
+    Returns:
+        The same function.
+    """
+    made = factory(function)
+    remembered = functools.lru_cache(maxsize=128, typed=True)(made)
+
+    @functools.wraps(function)
+    def reused(*args: P.args, **kwargs: P.kwargs) -> Made:
+        try:
+            hash((args, tuple(kwargs.values())))
+        except TypeError:
+            return made(*args, **kwargs)
+        return remembered(*args, **kwargs)
+
+    return reused
+
+
 def described(value: Any, kind: str) -> str:
     """The text of an algorithm: how it was made, or what kind it is and the name of one of its functions."""
     if value.made_by is not None:

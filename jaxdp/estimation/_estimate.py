@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Estimator, default_float
 from jaxdp.estimation.solver import Estimate
-from jaxdp.validation import check_above, check_finite, check_key, warn_large_delta
+from jaxdp.validation import check_above, check_finite, check_key, warn_caller, warn_large_delta
 
 ROUNDING = 1e-6  # features in float32
 _INT32 = np.iinfo(np.int32).min, np.iinfo(np.int32).max
@@ -25,13 +25,18 @@ def estimate(
     No check tells anything of private data: where an estimator keeps features private, too, shapes alone are checked,
     and the estimator makes each record fit.
 
+    Features phi(chosen) - phi(rejected) with labels that are all 1 are not private at any epsilon: the features then
+    hold the preference, and the label is a constant. Orient every pair before, by a public rule (the order in which the
+    two were shown) or by a secret fair coin, and let the label say whether the first one was chosen.
+
     Args:
         estimator: what to run, for example `debiased_rr()`.
         features: [num_samples, dim] float, differential features x = phi(s, a1) - phi(s, a0); or [num_samples, K, dim]
             float, the features of K actions, for K-wise estimators; or those of `Ballots.design`. Public, unless the
             claim covers them.
-        labels: [num_samples] in {0, 1}, 1 where a1 was preferred, or the preferred of K actions, or [num_samples, K]
-            rankings of them for `plackett_luce_mle`; or those of `Ballots.design`. Private.
+        labels: [num_samples] in {0, 1}, 1 where a1 was preferred (which of the two is a1 must not depend on the
+            preference), or the preferred of K actions, or [num_samples, K] rankings of them for `plackett_luce_mle`; or
+            those of `Ballots.design`. Private.
         key: of the randomness of privatizing and fitting.
         **values: what the estimator's `params` take (epsilon, delta, radius, feature_norm, ...). Where feature_norm (L)
             is given, every |x| must be at most 2 L, and an action's features at most L.
@@ -41,12 +46,14 @@ def estimate(
 
     Warns:
         UserWarning: if delta is above 1 / num_samples, where a claim allows whole labels to be published.
+        RuntimeWarning: if the solver did not converge. It reads what was reported and public features alone, so that
+            the warning is post-processing of the report.
 
     Raises:
         TypeError: if a value that the estimator needs is missing, or one is given that it does not take.
         ValueError: if estimator is a factory that was not called, key is not a typed one, shapes are wrong, a feature
-            is not finite or too long for feature_norm, a label is not what the estimator takes, or a value is out of
-            range.
+            is not finite, too long for feature_norm or of a size whose square is out of range, a label is not what the
+            estimator takes, or a value is out of range.
         RuntimeError: from an estimator that releases nothing unless its solver converged, if it did not.
 
     Examples:
@@ -80,7 +87,21 @@ def estimate(
     result = jax.jit(estimator.fit)(key_fit, params, features, report)
     if estimator.check_estimate is not None:
         estimator.check_estimate(result)
+    _warn_unless_converged(result)
     return result
+
+
+def _warn_unless_converged(result: Any) -> None:
+    """Warns if a solver stopped early; an infinite certificate belongs to an algorithm that has none."""
+    converged, certificate = getattr(result, "converged", True), getattr(result, "certificate", np.inf)
+    if np.all(converged) or np.any(np.isposinf(certificate)):
+        return
+    warn_caller(
+        f"the estimate did not converge in {int(result.steps)} steps, its certificate is {float(certificate):.2g}: do "
+        "not rely on theta. Give a radius (without one noisy labels may have no minimum), or bring the columns of "
+        "features to similar sizes",
+        RuntimeWarning,
+    )
 
 
 def _numbers(values: ArrayLike) -> np.ndarray:
@@ -115,6 +136,7 @@ def check_data(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = 
     values, choices = _check_features("features", features, "[num_samples, dim]"), np.asarray(labels)
     if choices.shape != values.shape[:1]:
         raise ValueError(f"labels must have shape [num_samples] = {values.shape[:1]}, got {choices.shape}")
+    _check_no_text(choices)
     bad = np.flatnonzero(~np.isin(choices, (0, 1)))
     if len(bad):
         raise ValueError(f"labels must be in {{0, 1}}, got {choices[bad[0]]} at index {bad[0]}")
@@ -149,6 +171,7 @@ def check_choices(
     allowed = [(num_samples,), (num_samples, num_actions)][: 1 + rankings]
     if choices.shape not in allowed:
         raise ValueError(f"labels must have shape {' or '.join(map(str, allowed))}, got {choices.shape}")
+    _check_no_text(choices)
     wrong = ~np.isin(choices, np.arange(num_actions))
     bad = np.flatnonzero(wrong if choices.ndim == 1 else wrong.any(axis=1))
     if len(bad):
@@ -166,9 +189,27 @@ def check_choices(
         )
 
 
+def _check_no_text(labels: np.ndarray) -> None:
+    if labels.dtype.kind in "USO" and any(isinstance(label, str | bytes) for label in labels.ravel()):
+        raise ValueError(f"labels must be numbers, got text (dtype {labels.dtype}): convert it, as by astype(int)")
+
+
 def _check_features(name: str, features: ArrayLike, shape: str) -> np.ndarray:
     values = check_finite(name, features)
     check_finite(f"{name} as {default_float()}", values.astype(default_float()))
     if values.ndim != shape.count(",") + 1 or 0 in values.shape:
         raise ValueError(f"{name} must have shape {shape} with all >= 1, got {values.shape}")
+    _check_size(name, values)
     return values
+
+
+def _check_size(name: str, values: np.ndarray) -> None:
+    """Checks that norms of features, which scale noise, neither overflow nor vanish."""
+    info, sizes = np.finfo(default_float()), np.abs(values)
+    most, least = np.sqrt(info.max / (4 * values.shape[-1])), np.sqrt(info.tiny) / info.eps
+    worst = np.unravel_index(np.argmax(sizes), sizes.shape)
+    if not (sizes[worst] == 0 or least <= sizes[worst] <= most):
+        raise ValueError(
+            f"{name} must have a largest entry in [{least:.1g}, {most:.1g}], so that squares fit {info.dtype}, got "
+            f"{values[worst]:g} at index {tuple(map(int, worst))}: multiply them by a constant"
+        )

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxdp.core import Estimator, Guarantee, claimed, factory
+from jaxdp.core import Estimator, Guarantee, claimed, reusing_factory
 from jaxdp.estimation._sgd import unconfirmed
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.label_noise import LabelNoise, searched
@@ -61,7 +61,7 @@ def _report_statistic(release: Release, zero_sum: bool):
     return privatize
 
 
-@factory
+@reusing_factory
 def objective_perturbation(
     *,
     constants: str = "analytic",
@@ -124,7 +124,7 @@ def objective_perturbation(
         ridge = jnp.asarray(params.regularization, features.dtype) / scale**2
         if not release.is_weighted:
             return statistic_objective(features, report / scale, ridge)
-        weighted = Weighted.of(_lengths(features), report, scale)
+        weighted = Weighted.of(_lengths(features * jnp.broadcast_to(scale, features.shape)), report, scale)
         return statistic_objective(features, weighted.statistic, ridge / weighted.mean, weighted.weights)
 
     def label_noise(params: Params, features) -> LabelNoise:
@@ -153,7 +153,7 @@ def objective_perturbation(
     )
 
 
-@factory
+@reusing_factory
 def sgd_objective_perturbation(
     *,
     constants: str = "analytic",
@@ -209,7 +209,7 @@ def sgd_objective_perturbation(
     return Estimator(params, claimed(params, statistic_claim(release)), report, fit, features_public=True)
 
 
-@factory
+@reusing_factory
 def literal_objective_perturbation(
     *, average: str = "none", optimizer: optax.GradientTransformation | None = None
 ) -> Estimator:

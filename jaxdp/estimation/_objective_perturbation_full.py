@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxdp.core import Estimator, Guarantee, Scalar, claimed, default_float, factory, scalar_leaf
+from jaxdp.core import Estimator, Guarantee, Scalar, claimed, default_float, reusing_factory, scalar_leaf
 from jaxdp.estimation.constraints import center, project
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS
 from jaxdp.estimation.objectives import Evaluation, add_quadratic, label_loss, likelihood_objective
@@ -98,7 +98,7 @@ def output_multiplier(epsilon: float, delta: float, regularization: float) -> fl
     return analytic_gaussian(epsilon_left, delta_left)
 
 
-@factory
+@reusing_factory
 def objective_perturbation_full(
     *, constants: str = "tight", weights: str = "none", zero_sum: bool = False, max_steps: int = MAX_STEPS
 ) -> Estimator:

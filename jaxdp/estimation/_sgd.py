@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxdp.core import Estimator, Guarantee, Scalar, claimed, factory, only, scalar_leaf
+from jaxdp.core import Estimator, Guarantee, Scalar, claimed, only, reusing_factory, scalar_leaf
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.maximum_likelihood import (
     clear_labels_claim,
@@ -193,7 +193,7 @@ def clear_params(
     )
 
 
-@factory
+@reusing_factory
 def sgd(
     *,
     link: Link = logistic,
@@ -241,7 +241,7 @@ def sgd(
     )
 
 
-@factory
+@reusing_factory
 def sgd_rr(
     *,
     link: Link = logistic,

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxdp.core import Estimator, factory
+from jaxdp.core import Estimator, reusing_factory
 from jaxdp.estimation._estimate import check_choices
 from jaxdp.estimation._sgd import Model, one_pass_estimator, randomized_params
 from jaxdp.estimation.maximum_likelihood import randomized_labels_claim
@@ -26,7 +26,7 @@ CHOICES = Model(
 """The Plackett-Luce model, top-1: -log p_y has the slope p_k - 1[k = y] in the margin of action k."""
 
 
-@factory
+@reusing_factory
 def sgd_krr(
     *,
     step_size: str = "constant",

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxdp.core import Estimator, Guarantee, Scalar, default_float, factory, only
+from jaxdp.core import Estimator, Guarantee, Scalar, default_float, only, reusing_factory
 from jaxdp.estimation.label_noise import searched
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, Params, full_batch_estimator, make_params
 from jaxdp.estimation.objectives import Objective, statistic_objective
@@ -149,7 +149,7 @@ def _claim(trust_model: str, argument: str, epsilon: float, delta: float = 0.0) 
     )
 
 
-@factory
+@reusing_factory
 def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
     """BTL maximum likelihood from ballots in the clear: the non-private baseline.
 
@@ -198,7 +198,7 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
     return _of_ballots(params, claim, privatize, objective, max_steps=max_steps)
 
 
-@factory
+@reusing_factory
 def ballot_objective_perturbation(
     *, weights: str = "none", noise: str = "gaussian", max_steps: int = MAX_STEPS
 ) -> Estimator:
@@ -295,7 +295,7 @@ def ballot_objective_perturbation(
 BUDGET_PER_ANSWER = 2.1773
 
 
-@factory
+@reusing_factory
 def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
     """Local ballot-private BTL: every voter answers about few pairs of items, drawn at random, by randomized response.
 

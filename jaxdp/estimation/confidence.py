@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.checks import check_made
-from jaxdp.core import Estimator, Scalar, factory, scalar_leaf
+from jaxdp.core import Estimator, Scalar, reusing_factory, scalar_leaf
 from jaxdp.estimation.label_noise import LabelNoise
 from jaxdp.estimation.solver import Estimate
 from jaxdp.numerics.eigen import eigh
@@ -276,7 +276,7 @@ class Params:
     curvature: Scalar
 
 
-@factory
+@reusing_factory
 def with_confidence(estimator: Estimator) -> Estimator:
     """The same estimator, whose estimate comes with the confidence set of `confidence_set`.
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxdp.core import Estimator, Guarantee, NoiseFn, Scalar, claimed, factory, only, scalar_leaf
+from jaxdp.core import Estimator, Guarantee, NoiseFn, Scalar, claimed, only, reusing_factory, scalar_leaf
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.label_noise import LabelNoise, randomized_labels, searched
 from jaxdp.estimation.objectives import (
@@ -29,6 +29,7 @@ from jaxdp.validation import check_above, check_count, check_epsilon
 LABELS = label_channel(2)
 MAX_STEPS = 200
 TOLERANCE = 1e-5  # float32 resolves a mean gradient to about 1e-7
+APART = 7  # powers of two between a column's size and that of all, from which on it has a unit of its own
 
 
 @jax.tree_util.register_dataclass
@@ -117,13 +118,25 @@ def _label_objective(
     return likelihood_objective(features, targets, label_loss(link), weights=weights)
 
 
-def _unit(features: jax.Array) -> jax.Array:
-    """The largest power of two that is at most the features' root mean square; 1 where that is zero or not finite."""
+def _units(features: jax.Array, radius: jax.Array, *, zero_sum: bool) -> tuple[jax.Array, jax.Array]:
+    """Powers of two of the features' size: of all of them, [], and the one that each column is divided by, [dim] or [].
+
+    Columns share one, so that norms keep their meaning. But without a radius a column of another order has its own.
+    """
     features = jax.lax.stop_gradient(features)  # estimates do not depend on it
     largest = jnp.max(jnp.abs(features))
-    size = largest * jnp.sqrt(jnp.mean((features / largest) ** 2))  # squares stay in range
-    _, exponent = jnp.frexp(jnp.where((size > 0) & jnp.isfinite(size), size, 1))
-    return jnp.ldexp(jnp.ones((), size.dtype), exponent - 1)
+    squares = jnp.mean((features / largest) ** 2, axis=tuple(range(features.ndim - 1)))  # in range
+
+    def exponent(size: jax.Array) -> jax.Array:  # of the largest power of two that is at most the size
+        return jnp.frexp(jnp.where((size > 0) & jnp.isfinite(size), size, 1))[1] - 1
+
+    one = jnp.ones((), features.dtype)
+    unit = jnp.ldexp(one, exponent(largest * jnp.sqrt(jnp.mean(squares))))
+    if zero_sum:  # the sum would not be zero of components in units of their own
+        return unit, unit
+    ratio = exponent(largest * jnp.sqrt(squares) / unit)
+    is_apart = jnp.isinf(radius) & (jnp.abs(ratio) >= APART)
+    return unit, unit * jnp.ldexp(one, jnp.where(is_apart, ratio, 0))
 
 
 def full_batch_estimator(
@@ -140,14 +153,19 @@ def full_batch_estimator(
     """An estimator from public features that minimises an objective over the ball of `params.radius`.
 
     The minimisation runs on features that are scaled to a root mean square in [1, 2), so that the tolerance means the
-    same for features of any unit, and the estimate is scaled back. Powers of two scale without rounding. A user's
-    optimiser sees the features as they are.
+    same for features of any unit, and the estimate is scaled back. Without a radius a column whose root mean square is
+    over 100 times smaller is scaled by itself, since rounding would hide its curvature. Powers of two scale without
+    rounding. A user's optimiser sees the features as they are.
+
+    Where features do not determine theta (columns that depend on each other, fewer samples than columns), theta is the
+    minimiser of least norm; in units of the columns' size, if columns are scaled by themselves. An objective with noise
+    along such directions, as a noisy statistic's, has no minimum there without a penalty or a radius.
 
     Args:
         params: of the estimator.
         claim: of the estimator, for some of the values.
         privatize: of the estimator.
-        objective: (params, scaled features, report, scale) -> objective of scale * theta.
+        objective: (params, scaled features, report, scale) -> objective of scale * theta, where scale is [] or [dim].
         zero_sum: constrain sum(theta) = 0.
         optimizer: see `mle`.
         max_steps: see `mle`.
@@ -158,11 +176,13 @@ def full_batch_estimator(
     def fit(key, params, features, report) -> Estimate:
         del key
         features = center(features) if zero_sum else features
-        scale = _unit(features) if optimizer is None else jnp.ones((), features.dtype)
+        unit = scale = jnp.ones((), features.dtype)
+        if optimizer is None:
+            unit, scale = _units(features, params.radius, zero_sum=zero_sum)
         estimate = minimize(
-            objective(params, features / scale, report, scale),
+            objective(params, features / jnp.broadcast_to(scale, features.shape), report, scale),
             dim=features.shape[-1],
-            radius=jnp.asarray(params.radius, features.dtype) * scale,
+            radius=jnp.asarray(params.radius, features.dtype) * unit,
             tolerance=jnp.asarray(params.tolerance, features.dtype),
             zero_sum=zero_sum,
             optimizer=optimizer,
@@ -173,7 +193,7 @@ def full_batch_estimator(
     return Estimator(params, claimed(params, claim), privatize, fit, features_public=True, noise=noise)
 
 
-@factory
+@reusing_factory
 def mle(
     *,
     link: Link = logistic,
@@ -223,8 +243,11 @@ def mle(
     def weights_of(params: WeightedParams, features, scale) -> jax.Array | None:
         if not is_weighted:
             return None
-        given = jnp.asarray(params.cut, features.dtype) / scale
-        return cut_weights(jnp.linalg.norm(features, axis=-1), jnp.where(given > 0, given, jnp.inf))
+        given = jnp.asarray(params.cut, features.dtype)
+        return cut_weights(
+            jnp.linalg.norm(features * jnp.broadcast_to(scale, features.shape), axis=-1),
+            jnp.where(given > 0, given, jnp.inf),
+        )
 
     def objective(params: WeightedParams, features, report, scale) -> Objective:
         weights = weights_of(params, features, scale)
@@ -249,7 +272,7 @@ def mle(
     )
 
 
-@factory
+@reusing_factory
 def debiased_rr(
     *,
     link: Link = logistic,
@@ -305,7 +328,7 @@ def debiased_rr(
     )
 
 
-@factory
+@reusing_factory
 def mle_rr(
     *,
     link: Link = logistic,

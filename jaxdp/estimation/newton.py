@@ -4,15 +4,17 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from jaxdp.estimation.objectives import Evaluation
-from jaxdp.numerics.eigen import eigh
+from jaxdp.numerics.eigen import Eigen, eigh
 
 SECULAR_STEPS = 12  # Newton on the secular equation converges monotonically, quadratically near the root
 FARTHEST = 1e6  # bound of an unbounded search whose objective has no minimum; products of its powers fit float32
 LARGEST_DAMPING = 1e12
 FIRST_DAMPING = 0.1  # relative to the mean curvature
+ROUNDINGS = 8  # times sqrt(dim) eps: what may be rounding beside the largest eigenvalue, or beside 1
 
 
 class NewtonState(NamedTuple):
@@ -24,6 +26,7 @@ class NewtonState(NamedTuple):
         gradient: [dim] float.
         hessian: [dim, dim] float.
         damping: [] float >= 0, added to the Hessian relative to its mean eigenvalue.
+        decrement: [] float >= 0, the Newton decrement at the point that was evaluated last.
     """
 
     theta: jax.Array
@@ -31,16 +34,21 @@ class NewtonState(NamedTuple):
     gradient: jax.Array
     hessian: jax.Array
     damping: jax.Array
+    decrement: jax.Array
 
 
-def minimize_quadratic_on_ball(hessian: jax.Array, linear: jax.Array, radius: jax.Array) -> jax.Array:
-    """The minimiser of theta.H.theta / 2 - linear.theta over |theta| <= radius.
+def minimize_quadratic_on_ball(
+    eigen: Eigen, linear: jax.Array, radius: jax.Array, *, has_flat: jax.Array | bool = False
+) -> jax.Array:
+    """Minimises theta.H.theta / 2 - linear.theta over |theta| <= radius.
 
     Args:
-        hessian: [dim, dim] float, symmetric. It may be indefinite: the minimum over a finite ball exists all the same,
-            and without a bound the eigenvalues' absolute values are taken.
+        eigen: of H, [dim, dim]. It may be indefinite: the minimum over a finite ball exists all the same, and without a
+            bound the eigenvalues' absolute values are taken.
         linear: [dim] float.
         radius: [] float > 0; infinity is no bound.
+        has_flat: [] bool, whether directions without curvature and slope, within rounding, are flat. The minimiser of
+            least norm is then taken, which is zero along them.
 
     Returns:
         [dim] float: (H + nu I)^-1 linear, with nu = 0 inside the ball and otherwise the root of |theta(nu)| = radius.
@@ -48,13 +56,17 @@ def minimize_quadratic_on_ball(hessian: jax.Array, linear: jax.Array, radius: ja
     Source:
         More & Sorensen (1983), Newton on 1/|theta(nu)| - 1/radius.
     """
-    info = jnp.finfo(hessian.dtype)
+    eigenvalues, basis = eigen
+    info = jnp.finfo(eigenvalues.dtype)
     unbounded = jnp.isinf(radius)
     radius = jnp.where(unbounded, FARTHEST, radius)
-    eigenvalues, basis = eigh(hessian)
     eigenvalues = jnp.where(unbounded, jnp.abs(eigenvalues), eigenvalues)
-    unit = jnp.maximum(jnp.max(jnp.abs(eigenvalues)), jnp.maximum(jnp.linalg.norm(linear) / radius, info.tiny))
-    eigenvalues, rotated = eigenvalues / unit, linear @ basis / unit  # powers of these stay in range
+    unit = jnp.max(jnp.abs(eigenvalues))
+    unit = jnp.maximum(unit, jnp.maximum(jnp.linalg.norm(linear) / radius, info.tiny))
+    rotated = linear @ basis
+    flat = has_flat & is_flat(eigenvalues, rotated)
+    eigenvalues, rotated = eigenvalues / unit, rotated / unit  # powers of these stay in range
+    eigenvalues, rotated = jnp.where(flat, 1, eigenvalues), jnp.where(flat, 0, rotated)
     # Left of the root, where Newton converges monotonically; H + nu I is positive definite from here on.
     least = jnp.maximum(info.eps - jnp.min(eigenvalues), jnp.linalg.norm(rotated) / radius - 1)
     least = jnp.maximum(least, 0)
@@ -67,6 +79,58 @@ def minimize_quadratic_on_ball(hessian: jax.Array, linear: jax.Array, radius: ja
 
     nu, _ = jax.lax.scan(secular, least, None, length=SECULAR_STEPS)
     return basis @ (rotated / (eigenvalues + nu))
+
+
+def is_flat(eigenvalues: jax.Array, slopes: jax.Array) -> jax.Array:
+    """Returns which directions have neither curvature nor slope, within rounding ([dim] bool).
+
+    Args:
+        eigenvalues: [dim] float, of the Hessian.
+        slopes: [dim] float, along its eigenvectors, for features of order 1.
+    """
+    level = _rounding(eigenvalues)
+    is_straight = jnp.abs(eigenvalues) <= level * jnp.max(jnp.abs(eigenvalues))
+    return is_straight & (jnp.abs(slopes) <= level * (1 + jnp.linalg.norm(slopes)))
+
+
+def newton_decrement(
+    theta: jax.Array, evaluation: Evaluation, eigen: Eigen, radius: jax.Array, *, is_current: jax.Array
+) -> jax.Array:
+    """Returns the Newton decrement sqrt(r.(H + nu I)^-1 r), where r = gradient + nu theta and nu >= 0 is the ball's.
+
+    Times the root of the number of samples it is the distance from the minimiser in standard errors, whatever the units
+    of features. A curvature within rounding is taken for the largest that it may be. Flat directions do not count.
+
+    Args:
+        theta: [dim] float.
+        evaluation: at theta.
+        eigen: of the Hessian H.
+        radius: [] float > 0, of the ball.
+        is_current: [] bool, whether `eigen` is that at theta. If not, only single coordinates are looked at.
+
+    Returns:
+        [] float >= 0.
+    """
+    info, ridge = jnp.finfo(theta.dtype), jnp.max(evaluation.ridge)
+    squared = theta @ theta
+    on_sphere = jnp.sqrt(squared) >= radius * (1 - 16 * info.eps)
+    outward = jnp.maximum(-(evaluation.gradient @ theta), 0) / jnp.maximum(squared, info.tiny)
+    nu = jnp.where(on_sphere, outward, 0)
+    residual = evaluation.gradient + nu * theta
+    slopes, curvatures = residual @ eigen.vectors, jnp.abs(eigen.values)
+    flat = (ridge == 0) & is_flat(eigen.values, slopes)
+    least = jnp.maximum(_rounding(curvatures) * jnp.max(curvatures), ridge)
+    curvatures = jnp.maximum(jnp.maximum(curvatures, least) + nu, info.tiny)
+    whole = jnp.linalg.norm(jnp.where(flat, 0, slopes / jnp.sqrt(curvatures)))
+    # Each coordinate alone bounds it from below, also where columns of unlike units are rounded away.
+    alone = jnp.abs(residual) / jnp.sqrt(jnp.maximum(jnp.diagonal(evaluation.hessian) + nu, info.tiny))
+    return jnp.maximum(jnp.where(is_current, whole, 0), jnp.max(alone))
+
+
+def _rounding(eigenvalues: jax.Array) -> np.ndarray:
+    """The relative size below which eigenvalues of a computed matrix may be rounding alone."""
+    dtype = eigenvalues.dtype
+    return np.asarray(ROUNDINGS * np.sqrt(eigenvalues.shape[0]) * jnp.finfo(dtype).eps, dtype)
 
 
 def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.GradientTransformationExtraArgs:
@@ -93,6 +157,7 @@ def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.Gradie
             gradient=jnp.zeros_like(theta),
             hessian=jnp.zeros((dim, dim), dtype),
             damping=jnp.asarray(0.0, dtype),
+            decrement=jnp.asarray(jnp.inf, dtype),
         )
 
     def update(updates: Any, state: Any, params: Any = None, **extra_args: Any) -> tuple[Any, Any]:
@@ -102,15 +167,20 @@ def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.Gradie
         better = evaluation.value <= state.value + slack
         damping = jnp.where(better, state.damping / 4, jnp.clip(4 * state.damping, FIRST_DAMPING, LARGEST_DAMPING))
         damping = jnp.where(damping < FIRST_DAMPING / 4, 0.0, damping).astype(theta.dtype)
-        best = NewtonState(theta, evaluation.value, gradient, evaluation.hessian, damping)
+        best = NewtonState(theta, evaluation.value, gradient, evaluation.hessian, damping, state.decrement)
         best = jax.tree.map(lambda new, old: jnp.where(better, new, old), best, state._replace(damping=damping))
 
         slope = jnp.linalg.norm(best.gradient) / (1 + jnp.linalg.norm(best.theta))  # where nothing curves any more
         curvature = jnp.maximum(jnp.abs(jnp.trace(best.hessian)) / theta.shape[0], slope)
-        model = best.hessian + best.damping * curvature * jnp.eye(theta.shape[0], dtype=theta.dtype)
+        shift = best.damping * curvature
+        model = best.hessian + shift * jnp.eye(theta.shape[0], dtype=theta.dtype)
         if zero_sum:  # any positive curvature along the ones vector keeps the step out of it
             model = model + curvature / theta.shape[0]
-        target = minimize_quadratic_on_ball(model, model @ best.theta - best.gradient, radius)
-        return target - theta, best
+        eigen = eigh(model)
+        linear, has_flat = model @ best.theta - best.gradient, jnp.all(evaluation.ridge == 0)
+        target = minimize_quadratic_on_ball(eigen, linear, radius, has_flat=has_flat)
+        undamped = eigen._replace(values=eigen.values - shift)
+        decrement = newton_decrement(theta, evaluation, undamped, radius, is_current=better)
+        return target - theta, best._replace(decrement=decrement)
 
     return optax.GradientTransformationExtraArgs(init, update)

@@ -70,8 +70,8 @@ class Weighted(NamedTuple):
 
     @classmethod
     def of(cls, lengths: jax.Array, report: WithCut, scale: jax.Array) -> "Weighted":
-        """Of lengths [num_samples] of features that were divided by scale, [] float, and a report that was not."""
-        weights = cut_weights(lengths, report.cut / scale)
+        """Returns the sample of features of these lengths, and its report divided by scale, [] or [dim] float."""
+        weights = cut_weights(lengths, report.cut)
         mean = jnp.mean(weights)
         return cls(weights / mean, report.report / scale / mean, mean)
 

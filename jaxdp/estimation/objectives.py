@@ -23,12 +23,14 @@ class Evaluation(NamedTuple):
         magnitude: [] float, mean size of the terms that the value sums: its rounding error is relative to this.
         gradient: [dim] float.
         hessian: [dim, dim] float; indefinite where the loss is not convex.
+        ridge: [] or [dim] float >= 0, the part of the Hessian's diagonal that a quadratic penalty adds.
     """
 
     value: jax.Array
     magnitude: jax.Array
     gradient: jax.Array
     hessian: jax.Array
+    ridge: jax.Array
 
 
 Objective = Callable[[jax.Array], Evaluation]
@@ -137,6 +139,7 @@ def likelihood_objective(
             magnitude=jnp.mean(jnp.abs(losses)),
             gradient=sum_over_samples(columns, weights * loss.slope(margins, targets), careful=careful) / count,
             hessian=_product(columns * (weights * loss.curvature(margins, targets))[None, :], columns.T) / count,
+            ridge=jnp.zeros((), theta.dtype),
         )
 
     return evaluate
@@ -161,7 +164,8 @@ def add_quadratic(objective: Objective, linear: jax.Array, regularization: jax.A
             value=plain.value + tilt + penalty,
             magnitude=plain.magnitude + jnp.abs(tilt) + penalty,
             gradient=plain.gradient + linear + regularization * theta,
-            hessian=plain.hessian + regularization * jnp.eye(theta.shape[0], dtype=theta.dtype),
+            hessian=plain.hessian + jnp.diag(jnp.broadcast_to(regularization, theta.shape)),
+            ridge=plain.ridge + regularization,
         )
 
     return evaluate
@@ -178,7 +182,7 @@ def statistic_objective(
     Args:
         features: [num_samples, dim] float.
         statistic: [dim] float, S or an unbiased version of it.
-        regularization: [] float >= 0, beta in the scale of the sum over samples.
+        regularization: [] or [dim] float >= 0, beta in the scale of the sum over samples, of each component.
         weights: [num_samples] float >= 0, of the samples' logarithms, with mean 1; None is all 1.
 
     Returns:
@@ -193,13 +197,14 @@ def statistic_objective(
         probabilities = jax.nn.sigmoid(margins)
         curvatures = weights * probabilities * (1 - probabilities)
         linear, ridge = statistic / count, regularization / count
-        loss, label, penalty = jnp.mean(weights * jax.nn.softplus(margins)), linear @ theta, ridge / 2 * (theta @ theta)
+        loss, label, penalty = jnp.mean(weights * jax.nn.softplus(margins)), linear @ theta, theta @ (ridge / 2 * theta)
         return Evaluation(
             value=loss - label + penalty,
             magnitude=loss + jnp.abs(label) + penalty,
             gradient=sum_over_samples(columns, weights * probabilities) / count - linear + ridge * theta,
             hessian=_product(columns * curvatures[None, :], columns.T) / count
-            + ridge * jnp.eye(theta.shape[0], dtype=theta.dtype),
+            + jnp.diag(jnp.broadcast_to(ridge, theta.shape)),
+            ridge=ridge,
         )
 
     return evaluate
@@ -222,7 +227,7 @@ def choice_objective(
     Args:
         features: [num_samples, K, dim] float; for depth > 1 in ranked order, best first.
         statistic: [dim] float, S, the sum of the chosen actions' features or an unbiased version of it.
-        regularization: [] float >= 0, beta in the scale of the sum over samples.
+        regularization: [] or [dim] float >= 0, beta in the scale of the sum over samples, of each component.
         depth: choices per sample, static.
         weights: [num_samples] float >= 0, of the samples' logarithms, with mean 1; None is all 1.
 
@@ -255,12 +260,13 @@ def choice_objective(
         start = (*zeros, jnp.zeros((dim, dim), theta.dtype))
         (loss, size, gradient, hessian), _ = jax.lax.scan(choice, start, jnp.arange(depth))
         linear, ridge = statistic / count, regularization / count
-        label, penalty = linear @ theta, ridge / 2 * (theta @ theta)
+        label, penalty = linear @ theta, theta @ (ridge / 2 * theta)
         return Evaluation(
             value=loss - label + penalty,
             magnitude=size + jnp.abs(label) + penalty,
             gradient=gradient - linear + ridge * theta,
-            hessian=hessian + ridge * jnp.eye(dim, dtype=theta.dtype),
+            hessian=hessian + jnp.diag(jnp.broadcast_to(ridge, theta.shape)),
+            ridge=ridge,
         )
 
     return evaluate

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxdp.core import Estimator, Guarantee, factory
+from jaxdp.core import Estimator, Guarantee, reusing_factory
 from jaxdp.estimation._estimate import check_choices
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.label_noise import searched
@@ -42,7 +42,7 @@ from jaxdp.mechanisms import LabelParams, debias_one_hot, label_channel
 CONSTANTS = ("analytic", "classical")
 
 
-@factory
+@reusing_factory
 def plackett_luce_mle(
     *,
     zero_sum: bool = False,
@@ -100,7 +100,7 @@ def plackett_luce_mle(
     )._replace(check=functools.partial(check_choices, rankings=True))
 
 
-@factory
+@reusing_factory
 def plackett_luce_debiased_krr(
     *,
     zero_sum: bool = False,
@@ -153,7 +153,7 @@ def plackett_luce_debiased_krr(
     )
 
 
-@factory
+@reusing_factory
 def plackett_luce_objective_perturbation(
     *,
     constants: str = "analytic",
@@ -215,7 +215,7 @@ def plackett_luce_objective_perturbation(
         ridge = jnp.asarray(params.regularization, features.dtype) / scale**2
         if not release.is_weighted:
             return choice_objective(features, report / scale, ridge)
-        weighted = Weighted.of(_lengths(features), report, scale)
+        weighted = Weighted.of(_lengths(features * jnp.broadcast_to(scale, features.shape)), report, scale)
         return choice_objective(features, weighted.statistic, ridge / weighted.mean, weights=weighted.weights)
 
     return _choice_estimator(

@@ -59,7 +59,9 @@ def gaussian_rewards(
         feature_norm: L, features of actions are shrunk to this norm; None leaves them unbounded, and L is the largest.
         parameter_norm: B, the parameter is shrunk to this norm; None leaves it.
         zero_sum: centre the parameter.
-        known: what the analyst is told: "radius" (the parameter's norm) and "feature_norm" (L). A feature_norm that
+        known: what estimators are told: "radius" (the true parameter's norm, an oracle that no analyst has, and that an
+            estimator without a value of this name does without: leave it out to compare the two) and "feature_norm"
+            (L). A feature_norm that
             is given here is a fact of the world; None reads L from the features, so that an estimator that keeps
             features private is not told and takes a value of its own; infinity is no bound, and nobody is told.
 

@@ -2,12 +2,12 @@
 
 import optax
 
-from jaxdp.core import Estimator, factory
+from jaxdp.core import Estimator, reusing_factory
 from jaxdp.estimation._sgd import sgd_rr
 from jaxdp.preferences import probit
 
 
-@factory
+@reusing_factory
 def thurstone_rr(
     *,
     step_size: str = "constant",

@@ -159,6 +159,11 @@ WRONG_DATA = {
     "too few labels": (FEATURES, LABELS[:2], "labels", "(2,)"),
     "labels in a column": (FEATURES, LABELS[:, None], "labels", "(3, 1)"),
     "features as text": ([["a", "b"]], [1], "features", "dtype"),
+    "labels as text": (FEATURES, ["0", "1", "1"], "labels", "text (dtype <U1): convert it"),
+    "labels as bytes": (FEATURES, [b"0", b"1", b"1"], "labels", "text (dtype |S1)"),
+    "labels as objects": (FEATURES, np.array(["0", 1, 1], object), "labels", "text (dtype object)"),
+    "too large for squares": (FEATURES * 1e200, LABELS, "features", "got -2e+200 at index (1, 1)"),
+    "too small for squares": (FEATURES * 1e-200, LABELS, "features", "got -2e-200 at index (1, 1)"),
 }
 
 
@@ -180,6 +185,7 @@ WRONG_CHOICES = {
     "two axes": (CHOICES[0], BEST, "features", "(3, 2)"),
     "one action": (CHOICES[:, :1], BEST, "features", "(2, 1, 2)"),
     "too few labels": (CHOICES, BEST[:1], "labels", "(1,)"),
+    "label as text": (CHOICES, ["0", "2"], "labels", "text (dtype <U1)"),
     "a ranking": (CHOICES, [[0, 1, 2], [2, 1, 0]], "labels", "(2, 3)"),
 }
 

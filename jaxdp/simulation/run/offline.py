@@ -27,6 +27,9 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
     and facts that were read from the features only where its privacy unit leaves features public: a bound that moves
     with a private record would reveal that record, whatever noise is added.
 
+    What an estimator does not take it is not told: beside one that is told the true parameter's norm as its radius, one
+    without a radius is at a disadvantage. Problems have an argument `known` to tell nobody, which is fair.
+
     Args:
         estimators: by name.
         problem: draws the data and measures the estimates.

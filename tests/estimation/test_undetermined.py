@@ -1,0 +1,151 @@
+"""What features do not determine: the minimiser of least norm; and `converged` is false where theta is far from it.
+
+References are Newton's method in float64 on an orthonormal basis of the rows, where the minimiser is the only one.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import expit, log_softmax
+
+from jaxdp.estimation import debiased_rr, estimate, mle, objective_perturbation, plackett_luce_mle
+from jaxdp.estimation.maximum_likelihood import TOLERANCE
+from jaxdp.estimation.solver import DECREMENT_RATIO
+from jaxdp.mechanisms import debias_labels
+
+pytestmark = pytest.mark.once
+
+X64 = bool(jax.config.read("jax_enable_x64"))
+ATOL = 1e-4  # tolerance over the least curvature
+KEY = jax.random.key(0)
+
+
+def row_space(features):
+    _, sizes, rows = np.linalg.svd(features.reshape(-1, features.shape[-1]), full_matrices=False)
+    return rows[sizes > 1e-9 * sizes[0]].T
+
+
+def least_norm(features, targets):
+    """The minimiser of least norm of the mean logistic loss."""
+    basis = row_space(features)
+    inside, theta = features @ basis, np.zeros(basis.shape[1])
+    for _ in range(40):
+        win = expit(inside @ theta)
+        theta -= np.linalg.solve((inside * (win * (1 - win))[:, None]).T @ inside, inside.T @ (win - targets))
+    return basis @ theta
+
+
+def dependent_columns(num_samples=200):
+    generator = np.random.default_rng(0)
+    features = generator.normal(size=(num_samples, 3))
+    features[:, 2] = features[:, 0] + features[:, 1]
+    return features, (generator.uniform(size=num_samples) < expit(features @ [1.0, 0.5, 0.0])).astype(int)
+
+
+def items(num_items=4, num_samples=200):
+    generator = np.random.default_rng(1)
+    first = generator.integers(0, num_items, num_samples)
+    second = (first + generator.integers(1, num_items, num_samples)) % num_items
+    features = np.eye(num_items)[first] - np.eye(num_items)[second]
+    return features, (generator.uniform(size=num_samples) < expit(features @ np.arange(num_items) / 2)).astype(int)
+
+
+@pytest.mark.parametrize("data", [dependent_columns, items])
+@pytest.mark.parametrize("radius", [np.inf, 50.0])
+def test_theta_has_the_least_norm_in_every_order_of_rows(data, radius):
+    features, labels = data()
+    expected = least_norm(features, labels)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(len(labels))
+        found = estimate(mle(), features[order], labels[order], key=KEY, radius=radius)
+        np.testing.assert_allclose(found.theta, expected, rtol=0, atol=ATOL)
+        assert found.converged
+
+
+def test_randomized_labels_of_dependent_columns():
+    features, labels = dependent_columns()
+    estimator = debiased_rr()
+    report = estimator.privatize(KEY, estimator.params(epsilon=3.0), jnp.asarray(features), jnp.asarray(labels))
+    found = estimator.fit(KEY, estimator.params(epsilon=3.0), jnp.asarray(features), report)
+    expected = least_norm(features, np.asarray(debias_labels(report, 3.0), float))
+    np.testing.assert_allclose(found.theta, expected, rtol=0, atol=ATOL)
+
+
+def test_choices_among_actions_without_a_common_direction():
+    generator = np.random.default_rng(2)
+    features = generator.normal(size=(150, 3, 3))
+    features[..., 2] = features[..., 0] - features[..., 1]
+    scores = features @ [0.8, -0.4, 0.0]
+    labels = np.argmax(scores + generator.gumbel(size=scores.shape), axis=1)
+    theta = np.asarray(estimate(plackett_luce_mle(), features, labels, key=KEY).theta, float)
+    basis = row_space(features)
+    np.testing.assert_allclose(theta, basis @ (basis.T @ theta), rtol=0, atol=ATOL)
+    chances = np.exp(log_softmax(features @ theta, axis=1))
+    gradient = np.einsum("nk,nkd->d", chances - np.eye(3)[labels], features) / len(labels)
+    np.testing.assert_allclose(gradient, 0, rtol=0, atol=2 * TOLERANCE)
+
+
+def test_more_columns_than_samples():
+    generator = np.random.default_rng(3)
+    features, labels = generator.normal(size=(8, 20)), generator.integers(0, 2, 8)
+    theta = np.asarray(estimate(mle(), features, labels, key=KEY, radius=2.0).theta, float)
+    basis = row_space(features)
+    np.testing.assert_allclose(theta, basis @ (basis.T @ theta), rtol=0, atol=1e-5)
+
+
+def test_a_penalty_decides_where_features_do_not():
+    """Noise along a direction that features leave out is divided by the penalty, whatever its size."""
+    features = np.repeat([[1.0, 0.0], [-1.0, 0.0]], 500, axis=0)
+    estimator = objective_perturbation(noise="k_norm")
+    params = estimator.params(epsilon=1.0, regularization=0.5)
+    report = jnp.asarray([0.0, 1.25])
+    theta = estimator.fit(KEY, params, jnp.asarray(features, report.dtype), report).theta
+    np.testing.assert_allclose(theta, [0.0, 2.5], rtol=1e-3, atol=1e-6)
+
+
+def unlike_columns():
+    generator = np.random.default_rng(4)
+    features = generator.normal(size=(2000, 2)) * [1.0, 1e-5]
+    return features, (generator.uniform(size=2000) < expit(features @ [1.0, 1e5])).astype(int)
+
+
+def test_columns_of_unlike_units():
+    """The maximum is (0.98, 1.01e5), within a hundredth of a standard error (1.3 standard errors are 0.06 of it)."""
+    features, labels = unlike_columns()
+    found = estimate(mle(), features, labels, key=KEY)
+    np.testing.assert_allclose(found.theta, least_norm(features, labels), rtol=3e-4)
+    assert found.converged
+
+
+def decrement(features, labels, theta):
+    """The Newton decrement of the mean loss at theta, in float64."""
+    win = expit(features @ theta)
+    gradient = features.T @ (win - labels) / len(labels)
+    hessian = (features * (win * (1 - win))[:, None]).T @ features / len(labels)
+    return np.sqrt(gradient @ np.linalg.solve(hessian, gradient))
+
+
+@pytest.mark.parametrize("radius", [np.inf, 1e7])
+@pytest.mark.parametrize("size", [1e-2, 1e-4, 1e-6])
+def test_converged_means_within_the_decrement(radius, size):
+    """A wide ball leaves columns in one unit, so that float32 cannot do it: then it says so."""
+    generator = np.random.default_rng(5)
+    features = generator.normal(size=(500, 2)) * [1.0, size]
+    labels = (generator.uniform(size=500) < expit(features @ [1.0, 1 / size])).astype(int)
+    estimator = mle(max_steps=20)
+    report = jnp.asarray(labels)
+    found = jax.jit(estimator.fit)(KEY, estimator.params(radius=radius), jnp.asarray(features), report)
+    left = decrement(features, labels, np.asarray(found.theta, float))
+    assert bool(found.converged) == (left <= DECREMENT_RATIO * TOLERANCE)
+    assert found.converged or not (X64 or np.isinf(radius))
+
+
+def test_nearly_equal_columns():
+    generator = np.random.default_rng(6)
+    features = generator.normal(size=(2000, 2))
+    features[:, 1] = features[:, 0] + 1e-2 * features[:, 1]
+    labels = (generator.uniform(size=2000) < expit(features @ [30.0, -30.0])).astype(int)
+    found = estimate(mle(), features, labels, key=KEY)
+    assert found.converged
+    assert decrement(features, labels, np.asarray(found.theta, float)) <= DECREMENT_RATIO * TOLERANCE
