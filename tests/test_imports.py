@@ -140,6 +140,7 @@ def test_no_module_is_hidden_behind_a_function_of_its_name():
 
 # ---- algorithms are to be read, layouts lie beside them --------------------------------------------------------------
 ALGORITHMS = ("bandits", "dueling", "estimation", "experts")
+FACTORY = {"factory", "reusing_factory"}  # decorators
 READABLE = {"own_kernel", "across_lanes", "together", "any_lane"}
 LAID_OUT = """
 from jaxdp.numerics.kernels import lanes_last, own_kernel
@@ -153,7 +154,7 @@ def laid_out(*, num_arms: int) -> Learner:
 def factories(text):
     """The factories of learners, estimators and environments that a source defines."""
     defined = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    return {node.name for node in defined if any(ast.unparse(each) == "factory" for each in node.decorator_list)}
+    return {node.name for node in defined if FACTORY & {*map(ast.unparse, node.decorator_list)}}
 
 
 def of_kernels(text):
