@@ -88,7 +88,7 @@ def is_flat(eigenvalues: jax.Array, slopes: jax.Array) -> jax.Array:
         eigenvalues: [dim] float, of the Hessian.
         slopes: [dim] float, along its eigenvectors, for features of order 1.
     """
-    level = _rounding(eigenvalues)
+    level = relative_rounding(eigenvalues)
     is_straight = jnp.abs(eigenvalues) <= level * jnp.max(jnp.abs(eigenvalues))
     return is_straight & (jnp.abs(slopes) <= level * (1 + jnp.linalg.norm(slopes)))
 
@@ -119,7 +119,7 @@ def newton_decrement(
     residual = evaluation.gradient + nu * theta
     slopes, curvatures = residual @ eigen.vectors, jnp.abs(eigen.values)
     flat = (ridge == 0) & is_flat(eigen.values, slopes)
-    least = jnp.maximum(_rounding(curvatures) * jnp.max(curvatures), ridge)
+    least = jnp.maximum(relative_rounding(curvatures) * jnp.max(curvatures), ridge)
     curvatures = jnp.maximum(jnp.maximum(curvatures, least) + nu, info.tiny)
     whole = jnp.linalg.norm(jnp.where(flat, 0, slopes / jnp.sqrt(curvatures)))
     # Each coordinate alone bounds it from below, also where columns of unlike units are rounded away.
@@ -127,8 +127,8 @@ def newton_decrement(
     return jnp.maximum(jnp.where(is_current, whole, 0), jnp.max(alone))
 
 
-def _rounding(eigenvalues: jax.Array) -> np.ndarray:
-    """The relative size below which eigenvalues of a computed matrix may be rounding alone."""
+def relative_rounding(eigenvalues: jax.Array) -> np.ndarray:
+    """Returns the size beside the largest one below which eigenvalues [dim] of a matrix may be rounding alone."""
     dtype = eigenvalues.dtype
     return np.asarray(ROUNDINGS * np.sqrt(eigenvalues.shape[0]) * jnp.finfo(dtype).eps, dtype)
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxdp.estimation.constraints import center, project
-from jaxdp.estimation.newton import newton_on_ball
+from jaxdp.estimation.newton import newton_on_ball, relative_rounding
 from jaxdp.estimation.objectives import Evaluation, Objective
 
 DECREMENT_RATIO = 100  # of the largest Newton decrement to the tolerance
@@ -62,8 +62,8 @@ def minimize(
     Returns:
         The first iterate that converged (see `Estimate`; with `certify` the tolerance alone decides), or after
         max_steps the one with the smallest certificate. Where a certificate is NaN (NaN features, an optimiser that
-        diverged) the search stops, and theta is NaN.
-        Derivatives of theta, in the radius and in what the objective reads, are those of a stationary point.
+        diverged) the search stops, and theta is NaN. Derivatives of theta, in the radius and in what the objective
+        reads, are those of a stationary point.
     """
     newton = optimizer is None
     optimizer = optax.with_extra_args_support(newton_on_ball(radius, zero_sum=zero_sum) if newton else optimizer)
@@ -126,7 +126,7 @@ def minimize(
         return theta - project(theta - gradient, radius, zero_sum=zero_sum)
 
     def solve(linear: Callable[[jax.Array], jax.Array], right: jax.Array) -> jax.Array:
-        return jnp.linalg.solve(jax.jacobian(linear)(right), right)
+        return jnp.linalg.pinv(jax.jacobian(linear)(right), rtol=relative_rounding(right)) @ right  # 0 where flat
 
     # Of the steps themselves, many and undone where they do not help, derivatives would be NaN.
     theta, best = jax.lax.custom_root(displacement, jnp.zeros(dim, radius.dtype), search, solve, has_aux=True)

@@ -149,3 +149,19 @@ def test_nearly_equal_columns():
     found = estimate(mle(), features, labels, key=KEY)
     assert found.converged
     assert decrement(features, labels, np.asarray(found.theta, float)) <= DECREMENT_RATIO * TOLERANCE
+
+
+def test_derivatives_leave_out_what_features_leave_out():
+    """A change of features along which the dependent column stays the sum of the others, against differences."""
+    features, labels = dependent_columns()
+    change = np.random.default_rng(7).normal(size=features.shape)
+    change[:, 2] = change[:, 0] + change[:, 1]
+    estimator = mle()
+    params, step = estimator.params(radius=5.0), 1e-3
+
+    def fit(features):
+        return estimator.fit(KEY, params, features, jnp.asarray(labels)).theta
+
+    _, tangent = jax.jvp(fit, (jnp.asarray(features),), (jnp.asarray(change),))
+    ends = [least_norm(features + sign * step * change, labels) for sign in (1, -1)]
+    np.testing.assert_allclose(tangent, (ends[0] - ends[1]) / (2 * step), rtol=0, atol=2e-4)
