@@ -46,6 +46,10 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
     turn (itself included). Then each arm's wins get Laplace(1 / epsilon) noise, once, and an arm whose noisy share is
     more than D / 2 below the largest one is dropped. An arm that is left alone duels with itself.
 
+    A share b among the other active arms is ((S - 1) b + 1/2) / S here, in the same order. The regret of
+    `matrix_duels(regret="borda")` is of shares among all other arms, also those that were dropped, without the arm
+    itself.
+
     With x = ln(8 S e^2 / failure_prob), n is the least multiple of S for which
 
         sqrt(x / (2 n)) + x / (epsilon n) <= D / 4.

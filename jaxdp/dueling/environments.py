@@ -101,7 +101,8 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
         one wins, else 0; with blocks and tallies (of ordered pairs, in the order of a flattened matrix). Outcomes:
-        `pseudo_regret`; `borda_regret`, the largest Borda score less the mean of both arms'; where there is a Condorcet
+        `pseudo_regret`; `borda_regret`, the largest Borda score less the mean of both arms', where an arm's score is
+        its probability of beating a random *other* arm (`jaxdp.preferences.borda_scores`); where there is a Condorcet
         winner, `strong_regret`, the sum of its leads over both arms, and `weak_regret`, the smaller of them (a lead
         is P[winner, arm] - 1/2); `best_duels`, rounds whose pseudo-regret is zero; `left_wins`. The regrets of an arm
         outside [0, num_arms) are NaN. Answers are arms: `simple_regret` is the pseudo-regret of a duel of the arm with

@@ -17,6 +17,9 @@ from jaxdp.experts._scaled import GENTLE_TERMS, expm1_near_0
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
 from jaxdp.numerics.kernels import WRITTEN_OUT, in_vectors, lanes_last, own_kernel
+from jaxdp.random.choice import LARGEST_UNROLLED
+
+REDUCTIONS = {jnp.minimum: jnp.min, jnp.maximum: jnp.max, operator.add: jnp.sum}
 
 
 def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
@@ -32,7 +35,7 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
     """of(*inputs), [n] float, combined into one by an associative operation: [] float.
 
     Args:
-        operation: such as `jnp.minimum`.
+        operation: one of `REDUCTIONS`.
         of: elementwise, of the inputs.
         inputs: [n] each, or [].
     """
@@ -43,6 +46,8 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
 
     if size <= WRITTEN_OUT:
         return kernel(all_, *inputs)
+    if size > LARGEST_UNROLLED:
+        return own_kernel(lambda *inputs: REDUCTIONS[operation](of(*inputs)), *inputs)
 
     def columns(*inputs):
         values = of(*inputs)

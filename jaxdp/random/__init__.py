@@ -1,12 +1,11 @@
 """Random bits: JAX's own Threefry, several times faster on CPU; and exact samplers that `jax.random` lacks.
 
-Keys are those of `jax.random`, or of `key`, which all its functions take but `jax.random.poisson`: hence `poisson`.
+Keys are those of `jax.random`, or of `key`, which all its functions take except `jax.random.poisson`.
 """
 
 from jaxdp.random._binomial import binomial, multinomial
 from jaxdp.random._normals import normals
 from jaxdp.random._permuted import permuted
-from jaxdp.random._poisson import poisson
 from jaxdp.random._world_words import world_words
 from jaxdp.random.choice import index_at, weighted_index
 from jaxdp.random.gammas import beta, gamma
@@ -25,7 +24,6 @@ __all__ = [
     "multinomial",
     "normals",
     "permuted",
-    "poisson",
     "weighted_index",
     "world_words",
 ]

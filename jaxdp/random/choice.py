@@ -4,6 +4,7 @@ import functools
 import operator
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from jax.typing import ArrayLike
 from jaxdp.numerics.kernels import lanes_last, own_kernel
 from jaxdp.random.threefry import fast
 
+LARGEST_UNROLLED = 1024  # weights; programs for more do not grow with their number
 COLUMNS = 16  # about the square root of the usual number of weights, and as many as a vector unit adds at once
 
 
@@ -19,7 +21,8 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
     """Draws index i with probability weights[i] / sum(weights), from one uniform variate.
 
     `jax.random.categorical` needs a variate for every weight. Here more than 16 weights are a matrix of 16 columns:
-    first its column is drawn, then the row, which is several times faster on CPU than a cumulative sum.
+    first its column is drawn, then the row, which is several times faster on CPU than a cumulative sum. The program has
+    one size for all numbers of weights above 1,024.
 
     Args:
         key: [] typed PRNG key.
@@ -62,9 +65,52 @@ def index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
         >>> [int(index_at(jnp.float32(u), jnp.array([1.0, 3.0], jnp.float32))) for u in (0.2, 0.3)]
         [0, 1]
     """
+    if len(weights) > LARGEST_UNROLLED:
+        return _index_of_very_many(uniform, weights)
     if len(weights) > COLUMNS:
         return _index_of_many(uniform, weights)
     return own_kernel(lambda *each: inline_index_at(*map(lanes_last, each)), uniform, lanes_last(weights))
+
+
+def _index_of_very_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
+    """As `_index_of_many`, up to rounding of sums, by a program of one size."""
+    size, rest = len(weights), len(weights) % COLUMNS
+    sums = weights[: size - rest].reshape(-1, COLUMNS).sum(0)
+    sums = _computed_once(sums.at[:rest].add(weights[size - rest :]) if rest else sums)
+    column, threshold, so_far = _computed_once(_column(uniform, sums))
+    candidates = _computed_once(_weights_of_column(weights, column))
+    return _row_by_groups(threshold, so_far, candidates) * COLUMNS + column
+
+
+def _row_by_groups(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -> jax.Array:
+    """As `_row`: of 16 groups of neighbours that in which the threshold is passed, then the row in it likewise."""
+    if len(candidates) <= LARGEST_UNROLLED // COLUMNS:
+        return _row(threshold, so_far, candidates)
+    groups = jnp.pad(candidates, (0, -len(candidates) % COLUMNS)).reshape(COLUMNS, -1)
+    sums = _computed_once(groups.sum(1))
+    bounds = [so_far + sums[0]]
+    for index in range(1, COLUMNS):
+        bounds.append(bounds[-1] + sums[index])
+    passed = [threshold >= bound for bound in bounds]
+    before = functools.reduce(jnp.maximum, (jnp.where(*each, so_far) for each in zip(passed, bounds, strict=True)))
+    group = sum((bound.astype(jnp.int32) for bound in passed), jnp.int32(0))
+    # Rounding can leave the sum of all groups a little below the threshold: then any group that is not empty.
+    group = jnp.where(passed[-1], jnp.argmax(sums).astype(jnp.int32), group)
+    group, before = _computed_once((group, before))
+    return _row_by_groups(threshold, before, _computed_once(groups[group])) + group * groups.shape[1]
+
+
+def _computed_once(values: Any) -> Any:
+    """The values as they are, which XLA stores: it would compute them again wherever they are used."""
+    return jax.lax.optimization_barrier(values)
+
+
+def _weights_of_column(weights: jax.Array, column: jax.Array) -> jax.Array:
+    """Every 16th weight, from that of the column on; 0 beyond the last."""
+    size = len(weights)
+    place = jnp.arange(0, size, COLUMNS, dtype=jnp.int32) + column
+    found = weights.at[jnp.minimum(place, size - 1)].get(mode="promise_in_bounds")
+    return jnp.where(place < size, found, 0)
 
 
 def _index_of_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
@@ -81,12 +127,7 @@ def _index_of_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
         sums = own_kernel(lambda sums, last: sums.at[:rest].add(last), sums, weights[-rest:])
     column = own_kernel(lambda *each: _column(*each)[0], uniform, sums)
 
-    def taken(weights, column):
-        place = jnp.arange(0, size, COLUMNS, dtype=jnp.int32) + column
-        found = weights.at[jnp.minimum(place, size - 1)].get(mode="promise_in_bounds")
-        return jnp.where(place < size, found, 0)
-
-    candidates = own_kernel(taken, weights, column)
+    candidates = own_kernel(_weights_of_column, weights, column)
     row = own_kernel(lambda *each: _row(*_column(*each[:2])[1:], each[2]), uniform, sums, candidates)
     return row * COLUMNS + column
 
@@ -94,6 +135,8 @@ def _index_of_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
 def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]) -> jax.Array:
     """`index_at` for use within a kernel of its own, where weights need not be stored; at most 16 also one by one."""
     size = len(weights)
+    if isinstance(weights, jax.Array) and size > LARGEST_UNROLLED:
+        return _index_of_very_many(uniform, weights)
     if isinstance(weights, jax.Array) and size > COLUMNS:
         matrix = jnp.pad(weights, (0, -size % COLUMNS)).reshape(-1, COLUMNS)
         sums = matrix.sum(0)

@@ -2,7 +2,7 @@
 
 The values are those of JAX's built-in `threefry2x32` with partitionable counters (`jax_threefry_partitionable`, JAX's
 default) word for word: seeds, bits, split, fold_in. So every function of `jax.random` gives the same from them, except
-that `poisson` refuses other keys than the built-in ones (`jaxdp.random.poisson` does not), and that XLA may fuse the
+that `poisson` refuses other keys than the built-in ones, and that XLA may fuse the
 floats computed from the words otherwise: they may differ in the last bits, and so may a count or an index that hangs on
 one. With JAX 0.10 on CPU that happens only under jit, in ball, beta, f and generalized_normal, below 10 units in the
 last place.
@@ -149,8 +149,9 @@ def key(seed: int) -> jax.Array:
         seed: an integer, as for `jax.random.key`.
 
     Returns:
-        [] key. Every function of `jax.random` takes it but `poisson`, for which `jaxdp.random.poisson` stands in.
-        Floats may differ from those of the built-in key in the last bits, where XLA fuses them otherwise.
+        [] key. Every function of `jax.random` takes it except `poisson`, which needs
+        `jax.random.wrap_key_data(jax.random.key_data(key), impl="threefry2x32")`. Floats may differ from those of the
+        built-in key in the last bits, where XLA fuses them otherwise.
 
     Examples:
         >>> import jax, jaxdp
@@ -276,15 +277,6 @@ def pair_uniforms(key: jax.Array, size: int, dtype: Any = jnp.float32) -> jax.Ar
         return first, second
 
     return of_word_pairs(uniforms, key, -(-size // 2))[:size]
-
-
-def builtin(key: jax.Array) -> jax.Array:
-    """What `fast` made the key from: its words as a key of JAX's built-in Threefry; other keys as they are."""
-    if str(jax.random.key_impl(key)) != NAME:
-        return key
-    if _key_reuse_is_checked():
-        jax.random.bits(key)  # or the checker would not know that the key is used
-    return jax.random.wrap_key_data(jax.random.key_data(key), impl="threefry2x32")
 
 
 def _key_reuse_is_checked() -> bool:

@@ -1,5 +1,7 @@
 """The kernels of steps and draws against their plain forms, and planted wrong kernels."""
 
+import operator
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,6 +39,14 @@ def in_lanes(function, *inputs):
 def without_the_last(operation, of, *inputs):
     """A wrong `fold`, which leaves the last expert out."""
     return fold(operation, of, *(each[:-1] if jnp.ndim(each) else each for each in inputs))
+
+
+@pytest.mark.parametrize("num_experts", [37, 3001])
+def test_values_of_many_experts_are_folded(num_experts):
+    values = jnp.asarray(np.random.default_rng(num_experts).normal(size=(LANES, num_experts)), FLOAT)
+    for operation, plain in ((jnp.minimum, jnp.min), (jnp.maximum, jnp.max), (operator.add, jnp.sum)):
+        found = in_lanes(lambda each, by=operation: fold(by, jnp.square, each), values)
+        np.testing.assert_allclose(found, plain(values**2, 1), rtol=TOLERANCE)
 
 
 @pytest.mark.parametrize("num_experts", SIZES)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxdp.random import weighted_index
+from jaxdp.random import index_at, weighted_index
 
 DRAWS = 100_000
 
@@ -49,3 +49,40 @@ def test_bad_weights():
     for weights in (jnp.zeros((2, 2)), jnp.zeros(0), jnp.arange(3)):
         with pytest.raises(ValueError, match="weights must be a vector of floats"):
             weighted_index(jax.random.key(0), weights)
+
+
+def indices(uniforms, weights):
+    return jax.jit(jax.vmap(lambda uniform: index_at(uniform, weights)))(uniforms)
+
+
+@pytest.mark.parametrize("size", [1025, 1040, 5000, 40_003])
+def test_many_weights_are_drawn_from_in_their_order(size):
+    """Against sums in float64, in the order of columns; where a sum is within rounding of the threshold both may be."""
+    generator = np.random.default_rng(size)
+    weights = generator.exponential(size=size) * (generator.random(size) < 0.1)
+    weights[[0, size - 1]] = size / 10
+    uniforms = np.append(generator.random(500), 0.0).astype(np.float32)
+    found = np.asarray(indices(jnp.asarray(uniforms), jnp.asarray(weights, jnp.float32)))
+    order = np.concatenate([np.arange(column, size, 16) for column in range(16)])
+    ends = np.cumsum(weights[order])
+    places = np.argsort(order)[found]
+    threshold, slack = uniforms * ends[-1], 1e-4 * ends[-1]
+    assert (weights[found] > 0).all()
+    assert (ends[places] > threshold - slack).all()
+    assert (ends[places] - weights[found] <= threshold + slack).all()
+    planted = np.roll(places, 1)
+    assert not (ends[planted] > threshold - slack).all()
+    extreme = jnp.asarray([0.0, 0.5, 1 - 2.0**-23], jnp.float32)
+    for only in (0, 17, size - 1):
+        single = jnp.zeros(size, jnp.float32).at[only].set(1e-20)
+        assert (np.asarray(indices(extreme, single)) == only).all()
+
+
+def test_programs_do_not_grow_with_the_weights():
+    def lines(size):
+        weights = jax.ShapeDtypeStruct((4, size), jnp.float32)
+        uniforms = jax.ShapeDtypeStruct((4,), jnp.float32)
+        return jax.jit(jax.vmap(index_at)).lower(uniforms, weights).as_text().count("\n")
+
+    # One more level of groups takes about 150 lines, where a line for every 16 weights would take 60,000.
+    assert lines(10**6) < lines(10**4) + 400 < 3000

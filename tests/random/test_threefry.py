@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.random import binomial, fast, key, key_from_data, multinomial, poisson, weighted_index
+from jaxdp.random import binomial, fast, key, key_from_data, multinomial, weighted_index
 from jaxdp.random.threefry import hash_words, two_uniforms
 
 MILLION = 10**6
@@ -48,8 +48,6 @@ SAMPLERS = {
     "orthogonal": lambda k: jax.random.orthogonal(k, 5),
     "pareto": lambda k: jax.random.pareto(k, 2.0, DRAWS),
     "permutation": lambda k: jax.random.permutation(k, 31),
-    "poisson": lambda k: poisson(k, jnp.asarray([0.5, 100.0])),
-    "poisson_shape": lambda k: poisson(k, 3.0, DRAWS, jnp.int32),
     "rademacher": lambda k: jax.random.rademacher(k, DRAWS),
     "randint": lambda k: jax.random.randint(k, DRAWS, 0, 1000),
     "rayleigh": lambda k: jax.random.rayleigh(k, 1.0, DRAWS),
@@ -76,7 +74,7 @@ COMMON = (
         "gumbel",
         "exponential",
     ),
-    *("bernoulli", "categorical", "choice", "gamma", "poisson", "permutation", "randint", "rademacher"),
+    *("bernoulli", "categorical", "choice", "gamma", "permutation", "randint", "rademacher"),
 )
 WIDE = ("bits8", "split", "fold_in", "uniform", "normal", "choice", "randint")  # of 64-bit words under x64
 OWN = {
@@ -84,7 +82,6 @@ OWN = {
     "binomial": lambda k: binomial(k, jnp.full(3, 50, jnp.int32), jnp.full(3, 0.3, jnp.float32)),
     "multinomial": lambda k: multinomial(k, jnp.int32(50), jnp.full(4, 0.25, jnp.float32)),
     "multinomial of one": lambda k: multinomial(k, jnp.int32(50), jnp.ones(1, jnp.float32)),
-    "poisson": lambda k: poisson(k, 3.0),
 }
 QUICK = ("weighted_index", "binomial")
 
@@ -102,7 +99,7 @@ def same(ours, theirs):
 
 
 def marks(name):
-    if name not in COMMON or name in ("poisson", "permutation", "gamma"):
+    if name not in COMMON or name in ("permutation", "gamma"):
         return [pytest.mark.slow]
     return [] if name in WIDE else [pytest.mark.once]
 
@@ -209,12 +206,10 @@ def test_fast_leaves_other_implementations_alone():
     assert jax.random.key_impl(fast(builtin(0))) == jax.random.key_impl(key(0))
 
 
-def test_poisson_is_that_of_jax_and_takes_no_other_keys():
-    expected = jax.random.poisson(builtin(4), 3.0, DRAWS)
-    for own in (key(4), builtin(4)):
-        np.testing.assert_array_equal(poisson(own, 3.0, DRAWS), expected)
-    with pytest.raises(NotImplementedError, match="poisson"):
-        poisson(jax.random.key(0, impl="rbg"), 3.0)
+def test_poisson_counts_of_a_key_of_this_package():
+    """As the docstring of `key` says."""
+    words = jax.random.wrap_key_data(jax.random.key_data(key(4)), impl="threefry2x32")
+    np.testing.assert_array_equal(jax.random.poisson(words, 3.0, DRAWS), jax.random.poisson(builtin(4), 3.0, DRAWS))
 
 
 @pytest.mark.once
