@@ -33,17 +33,13 @@ from jaxdp.estimation.noisy_statistic import (
 )
 from jaxdp.estimation.objectives import Objective, label_loss, statistic_objective
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
-from jaxdp.estimation.public_weights import cut_weights
+from jaxdp.estimation.public_weights import cut_weights, feature_norms
 from jaxdp.estimation.solver import Estimate
 from jaxdp.mechanisms import gaussian
 from jaxdp.preferences import logistic
 from jaxdp.validation import check_choice
 
 PAPER = Release("paper", "none", "gaussian")
-
-
-def _lengths(features: jax.Array) -> jax.Array:
-    return jnp.linalg.norm(features, axis=-1)
 
 
 def _rows(features: jax.Array) -> jax.Array:
@@ -56,7 +52,7 @@ def _report_statistic(release: Release, zero_sum: bool):
         features = center(features) if zero_sum else features
         terms = features * labels.astype(features.dtype)[:, None]
         basis = searched(features, zero_sum=zero_sum)
-        return release_statistic(key, params, terms, _lengths(features), lambda: _rows(features), release, basis)
+        return release_statistic(key, params, terms, feature_norms(features), lambda: _rows(features), release, basis)
 
     return privatize
 
@@ -124,11 +120,11 @@ def objective_perturbation(
         ridge = jnp.asarray(params.regularization, features.dtype) / scale**2
         if not release.is_weighted:
             return statistic_objective(features, report / scale, ridge)
-        weighted = Weighted.of(_lengths(features * jnp.broadcast_to(scale, features.shape)), report, scale)
+        weighted = Weighted.of(feature_norms(features * jnp.broadcast_to(scale, features.shape)), report, scale)
         return statistic_objective(features, weighted.statistic, ridge / weighted.mean, weighted.weights)
 
     def label_noise(params: Params, features) -> LabelNoise:
-        lengths = _lengths(center(features) if zero_sum else features)
+        lengths = feature_norms(center(features) if zero_sum else features)
         basis = searched(features, zero_sum=zero_sum)
         spread, beta = jnp.ones((), features.dtype), jnp.asarray(params.regularization, features.dtype)
         unit, weights = sensitivity_unit(params, lengths, release), None
@@ -200,7 +196,7 @@ def sgd_objective_perturbation(
         unlabelled = jnp.zeros(features.shape[0], features.dtype)  # slope at y = 0 is sigmoid(z)
         if not release.is_weighted:
             return _one_pass(params, features, unlabelled, -report, zero_sum, optimizer, average)
-        lengths = _lengths(center(features) if zero_sum else features)
+        lengths = feature_norms(center(features) if zero_sum else features)
         weighted = Weighted.of(lengths, report, jnp.ones((), features.dtype))
         return _one_pass(params, features, unlabelled, -weighted.statistic, zero_sum, optimizer, average, weighted)
 
@@ -249,7 +245,7 @@ def literal_objective_perturbation(
 
     def privatize(key, params: Params, features, labels):
         w = jnp.zeros(features.shape[1], features.dtype)
-        unit = sensitivity_unit(params, _lengths(features), PAPER)
+        unit = sensitivity_unit(params, feature_norms(features), PAPER)
         return labels, gaussian(key, w, jnp.asarray(params.noise_multiplier, features.dtype) * unit)
 
     def fit(key, params: Params, features, report) -> Estimate:

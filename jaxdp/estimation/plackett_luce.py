@@ -37,6 +37,7 @@ from jaxdp.estimation.noisy_statistic import (
     statistic_params,
 )
 from jaxdp.estimation.objectives import Objective, choice_objective
+from jaxdp.estimation.public_weights import feature_norms
 from jaxdp.mechanisms import LabelParams, debias_one_hot, label_channel
 
 CONSTANTS = ("analytic", "classical")
@@ -250,7 +251,7 @@ def _lengths(features: jax.Array) -> jax.Array:
     Cyclic shifts by at most K / 2 pair every action with every other.
     """
     shifts = range(1, features.shape[1] // 2 + 1)
-    distances = [jnp.linalg.norm(features - jnp.roll(features, shift, axis=1), axis=-1) for shift in shifts]
+    distances = [feature_norms(features - jnp.roll(features, shift, axis=1)) for shift in shifts]
     return jnp.max(jnp.stack(distances), axis=(0, 2))
 
 

@@ -34,6 +34,16 @@ class WithCut(NamedTuple):
     cut: jax.Array
 
 
+def feature_norms(features: jax.Array) -> jax.Array:
+    """Returns the norms along the last axis, [..., dim] float -> [...]; squares neither overflow nor vanish.
+
+    A norm that vanished would be a sensitivity of 0, and noise of scale 0. Powers of two scale without rounding.
+    """
+    largest = jnp.max(jnp.abs(features))
+    _, exponent = jnp.frexp(jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1))
+    return jnp.ldexp(jnp.linalg.norm(jnp.ldexp(features, -exponent), axis=-1), exponent)
+
+
 def cut_leaf(cut: float) -> Scalar:
     """The value `cut` of an estimator as a leaf: 0 lets the predicted error choose it, infinity cuts nothing."""
     return scalar_leaf("cut", check_at_least("cut", cut, 0.0))

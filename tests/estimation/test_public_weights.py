@@ -288,3 +288,23 @@ def test_what_is_refused():
         objective_perturbation(noise="k_norm").params(epsilon=1.0, delta=DELTA)  # pyright: ignore
     with pytest.raises(TypeError, match="cut"):
         objective_perturbation().params(epsilon=1.0, delta=DELTA, cut=1.0)  # pyright: ignore
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "k_norm"])
+@pytest.mark.parametrize("weights", ["none", "cut"])
+@pytest.mark.parametrize("estimator", [objective_perturbation, plackett_luce_objective_perturbation])
+def test_noise_follows_features_whose_squares_are_out_of_range(estimator, weights, noise):
+    """Without that, features of 1e-20 have a sensitivity of 0 in float32, and their statistic was released as it is."""
+    made = estimator(weights=weights, noise=noise)
+    shape = (20, 2) if estimator is objective_perturbation else (20, 3, 2)
+    features, labels = np.random.default_rng(0).normal(size=shape), jnp.asarray(np.arange(20) % 2)
+    values = {"epsilon": 1.0, **({"delta": 1e-3} if noise == "gaussian" else {})}
+
+    def report(exponent):
+        cut = {"cut": 2.0**exponent} if weights == "cut" else {}
+        scaled = jnp.ldexp(jnp.asarray(features, jnp.result_type(float)), exponent)
+        released = made.privatize(jax.random.key(0), made.params(**values, **cut), scaled, labels)
+        return np.ldexp(np.asarray(getattr(released, "report", released)), -exponent)
+
+    for exponent in (-80, 80) if jnp.result_type(float) == jnp.float32 else (-600, 600):
+        np.testing.assert_allclose(report(exponent), report(0), rtol=1e-5, atol=1e-5)
