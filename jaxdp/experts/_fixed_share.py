@@ -69,7 +69,7 @@ def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner
     Deviations:
         None.
     """
-    num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon, minimum=2)
+    num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     num_switches = check_switches(num_switches, horizon)
 
     def params(*, learning_rate: float | None = None, switch_rate: float | None = None) -> Params:

@@ -90,7 +90,7 @@ def mirror_descent(
         privacy claim is too small by a factor N, hence three forms. "paper" keeps its rate below epsilon = 1, where it
         is stated; above, where noise is no longer what counts, it takes that of 1.
     """
-    num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon, minimum=2)
+    num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     num_switches = check_switches(num_switches, horizon)
     if check_choice("constants", constants, CONSTANTS) == "paper":
         for name, given in (("form", form), ("mixing", mixing), ("noise", noise)):

@@ -37,8 +37,13 @@ def check_switches(num_switches: int, horizon: int) -> int:
     """Returns the number of switches, if it is a whole number in [1, horizon).
 
     Raises:
-        ValueError: if it is not.
+        ValueError: if it is not, or the horizon has no such number.
     """
+    if horizon < 2:
+        raise ValueError(
+            f"horizon must be >= 2, as num_switches is in [1, horizon), got {horizon}: for a single round use hedge or "
+            "exponential_weights, which do not switch"
+        )
     if check_count("num_switches", num_switches) >= horizon:
         raise ValueError(f"num_switches must be < horizon, got {num_switches} at horizon {horizon}")
     return int(num_switches)
@@ -135,7 +140,7 @@ def mirror_descent_parameters(
         ('1.10e-03', 0.62)
     """
     epsilon, num_experts = check_epsilon(epsilon), check_count("num_experts", num_experts, 2)
-    horizon = check_horizon(horizon, minimum=2)
+    horizon = check_horizon(horizon)
     num_switches = check_switches(num_switches, horizon)
     check_choice("form", form, FORMS)
     nats = tracking_nats(num_experts, num_switches, horizon)

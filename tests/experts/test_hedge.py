@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.experts import fixed_share, hedge
+from jaxdp.experts import fixed_share, hedge, mirror_descent
 
 NUM_EXPERTS, HORIZON = 4, 400
 
@@ -49,6 +49,9 @@ def test_errors():
         fixed_share(num_experts=2, horizon=5, num_switches=5)
     with pytest.raises(ValueError, match="num_switches must be a whole number >= 1, got 0"):
         fixed_share(num_experts=2, horizon=5, num_switches=0)
+    for make in (fixed_share, mirror_descent):
+        with pytest.raises(ValueError, match=r"horizon must be >= 2, as num_switches is in .*, got 1: .*hedge"):
+            make(num_experts=2, horizon=1, num_switches=1)
     learner = fixed_share(num_experts=2, horizon=5, num_switches=1)
     with pytest.raises(ValueError, match="learning_rate must be > 0, got 0"):
         hedge(num_experts=2, horizon=5).params(learning_rate=0.0)
