@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxdp.estimation.constraints import center, project
-from jaxdp.estimation.newton import newton_on_ball, relative_rounding
+from jaxdp.estimation.newton import NewtonState, newton_on_ball, relative_rounding
 from jaxdp.estimation.objectives import Evaluation, Objective
 
 DECREMENT_RATIO = 100  # of the largest Newton decrement to the tolerance
@@ -103,7 +103,7 @@ def minimize(
             **({"evaluation": evaluation} if newton else line_search),
         )
         is_close = jnp.asarray(True)
-        if newton and certify is None:
+        if isinstance(optimizer_state, NewtonState) and certify is None:
             is_close = optimizer_state.decrement <= DECREMENT_RATIO * tolerance
         best = Estimate(
             theta=jnp.where(failed, jnp.nan, jnp.where(closer, loop.theta, loop.best.theta)),

@@ -1,6 +1,7 @@
 """The call for a notebook: it warns of what did not converge, and compiles once."""
 
 import warnings
+from typing import Any
 
 import jax
 import numpy as np
@@ -60,7 +61,8 @@ def traces_of(call):
     """How many functions JAX traces or compiles in a call."""
     events = []
 
-    def listen(event, _seconds, **_about):
+    def listen(event: str, duration_secs: float, **about: Any):
+        del duration_secs, about
         if event.startswith("/jax/core/compile/"):
             events.append(event)
 
@@ -85,7 +87,8 @@ def test_equal_arguments_give_one_estimator_and_others_another():
     assert mle() is mle()
     assert mle() is not mle(max_steps=200)  # as the call says
     assert mle(link=probit) is not mle()
-    assert mle(max_steps=1) is not mle(max_steps=1.0)
+    whole: Any = 1.0
+    assert mle(max_steps=1) is not mle(max_steps=whole)
     assert with_confidence(mle()) is with_confidence(mle())
     assert repr(mle(zero_sum=True)) == "mle(zero_sum=True)"
     other = mle()._replace(fit=debiased_rr().fit)
@@ -101,9 +104,7 @@ def test_a_changed_estimator_is_fitted_as_changed():
 
 
 def test_arguments_without_a_hash_give_an_estimator_each_time():
-    class Options(dict):
-        """Not hashable, as a dict is."""
-
+    unhashable: Any = np.array(3)
     with pytest.raises(ValueError, match="weights must be one of"):
-        objective_perturbation(weights=Options())  # pyright: ignore[reportArgumentType]
-    assert plackett_luce_mle(max_steps=np.array(3)) is not plackett_luce_mle(max_steps=np.array(3))
+        objective_perturbation(weights=unhashable)
+    assert plackett_luce_mle(max_steps=unhashable) is not plackett_luce_mle(max_steps=unhashable)
