@@ -188,7 +188,7 @@ def test_edited_attributes_are_refused_and_restored(tmp_path, edit):
 def test_labels_of_another_value_are_refused_though_their_file_is_sound(tmp_path):
     path = tmp_path / "s.zarr"
     whole = sweep(build, **SWEEP, store=path).load()
-    zarr.open_group(path)["epsilon"][1] = 0.4
+    zarr.open_array(path / "epsilon", mode="r+")[1] = 0.4
     for action in (jaxdp.open, describe):
         with pytest.raises(
             ValueError, match=rf"where files in {path}/epsilon are missing, or not those that were written"

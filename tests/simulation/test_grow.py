@@ -244,17 +244,32 @@ def test_a_store_of_a_version_that_could_not_grow(tmp_path):
     assert "checksum" in zarr.open_group(store)["computed"].attrs
 
 
-def test_a_store_that_has_no_checksum_is_read_and_gone_on_with(tmp_path):
+def test_a_store_that_has_no_checksum_is_read_and_gets_one(tmp_path):
+    """By a call that is the only writer; readers that opened it before go on."""
     store = tmp_path / "s.zarr"
     sweep(run, **SMALL, store=store, process_index=0, num_processes=2)
     as_before_checksums(store)
     half = jaxdp.open(store)
     assert 0 < int(half.computed.sum()) < 12
     whole = sweep(run, **SMALL)
-    assert sweep(run, **SMALL, store=store).identical(whole)
-    assert half.load().drop_vars("computed").identical(whole)
+    assert sweep(run, **SMALL, store=store, process_index=1, num_processes=2).identical(whole)
+    assert "checksum" not in zarr.open_group(store)["computed"].attrs
+    assert jaxdp.open(store).identical(whole)
+    zarr.open_array(store / "a", mode="r+")[0] = 1.25  # nothing tells
+    assert jaxdp.open(store).a[0] == 1.25
+    with pytest.warns(RuntimeWarning, match=f"labels are damaged: files in {store}/a; they are written again"):
+        assert sweep(run, **SMALL, store=store).identical(whole)
+    assert "checksum" in zarr.open_group(store)["computed"].attrs
+    assert half.load().drop_vars("computed").x.equals(whole.x)
     assert jaxdp.open(store).identical(whole)
     assert "12 of 12 lanes" in describe(store)
+    assert sweep(run, **LARGE, store=store, grow=True).identical(sweep(run, **LARGE))
+
+
+def test_a_store_that_has_no_checksum_and_a_layout_that_cannot_be(tmp_path):
+    store = tmp_path / "s.zarr"
+    sweep(run, **SMALL, store=store)
+    as_before_checksums(store)
     layout = str(zarr.open_group(store)["computed"].attrs["layout"])
     damaged = layout.replace('"chunk": [1, 4]', '"chunk": [1, 0]')
     assert damaged != layout

@@ -9,16 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxdp.simulation.store.files import (
-    Store,
-    find_damaged_labels,
-    ignore_format_warnings,
-    import_zarr,
-    open_files,
-    write_labels,
-)
+from jaxdp.simulation.store.files import Store, ignore_format_warnings, import_zarr
 from jaxdp.simulation.store.identity import check_format, differences_of_stores, shortfalls
 from jaxdp.simulation.store.locks import creation_lock, lock_folder
+from jaxdp.simulation.store.mending import add_checksum, mend_labels
 from jaxdp.simulation.store.metadata import part_record, restore_root, sync_metadata
 from jaxdp.simulation.store.seal import COMPUTED, IDENTITY, LABELS, LAYOUT, METADATA, hash_labels, seal
 
@@ -36,6 +30,7 @@ def open_or_create(
     *,
     num_static: int,
     overwrite: bool,
+    alone: bool,
 ) -> Store:
     """Opens the store of a sweep, or makes it.
 
@@ -46,6 +41,7 @@ def open_or_create(
         chunk: the shape of a chunk along (*axes, seed); asked only if the store is made here.
         num_static: the number of static axes, which come first.
         overwrite: replace a store that is there. The caller has its lock.
+        alone: whether no other process can write the store, so that it may get a checksum if it has none.
 
     Raises:
         ValueError: if what is there is not a store, or that of another configuration, with the difference.
@@ -70,9 +66,10 @@ def open_or_create(
         sync_metadata(path)
     check_same_sweep(store, identity)
     with creation_lock(path):
-        for sentence in mend_labels(store, template):
+        sentences = add_checksum(store, template) if alone and not store.has_checksum else mend_labels(store, template)
+        for sentence in sentences:
             warnings.warn(sentence, RuntimeWarning, stacklevel=3)
-    return store
+        return Store(path)
 
 
 def check_same_sweep(store: Store, identity: Mapping[str, Any]) -> None:
@@ -89,33 +86,6 @@ def check_same_sweep(store: Store, identity: Mapping[str, Any]) -> None:
             f"store must hold the same sweep, got {store.path}, where {found}; {grows}overwrite=True replaces what is "
             "there"
         )
-
-
-def mend_labels(store: Store, template: "xr.Dataset") -> list[str]:
-    """Writes the coordinates of a store again that are damaged. The caller has the creation lock.
-
-    Args:
-        store: of the sweep.
-        template: the sweep's dataset, with its labels.
-
-    Returns:
-        A sentence for each.
-
-    Raises:
-        ValueError: if the sweep's labels are not those that were written.
-    """
-    damaged = find_damaged_labels(store.path, open_files(store.path))
-    if not damaged:
-        return []
-    places = dict(zip(template[store.layout["outputs"][0]].dims, store.layout.get("order", ()), strict=False))
-    arrays = import_zarr().open_group(open_files(store.path), mode="r+")
-    for name in damaged:
-        values = template[name].values
-        shutil.rmtree(store.path / name / "c", ignore_errors=True)  # Zarr would read the last one to fill it up
-        write_labels(arrays[name], values if places.get(name) is None else values[places[name]])
-    for sentence in find_damaged_labels(store.path, open_files(store.path)).values():
-        raise ValueError(f"store must be as a sweep wrote it, got {store.path}, where {sentence}")
-    return [f"labels are damaged: {sentence}; they are written again" for sentence in damaged.values()]
 
 
 def check_storable(template: "xr.Dataset") -> None:

@@ -77,6 +77,11 @@ class Store:
         return json.loads(str(self._notes[IDENTITY]))
 
     @property
+    def has_checksum(self) -> bool:
+        """Whether a checksum protects what the store says of itself, as of this version's stores."""
+        return LABELS in self.layout
+
+    @property
     def parts(self) -> list[dict[str, Any]]:
         """The parts of a sweep that grew, the first one first; of a store of an older version, none.
 
@@ -289,10 +294,14 @@ def find_damaged_labels(path: Path, files: Any) -> dict[str, str]:
     return found
 
 
+def stored_labels(array: Any, values: np.ndarray) -> np.ndarray:
+    """Returns a coordinate's values as its array has them: text as objects, numbers as the array's type."""
+    return values.astype(object if values.dtype.kind == "U" else array.dtype)
+
+
 def write_labels(array: Any, values: np.ndarray) -> None:
-    """Writes a coordinate's values, as the store has them: text as objects, numbers as the array's type."""
-    stored = values.astype(object if values.dtype.kind == "U" else array.dtype)
-    array.with_config({"write_empty_chunks": True})[...] = stored
+    """Writes a coordinate's values."""
+    array.with_config({"write_empty_chunks": True})[...] = stored_labels(array, values)
 
 
 def open_dataset(path: Path) -> "xr.Dataset":

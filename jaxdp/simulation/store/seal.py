@@ -52,7 +52,8 @@ def hash_labels(values: np.ndarray) -> str:
     is_text = values.dtype.kind in "OUT"
     kind = "text" if is_text else str(values.dtype)
     digest = hashlib.sha256(f"{kind} {values.shape} ".encode())
-    digest.update(json.dumps([str(value) for value in values]).encode() if is_text else np.ascontiguousarray(values))
+    text = json.dumps([str(value) for value in values]).encode() if is_text else b""
+    digest.update(text or np.ascontiguousarray(values).data)
     return digest.hexdigest()
 
 

@@ -198,6 +198,7 @@ def sweep(
                             shape,
                             num_static=len(plan.static_sizes),
                             overwrite=overwrite,
+                            alone=count == 1,
                         )
                         if count == 1:
                             opened.clean()
