@@ -62,6 +62,7 @@ def bandit(means, learner):
         state, reward, outcome = world.feedback(key, params, state, action)
         return state, reward.astype(float), outcome
 
+    assert world.interface is not None
     interface = world.interface._replace(feedback=Space("numbers"))
     return world._replace(feedback=feedback, block=None, tally=None, interface=interface)
 
