@@ -35,8 +35,8 @@ def estimate(
             float, the features of K actions, for K-wise estimators; or those of `Ballots.design`. Public, unless the
             claim covers them.
         labels: [num_samples] in {0, 1}, 1 where a1 was preferred (which of the two is a1 must not depend on the
-            preference), or the preferred of K actions, or [num_samples, K] rankings of them for `plackett_luce_mle`; or
-            those of `Ballots.design`. Private.
+            preference), or floats in {0, 1/2, 1}, 1/2 for a tie; or the preferred of K actions, or [num_samples, K]
+            rankings of them for `plackett_luce_mle`; or those of `Ballots.design`. Private.
         key: of the randomness of privatizing and fitting.
         **values: what the estimator's `params` take (epsilon, delta, radius, feature_norm, ...). Where feature_norm (L)
             is given, every |x| must be at most 2 L, and an action's features at most L.
@@ -81,7 +81,10 @@ def estimate(
         features = jnp.asarray(features, default_float())
     if values.get("delta") and (claim := estimator.guarantee(**values)).is_private:
         warn_large_delta(claim.delta, len(labels))
-    labels = jnp.asarray(np.clip(np.nan_to_num(labels), *_INT32).astype(np.int32))  # none wraps around to another
+    if labels.ndim == 1 and features.ndim == 2 and np.issubdtype(labels.dtype, np.floating):
+        labels = jnp.asarray(np.clip(np.nan_to_num(labels), 0, 1), default_float())  # some may be ties
+    else:
+        labels = jnp.asarray(np.clip(np.nan_to_num(labels), *_INT32).astype(np.int32))  # none wraps around to another
     key_privatize, key_fit = jax.random.split(key)
     report = estimator.privatize(key_privatize, params, features, labels)
     result = jax.jit(estimator.fit)(key_fit, params, features, report)
@@ -131,15 +134,15 @@ def check_data(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = 
         feature_norm: L; a differential feature's norm is at most 2 L.
 
     Raises:
-        ValueError: if shapes are wrong, a feature is NaN, infinite or too long, or a label is not 0 or 1.
+        ValueError: if shapes are wrong, a feature is NaN, infinite or too long, or a label is not 0, 1/2 or 1.
     """
     values, choices = _check_features("features", features, "[num_samples, dim]"), np.asarray(labels)
     if choices.shape != values.shape[:1]:
         raise ValueError(f"labels must have shape [num_samples] = {values.shape[:1]}, got {choices.shape}")
     _check_no_text(choices)
-    bad = np.flatnonzero(~np.isin(choices, (0, 1)))
+    bad = np.flatnonzero(~np.isin(choices, (0, 0.5, 1)))
     if len(bad):
-        raise ValueError(f"labels must be in {{0, 1}}, got {choices[bad[0]]} at index {bad[0]}")
+        raise ValueError(f"labels must be in {{0, 1}}, or 1/2 for a tie, got {choices[bad[0]]} at index {bad[0]}")
     norms = np.linalg.norm(values.astype(np.float64), axis=1)
     worst = int(np.argmax(norms))
     if norms[worst] > 2 * feature_norm * (1 + ROUNDING):

@@ -102,8 +102,9 @@ def objective_perturbation(
         - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
         - Unit: one label; adjacency: replace one.
         - Sensitivity: A label enters through S alone, with L2 sensitivity max w_i |x_i| over the public features (at
-          most 2 L, or c). The cut depends on features alone, never on labels. The minimiser is post-processing, so an
-          approximate one, any beta >= 0 and any constraint are covered.
+          most 2 L, or c): another label moves S by w_i (y - y') x_i, and |y - y'| <= 1 for labels in {0, 1/2, 1}, too.
+          The cut depends on features alone, never on labels. The minimiser is post-processing, so an approximate one,
+          any beta >= 0 and any constraint are covered.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2, Algorithm 2; K-norm noise: Hardt & Talwar (2010).

@@ -27,11 +27,11 @@ from jaxdp.estimation.maximum_likelihood import (
     randomized_labels_claim,
     report_clear,
     report_randomized,
+    unbiased_labels,
 )
 from jaxdp.estimation.objectives import label_loss
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
 from jaxdp.estimation.solver import Estimate
-from jaxdp.mechanisms import debias_labels
 from jaxdp.preferences import Link, logistic
 from jaxdp.validation import check_above, check_choice, check_epsilon
 
@@ -84,7 +84,7 @@ def pairwise(link: Link) -> Model:
     """
     return Model(
         slope=label_loss(link).slope,
-        targets=lambda report, epsilon, features: debias_labels(report, epsilon),
+        targets=lambda report, epsilon, features: unbiased_labels(report, epsilon),
         gain=lambda epsilon, features: jnp.tanh(epsilon / 2),  # 2p - 1
         curvature=lambda feature_norm, radius: link.curvature(2 * feature_norm * radius),
     )

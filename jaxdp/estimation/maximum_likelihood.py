@@ -27,6 +27,7 @@ from jaxdp.preferences import Link, logistic
 from jaxdp.validation import check_above, check_count, check_epsilon
 
 LABELS = label_channel(2)
+_COINS = 2**32 - 1
 MAX_STEPS = 200
 TOLERANCE = 1e-5  # float32 resolves a mean gradient to about 1e-7
 APART = 7  # powers of two between a column's size and that of all, from which on it has a unit of its own
@@ -103,9 +104,34 @@ def report_clear(key: jax.Array, params: Any, features: jax.Array, labels: jax.A
 
 
 def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Every user's own randomized label; the `privatize` of the local estimators."""
+    """Returns every user's own randomized label; the `privatize` of the local estimators.
+
+    Labels of a float type may be ties, 1/2. A user whose label is y first draws a coin that is 1 with probability y,
+    and reports the coin by randomized response. With p = sigmoid(epsilon) the report is 1 with probability
+    (1 - p) + (2p - 1) y, which lies in [1 - p, p] for every y in [0, 1]. So the probabilities of a report given any two
+    labels differ by a factor of at most p / (1 - p) = e^epsilon, as for labels in {0, 1}, and de-biased reports have
+    mean y. Without privacy the label itself is reported.
+    """
+    if not jnp.issubdtype(labels.dtype, jnp.floating):
+        return report_coins(key, params, features, labels)
+    reports = report_coins(key, params, features, labels).astype(labels.dtype)
+    return jnp.where(jnp.isinf(params.epsilon), labels, reports)
+
+
+def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
+    """Returns randomized labels as `report_randomized`, with ties that are coins at every epsilon."""
     del features
+    if jnp.issubdtype(labels.dtype, jnp.floating):
+        key_coin = jax.random.fold_in(key, _COINS)  # another key for `key`'s own words, which decide what is flipped
+        labels = (jax.random.uniform(key_coin, labels.shape) < labels).astype(jnp.int32)
     return LABELS.report(key, LabelParams(epsilon=params.epsilon), labels)
+
+
+def unbiased_labels(report: jax.Array, epsilon: Scalar) -> jax.Array:
+    """Returns `debias_labels` of reports, which are floats where labels may be ties."""
+    if not jnp.issubdtype(report.dtype, jnp.floating):
+        return debias_labels(report, epsilon)
+    return (report - 0.5) / jnp.tanh(jnp.asarray(epsilon, report.dtype) / 2) + 0.5
 
 
 def _label_objective(
@@ -218,8 +244,9 @@ def mle(
         max_steps: gradient evaluations at most, >= 1.
 
     Returns:
-        An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. Its
-        `params` take radius (default inf) and tolerance (default 1e-5), and for weights="cut" cut (default 0).
+        An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}, or float in
+        {0, 1/2, 1}, where 1/2 is a tie, half a win for either side. Its `params` take radius (default inf) and
+        tolerance (default 1e-5), and for weights="cut" cut (default 0).
 
     Raises:
         ValueError: if max_steps < 1 or weights is unknown; from `params`, if radius or tolerance is not > 0, or cut is
@@ -301,7 +328,7 @@ def debiased_rr(
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one label; adjacency: replace one.
-        - Why: Each label is reported once by randomized response.
+        - Why: Each label is reported once by randomized response; a tie as a coin (`report_randomized` has the proof).
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (4)-(6), Theorem 4.2.
@@ -314,7 +341,7 @@ def debiased_rr(
 
     def objective(params: Params, features, report, scale) -> Objective:
         del scale
-        return _label_objective(features, debias_labels(report, params.epsilon).astype(features.dtype), link)
+        return _label_objective(features, unbiased_labels(report, params.epsilon).astype(features.dtype), link)
 
     return full_batch_estimator(
         randomized_params,
@@ -357,7 +384,7 @@ def mle_rr(
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one label; adjacency: replace one.
-        - Why: Each label is reported once by randomized response.
+        - Why: Each label is reported once by randomized response; a tie as a coin, at epsilon = inf too.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (3), Theorem 4.1.
@@ -375,7 +402,7 @@ def mle_rr(
     return full_batch_estimator(
         randomized_params,
         randomized_labels_claim,
-        report_randomized,
+        report_coins,
         objective,
         zero_sum=zero_sum,
         optimizer=optimizer,

@@ -82,8 +82,9 @@ def _check_type(field: Any) -> None:
     kind = field.type.value_type if kinds.is_dictionary(field.type) else field.type
     text = kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
     numeric = field.name in _NUMERIC
-    if not (kinds.is_integer(kind) or (kinds.is_floating(kind) if numeric else text)):
-        wanted = "numbers" if numeric else "text or whole numbers"
+    is_truth = field.name == "tie" and kinds.is_boolean(kind)
+    if not (kinds.is_integer(kind) or is_truth or (kinds.is_floating(kind) if numeric else text)):
+        wanted = "numbers" if numeric else "truth values, 0 and 1" if field.name == "tie" else "text or whole numbers"
         raise ValueError(f"column {field.name} must hold {wanted}, got {field.type}")
 
 
@@ -104,6 +105,7 @@ def _distinct(columns: list[np.ndarray]) -> list[tuple[int, int]]:
     combined = np.zeros_like(columns[0])
     for codes in columns:
         seen, ranks = np.unique(codes, return_inverse=True)
-        combined = combined * len(seen) + ranks  # three columns of 2^16 rows stay below 2^48
+        _, combined = np.unique(combined, return_inverse=True)  # of 2^16 rows: the next line stays below 2^32
+        combined = combined * len(seen) + ranks
     _, first, times = np.unique(combined, return_index=True, return_counts=True)
     return sorted(zip(first.tolist(), times.tolist(), strict=True))

@@ -6,7 +6,6 @@ import io
 import math
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -15,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp.preferences.battles import allows_ties, check_columns, is_of_battles, json_rows, outcome
 from jaxdp.preferences.files import malformed, shown, utf8_text
 from jaxdp.preferences.parquet import parquet_rows
 
-_COLUMNS = ("winner", "loser", "weight")
 _MAX_WEIGHT = 2**53  # from here on floats skip whole numbers
 _NUMBER = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
@@ -37,16 +36,19 @@ class ComparisonTable:
         items: names, sorted: as numbers if all of them are numbers, else as text.
         pairs: [num_pairs, 2] int32, indices into items of the pairs that were compared; first < second; rows sorted.
         wins: [num_pairs] int64, comparisons that the first of the pair won.
-        totals: [num_pairs] int64 >= 1, comparisons of the pair.
+        totals: [num_pairs] int64 >= 1, comparisons of the pair, ties among them.
+        ties: [num_pairs] int64, comparisons of the pair that ended in a tie, which is private; None where there can be
+            none, which is public.
     """
 
     items: tuple[str, ...]
     pairs: np.ndarray
     wins: np.ndarray
     totals: np.ndarray
+    ties: np.ndarray | None = None
 
     @classmethod
-    def from_arrays(cls, winner: Any, loser: Any, weight: Any = None) -> "ComparisonTable":
+    def from_arrays(cls, winner: Any, loser: Any, weight: Any = None, tie: Any = None) -> "ComparisonTable":
         """The table in columns of NumPy arrays, lists, or Series of pandas.
 
         The rules are those of a file (`read_comparisons`), and so is the table, where the file holds the same columns.
@@ -55,6 +57,7 @@ class ComparisonTable:
             winner: [rows] names, as text or whole numbers, which become text. Categories are taken by their values.
             loser: [rows] likewise.
             weight: [rows] whole numbers >= 0, of such comparisons; None is 1 each.
+            tie: [rows] truth values, or 0 and 1: whether the two tied, in any order. None is no ties.
 
         Returns:
             The table.
@@ -71,6 +74,8 @@ class ComparisonTable:
         columns = {"winner": _column("winner", winner), "loser": _column("loser", loser)}
         if weight is not None:
             columns["weight"] = _column("weight", weight)
+        if tie is not None:
+            columns["tie"] = _column("tie", np.asarray(tie, dtype=object))
         for name, column in columns.items():
             if len(column) != len(columns["winner"]):
                 raise ValueError(
@@ -98,7 +103,8 @@ class ComparisonTable:
 
         Returns:
             features: [num_comparisons, num_items] float32, e_first - e_second; a function of pairs and totals alone.
-            labels: [num_comparisons] int32 in {0, 1}; 1: the first of the pair won.
+            labels: [num_comparisons] int32 in {0, 1}; 1: the first of the pair won. Where ties are possible, float32 in
+                {0, 1/2, 1}; 1/2 is a tie, half a win for either side.
 
         Raises:
             ValueError: if the features would take more than 2 GiB.
@@ -116,17 +122,24 @@ class ComparisonTable:
         features = np.zeros((len(rows), num_items), np.float32)
         features[rows, np.repeat(self.pairs[:, 0], self.totals)] = 1
         features[rows, np.repeat(self.pairs[:, 1], self.totals)] = -1
-        outcomes = np.tile(np.array([1, 0], np.int32), len(self.pairs))
-        labels = np.repeat(outcomes, np.stack([self.wins, self.totals - self.wins], axis=1).ravel())
-        return features, labels
+        if self.ties is None:
+            values, counts = np.array([1, 0], np.int32), [self.wins, self.totals - self.wins]
+        else:  # also without a single tie: the type of the labels is public
+            values = np.array([1, 0.5, 0], np.float32)
+            counts = [self.wins, self.ties, self.totals - self.wins - self.ties]
+        return features, np.repeat(np.tile(values, len(self.pairs)), np.stack(counts, axis=1).ravel())
 
 
 def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
-    """Reads a table of comparisons from a CSV file, or from a Parquet file if the name ends in `.parquet`.
+    """Reads a table of comparisons from CSV; or from Parquet or JSON lines, if the name ends in `.parquet` or `.jsonl`.
 
     The columns, in any order, are `winner`, `loser` and, if wanted, `weight`: the number of such comparisons (a whole
-    number; 1 without the column; 0 makes the items known and adds no comparison). Rows about the same items add up, and
-    spaces around names are dropped.
+    number; 1 without the column; 0 makes the items known and adds no comparison), and `tie`: 1 or true where the two
+    tied, in any order; 0, false or nothing elsewhere. Rows about the same items add up, and spaces around names are
+    dropped. A comparison is one row: two rows for one tie, a win for each side, would make it two units of privacy.
+
+    CSV and JSON lines may hold battles instead: `model_a`, `model_b` and `winner`, which is model_a, model_b, tie or
+    tie (bothbad); both are ties. Columns beside these and `weight` are not read.
 
     CSV is UTF-8 text whose first line names the columns; lines that are blank or all spaces are skipped. In a Parquet
     file the names are text or whole numbers, and the weights numbers of any type. Reading it takes pyarrow: `pip
@@ -144,8 +157,10 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
         OSError: if it cannot be read, such as FileNotFoundError.
     """
     data, name = Path(path).read_bytes(), os.fspath(path)
-    parse = parse_parquet_comparisons if name.lower().endswith(".parquet") else parse_comparisons
-    return parse(data, name)
+    ending = Path(name).suffix.lower()
+    if ending == ".jsonl":
+        return _tally(json_rows(data, name), name, "the last line")
+    return (parse_parquet_comparisons if ending == ".parquet" else parse_comparisons)(data, name)
 
 
 def parse_comparisons(data: bytes, name: str) -> ComparisonTable:
@@ -167,7 +182,7 @@ def parse_comparisons(data: bytes, name: str) -> ComparisonTable:
     line, header = rows[0]
     header = [column.strip() for column in header]
     try:
-        _check_columns(header)
+        check_columns(header)
     except ValueError as error:
         raise malformed(name, f"line {line}", str(error)) from None
     return _tally(((f"line {line}", header, row, 1) for line, row in rows[1:]), name, f"line {rows[-1][0]}")
@@ -179,7 +194,13 @@ def parse_parquet_comparisons(data: bytes, name: str) -> ComparisonTable:
     Raises:
         ValueError: if the data is malformed, or pyarrow is not installed.
     """
-    return _tally(parquet_rows(data, name, _check_columns), name, "the last row")
+
+    def check(columns: list[str]) -> None:
+        if is_of_battles(columns):
+            raise ValueError("battles are read from CSV and JSON lines")
+        check_columns(columns)
+
+    return _tally(parquet_rows(data, name, check), name, "the last row")
 
 
 def baseball1987() -> ComparisonTable:
@@ -213,6 +234,8 @@ def _column(name: str, values: Any) -> list[str]:
             texts.append("")
         elif isinstance(value, str) and name != "weight":
             texts.append(value)
+        elif name == "tie" and isinstance(value, bool | np.bool_):
+            texts.append(str(bool(value)))
         elif isinstance(value, wanted) and not isinstance(value, bool):
             texts.append(str(value))
         elif isinstance(value, float | np.floating) and np.isnan(value):
@@ -231,74 +254,70 @@ def _csv_rows(data: bytes, name: str) -> list[tuple[int, list[str]]]:
         raise malformed(name, f"line {reader.line_num}", str(error)) from error
 
 
-def _check_columns(header: list[str]) -> None:
-    """Raises ValueError, with the reason alone, where the columns are not those of a table of comparisons."""
-    if duplicated := sorted(column for column, count in Counter(header).items() if count > 1):
-        raise ValueError(f"duplicated columns {shown(duplicated)}")
-    if missing := [column for column in _COLUMNS[:2] if column not in header]:
-        raise ValueError(f"missing columns {missing}, got {shown(header)}")
-    if unknown := [column for column in header if column not in _COLUMNS]:
-        raise ValueError(f"unknown columns {shown(unknown)}")
-
-
 def _tally(rows: Iterable[tuple[str, list[str], list[str], int]], name: str, last: str) -> ComparisonTable:
     """Adds up rows of (where it is in the file, columns, fields, how often it occurs)."""
     counts: dict[tuple[str, str], int] = {}
+    ties: dict[tuple[str, str], int] | None = None
     total = 0
     for where, header, row, times in rows:
         try:
-            winner, loser, weight = _comparison(header, row)
+            winner, loser, weight, is_tie = _comparison(header, row)
             total += times * weight
             if total > _MAX_WEIGHT:
                 raise ValueError("more than 2**53 comparisons up to here")
         except ValueError as error:
             raise malformed(name, where, str(error)) from None
-        counts[winner, loser] = counts.get((winner, loser), 0) + times * weight
+        if ties is None and allows_ties(header):
+            ties = {}
+        kept = ties if is_tie and ties is not None else counts
+        kept[winner, loser] = kept.get((winner, loser), 0) + times * weight
     if not total:
         raise malformed(name, last, "no comparisons up to the end")
-    return tabulate(counts)
+    return tabulate(counts, ties)
 
 
-def _comparison(header: list[str], row: list[str]) -> tuple[str, str, int]:
-    """Returns winner, loser and weight of one line, or raises ValueError with the reason alone."""
+def _comparison(header: list[str], row: list[str]) -> tuple[str, str, int, bool]:
+    """Returns winner, loser, weight and whether they tied, or raises ValueError with the reason alone."""
     if len(row) != len(header):
         raise ValueError(f"{len(row)} fields where the header has {len(header)}")
     fields = {name: field.strip() for name, field in zip(header, row, strict=True)}
-    winner, loser, text = fields["winner"], fields["loser"], fields.get("weight", "1")
-    for column in ("winner", "loser"):
-        if not fields[column]:
-            raise ValueError(f"{column} is empty")
-    if winner == loser:
-        raise ValueError(f"winner and loser are both {shown(winner)}")
+    winner, loser, is_tie = outcome(fields)
+    text = fields.get("weight", "1")
     if not _NUMBER.fullmatch(text) and text not in ("nan", "inf", "-inf"):
         raise ValueError(f"weight must be a number, got {shown(text)}")
     try:  # exactly: a float would round to a whole number, or to the bound
         weight = Decimal(text)
         if 0 <= weight <= _MAX_WEIGHT and weight == weight.to_integral_value():
-            return winner, loser, int(weight)
+            return winner, loser, int(weight), is_tie
     except InvalidOperation:  # nan, or an exponent beyond all bounds
         pass
     raise ValueError(f"weight must be a whole number in [0, 2**53], got {shown(text)}")
 
 
-def tabulate(counts: dict[tuple[str, str], int]) -> ComparisonTable:
-    """Builds the table from the number of comparisons that ended (winner, loser); with 0 of them, both are known."""
-    names = {name for pair in counts for name in pair}
+def tabulate(counts: dict[tuple[str, str], int], ties: dict[tuple[str, str], int] | None = None) -> ComparisonTable:
+    """Builds the table from the number of comparisons that ended (winner, loser), and of ties; 0 makes both known."""
+    names = {name for pair in (*counts, *(ties or ())) for name in pair}
     numbers = {name: number for name in names if (number := _number(name)) is not None}
     items = tuple(sorted(names, key=lambda name: (numbers[name], name) if len(numbers) == len(names) else (0.0, name)))
     index = {name: position for position, name in enumerate(items)}
     wins: dict[tuple[int, int], int] = {}
     totals: dict[tuple[int, int], int] = {}
+    tied: dict[tuple[int, int], int] = {}
     for (winner, loser), count in counts.items():
         pair = min(index[winner], index[loser]), max(index[winner], index[loser])
         wins[pair] = wins.get(pair, 0) + (count if index[winner] == pair[0] else 0)
         totals[pair] = totals.get(pair, 0) + count
+    for names_of_pair, count in (ties or {}).items():
+        first, second = sorted(index[name] for name in names_of_pair)
+        tied[first, second] = tied.get((first, second), 0) + count
+        totals[first, second] = totals.get((first, second), 0) + count
     pairs = sorted(pair for pair, total in totals.items() if total)
     return ComparisonTable(
         items=items,
         pairs=np.array(pairs, np.int32),
-        wins=np.array([wins[pair] for pair in pairs], np.int64),
+        wins=np.array([wins.get(pair, 0) for pair in pairs], np.int64),
         totals=np.array([totals[pair] for pair in pairs], np.int64),
+        ties=None if ties is None else np.array([tied.get(pair, 0) for pair in pairs], np.int64),
     )
 
 

@@ -63,8 +63,9 @@ def election(
     comparisons: Annotated[
         Path | None,
         typer.Option(
-            help="CSV, or Parquet if it ends in .parquet, with columns winner, loser and optionally weight (number of "
-            "comparisons); names or numbers. Without it and --ballots: the 1987 American League season."
+            help="CSV, or Parquet or JSON lines if it ends in .parquet or .jsonl, with columns winner, loser and "
+            "optionally weight (number of comparisons) and tie (0 or 1), or model_a, model_b and winner (model_a, "
+            "model_b, tie); names or numbers. Without it and --ballots: the 1987 American League season."
         ),
     ] = None,
     ballots: Annotated[

@@ -30,7 +30,7 @@ SURVIVES = 0.95  # of the seeds
 FEWEST_SEEDS = seeds_needed(SURVIVES, sides=2)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class BallotTable(ComparisonTable):
     """The comparisons that ballots make.
 
@@ -227,9 +227,10 @@ def _never_beaten(data: ComparisonTable | Ballots, unranked: str) -> dict[str, s
     """Returns a remark for each item that never lost or never won."""
     table = data.comparisons(unranked=unranked) if isinstance(data, Ballots) else data
     wins, losses = np.zeros((2, len(table.items)), np.int64)
-    for (first, second), won, total in zip(table.pairs, table.wins, table.totals, strict=True):
-        wins[[first, second]] += won, total - won
-        losses[[first, second]] += total - won, won
+    ties = np.zeros_like(table.wins) if table.ties is None else table.ties  # half a win and half a loss
+    for (first, second), won, tied, total in zip(table.pairs, table.wins, ties, table.totals, strict=True):
+        wins[[first, second]] += won + tied, total - won
+        losses[[first, second]] += total - won, won + tied
     limit = "the bound (--radius) alone limits its ability"
     return {
         name: f"never {'lost' if won else 'won'}: {limit}"

@@ -148,7 +148,7 @@ def test_a_wrong_argument_of_a_factory(build, name, value):
 WRONG_DATA = {
     "label 2": (FEATURES, [0, 1, 2], "labels", "got 2 at index 2"),
     "label -1": (FEATURES, [0, -1, 1], "labels", "got -1 at index 1"),
-    "label 0.5": (FEATURES, [0.5, 1, 1], "labels", "got 0.5 at index 0"),
+    "label 0.25": (FEATURES, [0.25, 1, 1], "labels", "got 0.25 at index 0"),
     "label NaN": (FEATURES, [0, np.nan, 1], "labels", "got nan at index 1"),
     "feature NaN": (np.where(FEATURES == -2, np.nan, FEATURES), LABELS, "features", "got nan at index (1, 1)"),
     "feature inf": (np.where(FEATURES == -2, np.inf, FEATURES), LABELS, "features", "got inf at index (1, 1)"),

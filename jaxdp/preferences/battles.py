@@ -1,0 +1,84 @@
+"""Rows of comparisons: winner and loser, with ties; or battles of two models, as arenas publish them."""
+
+import json
+from collections import Counter
+
+from jaxdp.preferences.files import malformed, shown, utf8_text
+
+BATTLE_COLUMNS = ("model_a", "model_b", "winner")
+_COLUMNS = ("winner", "loser", "weight", "tie")
+_TIES = ("tie", "tie (bothbad)")
+_YES, _NO = ("1", "true"), ("", "0", "false")
+
+
+def is_of_battles(columns: list[str]) -> bool:
+    """Returns whether the columns are those of battles, beside any others."""
+    return "model_a" in columns or "model_b" in columns
+
+
+def allows_ties(columns: list[str]) -> bool:
+    """Returns whether rows of these columns can be ties, which is public; whether one is a tie is not."""
+    return is_of_battles(columns) or "tie" in columns
+
+
+def check_columns(header: list[str]) -> None:
+    """Raises ValueError, with the reason alone, where the columns are those of no table of comparisons."""
+    if duplicated := sorted(column for column, count in Counter(header).items() if count > 1):
+        raise ValueError(f"duplicated columns {shown(duplicated)}")
+    needed = BATTLE_COLUMNS if is_of_battles(header) else _COLUMNS[:2]
+    if missing := [column for column in needed if column not in header]:
+        raise ValueError(f"missing columns {missing}, got {shown(header)}")
+    if not is_of_battles(header) and (unknown := [column for column in header if column not in _COLUMNS]):
+        raise ValueError(f"unknown columns {shown(unknown)}")
+
+
+def outcome(fields: dict[str, str]) -> tuple[str, str, bool]:
+    """Returns the winner, the loser, and whether they tied, or raises ValueError with the reason alone."""
+    if "model_a" in fields:
+        names, who = ("model_a", "model_b"), fields["winner"]
+        if who not in (*names, *_TIES):
+            raise ValueError(f"winner must be one of {', '.join((*names, *_TIES))}, got {shown(who)}")
+        names, is_tie = names[::-1] if who == "model_b" else names, who in _TIES
+    else:
+        names, text = ("winner", "loser"), fields.get("tie", "").lower()
+        if text not in (*_YES, *_NO):
+            raise ValueError(f"tie must be 0 or 1, true or false, got {shown(fields['tie'])}")
+        is_tie = text in _YES
+    for column in names:
+        if not fields[column]:
+            raise ValueError(f"{column} is empty")
+    first, second = (fields[column] for column in names)
+    if first == second:
+        raise ValueError(f"{names[0]} and {names[1]} are both {shown(first)}")
+    return first, second, is_tie
+
+
+def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], int]]:
+    """Returns the rows of a JSONL file, one object a line: (where it is, columns, fields, 1).
+
+    Columns that comparisons or battles do not have are left out.
+    """
+    rows = []
+    for number, line in enumerate(utf8_text(data, name).split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"line {number}"
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise malformed(name, where, f"not a JSON object ({shown(str(error))})") from None
+        if not isinstance(found, dict):
+            raise malformed(name, where, f"not a JSON object, got {shown(found)}")
+        kept = (*BATTLE_COLUMNS, "weight") if is_of_battles(list(found)) else _COLUMNS
+        found = {column: found[column] for column in kept if column in found}
+        for column, value in found.items():
+            if not isinstance(value, str | int | float):
+                raise malformed(name, where, f"{column} must be text or a number, got {shown(value)}")
+        try:
+            check_columns(list(found))
+        except ValueError as error:
+            raise malformed(name, where, str(error)) from None
+        rows.append((where, list(found), [str(value) for value in found.values()], 1))
+    if not rows:
+        raise malformed(name, "line 1", "the file is empty")
+    return rows
