@@ -22,12 +22,10 @@ import optax
 
 from jaxdp.core import Estimator, Guarantee, Scalar, claimed, only, reusing_factory, scalar_leaf
 from jaxdp.estimation.constraints import center
+from jaxdp.estimation.label_reports import report_clear, report_randomized, unbiased_labels
 from jaxdp.estimation.maximum_likelihood import (
     clear_labels_claim,
     randomized_labels_claim,
-    report_clear,
-    report_randomized,
-    unbiased_labels,
 )
 from jaxdp.estimation.objectives import label_loss
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass

@@ -12,6 +12,7 @@ import optax
 from jaxdp.core import Estimator, Guarantee, NoiseFn, Scalar, claimed, only, reusing_factory, scalar_leaf
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.label_noise import LabelNoise, randomized_labels, searched
+from jaxdp.estimation.label_reports import report_clear, report_coins, report_randomized, unbiased_labels
 from jaxdp.estimation.objectives import (
     Objective,
     label_loss,
@@ -22,12 +23,9 @@ from jaxdp.estimation.objectives import (
 )
 from jaxdp.estimation.public_weights import check_weights, cut_leaf, cut_weights
 from jaxdp.estimation.solver import Estimate, minimize
-from jaxdp.mechanisms import LabelParams, debias_labels, label_channel
 from jaxdp.preferences import Link, logistic
 from jaxdp.validation import check_above, check_count, check_epsilon
 
-LABELS = label_channel(2)
-_COINS = 2**32 - 1
 MAX_STEPS = 200
 TOLERANCE = 1e-5  # float32 resolves a mean gradient to about 1e-7
 APART = 7  # powers of two between a column's size and that of all, from which on it has a unit of its own
@@ -95,43 +93,6 @@ def randomized_labels_claim(epsilon: float) -> Guarantee:
         if np.isinf(epsilon)
         else "each label leaves its user through randomized response at epsilon; the rest is post-processing",
     )
-
-
-def report_clear(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """The labels themselves; the `privatize` of the non-private estimators."""
-    del key, params, features
-    return labels
-
-
-def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns every user's own randomized label; the `privatize` of the local estimators.
-
-    Labels of a float type may be ties, 1/2. A user whose label is y first draws a coin that is 1 with probability y,
-    and reports the coin by randomized response. With p = sigmoid(epsilon) the report is 1 with probability
-    (1 - p) + (2p - 1) y, which lies in [1 - p, p] for every y in [0, 1]. So the probabilities of a report given any two
-    labels differ by a factor of at most p / (1 - p) = e^epsilon, as for labels in {0, 1}, and de-biased reports have
-    mean y. Without privacy the label itself is reported.
-    """
-    if not jnp.issubdtype(labels.dtype, jnp.floating):
-        return report_coins(key, params, features, labels)
-    reports = report_coins(key, params, features, labels).astype(labels.dtype)
-    return jnp.where(jnp.isinf(params.epsilon), labels, reports)
-
-
-def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns randomized labels as `report_randomized`, with ties that are coins at every epsilon."""
-    del features
-    if jnp.issubdtype(labels.dtype, jnp.floating):
-        key_coin = jax.random.fold_in(key, _COINS)  # another key for `key`'s own words, which decide what is flipped
-        labels = (jax.random.uniform(key_coin, labels.shape) < labels).astype(jnp.int32)
-    return LABELS.report(key, LabelParams(epsilon=params.epsilon), labels)
-
-
-def unbiased_labels(report: jax.Array, epsilon: Scalar) -> jax.Array:
-    """Returns `debias_labels` of reports, which are floats where labels may be ties."""
-    if not jnp.issubdtype(report.dtype, jnp.floating):
-        return debias_labels(report, epsilon)
-    return (report - 0.5) / jnp.tanh(jnp.asarray(epsilon, report.dtype) / 2) + 0.5
 
 
 def _label_objective(
@@ -328,7 +289,7 @@ def debiased_rr(
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one label; adjacency: replace one.
-        - Why: Each label is reported once by randomized response; a tie as a coin (`report_randomized` has the proof).
+        - Why: Each label is reported once by randomized response; a tie as a coin (proof: `label_reports`).
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (4)-(6), Theorem 4.2.

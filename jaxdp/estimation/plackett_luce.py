@@ -17,6 +17,7 @@ from jaxdp.core import Estimator, Guarantee, reusing_factory
 from jaxdp.estimation._estimate import check_choices
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.label_noise import searched
+from jaxdp.estimation.label_reports import report_clear
 from jaxdp.estimation.maximum_likelihood import (
     MAX_STEPS,
     TOLERANCE,
@@ -25,7 +26,6 @@ from jaxdp.estimation.maximum_likelihood import (
     make_params,
     randomized_labels_claim,
     randomized_params,
-    report_clear,
 )
 from jaxdp.estimation.maximum_likelihood import Params as LikelihoodParams
 from jaxdp.estimation.noisy_statistic import (

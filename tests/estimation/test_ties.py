@@ -17,7 +17,7 @@ from jaxdp.estimation import (
     sgd,
     sgd_rr,
 )
-from jaxdp.estimation.maximum_likelihood import report_randomized
+from jaxdp.estimation.label_reports import report_randomized
 from jaxdp.preferences import ComparisonTable, gaussian_comparisons
 
 KEY = jax.random.key(11)

@@ -1,0 +1,49 @@
+"""Labels as they leave their users: in the clear or by randomized response, with ties as coins."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import Scalar
+from jaxdp.mechanisms import LabelParams, debias_labels, label_channel
+
+LABELS = label_channel(2)
+_COINS = 2**32 - 1
+
+
+def report_clear(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
+    """The labels themselves; the `privatize` of the non-private estimators."""
+    del key, params, features
+    return labels
+
+
+def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
+    """Returns every user's own randomized label; the `privatize` of the local estimators.
+
+    Labels of a float type may be ties, 1/2. A user whose label is y first draws a coin that is 1 with probability y,
+    and reports the coin by randomized response. With p = sigmoid(epsilon) the report is 1 with probability
+    (1 - p) + (2p - 1) y, which lies in [1 - p, p] for every y in [0, 1]. So the probabilities of a report given any two
+    labels differ by a factor of at most p / (1 - p) = e^epsilon, as for labels in {0, 1}, and de-biased reports have
+    mean y. Without privacy the label itself is reported.
+    """
+    if not jnp.issubdtype(labels.dtype, jnp.floating):
+        return report_coins(key, params, features, labels)
+    reports = report_coins(key, params, features, labels).astype(labels.dtype)
+    return jnp.where(jnp.isinf(params.epsilon), labels, reports)
+
+
+def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
+    """Returns randomized labels as `report_randomized`, with ties that are coins at every epsilon."""
+    del features
+    if jnp.issubdtype(labels.dtype, jnp.floating):
+        key_coin = jax.random.fold_in(key, _COINS)  # another key for `key`'s own words, which decide what is flipped
+        labels = (jax.random.uniform(key_coin, labels.shape) < labels).astype(jnp.int32)
+    return LABELS.report(key, LabelParams(epsilon=params.epsilon), labels)
+
+
+def unbiased_labels(report: jax.Array, epsilon: Scalar) -> jax.Array:
+    """Returns `debias_labels` of reports, which are floats where labels may be ties."""
+    if not jnp.issubdtype(report.dtype, jnp.floating):
+        return debias_labels(report, epsilon)
+    return (report - 0.5) / jnp.tanh(jnp.asarray(epsilon, report.dtype) / 2) + 0.5
