@@ -13,10 +13,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import jaxdp
 from benchmarks.bench_engine import lanes_of
 from benchmarks.peers import numba_bandits, numpy_bandits
-from benchmarks.timing import interleaved, machine
+from benchmarks.timing import interleaved, machine, simulator
 from jaxdp.bandits import bernoulli_bandit, successive_elimination_central, thompson, tsallis_inf, ucb
 from jaxdp.bandits.convex import fkm, linear_losses, two_point
 from jaxdp.core import Environment, Learner
@@ -43,7 +42,7 @@ def bench_learner(
 ) -> None:
     """By rounds, in tiles of lanes, as a sweep plays it."""
     one = ["pseudo_regret"]  # as the peer
-    run = jaxdp.simulator(learner, environment, horizon, engine="rounds", outcomes=one)
+    run = simulator(learner, environment, horizon, engine="rounds", outcomes=one)
     lanes, compile_seconds = lanes_of(run, jax.devices("cpu")[0], LANES, TILE, EPSILON)
     theirs = np.zeros(LANES)
     seconds = interleaved(REPEATS, {"jaxdp by rounds": lanes, "Numba, one loop per lane": lambda: peer(theirs)})
@@ -121,7 +120,7 @@ def bench_counts() -> None:
     """10^9 rounds as totals."""
     horizon, lanes = 10**9, 1000
     learner = successive_elimination_central(num_arms=ARMS)
-    run = jaxdp.simulator(learner, bernoulli_bandit(MEANS), horizon, engine="counts", outcomes=["pseudo_regret"])
+    run = simulator(learner, bernoulli_bandit(MEANS), horizon, engine="counts", outcomes=["pseudo_regret"])
     call, compile_seconds = lanes_of(run, jax.devices("cpu")[0], lanes, 250, EPSILON)
     seconds = interleaved(3, {"counts": call})["counts"]
     print(

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import jaxdp
 from benchmarks.bench_engine import lanes_of
 from benchmarks.peers import numba_contextual as peers
-from benchmarks.timing import interleaved, machine
+from benchmarks.timing import interleaved, machine, simulator
 from jaxdp.bandits import contextual
 from jaxdp.bandits.contextual import _descent as descent
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
@@ -43,7 +43,7 @@ def bench_learner(
     calls, theirs = {}, np.zeros(lanes)
     print(f"{name}, {lanes} lanes in tiles of {tile}, horizon {horizon}")
     for engine in ("rounds", *(["blocks"] if learner.blocks else [])):
-        run = jaxdp.simulator(learner, environment, horizon, engine=engine, outcomes=["pseudo_regret"])
+        run = simulator(learner, environment, horizon, engine=engine, outcomes=["pseudo_regret"])
         call, compile_seconds = lanes_of(run, jax.devices("cpu")[0], lanes, tile, params=run.params(**values))
         calls[f"jaxdp by {engine}"] = call
         print(f"  {engine} compiled in {compile_seconds:.1f} s")

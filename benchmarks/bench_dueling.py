@@ -17,7 +17,7 @@ import jaxdp
 from benchmarks.bench_engine import lanes_of, report
 from benchmarks.peers import numba_duels, numba_ebs
 from benchmarks.peers.duelpy_peer import print_duelpy
-from benchmarks.timing import interleaved, machine
+from benchmarks.timing import interleaved, machine, simulator
 from jaxdp.core import Learner
 from jaxdp.dueling import double_thompson, matrix_duels, rucb, versatile_sparring
 from jaxdp.mechanisms.continual_counting import best_arity
@@ -35,7 +35,7 @@ Peer = Callable[[np.ndarray, float, np.ndarray], None]  # (matrix, probability o
 def bench_learner(name: str, learner: Learner, peer: Peer, horizon: int) -> None:
     """By rounds, in tiles of lanes, as a sweep plays it."""
     one = ["pseudo_regret"]  # as the peer
-    run = jaxdp.simulator(learner, matrix_duels(MATRIX), horizon, engine="rounds", outcomes=one)
+    run = simulator(learner, matrix_duels(MATRIX), horizon, engine="rounds", outcomes=one)
     call, compile_seconds = lanes_of(run, jax.devices("cpu")[0], LANES, TILE, EPSILON)
     ours, theirs = np.zeros(LANES), np.zeros(LANES)
     regrets: dict[str, np.ndarray] = {"jaxdp by rounds": ours, "Numba, one loop per lane": theirs}
@@ -99,8 +99,8 @@ def _bench_ebs_elimination(epsilon: float, horizon: int = 100_000, tiles: int = 
     learner = jaxdp.dueling.ebs_elimination(num_arms=ARMS, horizon=horizon)
     duels = jaxdp.dueling.utility_duels(np.linspace(1, 0, ARMS))
     one = ["pseudo_regret"]  # as the peer
-    run = jaxdp.simulator(learner, duels, horizon, engine="blocks", outcomes=one)
-    short = jaxdp.simulator(learner._replace(horizon=None), duels, short_horizon, engine="rounds", outcomes=one)
+    run = simulator(learner, duels, horizon, engine="blocks", outcomes=one)
+    short = simulator(learner._replace(horizon=None), duels, short_horizon, engine="rounds", outcomes=one)
     params = run.params(epsilon=epsilon)
     mine, world = params["learner"], params["environment"]
     arity = best_arity(horizon + ARMS)

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import jaxdp
 from benchmarks.bench_random import bench_words
 from benchmarks.peers import numba_learners
-from benchmarks.timing import interleaved, machine
+from benchmarks.timing import interleaved, machine, record_program, simulator
 from jaxdp.simulation.store.chunks import chunks
 from jaxdp.simulation.sweeps.lanes import Program
 from jaxdp.simulation.sweeps.schedule import Lanes, Runner
@@ -34,6 +34,7 @@ def lanes_of(run, device, num_lanes=LANES, tile=TILE, epsilon=EPSILON, params=No
     start = time.perf_counter()
     compiled = Program(run, jax.random.key(0), [params], tile, [device]).compile()
     seconds = time.perf_counter() - start
+    record_program(run, num_lanes, tile, params, seconds)
     everything = chunks((), (num_lanes,), (num_lanes,))
 
     def call():
@@ -64,7 +65,7 @@ def bench_explore_then_commit(devices):
     for device in devices:
         for engine in ("rounds", "blocks", "counts"):
             name = f"jaxdp by {engine}, {device.platform}"
-            run = jaxdp.simulator(learner, environment, ARM_HORIZON, engine=engine)
+            run = simulator(learner, environment, ARM_HORIZON, engine=engine)
             functions[name], compile_seconds[name] = lanes_of(run, device)
     small = np.asarray(means, np.float32)
     functions[reference] = lambda: numba_learners.explore_then_commit(
@@ -79,7 +80,7 @@ def bench_explore_then_commit(devices):
 def bench_exponential_weights(devices, num_experts):
     means = np.linspace(0.2, 0.8, num_experts)
     learner = jaxdp.experts.exponential_weights(num_experts=num_experts, horizon=EXPERT_HORIZON)
-    run = jaxdp.simulator(learner, jaxdp.experts.stochastic_losses(means), EXPERT_HORIZON)
+    run = simulator(learner, jaxdp.experts.stochastic_losses(means), EXPERT_HORIZON)
     rate = float(run.params(epsilon=EPSILON)["learner"].learning_rate)
     peer_regret = np.zeros(LANES)
     reference = "Numba, fastmath float32, parallel"
@@ -101,7 +102,7 @@ def bench_sweep_overhead(device):
     """A sweep against the bare program: the same tiles of the same run, without dataset and labels."""
     learner = jaxdp.experts.exponential_weights(num_experts=64, horizon=EXPERT_HORIZON)
     environment = jaxdp.experts.stochastic_losses(np.linspace(0.2, 0.8, 64))
-    run = jaxdp.simulator(learner, environment, EXPERT_HORIZON)
+    run = simulator(learner, environment, EXPERT_HORIZON)
     params = jax.device_put(run.params(epsilon=EPSILON), device)
     seeds = np.arange(SWEEP_LANES, dtype=np.uint32)
     keys = jax.vmap(lambda seed: jax.random.fold_in(jaxdp.random.key(0), seed))(seeds)
@@ -146,7 +147,7 @@ def bench_counts(device):
     learner = jaxdp.bandits.explore_then_commit(num_arms=ARMS, explore_rounds=800)
     print("explore_then_commit by counts, 1000 lanes")
     for horizon in (10**3, 10**9):
-        run = jaxdp.simulator(learner, environment, horizon, engine="counts")
+        run = simulator(learner, environment, horizon, engine="counts")
         params = run.params(epsilon=EPSILON)
         keys = jax.device_put(jax.random.split(jaxdp.random.key(0), 1000), device)
         start = time.perf_counter()

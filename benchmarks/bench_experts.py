@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import jaxdp
 from benchmarks.bench_engine import lanes_of
 from benchmarks.peers import numba_experts, numba_lazy
-from benchmarks.timing import interleaved, machine
+from benchmarks.timing import interleaved, machine, simulator
 from jaxdp.core import Environment, Learner
 from jaxdp.experts import classes
 
@@ -47,7 +47,7 @@ def bench(
         world = jaxdp.experts.shifting_losses(num_experts=num, horizon=horizon, num_shifts=SHIFTS, gap=GAP)
     if engine == "auto":
         engine = "blocks" if learner.blocks else "rounds"
-    run = jaxdp.simulator(learner, world, horizon, engine=engine, outcomes=["pseudo_regret"])
+    run = simulator(learner, world, horizon, engine=engine, outcomes=["pseudo_regret"])
     params = run.params(**values)
     lanes, tile = lanes or LANES[num], tile or TILE[num]
     call, compiling = lanes_of(run, jax.devices("cpu")[0], lanes, tile, params=params)

@@ -1,7 +1,7 @@
 """One table of speeds, from the cases of the other benchmarks: `make bench`, meant to take under ten minutes.
 
 Run as `python benchmarks/table.py`, with names of rows to measure only those, and `--out FILE` for another file than
-.cache/bench.json. The other benchmarks run as they are, with fewer repetitions; what they time is noted here. Columns:
+.cache/bench.json. The other benchmarks run as they are, with fewer repetitions; what they time is recorded. Columns:
 
 - ns: of a lane's round on one core: wall time x cores / (lanes x rounds), of the fastest of some calls in turn.
 - Numba: how many times longer the peer takes, one scalar loop for each lane, on the same cores.
@@ -17,7 +17,6 @@ Run as `python benchmarks/table.py`, with names of rows to measure only those, a
 """
 
 import argparse
-import contextlib
 import datetime
 import json
 import os
@@ -28,7 +27,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -47,96 +45,51 @@ OUT = Path(".cache/bench.json")
 CPU = jax.devices("cpu")[0]
 
 
-class _EnoughError(Exception):
-    """A row has all that it shows."""
-
-
-ROWS: dict[str, tuple[Any, Callable[[], None]]] = {
-    "explore_then_commit": (bench_engine, lambda: bench_engine.bench_explore_then_commit([CPU])),
-    "exponential_weights, 64 experts": (bench_engine, lambda: bench_engine.bench_exponential_weights([CPU], 64)),
-    "tsallis_inf": (bench_bandits, bench_bandits.bench_tsallis_inf),
-    "ucb": (bench_bandits, bench_bandits.bench_ucb),
-    "thompson": (bench_bandits, bench_bandits.bench_thompson),
-    "fkm": (bench_bandits, lambda: bench_bandits.bench_convex("fkm")),
-    "two_point": (bench_bandits, lambda: bench_bandits.bench_convex("two_point")),
-    "ebs_elimination": (bench_dueling, bench_dueling.bench_ebs_elimination),
-    "rucb": (bench_dueling, bench_dueling.bench_rucb),
-    "double_thompson": (bench_dueling, bench_dueling.bench_double_thompson),
-    "versatile_sparring": (bench_dueling, bench_dueling.bench_versatile_sparring),
-    "lazy_weights": (bench_experts, bench_experts.bench_lazy_weights),
-    "svt_restarts": (bench_experts, bench_experts.bench_svt_restarts),
-    "mirror_descent": (bench_experts, bench_experts.bench_mirror_descent),
-    "counter_weights": (bench_experts, bench_experts.bench_counter_weights),
-    "limited_updates": (bench_experts, bench_experts.bench_limited_updates),
-    "linear_ucb, d = 5": (bench_contextual, bench_contextual.bench_linear_ucb),
-    "generalized_linear, d = 5": (bench_contextual, bench_contextual.bench_generalized_linear),
-    "linear_ucb_joint, d = 5": (bench_contextual, bench_contextual.bench_linear_ucb_joint),
+ROWS: dict[str, Callable[[], None]] = {
+    "explore_then_commit": lambda: bench_engine.bench_explore_then_commit([CPU]),
+    "exponential_weights, 64 experts": lambda: bench_engine.bench_exponential_weights([CPU], 64),
+    "tsallis_inf": bench_bandits.bench_tsallis_inf,
+    "ucb": bench_bandits.bench_ucb,
+    "thompson": bench_bandits.bench_thompson,
+    "fkm": lambda: bench_bandits.bench_convex("fkm"),
+    "two_point": lambda: bench_bandits.bench_convex("two_point"),
+    "ebs_elimination": bench_dueling.bench_ebs_elimination,
+    "rucb": bench_dueling.bench_rucb,
+    "double_thompson": bench_dueling.bench_double_thompson,
+    "versatile_sparring": bench_dueling.bench_versatile_sparring,
+    "lazy_weights": bench_experts.bench_lazy_weights,
+    "svt_restarts": bench_experts.bench_svt_restarts,
+    "mirror_descent": bench_experts.bench_mirror_descent,
+    "counter_weights": bench_experts.bench_counter_weights,
+    "limited_updates": bench_experts.bench_limited_updates,
+    "linear_ucb, d = 5": bench_contextual.bench_linear_ucb,
+    "generalized_linear, d = 5": bench_contextual.bench_generalized_linear,
+    "linear_ucb_joint, d = 5": bench_contextual.bench_linear_ucb_joint,
 }
 
 
-class Notes:
-    """What a benchmark made and timed, up to its first comparison with a peer."""
-
-    def __init__(self, module: Any) -> None:
-        self._module = module
-        self.made: dict[int, tuple[Any, Any, dict[str, Any]]] = {}
-        self.played: list[dict[str, Any]] = []
-        self.seconds: dict[str, float] = {}
-
-    @contextlib.contextmanager
-    def taken(self) -> Iterator[None]:
-        """Notes what a benchmark does in this block, which ends after the first comparison."""
-        simulator, lanes_of = jaxdp.simulator, bench_engine.lanes_of
-
-        def make(learner: Any, environment: Any, horizon: int, **options: Any) -> Any:
-            run = simulator(learner, environment, horizon, **options)
-            self.made[id(run)] = learner, environment, {"horizon": horizon, **options}
-            self._runs.append(run)  # so that no other has its id
-            return run
-
-        def play(
-            run: Any, device: Any, num_lanes: int = bench_engine.LANES, tile: int = bench_engine.TILE, *more, **by
-        ):
-            call, seconds = lanes_of(run, device, num_lanes, tile, *more, **by)
-            params = by.get("params") or run.params(epsilon=more[0] if more else bench_engine.EPSILON)
-            self.played.append({"run": run, "lanes": num_lanes, "tile": tile, "params": params, "compiling": seconds})
-            return call, seconds
-
-        def compare(repeats: int, functions: dict[str, Callable[[], Any]]) -> dict[str, float]:
-            self.seconds = timing.interleaved(min(repeats, REPEATS), functions)
-            raise _EnoughError
-
-        self._runs: list[Any] = []
-        with (
-            mock.patch.object(jaxdp, "simulator", make),
-            mock.patch.object(self._module, "lanes_of", play),
-            mock.patch.object(self._module, "interleaved", compare),
-            contextlib.suppress(_EnoughError),
-        ):
-            yield
-
-    def rows(self, name: str) -> Iterator[dict[str, Any]]:
-        """One row for each way in which the learner was played."""
-        ours = [label for label in self.seconds if label.startswith("jaxdp")]
-        (peer,) = [self.seconds[label] for label in self.seconds if label.startswith("Numba")][:1] or [None]
-        for label, case in zip(ours, self.played, strict=True):
-            how = next(word for word in ("rounds", "blocks", "counts") if word in label)
-            learner, environment, options = self.made[id(case["run"])]
-            rounds = case["lanes"] * options["horizon"]
-            plain, operations = _plain(learner, environment, options, case)
-            mine = self.seconds[label]
-            yield {
-                "learner": f"{name}, by {how}",
-                "lanes": case["lanes"],
-                "horizon": options["horizon"],
-                "ns_per_lane_round_and_core": mine * cores() * 1e9 / rounds,
-                "times_numba": None if peer is None else peer / mine,
-                "times_plain": plain / (mine / options["horizon"]),
-                "compiling_seconds": case["compiling"],
-                "operations_per_lane_round": operations,
-                "times_longer_than_operations": mine * cores() / rounds / (operations / rate()),
-                "gpu_rounds_per_second": _on_gpu(case, options["horizon"]),
-            }
+def rows_of(name: str, recording: timing.Recording) -> Iterator[dict[str, Any]]:
+    """Yields one row for each way in which a benchmark's learner was played."""
+    ours = [label for label in recording.seconds if label.startswith("jaxdp")]
+    (peer,) = [recording.seconds[label] for label in recording.seconds if label.startswith("Numba")][:1] or [None]
+    for label, case in zip(ours, recording.played, strict=True):
+        how = next(word for word in ("rounds", "blocks", "counts") if word in label)
+        _, learner, environment, options = next(made for made in recording.made if made[0] is case["run"])
+        rounds = case["lanes"] * options["horizon"]
+        plain, operations = _plain(learner, environment, options, case)
+        mine = recording.seconds[label]
+        yield {
+            "learner": f"{name}, by {how}",
+            "lanes": case["lanes"],
+            "horizon": options["horizon"],
+            "ns_per_lane_round_and_core": mine * cores() * 1e9 / rounds,
+            "times_numba": None if peer is None else peer / mine,
+            "times_plain": plain / (mine / options["horizon"]),
+            "compiling_seconds": case["compiling"],
+            "operations_per_lane_round": operations,
+            "times_longer_than_operations": mine * cores() / rounds / (operations / rate()),
+            "gpu_rounds_per_second": _on_gpu(case, options["horizon"]),
+        }
 
 
 def _plain(learner: Any, environment: Any, options: dict[str, Any], case: dict[str, Any]) -> tuple[float, float]:
@@ -248,11 +201,9 @@ def main() -> None:
     start, rows = time.perf_counter(), []
     print(timing.machine())
     for name in told.rows or ROWS:
-        module, function = ROWS[name]
-        notes = Notes(module)
-        with notes.taken():
-            function()
-        rows += notes.rows(name)
+        with timing.recorded(REPEATS) as recording:
+            ROWS[name]()
+        rows += rows_of(name, recording)
         print(as_markdown(rows).splitlines()[-1], flush=True)
         record = {
             "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

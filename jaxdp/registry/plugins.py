@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
@@ -51,7 +52,7 @@ def import_modules(names: Iterable[str]) -> None:
         names: dotted, as `import` takes them.
 
     Raises:
-        ValueError: if there is no module of that name, or it imports one that is not there.
+        ValueError: if there is no module of that name, it fails when it is imported, or it registers nothing.
     """
     folder = str(Path.cwd())
     if folder not in sys.path and "" not in sys.path:
@@ -59,11 +60,32 @@ def import_modules(names: Iterable[str]) -> None:
     for name in names:
         if not all(part.isidentifier() for part in name.split(".")):
             raise ValueError(f"with must be the dotted name of a module, got {name!r}")
+        is_loaded, before = name in sys.modules, _registered()
         try:
             importlib.import_module(name)
-        except ImportError as error:
-            raise ValueError(f"with must name a module that can be imported, got {name!r}: {error}") from error
+        except (Exception, SystemExit) as error:
+            raise ValueError(
+                f"with must name a module that can be imported, got {name!r}: {type(error).__name__}{_origin(error)}"
+            ) from error
+        # What was imported before may have registered its entries then.
+        if name not in _imported and _registered() == ({} if is_loaded else before):
+            raise ValueError(f"with must name a module that calls jaxdp.register, got {name!r}, which does not")
         _imported[name] = None
+
+
+def _registered() -> dict[str, int]:
+    """The entries that are not the library's, by name, each with what tells it from another of its name."""
+    from jaxdp.registry.registered import own_entries  # which imports all entries
+
+    return {name: id(entry) for name, entry in own_entries().items()}
+
+
+def _origin(error: BaseException) -> str:
+    """The message of an error, and the line of the file that raised it."""
+    message = " ".join(str(error).split())
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if len(frames) > 1 else ""
+    return f": {message}{where}" if message else where
 
 
 def imported_modules() -> list[str]:

@@ -97,6 +97,11 @@ def register(name: str, entry: Entry, *, replace: bool = False) -> None:
     own[name] = entry
 
 
+def own_entries() -> dict[str, Any]:
+    """Returns the entries that were registered beside the library's, by name."""
+    return {name: entry for _, table in TABLES.values() for name, entry in table.items() if name not in _LIBRARYS}
+
+
 def claim_of(entry: Any) -> Guarantee:
     """What an entry claims at its values.
 

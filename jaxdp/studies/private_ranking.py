@@ -96,6 +96,8 @@ def election(
         raise ValueError(f"ballots must be given without --comparisons, got {ballots} and {comparisons}")
     if ballots is None and unit == "ballot":
         raise ValueError("unit must be pair without --ballots, got 'ballot'")
+    if ballots is None and unranked != UNKNOWN:
+        raise ValueError(f"unranked must be left out without --ballots, got {unranked!r}")
     try:
         if ballots is None:
             return baseball1987() if comparisons is None else read_comparisons(comparisons)

@@ -20,7 +20,7 @@ from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
 from jaxdp.studies.tracking import LEARNERS, Names, NotPure, check_learners, claim_of, tracking_run
-from jaxdp.validation import check_count, check_delta, check_within
+from jaxdp.validation import check_count, check_delta, check_positive, check_within
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, float("inf"))
 COMPARED = (
@@ -103,6 +103,8 @@ def tracking_your_losses(
     check_delta(delta)
     check_within("share", share, 0.0, 1.0)
     names = check_learners(learner)
+    if (largest := float(np.max(losses))) > check_positive("scale", scale):
+        raise ValueError(f"losses must be in [0, {scale:g}], got {largest:g}; --scale is the entry that is the loss 1")
     environment = experts.loss_sequence(losses, scale=scale, num_switches=num_switches)
     horizon, num_experts = np.shape(losses)
     switches = check_count("num_switches", num_switches, 0)

@@ -58,6 +58,11 @@ REFUSED = {
     "a study": (("run", "dueling-regert"), "got 'dueling-regert'. Did you mean dueling-regret"),
     "a paper": (("reproduce", "ldp-bandit"), "got 'ldp-bandit'. Did you mean ldp-bandits?"),
     "a row": (("reproduce", "dp-dueling", "--row", "Them 1"), "got 'Them 1'. Did you mean Thm 1"),
+    "an empty row": (("reproduce", "dp-dueling", "--row", ""), "row must be a text that numbers of rows have, got ''"),
+    "a reading without ballots": (
+        ("run", "private-ranking", "--unranked", "last"),
+        "unranked must be left out without",
+    ),
     "a learner": (("run", "dueling-trust", "--learner", "rucb_block"), "got 'rucb_block'. Did you mean rucb_blocks?"),
     "a kind": (("list", "--kind", "learners"), "got 'learners'. Did you mean learner?"),
 }

@@ -134,7 +134,7 @@ def test_a_module_that_is_named_registers_without_an_entry_point(in_process):
     code = _code(registry.MECHANISMS["quiet_count"], "quiet_count", "release", np.float64(1), np.float64(2))
     assert "registry.import_modules(['own_by_import'])" in code.splitlines()  # another process does not know them
     code, printed = in_process("audit", "quiet_mouse", "--with", "own_by_import")
-    assert (code, "name must be one of laplace, " in printed.err) == (2, True)
+    assert (code, "Did you mean quiet_count" in printed.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -152,3 +152,31 @@ def test_a_module_that_cannot_be_used_is_told_in_one_line(module, message, in_pr
     assert code == 2
     assert message in printed.err
     assert printed.err.count("\n") == 1
+
+
+BROKEN = {
+    "gone": ("import nothing_here", r"got 'gone': ModuleNotFoundError: No module named 'nothing_here'"),
+    "divides": (
+        "def f():\n    1 / 0\n\n\nf()",
+        r"got 'divides': ZeroDivisionError: division by zero \(.*divides.py, line 2\)",
+    ),
+    "leaves": ("import sys\n\nsys.exit(0)", r"got 'leaves': SystemExit: 0"),
+    "unfinished": ("x = (", r"got 'unfinished': SyntaxError: '\(' was never closed"),
+    "silent": ("x = 1", r"calls jaxdp\.register, got 'silent', which does not"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_modules_that_register_nothing_are_refused_in_one_sentence(name, tmp_path, monkeypatch):
+    code, message = BROKEN[name]
+    (tmp_path / f"{name}.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        registry.import_modules([name])
+    sys.modules.pop(name, None)
+
+
+def test_a_module_of_python_is_refused(monkeypatch):
+    monkeypatch.setattr("jaxdp.registry.registered.own_entries", dict)
+    with pytest.raises(ValueError, match=r"with must name a module that calls jaxdp\.register, got 'os'"):
+        registry.import_modules(["os"])

@@ -174,6 +174,15 @@ def test_the_figure():
     ]
 
 
+def test_losses_above_one_name_the_option_of_their_scale():
+    with pytest.raises(ValueError, match=r"losses must be in \[0, 2\], got 3; --scale is the entry that is the loss 1"):
+        tracking_your_losses.tracking_your_losses(
+            np.array([[0.0, 3.0], [2.0, 1.0]]), scale=2.0, num_switches=1, key=jax.random.key(0)
+        )
+    with pytest.raises(ValueError, match="scale must be > 0, got nan"):
+        tracking_your_losses.tracking_your_losses(np.zeros((3, 2)), scale=math.nan, key=jax.random.key(0))
+
+
 @pytest.fixture(scope="module")
 def yours(tmp_path_factory):
     """Expert 0 is right in the first half, expert 1 in the second; a third is wrong all the time."""

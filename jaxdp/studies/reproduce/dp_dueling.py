@@ -127,23 +127,24 @@ ROWS = (
         "the certificate of the design of 200 normal points in 6 dimensions over d, and its support over d(d + 1)/2",
         measure.optimal_designs,
         {"max |z|² / d": at_most(1.01), "support / (d (d + 1) / 2)": at_most(1)},
+        why="The row could not have differed: this is a theorem, and the numbers check the library's solver alone.",
     ),
     row(
         "Thm 3",
         "Alg. 2 has regret of the order d^6 ln(dT/δ) ln(Tκ²/d)/(κε) + d sqrt(T) ln(T/δ)/κ.",
-        "the corrected algorithm, 20 arms on the circle, counts: exponent of T from 1,000 to 10^8 without "
-        "privacy, and of 1/ε between 0.001 and 0.01",
+        "the corrected algorithm, 20 arms on the circle, counts: exponent of T from 10^6 to 10^8 without privacy, "
+        "where the best arm leads by 40/sqrt(T); and of 1/ε between 0.001 and 0.01, at a gap of 0.16 and T = 10^8",
         measure.linear_order,
         {"exponent of T, no privacy": at_most(0.6), "exponent of 1/ε": at_most(1.1)},
-        why=ORDER
-        + " d^6 can be d^3, since the error of the model is bounded in all directions at once; κ = σ'(2) = 0.105 with "
+        why=ORDER + " At a fixed gap regret ends growing once one arm is left, so that its exponent says nothing."
+        " d^6 can be d^3, since the error of the model is bounded in all directions at once; κ = σ'(2) = 0.105 with "
         "an estimate on the ball, in place of σ'(4) = 0.018.",
     ),
     row(
         "Lemmas 9, 10",
         "The best arm stays in every phase with high probability.",
         "the share of runs of Theorem 3's row that name it, ε = 1 (failure_prob = 0.05)",
-        measure.linear_order,
+        measure.best_of_linear,
         {"share of runs with the best arm": at_least(0.95)},
     ),
     row(
@@ -158,10 +159,13 @@ ROWS = (
     row(
         "Remark 4",
         "For ε above the order d^5/sqrt(T), 0.003 here, the private term is the smaller one: privacy is for free.",
-        "what ε = 1 adds to the regret without privacy at T = 10^8, d = 2, as a share of it",
+        "the ε at which privacy adds as much as the regret without it, over d^5/sqrt(T), by interpolation in "
+        "ln ε; and what it adds at several ε, as shares; T = 10^8, d = 2",
         measure.free_privacy,
-        {"cost of ε = 1 / regret without privacy": at_most(1)},
-        why=ORDER,
+        {"crossing ε / (d^5/sqrt(T))": at_most(1, refutes=False)},
+        why="An order with an unspecified constant, for the worst instance at each T, which this instance, with its "
+        "fixed gap, is not: from 100,000 rounds on the best arm is alone and neither term grows, so the crossing stays "
+        "where it is while d^5/sqrt(T) falls.",
     ),
     row(
         "Alg. 2, other errata",

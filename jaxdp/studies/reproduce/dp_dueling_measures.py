@@ -18,6 +18,7 @@ from jaxdp.design import ball_net, g_optimal, g_optimal_differences
 from jaxdp.mechanisms import tree_radius
 from jaxdp.preferences import effective_borda_scores, lower_bound_matrix, preference_gaps, utility_matrix
 from jaxdp.simulation import simulator, sweep
+from jaxdp.stats import crossover
 from jaxdp.studies.dueling_linear import dueling_linear
 from jaxdp.studies.reproduce.measures import (
     exponent,
@@ -244,7 +245,7 @@ def trust(size: Size) -> Measures:
 def linear(size: Size) -> xr.Dataset:
     """The study of arms with features, in two dimensions."""
     return dueling_linear(
-        epsilon=(0.001, 0.01, 1.0, math.inf),
+        epsilon=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, math.inf),
         dim=(2,),
         num_seeds=size.repeats(128),
         num_arms=20,
@@ -253,22 +254,58 @@ def linear(size: Size) -> xr.Dataset:
     ).isel(dim=0)
 
 
+def small_gaps(size: Size) -> xr.DataArray:
+    """Returns regret without privacy where the best of 20 arms on the circle leads by 40 / sqrt(T), for two T."""
+    horizons = (1000, 10_000) if size.name == "small" else (10**6, 10**8)
+    regret = []
+    for horizon in horizons:
+        nearest = math.acos(1 - 40 / math.sqrt(horizon))
+        angles = np.concatenate([[0.0], np.linspace(nearest, 2 * math.pi - nearest, 19)])
+        features = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        run = simulator(
+            dueling.g_optimal_elimination(features=features),
+            dueling.linear_duels(features, np.array([1.0, 0.0])),
+            horizon,
+            checkpoints=[horizon],
+            engine="counts",
+        )
+        results = sweep(
+            run, axes={"epsilon": [math.inf]}, num_seeds=size.repeats(64), key=size.key, tile_size=TILE_SIZE
+        )
+        regret.append(results.pseudo_regret.squeeze(["epsilon", "round"], drop=True))
+    joined = xr.concat(regret, xr.IndexVariable("horizon", list(horizons)))
+    assert isinstance(joined, xr.DataArray)
+    return joined
+
+
 def linear_order(size: Size) -> Measures:
-    """Exponents of regret in T without privacy, and in 1/epsilon; how often the best arm is there in the end."""
-    results = linear(size)
-    regret = results.pseudo_regret
+    """Exponents of regret in T without privacy, at gaps that fall with T and at a fixed one, and in 1/epsilon."""
+    regret = linear(size).pseudo_regret
     small = regret.isel(round=-1).sel(epsilon=[0.001, 0.01])
     return {
-        "exponent of T, no privacy": exponent(regret.sel(epsilon=math.inf), "round"),
+        "exponent of T, no privacy": exponent(small_gaps(size), "horizon"),
         "exponent of 1/ε": exponent(small.assign_coords(epsilon=1 / small.epsilon), "epsilon"),
-        "share of runs with the best arm": share(results.correct.isel(round=-1).sel(epsilon=1.0)),
+        "exponent of T at a fixed gap": exponent(regret.sel(epsilon=math.inf), "round"),
     }
 
 
+def best_of_linear(size: Size) -> Measures:
+    """How often the best arm is there in the end, epsilon = 1."""
+    return {"share of runs with the best arm": share(linear(size).correct.isel(round=-1).sel(epsilon=1.0))}
+
+
 def free_privacy(size: Size) -> Measures:
-    """What privacy adds to the regret without it, epsilon = 1."""
+    """Where privacy adds as much as the regret without it, over the order, and what it adds at several epsilon."""
     regret = linear(size).pseudo_regret.isel(round=-1)
-    return {"cost of ε = 1 / regret without privacy": relative(regret.sel(epsilon=1.0), regret.sel(epsilon=math.inf))}
+    free, private = regret.sel(epsilon=math.inf, drop=True), regret.sel(epsilon=np.isfinite(regret.epsilon))
+    found = crossover(private - free, free.broadcast_like(private))
+    order = 2**5 / math.sqrt(float(regret["round"]))
+    shown = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+    return {
+        "crossing ε / (d^5/sqrt(T))": Interval(*(float(found[name]) / order for name in ("estimate", "low", "high"))),
+        "crossing ε": Interval(*(float(found[name]) for name in ("estimate", "low", "high"))),
+        **{f"cost of ε = {each} / regret without privacy": relative(regret.sel(epsilon=each), free) for each in shown},
+    }
 
 
 def optimal_designs(size: Size) -> Measures:

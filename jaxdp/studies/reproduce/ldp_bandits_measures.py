@@ -138,9 +138,22 @@ def _uniform_logistic() -> float:
 
 
 def joint_against_local(size: Size) -> Measures:
-    """Regret under joint privacy over that under local privacy, epsilon = 1."""
-    joint, local = (played(size, name).sel(epsilon=1.0).isel(round=-1) for name in ("joint", "linear"))
-    return {"regret joint / local": mean_ratio(joint, local)}
+    """Exponents of T under joint and local privacy, epsilon = 1, and the ratio of regrets after all rounds."""
+    joint, local = (played(size, name).sel(epsilon=1.0) for name in ("joint", "linear"))
+    ratio = mean_ratio(joint.isel(round=-1), local.isel(round=-1))
+    before = mean_ratio(joint.isel(round=0), local.isel(round=0))
+    decades = math.log10(joint["round"].values[-1] / joint["round"].values[0])
+    return {
+        "exponent of T, joint": exponent(joint, "round"),
+        "exponent of T, joint less local": _slope(before, ratio, decades),
+        "regret joint / local": ratio,
+    }
+
+
+def _slope(before: Interval, after: Interval, decades: float) -> Interval:
+    """The exponent between two ratios, whose limits are taken at their worst (each by itself at 95%)."""
+    ends = (after.value, before.value), (after.low, before.high), (after.high, before.low)
+    return Interval(*(math.log10(late / early) / decades if min(late, early) > 0 else math.nan for late, early in ends))
 
 
 # ---- privacy ---------------------------------------------------------------------------------------------------------

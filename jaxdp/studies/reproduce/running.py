@@ -57,6 +57,8 @@ def chosen(name: str, only: Sequence[str]) -> tuple[Row, ...]:
     """
     rows = rows_of(name)
     for text in only:
+        if not text.strip():
+            raise ValueError(f"row must be a text that numbers of rows have, got {text!r}")
         if not any(text.lower() in each.number.lower() for each in rows):
             numbers = [each.number for each in rows]
             raise ValueError(f"row must be in one of {'; '.join(numbers)}, got {text!r}{did_you_mean(text, numbers)}")
