@@ -1,7 +1,7 @@
 """The steps of RUCB for few arms, laid out for XLA on CPU: loops over lanes, with every arm and pair written out.
 
-They are tested to be equal to `_rucb`'s plain steps bit for bit, and take half as long at eight arms, two thirds at
-three. Of more arms than are written out here the plain steps are the faster ones.
+They are tested to be equal to `_rucb`'s plain steps bit for bit, and take less time for few arms. For more arms than are
+written out here the plain steps are the faster ones.
 """
 
 import functools

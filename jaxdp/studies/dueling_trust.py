@@ -32,6 +32,7 @@ HORIZON = 10_000
 NUM_SEEDS = 8
 DELTA = 1e-6
 LEAST_HORIZON = 100
+SECONDS_OF_COMPILING = 5.5  # of a program, on two cores
 FEW_ROUNDS = 50_000  # single rounds take less time than compiling blocks of them
 ELIMINATIONS = ("ebs_phased", "ebs_elimination", "ebs_shuffle", "ebs_local")  # the paper's, in every model of trust
 OTHERS = ("rucb_blocks", "rucb", "double_thompson_blocks", "double_thompson")
@@ -91,6 +92,14 @@ def dueling_trust(
     sizes = [check_count("num_arms", size, 2) for size in num_arms]
     horizon = check_horizon(horizon, minimum=max(LEAST_HORIZON, 10 * max(sizes, default=2)))
     span = check_positive("span", span)
+    if scheduling.get("progress"):
+        programs = len(names) * len(sizes)
+        minutes = max(1, round(SECONDS_OF_COMPILING * programs / 60))
+        typer.echo(
+            f"{programs} programs, one for each learner and number of arms: compiling them takes about {minutes} min, "
+            "however few the seeds. --num-arms and --learner choose some.",
+            err=True,
+        )
 
     def build(learner: str, num_arms: int) -> Run:
         entry = sized(LEARNERS[learner], num_arms, horizon)
