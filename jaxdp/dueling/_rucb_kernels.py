@@ -1,6 +1,6 @@
 """The steps of RUCB for few arms, laid out for XLA on CPU: loops over lanes, with every arm and pair written out.
 
-They are tested to be equal to `_rucb`'s plain steps bit for bit, and take less time for few arms. For more arms than are
+They are tested to be equal to `_rucb`'s plain steps bit for bit, and take less time for few arms. Of more arms than are
 written out here the plain steps are the faster ones.
 """
 
