@@ -284,7 +284,7 @@ def test_an_item_that_never_lost_lies_on_the_bound(tmp_path):
     assert "lie on the bound (norm 5.196, radius 5.196)" in text
     assert re.search(r"   1  a  [\d.]+  never lost: the bound \(--radius\) alone limits its ability\n", text)
     assert "never won" not in text
-    table, results = ranked(tmp_path, ["a,b,5", "b,a,3"], radius=np.inf)
+    table, results = ranked(tmp_path, ["a,b,5", "b,a,3"], radius=10.0)
     text = ranking_report.report(results, table)
     assert "note" not in text
     assert "never" not in text
