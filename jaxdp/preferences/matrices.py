@@ -211,8 +211,11 @@ def effective_borda_scores(preferences: ArrayLike, active: ArrayLike) -> np.ndar
 def condorcet_winner(preferences: ArrayLike) -> int:
     """The arm that beats every other arm with probability above 1/2; -1 where there is none.
 
+    Args:
+        preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.
+
     Raises:
-        ValueError: if preferences ([num_arms, num_arms]) are not a preference matrix.
+        ValueError: if preferences are not a preference matrix.
 
     Source:
         Condorcet (1785).
@@ -224,8 +227,11 @@ def condorcet_winner(preferences: ArrayLike) -> int:
 def copeland_winners(preferences: ArrayLike) -> np.ndarray:
     """The arms that beat the most others with probability above 1/2: [num_winners] int64, in increasing order.
 
+    Args:
+        preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.
+
     Raises:
-        ValueError: if preferences ([num_arms, num_arms]) are not a preference matrix.
+        ValueError: if preferences are not a preference matrix.
 
     Source:
         Copeland (1951); Zoghi, Karnin, Whiteson & de Rijke (2015), which counts no ties, either.
@@ -284,8 +290,11 @@ def is_sti(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
 def preference_gaps(preferences: ArrayLike) -> np.ndarray:
     """How far the Condorcet winner beats each arm: [num_arms] float64, P[winner, i] - 1/2, zero for itself.
 
+    Args:
+        preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.
+
     Raises:
-        ValueError: if preferences ([num_arms, num_arms]) are not a preference matrix with a Condorcet winner.
+        ValueError: if preferences are not a preference matrix with a Condorcet winner.
 
     Source:
         DP-Dueling (Saha & Asi, 2024), section 3, Delta(1, i).
@@ -299,8 +308,11 @@ def preference_gaps(preferences: ArrayLike) -> np.ndarray:
 def borda_gaps(preferences: ArrayLike) -> np.ndarray:
     """How far each arm's Borda score lies below the largest: [num_arms] float64 >= 0.
 
+    Args:
+        preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.
+
     Raises:
-        ValueError: if preferences ([num_arms, num_arms]) are not a preference matrix.
+        ValueError: if preferences are not a preference matrix.
 
     Source:
         Saha, Koren & Mansour (2021).
