@@ -210,7 +210,8 @@ class LearnerEntry(Entry):
             users as they come, by a `jaxdp.audit.Past`: then all users are drawn by it but the one who differs.
         users_answer: how users answer to an action.
         randomizes: whether reports are randomized responses: at any epsilon one is the outcome, turned or not.
-        draws_in_update: whether `update` draws what is played, without privacy as well, as where it is from weights.
+        draws_in_update: whether `update` draws what is played, without privacy as well: from weights, or among equal
+            scores.
         may_claim_less: whether the claim may be less than `epsilon` of the values, as where less is spent.
         multiple: the name of a size, if the claim is that size times `epsilon` of the values, as where a published
             claim is too small by such a factor; else "".

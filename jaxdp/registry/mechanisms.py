@@ -108,10 +108,6 @@ def _leads(data):
     return (data - data.max()).astype(default_float())
 
 
-def _largest(data):
-    return jnp.argmax(data, axis=-1).astype(jnp.int32)
-
-
 def _first_above(data):
     return jnp.where(jnp.any(data >= 0.5), jnp.argmax(data >= 0.5), data.size).astype(jnp.int32)
 
@@ -203,7 +199,7 @@ NOISY_MAX = {
         other_sizes=({"num_scores": 8},),
         domain=_scores_change,
         neighbours=_all_scores_move,
-        exact=_largest,
+        exact=None,  # equal scores are selected from at random
         law=noisy_max_law,
     )
     for noise, text, source in (

@@ -121,9 +121,10 @@ def check_learner(
         tolerance: between programs that should compute the same, relative and absolute.
         num_lanes: by how many lanes of each engine the laws are compared, >= 1; 10,000 of them find noise of half the
             scale where it decides about as much as the data does.
-        draws_in_update: whether `update` draws what is played next, without privacy as well: from weights, say. Then
-            its key may, at epsilon = inf, decide whole numbers of the public state, and nothing else: no float of it,
-            and nothing private. That these numbers have the law of the non-private algorithm is not checked.
+        draws_in_update: whether `update` draws what is played next, without privacy as well: from weights, or among
+            equal scores. Then its key may, at epsilon = inf, decide whole numbers of the public state, and nothing
+            else: no float of it, and nothing private. That these numbers have the distribution of the non-private
+            algorithm is not checked.
         may_claim_less: whether the guarantee may be a smaller epsilon than the one among the values, of which the
             learner spends no more than it needs.
         multiple: how many times the epsilon among the values the guarantee has to be, as of an algorithm whose

@@ -39,20 +39,20 @@ def _owes_a_round(key, params, public, limit):
 
 def test_plays_outside_are_found_by_rounds():
     with pytest.raises(AssertionError, match=r"actions must be integers in \[0, 2\], .*got 3 in round 4 by rounds"):
-        check_learner(undeclared(FIVE), ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY)
+        check_learner(undeclared(FIVE), ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY, draws_in_update=True)
 
 
 def test_plays_outside_are_found_where_the_learner_alone_declares():
     lenient = ENVIRONMENT._replace(interface=None)
     declared = FIVE._replace(interface=THREE.interface)
     with pytest.raises(AssertionError, match=r"actions must be integers in \[0, 2\], .*got 3 in round 4 by rounds"):
-        check_learner(declared, lenient, VALUES, horizon=HORIZON, key=KEY)
+        check_learner(declared, lenient, VALUES, horizon=HORIZON, key=KEY, draws_in_update=True)
 
 
 def test_plays_outside_are_found_by_blocks():
     late = THREE._replace(blocks=(BLOCKS._replace(plan=_plays_late),))
     with pytest.raises(AssertionError, match=r"actions must be integers in \[0, 2\], .*got 7 in round 21 by blocks"):
-        check_learner(late, ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY)
+        check_learner(late, ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY, draws_in_update=True)
 
 
 @pytest.mark.slow
@@ -60,13 +60,15 @@ def test_plays_outside_are_found_by_counts():
     late = THREE._replace(blocks=(), counts=COUNTS._replace(plan=_owes_a_round))
     message = r"actions must be integers in \[0, 2\], .*got action 1 played -\d+ times by counts"
     with pytest.raises(AssertionError, match=message):
-        check_learner(late, ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY)
+        check_learner(late, ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY, draws_in_update=True)
 
 
 def test_an_own_learner_that_fits_passes_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_learner(undeclared(THREE), ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY, num_lanes=256)
+        check_learner(
+            undeclared(THREE), ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY, draws_in_update=True, num_lanes=256
+        )
 
 
 def test_a_simulator_warns_of_a_learner_without_an_interface():
