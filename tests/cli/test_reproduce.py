@@ -194,6 +194,15 @@ def test_sizes_scale_repetitions():
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "number", ["Table 1, two points, strongly convex; Thm 6, eq. (4)", "Appendix B.1, stochastic arms"]
+)
+def test_growth_by_a_root_differs_from_a_logarithm(number):
+    rule = the_row("ldp-bandits", number).rules["exponent of T, ε = 1"]
+    assert rule.judge(Interval(0.5, 0.48, 0.52)) == DIFFERS
+    assert rule.judge(Interval(0.08, 0.07, 0.09)) == AGREES
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_statement_has_a_row(paper):
     numbers = [each.number for each in rows_of(paper)]
