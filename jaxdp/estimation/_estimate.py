@@ -199,7 +199,6 @@ def _check_no_text(labels: np.ndarray) -> None:
 
 def _check_features(name: str, features: ArrayLike, shape: str) -> np.ndarray:
     values = check_finite(name, features)
-    check_finite(f"{name} as {default_float()}", values.astype(default_float()))
     if values.ndim != shape.count(",") + 1 or 0 in values.shape:
         raise ValueError(f"{name} must have shape {shape} with all >= 1, got {values.shape}")
     _check_size(name, values)

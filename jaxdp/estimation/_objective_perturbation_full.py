@@ -16,7 +16,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp.core import Estimator, Guarantee, Scalar, claimed, default_float, reusing_factory, scalar_leaf
-from jaxdp.estimation.constraints import center, project
+from jaxdp.estimation.constraints import center, project, radius_leaf
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS
 from jaxdp.estimation.objectives import Evaluation, add_quadratic, label_loss, likelihood_objective
 from jaxdp.estimation.solver import Estimate, minimize
@@ -24,7 +24,6 @@ from jaxdp.mechanisms import analytic_gaussian, gaussian, round_up
 from jaxdp.numerics.eigen import eigh
 from jaxdp.preferences import clip_norm, logistic
 from jaxdp.validation import (
-    check_above,
     check_choice,
     check_count,
     check_delta,
@@ -200,7 +199,7 @@ def objective_perturbation_full(
             output_multiplier=round_up(output_multiplier(epsilon, delta, max(beta, least)), dtype),
             regularization=round_up(check_number("regularization", max(beta, least)), dtype),
             feature_norm=scalar_leaf("feature_norm", norm),
-            radius=scalar_leaf("radius", check_above("radius", radius, 0.0)),
+            radius=radius_leaf(radius),
             tolerance=scalar_leaf("tolerance", check_positive("tolerance", tolerance)),
         )
 

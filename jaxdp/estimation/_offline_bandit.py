@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import Problem, Sample, Scalar, factory, scalar_leaf
 from jaxdp.estimation.confidence import ConfidentEstimate
+from jaxdp.estimation.constraints import radius_leaf
 from jaxdp.estimation.metrics import l2_error
 from jaxdp.estimation.policy import (
     MAX_STEPS,
@@ -19,7 +20,7 @@ from jaxdp.estimation.policy import (
 )
 from jaxdp.preferences import sample_comparisons
 from jaxdp.preferences.data import clip_norm
-from jaxdp.validation import check_above, check_at_least, check_count, check_number
+from jaxdp.validation import check_at_least, check_count, check_number
 
 POLICIES = ("greedy", "pessimistic", "pessimistic_per_state", "reference")
 GAP_TOLERANCE = 1e-3  # of rewards between -radius and radius
@@ -97,9 +98,9 @@ def offline_bandit(
     check_count("max_steps", max_steps)
 
     def params(*, radius: float, expertise: float = 2.0) -> BanditParams:
-        check_above("radius", check_number("radius", radius), 0.0)
+        check_number("radius", radius)
         check_at_least("expertise", check_number("expertise", expertise), 0.0)
-        return BanditParams(radius=scalar_leaf("radius", radius), expertise=scalar_leaf("expertise", expertise))
+        return BanditParams(radius=radius_leaf(radius), expertise=scalar_leaf("expertise", expertise))
 
     def sample(key, params: BanditParams) -> Sample:
         key_bandit, key_states, key_actions, key_labels = jax.random.split(key, 4)

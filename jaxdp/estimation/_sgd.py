@@ -21,7 +21,7 @@ import numpy as np
 import optax
 
 from jaxdp.core import Estimator, Guarantee, Scalar, claimed, only, reusing_factory, scalar_leaf
-from jaxdp.estimation.constraints import center
+from jaxdp.estimation.constraints import center, radius_leaf
 from jaxdp.estimation.label_reports import report_clear, report_randomized, unbiased_labels
 from jaxdp.estimation.maximum_likelihood import (
     clear_labels_claim,
@@ -175,7 +175,7 @@ def randomized_params(
     """Validates one grid point; see the attributes of `Params`."""
     return Params(
         epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
-        radius=scalar_leaf("radius", check_above("radius", radius, 0.0)),
+        radius=radius_leaf(radius),
         learning_rate=scalar_leaf("learning_rate", check_above("learning_rate", learning_rate, 0.0)),
         coverage=scalar_leaf("coverage", check_above("coverage", coverage, 0.0)),
         feature_norm=scalar_leaf("feature_norm", check_above("feature_norm", feature_norm, 0.0)),

@@ -10,7 +10,7 @@ import numpy as np
 import optax
 
 from jaxdp.core import Estimator, Guarantee, NoiseFn, Scalar, claimed, only, reusing_factory, scalar_leaf
-from jaxdp.estimation.constraints import center
+from jaxdp.estimation.constraints import center, radius_leaf
 from jaxdp.estimation.label_noise import LabelNoise, randomized_labels, searched
 from jaxdp.estimation.label_reports import report_clear, report_coins, report_randomized, unbiased_labels
 from jaxdp.estimation.objectives import (
@@ -64,7 +64,7 @@ def make_params(*, epsilon: float, radius: float, tolerance: float) -> Params:
     """Validates one grid point; see the attributes of `Params`."""
     return Params(
         epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
-        radius=scalar_leaf("radius", check_above("radius", radius, 0.0)),
+        radius=radius_leaf(radius),
         tolerance=scalar_leaf("tolerance", check_above("tolerance", tolerance, 0.0)),
     )
 

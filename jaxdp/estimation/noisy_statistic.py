@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Guarantee, Scalar, default_float, only, scalar_leaf
+from jaxdp.estimation.constraints import radius_leaf
 from jaxdp.estimation.maximum_likelihood import TOLERANCE
 from jaxdp.estimation.public_weights import (
     NOISES,
@@ -153,7 +154,7 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
             feature_norm=scalar_leaf("feature_norm", check_above("feature_norm", feature_norm, 0.0)),
             cut=cut_leaf(cut),
             regularization=scalar_leaf("regularization", check_at_least("regularization", regularization, 0.0)),
-            radius=scalar_leaf("radius", check_above("radius", radius, 0.0)),
+            radius=radius_leaf(radius),
             learning_rate=scalar_leaf("learning_rate", check_above("learning_rate", learning_rate, 0.0)),
             tolerance=scalar_leaf("tolerance", check_above("tolerance", tolerance, 0.0)),
         )

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxdp.core import default_float
 from jaxdp.preferences.files import malformed, shown, utf8_text
-from jaxdp.validation import check_finite
+from jaxdp.validation import check_finite, warn_caller
 
 
 def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
@@ -34,6 +34,9 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
         [rounds, num_experts] numbers or truth values, finite. Of `.npy` and `.parquet` the file's type, of Parquet the
         smallest one that holds all columns; of `.csv`, uint8 if all are whole numbers in [0, 255], else JAX's default
         float type.
+
+    Warns:
+        UserWarning: if the first line is 0,1,... and what follows does not show whether it is a header.
 
     Raises:
         ValueError: if the file is malformed, with the file, the line or the row (from 0) and the reason; if its name
@@ -95,6 +98,13 @@ def _parse_csv(text: str, name: str) -> np.ndarray:
     if not has_names and _are_column_numbers([title.strip() for title in titles], rest, values[1:]):
         reason = f"{shown(first.strip())} may name columns or be a round: use names, or write numbers such as 1.0"
         raise malformed(name, "line 1", reason)
+    if values.shape[1] > 1 and [title.strip() for title in titles] == [
+        str(column) for column in range(values.shape[1])
+    ]:
+        warn_caller(
+            f"{name}, line 1: {shown(first.strip())} was read as a round of losses. If it numbers the columns, leave "
+            "it out (in pandas header=False); if it is a round, numbers such as 1.0 say so"
+        )
     is_small = values.min() >= 0 and values.max() <= 255 and (values == np.floor(values)).all()
     return values.astype(np.uint8 if is_small else default_float())
 

@@ -7,7 +7,7 @@ from jaxdp.preferences.files import malformed, shown, utf8_text
 
 BATTLE_COLUMNS = ("model_a", "model_b", "winner")
 _COLUMNS = ("winner", "loser", "weight", "tie")
-_TIES = ("tie", "tie (bothbad)")
+_TIES = ("tie", "tie (bothbad)", "both_bad")
 _YES, _NO = ("1", "true"), ("", "0", "false")
 
 

@@ -138,8 +138,8 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
     tied, in any order; 0, false or nothing elsewhere. Rows about the same items add up, and spaces around names are
     dropped. A comparison is one row: two rows for one tie, a win for each side, would make it two units of privacy.
 
-    CSV and JSON lines may hold battles instead: `model_a`, `model_b` and `winner`, which is model_a, model_b, tie or
-    tie (bothbad); both are ties. Columns beside these and `weight` are not read.
+    CSV and JSON lines may hold battles instead: `model_a`, `model_b` and `winner`, which is model_a, model_b, or
+    one of tie, tie (bothbad) and both_bad, which are ties. Columns beside these and `weight` are not read.
 
     CSV is UTF-8 text whose first line names the columns; lines that are blank or all spaces are skipped. In a Parquet
     file the names are text or whole numbers, and the weights numbers of any type. Reading it takes pyarrow: `pip

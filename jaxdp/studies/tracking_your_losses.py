@@ -95,7 +95,7 @@ def tracking_your_losses(
         losses' 1, and `gained`: the share of what the best sequence gains over uniform play that the learner gains; 1
         is the best sequence's, below 0 is worse than uniform play, and NaN is nothing to gain. Dimensions (learner,
         epsilon, seed); coordinates `claim`, by learner, `uniform_loss`, `horizon`, `num_experts`,
-        `num_switches` and `share`.
+        `num_switches` and `asked_share`.
 
     Raises:
         ValueError: if a value is out of range.
@@ -127,7 +127,7 @@ def tracking_your_losses(
     results = results.assign_coords(
         claim=("learner", claims),
         delta=delta,
-        share=share,
+        asked_share=share,
         uniform_loss=uniform,
         horizon=horizon,
         num_experts=num_experts,
@@ -152,7 +152,7 @@ def figure(results: xr.Dataset) -> Figure:
         yscale="linear",
         ylabel="gained over uniform play, of what\nthe best sequence gains",
     )
-    fixed, share = fixed_share(results), float(results.share)
+    fixed, share = fixed_share(results), float(results.asked_share)
     ax.axhline(share, color="0.4", linewidth=0.9, linestyle="--")
     if fixed > 0:
         ax.axhline(fixed, color="0.4", linewidth=0.9, linestyle=":")
@@ -230,7 +230,9 @@ def report(results: xr.Dataset) -> str:
         "This text is computed from the losses and is not private. To choose a learner by it spends no budget only on "
         "losses that are public, such as old or made-up ones.",
     ]
-    return "\n\n".join([losses, table(results), best_learners(results), needed(results, float(results.share)), *notes])
+    return "\n\n".join(
+        [losses, table(results), best_learners(results), needed(results, float(results.asked_share)), *notes]
+    )
 
 
 STUDY = Study(tracking_your_losses, figure, report)

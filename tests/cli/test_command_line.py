@@ -321,7 +321,7 @@ def test_private_policy_sweeps_into_a_store(tmp_path, monkeypatch, capsys):
 
 def test_sweep_into_a_store_in_shares_and_inspect(tmp_path, monkeypatch, capsys):
     store = str(tmp_path / "runs" / "s.zarr")
-    sweep = ("sweep", *RANKING[1:], "--seeds", "20", "--store", store)
+    sweep = ("sweep", *RANKING[1:], "--delta", "1e-3", "--seeds", "20", "--store", store)
 
     def told(*arguments):
         code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)
@@ -345,7 +345,7 @@ def test_sweep_into_a_store_in_shares_and_inspect(tmp_path, monkeypatch, capsys)
     code, printed = in_process(*sweep[:-2], "--epsilon", "3", *sweep[-2:], monkeypatch=monkeypatch, capsys=capsys)
     assert code == 2
     assert "axes.epsilon is [1.0] there, [1.0, 3.0] here" in printed.err
-    assert "; --grow keeps what is there" in printed.err
+    assert "; --grow keeps it and adds what is missing" in printed.err
     for arguments, message in {
         ("inspect", str(tmp_path)): "store must be that of a sweep",
         ("inspect", store + "x"): f"store must be that of a sweep, got {store}x, where nothing is",
@@ -376,6 +376,8 @@ def test_an_address_is_refused_and_makes_no_folder(tmp_path, monkeypatch, verb, 
             app, ["--no-cache", verb, "reward-estimation", "--seeds", "2", option, "s3://bucket/runs"],
             catch_exceptions=False,
         )  # fmt: skip
+    with pytest.raises(ValueError, match=r"^store must be a path in a file system, not an address, got s3:/+bucket"):
+        CliRunner().invoke(app, ["inspect", "s3://bucket/runs"], catch_exceptions=False)
     assert not list(tmp_path.iterdir())
 
 

@@ -70,8 +70,8 @@ def test_ranking_table_holds_the_numbers_of_the_dataset():
     assert float(best.split()[-1]) == pytest.approx(float(abilities.max() - abilities.min()), abs=6e-4)
     mean, half = mean_and_half_width(results.agreement)
     lines = ranking_report.table(results).splitlines()
-    assert results.noise.values.tolist() == ["gaussian", "k_norm"]
-    central = {1.0: "objective_perturbation", 4.0: "objective_perturbation_k_norm"}  # that which is shown there
+    assert results.noise.values.tolist() == ["k_norm", "k_norm"]
+    central = {1.0: "objective_perturbation_k_norm", 4.0: "objective_perturbation_k_norm"}  # that which is shown there
     assert lines[-3].split() == ["objective_perturbation:", "first", "tau", "debiased_rr:", "first", "tau"]
     for line, epsilon in zip(lines[-2:], (1.0, 4.0), strict=True):
         assert line.startswith(f"ε = {epsilon:g} ")

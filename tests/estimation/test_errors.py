@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from jaxdp.core import default_float
 from jaxdp.estimation import (
     check_choices,
     check_data,
@@ -61,8 +62,13 @@ def raises(name, value):
 
 
 def wrong_values():
+    squares = float(np.sqrt(np.finfo(default_float()).max))
     for name in ESTIMATORS:
-        wrong = {"radius": [0.0, -1.0, np.nan], "epsilon": [0.0, -1.0, np.nan], "delta": [0.0, 1.0, -0.1, 1.5, np.nan]}
+        wrong = {
+            "radius": [0.0, -1.0, np.nan, 10 * squares],
+            "epsilon": [0.0, -1.0, np.nan],
+            "delta": [0.0, 1.0, -0.1, 1.5, np.nan],
+        }
         wrong["learning_rate"] = wrong["feature_norm"] = wrong["tolerance"] = wrong["coverage"] = [0.0, -0.5, np.nan]
         wrong["regularization"] = [-1.0, np.nan]
         for argument in inspect.signature(ESTIMATORS[name][0]().params).parameters:

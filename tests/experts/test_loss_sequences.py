@@ -210,15 +210,25 @@ def test_bad_csv(tmp_path, text, message):
         ('"0.2","0.7"\n"0.9","0.1"\n', [[0.2, 0.7], [0.9, 0.1]]),
         ('"a","b"\n"0.9",0.1\n', [[0.9, 0.1]]),
         ("a,b\r0.2,0.7\r0.9,0.1", [[0.2, 0.7], [0.9, 0.1]]),
-        ("0,1\n1,0\n0,1\n", [[0, 1], [1, 0], [0, 1]]),  # bits, as likely as any other first round
         ("0.0,1.0\n0.2,0.7\n", [[0, 1], [0.2, 0.7]]),
-        ("0,1,2\n255,4,9\n", [[0, 1, 2], [255, 4, 9]]),
         ("0,9\n1,9\n2,8\n3,7\n", [[0, 9], [1, 9], [2, 8], [3, 7]]),
     ],
 )
+@pytest.mark.filterwarnings("error")
 def test_csv_of_other_writers(tmp_path, text, losses):
     (tmp_path / "losses.csv").write_bytes(text.encode())
     np.testing.assert_allclose(read_losses(tmp_path / "losses.csv"), losses, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "losses"),
+    [("0,1\n1,0\n0,1\n", [[0, 1], [1, 0], [0, 1]]), ("0,1,2\n255,4,9\n", [[0, 1, 2], [255, 4, 9]])],
+)
+def test_a_first_line_that_may_number_the_columns_is_warned_of(tmp_path, text, losses):
+    (tmp_path / "losses.csv").write_text(text)
+    with pytest.warns(UserWarning, match=r"losses.csv, line 1: '0,1.*' was read as a round") as warned:
+        np.testing.assert_array_equal(read_losses(tmp_path / "losses.csv"), losses)
+    assert warned[0].filename == __file__
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n", "\n\n"])

@@ -13,7 +13,7 @@ BATTLES = [
     ("llama", "gpt", "model_a"),
     ("gpt", "llama", "tie"),
     ("llama", "gpt", "model_b"),
-    ("llama", "gpt", "tie (bothbad)"),
+    ("llama", "gpt", "both_bad"),
     ("gpt", "owl", "model_b"),
 ]
 
@@ -81,7 +81,7 @@ def test_ties_in_parquet(kind, tmp_path):
         (
             "x.csv",
             "model_a,model_b,winner\na,b,a\n",
-            r"x.csv, line 2: winner must be one of model_a, model_b, tie, tie \(bothbad\), got 'a'",
+            r"x.csv, line 2: winner must be one of model_a, model_b, tie, tie \(bothbad\), both_bad, got 'a'",
         ),
         ("x.csv", "model_a,model_b,winner\na,a,tie\n", "x.csv, line 2: model_a and model_b are both 'a'"),
         ("x.csv", "model_a,model_b,winner\na,,tie\n", "x.csv, line 2: model_b is empty"),

@@ -175,15 +175,17 @@ def longest_block(update_every: int | float | str, horizon: int) -> int:
 
 def _every(update_every: int | float | str) -> int | float:
     every: int | float
+    largest = int(jnp.iinfo(jnp.result_type(int)).max)
     if isinstance(update_every, float) and 0 < update_every < 1:
         every, rounds = update_every, math.ceil(1 / max(update_every, 1e-300))
+    elif isinstance(update_every, int) and update_every > largest:
+        every = rounds = update_every
     elif isinstance(update_every, str) or not _is_count(update_every):
         raise ValueError(
             f"update_every must be a whole number of rounds >= 1, a share in (0, 1) or 'doubling', got {update_every!r}"
         )
     else:
         every = rounds = check_count("update_every", update_every)
-    largest = int(jnp.iinfo(jnp.result_type(int)).max)
     if rounds > largest:
         raise ValueError(
             f"update_every must be at most {largest} rounds, or a share of at least 1 / {largest}, got {every}"

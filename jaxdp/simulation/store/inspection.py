@@ -9,6 +9,7 @@ import numpy as np
 from jaxdp.simulation.store.files import COMPUTED, Store, open_dataset
 from jaxdp.simulation.store.nans import NanCount
 from jaxdp.simulation.store.provenance import Provenance, provenance
+from jaxdp.validation import check_local_path
 
 
 def describe(path: str | Path) -> str:
@@ -21,9 +22,9 @@ def describe(path: str | Path) -> str:
         Lines of text. Damaged chunks are named.
 
     Raises:
-        ValueError: if there is no store.
+        ValueError: if there is no store, or path is an address.
     """
-    path = Path(path)
+    path = check_local_path("store", path)
     store = Store(path)
     nans = NanCount()
     missing, damaged = store.examine(store.chunks, nans)
