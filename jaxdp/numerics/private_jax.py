@@ -1,7 +1,7 @@
 """What jaxdp uses of JAX beyond its stable interface: layouts, XLA's metadata, rules of one's own for `jax.vmap`.
 
-They only make programs faster on a CPU. With JAXDP_PLAIN=1 in the environment nothing of them is used, and results are
-the same up to rounding: the way out where a new version of JAX changes one of them.
+They only make programs faster on a CPU. With JAXDP_PLAIN=1 in the environment none of them is used, nor imported, and
+results are the same up to rounding: the way out where a new version of JAX changes one of them.
 """
 
 import contextlib
@@ -11,9 +11,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.custom_batching import custom_vmap as jax_custom_vmap
-from jax.experimental.layout import Layout, with_layout_constraint
-from jax.experimental.xla_metadata import set_xla_metadata
 
 PLAIN = os.environ.get("JAXDP_PLAIN", "") not in ("", "0")
 # XLA of JAX 0.12 stops at an argmax that is the result of a `lax.cond` where its index is given another order of axes:
@@ -34,17 +31,31 @@ class _Unbatched:
         return rule
 
 
-custom_vmap: Callable[[Callable[..., Any]], Any] = _Unbatched if PLAIN else jax_custom_vmap
+def custom_vmap(function: Callable[..., Any]) -> Any:
+    """Returns the function in a form to which `def_vmap` gives a rule for `jax.vmap`."""
+    if PLAIN:
+        return _Unbatched(function)
+    from jax import custom_batching
+
+    return custom_batching.custom_vmap(function)
 
 
 def inlineable(allowed: bool) -> contextlib.AbstractContextManager[None]:
     """Marks calls that are traced within as such that XLA on CPU may inline, or must not."""
-    return contextlib.nullcontext() if PLAIN else set_xla_metadata(inlineable=str(allowed).lower())
+    if PLAIN:
+        return contextlib.nullcontext()
+    from jax.experimental.xla_metadata import set_xla_metadata
+
+    return set_xla_metadata(inlineable=str(allowed).lower())
 
 
 def in_memory_as(values: jax.Array, axes: Sequence[int]) -> jax.Array:
     """Returns the values, stored with the axes in this order, the last one as the fast one."""
-    return values if PLAIN else with_layout_constraint(values, Layout(major_to_minor=tuple(axes)))
+    if PLAIN:
+        return values
+    from jax.experimental.layout import Layout, with_layout_constraint
+
+    return with_layout_constraint(values, Layout(major_to_minor=tuple(axes)))
 
 
 def settled(values: jax.Array) -> jax.Array:
