@@ -33,11 +33,7 @@ IN_TURN = (
 ROUNDS = 24
 # Their actions are not arms that could be listed in another order: points of a set, or arms that are drawn anew.
 WITHOUT_ARMS = {name for name, entry in LEARNERS.items() if entry.family in ("convex bandits", "contextual bandits")}
-NOT_YET = {
-    "ebs_elimination": "the left arms take turns by number, and an arm may be dropped within a sweep",
-    "ebs_elimination_gaussian": "as ebs_elimination",
-}
-NAMES = [name for name in LEARNERS if name not in {*WITHOUT_ARMS, *NOT_YET}]
+NAMES = [name for name in LEARNERS if name not in WITHOUT_ARMS]
 DECIDED_BY_TIES = [
     *("explore_then_commit", "ucb", "lil_ucb", "successive_elimination", "limited_updates", "ebs_local"),
     "g_optimal_elimination",
@@ -127,5 +123,5 @@ def test_ties_that_go_to_the_lower_index_are_noticed(name, monkeypatch):
 
 
 def test_every_learner_is_tried_or_has_a_reason():
-    assert {*NAMES, *WITHOUT_ARMS, *NOT_YET} == set(LEARNERS)
+    assert {*NAMES, *WITHOUT_ARMS} == set(LEARNERS)
     assert set(DECIDED_BY_TIES) <= set(NAMES)

@@ -62,9 +62,9 @@ def test_blocks_of_half_of_the_arms():
 def test_columns_of_the_wrong_arms_are_noticed(monkeypatch):
     right, expected = ebs_blocks._columns, outputs("rounds", *HALF)["plays"]
 
-    def of_the_next_arm(active, width):
-        columns = right(active, width)
-        return columns if columns.everyone else columns._replace(column=(columns.column + 1) % width)
+    def of_the_next_arm(public, width):
+        columns = right(public, width)
+        return columns if width == len(public.active) else columns._replace(column=(columns.column + 1) % width)
 
     monkeypatch.setattr(ebs_blocks, "_columns", of_the_next_arm)
     assert not (outputs("blocks", *HALF)["plays"] == expected).all()

@@ -138,8 +138,33 @@ def estimates_and_wins(num_rounds=200):
         wins = jnp.sum(jnp.where(state.public.active[None, :], after.private.wins, 0), axis=1)
         return after, (jnp.where(active, counted, 0), jnp.where(active, wins, 0), after.public.active)
 
-    _, found = jax.lax.scan(step, learner.init(KEY, params["learner"]), jax.random.split(KEY, num_rounds))
+    _, found = jax.lax.scan(step, learner.init(jax.random.key(1), params["learner"]), jax.random.split(KEY, num_rounds))
     return tuple(np.asarray(column) for column in found)
+
+
+def apart_if_reversed(lanes=3000):
+    """By how many standard errors at most the shares of duels and of drops differ for arms in reverse order."""
+    learner = ebs_elimination(num_arms=3, horizon=22)  # it ends within a sweep
+    record = {"plays": lambda look: look.public.plays.sum(1), "active": lambda look: look.public.active}
+    utilities, found = np.array([2.0, 0.0, 0.0]), []
+    for each in (utilities, utilities[::-1]):
+        run = jaxdp.simulator(learner, utility_duels(each), 22, record=record)
+        keys = jax.random.split(jax.random.fold_in(KEY, len(found)), lanes)
+        outputs = jax.jit(jax.vmap(run, (0, None)))(keys, run.params(epsilon=math.inf, confidence_multiplier=0.4))
+        found.append({name: np.asarray(outputs[name], float)[:, -1] for name in record})
+    scores = []
+    for name in record:
+        first, second = found[0][name], found[1][name][:, ::-1]
+        error = np.sqrt((first.var(0) + second.var(0)) / lanes)
+        scores.append(np.max(np.abs(first.mean(0) - second.mean(0)) / np.maximum(error, 1e-9)))
+    assert 0.1 < 1 - found[0]["active"].mean() < 0.6  # drops are frequent
+    return max(scores)
+
+
+def test_duels_and_drops_do_not_depend_on_the_order_of_arms(monkeypatch):
+    assert apart_if_reversed() < 5
+    monkeypatch.setattr(ebs_arms, "random_turns", lambda key, num_arms: jnp.arange(num_arms, dtype=jnp.int32))
+    assert apart_if_reversed() > 5  # planted: turns by number
 
 
 def check_removals():
@@ -178,6 +203,7 @@ def check_noise_of_removals(noise, lanes=20_000):
         plays=jnp.zeros((4, 4), integer),
         digits=digits,
         estimates=sums.astype(jnp.result_type(float)),
+        turn=jnp.arange(4, dtype=jnp.int32),
     )
     private = ebs_arms.Private(jnp.zeros((4, 4), integer).at[:, 3].set(lost), sums)
     remove = jax.jit(lambda keys: jax.vmap(lambda key: ebs_counters.remove(trees, key, params, public, private))(keys))

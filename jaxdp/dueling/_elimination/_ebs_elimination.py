@@ -68,7 +68,8 @@ def ebs_elimination(
         w_i / n_i + r_i < max_j (w_j / n_j - r_j),
 
     w the counters' estimates. Then every arm that is left is fed the negative number of its wins over those dropped, so
-    that duels with them no longer count. An arm that is left alone duels with itself.
+    that duels with them no longer count. An arm that is left alone duels with itself. Of arms that were played equally
+    often the first one in a random order is next, which a run keeps: whoever is listed first has no advantage.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -177,10 +178,11 @@ def ebs_elimination(
         )
 
     def init(key, params: Params) -> State:
-        del key, params
+        del params
         integer, none = jnp.result_type(int), jnp.zeros(num_arms, bool)
         pairs_, nodes = jnp.zeros((num_arms, num_arms), integer), jnp.zeros((levels, num_arms), integer)
-        public = Public(~none, none, pairs_, nodes.astype(jnp.int32), nodes.astype(default_float()))
+        digits, estimates = nodes.astype(jnp.int32), nodes.astype(default_float())
+        public = Public(~none, none, pairs_, digits, estimates, arms.random_turns(key, num_arms))
         return State(Private(pairs_, nodes), public)
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

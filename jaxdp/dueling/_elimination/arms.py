@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Scalar
-from jaxdp.random import key_uniform
+from jaxdp.random import key_uniform, ties
+from jaxdp.random.own_words import own_word
 
 
 @jax.tree_util.register_dataclass
@@ -55,6 +56,7 @@ class Public(NamedTuple):
         plays: [num_arms, num_arms] integer, duels of the row's arm as the left one with the column's.
         digits: [levels, num_arms] int32, of the clocks of the arms' counters.
         estimates: [levels, num_arms] float, noisy sums of the blocks of each level.
+        turn: [num_arms] int32, the arms' places in the order of turns: 0, 1, ... in a random order.
     """
 
     active: jax.Array
@@ -62,6 +64,12 @@ class Public(NamedTuple):
     plays: jax.Array
     digits: jax.Array
     estimates: jax.Array
+    turn: jax.Array
+
+
+def random_turns(key: jax.Array, num_arms: int) -> jax.Array:
+    """Returns a random order of turns, [num_arms] int32, from a key that nothing else uses."""
+    return jnp.argsort(ties.ranks(own_word(key), num_arms)).astype(jnp.int32)
 
 
 def duels(public: Public) -> jax.Array:
@@ -70,9 +78,14 @@ def duels(public: Public) -> jax.Array:
 
 
 def least_played(public: Public) -> jax.Array:
-    """[] int32, the active arm that was on the left least often, in duels with arms that are still active."""
-    played = duels(public)
-    return jnp.argmin(jnp.where(public.active, played, jnp.iinfo(played.dtype).max)).astype(jnp.int32)
+    """Returns the active arm, [] int32, that was on the left least often in duels with active arms.
+
+    Of several the one whose turn is first.
+    """
+    played, num_arms = duels(public), len(public.active)
+    least = jnp.min(jnp.where(public.active, played, jnp.iinfo(played.dtype).max))
+    turn = jnp.where(public.active & (played == least), public.turn, num_arms)
+    return jnp.argmin(turn).astype(jnp.int32)
 
 
 def opponent(key: jax.Array, active: jax.Array) -> jax.Array:

@@ -23,27 +23,25 @@ LONE = 256  # rounds in a block once one arm is left
 
 
 class Columns(NamedTuple):
-    """The arms of a block: the active ones, in order; or simply all.
+    """The active arms, in the order of their turns: the columns of a block.
 
     Attributes:
         arm: [columns] int32.
         active: [columns] bool; arms of other columns mean nothing.
         column: [num_arms] int32, of each active arm.
-        everyone: whether columns are arms.
     """
 
     arm: jax.Array
     active: jax.Array
     column: jax.Array
-    everyone: bool
 
     def of(self, values: jax.Array) -> jax.Array:
         """[..., columns] of [..., num_arms]."""
-        return values if self.everyone else values.at[..., self.arm].get(mode="clip")
+        return values.at[..., self.arm].get(mode="clip")
 
     def back(self, values: jax.Array, others: jax.Array | int, active: jax.Array) -> jax.Array:
         """[..., num_arms] of [..., columns], and others where an arm is not active."""
-        return values if self.everyone else jnp.where(active, values.at[..., self.column].get(mode="clip"), others)
+        return jnp.where(active, values.at[..., self.column].get(mode="clip"), others)
 
 
 def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
@@ -78,7 +76,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) ->
     swept = across_lanes(functools.partial(sweep_arms, trees, num_arms))
 
     def turns(public: Public) -> tuple[Columns, Turns]:
-        columns = _columns(public.active, width)
+        columns = _columns(public, width)
         return columns, schedule(columns.active, columns.of(arms.duels(public)), num_sweeps)
 
     def order(params: Params, public: Public) -> jax.Array:
@@ -135,6 +133,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) ->
             public.plays + plays.astype(public.plays.dtype),
             after.digits,
             after.estimates,
+            public.turn,
         )
         used = jnp.where(alone, plan.length, found.used.astype(plan.length.dtype))
         return State(Private(private.wins + wins.astype(private.wins.dtype), after.sums), next_public), used
@@ -168,13 +167,12 @@ def _lone_blocks() -> Blocks:
     return Blocks(LONE, plan, absorb)
 
 
-def _columns(active: jax.Array, width: int) -> Columns:
-    every = jnp.arange(len(active), dtype=jnp.int32)
-    if width == len(active):
-        return Columns(every, active, every, True)
-    column = jnp.cumsum(active, dtype=jnp.int32) - 1
-    here = active[None, :] & (column[None, :] == jnp.arange(width, dtype=jnp.int32)[:, None])
-    return Columns(jnp.sum(jnp.where(here, every, 0), axis=1, dtype=jnp.int32), here.any(axis=1), column, False)
+def _columns(public: Public, width: int) -> Columns:
+    active, turn = public.active, public.turn
+    every, columns = jnp.arange(len(active), dtype=jnp.int32), jnp.arange(width, dtype=jnp.int32)
+    column = jnp.sum(active[None, :] & (turn[None, :] < turn[:, None]), axis=1, dtype=jnp.int32)
+    here = active[None, :] & (column[None, :] == columns[:, None])
+    return Columns(jnp.sum(jnp.where(here, every, 0), axis=1, dtype=jnp.int32), here.any(axis=1), column)
 
 
 def _at_most(size: int) -> UntilFn:
