@@ -31,7 +31,12 @@ def ranks(word: jax.Array, size: int) -> jax.Array:
     Source:
         Finalizers of MurmurHash3 of word + index * (2^32 over the golden ratio), which are all different.
     """
-    words = mixed(word + GOLDEN * lax.iota(jnp.uint32, size))
+    return rank(word, lax.iota(jnp.uint32, size))
+
+
+def rank(word: jax.Array, index: jax.Array | int) -> jax.Array:
+    """Returns the numbers of single entries in `ranks`: word and index are [...] uint32."""
+    words = mixed(word + GOLDEN * jnp.asarray(index, jnp.uint32))
     return lax.shift_right_logical(words, np.uint32(1)).astype(jnp.int32)
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from jaxdp.bandits.contextual import _contexts, _model, linear_contexts
 from jaxdp.core import default_float
+from jaxdp.random import ties
+from jaxdp.random.own_words import own_word
 
 KEY = jax.random.key(7)
 ARMS, DIM, LANES = 20, 7, 5
@@ -51,16 +53,18 @@ def test_the_largest_mean():
 
 @pytest.mark.parametrize("num_arms", [2, ARMS, 70])
 def test_the_best_arm(num_arms):
-    """The first of those that tie, and of those whose bounds are NaN: as argmax has it."""
+    """One of those that tie; NaN is the largest."""
     contexts = contexts_of(num_arms)
     contexts = contexts.at[1, 1].set(contexts[1, 0]).at[2].set(0).at[3, num_arms - 1].set(jnp.nan)
     contexts = contexts.at[4].set(jnp.nan)
-    found = both_ways(lambda contexts: _model.best_arm(model_of(), contexts), contexts)
-    bounds = [_model.upper_bounds(model_of(), each) for each in contexts]
-    np.testing.assert_array_equal(found, np.argmax(bounds, axis=1))
-    assert found[2] == 0
+    keys = jax.random.split(KEY, LANES)
+    found = both_ways(lambda key, contexts: _model.best_arm(key, model_of(), contexts), keys, contexts)
+    bounds = np.nan_to_num(np.stack([_model.upper_bounds(model_of(), each) for each in contexts]), nan=np.inf)
+    order = np.stack([ties.ranks(own_word(key), num_arms) for key in keys])
+    largest = bounds == bounds.max(axis=1, keepdims=True)
+    np.testing.assert_array_equal(found, np.argmax(np.where(largest, order, -1), axis=1))
+    assert largest.sum(axis=1)[2:].tolist() == [num_arms, 1, num_arms]
     assert found[3] == num_arms - 1
-    assert found[4] == 0
 
 
 @pytest.mark.parametrize("num_arms", [ARMS, 70])

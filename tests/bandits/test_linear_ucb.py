@@ -14,7 +14,7 @@ from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.bandits.contextual._model import Model, solving
 from jaxdp.mechanisms import Moments, analytic_gaussian
 from jaxdp.mechanisms.channel import moment
-from jaxdp.random import fast
+from jaxdp.random import fast, ties
 from tests.few import few
 
 pytestmark = pytest.mark.once
@@ -368,3 +368,25 @@ def test_values_are_leaves():
     made = linear_ucb(num_arms=2, dim=2, horizon=10).params(**PRIVATE)
     assert all(dataclasses.is_dataclass(part) for part in (made, made.radii, made.channel))
     assert {leaf.dtype for leaf in jax.tree.leaves(made)} == {DTYPE}
+
+
+# ---- ties ------------------------------------------------------------------------------------------------------------
+def apart_if_reversed(engine, lanes=2000, rounds=6):
+    """By how many standard errors at most mean regret differs for arms in reverse order, whose contexts are one-hot."""
+    theta, found = np.array([0.6, 0.3, 0.0]), []
+    learner = linear_ucb(num_arms=3, dim=3, horizon=rounds, update_every=2)
+    for each in (theta, theta[::-1]):
+        fixed = linear_contexts(np.eye(3), theta=each)
+        run = jaxdp.simulator(learner, fixed, rounds, engine=engine, checkpoints=range(1, rounds + 1))
+        keys = jax.random.split(jax.random.fold_in(KEY, len(found)), lanes)
+        outputs = jax.jit(jax.vmap(run, (0, None)))(keys, run.params(epsilon=math.inf, delta=1e-3))
+        found.append(np.asarray(outputs["pseudo_regret"], float))
+    error = np.sqrt((found[0].var(0) + found[1].var(0)) / lanes)
+    return np.max(np.abs(found[0].mean(0) - found[1].mean(0)) / np.maximum(error, 1e-9))
+
+
+@pytest.mark.parametrize("engine", ["rounds", "blocks"])
+def test_equal_bounds_do_not_favour_the_first_arm(engine, monkeypatch):
+    assert apart_if_reversed(engine) < 5
+    monkeypatch.setattr(ties, "rank", lambda word, index: jnp.zeros_like(word, jnp.int32))
+    assert apart_if_reversed(engine) > 5  # planted

@@ -237,8 +237,8 @@ def generalized_linear(
         return State((), Public(no_rounds, compensated.zero(model.factor), compensated.zero(nothing), nothing, model))
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
-        del key, params
-        return best_arm(public.model, context)
+        del params
+        return best_arm(key, public.model, context)
 
     def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Moments:
         x = into_ball(jnp.asarray(chosen(context, action), default_float()), 1.0, "l2")

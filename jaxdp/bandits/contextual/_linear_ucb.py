@@ -201,7 +201,7 @@ def linear_ucb(
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
         del params
-        best = best_arm(public.model, context)
+        best = best_arm(key, public.model, context)
         if not is_paper:
             return best
         return jnp.where(public.model.solved == 0, jax.random.randint(key, (), 0, num_arms, jnp.int32), best)

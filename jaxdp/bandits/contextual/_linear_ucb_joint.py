@@ -204,8 +204,8 @@ def linear_ucb_joint(
         return State(counted.init(key, params.counter, (num_entries,), dtype=default_float()), Public(no_rounds, model))
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
-        del key, params
-        return best_arm(public.model, context)
+        del params
+        return best_arm(key, public.model, context)
 
     def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Report:
         del key, public

@@ -12,6 +12,8 @@ from jaxdp.bandits.contextual._contexts import LANES_LAST, products
 from jaxdp.numerics.kernels import across_lanes, any_lane, lanes_fast, own_kernel
 from jaxdp.numerics.packed_factor import factored, lengths, log_det, lower_factor
 from jaxdp.numerics.small_linear_algebra import triangle
+from jaxdp.random import ties
+from jaxdp.random.own_words import own_word
 from jaxdp.validation import check_count
 
 
@@ -51,28 +53,59 @@ def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
     return products(context, model.theta) + model.width * lengths(model.factor, context)
 
 
-def best_arm(model: Model, context: jax.Array) -> jax.Array:
-    """The first arm, [] int32, whose upper bound is the largest, or NaN.
+def best_arm(key: jax.Array, model: Model, context: jax.Array) -> jax.Array:
+    """Returns the arm, [] int32, whose upper bound is the largest; of equal ones a random one. NaN counts as infinity.
 
     Args:
+        key: that nothing else uses.
         model: the ellipsoid.
         context: [num_arms, dim] float.
     """
+    word = own_word(key)
     if len(context) > LANES_LAST:
-        return jnp.argmax(upper_bounds(model, context)).astype(jnp.int32)
+        return ties.largest(_without_nan(upper_bounds(model, context)), ties.ranks(word, len(context)))
     context = jnp.asarray(context, model.theta.dtype)
     parts = products(context, model.theta), model.width, lengths(model.factor, context)
-    return across_lanes(lambda parts: own_kernel(_best_arm, *parts))(parts)
+    first, last = across_lanes(lambda parts: own_kernel(_ends_of_largest, *parts))(parts)
+    is_tied = first != last  # in few rounds: ranks cost more than what is compared
+
+    def broken() -> jax.Array:
+        return jnp.where(is_tied, across_lanes(lambda parts: own_kernel(_largest, *parts))((word, *parts)), first)
+
+    return jax.lax.cond(any_lane(is_tied), broken, lambda: first)
 
 
-def _best_arm(means: jax.Array, width: jax.Array, lengths: jax.Array) -> jax.Array:
-    """Of [num_arms, lanes] or [lanes]: [lanes]. XLA on CPU does not vectorise an argmax over lanes."""
-    best, place = means[0] + width * lengths[0], jnp.zeros(width.shape, jnp.int32)
+def _ends_of_largest(means: jax.Array, width: jax.Array, lengths: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns the first and the last of the arms with the largest bound, of [num_arms, lanes] or [lanes]: [lanes].
+
+    XLA on CPU does not vectorise an argmax over lanes.
+    """
+    best, first = _without_nan(means[0] + width * lengths[0]), jnp.zeros(width.shape, jnp.int32)
+    last = first
     for arm in range(1, len(means)):
-        bound = means[arm] + width * lengths[arm]
-        is_better = (bound > best) | (jnp.isnan(bound) & ~jnp.isnan(best))
-        best, place = jnp.where(is_better, bound, best), jnp.where(is_better, jnp.int32(arm), place)
+        bound = _without_nan(means[arm] + width * lengths[arm])
+        first, last = jnp.where(bound > best, jnp.int32(arm), first), jnp.where(bound >= best, jnp.int32(arm), last)
+        best = jnp.maximum(best, bound)
+    return first, last
+
+
+def _largest(word: jax.Array, means: jax.Array, width: jax.Array, lengths: jax.Array) -> jax.Array:
+    """As `_ends_of_largest`: the arm that `ties.ranks` of the word takes."""
+    best, rank, place = (
+        _without_nan(means[0] + width * lengths[0]),
+        ties.rank(word, 0),
+        jnp.zeros_like(width, jnp.int32),
+    )
+    for arm in range(1, len(means)):
+        bound, its_rank = _without_nan(means[arm] + width * lengths[arm]), ties.rank(word, arm)
+        is_better = (bound > best) | ((bound == best) & (its_rank > rank))
+        best, rank = jnp.where(is_better, bound, best), jnp.where(is_better, its_rank, rank)
+        place = jnp.where(is_better, jnp.int32(arm), place)
     return place
+
+
+def _without_nan(bounds: jax.Array) -> jax.Array:
+    return jnp.where(jnp.isnan(bounds), jnp.inf, bounds)
 
 
 LONGEST = 64  # rounds of a block: the noise of a sum is a small part of its time then
