@@ -26,13 +26,13 @@ from jaxdp.studies.dueling_regret import sized
 from jaxdp.validation import check_choice, check_count, check_delta, check_horizon, check_positive
 
 EPSILONS = (0.1, 0.3, 1.0)
-SIZES = (4, 32)
+SIZES = (4, 8, 16, 32)
 SPAN = 1.0
 HORIZON = 10_000
 NUM_SEEDS = 8
 DELTA = 1e-6
 LEAST_HORIZON = 100
-SECONDS_OF_COMPILING = 3.5  # of a program, on two cores, which compile two at a time
+SECONDS_OF_COMPILING = 5.5  # of a program, on two cores
 FEW_ROUNDS = 50_000  # single rounds take less time than compiling blocks of them
 ELIMINATIONS = ("ebs_phased", "ebs_elimination", "ebs_shuffle", "ebs_local")  # the paper's, in every model of trust
 OTHERS = ("rucb_blocks", "rucb", "double_thompson_blocks", "double_thompson")

@@ -76,11 +76,6 @@ class Program:
         # Arguments that nothing reads stay, so that the text tells which of two alike is read.
         self._tile = jax.jit(jax.vmap(lane, in_axes=(*[None] * len(shared), 0, 0)), keep_unused=True)
 
-    @property
-    def num_bytes(self) -> int:
-        """Memory of the parameters, which all tiles share."""
-        return sum(leaf.nbytes for leaf in jax.tree.leaves(self._params))
-
     def hashes(self) -> dict[str, Any]:
         """What tells this program from others: hashes of the program and of its stacked parameters.
 

@@ -2,12 +2,9 @@
 
 import contextlib
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from jaxdp.simulation.store.chunks import Chunk
-from jaxdp.simulation.store.processor import cores
-from jaxdp.simulation.sweeps.lanes import Compiled, Program
 from jaxdp.simulation.sweeps.plan import Plan
 from jaxdp.simulation.sweeps.progress import Reporter
 from jaxdp.simulation.sweeps.schedule import Arrays, Chunks, Runner
@@ -17,8 +14,6 @@ SECONDS_OF_A_CHUNK = 20.0  # what a kill may lose, and long beside the writing o
 PART_OF_MEMORY = 16
 FEWEST_CHUNKS = 4  # of a program for each process
 FEWEST_TILES_TO_TIME = 32
-MOST_AT_A_TIME = 4  # programs that are compiled at a time, each of which takes memory
-BYTES_AHEAD = 2**26  # of parameters of a program that is compiled before its turn
 
 
 class LocalSource:
@@ -33,7 +28,6 @@ class LocalSource:
         """
         self._plan, self._report = plan, report
         self._runners: dict[int, Runner] = {}
-        self._compiling: dict[int, Future[Compiled]] = {}
         self.place = plan.place()
 
     @property
@@ -68,57 +62,28 @@ class LocalSource:
         return whole_tiles(plan, lanes)
 
     def chunks(self, wanted: Sequence[Chunk]) -> Chunks:
-        """As `Source`. A program is compiled when its first chunk is due, or before, and forgotten after its last."""
-        of_programs: dict[int, list[Chunk]] = {}
-        for chunk in sorted(wanted, key=lambda chunk: chunk.program):
-            of_programs.setdefault(chunk.program, []).append(chunk)
-        programs, ahead = list(of_programs), self._ahead()
-        pool = ThreadPoolExecutor(max(1, ahead))
-        try:
-            for index, program in enumerate(programs):
-                for soon in programs[index : index + 1 + ahead] if ahead else ():
-                    self._begin(pool, soon)
+        """As `Source`. Each program is compiled when its first chunk is due, and forgotten after its last."""
+        for program in range(len(self._plan.runs)):
+            own = [chunk for chunk in wanted if chunk.program == program]
+            if own:
                 runner = self._runner(program)
                 with (
                     self._report.running(self._running(program)),
-                    contextlib.closing(runner.chunks(of_programs[program], self._report.advance)) as found,
+                    contextlib.closing(runner.chunks(own, self._report.advance)) as found,
                 ):
                     yield from found
                 self._runners.pop(program)
                 self._plan.release(program)
-        finally:
-            pool.shutdown(cancel_futures=True)
-            self._compiling.clear()
-
-    def _ahead(self) -> int:
-        """How many programs to compile before their turn: on a CPU, which compiles one on a core or little more."""
-        devices = self._plan.devices
-        return min(cores(), MOST_AT_A_TIME) if len(devices) == 1 and devices[0].platform == "cpu" else 0
-
-    def _begin(self, pool: ThreadPoolExecutor, program: int) -> None:
-        """Traces a program here, whose settings of JAX are the caller's, and has it compiled in another thread."""
-        if program in self._compiling or program in self._runners:
-            return
-        if self._plan.program(program).num_bytes <= BYTES_AHEAD:
-            self._compiling[program] = pool.submit(self._traced(program).compile)
 
     def _runner(self, program: int) -> Runner:
         if program not in self._runners:
-            begun = self._compiling.pop(program, None)
-            compile_it = self._traced(program).compile if begun is None else begun.result
-            self._report.describe(f"compiling{self._about(program)}")
-            compiled = compile_it()
-            self._runners[program] = Runner(compiled, self._plan.lanes)
+            about = f", {self._plan.name(program)}" if self._plan.static_axes else ""
+            self._report.describe(f"tracing{about}")
+            traced = self._plan.program(program)
+            traced.trace()
+            self._report.describe(f"compiling{about}")
+            self._runners[program] = Runner(traced.compile(), self._plan.lanes)
         return self._runners[program]
-
-    def _traced(self, program: int) -> Program:
-        self._report.describe(f"tracing{self._about(program)}")
-        traced = self._plan.program(program)
-        traced.trace()
-        return traced
-
-    def _about(self, program: int) -> str:
-        return f", {self._plan.name(program)}" if self._plan.static_axes else ""
 
     def _running(self, program: int) -> str:
         return self._plan.name(program) if self._plan.static_axes else "running"
