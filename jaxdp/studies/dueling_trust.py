@@ -26,7 +26,7 @@ from jaxdp.studies.dueling_regret import sized
 from jaxdp.validation import check_choice, check_count, check_delta, check_horizon, check_positive
 
 EPSILONS = (0.1, 0.3, 1.0)
-SIZES = (4, 8, 16, 32)
+SIZES = (4, 32)
 SPAN = 1.0
 HORIZON = 10_000
 NUM_SEEDS = 8
