@@ -142,10 +142,10 @@ def test_data_of_a_user(is_logged, tmp_path):
 
 
 def test_the_interval_of_a_log_holds_its_sampling_error(tmp_path):
-    """Seeds of a learner without randomness agree; which rewards were logged is chance all the same."""
+    """Seeds of a learner without randomness, nor ties, agree; which rewards were logged is chance all the same."""
     rounds, generator = 400, np.random.default_rng(3)
     data = logged.Data(
-        np.broadcast_to(np.array([[0.8], [-0.8]], np.float32), (rounds, 2, 1)),
+        np.broadcast_to(np.array([[0.8], [0.4]], np.float32), (rounds, 2, 1)),
         generator.integers(0, 2, rounds).astype(np.float32),
         generator.integers(0, 2, rounds),
     )
