@@ -14,8 +14,6 @@ import jaxdp
 from jaxdp import registry
 from jaxdp.studies import STUDIES, study
 
-pytestmark = pytest.mark.once
-
 SWEEP = """
 import sys
 for name in ("zarr", "matplotlib", "dask", "distributed", "cloudpickle", "typer"):

@@ -17,18 +17,15 @@ import xarray as xr
 from jaxdp.__main__ import app, main
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, claims_table
 
-pytestmark = pytest.mark.once
-
 ROOT = Path(__file__).parents[1]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 }
-SLOW = "<!-- slow -->"  # on the first line of a page whose code takes long
 CLUSTER, JOB_ARRAY, TRACKERS = "docs/howto/dask.md", "docs/howto/slurm.md", "docs/howto/experiment_trackers.md"
 MADE_UP = ("mlflow", "wandb")  # what the page on trackers imports, and the tests do not need
 STUDIES = ("docs/howto/run_a_study.md", "docs/howto/own_data.md")
-QUICK = ("jaxdp list", "--comparisons docs/examples", "--release")
+BRIEF = ("jaxdp list", "--comparisons docs/examples", "--release")
 TASKS = 4
 # What a page prints, beside running without an error.
 PRINTED = {
@@ -47,10 +44,9 @@ def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
-def with_code(language: str, *without: str) -> list[Any]:
-    """Pages with code in a language, those that take long marked."""
-    found = [page for page, text in PAGES.items() if blocks(text, language) and page not in without]
-    return [pytest.param(page, marks=pytest.mark.slow if SLOW in PAGES[page] else ()) for page in found]
+def with_code(language: str, *without: str) -> list[str]:
+    """Returns the pages with code in a language."""
+    return [page for page, text in PAGES.items() if blocks(text, language) and page not in without]
 
 
 def lines_of(page: str) -> list[str]:
@@ -128,7 +124,6 @@ def test_a_page_that_fails_is_seen(monkeypatch):
         run_page("wrong.md")
 
 
-@pytest.mark.slow
 def test_the_cluster_script_runs(checkout):
     pytest.importorskip("distributed")
     (script,) = blocks(PAGES[CLUSTER], "python")
@@ -140,13 +135,12 @@ def test_the_cluster_script_runs(checkout):
 
 
 def test_quick_shell_lines_run(checkout):
-    quick = [line for page in STUDIES for line in lines_of(page) if any(text in line for text in QUICK)]
-    assert len(quick) == len(QUICK)
+    quick = [line for page in STUDIES for line in lines_of(page) if any(text in line for text in BRIEF)]
+    assert len(quick) == len(BRIEF)
     for line in quick:
         assert in_shell(checkout, "bash", "-c", line)
 
 
-@pytest.mark.slow
 def test_shell_lines_of_studies_run_one_after_the_other(checkout):
     for page in STUDIES:
         for line in lines_of(page):
@@ -161,7 +155,6 @@ def test_shell_lines_of_studies_run_one_after_the_other(checkout):
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in (*STUDIES, JOB_ARRAY) and lines_of(page)])
 def test_shell_lines_of_a_page_run(page, checkout):
     for line in lines_of(page):
@@ -170,7 +163,6 @@ def test_shell_lines_of_a_page_run(page, checkout):
         assert (checkout / "audit.json").is_file()
 
 
-@pytest.mark.slow
 def test_the_job_array_runs(checkout):
     """With the variables that SLURM sets, and an `srun` that runs one process."""
     (job,) = blocks(PAGES[JOB_ARRAY], "sh")

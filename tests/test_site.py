@@ -10,8 +10,6 @@ import pytest
 import jaxdp.audit
 import jaxdp.core
 
-pytestmark = pytest.mark.once
-
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))

@@ -12,8 +12,6 @@ from jaxdp.audit.sampling import Score, draw, histogram
 from jaxdp.core import Guarantee
 from jaxdp.mechanisms import gaussian, laplace, randomized_response
 
-pytestmark = pytest.mark.once
-
 LABELS = (np.int32(0), np.int32(1))
 COUNTS = (np.float32(0), np.float32(1))
 
@@ -42,7 +40,6 @@ def test_bounds_are_tight(release, neighbours):
     assert np.median(found) <= 1.0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize(("release", "neighbours"), [(keep, LABELS), (noisy, COUNTS)])
 def test_bounds_with_a_million_trials(release, neighbours, epsilon):

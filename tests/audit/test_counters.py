@@ -10,8 +10,6 @@ from jaxdp.audit import Users, grey_box, whole
 from jaxdp.core import Guarantee, Learner, State
 from jaxdp.mechanisms import doubling_counter, toeplitz_counter, tree_counter
 
-pytestmark = pytest.mark.once
-
 HORIZON = 4
 MAKE = {
     "tree": lambda: tree_counter(horizon=HORIZON, arity=2),
@@ -72,12 +70,7 @@ def look(learner):
     )
 
 
-QUICK = ("tree", "toeplitz")
-
-
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MAKE]
-)
+@pytest.mark.parametrize("name", MAKE)
 def test_a_counter_spends_what_it_claims(name):
     found = look(counting(name))
     assert found.verdict == "consistent", found

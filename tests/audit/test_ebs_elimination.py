@@ -10,9 +10,6 @@ from jaxdp import registry
 from jaxdp.audit import by_pair, grey_box
 from jaxdp.dueling import ebs_elimination
 from jaxdp.dueling._elimination import counters as ebs_counters
-from tests.few import few
-
-pytestmark = pytest.mark.once
 
 VALUES = {"laplace": {"epsilon": 1.0}, "gaussian": {"epsilon": 1.0, "delta": 1e-3}}
 
@@ -36,7 +33,7 @@ def look(learner, values, name, rounds, change=lambda params: params, bases=3):
 CASES = [(noise, wrong) for noise in VALUES for wrong in (False, True)]
 
 
-@pytest.mark.parametrize(("noise", "wrong"), few(CASES, []))
+@pytest.mark.parametrize(("noise", "wrong"), CASES)
 def test_noise_for_one_level(noise, wrong):
     """Binary trees: four entries of an arm end three levels of five."""
     learner = ebs_elimination(num_arms=3, horizon=16, arity=2, noise=noise)
@@ -98,13 +95,13 @@ def rounds_key(patch):
     ("mistake", "fault"),
     [
         (None, None),
-        pytest.param(exact_inner_nodes, "a path around the noise", marks=pytest.mark.slow),
-        pytest.param(inner_nodes_key, "the same key serves twice", marks=pytest.mark.slow),
-        pytest.param(leaves_key, "the same key serves twice", marks=pytest.mark.slow),
-        pytest.param(rounds_key, "the same key serves twice", marks=pytest.mark.slow),
+        (exact_inner_nodes, "a path around the noise"),
+        (inner_nodes_key, "the same key serves twice"),
+        (leaves_key, "the same key serves twice"),
+        (rounds_key, "the same key serves twice"),
     ],
 )
-@pytest.mark.parametrize("noise", few(VALUES, ["laplace"]))
+@pytest.mark.parametrize("noise", VALUES)
 def test_removals_that_end_inner_nodes(monkeypatch, noise, mistake, fault):
     if mistake:
         mistake(monkeypatch)
@@ -114,7 +111,6 @@ def test_removals_that_end_inner_nodes(monkeypatch, noise, mistake, fault):
     assert not fault or any(fault in each for each in found.faults)
 
 
-@pytest.mark.slow
 def test_a_transcript_shows_most_of_the_claim():
     """Six transcripts of a run that drops arms; a black box finds half, since an outcome counts twice in few runs."""
     entry = registry.LEARNERS["ebs_elimination"]

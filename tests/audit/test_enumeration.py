@@ -16,8 +16,6 @@ from jaxdp.core import Guarantee, State
 from jaxdp.mechanisms import randomized_response
 from tests.audit import small_learners as small
 
-pytestmark = pytest.mark.once
-
 SUSPICIOUS = 1e-6
 CLAIM = small.guarantee()(epsilon=1.0)
 ONE = np.float32(1)

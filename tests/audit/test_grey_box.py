@@ -14,9 +14,6 @@ from jaxdp.core import Interface, arms
 from jaxdp.experts import exponential_weights
 from jaxdp.mechanisms import gaussian_epsilon, laplace, noisy_max, randomize_scalar, randomized_response, tape
 from tests.audit import small_learners as small
-from tests.few import few
-
-pytestmark = pytest.mark.once
 
 KEY = jax.random.key(0)
 SPENT = {
@@ -59,60 +56,9 @@ def look(learner, draw_user, rounds=3, **options):
     return grey_box(KEY, learner, {"epsilon": 1.0}, draw_user, rounds=rounds, **options)
 
 
-SLOW = (
-    "explore_then_commit",
-    "explore_then_commit_bounded",
-    "exponential_weights",
-    "exponential_weights_gaussian",
-    "ebs_elimination_gaussian",
-    "versatile_sparring",
-    "double_thompson",
-    "double_thompson_blocks",
-    "tsallis_inf_gaussian",
-    "exp3_laplace",
-    "thompson",
-    "successive_elimination_central",
-    "ucb_central_tree",
-    "lazy_weights",
-    "lazy_weights_switching",
-    "lazy_weights_markov",
-    "limited_updates_binary",
-    "limited_updates_oblivious_zcdp",
-    "svt_lazy_zcdp",
-    "counter_weights",
-    "generalized_linear_ball",
-    "linear_ucb_joint",
-    "g_optimal_elimination",
-    "ebs_elimination",  # `test_ebs_elimination.py` looks at it
-    "rucb_blocks",
-    "svt_lazy",
-    "ucb_central",
-    "svt_restarts",  # `test_selections.py` looks at it
-    "ebs_phased",  # `test_grey_box_paths.py` looks at it
-    "generalized_linear",
-    "linear_ucb_ball",
-    "limited_updates_oblivious",
-    "mirror_descent_paper",
-    "mirror_descent_intervals",
-    "mirror_descent_noisy_losses",
-    "fkm_box",
-    "fkm_gaussian",
-    "fkm_laplace",
-    "two_point_gaussian",
-    "two_point_strongly_convex",
-    "barrier_smooth_gaussian",
-    "stochastic_1d_gaussian",
-    "lil_ucb_gaussian",
-)  # like ones are tried
-
-
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
-        for name, entry in registry.LEARNERS.items()
-        if entry.proof != "none"
-    ],
+    [name for name, entry in registry.LEARNERS.items() if entry.proof != "none"],
 )
 def test_registered_learners_spend_what_they_claim(name):
     entry = registry.LEARNERS[name]
@@ -141,7 +87,7 @@ def test_registered_learners_spend_what_they_claim(name):
     assert found.spent == pytest.approx(SPENT.get(name, found.claim.epsilon), rel=1e-4)
 
 
-@pytest.mark.parametrize("name", few(["ebs_elimination", "ebs_elimination_gaussian"], ["ebs_elimination"]))
+@pytest.mark.parametrize("name", ["ebs_elimination", "ebs_elimination_gaussian"])
 def test_registered_elimination_at_half_its_noise(name):
     entry = registry.LEARNERS[name]
     learner = entry.make()
@@ -168,7 +114,6 @@ def test_registered_elimination_at_half_its_noise(name):
     assert found.spent == pytest.approx({"ebs_elimination": 2.0}.get(name, 1.5137), rel=1e-4)
 
 
-@pytest.mark.once
 def test_the_regret_query_of_expert_tracking_has_sensitivity_2():
     found = look(small.regret_query(num_experts=3, sensitivity=2.0), small.draw_corners(3), 8, num_neighbours=256)
     (site,) = found.sites
@@ -181,14 +126,12 @@ def test_the_regret_query_of_expert_tracking_has_sensitivity_2():
     assert "above_threshold in update changes by 2 in max norm, declared is 1" in wrong.faults
 
 
-@pytest.mark.once
 def test_a_sum_of_costs_beyond_the_claim():
     assert look(small.pair_of_releases(reuse_key=False), small.draw_corners(2)).verdict == "consistent"
     found = look(small.pair_of_releases(reuse_key=False, share=1.0), small.draw_corners(2))
     assert found.faults == ("releases cost epsilon = 2 at delta = 0, claimed is 1",)
 
 
-@pytest.mark.once
 def test_the_same_noise_twice():
     found = look(small.pair_of_releases(reuse_key=True), small.draw_corners(2))
     assert found.faults == (
@@ -197,7 +140,6 @@ def test_the_same_noise_twice():
     )
 
 
-@pytest.mark.once
 def test_gaussians_add_up_in_squares():
     delta = 1e-3
     spent = gaussian_epsilon(delta, 3.0, np.sqrt(2))
@@ -209,7 +151,6 @@ def test_gaussians_add_up_in_squares():
     assert look(small.two_gaussians(1.0, 0.0), small.draw_corners(2)).spent == np.inf
 
 
-@pytest.mark.once
 def test_what_follows_released_states_costs_nothing():
     """Along the transcript of its own, a run would move by 101 times as much in the next round."""
     found = look(small.follows_itself(100.0), small.draw_corners(1))
@@ -217,7 +158,6 @@ def test_what_follows_released_states_costs_nothing():
     assert found.sites[0].measured == pytest.approx(1.0, rel=1e-4)
 
 
-@pytest.mark.once
 def test_interfaces_of_dicts_and_lists_of_blocks():
     blocks: Any = []
     interface = Interface({"arm": arms(2)}, {"loss": arms(2)})
@@ -225,7 +165,6 @@ def test_interfaces_of_dicts_and_lists_of_blocks():
     assert look(learner, small.draw_corners(1)).verdict == "consistent"
 
 
-@pytest.mark.once
 def test_a_path_around_the_noise():
     entry = registry.LEARNERS["explore_then_commit"]
     learner = entry.make()
@@ -241,7 +180,6 @@ def test_a_path_around_the_noise():
     assert any("a path around the noise" in fault for fault in found.faults)
 
 
-@pytest.mark.once
 def test_a_report_that_forgets_to_clip():
     learner = exponential_weights(num_experts=5, horizon=30)
 
@@ -263,20 +201,17 @@ def test_a_report_that_forgets_to_clip():
     assert found.spent == pytest.approx(5.0)
 
 
-@pytest.mark.once
 def test_branches_on_private_data_are_refused():
     with pytest.raises(ValueError, match="not behind a branch on private data"):
         look(small.branches_on_data(), small.draw_corners(1))
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("name", "value"), [("rounds", 0), ("num_bases", 1), ("num_neighbours", 0)])
 def test_bad_counts(name, value):
     with pytest.raises(ValueError, match=f"{name} must be a whole number >= "):
         look(small.follows_itself(0.0), small.draw_corners(1), **{name: value})
 
 
-@pytest.mark.once
 def test_entries_of_every_mechanism():
     scores = jnp.asarray([1.0, 2.0])
     with tape.recording() as entries:
@@ -295,8 +230,6 @@ def test_entries_of_every_mechanism():
     assert entries == []
 
 
-@pytest.mark.slow
-@pytest.mark.once
 def test_local_randomizers_cost_epsilon_for_each_entry():
     def learner(randomizer):
         def privatize(key, params, public, context, action, feedback):
@@ -334,7 +267,6 @@ def test_local_randomizers_cost_epsilon_for_each_entry():
     assert look(learner(wrong_labels), small.draw_corners(1)).verdict == "violated"
 
 
-@pytest.mark.once
 def test_results_are_plain():
     found = look(small.follows_itself(0.0), small.draw_corners(1))
     assert set(dataclasses.asdict(found)) == {"claim", "sites", "spent", "faults", "notes", "pair", "loss"}

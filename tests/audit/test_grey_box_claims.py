@@ -12,8 +12,6 @@ from jaxdp.core import Guarantee, Interface, Learner, Space, State, arms
 from jaxdp.mechanisms import laplace, noisy_max, randomized_response
 from tests.audit import small_learners as small
 
-pytestmark = pytest.mark.once
-
 AROUND = "changes though all that is noised stays: a path around the noise"
 
 
@@ -122,7 +120,6 @@ def test_a_central_claim_names_what_is_seen():
     assert look(claiming(learner, sees=frozenset({"public", "report"})), draw_both).faults == (f"the report {AROUND}",)
 
 
-@pytest.mark.slow
 def test_scores_that_nobody_sees_may_be_raw():
     """The play is chosen by an unreleased state, at the mechanism's price."""
 

@@ -22,8 +22,6 @@ from jaxdp.mechanisms import (
 )
 from tests.audit import small_learners as small
 
-pytestmark = pytest.mark.once
-
 
 def look(learner, size=1, rounds=3, **options):
     options = {"answer": whole, "num_bases": 2, "num_neighbours": 64, "draw_user": small.draw_corners(size), **options}
@@ -237,7 +235,6 @@ def test_sensitivities_are_of_each_vector_and_costs_of_all():
     assert (found.verdict, found.spent) == ("consistent", pytest.approx(1.0))
 
 
-@pytest.mark.slow
 def test_many_gumbel_selections_as_concentrated_dp():
     epsilon, delta, rounds = 0.2, 1e-6, 20
     claimed = zcdp_epsilon(rounds * epsilon**2 / 8, delta)
@@ -285,7 +282,6 @@ def test_pure_noise_under_a_gaussian_claim(mu, verdict):
     assert ("releases cost at most mu = 2.14" in "".join(found.notes)) == (verdict != "consistent")
 
 
-@pytest.mark.slow
 def test_many_pure_releases_under_a_gaussian_claim():
     """Their mus add in squares; what follows by zero-concentrated DP would exceed what the claim implies."""
     claim = Guarantee.gaussian(1.26, trust_model="central", privacy_unit="one round", argument="for tests")

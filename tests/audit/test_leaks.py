@@ -16,8 +16,6 @@ from jaxdp.experts import exponential_weights
 from jaxdp.mechanisms import gaussian, laplace
 from tests.audit import small_learners as small
 
-pytestmark = pytest.mark.once
-
 KEY = jax.random.key(0)
 VALUES = {"epsilon": 1.0}
 ABOUT = {"trust_model": "central", "privacy_unit": "one round", "argument": "for tests"}

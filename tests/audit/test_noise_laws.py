@@ -13,8 +13,6 @@ from jaxdp.audit.noise_laws import DISTRIBUTIONS, ERROR, ks_distance
 from jaxdp.mechanisms import gaussian, laplace, randomized_response, tape
 from tests.audit import small_learners as small
 
-pytestmark = pytest.mark.once
-
 
 def look(release, like: Any = 0.0):
     return grey_box(

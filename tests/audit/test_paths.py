@@ -17,9 +17,7 @@ from jaxdp.core import CountPlan, Counts, Interface, Space, State, arms
 from jaxdp.mechanisms import laplace, noisy_max
 from jaxdp.registry import LEARNERS
 from tests.audit import small_learners as small
-from tests.few import few
 
-pytestmark = pytest.mark.once
 KEY = jax.random.key(0)
 VALUES = {"epsilon": 1.0}
 
@@ -40,9 +38,9 @@ def many(entry, path, users, num=2048, **options):
     "name",
     [
         "explore_then_commit",
-        pytest.param("explore_then_commit_bounded", marks=pytest.mark.slow),
+        "explore_then_commit_bounded",
         "ebs_phased",
-        pytest.param("ebs_elimination", marks=pytest.mark.slow),
+        "ebs_elimination",
     ],
 )
 def test_blocks_are_rounds(name):
@@ -106,7 +104,7 @@ def test_a_path_that_the_learner_lacks():
 PATHS = [("blocks", 2.0), ("counts", 2.0), ("counts", 1.0), ("blocks", 1.0)]
 
 
-@pytest.mark.parametrize(("where", "factor"), few(PATHS, PATHS[1:3]))
+@pytest.mark.parametrize(("where", "factor"), PATHS)
 def test_noise_that_is_missing_on_one_path(where, factor):
     entry = LEARNERS["ebs_phased"]
     learner = small.quieter(entry.make(), factor, where)

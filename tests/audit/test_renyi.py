@@ -14,9 +14,6 @@ from jaxdp.audit.renyi import ORDERS, Cells, choose_cells, mean_bound, rho_bound
 from jaxdp.audit.sampling import Score
 from jaxdp.core import Guarantee
 from jaxdp.mechanisms import gaussian, randomized_response
-from tests.few import few
-
-pytestmark = pytest.mark.once
 
 SCORE = Score(lambda weights, outputs: outputs.numbers[:, 0], np.float32(1), "output")
 ABOUT = {"trust_model": "central", "privacy_unit": "one record", "argument": "test"}
@@ -179,7 +176,6 @@ def test_gaussian_noise_is_nearly_reached():
     assert 0.95 < of_mu <= 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rho", [0.05, 0.125, 0.5, 1.0, 2.0])
 def test_gaussian_noise_is_nearly_reached_with_a_million_trials(rho):
     of_rho, of_mu = shares(rho, 10**6, keys=5)
@@ -187,7 +183,7 @@ def test_gaussian_noise_is_nearly_reached_with_a_million_trials(rho):
     assert of_mu >= 0.95
 
 
-@pytest.mark.parametrize("rho", few([0.05, 0.5, 2.0], [0.5]))
+@pytest.mark.parametrize("rho", [0.05, 0.5, 2.0])
 def test_half_of_what_is_spent_is_refuted(rho):
     """What the claim implies at one delta would let most of it pass."""
     noise = np.float32(1 / math.sqrt(2 * rho))

@@ -11,9 +11,6 @@ from jaxdp import Guarantee
 from jaxdp.audit import Attack, GreyBox, Row, Target, audit, heading, line, remarks, scoreboard, to_json
 from jaxdp.audit._scoreboard import COLUMNS, Step
 from jaxdp.mechanisms import randomized_response
-from tests.few import few
-
-pytestmark = pytest.mark.once
 
 ABOUT = {"trust_model": "central", "privacy_unit": "one label", "argument": "noise"}
 LABELS = (np.int32(0), np.int32(1))
@@ -200,7 +197,7 @@ def test_no_claim():
 
 
 @pytest.mark.parametrize("kind", ["pure", "zcdp", "gaussian"])
-@pytest.mark.parametrize("claimed", few([5e-324, 1e-160, 1e300], [5e-324, 1e300]))
+@pytest.mark.parametrize("claimed", [5e-324, 1e-160, 1e300])
 def test_claims_at_the_ends_of_the_floats(kind, claimed):
     claim = getattr(Guarantee, kind)(claimed, **ABOUT)
     row = row_of(Attack(shifted, np.float32(9), NUMBERS, claim), trials=1000)

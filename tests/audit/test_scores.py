@@ -12,8 +12,6 @@ from jaxdp.audit.sampling import Outputs
 from jaxdp.core import Guarantee
 from jaxdp.mechanisms import laplace
 
-pytestmark = pytest.mark.once
-
 CLAIM = Guarantee.pure(1.0, trust_model="central", privacy_unit="one record", argument="test")
 
 
@@ -81,12 +79,10 @@ def test_a_bare_number_among_many_is_found():
     assert found(always_one_bare, first_moves(100), trials=50_000).lower_bound > 3
 
 
-@pytest.mark.slow
 def test_a_bare_number_among_a_thousand_is_found():
     assert found(always_one_bare, first_moves(1000), trials=200_000).lower_bound > 3
 
 
-@pytest.mark.slow
 def test_bare_numbers_that_are_too_rare_to_repeat_are_found_by_what_they_should_be():
     """Planted: without `exact`."""
     inputs = np.zeros(50, np.float32), np.full(50, 0.02, np.float32)

@@ -11,8 +11,6 @@ from jaxdp.audit import _scoreboard as board
 from jaxdp.audit.as_code import expression
 from jaxdp.mechanisms import laplace, randomized_response
 
-pytestmark = pytest.mark.once
-
 CLAIM = Guarantee.pure(1.0, trust_model="central", privacy_unit="one number", argument="for tests")
 ONE = np.float32(1)
 SMALL = Effort(16, 3, 256)

@@ -14,8 +14,6 @@ from jaxdp.experts import exponential_weights
 from jaxdp.mechanisms import laplace
 from tests.audit import small_learners as small
 
-pytestmark = pytest.mark.once
-
 KEY = jax.random.key(0)
 VALUES = {"epsilon": 1.0}
 

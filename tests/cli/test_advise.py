@@ -20,8 +20,6 @@ from jaxdp.studies.advise import STUDY, advise
 from jaxdp.studies.advise_problems import affordable
 from jaxdp.studies.advise_report import LEVEL, changes, comparisons, figure, ranking, report
 
-pytestmark = pytest.mark.once
-
 SMALL: dict = {"num_arms": 3, "horizon": 400, "num_seeds": 10, "key": jax.random.key(0)}
 
 
@@ -184,7 +182,6 @@ def test_what_candidates_do_not_promise_alike_is_told():
     assert next(line.split()[1] for line in said.splitlines() if line.startswith("ucb_central ")) == "local"
 
 
-@pytest.mark.slow
 def test_what_is_too_slow_is_measured_at_fewer_rounds_and_said_so(monkeypatch):
     monkeypatch.setattr("jaxdp.studies.advise_problems.SECONDS_OF_A_CANDIDATE", 1e-9)
     monkeypatch.setattr("jaxdp.studies.advise_problems.FEWEST_ROUNDS", 300)
@@ -266,7 +263,6 @@ def test_the_best_arm_counts_what_was_cut_off():
     assert "A run that is cut off counts as all rounds" in said
 
 
-@pytest.mark.slow
 def test_contexts():
     results = advise(problem="contextual", num_arms=3, dim=2, horizon=300, num_seeds=5, key=jax.random.key(5))
     assert {"linear_ucb", "linear_ucb_ball", "linear_ucb_joint"} <= set(results.learner.values)

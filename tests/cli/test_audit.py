@@ -13,8 +13,6 @@ from jaxdp.__main__ import app, main
 from jaxdp.audit import Attack, GreyBox, Target
 from jaxdp.audit._rows import NARROW
 
-pytestmark = pytest.mark.once
-
 QUICK = ("--trials", "3000")
 
 

@@ -16,8 +16,6 @@ from typer.testing import CliRunner
 from jaxdp.__main__ import app, main
 from jaxdp.studies import STUDIES
 
-pytestmark = pytest.mark.once
-
 REPOSITORY = Path(__file__).parents[2]
 SMALL = ["--seeds", "3", "--num-samples", "50", "--num-features", "2"]
 RANKING = ("run", "private-ranking", "--seeds", "2", "--epsilon", "1")
@@ -65,7 +63,6 @@ def test_reward_estimation_writes_figure_and_dataset(folder):
     assert "objective_perturbation" in result.stdout
 
 
-@pytest.mark.slow
 def test_a_second_run_keeps_the_first(folder, monkeypatch, capsys):
     first = folder / "results" / "private-ranking"
     monkeypatch.chdir(folder)
@@ -79,7 +76,6 @@ def test_a_second_run_keeps_the_first(folder, monkeypatch, capsys):
     assert f"out must be a new or empty folder, so that no result is overwritten, got {first}" in printed.err
 
 
-@pytest.mark.slow
 def test_two_cpu_devices_write_the_same_data(tmp_path):
     for devices in ("1", "2"):
         result = jaxdp("--cpu-devices", devices, *RANKING, "--out", devices, cwd=tmp_path)
@@ -89,7 +85,6 @@ def test_two_cpu_devices_write_the_same_data(tmp_path):
     assert [len(json.loads(data.attrs["provenance"])["devices"]) for data in (one, two)] == [1, 2]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("study", "small"),
     [
@@ -114,7 +109,6 @@ def test_studies_of_tracking_run_and_resume(study, small, folder, monkeypatch, c
         assert again.out.split("\n\nstore")[0] == printed.out.split("\n\ndata")[0]
 
 
-@pytest.mark.slow
 def test_dueling_regret_runs_and_resumes(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     small = ("dueling-regret", "--horizon", "100", "--seeds", "2", "--epsilon", "1", "--learner", "rucb")
@@ -130,7 +124,6 @@ def test_dueling_regret_runs_and_resumes(folder, monkeypatch, capsys):
         assert again.out.split("\n\nstore")[0] == printed.out.split("\n\ndata")[0]
 
 
-@pytest.mark.slow
 def test_ldp_bandits_runs_and_resumes(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     small = ("ldp-bandits", "--horizon", "50", "--seeds", "2", "--epsilon", "1", "--problem", "convex")
@@ -172,9 +165,7 @@ VOTES = """# DATA TYPE: soi
 """
 
 
-@pytest.mark.parametrize(
-    ("unit", "estimator"), [(None, "ballot_rr"), pytest.param("pair", "debiased_rr", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("unit", "estimator"), [(None, "ballot_rr"), ("pair", "debiased_rr")])
 def test_own_ballots(unit, estimator, folder, monkeypatch, capsys):
     (folder / "votes.soi").write_text(VOTES)
     monkeypatch.chdir(folder)
@@ -283,8 +274,7 @@ def test_help(arguments, monkeypatch, capsys):
     assert "Usage" in printed.out
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("solver", ["averaged", pytest.param("literal", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("solver", ["averaged", "literal"])
 def test_other_solvers(solver, tmp_path, monkeypatch, capsys):
     arguments = ("run", "reward-estimation", *SMALL, "--epsilon", "1", "--solver", solver, "--out", str(tmp_path / "x"))
     code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)
@@ -295,7 +285,6 @@ def test_other_solvers(solver, tmp_path, monkeypatch, capsys):
 POLICY = ("private-policy", *SMALL[:4], "--num-features", "2", "--epsilon", "0.5", "--epsilon", "inf")
 
 
-@pytest.mark.slow
 def test_private_policy_writes_figure_and_dataset(tmp_path, monkeypatch, capsys):
     out = tmp_path / "out"
     code, printed = in_process("run", *POLICY, "--out", str(out), monkeypatch=monkeypatch, capsys=capsys)
@@ -310,7 +299,6 @@ def test_private_policy_writes_figure_and_dataset(tmp_path, monkeypatch, capsys)
     assert "Confidence sets hold the true parameter in" in printed.out
 
 
-@pytest.mark.slow
 def test_private_policy_sweeps_into_a_store(tmp_path, monkeypatch, capsys):
     store = str(tmp_path / "s.zarr")
     code, printed = in_process("sweep", *POLICY, "--store", store, monkeypatch=monkeypatch, capsys=capsys)
@@ -381,7 +369,6 @@ def test_an_address_is_refused_and_makes_no_folder(tmp_path, monkeypatch, verb, 
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
 def test_control_c_is_told_in_lines_and_not_as_a_traceback(tmp_path):
     arguments = ("sweep", "reward-estimation", "--num-samples", "300", "--seeds", "4000", "--store", "s.zarr")
     environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(REPOSITORY / ".cache" / "jax")}

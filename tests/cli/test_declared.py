@@ -19,8 +19,6 @@ from jaxdp.studies.command import root_key
 from jaxdp.studies.declared import Made, Printed, Settled, Study
 from jaxdp.studies.running import run_command, sweep_command
 
-pytestmark = pytest.mark.once
-
 
 def taken(study: Study) -> set[str]:
     """What the functions of a study take: names of parameters, of those too that make its arguments."""

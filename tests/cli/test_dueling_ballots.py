@@ -19,8 +19,6 @@ from jaxdp.simulation import Look
 from jaxdp.studies import ballots_report
 from jaxdp.studies import dueling_ballots as study
 
-pytestmark = pytest.mark.once
-
 KEY = jax.random.key(7)
 ELECTION = Path(__file__).parents[3] / "shared/data/00002-00000002.soi"
 CLEAR = Ballots(("a", "b", "c"), (((0,), (1,), (2,)), ((1,), (0,))), (45, 5))
@@ -216,7 +214,6 @@ def test_the_made_up_election_is_always_the_same():
     assert study.winner_of(ballots) == (0, "Condorcet")
 
 
-@pytest.mark.slow
 def test_the_election_of_2003():
     """Two candidates nearly tied: 488 voters cannot say who wins, and many more can."""
     if not ELECTION.exists():

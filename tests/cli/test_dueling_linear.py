@@ -12,8 +12,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from jaxdp.studies import dueling_linear as study
 from jaxdp.studies.declared import Settled
 
-pytestmark = pytest.mark.once
-
 KEY = jax.random.key(5)
 EPSILONS, DIMS, ROUNDS = [0.1, 1.0, 10.0, math.inf], [2, 5], [10_000, 100_000, 1_000_000]
 

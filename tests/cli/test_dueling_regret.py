@@ -17,8 +17,6 @@ from jaxdp.studies import dueling_regret as study
 from jaxdp.studies.command import mean_and_half_width
 from jaxdp.theory import dueling as theory
 
-pytestmark = pytest.mark.once
-
 KEY = jax.random.key(3)
 CELL = re.compile(r"([\d,]+) \+- ([\d,]+|nan)")
 
@@ -120,10 +118,9 @@ def test_exponents():
     ("num_seeds", "epsilons", "rounds"),
     [
         (4, [1.0, math.inf], 2),
-        *(
-            pytest.param(*c, marks=pytest.mark.slow)
-            for c in [(4, [1.0, math.inf, 0.5], 3), (1, [math.inf], 3), (4, [0.5], 1)]
-        ),
+        (4, [1.0, math.inf, 0.5], 3),
+        (1, [math.inf], 3),
+        (4, [0.5], 1),
     ],
 )
 def test_the_figure(num_seeds, epsilons, rounds):

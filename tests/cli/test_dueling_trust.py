@@ -14,8 +14,6 @@ from jaxdp.stats import paired
 from jaxdp.studies import dueling_trust as study
 from jaxdp.studies.command import mean_and_half_width
 
-pytestmark = pytest.mark.once
-
 KEY = jax.random.key(6)
 NAMES = ["ebs_phased", "ebs_local", "double_thompson_blocks"]
 

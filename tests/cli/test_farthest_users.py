@@ -7,8 +7,6 @@ import pytest
 
 from jaxdp.studies.reproduce.ldp_bandits_measures import farthest_users
 
-pytestmark = pytest.mark.once
-
 
 def releases(users, link, noise_of_gradients):
     """What Algorithm 3 releases of users, over their noise's standard deviation in units of σ."""

@@ -13,8 +13,6 @@ import jaxdp
 from jaxdp.studies import ldp_bandits
 from jaxdp.theory import ldp_bandits as theory
 
-pytestmark = pytest.mark.once
-
 KEY = jax.random.key(3)
 EPSILONS, HORIZONS = [0.5, 1.0, 4.0, math.inf], [10_000, 1_000_000, 10_000_000]
 

@@ -12,8 +12,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from jaxdp.studies import ldp_best_arm
 from jaxdp.theory import ldp_bandits as theory
 
-pytestmark = pytest.mark.once
-
 KEY = jax.random.key(4)
 EPSILONS = [0.25, 1.0, 4.0, math.inf]
 

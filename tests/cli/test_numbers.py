@@ -9,8 +9,6 @@ from jaxdp.__main__ import main
 from jaxdp.studies.numbers import number, whole_number
 from jaxdp.validation import INT64_MAX, check_choice, check_count, did_you_mean, largest_integer
 
-pytestmark = pytest.mark.once
-
 
 @pytest.mark.parametrize(
     ("text", "value"),

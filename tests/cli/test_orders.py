@@ -7,8 +7,6 @@ from jaxdp.studies import reward_estimation
 from jaxdp.studies.orders import sample_orders
 from jaxdp.theory import reward_estimation as theory
 
-pytestmark = pytest.mark.once
-
 COUNTS = np.array([1e2, 1e8])
 
 

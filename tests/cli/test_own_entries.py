@@ -15,8 +15,6 @@ from jaxdp.__main__ import main
 from jaxdp.registry import plugins
 from jaxdp.registry.searching import _code
 
-pytestmark = pytest.mark.once
-
 REPOSITORY, OWN_MODULE = Path(__file__).parents[2], Path(__file__).with_name("own_algorithms.py")
 OWN = ("follow_the_leader", "share_of_ones", "noisy_count", "quiet_count")
 # One distribution that works, one whose module fails, and one whose name is taken.

@@ -17,8 +17,6 @@ from jaxdp.preferences.models import sample_comparisons
 from jaxdp.studies import ranking_release as module
 from jaxdp.studies.ranking_release import least_curvature, ranking_release, release_key, release_report
 
-pytestmark = pytest.mark.once
-
 DTYPE = jnp.result_type(float)
 RELEASE = ("run", "private-ranking", "--release")
 

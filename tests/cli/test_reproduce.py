@@ -29,8 +29,6 @@ from jaxdp.studies.reproduce.rows import (
 )
 from jaxdp.studies.reproduce.running import listed, recorded, reproduced, summary, told, write
 
-pytestmark = pytest.mark.once
-
 DOCS = Path(__file__).parents[2] / "docs"
 SMALL = Size("small")
 
@@ -224,7 +222,6 @@ def test_exact_rows_say_what_is_known(paper, number):
         assert DIFFERS in (planted["verdict"], planted["corrected_verdict"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_row_is_measured_in_its_small_form(paper):
     record = reproduced(paper, rows_of(paper), SMALL, lambda text: None)

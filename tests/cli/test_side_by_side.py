@@ -10,8 +10,6 @@ from jaxdp.audit import scoreboard
 from jaxdp.studies.command import root_key
 from jaxdp.studies.side_by_side import side_by_side, usual_jobs
 
-pytestmark = pytest.mark.once
-
 NAMES = ["randomized_response", "k_ary_randomized_response", "randomize_scalar"]
 HOW = {"trials": 3000, "searched": False, "turn": 1}
 
@@ -26,7 +24,6 @@ def test_rows_are_those_of_one_process_and_nothing_goes_on_when_the_caller_stops
     assert not multiprocessing.active_children()
 
 
-@pytest.mark.slow
 def test_a_process_that_is_killed_is_told():
     rows = side_by_side(NAMES, seed=1, jobs=2, **HOW)
     next(rows)
@@ -36,7 +33,6 @@ def test_a_process_that_is_killed_is_told():
         list(rows)
 
 
-@pytest.mark.slow
 def test_entries_of_a_users_module_are_known_to_the_processes(tmp_path, monkeypatch):
     """One claims half of what it spends."""
     text = """

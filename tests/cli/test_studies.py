@@ -16,8 +16,6 @@ from jaxdp.studies.command import columns, convergence_notes, mean_and_half_widt
 from jaxdp.studies.output import save
 from tests.plotting.made_up import below
 
-pytestmark = pytest.mark.once
-
 SHARE = re.compile(r"([\d.]+)% \(([\d.]+)% to ([\d.]+)%\)")
 CELL = re.compile(r"(-?[\d.]+|nan) \+- ([\d.]+|nan)")
 
@@ -156,7 +154,6 @@ def test_too_few_seeds_say_nothing_of_who_survives(seeds, is_enough):
 VOTES = Ballots(("x", "y", "z"), (((0,), (1,), (2,)), ((1,),), ((1,), (0,))), (60, 30, 10))
 
 
-@pytest.mark.slow
 def test_ballots():
     results = private_ranking.private_ranking(VOTES, epsilon=[1.0, np.inf], num_seeds=3, key=jax.random.key(0))
     central = "ballot_objective_perturbation"
@@ -303,7 +300,6 @@ def test_groups_that_were_never_compared_are_not_ranked(tmp_path):
         private_ranking.private_ranking(votes, epsilon=[1.0], num_seeds=1, key=jax.random.key(0))
 
 
-@pytest.mark.slow
 def test_default_bound_does_not_distort_a_large_table(tmp_path):
     abilities = np.linspace(-3, 3, 30)  # norm 9.8, beyond a bound of 5
     games = [(i, j) for i in range(30) for j in range(i + 1, 30) if j - i < 5]

@@ -15,8 +15,6 @@ from jaxdp.studies.command import mean_and_half_width
 from jaxdp.studies.declared import Settled
 from jaxdp.theory import tracking as theory
 
-pytestmark = pytest.mark.once
-
 KEY = jax.random.key(3)
 CELL = re.compile(r"(-?[\d,.]+) \+- ([\d,.]+|nan)")
 

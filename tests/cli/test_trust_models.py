@@ -12,8 +12,6 @@ from jaxdp.registry import LEARNERS
 from jaxdp.studies import trust_models as study
 from jaxdp.studies.command import mean_and_half_width
 
-pytestmark = pytest.mark.once
-
 KEY = jax.random.key(4)
 
 

@@ -10,8 +10,6 @@ from scipy import optimize
 from jaxdp.design import _wynn_fedorov as wynn_fedorov
 from jaxdp.design import g_optimal, g_optimal_differences
 
-pytestmark = pytest.mark.once
-
 
 def differences(arms: np.ndarray) -> np.ndarray:
     return np.array([arms[i] - arms[j] for i, j in itertools.combinations(range(len(arms)), 2)])
@@ -169,7 +167,6 @@ def test_differences_are_never_all_in_memory():
     assert peak < 1500**2 * 8 / 2  # one number a pair would already be too much
 
 
-@pytest.mark.slow
 def test_memory_of_2000_arms_in_10_dimensions():
     gap, peak = peak_bytes(2000, 10)
     assert gap <= 1e-3

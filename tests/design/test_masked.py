@@ -151,7 +151,6 @@ def test_arms_that_are_not_finite():
     assert np.isfinite(without.weights).all()
 
 
-@pytest.mark.slow
 def test_one_hot_arms_need_every_pair():
     """At the optimum all pairs have equal weight; rank 19 of 20 dimensions, 190 pairs in 209 slots."""
     found = jax.jit(functools.partial(masked_difference_design, gap=GAP))(jnp.eye(20, dtype=DTYPE), jnp.ones(20, bool))
@@ -160,7 +159,6 @@ def test_one_hot_arms_need_every_pair():
     assert np.sum(np.asarray(found.weights) > 0) >= 190
 
 
-@pytest.mark.slow
 def test_200_arms_in_10_dimensions():
     arms = np.asarray(np.random.default_rng(0).normal(size=(200, 10)), DTYPE)
     found = jax.jit(functools.partial(masked_difference_design, gap=GAP))(arms, np.ones(200, bool))

@@ -5,8 +5,6 @@ import pytest
 
 from jaxdp.design import ball_net, box_net
 
-pytestmark = pytest.mark.once
-
 
 def farthest(points: np.ndarray, net: np.ndarray) -> float:
     """The largest distance from a point to the net."""

@@ -19,8 +19,6 @@ from jaxdp.estimation import (
 )
 from jaxdp.preferences import Ballots, pair_features
 
-pytestmark = pytest.mark.once
-
 DTYPE = jnp.result_type(float)
 ORDERS = (((0,), (1, 2)), ((2,), (3,)), ((3,), (0,), (1,), (2,)), ((1, 3), (0, 2)), ((1,),), ((1,), (2,), (0,), (3,)))
 BALLOTS = Ballots(("a", "b", "c", "d"), ORDERS, (8, 3, 4, 5, 2, 9))

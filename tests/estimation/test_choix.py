@@ -17,8 +17,6 @@ from jaxdp.estimation import (
 )
 from jaxdp.preferences import sample_choices, sample_comparisons, sample_rankings
 
-pytestmark = pytest.mark.once
-
 choix = pytest.importorskip("choix")
 
 DTYPE = jnp.result_type(float)

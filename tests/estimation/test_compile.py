@@ -19,8 +19,6 @@ from jaxdp.estimation import (
 )
 from jaxdp.preferences import probit
 
-pytestmark = pytest.mark.once
-
 DTYPE = jnp.result_type(float)
 EPSILONS = [{"epsilon": 1.0, "radius": 1.0}, {"epsilon": 4.0, "radius": 2.0}, {"epsilon": np.inf, "radius": 0.5}]
 BUDGETS = [{**point, "delta": 1e-3, "regularization": 1.0} for point in EPSILONS]
@@ -46,10 +44,7 @@ def data():
     return jnp.asarray(features, DTYPE), jnp.asarray(labels, jnp.int32)
 
 
-SLOW = ("debiased_rr", "objective_perturbation")
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in ESTIMATORS])
+@pytest.mark.parametrize("name", ESTIMATORS)
 def test_one_trace_and_a_batch_equals_its_lanes(data, name):
     estimator, points = ESTIMATORS[name]
     traces = []

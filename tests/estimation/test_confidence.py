@@ -32,9 +32,6 @@ from jaxdp.preferences.data import clip_norm
 from jaxdp.preferences.models import sample_comparisons
 from jaxdp.simulation import estimation_run
 from jaxdp.testing import check_estimator
-from tests.few import few
-
-pytestmark = pytest.mark.once
 
 POINTS = {  # estimator, values
     "mle": (mle, {}),
@@ -139,8 +136,8 @@ def test_no_bound_on_the_parameter_needs_no_ridge():
     [
         ("debiased_rr", 0.5),
         ("objective_perturbation_cut_k_norm", 0.01),
-        pytest.param("objective_perturbation_cut", 0.02, marks=pytest.mark.slow),
-        pytest.param("objective_perturbation", 0.02, marks=pytest.mark.slow),
+        ("objective_perturbation_cut", 0.02),
+        ("objective_perturbation", 0.02),
     ],
 )
 def test_sets_hold_the_truth(name, epsilon):
@@ -168,7 +165,6 @@ def test_sets_hold_the_truth(name, epsilon):
     assert wrong < least
 
 
-@pytest.mark.slow  # the estimators' own contract is always checked
 @pytest.mark.parametrize("name", POINTS)
 def test_contract(name):
     factory, values = POINTS[name]
@@ -178,7 +174,7 @@ def test_contract(name):
     check_estimator(estimator, point, features, labels, key=jax.random.key(0), tolerance=1e-3)
 
 
-@pytest.mark.parametrize("name", few(POINTS, list(POINTS)[:2]))
+@pytest.mark.parametrize("name", POINTS)
 def test_report_and_claim_are_the_wrapped_estimators(name):
     factory, values = POINTS[name]
     estimator, plain = with_confidence(factory()), factory()

@@ -10,7 +10,6 @@ from scipy.special import expit
 
 from jaxdp.estimation import debiased_rr, mle
 
-pytestmark = pytest.mark.once
 ESTIMATORS = {
     "inside": (mle(), {}),
     "on the ball": (mle(), {"radius": 0.5}),

@@ -18,8 +18,6 @@ from jaxdp.estimation import (
 )
 from jaxdp.preferences import probit
 
-pytestmark = pytest.mark.once
-
 X64 = bool(jax.config.read("jax_enable_x64"))
 KEY = jax.random.key(0)
 GENERATOR = np.random.default_rng(0)

@@ -7,8 +7,6 @@ import pytest
 import jaxdp
 from jaxdp.estimation import debiased_rr, gaussian_rewards, mle, mle_rr, objective_perturbation
 
-pytestmark = pytest.mark.once
-
 SIZES = [1000, 3000, 10000]
 REFERENCE = {  # mean l2 errors over 3000 repetitions at each of SIZES; d = 5, radius |theta*|, beta = 0, delta = 1e-3
     ("clear", 1.0): [0.1453, 0.0845, 0.0473],
@@ -73,7 +71,6 @@ def test_wrong_estimators_are_caught():
             check_errors(results.sel(estimator=[name], epsilon=[epsilon]))
 
 
-@pytest.mark.slow
 def test_figure_1():
     """All sample sizes: the errors, the order of the curves, and that they fall."""
     results = simulate(EXACT, SIZES, 1000)
@@ -86,13 +83,11 @@ def test_figure_1():
     assert bool((means.diff("num_samples") < 0).all())
 
 
-@pytest.mark.slow
 def test_less_noise_is_caught():
     with pytest.raises(AssertionError):
         check_errors(simulate(with_statistic_noise(0.8), [1000], 1000, epsilons=[0.1]))
 
 
-@pytest.mark.slow
 def test_the_likelihood_of_reports_is_no_worse_than_debiasing():
     """Eq. (3) is the efficient likelihood of the reports; the paper's reason against it is convexity, not error."""
     results = simulate({"local": debiased_rr(), "likelihood": mle_rr()}, [3000], 200, epsilons=[1.0])

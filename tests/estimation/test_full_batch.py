@@ -20,8 +20,6 @@ from jaxdp.estimation.objectives import (
 )
 from jaxdp.preferences import logistic, probit
 
-pytestmark = pytest.mark.once
-
 NUM_SAMPLES, DIM = 80, 3
 X64 = bool(jax.config.read("jax_enable_x64"))
 DTYPE = jnp.result_type(float)
@@ -147,8 +145,8 @@ def check_agrees_with_scipy(name, link, features, labels, radius, zero_sum=False
         ("mle", "probit", False),
         ("mle_rr", "probit", True),
         ("objective_perturbation", "logistic", True),
-        *(pytest.param(*case, False, marks=pytest.mark.slow) for case in CASES if case != ("mle", "probit")),
-        pytest.param("debiased_rr", "logistic", True, marks=pytest.mark.slow),  # the golden versions try these, too
+        *((*case, False) for case in CASES if case != ("mle", "probit")),
+        ("debiased_rr", "logistic", True),  # the golden versions try these, too
     ],
 )
 def test_agrees_with_scipy(data, name, link, zero_sum):

@@ -22,8 +22,6 @@ from jaxdp.estimation import (
     suboptimality,
 )
 
-pytestmark = pytest.mark.once
-
 STATES, ACTIONS, DIM = 4, 3, 3
 WIDTHS = (0.0, 0.1, 0.5, 2.0)
 POLICIES = every_policy(STATES, ACTIONS)

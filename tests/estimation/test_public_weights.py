@@ -211,7 +211,6 @@ def check_improvement(cut_estimator, least):
     assert bool(results.converged.all())
 
 
-@pytest.mark.once
 def test_long_features_that_are_cut_halve_the_error():
     check_improvement(objective_perturbation(weights="cut"), 0.569 / 0.987)
     wrong = objective_perturbation(weights="cut")

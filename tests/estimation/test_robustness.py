@@ -26,8 +26,6 @@ from jaxdp.estimation.one_pass import Pass, Recipe, one_pass, plain_pass
 from jaxdp.numerics import compensated
 from jaxdp.preferences import gaussian_comparisons
 
-pytestmark = pytest.mark.once
-
 KEY = jax.random.key(0)
 DTYPE = jnp.result_type(float)
 

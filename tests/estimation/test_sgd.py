@@ -14,8 +14,6 @@ from jaxdp.estimation import literal_objective_perturbation, sgd, sgd_objective_
 from jaxdp.mechanisms import randomized_response
 from jaxdp.preferences import probit
 
-pytestmark = pytest.mark.once
-
 DTYPE = jnp.result_type(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
 NUM_SAMPLES, DIM = 61, 3
@@ -139,7 +137,7 @@ def test_many_lanes_at_once_are_the_papers_loop(data, name):
     check_lanes(name, *data)
 
 
-@pytest.mark.parametrize("num_samples", [1, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 7, 40))])
+@pytest.mark.parametrize("num_samples", [1, 20, 2, 7, 40])
 def test_many_lanes_of_few_samples(data, num_samples):
     check_lanes("last_half", data[0][:num_samples], data[1][:num_samples])
 

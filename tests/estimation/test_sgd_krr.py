@@ -12,8 +12,6 @@ from scipy.special import softmax
 from jaxdp.estimation import sgd_krr, sgd_rr, thurstone_rr
 from jaxdp.preferences import gaussian_choices, gaussian_comparisons, probit
 
-pytestmark = pytest.mark.once
-
 DTYPE = jnp.result_type(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
 DIM, EPSILON = 2, 1.3

@@ -81,15 +81,13 @@ def test_another_label_moves_the_statistic_by_a_row_at_most():
 @pytest.mark.parametrize(
     ("make", "values"),
     [
-        pytest.param(mle, {}, marks=pytest.mark.slow),
+        (mle, {}),
         (debiased_rr, {"epsilon": 1.0}),
-        pytest.param(mle_rr, {"epsilon": 1.0}, marks=pytest.mark.slow),
-        pytest.param(objective_perturbation, {"epsilon": 1.0, "delta": 1e-6}, marks=pytest.mark.slow),
-        pytest.param(sgd, {}, marks=pytest.mark.slow),
+        (mle_rr, {"epsilon": 1.0}),
+        (objective_perturbation, {"epsilon": 1.0, "delta": 1e-6}),
+        (sgd, {}),
         (sgd_rr, {"epsilon": 1.0, "feature_norm": 10.0}),
-        pytest.param(
-            objective_perturbation_full, {"epsilon": 1.0, "delta": 1e-6, "feature_norm": 10.0}, marks=pytest.mark.slow
-        ),
+        (objective_perturbation_full, {"epsilon": 1.0, "delta": 1e-6, "feature_norm": 10.0}),
     ],
 )
 def test_floats_without_ties_are_the_same_bits(make, values):

@@ -14,8 +14,6 @@ from jaxdp.estimation.maximum_likelihood import TOLERANCE
 from jaxdp.estimation.solver import DECREMENT_RATIO
 from jaxdp.mechanisms import debias_labels
 
-pytestmark = pytest.mark.once
-
 X64 = bool(jax.config.read("jax_enable_x64"))
 ATOL = 1e-4  # tolerance over the least curvature
 KEY = jax.random.key(0)

@@ -27,8 +27,6 @@ from jaxdp.preferences import baseball1987
 from jaxdp.preferences.ballots import pair_features
 from jaxdp.preferences.models import sample_comparisons
 
-pytestmark = pytest.mark.once
-
 DTYPE = jnp.result_type(float)
 POINTS = {
     "mle": (mle, {}),

@@ -10,10 +10,6 @@ import pytest
 import jaxdp
 from notebooks.make import SCRIPTS, execute, outputs, paired, pictures, read
 
-pytestmark = pytest.mark.once
-
-# Those that take longest. Of these `make test` looks up each name of the library; `make docs` executes all in full.
-LONG = ("04", "05", "06", "07", "08", "09", "10", "11", "12")
 BY_NUMBER = {script.stem[:2]: script for script in SCRIPTS}
 CLAIM = re.compile(r"-DP|-zCDP|-GDP|none")
 ADDRESS = re.compile(r"0x[0-9a-f]")
@@ -67,7 +63,7 @@ def test_its_ballots_are_those_of_the_example(number):
 
 @pytest.mark.parametrize(
     "script",
-    [pytest.param(each, marks=pytest.mark.slow if each.stem[:2] in LONG else ()) for each in SCRIPTS],
+    SCRIPTS,
     ids=lambda script: script.stem,
 )
 def test_its_small_form_runs(script):
@@ -113,7 +109,6 @@ def test_names_that_are_gone_are_seen():
     assert unknown(text) == ["jaxdp.bandits.udb", "jaxdp.no_such", "jaxdp.stats.gone"]
 
 
-@pytest.mark.slow
 def test_a_learner_of_ones_own_takes_the_place_of_the_first_notebooks():
     """The learner that notebook 07 writes, in notebook 01."""
     first, seventh = (read(BY_NUMBER[number], small=True) for number in ("01", "07"))

@@ -46,7 +46,6 @@ def test_arguments_and_results_may_be_many():
     np.testing.assert_array_equal(second, 0)
 
 
-@pytest.mark.once
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="about XLA on CPU")
 def test_values_are_computed_once():
     def shifts(function):
@@ -85,7 +84,6 @@ def test_lanes_last():
     assert lanes_last(values[0, 0, 0]) == values[0, 0, 0]
 
 
-@pytest.mark.once
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="about XLA on CPU")
 def test_lanes_are_the_fast_axis_of_what_a_loop_carries():
     def text(size):

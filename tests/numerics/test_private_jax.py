@@ -56,7 +56,6 @@ def test_the_index_of_a_conditional_maximum_has_lanes_as_the_fast_axis(rank):
     np.testing.assert_array_equal(jax.jit(mapped)(scores, 3), scores.argmax(-1))
 
 
-@pytest.mark.once
 def test_results_are_the_same_without_unstable_modules():
     environment = os.environ | {"JAXDP_PLAIN": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     script = subprocess.run(

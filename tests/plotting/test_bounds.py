@@ -10,8 +10,6 @@ from matplotlib.figure import Figure
 from jaxdp import plotting
 from tests.plotting.made_up import check_inside, entries, errors, heights, labelled, regret, single
 
-pytestmark = pytest.mark.once
-
 COUNTS = np.array([1000, 3000, 10000])
 ORDER = COUNTS**-0.5
 

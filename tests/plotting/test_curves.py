@@ -14,9 +14,6 @@ from jaxdp import plotting
 from jaxdp.studies.command import mean_and_half_width
 from tests.plotting.made_up import ESTIMATORS, below, check_inside, entries, errors, heights, labelled, regret, single
 
-pytestmark = pytest.mark.once
-SLOW = pytest.mark.slow
-
 
 def drawn(values, **options):
     return plotting.curves(single(values), x="num_samples", hue="estimator", xscale="log", yscale="log", **options)
@@ -28,7 +25,7 @@ def bands(ax):
     ]
 
 
-@pytest.mark.parametrize("num_samples", [pytest.param((100,), marks=SLOW), (100, 1000)])
+@pytest.mark.parametrize("num_samples", [(100,), (100, 1000)])
 def test_a_band_below_zero_does_not_stretch_the_axis(num_samples):
     values = errors(num_seeds=3, spread=0.9, num_samples=num_samples)
     mean, half = mean_and_half_width(values)
@@ -65,7 +62,7 @@ def test_narrow_bands_are_shown_whole():
         np.testing.assert_allclose([ends.min(), ends.max()], [low.min(), high.max()])
 
 
-@pytest.mark.parametrize("level", [pytest.param(1.0, marks=SLOW), 4.9])
+@pytest.mark.parametrize("level", [1.0, 4.9])
 def test_axis_has_ticks_even_if_all_errors_are_alike(level):
     ax = drawn(level * xr.ones_like(errors()))
     bottom, top = ax.get_ylim()
@@ -156,7 +153,6 @@ def test_no_privacy_stands_apart(epsilons):
     check_inside(ax.figure)
 
 
-@pytest.mark.slow
 def test_no_privacy_alone():
     ax = plotting.cost_of_privacy(regret((np.inf,)))
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["∞"]

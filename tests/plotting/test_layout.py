@@ -8,9 +8,6 @@ from jaxdp import plotting
 from jaxdp.studies import private_ranking, reward_estimation
 from tests.plotting.made_up import EPSILONS, ESTIMATORS, check_inside, entries, errors, regret, single
 
-pytestmark = pytest.mark.once
-SLOW = pytest.mark.slow
-
 
 def grid(values, **changes):
     options = {
@@ -36,18 +33,17 @@ def items(values, **changes):
 
 @pytest.mark.parametrize(
     ("num_epsilons", "num_sizes"),
-    [(2, 3), *(pytest.param(*sizes, marks=SLOW) for sizes in [(1, 1), (5, 3), (1, 3), (2, 1), (5, 1)])],
+    [(2, 3), (1, 1), (5, 3), (1, 3), (2, 1), (5, 1)],
 )
 def test_grids_fit_their_figure(num_epsilons, num_sizes):
     check_inside(grid(errors(num_epsilons, num_sizes, spread=0.9, num_seeds=3)))
 
 
-@pytest.mark.parametrize("num_epsilons", [pytest.param(1, marks=SLOW), 2, pytest.param(5, marks=SLOW)])
+@pytest.mark.parametrize("num_epsilons", [1, 2, 5])
 def test_dots_fit_their_figure(num_epsilons):
     check_inside(items(abilities(num_epsilons)))
 
 
-@pytest.mark.slow
 def test_long_words_widen_or_wrap():
     check_inside(items(abilities(items=("$cheap$ and $", "x" * 80))))
     check_inside(grid(errors(), title="many words " * 20, labels={"mle": "a name of many words " * 6}))

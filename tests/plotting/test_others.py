@@ -8,8 +8,6 @@ from matplotlib.colors import LogNorm, same_color
 from jaxdp import plotting, stats
 from tests.plotting.made_up import below, check_inside, entries, errors, heights, regret
 
-pytestmark = pytest.mark.once
-
 
 def learners():
     """Regret of three learners: the first has an exponent of 1/2, the second 1, the third as the first."""

@@ -14,8 +14,6 @@ from jaxdp import plotting
 from tests.notebook import run_cells, shown
 from tests.plotting.made_up import regret
 
-pytestmark = pytest.mark.once
-
 VALUES = """
 import numpy as np, xarray as xr
 from jaxdp import plotting

@@ -11,8 +11,6 @@ import pytest
 from jaxdp.preferences import Ballots, pair_features, read_ballots, write_ballots
 from jaxdp.preferences.preflib import parse_ballots
 
-pytestmark = pytest.mark.once
-
 HEADER = ["# FILE NAME: x", "# NUMBER ALTERNATIVES: 3", "# NUMBER VOTERS: 7", "# NUMBER UNIQUE ORDERS: 2"]
 NAMES = ["# ALTERNATIVE NAME 1: Ann", "# ALTERNATIVE NAME 2: Bob: the 2nd", "# ALTERNATIVE NAME 3: Çelik, D."]
 ELECTION = Path(__file__).parents[3] / "shared/data/00002-00000002.soi"

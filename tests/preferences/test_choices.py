@@ -11,8 +11,6 @@ import pytest
 
 from jaxdp.preferences import gaussian_choices, sample_choices, sample_rankings
 
-pytestmark = pytest.mark.once
-
 UTILITIES = np.array([0.3, -1.0, 1.2, 0.0])
 NUM_DRAWS = 40_000
 

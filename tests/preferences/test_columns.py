@@ -8,8 +8,6 @@ import pytest
 
 from jaxdp.preferences import ComparisonTable, read_comparisons
 
-pytestmark = pytest.mark.once
-
 FRAME = pd.DataFrame(
     {
         "winner": ["10", "9", "10", "2", "9"],

@@ -11,8 +11,6 @@ import pytest
 
 from jaxdp.preferences import RewardData, clip_norm, differential_features, gaussian_comparisons, logistic, probit
 
-pytestmark = pytest.mark.once
-
 FLOAT = np.asarray(jnp.zeros(())).dtype
 ULPS = 1 + 8 * float(np.finfo(FLOAT).eps)
 KEY = jax.random.key(7)

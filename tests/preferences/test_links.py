@@ -105,7 +105,6 @@ def worst_error(labels: jax.Array, probabilities: np.ndarray) -> float:
     return float(np.max(np.abs(means - probabilities) / np.sqrt(probabilities * (1 - probabilities) / len(labels))))
 
 
-@pytest.mark.once
 @LINKS
 def test_sampled_frequencies(known: Link):
     margins = jnp.array([-2.0, -1.0, -0.3, 0.0, 0.5, 1.5])

@@ -9,8 +9,6 @@ import scipy.special
 
 from jaxdp import preferences as prefs
 
-pytestmark = pytest.mark.once
-
 RNG = np.random.default_rng(7)
 
 

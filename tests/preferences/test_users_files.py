@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 from jaxdp.preferences import Ballots, ComparisonTable, read_comparisons
 from jaxdp.preferences.preflib import format_ballots, parse_ballots
 from jaxdp.preferences.tables import parse_comparisons, parse_parquet_comparisons
-from tests.few import few
-
-pytestmark = pytest.mark.once
 
 NUM_DAMAGED = 10_000
 QUICK = settings(max_examples=50, deadline=None, derandomize=True, database=None)
@@ -47,7 +44,7 @@ def ballots(draw, kind: str) -> Ballots:
     return Ballots(tuple(items), tuple(orders), tuple(counts))
 
 
-@pytest.mark.parametrize("kind", few(["soc", "soi", "toc", "toi"], ["toi"]))
+@pytest.mark.parametrize("kind", ["soc", "soi", "toc", "toi"])
 def test_ballots_come_back(kind):
     @QUICK
     @given(ballots(kind))
@@ -223,7 +220,6 @@ def test_damaged_files_raise_nothing_but_value_errors(name):
     survive(name, NUM_DAMAGED // 10 if name == "parquet" else NUM_DAMAGED)
 
 
-@pytest.mark.slow
 def test_many_damaged_parquet_files_raise_nothing_but_value_errors():
     survive("parquet", NUM_DAMAGED)
 

@@ -7,8 +7,6 @@ from jaxdp import registry
 from jaxdp.audit import scoreboard
 from jaxdp.registry.reached import MOST, REACHED
 
-pytestmark = pytest.mark.once
-
 SMALL = (
     "gaussian",
     "objective_perturbation_cut_k_norm",
@@ -39,8 +37,7 @@ def test_the_published_mirror_descent_costs_more_than_was_said():
     assert 2 * epsilon < found.lower_bound <= entry.sizes["num_experts"] * epsilon, found
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", registry.attacks())
+@pytest.mark.parametrize("name", [*registry.MECHANISMS, *registry.LEARNERS, *registry.ESTIMATORS])
 def test_a_claim_is_nearly_reached(name):
     found = row(name, 10**6)
     assert found.verdict == "consistent", found
@@ -48,15 +45,11 @@ def test_a_claim_is_nearly_reached(name):
         assert found.ratio >= REACHED.get(name, MOST), found
 
 
-QUICK = {"rucb": 20_000, "ebs_phased": 20_000, "limited_updates": 20_000}
+TRIALS = {"rucb": 20_000, "ebs_phased": 20_000, "limited_updates": 20_000}
 # Of epsilon: short epochs reach little of the tests' half, and shares of all experts little of what draws may cost; at
 # twice its budget `lazy_weights_switching` is made to draw anew more often, by chance, which hides what it spends.
 FACTORS = {"svt_restarts": 4, "mirror_descent_intervals": 4, "lazy_weights_switching": 4}
-ATTACKED = [
-    pytest.param(name, QUICK.get(name, 10**6), marks=[] if name in QUICK else pytest.mark.slow)
-    for name, entry in registry.LEARNERS.items()
-    if entry.proof != "none"
-]
+ATTACKED = [(name, TRIALS.get(name, 10**6)) for name, entry in registry.LEARNERS.items() if entry.proof != "none"]
 
 
 @pytest.mark.parametrize(("name", "trials"), ATTACKED)

@@ -9,9 +9,6 @@ from jaxdp.audit import Users, audit, by_pair, grey_box, learner_attack
 from jaxdp.core import State
 from jaxdp.dueling import _pair_blocks, rucb
 from jaxdp.registry import LEARNERS
-from tests.few import few
-
-pytestmark = pytest.mark.once
 
 KEY = jax.random.key(0)
 VALUES = {"epsilon": 1.0}
@@ -73,17 +70,16 @@ def verdict_on(learner, rounds, changed):
     return audit(KEY, attack, trials=20_000).verdict
 
 
-@pytest.mark.parametrize("name", few(MISTAKES, ["a block released twice", "no noise at the first block"]))
+@pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_flagged(name):
     assert verdict_on(*MISTAKES[name]) == "violated"
 
 
-@pytest.mark.parametrize(("rounds", "changed"), few([(1, 0), (4, 2), (2, 0)], [(1, 0)]))
+@pytest.mark.parametrize(("rounds", "changed"), [(1, 0), (4, 2), (2, 0)])
 def test_their_correct_twin_is_not(rounds, changed):
     assert verdict_on(RIGHT, rounds, changed) == "consistent"
 
 
-@pytest.mark.slow
 def test_the_grey_box_finds_what_a_block_released_twice_costs():
     entry = LEARNERS["rucb_blocks"]
     for update, spent, verdict in ((RIGHT.update, 1.0, "consistent"), (released_twice, 2.0, "violated")):

@@ -23,8 +23,6 @@ from jaxdp.estimation import (
 from jaxdp.preferences.data import RewardData
 from jaxdp.simulation import estimation_run
 
-pytestmark = pytest.mark.once
-
 DTYPE = jax.dtypes.canonicalize_dtype(float)
 VALUES = {"epsilon": 1.0, "delta": 1e-3}
 # Neighbours: whole comparisons, of which one is 1000 times as long, or not.

@@ -10,10 +10,7 @@ from jaxdp.audit import scoreboard
 from jaxdp.registry.claims import target
 from tests.privacy.planted_sources import PLANTED
 
-pytestmark = pytest.mark.once
-
 TRIALS = 20_000
-QUICK = ("scores rounded to a grid",)
 
 
 def row(entry, name, trials, turn=0):
@@ -31,7 +28,7 @@ def flagged(name):
     return row(planted.entry, planted.of, 10**5 if planted.verdict == "blunt" else TRIALS, turn)
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in PLANTED])
+@pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_mistake_is_flagged(name):
     planted, found = PLANTED[name], flagged(name)
     assert found.verdict == planted.verdict, found
@@ -40,7 +37,6 @@ def test_a_planted_mistake_is_flagged(name):
     assert planted.found in how or planted.verdict == "blunt", (how, found.tried)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("of", sorted({planted.of for planted in PLANTED.values()}))
 def test_a_right_twin_is_not(of):
     points = registry.attacks([of])[of].points

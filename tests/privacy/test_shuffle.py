@@ -9,9 +9,6 @@ import pytest
 from jaxdp.audit import Attack, audit, exact_delta, exact_epsilon, g_test
 from jaxdp.registry import MECHANISMS
 from jaxdp.testing import check_registered
-from tests.few import few
-
-pytestmark = pytest.mark.once
 
 NAME = "shuffled_randomized_response"
 NAMES = ("keeps_the_order", "half_the_batch")
@@ -30,7 +27,7 @@ def law(entry, data):
     return entry.law(entry.make().params(**entry.values), data)
 
 
-@pytest.mark.parametrize("name", few(NAMES, ["keeps_the_order"]))
+@pytest.mark.parametrize("name", NAMES)
 def test_planted_mistakes_are_flagged_and_their_twins_are_not(planted, name):
     sizes = {"num_users": 20}
     wrong, right = (
@@ -42,7 +39,6 @@ def test_planted_mistakes_are_flagged_and_their_twins_are_not(planted, name):
     check_registered(f"{name}_right")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_at_the_sizes_of_the_command(planted, name):
     """Of half a batch also the reports by themselves, which the server sees in place of their numbers of ones."""

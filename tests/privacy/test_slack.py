@@ -10,8 +10,6 @@ import scipy.stats
 from jaxdp import registry
 from tests.golden import numpy_tracking as exact
 
-pytestmark = pytest.mark.once
-
 PANELS = 600
 
 
@@ -208,7 +206,6 @@ def test_the_sum_of_two_noises_spends_less_than_one(x):
     assert alone.logsf(x) - alone.logsf(x + 1) > spent_by_sum + 0.05  # planted: what one noise spends
 
 
-@pytest.mark.slow
 def test_an_outcome_of_elimination_that_is_taken_back():
     """Entries have noise of scale 2, at epsilon = 1. The next duel is won under either neighbour."""
     attack = registry.attacks(["ebs_elimination"])["ebs_elimination"].attacks["rounds"]

@@ -7,10 +7,7 @@ import pytest
 import xarray as xr
 
 from jaxdp.stats import crossover
-from tests.few import few
 from tests.stats.coverage import DATASETS, SEEDS, check_coverage, covered
-
-pytestmark = pytest.mark.once
 
 EPSILONS = np.array([0.1, 0.3, 1.0, 3.0, 10.0])
 TRUTH = 0.5  # between two places of the grid
@@ -28,7 +25,7 @@ def two_curves(num_seeds, spread, datasets=DATASETS, slope=1.0):
     return xr.DataArray(world + centre + own, *labels), xr.DataArray(world + np.zeros(sizes), *labels)
 
 
-@pytest.mark.parametrize("num_seeds", few(SEEDS, list(SEEDS)[:1]))
+@pytest.mark.parametrize("num_seeds", SEEDS)
 def test_the_interval_covers(num_seeds):
     for spread in (0.3, 1.0, 3.0):
         a, b = two_curves(num_seeds, spread)

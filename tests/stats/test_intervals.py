@@ -9,10 +9,7 @@ import scipy.stats
 import xarray as xr
 
 from jaxdp.stats import mean_interval, share_interval
-from tests.few import few
 from tests.stats.coverage import SEEDS, check_coverage, datasets
-
-pytestmark = pytest.mark.once
 
 LAWS = {  # how values are drawn, and their mean
     "gaussian": (lambda rng, shape: rng.normal(3.0, 2.0, shape), 3.0),
@@ -22,7 +19,6 @@ LAWS = {  # how values are drawn, and their mean
 }
 BOOTSTRAPPED = [("gaussian", n) for n in SEEDS] + [("gamma", n) for n in SEEDS]
 BOOTSTRAPPED += [("exponential", 20), ("exponential", 100), ("lognormal", 100)]
-FEW = [("gaussian", 8), ("gamma", 8), ("exponential", 20)]
 
 
 @pytest.mark.parametrize("confidence", [0.9, 0.95])
@@ -51,7 +47,7 @@ def test_students_interval_covers_exactly(num_seeds):
             check_coverage(found["mean"] - twice, found["mean"] + twice, truth, exact=True)
 
 
-@pytest.mark.parametrize(("law", "num_seeds"), few(BOOTSTRAPPED, FEW))
+@pytest.mark.parametrize(("law", "num_seeds"), BOOTSTRAPPED)
 def test_the_bootstrap_covers(law, num_seeds):
     draw, truth = LAWS[law]
     values = datasets(draw, num_seeds)

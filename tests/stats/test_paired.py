@@ -10,8 +10,6 @@ import xarray as xr
 from jaxdp.stats import mean_interval, paired
 from tests.stats.coverage import DATASETS, SEEDS, check_coverage
 
-pytestmark = pytest.mark.once
-
 MEANS = (3.0, 2.5, 2.5)
 LEARNERS = ["mine", "theirs", "also"]
 

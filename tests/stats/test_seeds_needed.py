@@ -8,8 +8,6 @@ import xarray as xr
 from jaxdp.audit.intervals import clopper_pearson, lower_limit
 from jaxdp.stats import seeds_needed, smallest_epsilon
 
-pytestmark = pytest.mark.once
-
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.9, 0.95, 0.99])
 @pytest.mark.parametrize("confidence", [0.9, 0.95, 1 - 0.05 / 9])

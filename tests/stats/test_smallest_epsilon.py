@@ -10,8 +10,6 @@ import xarray as xr
 from jaxdp.stats import mean_interval, smallest_epsilon
 from tests.stats.coverage import DATASETS, SEEDS
 
-pytestmark = pytest.mark.once
-
 EPSILONS = [0.1, 0.2, 0.5, 1.0, 2.0, math.inf]
 MEANS = np.array([1.3, 1.0001, 1.0001, 1.0001, 0.4, 0.3])  # three lie just above what is asked for
 GOOD = 2.0

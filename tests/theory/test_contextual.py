@@ -9,8 +9,6 @@ import pytest
 from jaxdp import theory
 from jaxdp.theory import contextual as bounds
 
-pytestmark = pytest.mark.once
-
 E = math.e
 PRIVATE = {"epsilon": 0.5, "delta": math.exp(-4), "horizon": 8.0, "dim": 2}  # sqrt(ln(1 / delta)) / epsilon = 4
 CASES = [  # function, arguments, the number by hand

@@ -10,8 +10,6 @@ from jaxdp import theory
 from jaxdp.preferences import lower_bound_matrix, preference_gaps
 from jaxdp.theory import dueling as bounds
 
-pytestmark = pytest.mark.once
-
 E_4 = math.exp(4)  # ln T = 4 and ln(T)^2.5 = 32
 GAPS = [0.25, 0.5]  # 1 / Delta sums to 6, K = 3
 

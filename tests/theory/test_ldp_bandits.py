@@ -9,8 +9,6 @@ import pytest
 from jaxdp import theory
 from jaxdp.theory import ldp_bandits as bounds
 
-pytestmark = pytest.mark.once
-
 LN_3 = math.log(3)  # c = 2
 E_4 = math.exp(4)
 CASES = [  # function, arguments, the number by hand

@@ -9,8 +9,6 @@ import pytest
 from jaxdp import theory
 from jaxdp.theory import linear_dueling as bounds
 
-pytestmark = pytest.mark.once
-
 # b = 1/2: ln(T / b) = 8 + 2 ln 2, ln(d T / b) = 8 + 3 ln 2, ln(T kappa^2 / d) = 8 - 4 ln 2
 T, D = 2 * math.exp(8), 2
 VALUES = {"horizon": T, "dim": D, "failure_prob": 0.5, "slope": 0.25}

@@ -10,8 +10,6 @@ from jaxdp import theory
 from jaxdp.estimation.noisy_statistic import noise_multiplier
 from jaxdp.theory import reward_estimation as bounds
 
-pytestmark = pytest.mark.once
-
 THREE = math.log(3)  # at this epsilon e^eps - 1 = 2, and randomized response tells the truth with probability 3/4
 HALF = math.log(2) / 2  # with L = 1 and B = HALF: exp(2 L B) = 2
 E_E = math.exp(math.e)  # ln ln n = 1

@@ -9,8 +9,6 @@ import pytest
 from jaxdp import theory
 from jaxdp.theory import tracking as bounds
 
-pytestmark = pytest.mark.once
-
 E_4 = math.exp(4)
 N_T = {"num_experts": math.exp(5), "horizon": E_4}  # ln(NT) = 9, ln N = 5
 
