@@ -6,6 +6,8 @@ from pathlib import Path
 
 import jax
 
+pytest_plugins = ["tests.loop.budgets"]
+
 SETTINGS = {
     "jax_compilation_cache_dir": str(Path(__file__).parent / ".cache" / "jax"),
     "jax_persistent_cache_min_compile_time_secs": 0.0,  # single operations too: every process needs them

@@ -1,0 +1,57 @@
+"""Measured durations of tests, in CPU seconds: which tests are slow, and how new figures enter `durations.json`."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+BUDGET = 3.0  # CPU seconds: a test that takes more is left to the long run
+FOLDER = Path("tests/loop")
+Durations = Mapping[str, float | None]
+
+
+def read_durations(root: Path) -> dict[str, float | None]:
+    """Returns CPU seconds by node id; None for a test that is known to be slow and has not been measured."""
+    path = root / FOLDER / "durations.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def read_kept(root: Path) -> set[str]:
+    """Returns the node ids of tests that `make test` runs at any duration: each alone notices some mutation."""
+    path = root / FOLDER / "kept.json"
+    return set(json.loads(path.read_text())) if path.exists() else set()
+
+
+def is_over(name: str, durations: Durations) -> bool:
+    """Returns whether a test's duration is unknown to be within the budget; a test without an entry is within."""
+    seconds = durations.get(name, 0.0)
+    return seconds is None or seconds > BUDGET
+
+
+def read_measured(paths: Iterable[Path]) -> dict[str, float]:
+    """Returns CPU seconds by node id from the files that `pytest --measure` wrote, except of tests that failed."""
+    rows = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+    return {row["test"]: row["cpu"] for row in rows if row["outcome"] != "failed"}
+
+
+def merge(old: Durations, measured: Mapping[str, float], tests: Collection[str]) -> dict[str, float | None]:
+    """Returns the durations of the tests that exist, with new figures where they differ by more than noise.
+
+    Args:
+        old: durations so far.
+        measured: new figures.
+        tests: node ids of all tests that exist; others are dropped.
+    """
+    merged = {name: old[name] for name in old if name in tests}
+    for name, seconds in measured.items():
+        if name in tests and _differs(merged.get(name), seconds):
+            merged[name] = round(seconds, 1)
+    return dict(sorted(merged.items()))
+
+
+def _differs(old: float | None, new: float) -> bool:
+    return old is None or abs(new - old) > max(0.5, old / 4)
+
+
+def write_durations(root: Path, durations: Durations) -> None:
+    """Writes one test a line, in the order of names."""
+    (root / FOLDER / "durations.json").write_text(json.dumps(dict(sorted(durations.items())), indent=0) + "\n")
