@@ -182,7 +182,7 @@ def choose(
             found = np.minimum(careful, claimed) - (estimate - promised(here, there, sides))
         return np.where(careful > -np.inf, found, -np.inf)
 
-    is_table = np.asarray([score.function is _table_score for score in scores])
+    is_table = np.asarray([score.function is _table_score for score in scores], dtype=bool)
     every = np.ones_like(is_table)
     found: list[Guess] = []
     for measure, among in ((credible, every), (proved, every), (promised, is_table), (promised, ~is_table)):

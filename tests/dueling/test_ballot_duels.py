@@ -95,7 +95,7 @@ def test_with_replacement_is_seen_where_all_are_asked_the_same():
 def largest_correlation(won, voters):
     """Over all lags, of the answers of one pass with those of the next, in units of its standard deviation."""
     spectra = np.fft.fft(2.0 * won.reshape(-1, 2, voters) - 1)
-    return np.abs(np.fft.ifft(spectra[:, 1] * spectra[:, 0].conj()).real).max() / math.sqrt(voters)
+    return np.abs(np.real(np.fft.ifft(spectra[:, 1] * np.conj(spectra[:, 0])))).max() / math.sqrt(voters)
 
 
 def test_orders_of_different_passes_have_nothing_in_common(monkeypatch):

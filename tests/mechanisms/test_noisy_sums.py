@@ -127,7 +127,7 @@ def test_leads():
     for total in (0, 2**24, 2**29 + 32, LARGEST - 10):
         values = (total + rng.integers(-10, 10, size=5)).astype(INTEGER)
         for scale in SCALES:
-            noise, among = draws(scale, 5), np.asarray([True, False, True, True, True])
+            noise, among = draws(scale, 5), np.asarray([True, False, True, True, True], dtype=bool)
             found = np.asarray(jax.jit(leads)(values, noise, among))
             np.testing.assert_allclose(
                 found[among], reference_leads(values, noise, among)[among].astype(FLOAT), rtol=1e-6, atol=1e-5
