@@ -1,4 +1,4 @@
-"""Users' own rounds: an array in a small type, which all lanes share."""
+"""Users' own rounds: an array in a small type, which all lanes share. Errors show none of its entries."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,9 +39,9 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths, for which the check has words
-        array = check_within(name, values, 0.0, scale)
+        array = check_within(name, values, 0.0, scale, is_private=True)
     if np.ma.is_masked(values):
-        check_within(name, values, 0.0, scale)  # refuses
+        check_within(name, values, 0.0, scale, is_private=True)  # refuses
     if array.ndim != 2 or array.shape[0] < 1 or array.shape[1] < 2:
         raise ValueError(f"{name} must be [horizon, {column}] with at least two {columns}, got shape {array.shape}")
     dtype = _kept_dtype(array.dtype, scale)
@@ -50,7 +50,7 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
 
 
 def kept_numbers(
-    name: str, values: ArrayLike, axes: tuple[str, ...], check: Callable[[np.ndarray, int], None] | None = None
+    name: str, values: ArrayLike, axes: tuple[str, ...], check: Callable[[np.ndarray], None] | None = None
 ) -> np.ndarray:
     """Numbers with an entry of the first axis for each round as they are kept: checked, and read-only.
 
@@ -58,8 +58,7 @@ def kept_numbers(
         name: what the values are, for errors.
         values: finite numbers or truth values. One that is read-only is not copied.
         axes: names of the axes, for errors; none may be of length 0.
-        check: (rows, the first one's round): raises ValueError where some of the values are wrong; for some of the
-            rounds at a time.
+        check: (rows) -> None: raises ValueError where some of the values are wrong; for some of the rounds at a time.
 
     Returns:
         The array, of its own type if that is one of `SMALL`; uint8 for truth values, and else of JAX's default float
@@ -71,9 +70,9 @@ def kept_numbers(
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths, for which the check has words
-        array = check_finite(name, values)
+        array = check_finite(name, values, is_private=True)
     if np.ma.is_masked(values):
-        check_finite(name, values)  # refuses
+        check_finite(name, values, is_private=True)  # refuses
     if array.ndim != len(axes) or not array.size:
         raise ValueError(f"{name} must be [{', '.join(axes)}], each at least 1, got shape {array.shape}")
 
@@ -83,14 +82,14 @@ def kept_numbers(
     def look(rows: slice) -> None:
         part = array[rows]
         try:
-            check_finite(name, part)
+            check_finite(name, part, is_private=True)
         except ValueError:
-            check_finite(name, array)  # says where
+            check_finite(name, array, is_private=True)  # counts all of them
         with np.errstate(over="ignore"):
             if not np.isfinite(part.astype(dtype)).all():
-                raise ValueError(f"{name} must be within the range of {dtype}, got {np.abs(part).max()}")
+                raise ValueError(f"{name} must be within the range of {dtype}, and some are not")
         if check is not None:
-            check(part, rows.start)
+            check(part)
 
     return _kept(name, array, dtype, look)
 
@@ -138,7 +137,7 @@ def _check_rows(name: str, array: np.ndarray, rows: slice, scale: float) -> None
     with np.errstate(invalid="ignore"):
         if is_real and ((part >= 0) & (part <= scale)).all():
             return
-    check_within(name, array, 0.0, scale)  # says where
+    check_within(name, array, 0.0, scale, is_private=True)  # counts all of them
 
 
 def _kept_dtype(dtype: np.dtype, scale: float) -> np.dtype:

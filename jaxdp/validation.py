@@ -116,39 +116,71 @@ def check_at_least(name: str, value: float, bound: float) -> float:
     return float(value)
 
 
-def check_finite(name: str, values: object) -> np.ndarray:
+def check_finite(name: str, values: object, *, is_private: bool = False) -> np.ndarray:
     """Returns values as a NumPy array, if all of them are finite numbers.
+
+    Args:
+        name: of the argument, for the error.
+        values: an array, or nested sequences.
+        is_private: whether the error must not show the values. It then says how many break the rule.
 
     Raises:
         ValueError: if one is NaN or infinite, with its index; or if they are not numbers, or masked.
     """
     if np.ma.is_masked(values):
-        raise ValueError(f"{name} must have no masked entries, got {values!r}")
+        got = f"{np.ma.count_masked(values)} of them" if is_private else repr(values)
+        raise ValueError(f"{name} must have no masked entries, got {got}")
     try:
         array = np.asarray(values)
-    except ValueError as error:  # rows of different lengths
-        raise ValueError(f"{name} must be an array of numbers, got {values!r}") from error
+    except ValueError as error:
+        got = "rows of different lengths" if is_private else repr(values)
+        raise ValueError(f"{name} must be an array of numbers, got {got}") from error
     if not np.issubdtype(array.dtype, np.integer) and not np.issubdtype(array.dtype, np.floating):
         raise ValueError(f"{name} must be numbers, got dtype {array.dtype}")
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        index = tuple(bad[0].tolist())
-        raise ValueError(f"{name} must be finite, got {array[index]} at index {index}")
+    _refuse(name, "finite", array, ~np.isfinite(array), is_private)
     return array
 
 
-def check_within(name: str, values: object, low: float, high: float) -> np.ndarray:
+def check_within(name: str, values: object, low: float, high: float, *, is_private: bool = False) -> np.ndarray:
     """Returns values as a NumPy array, if all of them are numbers in [low, high].
+
+    Args:
+        name: of the argument, for the error.
+        values: an array, or nested sequences.
+        low: the least.
+        high: the largest.
+        is_private: as for `check_finite`.
 
     Raises:
         ValueError: if one is not, with its index.
     """
-    array = check_finite(name, values)
-    bad = np.argwhere(~((array >= low) & (array <= high)))
-    if len(bad):
-        index = tuple(bad[0].tolist())
-        raise ValueError(f"{name} must be in [{low:g}, {high:g}], got {array[index]} at index {index}")
+    array = check_finite(name, values, is_private=is_private)
+    _refuse(name, f"in [{low:g}, {high:g}]", array, ~((array >= low) & (array <= high)), is_private)
     return array
+
+
+def refuse_private(name: str, rule: str, is_wrong: np.ndarray | np.bool_) -> None:
+    """Refuses private data that break a rule. The error says how many do, and neither which nor how.
+
+    Args:
+        name: of the argument.
+        rule: what follows "must be".
+        is_wrong: bool, for each record or entry.
+
+    Raises:
+        ValueError: if any is true.
+    """
+    if count := int(np.count_nonzero(is_wrong)):
+        raise ValueError(f"{name} must be {rule}, got {count} of {np.size(is_wrong)} that are not")
+
+
+def _refuse(name: str, rule: str, array: np.ndarray, is_wrong: np.ndarray, is_private: bool) -> None:
+    """Raises ValueError if an entry is wrong, with the first one unless it is private."""
+    if is_private:
+        refuse_private(name, rule, is_wrong)
+    elif len(bad := np.argwhere(is_wrong)):
+        index = tuple(bad[0].tolist())
+        raise ValueError(f"{name} must be {rule}, got {array[index]} at index {index}")
 
 
 def check_number(name: str, value: float) -> float:

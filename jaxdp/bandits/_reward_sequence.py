@@ -89,9 +89,8 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
     if check_flag("binary", binary):
         for start in range(0, horizon, ROWS):
             rows = array[start : start + ROWS]
-            odd = rows[(rows != 0) & (rows != scale)]
-            if odd.size:
-                raise ValueError(f"rewards must be 0 or {scale:g} if binary, got {odd[0]}")
+            if np.any((rows != 0) & (rows != scale)):
+                raise ValueError(f"rewards must be 0 or {scale:g} if binary, got others")
     params = RewardParams(rewards=array)  # one object for all runs
     dtype = default_float()
 

@@ -52,7 +52,7 @@ class SummaryFn(Protocol):
 
 
 class MeansFn(Protocol):
-    """The mean feedback of every action, which is public: an array. On the host."""
+    """The mean feedback of every action, or its least and its largest for any context: a public array. On the host."""
 
     def __call__(self, params: Any) -> Any: ...
 
@@ -119,7 +119,8 @@ class Environment(NamedTuple):
         dims: names of the dimensions of each metric of `summary` and `judge`, where they have names.
         persons: whose data the rounds are: a run's guarantee then has a second claim, of a person; None where a round
             is all that is known of anybody.
-        means: the mean feedback of every action; None where it is not known in advance.
+        means: the mean feedback of every action, or of contexts the least and largest that it can be; None where it is
+            not known in advance.
         made_by: the factory and its arguments, for people.
     """
 

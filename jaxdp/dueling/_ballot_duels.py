@@ -16,7 +16,7 @@ from jaxdp.numerics.lookup import entry, nearest
 from jaxdp.preferences import Ballots, check_preferences, condorcet_winner
 from jaxdp.random import key_uniform, permuted
 from jaxdp.random.own_words import GOLDEN, mixed
-from jaxdp.validation import check_choice, check_count, check_finite
+from jaxdp.validation import check_choice, check_count, check_finite, refuse_private
 
 ROWS = 1 << 16  # looked through at a time
 MOST_ROUNDS = 2**31 - 1
@@ -227,18 +227,13 @@ def _places(ballots: Ballots | ArrayLike) -> tuple[np.ndarray, np.ndarray]:
             raise ValueError(f"ballots must be about at least two arms, got {ranks.shape[1]}")
         weights = np.asarray(ballots.counts, np.int64)
     else:
-        values = check_finite("ballots", ballots)
+        values = check_finite("ballots", ballots, is_private=True)
         if values.ndim != 2 or values.shape[0] < 1 or values.shape[1] < 2:
             raise ValueError(
                 f"ballots must be [num_voters, num_arms] with at least one voter and two arms, got shape {values.shape}"
             )
-        wrong = np.argwhere((values < 0) | (values != np.floor(values)) | (values > MOST_ROUNDS))
-        if len(wrong):
-            row, column = wrong[0].tolist()
-            raise ValueError(
-                "ballots must hold places from 1, the best, on, and 0 for what is not ranked, got "
-                f"{values[row, column]} at row {row}, column {column}"
-            )
+        is_wrong = (values < 0) | (values != np.floor(values)) | (values > MOST_ROUNDS)
+        refuse_private("ballots", "places from 1, the best, on, and 0 for what is not ranked", is_wrong)
         ranks, weights = values.astype(np.int64), np.ones(len(values), np.int64)
     num_bytes, free = int(weights.sum()) * ranks.shape[1] * _small_type(ranks).itemsize, free_host_bytes()
     if free is not None and num_bytes > free:

@@ -11,9 +11,18 @@ from numpy.typing import ArrayLike
 from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Estimator, default_float
 from jaxdp.estimation.solver import Estimate
-from jaxdp.validation import check_above, check_finite, check_key, warn_caller, warn_large_delta
+from jaxdp.validation import (
+    WITH_X64,
+    check_above,
+    check_finite,
+    check_key,
+    refuse_private,
+    warn_caller,
+    warn_large_delta,
+)
 
 ROUNDING = 1e-6  # features in float32
+NEARLY_DEPENDENT = 2e-3  # least over largest singular value of columns of norm 1, below which float32 cannot fit
 _INT32 = np.iinfo(np.int32).min, np.iinfo(np.int32).max
 
 
@@ -22,8 +31,8 @@ def estimate(
 ) -> Estimate:
     """Privatizes the labels and fits, after checking data and values on the host.
 
-    No check tells anything of private data: where an estimator keeps features private, too, shapes alone are checked,
-    and the estimator makes each record fit.
+    Errors name no label and no record that has a wrong one: they say how many do. Where an estimator keeps features
+    private, too, shapes alone are checked, and the estimator makes each record fit.
 
     Features phi(chosen) - phi(rejected) with labels that are all 1 are not private at any epsilon: the features then
     hold the preference, and the label is a constant. Orient every pair before, by a public rule (the order in which the
@@ -46,8 +55,9 @@ def estimate(
 
     Warns:
         UserWarning: if delta is above 1 / num_samples, where a claim allows whole labels to be published.
-        RuntimeWarning: if the solver did not converge. It reads what was reported and public features alone, so that
-            the warning is post-processing of the report.
+        RuntimeWarning: if the solver did not converge, or if columns of public features depend on each other so
+            nearly that 32-bit floats cannot fit them. Both read what was reported and public features alone, so that
+            the warnings are post-processing of the report.
 
     Raises:
         TypeError: if a value that the estimator needs is missing, or one is given that it does not take.
@@ -75,6 +85,7 @@ def estimate(
         raise TypeError(f"values must be what the estimator takes, {', '.join(takes.parameters)}: {error}") from None
     params = check_leaves("the estimator", estimator.params(**values))
     features, labels = _numbers(features), _numbers(labels)
+    given = features
     check = estimator.check or check_data
     check(features, labels, feature_norm=check_above("feature_norm", feature_norm, 0.0))
     with np.errstate(over="ignore"):
@@ -90,21 +101,44 @@ def estimate(
     result = jax.jit(estimator.fit)(key_fit, params, features, report)
     if estimator.check_estimate is not None:
         estimator.check_estimate(result)
-    _warn_unless_converged(result)
+    if np.any(np.isposinf(getattr(result, "certificate", np.inf))):  # no solver: an algorithm without a certificate
+        return result
+    if not np.all(result.converged):
+        radius = takes.parameters.get("radius")
+        _warn_not_converged(result, bounds=radius is not None and np.isinf(values.get("radius", radius.default)))
+    has_ridge = estimator.noise is not None and estimator.noise(params, features).regularization > 0
+    if estimator.features_public and given.ndim == 2 and default_float() == np.float32 and not has_ridge:
+        _warn_nearly_dependent(given)
     return result
 
 
-def _warn_unless_converged(result: Any) -> None:
-    """Warns if a solver stopped early; an infinite certificate belongs to an algorithm that has none."""
-    converged, certificate = getattr(result, "converged", True), getattr(result, "certificate", np.inf)
-    if np.all(converged) or np.any(np.isposinf(certificate)):
-        return
+def _warn_not_converged(result: Any, *, bounds: bool) -> None:
+    """Warns that a solver stopped early; `bounds` says whether a radius would help."""
+    radius = "Give a radius (without one noisy labels may have no minimum), or bring" if bounds else "Bring"
     warn_caller(
-        f"the estimate did not converge in {int(result.steps)} steps, its certificate is {float(certificate):.2g}: do "
-        "not rely on theta. Give a radius (without one noisy labels may have no minimum), or bring the columns of "
-        "features to similar sizes",
+        f"the estimate did not converge in {int(result.steps)} steps, its certificate is "
+        f"{float(result.certificate):.2g}: do not rely on theta. {radius} the columns of features to similar sizes",
         RuntimeWarning,
     )
+
+
+def _warn_nearly_dependent(features: np.ndarray) -> None:
+    """Warns of columns that are dependent but for a part that is too small for float32 and no rounding."""
+    columns = features.astype(np.float64).reshape(-1, features.shape[-1])
+    sizes = np.abs(columns).max(axis=0)
+    columns = columns[:, sizes > 0] / sizes[sizes > 0]
+    columns = np.linalg.qr(columns / np.linalg.norm(columns, axis=0), mode="r")
+    singular = np.linalg.svd(columns, compute_uv=False)
+    eps = np.finfo(features.dtype if np.issubdtype(features.dtype, np.floating) else np.float64).eps
+    rounding, relative = 8 * np.sqrt(len(sizes)) * eps, singular / max(singular.max(initial=0), np.finfo(float).tiny)
+    near = relative[(relative > rounding) & (relative < NEARLY_DEPENDENT)]
+    if len(near):
+        warn_caller(
+            f"columns of features are nearly dependent (with columns of norm 1, the least singular value is "
+            f"{near.min():.1g} of the largest): 32-bit floats do not determine theta along their difference, whatever "
+            f"`converged` says. Drop a column, or use 64 bits{WITH_X64}",
+            RuntimeWarning,
+        )
 
 
 def _numbers(values: ArrayLike) -> np.ndarray:
@@ -140,9 +174,7 @@ def check_data(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = 
     if choices.shape != values.shape[:1]:
         raise ValueError(f"labels must have shape [num_samples] = {values.shape[:1]}, got {choices.shape}")
     _check_no_text(choices)
-    bad = np.flatnonzero(~np.isin(choices, (0, 0.5, 1)))
-    if len(bad):
-        raise ValueError(f"labels must be in {{0, 1}}, or 1/2 for a tie, got {choices[bad[0]]} at index {bad[0]}")
+    refuse_private("labels", "in {0, 1}, or 1/2 for a tie", ~np.isin(choices, (0, 0.5, 1)))
     norms = np.linalg.norm(values.astype(np.float64), axis=1)
     worst = int(np.argmax(norms))
     if norms[worst] > 2 * feature_norm * (1 + ROUNDING):
@@ -176,13 +208,10 @@ def check_choices(
         raise ValueError(f"labels must have shape {' or '.join(map(str, allowed))}, got {choices.shape}")
     _check_no_text(choices)
     wrong = ~np.isin(choices, np.arange(num_actions))
-    bad = np.flatnonzero(wrong if choices.ndim == 1 else wrong.any(axis=1))
-    if len(bad):
-        raise ValueError(f"labels must be in [0, {num_actions}), got {choices[bad[0]]} at index {bad[0]}")
+    refuse_private("labels", f"actions in [0, {num_actions})", wrong if choices.ndim == 1 else wrong.any(axis=1))
     if choices.ndim == 2:
-        bad = np.flatnonzero((np.sort(choices, axis=1) != np.arange(num_actions)).any(axis=1))
-        if len(bad):
-            raise ValueError(f"labels must rank every action once, got {choices[bad[0]]} at index {bad[0]}")
+        is_other = (np.sort(choices, axis=1) != np.arange(num_actions)).any(axis=1)
+        refuse_private("labels", "rankings that hold every action once", is_other)
     norms = np.linalg.norm(values.astype(np.float64), axis=2).max(axis=1)
     worst = int(np.argmax(norms))
     if norms[worst] > feature_norm * (1 + ROUNDING):

@@ -26,7 +26,7 @@ from jaxdp.estimation.objectives import Objective, statistic_objective
 from jaxdp.estimation.public_weights import NOISES, check_weights
 from jaxdp.mechanisms import analytic_gaussian, gaussian, k_norm, randomized_response, round_up
 from jaxdp.preferences import pair_features
-from jaxdp.validation import check_choice, check_count
+from jaxdp.validation import check_choice, check_count, refuse_private
 
 UNIT = "one ballot"
 
@@ -129,9 +129,7 @@ def check_ballots(features: ArrayLike, labels: ArrayLike, *, feature_norm: float
     _check_design(values, answers)
     if not np.array_equal(values, pair_features(values.shape[1])):
         raise ValueError(f"features must be those of all pairs of items, as `Ballots.design` gives them, got {values}")
-    bad = np.argwhere(~np.isin(answers, (0, 1, 2)))
-    if len(bad):
-        raise ValueError(f"labels must be in {{0, 1, 2}}, got {answers[tuple(bad[0])]} at index {bad[0].tolist()}")
+    refuse_private("labels", "in {0, 1, 2}", ~np.isin(answers, (0, 1, 2)))
 
 
 def _of_ballots(*arguments, max_steps: int) -> Estimator:

@@ -176,7 +176,7 @@ def test_estimate_takes_ballots():
         assert found.converged
         wrong = labels.copy()
         wrong[3, 2] = 5
-        with pytest.raises(ValueError, match=r"labels must be in \{0, 1, 2\}, got 5 at index \[3, 2\]"):
+        with pytest.raises(ValueError, match=r"labels must be in \{0, 1, 2\}, got 1 of \d+ that are not$"):
             estimate(make(), features, wrong, key=jax.random.key(0), **values)
         with pytest.raises(ValueError, match=r"features must be those of all pairs"):
             estimate(make(), -features, labels, key=jax.random.key(0), **values)

@@ -37,6 +37,11 @@ def test_an_estimate_that_did_not_converge_is_warned_of(estimator, values):
     assert [warning.filename for warning in caught] == [__file__]
 
 
+def test_no_radius_is_advised_where_one_was_given():
+    with pytest.warns(RuntimeWarning, match=r"did not converge in 1 steps.* do not rely on theta\. Bring the columns"):
+        estimate(debiased_rr(max_steps=1), FEATURES, LABELS, key=KEY, epsilon=0.05, radius=1.0)
+
+
 @pytest.mark.parametrize(
     ("estimator", "values"),
     [(debiased_rr(), {"epsilon": 0.05, "radius": 1.0}), (sgd_rr(), {"epsilon": 0.05}), (mle(), {})],

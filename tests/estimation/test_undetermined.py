@@ -3,6 +3,8 @@
 References are Newton's method in float64 on an orthonormal basis of the rows, where the minimiser is the only one.
 """
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -100,6 +102,33 @@ def test_a_penalty_decides_where_features_do_not():
     report = jnp.asarray([0.0, 1.25])
     theta = estimator.fit(KEY, params, jnp.asarray(features, report.dtype), report).theta
     np.testing.assert_allclose(theta, [0.0, 2.5], rtol=1e-3, atol=1e-6)
+
+
+NEAR = r"columns of features are nearly dependent \(with columns of norm 1, the least singular value is "
+
+
+@pytest.mark.skipif(X64, reason="64-bit floats fit such columns")
+@pytest.mark.parametrize("distance", [1e-6, 3e-5, 1e-3])
+def test_nearly_dependent_columns_are_warned_of(distance):
+    """The solver converges up to 1.8 standard errors from the maximum: float32 takes such columns to be dependent."""
+    features, labels = dependent_columns()
+    features[:, 2] += distance * np.random.default_rng(5).normal(size=len(features))
+    with pytest.warns(RuntimeWarning, match=NEAR):
+        estimate(mle(), features * [1.0, 1e3, 1e-3], labels, key=KEY)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nothing_is_said_of_columns_that_are_dependent_or_far_from_it(dtype):
+    features, labels = dependent_columns()
+    apart = features + 0.01 * np.random.default_rng(5).normal(size=features.shape)
+    unused = np.column_stack([apart, np.zeros(len(apart))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for each in (features, apart, unused, items()[0]):
+            estimate(mle(), each.astype(dtype), labels, key=KEY)
+        near = features + 1e-5 * np.random.default_rng(5).normal(size=features.shape)
+        estimate(objective_perturbation(), near.astype(dtype), labels, key=KEY, epsilon=1.0, delta=1e-5, radius=5.0,
+                 regularization=5.0)  # fmt: skip
 
 
 def unlike_columns():

@@ -56,7 +56,7 @@ def test_types_are_kept_and_widened(losses, scale, kept):
 
 def test_a_byte_of_one_is_not_a_small_loss_unless_it_is_said():
     assert shown(loss_sequence(np.array([[0, 1]], np.uint8))).tolist() == [[0, 1]]
-    with pytest.raises(ValueError, match=r"losses must be in \[0, 1\], got 255 at index \(0, 1\)"):
+    with pytest.raises(ValueError, match=r"losses must be in \[0, 1\], got \d+ of \d+ that are not$"):
         loss_sequence(np.array([[0, 255]], np.uint8))
 
 
@@ -143,10 +143,10 @@ def test_bad_scales(scale):
 @pytest.mark.parametrize("row", [0, 30])
 def test_bad_entries_are_found_in_every_part(monkeypatch, row):
     monkeypatch.setattr(sequences, "AT_A_TIME", 12)
-    for bad, told in ((math.nan, "finite, got nan"), (1.5, r"in \[0, 1\], got 1.5"), (-0.5, r"in \[0, 1\], got -0.5")):
+    for bad, rule in ((math.nan, "finite"), (1.5, r"in \[0, 1\]"), (-0.5, r"in \[0, 1\]")):
         losses = np.zeros((40, 3))
         losses[row, 1] = bad
-        with pytest.raises(ValueError, match=rf"losses must be {told} at index \({row}, 1\)"):
+        with pytest.raises(ValueError, match=f"losses must be {rule}, got 1 of 120 that are not$"):
             loss_sequence(losses)
 
 

@@ -22,6 +22,7 @@ from jaxdp.bandits import (
     tsallis_inf,
     ucb,
 )
+from jaxdp.bandits.contextual import linear_contexts, linear_ucb, linear_ucb_joint
 from jaxdp.simulation.sweeps.plan import Plan
 
 OUTSIDE = r"mean rewards lie in \[3, 8\], and the learner .* clips each reward to \[0, 1\]"
@@ -56,6 +57,20 @@ def test_means_within_are_not_warned_of():
         jaxdp.simulator(ucb(num_arms=2), bernoulli_bandit([0.9, 0.1]), 40).params(epsilon=1.0)
 
 
+def test_contexts_have_means_within_those_of_their_model():
+    """The bound of rewards is the only one that a contextual learner has, and it is 1 by default."""
+    for make in (linear_ucb, linear_ucb_joint):
+        learner = make(num_arms=3, dim=2, horizon=40)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            run = jaxdp.simulator(learner, linear_contexts(num_arms=3, dim=2), 40)
+            run.params(epsilon=1.0, delta=1e-6, reward_bound=0.5)
+        with pytest.warns(
+            UserWarning, match=r"mean rewards lie in \[-0\.5, 0\.5\].* to \[-0\.4, 0\.4\].* Set reward_bound so"
+        ):
+            run.params(epsilon=1.0, delta=1e-6, reward_bound=0.4)
+
+
 def test_a_sweep_warns_for_values_that_move_the_means():
     run = jaxdp.simulator(LEARNERS["explore_then_commit"], gaussian_bandit([0.9, 0.1]), 10)
     axes = {"epsilon": [1.0], "best_mean": [0.9, 8.0]}
@@ -85,7 +100,7 @@ def test_clipped_rewards_are_counted(engine):
 
 def test_clipped_needs_a_learner_that_clips():
     run = jaxdp.simulator(ucb(num_arms=2), bernoulli_bandit([0.9, 0.1]), 10, outcomes=["clipped"])
-    with pytest.raises(ValueError, match="outcomes must be some of best_arm_plays, pseudo_regret, got"):
+    with pytest.raises(ValueError, match=r"pseudo_regret, got .* of learners that clip feedback"):
         run(jax.random.key(0), run.params(epsilon=1.0))
 
 

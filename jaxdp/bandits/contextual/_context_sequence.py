@@ -38,8 +38,8 @@ def kept_contexts(contexts: ArrayLike) -> np.ndarray:
         ValueError: if not, or they take more memory than the device has free.
     """
 
-    def check(rows: np.ndarray, first: int) -> None:
-        check_contexts("contexts", rows, 3, first)
+    def check(rows: np.ndarray) -> None:
+        check_contexts("contexts", rows, 3)
 
     return kept_numbers("contexts", contexts, ("horizon", "num_arms", "dim"), check)
 

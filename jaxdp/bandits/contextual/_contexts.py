@@ -64,17 +64,16 @@ def context_law(contexts: ArrayLike | str, num_arms: int | None, dim: int | None
     return *shape, draw
 
 
-def check_contexts(name: str, contexts: np.ndarray, ndim: int, first: int = 0) -> np.ndarray:
+def check_contexts(name: str, contexts: np.ndarray, ndim: int) -> np.ndarray:
     """Returns contexts, if they are arms in the unit ball, at least two of them.
 
     Args:
         name: of the argument, for errors.
         contexts: finite numbers.
         ndim: how many axes there have to be; the last two are [num_arms, dim].
-        first: index of the first one, for errors.
 
     Raises:
-        ValueError: if a norm is larger than 1 by more than rounding, with its index; or if they have other axes.
+        ValueError: if a norm is larger than 1 by more than rounding, or if they have other axes.
     """
     if contexts.ndim != ndim or not contexts.size or contexts.shape[-2] < 2:
         axes = ("horizon, " if ndim == 3 else "") + "num_arms, dim"
@@ -85,8 +84,8 @@ def check_contexts(name: str, contexts: np.ndarray, ndim: int, first: int = 0) -
     bad = np.argwhere(~(norms <= 1 + max(TOLERANCE, 2 * float(precision))))
     if len(bad):
         index = tuple(bad[0].tolist())
-        where = (index[0] + first, *index[1:])
-        raise ValueError(f"{name} must have norms of at most 1, got {norms[index]:.6g} at index {where}")
+        got = f"{norms[index]:.6g} at index {index}" if ndim == 2 else "longer ones"  # users' contexts are private
+        raise ValueError(f"{name} must have norms of at most 1, got {got}")
     return contexts
 
 

@@ -242,6 +242,10 @@ def _environment(
         apart = answer - world.theta
         return {"theta_error": jnp.sqrt(jnp.sum(apart * apart))}
 
+    def means(params: Params) -> np.ndarray:
+        """Returns the least and the largest mean of any context."""
+        return np.asarray(mean(jnp.asarray([-params.theta_norm, params.theta_norm])))
+
     is_binary = kind == "binary"
     names = ("theta_norm", *(() if is_binary else ("noise",)), *(("gap",) if with_gap else ()))
     values = only(params, names)
@@ -254,6 +258,7 @@ def _environment(
         judge=judge,
         block=block,
         contexts=many_contexts,
+        means=means,
         interface=Interface(
             arms(num_arms),
             Space("numbers", (), low, 1.0) if is_binary else Space("numbers"),

@@ -14,7 +14,7 @@ from jaxdp.bandits.contextual._context_sequence import kept_contexts
 from jaxdp.bandits.contextual._uniform_log import NonuniformLogWarning, nonuniformity
 from jaxdp.core import Environment, Guarantee, Interface, Learner, Space, State, arms, factory
 from jaxdp.sequences import kept_numbers, shown_numbers
-from jaxdp.validation import check_finite
+from jaxdp.validation import check_finite, refuse_private
 
 MATCHED = Space("integers", (), 0, 1)
 
@@ -90,12 +90,10 @@ def logged_contexts(contexts: ArrayLike, actions: ArrayLike, rewards: ArrayLike)
     """
     kept = kept_contexts(contexts)
     horizon, num_arms, dim = kept.shape
-    played = check_finite("actions", actions)
+    played = check_finite("actions", actions, is_private=True)
     if played.shape != (horizon,) or not np.issubdtype(played.dtype, np.integer):
         raise ValueError(f"actions must be [{horizon}] integers, as contexts, got {played.dtype} {list(played.shape)}")
-    bad = np.flatnonzero((played < 0) | (played >= num_arms))
-    if len(bad):
-        raise ValueError(f"actions must be in [0, {num_arms}), got {played[bad[0]]} at index {bad[0]}")
+    refuse_private("actions", f"in [0, {num_arms})", (played < 0) | (played >= num_arms))
     paid = kept_numbers("rewards", rewards, ("horizon",))
     if paid.shape != (horizon,):
         raise ValueError(f"rewards must be [{horizon}], as contexts, got shape {paid.shape}")

@@ -1,6 +1,6 @@
 """Feedback that a learner clips: a warning where means lie outside, and an outcome that counts the clipped rounds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import jax
@@ -10,10 +10,11 @@ from jaxdp.core import Environment, Learner
 from jaxdp.validation import warn_caller
 
 CLIPPED = "clipped"  # the outcome's name
+ENDS = ("reward_low", "reward_high", "reward_bound")  # values that set a learner's interval
 ROUNDING = 1e-6  # of the clip's width
 
 
-def warn_outside(learner: Learner, environment: Environment, params: Any, name: str) -> None:
+def warn_outside(learner: Learner, environment: Environment, params: Any, name: str, takes: Collection[str]) -> None:
     """Warns if a mean of the environment's feedback lies outside the interval to which the learner clips feedback.
 
     Args:
@@ -21,16 +22,19 @@ def warn_outside(learner: Learner, environment: Environment, params: Any, name: 
         environment: what it plays against.
         params: on the host, with the entries "learner" and "environment".
         name: of the learner, for the warning.
+        takes: names of the learner's values.
     """
     if learner.clip is None or environment.means is None:
         return
     low, high = (float(end) for end in learner.clip(params["learner"]))
     means, slack = np.asarray(environment.means(params["environment"]), float), ROUNDING * (high - low)
     if not (low - slack <= means.min() and means.max() <= high + slack):
+        ends = " and ".join(each for each in ENDS if each in takes)
+        advice = f"Set {ends} so that the interval holds" if ends else "It should hold"
         warn_caller(
             f"mean rewards lie in [{means.min():g}, {means.max():g}], and {name} clips each reward to [{low:g}, "
-            f"{high:g}]: it cannot distinguish arms whose rewards are clipped to the same end. Set reward_low and "
-            f"reward_high so that they hold the rewards; the outcome {CLIPPED!r} counts clipped rewards"
+            f"{high:g}]: it cannot distinguish arms whose rewards are clipped to the same end. {advice} "
+            f"the rewards; the outcome {CLIPPED!r} counts clipped rewards"
         )
 
 

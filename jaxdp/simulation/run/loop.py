@@ -113,7 +113,7 @@ def simulator(
             "learner": check_leaves(whose[0], learner.params(**taken(learner.params, values))),
             "environment": check_leaves(whose[1], made_world(**taken(environment.params, values))),
         }
-        warn_outside(learner, environment, made, whose[0])
+        warn_outside(learner, environment, made, whose[0], parameters(learner.params))
         return made
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
@@ -247,5 +247,6 @@ def _summed(found: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, 
         return dict(found)
     for name in [names] if isinstance(names, str) else names:
         if isinstance(names, str) or name not in found:
-            raise ValueError(f"outcomes must be some of {', '.join(found)}, got {names!r}")
+            only = f" ({CLIPPED} is one of learners that clip feedback)" if name == CLIPPED else ""
+            raise ValueError(f"outcomes must be some of {', '.join(found)}, got {names!r}{only}")
     return {name: found[name] for name in names}
