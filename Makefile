@@ -11,10 +11,13 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")
 WORKERS ?= 2
 
-.PHONY: run test test-all test-newest test-plain docs notebooks lint style bench lock
+.PHONY: run check test test-all test-newest test-plain docs notebooks lint style bench lock
 
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
 	$(BIN)/python -m jaxdp run reward-estimation
+
+check: $(READY)  ## one algorithm, file or folder, in a minute or two: make check NAME=rucb, make check NAME=jaxdp/stats
+	@$(BIN)/python tests/loop/check.py "$(NAME)"
 
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 

@@ -22,7 +22,7 @@ def claims_now() -> Claims:
     """Returns the claim of each of the library's entries, as `Guarantee.to_dict` gives it, with rounded numbers."""
     entries = {name: entry for _, table in TABLES.values() for name, entry in table.items()}
     mine = own_entries()
-    return {name: _rounded(claim_of(entry).to_dict()) for name, entry in entries.items() if name not in mine}
+    return {name: rounded(claim_of(entry).to_dict()) for name, entry in entries.items() if name not in mine}
 
 
 def claims_in_file() -> Claims:
@@ -58,7 +58,8 @@ def differences(old: Mapping[str, Mapping[str, Any]], new: Mapping[str, Mapping[
                     yield f"{name}: {field} of its claim {values}; {renew}"
 
 
-def _rounded(claim: dict[str, Any]) -> dict[str, Any]:
+def rounded(claim: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a claim with its numbers as the file has them."""
     return {key: float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value for key, value in claim.items()}
 
 

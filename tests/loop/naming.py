@@ -1,0 +1,303 @@
+"""Which files and tests of the repository belong to a registered name, or to a file: by imports and text alone.
+
+A test names a file if it refers to what the file defines, by import or through the helpers of tests; and it names an
+entry if it refers to its factory, or has its name as a string. Nothing is compiled here, and no test is imported.
+"""
+
+import ast
+import difflib
+import inspect
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[2]
+LIBRARY, TESTS = ROOT / "jaxdp", ROOT / "tests"
+ALGORITHMS = ("mechanisms", "estimation", "bandits", "dueling", "experts")
+OVER_ENTRIES = re.compile(r"parametrize\(.*\b(LEARNERS|MECHANISMS|ESTIMATORS|ENTRIES|NAMES)\b")
+Definition = tuple[Path, str]  # a file, and a name at its top level
+
+
+class Module(NamedTuple):
+    """What a file imports and defines.
+
+    Attributes:
+        imports: dotted path by local name.
+        uses: what each definition refers to: dotted paths, and other names of the file after a dot.
+        strings: of each definition.
+    """
+
+    imports: dict[str, str]
+    uses: dict[str, frozenset[str]]
+    strings: dict[str, frozenset[str]]
+
+
+class Subject(NamedTuple):
+    """What is checked.
+
+    Attributes:
+        text: the name, or the path from the root.
+        entries: registered names.
+        files: of the library that belong to it.
+        own: those of them that nothing else registered uses, or the path's own.
+        factories: of its entries.
+    """
+
+    text: str
+    entries: tuple[str, ...]
+    files: tuple[Path, ...]
+    own: frozenset[Path]
+    factories: frozenset[Definition]
+
+
+class UnknownNameError(ValueError):
+    """No registered entry, file or folder has that name."""
+
+
+@cache
+def entries() -> dict[str, Any]:
+    """Returns the library's entries by name."""
+    from jaxdp.registry.registered import TABLES as KINDS
+    from jaxdp.registry.registered import own_entries
+
+    mine = own_entries()
+    return {name: entry for _, table in KINDS.values() for name, entry in table.items() if name not in mine}
+
+
+def subject(text: str) -> Subject:
+    """Returns what a registered name, or a file or folder of the library, stands for.
+
+    Raises:
+        UnknownNameError: if there is no such entry, file or folder; it names some that are near.
+    """
+    if text in entries():
+        files, factory = files_of(text), factory_of(text)
+        alike = {name for name in entries() if factory_of(name) == factory}
+        own = frozenset(file for file in files if alike.issuperset(entries_of(file)))
+        return Subject(text, (text,), files, own, frozenset([factory]))
+    path = (ROOT / text).resolve()
+    files = (path,) if path.is_file() else tuple(sorted(path.rglob("*.py"))) if path.is_dir() else ()
+    if not files or not path.is_relative_to(LIBRARY) or any(file.suffix != ".py" for file in files):
+        known = [*entries(), *(file.relative_to(ROOT).as_posix() for file in (LIBRARY, *LIBRARY.rglob("*.py")))]
+        near = ", ".join(difflib.get_close_matches(text, known, 4) or ("rucb", "jaxdp/stats"))
+        raise UnknownNameError(
+            f"NAME must be a registered name, or a file or folder of jaxdp, got {text!r}; near it: {near}"
+        )
+    names = tuple(name for name in entries() if set(files) & {*files_of(name)})
+    factories = frozenset(factory_of(name) for name in names)
+    return Subject(path.relative_to(ROOT).as_posix(), names, files, frozenset(files), factories)
+
+
+@cache
+def factory_of(name: str) -> Definition:
+    """Returns where the factory of an entry is defined, or that of the library which its own one calls."""
+    factory = inspect.unwrap(entries()[name]._maker)
+    found = definition(f"{factory.__module__}.{factory.__name__}")
+    assert found is not None, name
+    if found[0].is_relative_to(LIBRARY / "registry"):
+        called = (definition(use) for use in module(found[0]).uses[found[1]] if use.startswith("jaxdp."))
+        algorithms = [each for each in called if each is not None and _package(each[0]) in ALGORITHMS]
+        return next((each for each in algorithms if each[1] == factory.__name__), found)
+    return found
+
+
+@cache
+def files_of(name: str) -> tuple[Path, ...]:
+    """Returns the file that defines an entry's factory, and all that it imports from its own package."""
+    start, _ = factory_of(name)
+    seen, ahead = {start: None}, [start]
+    while ahead:
+        for path in module(ahead.pop()).imports.values():
+            file = next(iter(_parts(path)), None)
+            if file and file not in seen and file.name != "__init__.py" and _package(file) == _package(start):
+                seen[file] = None
+                ahead.append(file)
+    return tuple(seen)
+
+
+@cache
+def entries_of(path: Path) -> tuple[str, ...]:
+    """Returns the registered names to which a file of the library belongs."""
+    return tuple(name for name in entries() if path.resolve() in files_of(name))
+
+
+def tests_of(path: str | Path) -> list[Path]:
+    """Returns the test files that name a file, a folder or an entry, and those that go through the registry.
+
+    Args:
+        path: a registered name, or a path from the root.
+    """
+    wanted = subject(str(path))
+    return [file for file in test_files() if names_in_file(file, wanted) or (wanted.entries and by_registry(file))]
+
+
+def test_files() -> list[Path]:
+    """Returns all files with tests."""
+    return sorted(TESTS.rglob("test_*.py"))
+
+
+def by_registry(file: Path) -> bool:
+    """Returns whether a file has tests that are run for entries of the registry, one by one."""
+    return OVER_ENTRIES.search(_text(file)) is not None
+
+
+def names_in_file(file: Path, wanted: Subject) -> bool:
+    """Returns whether any test of a file names the subject."""
+    if not any(_mentions(each, wanted) for each in (file, *_helpers(file))):
+        return False
+    return any(names_in_test(file, test, wanted) for test in module(file).uses if test.lower().startswith("test"))
+
+
+def names_in_test(file: Path, test: str, wanted: Subject) -> bool:
+    """Returns whether a test, or a helper that it uses, names the subject."""
+    return _named(wanted, *closure(file, test))
+
+
+@cache
+def closure(file: Path, name: str) -> tuple[frozenset[Definition], frozenset[str]]:
+    """Returns what a definition of a test file refers to in the library, directly or not, and its strings."""
+    seen, ahead = set(), [(file, name)]
+    library, strings = set(), set()
+    while ahead:
+        place = ahead.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        where, what = place
+        if not where.is_relative_to(TESTS):
+            library.add(place)
+            continue
+        known = module(where)
+        strings |= known.strings.get(what, frozenset())
+        for use in known.uses.get(what, ()):
+            target = (where, use[1:]) if use.startswith(".") else definition(use)
+            if target is not None:
+                ahead.append(target)
+    return frozenset(library), frozenset(strings)
+
+
+def definition(path: str) -> Definition | None:
+    """Returns where what a dotted path names is defined; a module's own name is empty. None outside the repository."""
+    for _ in range(8):  # a package exports what another one imports
+        found = _parts(path)
+        if not found:
+            return None
+        file, *rest = found
+        name = str(rest[0]) if rest else ""
+        imported = module(file).imports.get(name) if name else None
+        if imported is None or imported == path:
+            return file, name
+        path = imported
+    return None
+
+
+@cache
+def module(file: Path) -> Module:
+    """Reads a file of the repository."""
+    tree = ast.parse(_text(file))
+    imports: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                first = each.name.split(".")[0]
+                imports[each.asname or first] = each.name if each.asname else first
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imports.update((each.asname or each.name, f"{node.module}.{each.name}") for each in node.names)
+    named = [(name, node) for node in tree.body for name in _defined(node)]
+    local = {name for name, _ in named}
+    uses: dict[str, frozenset[str]] = {}
+    strings: dict[str, frozenset[str]] = {}
+    for name, node in named:
+        uses[name] = uses.get(name, frozenset()) | frozenset(_uses(node, imports, local - {name}))
+        strings[name] = strings.get(name, frozenset()) | frozenset(_strings(node))
+    return Module(imports, uses, strings)
+
+
+def _named(wanted: Subject, library: frozenset[Definition], strings: frozenset[str]) -> bool:
+    if any(place in wanted.factories or place[0] in wanted.own for place in library):
+        return True
+    return any(name in strings and not _is_option(name) for name in wanted.entries)
+
+
+@cache
+def _is_option(name: str) -> bool:
+    """Returns whether a name is also a value of an argument of algorithms, as "laplace" is."""
+    files = (file for each in ALGORITHMS for file in (LIBRARY / each).rglob("*.py"))
+    return any(f'"{name}"' in _text(file) for file in files if file.name != "__init__.py")
+
+
+def _mentions(file: Path, wanted: Subject) -> bool:
+    words = {*wanted.entries, *(name for _, name in wanted.factories), *(path.stem for path in wanted.own)}
+    words |= {path.parent.name for path in wanted.own if path.name == "__init__.py"}
+    words |= {name for path in wanted.own for name in module(path).uses if not name.startswith("_")}
+    return re.search(rf"\b({'|'.join(map(re.escape, words))})\b", _text(file)) is not None
+
+
+@cache
+def _helpers(file: Path) -> frozenset[Path]:
+    """Returns the files of tests that a test file imports, directly or not."""
+    seen, ahead = set(), [file]
+    while ahead:
+        for path in module(ahead.pop()).imports.values():
+            found = _parts(path) if path.startswith("tests") else []
+            if found and found[0] not in seen:
+                seen.add(found[0])
+                ahead.append(found[0])
+    return frozenset(seen)
+
+
+@cache
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+def _package(file: Path) -> str:
+    return file.relative_to(LIBRARY).parts[0] if file.is_relative_to(LIBRARY) else ""
+
+
+@cache
+def _parts(path: str) -> list[Any]:
+    """Returns the file of the longest module that a dotted path begins with, then the rest; empty if there is none."""
+    names = path.split(".")
+    if names[0] not in ("jaxdp", "tests"):
+        return []
+    for length in range(len(names), 0, -1):
+        folder = ROOT.joinpath(*names[:length])
+        for file in (folder.with_name(f"{folder.name}.py"), folder / "__init__.py"):
+            if file.is_file():
+                return [file, *names[length:]]
+    return []
+
+
+def _defined(node: ast.stmt) -> Iterator[str]:
+    """Yields the names that a statement at the top level defines; names within `if` and `with` as well."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With | ast.If | ast.Try):
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+                yield each.id
+
+
+def _uses(node: ast.stmt, imports: dict[str, str], local: Iterable[str]) -> Iterator[str]:
+    for each in ast.walk(node):
+        names: list[str] = []
+        while isinstance(each, ast.Attribute):
+            names.insert(0, each.attr)
+            each = each.value
+        if isinstance(each, ast.Name) and each.id in imports:
+            yield ".".join([imports[each.id], *names])
+        elif isinstance(each, ast.Name) and each.id in local:
+            yield f".{each.id}"
+        elif isinstance(each, ast.arg) and each.arg in local:  # a fixture
+            yield f".{each.arg}"
+        elif isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value.startswith("jaxdp."):
+            yield each.value
+
+
+def _strings(node: ast.stmt) -> Iterator[str]:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value.isidentifier():
+            yield each.value
