@@ -4,6 +4,8 @@ VENV := .venv
 LOCK := requirements.lock
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+FLAGS := $(VENV)/.flags
+STAGES := .cache/stages
 # Tests start about a hundred processes. Where bytecode is not kept, as in many containers, each one spends seconds on
 # compiling the sources of what it imports.
 export PYTHONDONTWRITEBYTECODE :=
@@ -11,7 +13,8 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")
 WORKERS ?= 2
 
-.PHONY: run check test test-all test-newest test-plain docs notebooks lint style bench lock
+.PHONY: run check test test-all test-part test-turn test-newest test-plain parts durations begin set-up newer docs notebooks lint \
+	style bench lock
 
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
 	$(BIN)/python -m jaxdp run reward-estimation
@@ -25,28 +28,57 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 # by the older and quicker emitters, one module a program.
 QUICKLY := --xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1
 OLDER := --xla_cpu_use_fusion_emitters=false
-# XLA stops at a flag that it does not know, as newer versions do at this one: it is tried first.
-IF_KNOWN = $$(XLA_FLAGS=$(OLDER) $(BIN)/python -c 'import jax; jax.devices()' 2>/dev/null && echo $(OLDER))
-PLAINLY = XLA_FLAGS="$(XLA_FLAGS) $(QUICKLY) $(IF_KNOWN)"
+PLAINLY = XLA_FLAGS="$(XLA_FLAGS) $$(cat $(FLAGS))"
 
-# In 64 bits: what draws, noises and calibrates, every kind of algorithm's contract, and every estimator's golden version.
-WIDE := tests/contract tests/golden tests/mechanisms tests/random
+# Runs a command as a named stage, and prints its seconds.
+stage = start=$$(date +%s); status=0; $(2) || status=$$?; \
+	echo "stage $(1): $$(($$(date +%s) - start)) s" | tee -a $(STAGES); exit $$status
+# The test files that use a mark: the others need not be imported.
+MARKED = $$(grep -rl --include='test_*.py' 'mark\.$(1)' tests)
 
 # One thread: two of them parse everything twice, for nearly double the work.
 TYPES := $(BIN)/pyright --pythonpath $(BIN)/python
 
-# Types are checked beside the first tests, in the gaps that their workers leave.
-test: style  ## everything but the tests marked slow, in 32 bits, and in 64 bits what may hang on the precision
-	mkdir -p .cache
-	$(TYPES) >.cache/types 2>&1 & types=$$!; \
-	$(PLAINLY) JAX_ENABLE_X64=1 $(PYTEST) --durations=10 -m "not slow and not once" $(WIDE); \
-	tested=$$?; wait $$types; typed=$$?; cat .cache/types; exit $$((tested ? tested : typed))
-	$(PLAINLY) $(PYTEST) --durations=10 -m "not slow and not optimised"
-	$(PYTEST) --durations=10 -m "not slow and optimised" $$(grep -rl --include='test_*.py' mark.optimised tests)
+test: begin $(FLAGS)  ## style, types, and the tests that are not slow: in 32 bits, and in 64 bits what hangs on the precision
+	@$(call stage,style,$(MAKE) --no-print-directory style)
+	@$(call stage,types,$(TYPES))
+	@$(call stage,64 bits,$(PLAINLY) JAX_ENABLE_X64=1 $(PYTEST) -m "precision and not slow" $(call MARKED,precision))
+	@$(call stage,32 bits,$(PLAINLY) $(PYTEST) -m "not slow and not optimised")
+	@$(call stage,optimised,$(PYTEST) -m "optimised and not slow" $(call MARKED,optimised))
+	@cat $(STAGES)
 
-test-all: lint docs  ## everything, in both precisions, optimised, and the site
-	JAX_ENABLE_X64=1 $(PYTEST) --durations=10
-	$(PYTEST) --durations=10
+# The seconds of stages are those since the outermost make began.
+begin:
+	@mkdir -p .cache
+	@if [ $(MAKELEVEL) = 0 ]; then rm -f $(STAGES); fi
+
+# The long run: what `make test` leaves out, compiled with optimisation in both precisions, the site, and the newest versions.
+LONG := $(BIN)/python -m tests.loop.parts
+test-all: test  ## everything: `make test`, then all parts of the long run
+	WORKERS=$(WORKERS) $(LONG) all
+	@cat $(STAGES)
+
+test-part: begin $(READY)  ## one part of the long run: make test-part PART=0
+	WORKERS=$(WORKERS) $(LONG) run $(or $(PART),$(error name a part, as in make test-part PART=0; make parts lists them))
+
+test-turn: $(READY)
+	WORKERS=$(WORKERS) $(LONG) turn $(COMMITS) $(SECONDS)
+
+parts: $(READY)  ## lists the parts of the long run, and what `make test` leaves out
+	$(LONG) show
+
+# Programs are compiled without those of earlier runs, as `make test` does in a fresh checkout.
+MEASURED := .cache/measured
+MEASURE = JAX_COMPILATION_CACHE_DIR=$(CURDIR)/$(MEASURED)/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
+	$(1) $(PYTEST) --measure $(MEASURED)/$(2) $(or $(FILES),$(if $(ALL),,--unmeasured))
+MERGE := $(BIN)/python -m tests.loop.durations
+durations: $(FLAGS)  ## measures tests that have no duration; those in FILES="..." again, or with ALL=1 all of them
+	rm -rf $(MEASURED) && mkdir -p $(MEASURED)
+	-$(call MEASURE,$(PLAINLY),plain) -m "not optimised"
+	-$(call MEASURE,,optimised) -m optimised
+	$(MERGE) $(MEASURED)/plain $(MEASURED)/optimised
+	-$(call MEASURE,$(PLAINLY) JAX_ENABLE_X64=1,wide) --unmeasured
+	$(MERGE) $(MEASURED)/wide
 
 # The first of these that is 3.13 or newer; pyenv's own names do not run where another version is chosen.
 NEWEST = $(PYTHON_NEWEST) python3.13 $(wildcard $(HOME)/.pyenv/versions/3.13*/bin/python) python3
@@ -57,12 +89,18 @@ ON_NEWEST = $(MAKE) VENV=.venv-newest LOCK=requirements-newest.lock \
 
 # What JAXDP_PLAIN turns off is speed; what compiled programs look like is not tested then.
 PLAIN_TESTS := tests/golden tests/random --ignore tests/random/test_threefry.py
-test-newest:  ## `make test` in .venv-newest, with Python 3.13 and the newest JAX; a part of it without JAX's unstable modules
+test-newest: begin  ## `make test` in .venv-newest, with Python 3.13 and the newest JAX; a part of it without JAX's unstable modules
 	$(ON_NEWEST) test
 	$(ON_NEWEST) test-plain
+	$(ON_NEWEST) newer
 
-test-plain: $(READY)
+test-plain: $(FLAGS)
 	JAXDP_PLAIN=1 $(PLAINLY) $(PYTEST) -m "not slow and not optimised" $(PLAIN_TESTS)
+
+# Only reported: what is tested are the versions of the lock.
+newer: $(READY)
+	@echo 'pip, without $(LOCK):' $$($(BIN)/python -m pip install --disable-pip-version-check --dry-run --upgrade \
+		--upgrade-strategy eager --no-build-isolation --editable . 2>&1 | grep '^Would install' || echo 'could not be asked')
 
 KEPT := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
 notebooks: $(READY)  ## executes every notebook in full; what they show goes to results/notebooks
@@ -93,11 +131,19 @@ lock:  ## renews the files of exact versions from pyproject.toml (needs uv on th
 	$(COMPILE) --python-version 3.11 --extra docs -c requirements.lock -o docs/requirements.lock
 
 $(READY): $(LOCK) pyproject.toml
+	@mkdir -p .cache
+	@$(call stage,set-up,$(MAKE) --no-print-directory set-up)
+
+set-up:
 	$(PYTHON) -c '$(CHECK_VERSION)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $(READY)
+
+# XLA stops at a flag that it does not know, as newer versions do at this one: it is tried first.
+$(FLAGS): $(READY)
+	XLA_FLAGS=$(OLDER) $(BIN)/python -c 'import jax; jax.devices()' 2>/dev/null && echo $(QUICKLY) $(OLDER) >$@ || echo $(QUICKLY) >$@
 
 # What only the site needs is not installed for the tests.
 $(VENV)/.ready-docs: $(READY) docs/requirements.lock

@@ -16,8 +16,9 @@ SETTINGS = {
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 for name, value in SETTINGS.items():
-    jax.config.update(name, value)
-    os.environ[name.upper()] = str(value)  # for the processes that tests start
+    if name.upper() not in os.environ:
+        jax.config.update(name, value)
+        os.environ[name.upper()] = str(value)  # for the processes that tests start
 
 # Traced programs are many small objects that live long: Python's usual thresholds spend a sixth of the tests' time on
 # looking through them again.

@@ -21,6 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the options that measure and select tests."""
     group = parser.getgroup("budgets")
     group.addoption("--measure", metavar="FILE", help="append each test's CPU seconds and outcome, one JSON a line")
+    group.addoption("--list", metavar="FILE", help="write all collected tests and their marks, as JSON")
     group.addoption("--unmeasured", action="store_true", help="run only tests without a measured duration")
     group.addoption("--only", metavar="FILE", help="run only the tests whose node ids FILE has, one a line")
 
@@ -38,6 +39,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if is_over(item.nodeid, durations) and item.nodeid not in kept and not item.get_closest_marker("always"):
             item.add_marker(pytest.mark.slow)
+    if file := config.getoption("list"):
+        marks = {item.nodeid: sorted({mark.name for mark in item.iter_markers()}) for item in items}
+        Path(file).write_text(json.dumps(marks))
     if config.getoption("unmeasured"):
         _keep(config, items, {item.nodeid for item in items if durations.get(item.nodeid) is None})
     if only := config.getoption("only"):

@@ -1,8 +1,11 @@
 """Measured durations of tests, in CPU seconds: which tests are slow, and how new figures enter `durations.json`."""
 
 import json
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+
+from tests.loop.collection import ROOT, collect
 
 BUDGET = 3.0  # CPU seconds: a test that takes more is left to the long run
 FOLDER = Path("tests/loop")
@@ -55,3 +58,23 @@ def _differs(old: float | None, new: float) -> bool:
 def write_durations(root: Path, durations: Durations) -> None:
     """Writes one test a line, in the order of names."""
     (root / FOLDER / "durations.json").write_text(json.dumps(dict(sorted(durations.items())), indent=0) + "\n")
+
+
+def main(files: list[str]) -> None:
+    """Adds measured durations to `durations.json`, and prints what became of it."""
+    old = read_durations(ROOT)
+    tests = {name for marks in collect().values() for name in marks}
+    new = merge(old, read_measured(map(Path, files)), tests)
+    write_durations(ROOT, new)
+    moved = [name for name in new if is_over(name, new) != is_over(name, old)]
+    for heading, names in (
+        ("tests no longer exist", sorted(set(old) - set(new))),
+        ("tests are now left to the long run", [name for name in moved if is_over(name, new)]),
+        ("tests are no longer left to the long run", [name for name in moved if not is_over(name, new)]),
+    ):
+        print(f"{len(names)} {heading}", *names, sep="\n    ")
+    print(f"{sum(new.get(name) is None for name in tests)} of {len(tests)} tests have no figure")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,169 @@
+"""Shows and runs the parts of the long run.
+
+python -m tests.loop.parts show | run PART ... | all | turn NUMBER SECONDS
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+from tests.loop.collection import ROOT, collect
+from tests.loop.durations import read_durations
+from tests.loop.units import LIMIT, TARGETS, Estimates, Unit, cut, expected_seconds, list_units
+
+FILES = ROOT / ".cache" / "parts"
+DUE = FILES / "due.json"  # units whose parts run first next time: [[job, name], ...]
+STAGES = ROOT / ".cache" / "stages"
+
+
+def show(parts: Sequence[Sequence[Unit]], tests: dict[int, dict[str, set[str]]]) -> None:
+    """Prints the parts, and what `make test` leaves out."""
+    durations = read_durations(ROOT)
+    for number, part in enumerate(parts):
+        print(f"part {number}: {_describe(part)}, about {expected_seconds(part):.0f} s on two cores")
+    slow = {name for name, marks in tests[32].items() if "slow" in marks}
+    wide = {name for name, marks in tests[64].items() if "precision" in marks and "slow" not in marks}
+    unknown = sum(durations.get(name) is None for name in slow)
+    print(
+        f"{len(parts)} parts, {sum(map(expected_seconds, parts)) / 60:.0f} minutes\n"
+        f"`make test` runs {len(tests[32]) - len(slow)} of {len(tests[32])} tests in 32 bits, "
+        f"and {len(wide)} of {len(tests[64])} in 64 bits\n"
+        f"{unknown} slow tests have no figure: {Estimates(durations).assumed[True]:.1f} CPU seconds assumed for each"
+    )
+
+
+def _describe(part: Sequence[Unit]) -> str:
+    jobs = [(job, len(list(units))) for job, units in groupby(part, key=lambda unit: unit.job)]
+    return ", ".join(f"make {job}" if job in TARGETS else f"{count} tests in {job}" for job, count in jobs)
+
+
+def run_part(parts: Sequence[Sequence[Unit]], number: int, seconds: float | None = None) -> list[Unit]:
+    """Runs a part, and prints the seconds of each job.
+
+    Args:
+        parts: all parts.
+        number: which one is run.
+        seconds: when it is stopped; None for never.
+
+    Returns:
+        The units that failed or were not run.
+    """
+    start, failed = time.monotonic(), []
+    print(f"part {number} of {len(parts)}: {_describe(parts[number])}", flush=True)
+    for job, units in groupby(parts[number], key=lambda unit: unit.job):
+        begun = time.monotonic()
+        left = None if seconds is None else max(0.0, start + seconds - begun)
+        failed += _run_job(number, job, list(units), left)
+        _print_stage(f"part {number}, {job}: {time.monotonic() - begun:.0f} s")
+    spent = time.monotonic() - start
+    late = f", MORE THAN THE {LIMIT:.0f} s OF A PART" if spent > LIMIT else ""
+    result = "FAILED" if failed else "passed"
+    _print_stage(f"part {number}: {spent:.0f} s{late}; {expected_seconds(parts[number]):.0f} s expected; {result}")
+    return failed
+
+
+def _print_stage(line: str) -> None:
+    print(f"stage {line}", flush=True)
+    with STAGES.open("a") as file:
+        file.write(f"stage {line}\n")
+
+
+def _run_job(number: int, job: str, units: list[Unit], seconds: float | None) -> list[Unit]:
+    """Returns the units that failed or were not run."""
+    measured = FILES / f"{number}-{job.replace(' ', '-')}.jsonl"
+    measured.unlink(missing_ok=True)
+    process = subprocess.Popen(_command(job, units, measured), cwd=ROOT, env=_environment(job), start_new_session=True)
+    try:
+        status = process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGTERM)
+        status = process.wait()
+        print(f"part {number}, {job}: STOPPED after {seconds:.0f} s", flush=True)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGTERM)
+        raise
+    if not status:
+        return []
+    rows = [json.loads(line) for line in measured.read_text().splitlines()] if measured.exists() else []
+    passed = {row["test"] for row in rows if row["outcome"] != "failed"}
+    print(f"part {number}, {job}: {len(passed)} of {len(units)} passed", flush=True)
+    return [unit for unit in units if unit.name not in passed] or units
+
+
+def _command(job: str, units: list[Unit], measured: Path) -> list[str | Path]:
+    if job in TARGETS:
+        return ["make", "--no-print-directory", job]
+    names = measured.with_suffix(".txt")
+    names.write_text("".join(f"{unit.name}\n" for unit in units))
+    files = sorted({unit.name.split("::")[0] for unit in units})
+    workers = ["-n", os.environ.get("WORKERS", "2"), "--dist", "worksteal"]
+    return [sys.executable, "-m", "pytest", *workers, "--only", names, "--measure", measured, *files]
+
+
+def _environment(job: str) -> dict[str, str]:
+    return {**os.environ, "JAX_ENABLE_X64": str(int(job == "64 bits"))}
+
+
+def take_turn(parts: Sequence[Sequence[Unit]], count: int, seconds: float) -> bool:
+    """Runs the parts that are due, then part `count` modulo their number, and returns whether all passed.
+
+    A part is due if it failed in an earlier run, or had no time. Units and not numbers are recorded, since tests that
+    change move the ends of parts.
+    """
+    end, turn = time.monotonic() + seconds, count % len(parts)
+    due = [tuple(pair) for pair in json.loads(DUE.read_text())] if DUE.exists() else None
+    first = [number for pair in due or () for number, part in enumerate(parts) if pair in {unit[:2] for unit in part}]
+    print(f"part {turn} of {len(parts)} has its turn: {count} modulo {len(parts)}")
+    if due is None:
+        print(
+            "earlier runs left no record here: a part that failed in one of them is not known, and waits for its turn"
+        )
+    elif first:
+        print(f"first those that failed or had no time: {', '.join(map(str, dict.fromkeys(first)))}")
+    failed, waiting = [], []
+    for place, number in enumerate(dict.fromkeys([*first, turn])):
+        left = end - time.monotonic()
+        if place and expected_seconds(parts[number]) > left:
+            _print_stage(f"part {number}: NOT RUN, for want of time; it runs first next time, if .cache is kept")
+            waiting.append(parts[number][0])
+        else:
+            failed += run_part(parts, number, left)[:1]
+    DUE.write_text(json.dumps([unit[:2] for unit in (*failed, *waiting)]))
+    return not failed
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs what the command line asks for; its status is 1 if something failed."""
+    parser = argparse.ArgumentParser(prog="parts", description="The long run, in parts.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("show", help="print the parts")
+    commands.add_parser("all", help="run all parts")
+    run = commands.add_parser("run", help="run some parts")
+    run.add_argument("parts", type=int, nargs="+")
+    turn = commands.add_parser("turn", help="run the part whose turn it is, after those that failed")
+    turn.add_argument("count", type=int, help="the number of commits")
+    turn.add_argument("seconds", type=float, help="when parts are stopped")
+    options = parser.parse_args(arguments)
+    FILES.mkdir(parents=True, exist_ok=True)
+    tests = collect()
+    parts = cut(list_units(tests, read_durations(ROOT)))
+    if options.command == "show":
+        return show(parts, tests)
+    if options.command == "turn":
+        sys.exit(not take_turn(parts, options.count, options.seconds))
+    numbers = range(len(parts)) if options.command == "all" else options.parts
+    if unknown := [number for number in numbers if number not in range(len(parts))]:
+        parser.error(f"PART must be one of the parts 0 to {len(parts) - 1}, got {unknown[0]}")
+    failed = [number for number in numbers if run_part(parts, number)]
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""How the long run is cut: everything that `make test` leaves out, in parts that are short enough and hardly move."""
+
+import json
+
+import pytest
+
+from tests.loop import parts as module
+from tests.loop.parts import main, run_part, take_turn
+from tests.loop.units import FACTORS, LIMIT, PLANNED, TARGETS, Estimates, Unit, cut, expected_seconds, list_units
+
+TESTS = {
+    32: {"a::quick": set(), "a::slow": {"slow"}, "b::precise": {"precision"}, "b::both": {"precision", "slow"}},
+    64: {
+        "a::quick": set(),
+        "a::slow": {"slow"},
+        "b::precise": {"precision"},
+        "b::both": {"precision", "slow"},
+        "b::wide": set(),
+    },
+}
+DURATIONS = {"a::quick": 1.0, "a::slow": 10.0, "b::precise": 2.0, "b::both": None}
+
+
+def test_the_long_run_is_what_is_left_out():
+    units = list_units(TESTS, DURATIONS)
+    assert [unit[:2] for unit in units] == [
+        ("64 bits", "a::quick"),
+        ("64 bits", "a::slow"),
+        ("64 bits", "b::both"),
+        ("64 bits", "b::wide"),
+        ("32 bits", "a::slow"),
+        ("32 bits", "b::both"),
+        *((target, target) for target in TARGETS),
+    ]
+    assert units[4].seconds == FACTORS["32 bits"] * 10.0 / 2
+
+
+def test_tests_without_a_figure_take_as_long_as_others_of_their_side():
+    estimate = Estimates(DURATIONS)
+    assert (estimate("b::both"), estimate("new"), estimate("a::slow")) == (10.0, 1.5, 10.0)
+    assert Estimates({})("new") > 0
+
+
+@pytest.fixture(scope="module")
+def units():
+    """Many units of uneven sizes, and two targets."""
+    sizes = [5.0 + (7919 * place) % 101 for place in range(200)]
+    tests = [Unit("64 bits" if place < 120 else "32 bits", f"t{place}", size) for place, size in enumerate(sizes)]
+    return [*tests, Unit("docs", "docs", 700.0), Unit("test-newest", "test-newest", 900.0)]
+
+
+def test_parts_are_few_short_and_in_order(units):
+    parts = cut(units)
+    assert [unit for part in parts for unit in part] == units
+    seconds = [expected_seconds(part) for part in parts]
+    assert max(seconds) <= PLANNED < LIMIT
+    assert len(parts) <= sum(seconds) / PLANNED + 3
+    assert cut(units) == parts
+
+
+def test_a_new_test_leaves_most_others_in_their_part(units):
+    before, after = (
+        {unit[:2]: number for number, part in enumerate(cut(some)) for unit in part}
+        for some in (units, [*units[:50], Unit("64 bits", "t49b", 30.0), *units[50:]])
+    )
+    assert sum(before[unit] != after[unit] for unit in before) < len(units) / 10
+
+
+def test_a_unit_longer_than_a_part_is_one_of_its_own():
+    long = Unit("docs", "docs", 2 * LIMIT)
+    assert cut([Unit("32 bits", "a", 1.0), long, Unit("x", "b", 1.0)])[1] == [long]
+
+
+PARTS = [[Unit("32 bits", f"test_{number}", 100.0)] for number in range(4)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder in which parts are recorded, and the numbers of those that ran; those in `wrong` fail."""
+    monkeypatch.setattr(module, "DUE", tmp_path / "due.json")
+    monkeypatch.setattr(module, "STAGES", tmp_path / "stages")
+    return tmp_path
+
+
+def turn(monkeypatch, count, seconds=1000.0, wrong=()):
+    """Takes a turn; returns whether all passed, and which parts ran."""
+    ran = []
+
+    def run(parts, number, seconds):
+        ran.append(number)
+        return parts[number] if number in wrong else []
+
+    monkeypatch.setattr(module, "run_part", run)
+    return take_turn(PARTS, count, seconds), ran
+
+
+def test_parts_take_turns_and_one_that_failed_runs_first(folder, monkeypatch, capsys):
+    assert turn(monkeypatch, 6) == (True, [2])
+    assert "part 2 of 4 has its turn" in capsys.readouterr().out
+    assert turn(monkeypatch, 7, wrong={3}) == (False, [3])
+    assert turn(monkeypatch, 8, wrong={3}) == (False, [3, 0])
+    assert turn(monkeypatch, 9) == (True, [3, 1])
+    assert turn(monkeypatch, 10) == (True, [2])
+
+
+def test_a_part_without_time_is_reported_and_runs_first_next_time(folder, monkeypatch, capsys):
+    assert turn(monkeypatch, 1, wrong={1}) == (False, [1])
+    assert turn(monkeypatch, 2, seconds=120.0) == (True, [1])
+    assert "part 2: NOT RUN" in capsys.readouterr().out
+    assert turn(monkeypatch, 3) == (True, [2, 3])
+
+
+def test_without_a_record_nothing_is_claimed_about_earlier_runs(folder, monkeypatch, capsys):
+    turn(monkeypatch, 0)
+    assert "not known" in capsys.readouterr().out
+    turn(monkeypatch, 1)
+    assert "not known" not in capsys.readouterr().out
+
+
+def test_what_failed_or_did_not_run_is_returned(folder, monkeypatch, capsys):
+    units = [Unit("32 bits", f"test_it.py::test_{name}", 1.0) for name in ("right", "wrong", "last")]
+    rows = [
+        {"test": units[0].name, "cpu": 1.0, "outcome": "passed"},
+        {"test": units[1].name, "cpu": 1.0, "outcome": "failed"},
+    ]
+    monkeypatch.setattr(module, "FILES", folder)
+
+    def command(end):
+        return lambda job, units, measured: [
+            "sh",
+            "-c",
+            f"printf '%s\\n' '{json.dumps(rows[0])}' '{json.dumps(rows[1])}' >{measured}; {end}",
+        ]
+
+    monkeypatch.setattr(module, "_command", command("exit 1"))
+    assert run_part([units], 0) == units[1:]
+    assert "1 of 3 passed" in capsys.readouterr().out
+    monkeypatch.setattr(module, "_command", command("exit 0"))
+    assert run_part([units], 0) == []
+    monkeypatch.setattr(module, "_command", command("sleep 60"))
+    assert run_part([units], 0, seconds=1.0) == units[1:]
+    printed = capsys.readouterr().out
+    assert "STOPPED after 1 s" in printed
+    assert "FAILED" in printed
+    monkeypatch.setattr(module, "LIMIT", 0.0)
+    monkeypatch.setattr(module, "_command", command("exit 0"))
+    run_part([units], 0)
+    assert "MORE THAN" in (folder / "stages").read_text().splitlines()[-1]
+
+
+def test_a_part_that_does_not_exist_is_refused(folder, monkeypatch, capsys):
+    monkeypatch.setattr(module, "FILES", folder)
+    monkeypatch.setattr(module, "collect", lambda: TESTS)
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", "99"])
+    assert stopped.value.code == 2
+    assert "PART must be one of the parts 0 to" in capsys.readouterr().err
