@@ -1,9 +1,9 @@
 """Checks one algorithm, or one file or folder of the library, in a minute or two: `make check NAME=rucb`.
 
 It runs, at most two at a time: the linter; the claim, beside `claims.json`; the contract's checks; the audit without a
-search; the independent version, the zoo's mistakes and other tests that name it; the types; and the results, beside
-those of the last commit. It stops at the first check that fails and prints its name first. Exit status: 0 if all is
-well, 1 if a check fails, 2 if there is no such name.
+search, of what is noised and of outputs; the independent version, the zoo's mistakes and other tests that name it; the
+types; and the results, beside those of the last commit. It stops at the first check that fails and prints its name
+first. Exit status: 0 if all is well, 1 if a check fails, 2 if there is no such name.
 """
 
 import os
@@ -30,7 +30,8 @@ def stages_of(wanted: naming.Subject) -> tuple[list[Stage], list[str]]:
     for name in names:
         found.append(Stage(f"claim of {name}", lambda name=name: stages.claim(name)))
         found.append(Stage(f"contract of {name}", lambda name=name: stages.contract(name, "structure")))
-        found.append(Stage(f"audit of {name}", lambda name=name: stages.audit(name)))
+        found.append(Stage(f"noise of {name}", lambda name=name: stages.audit(name, "noise")))
+        found.append(Stage(f"outputs of {name}", lambda name=name: stages.audit(name, "outputs")))
     found.append(Stage("tests", lambda: stages.tests(wanted)))
     for name in names:
         found.append(Stage(f"distribution of {name}", lambda name=name: stages.contract(name, "distribution")))

@@ -3,6 +3,7 @@
 Each function returns a note, or raises a `FailedError` that begins with the name of the check.
 """
 
+import dataclasses
 import hashlib
 import importlib
 import importlib.metadata
@@ -87,26 +88,38 @@ def contract(name: str, kind: str) -> str:
     return f"{len(checks)} checks"
 
 
-def audit(name: str) -> str:
-    """Audits an entry's claim at its own neighbours and values, without a search."""
+def audit(name: str, part: str) -> str:
+    """Audits an entry's claim at its own neighbours and values, without a search.
+
+    Args:
+        name: of the entry.
+        part: "noise", what is noised and how; or "outputs", by many of them and by their exact law.
+    """
     importlib.import_module("conftest")  # sets JAX as the tests have it
     import jax
 
     from jaxdp import registry
     from jaxdp.audit import remarks, scoreboard
 
-    row = next(scoreboard(jax.random.key(0), registry.attacks([name]), trials=TRIALS, searched=False))
+    target = registry.attacks([name])[name]
+    if part == "noise":
+        target = dataclasses.replace(target, attacks={}, laws=None)
+        if target.grey_box is None:
+            return "there is no grey box"
+    else:
+        target = dataclasses.replace(target, grey_box=None)
+    row = next(scoreboard(jax.random.key(0), {name: target}, trials=TRIALS, searched=False))
     print(*remarks(row), sep="\n")
-    if row.verdict not in ("violated", "blunt"):
-        return f"{row.verdict}, bound {row.lower_bound:.3g} of {row.claimed:.3g} claimed"
     if row.faults:
-        raise FailedError(f"audit, what is noised: {row.faults[0]}")
+        raise FailedError(f"audit, noise: {row.faults[0]}")
+    bound = f"{row.lower_bound:.3g} of {row.claimed:.3g} claimed"
     if row.verdict == "blunt":
-        raise FailedError(
-            f"audit: attacks reach {row.lower_bound:.3g} of {row.claimed:.3g}, less than half of the usual"
-        )
-    shown = f"lower bound {row.lower_bound:.3g}" if row.lower_bound > row.claimed else f"exact value {row.exact:.3g}"
-    raise FailedError(f"audit, outputs: {shown} of epsilon exceeds the claim {row.claimed:.3g} ({row.path})")
+        raise FailedError(f"audit, outputs: attacks reach {bound}, less than half of what they reach on right code")
+    if row.verdict == "violated":
+        by_law = row.exact is not None and row.lower_bound <= row.claimed
+        how = f"their law has {row.exact:.3g}, claimed is {row.claimed:.3g}" if by_law else f"at least {bound}"
+        raise FailedError(f"audit, outputs: {row.currency}: {how}")
+    return row.verdict if part == "noise" else f"{row.verdict}, {bound}"
 
 
 class Watch:

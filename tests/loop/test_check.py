@@ -74,8 +74,8 @@ def test_an_unknown_name_is_one_sentence():
 def test_stages_of_a_name_a_file_and_a_folder():
     names, left_out = stages_of(naming.subject("rucb"))
     assert [stage.name for stage in names] == [
-        *("style", "claim of rucb", "contract of rucb", "audit of rucb", "tests", "distribution of rucb", "types"),
-        "results of rucb",
+        *("style", "claim of rucb", "contract of rucb", "noise of rucb", "outputs of rucb", "tests"),
+        *("distribution of rucb", "types", "results of rucb"),
     ]
     assert left_out == []
     assert [stage.name for stage in stages_of(naming.subject("jaxdp/stats"))[0]] == ["style", "tests", "types"]
