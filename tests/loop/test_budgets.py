@@ -1,15 +1,14 @@
 """The plugin that marks slow tests, over a small folder of tests with durations of its own."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.loop import budgets
 from tests.loop.durations import merge, read_durations, read_measured, write_durations
 
+pytest_plugins = "pytester"
 ROOT = Path(__file__).parents[2]
 TESTS = """
 import time
@@ -32,11 +31,11 @@ def test_kept(): pass
 def test_always(): pass
 @pytest.fixture
 def costly():
-    spend(0.3)
+    spend(0.1)
     yield
-    spend(0.2)
-def test_busy(costly): spend(0.5)
-def test_waiting(): time.sleep(0.6)
+    spend(0.1)
+def test_busy(costly): spend(0.1)
+def test_waiting(): time.sleep(0.4)
 def test_wrong(): assert False
 """
 DURATIONS = {
@@ -56,66 +55,61 @@ def test_over(): spend(0.3)
 ALL = {line[4 : line.index("(")] for line in TESTS.splitlines() if line.startswith("def test")}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder of tests whose rootdir has durations of its own."""
-    folder = tmp_path_factory.mktemp("budgets")
-    (folder / "tests/loop").mkdir(parents=True)
-    (folder / "tests/loop/durations.json").write_text(json.dumps(DURATIONS))
-    (folder / "tests/loop/kept.json").write_text(json.dumps(["test_it.py::test_kept"]))
-    (folder / "test_it.py").write_text(TESTS)
-    (folder / "pytest.ini").write_text(
-        "[pytest]\naddopts = -q -p tests.loop.budgets\nmarkers =\n    slow\n    always\n"
-    )
-    return folder
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """Runs pytest over a small folder; returns its status, what it printed, and a row for each test that ran."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    loop = pytester.mkdir("tests") / "loop"
+    loop.mkdir()
+    (loop / "durations.json").write_text(json.dumps(DURATIONS))
+    (loop / "kept.json").write_text(json.dumps(["test_it.py::test_kept"]))
+    pytester.makefile(".py", test_it=TESTS)
+    pytester.makefile(".ini", pytest="[pytest]\naddopts = -q -p tests.loop.budgets\nmarkers =\n    slow\n    always\n")
+
+    def run(*arguments):
+        parallel = "-n" in arguments
+        if not parallel:
+            monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        measured = pytester.path / "measured" / "tests.jsonl"
+        done = pytester.runpytest("--measure", measured, *arguments)
+        rows = [json.loads(line) for line in measured.read_text().splitlines()]
+        return done.ret, f"{done.stdout}{done.stderr}", {row["test"].split("::")[1]: row for row in rows}
+
+    return run
 
 
-def run(folder, *arguments):
-    """Returns the exit status, what was printed, and the outcome and seconds of the tests that ran, by their names."""
-    measured = folder / "measured" / "tests.jsonl"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--measure", measured, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "" if "-n" in arguments else "1"},
-        capture_output=True,
-        text=True,
-    )
-    rows = [json.loads(line) for line in measured.read_text().splitlines()]
-    return done.returncode, done.stdout + done.stderr, {row["test"].split("::")[1]: row for row in rows}
-
-
-def test_only_tests_within_the_budget_run(folder):
-    status, printed, rows = run(folder, "-m", "not slow")
+def test_only_tests_within_the_budget_run(run):
+    status, printed, rows = run("-m", "not slow")
     assert status == 1, printed
     assert set(rows) == ALL - LEFT_OUT
-    _, printed, rows = run(folder, "-m", "slow")
+    _, printed, rows = run("-m", "slow")
     assert set(rows) == LEFT_OUT, printed
 
 
-def test_seconds_and_outcomes_are_those_of_all_phases(folder):
-    _, printed, rows = run(folder, "-n", "1")
+def test_seconds_and_outcomes_are_those_of_all_phases(run):
+    _, printed, rows = run("-n", "1")
     assert set(rows) == ALL, printed
     assert {name for name, row in rows.items() if row["outcome"] == "failed"} == {"test_wrong"}
-    assert 0.9 < rows["test_busy"]["cpu"] < 1.5
-    assert rows["test_waiting"]["cpu"] < 0.3
+    assert 0.28 < rows["test_busy"]["cpu"] < 0.6
+    assert rows["test_waiting"]["cpu"] < 0.2
     assert "CPU seconds" not in printed
 
 
-def test_tests_are_chosen_by_name_or_for_want_of_a_figure(folder):
-    assert set(run(folder, "--unmeasured")[2]) == ALL - {"test_quick", "test_slow", "test_kept"}
-    (folder / "names").write_text("test_it.py::test_new\ntest_it.py::test_slow\n")
-    assert set(run(folder, "--only", "names")[2]) == {"test_new", "test_slow"}
-    (folder / "names").write_text("test_it.py::test_new\ntest_it.py::test_gone\n")
-    status, printed, rows = run(folder, "--only", "names")
+def test_tests_are_chosen_by_name_or_for_want_of_a_figure(run, pytester):
+    assert set(run("--unmeasured")[2]) == ALL - {"test_quick", "test_slow", "test_kept"}
+    pytester.path.joinpath("names").write_text("test_it.py::test_new\ntest_it.py::test_slow\n")
+    assert set(run("--only", "names")[2]) == {"test_new", "test_slow"}
+    pytester.path.joinpath("names").write_text("test_it.py::test_new\ntest_it.py::test_gone\n")
+    status, printed, rows = run("--only", "names")
     assert status
     assert "test_gone" in printed
     assert not rows
 
 
-def test_a_test_that_has_become_slow_is_reported(folder):
-    (folder / "test_it.py").write_text(TESTS + TOO_BUSY)
-    (folder / "conftest.py").write_text("import tests.loop.budgets\n\ntests.loop.budgets.BUDGET = 0.25\n")
-    status, printed, _ = run(folder, "-k", "over or known")
+def test_a_test_that_has_become_slow_is_reported(run, pytester, monkeypatch):
+    pytester.makefile(".py", test_it=TESTS + TOO_BUSY)
+    monkeypatch.setattr(budgets, "BUDGET", 0.25)
+    status, printed, _ = run("-k", "over or known")
     assert not status, printed
     assert "1 tests took more than 0.25 CPU seconds" in printed
     assert "test_it.py::test_over" in printed
