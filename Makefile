@@ -52,19 +52,19 @@ begin:
 	@mkdir -p .cache
 	@if [ $(MAKELEVEL) = 0 ]; then rm -f $(STAGES); fi
 
-# The long run: what `make test` leaves out, compiled with optimisation in both precisions, the site, and the newest versions.
-LONG := $(BIN)/python -m tests.loop.parts
+# The long run, in parts.
+LONG = WORKERS=$(WORKERS) QUICKLY="$$(cat $(FLAGS))" $(BIN)/python -m tests.loop.parts
 test-all: test  ## everything: `make test`, then all parts of the long run
-	WORKERS=$(WORKERS) $(LONG) all
+	$(LONG) all
 	@cat $(STAGES)
 
-test-part: begin $(READY)  ## one part of the long run: make test-part PART=0
-	WORKERS=$(WORKERS) $(LONG) run $(or $(PART),$(error name a part, as in make test-part PART=0; make parts lists them))
+test-part: begin $(FLAGS)  ## one part of the long run: make test-part PART=0
+	$(LONG) run $(or $(PART),$(error name a part, as in make test-part PART=0; make parts lists them))
 
-test-turn: $(READY)
-	WORKERS=$(WORKERS) $(LONG) turn $(COMMITS) $(SECONDS)
+test-turn: $(FLAGS)
+	$(LONG) turn $(COMMITS) $(SECONDS)
 
-parts: $(READY)  ## lists the parts of the long run, and what `make test` leaves out
+parts: $(FLAGS)  ## lists the parts of the long run, and what `make test` leaves out
 	$(LONG) show
 
 # Programs are compiled without those of earlier runs, as `make test` does in a fresh checkout.

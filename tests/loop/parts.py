@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.loop.collection import ROOT, collect
 from tests.loop.durations import read_durations
-from tests.loop.units import LIMIT, TARGETS, Estimates, Unit, cut, expected_seconds, list_units
+from tests.loop.units import JOBS, LIMIT, TARGETS, Estimates, Unit, cut, expected_seconds, list_units
 
 FILES = ROOT / ".cache" / "parts"
 DUE = FILES / "due.json"  # units whose parts run first next time: [[job, name], ...]
@@ -108,7 +108,14 @@ def _command(job: str, units: list[Unit], measured: Path) -> list[str | Path]:
 
 
 def _environment(job: str) -> dict[str, str]:
-    return {**os.environ, "JAX_ENABLE_X64": str(int(job == "64 bits"))}
+    if job in TARGETS:
+        return dict(os.environ)
+    flags = "" if JOBS[job].optimised else os.environ["QUICKLY"]
+    return {
+        **os.environ,
+        "JAX_ENABLE_X64": str(int(JOBS[job].bits == 64)),
+        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}",
+    }
 
 
 def take_turn(parts: Sequence[Sequence[Unit]], count: int, seconds: float) -> bool:

@@ -6,19 +6,36 @@ import pytest
 
 from tests.loop import parts as module
 from tests.loop.parts import main, run_part, take_turn
-from tests.loop.units import FACTORS, LIMIT, PLANNED, TARGETS, Estimates, Unit, cut, expected_seconds, list_units
+from tests.loop.units import (
+    CORES,
+    LIMIT,
+    OPTIMISED,
+    PLANNED,
+    TARGETS,
+    Estimates,
+    Unit,
+    cut,
+    expected_seconds,
+    list_units,
+)
 
-TESTS = {
-    32: {"a::quick": set(), "a::slow": {"slow"}, "b::precise": {"precision"}, "b::both": {"precision", "slow"}},
-    64: {
-        "a::quick": set(),
-        "a::slow": {"slow"},
-        "b::precise": {"precision"},
-        "b::both": {"precision", "slow"},
-        "b::wide": set(),
-    },
+MARKS = {
+    "a::quick": set(),
+    "a::slow": {"slow"},
+    "b::precise": {"precision"},
+    "b::both": {"precision", "slow"},
+    "c::lanes": {"optimised"},
+    "c::slow_lanes": {"optimised", "slow"},
 }
-DURATIONS = {"a::quick": 1.0, "a::slow": 10.0, "b::precise": 2.0, "b::both": None}
+TESTS = {32: MARKS, 64: MARKS | {"b::wide": set()}}
+DURATIONS = {
+    "a::quick": 1.0,
+    "a::slow": 10.0,
+    "b::precise": 2.0,
+    "b::both": None,
+    "c::lanes": 2.5,
+    "c::slow_lanes": 10.0,
+}
 
 
 def test_the_long_run_is_what_is_left_out():
@@ -28,16 +45,24 @@ def test_the_long_run_is_what_is_left_out():
         ("64 bits", "a::slow"),
         ("64 bits", "b::both"),
         ("64 bits", "b::wide"),
-        ("32 bits", "a::slow"),
-        ("32 bits", "b::both"),
+        ("64 bits optimised", "c::lanes"),
+        ("64 bits optimised", "c::slow_lanes"),
+        ("32 bits optimised", "a::quick"),
+        ("32 bits optimised", "a::slow"),
+        ("32 bits optimised", "b::both"),
+        ("32 bits optimised", "b::precise"),
+        ("32 bits optimised", "c::slow_lanes"),
         *((target, target) for target in TARGETS),
     ]
-    assert units[4].seconds == FACTORS["32 bits"] * 10.0 / 2
+    seconds = {unit[:2]: unit.seconds for unit in units}
+    assert seconds["64 bits", "a::slow"] == 10.0 / CORES
+    assert seconds["32 bits optimised", "a::slow"] == OPTIMISED * 10.0 / CORES
+    assert seconds["64 bits optimised", "c::lanes"] == 2.5 / CORES  # measured with optimisation
 
 
 def test_tests_without_a_figure_take_as_long_as_others_of_their_side():
     estimate = Estimates(DURATIONS)
-    assert (estimate("b::both"), estimate("new"), estimate("a::slow")) == (10.0, 1.5, 10.0)
+    assert (estimate("b::both"), estimate("new"), estimate("a::slow")) == (10.0, 5.5 / 3, 10.0)
     assert Estimates({})("new") > 0
 
 
@@ -45,7 +70,9 @@ def test_tests_without_a_figure_take_as_long_as_others_of_their_side():
 def units():
     """Many units of uneven sizes, and two targets."""
     sizes = [5.0 + (7919 * place) % 101 for place in range(200)]
-    tests = [Unit("64 bits" if place < 120 else "32 bits", f"t{place}", size) for place, size in enumerate(sizes)]
+    tests = [
+        Unit("64 bits" if place < 120 else "32 bits optimised", f"t{place}", size) for place, size in enumerate(sizes)
+    ]
     return [*tests, Unit("docs", "docs", 700.0), Unit("test-newest", "test-newest", 900.0)]
 
 
@@ -68,10 +95,10 @@ def test_a_new_test_leaves_most_others_in_their_part(units):
 
 def test_a_unit_longer_than_a_part_is_one_of_its_own():
     long = Unit("docs", "docs", 2 * LIMIT)
-    assert cut([Unit("32 bits", "a", 1.0), long, Unit("x", "b", 1.0)])[1] == [long]
+    assert cut([Unit("32 bits optimised", "a", 1.0), long, Unit("x", "b", 1.0)])[1] == [long]
 
 
-PARTS = [[Unit("32 bits", f"test_{number}", 100.0)] for number in range(4)]
+PARTS = [[Unit("32 bits optimised", f"test_{number}", 100.0)] for number in range(4)]
 
 
 @pytest.fixture
@@ -118,7 +145,7 @@ def test_without_a_record_nothing_is_claimed_about_earlier_runs(folder, monkeypa
 
 
 def test_what_failed_or_did_not_run_is_returned(folder, monkeypatch, capsys):
-    units = [Unit("32 bits", f"test_it.py::test_{name}", 1.0) for name in ("right", "wrong", "last")]
+    units = [Unit("32 bits optimised", f"test_it.py::test_{name}", 1.0) for name in ("right", "wrong", "last")]
     rows = [
         {"test": units[0].name, "cpu": 1.0, "outcome": "passed"},
         {"test": units[1].name, "cpu": 1.0, "outcome": "failed"},

@@ -12,8 +12,25 @@ CORES = 2
 UNKNOWN = {False: 0.5, True: 10.0}  # CPU seconds of tests within the budget and over it, before any is measured
 START = 30.0  # seconds until the first test of a job runs
 TARGETS = {"docs": 600.0, "test-newest": 900.0}  # targets of the Makefile, with their seconds on two cores
-# The long run compiles with optimisation, as users do: a test takes this many times its figure.
-FACTORS = {"64 bits": 1.4, "32 bits": 1.3}
+OPTIMISED = 2.0  # times the figure of a test that was measured with programs that are compiled quickly
+
+
+class Job(NamedTuple):
+    """How tests run: in a precision, compiled with XLA's optimisation or quickly."""
+
+    bits: int
+    optimised: bool
+
+    def runs(self, marks: set[str]) -> bool:
+        """Returns whether this job runs a test that has these marks: if `make test` does not run it in the same way."""
+        slow, optimised = "slow" in marks, "optimised" in marks
+        if self.bits == 64:
+            return optimised == self.optimised and (slow or "precision" not in marks)
+        return slow or not optimised
+
+
+# Everything in 32 bits is compiled as users compile it.
+JOBS = {"64 bits": Job(64, False), "64 bits optimised": Job(64, True), "32 bits optimised": Job(32, True)}
 
 
 class Unit(NamedTuple):
@@ -50,11 +67,12 @@ def list_units(tests: Mapping[int, Mapping[str, set[str]]], durations: Durations
         durations: of tests.
     """
     estimate = Estimates(durations)
-    names = {
-        "64 bits": [name for name, marks in tests[64].items() if "slow" in marks or "precision" not in marks],
-        "32 bits": [name for name, marks in tests[32].items() if "slow" in marks],
-    }
-    units = [Unit(job, name, FACTORS[job] * estimate(name) / CORES) for job in FACTORS for name in sorted(names[job])]
+    units = []
+    for name, job in JOBS.items():
+        for test, marks in sorted(tests[job.bits].items()):
+            if job.runs(marks):
+                factor = OPTIMISED if job.optimised and "optimised" not in marks else 1.0
+                units.append(Unit(name, test, factor * estimate(test) / CORES))
     return [*units, *(Unit(target, target, seconds) for target, seconds in TARGETS.items())]
 
 
