@@ -1,6 +1,7 @@
 """Contract checks: what every mechanism, learner and estimator must do. Each raises AssertionError."""
 
+from jaxdp.testing.checks import Check
 from jaxdp.testing.contracts import check_estimator, check_learner, check_mechanism
-from jaxdp.testing.registered import check_registered
+from jaxdp.testing.registered import check_registered, checks_of
 
-__all__ = ["check_estimator", "check_learner", "check_mechanism", "check_registered"]
+__all__ = ["Check", "check_estimator", "check_learner", "check_mechanism", "check_registered", "checks_of"]

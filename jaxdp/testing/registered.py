@@ -1,19 +1,71 @@
-"""The contract checks of what is registered, by its name."""
+"""The checks of an algorithm of any kind, also of what is registered, by its name."""
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.testing.contracts import check_estimator, check_learner, check_mechanism
+from jaxdp.core import Environment, Estimator, Learner
+from jaxdp.testing.checks import STRUCTURE, Check, run_checks
+from jaxdp.testing.contracts import NUM_LANES, estimator_checks, learner_checks
+from jaxdp.testing.mechanisms import MechanismPrograms
 
 
-def check_registered(name: str, *, seed: int = 0, num_lanes: int = 10_000) -> None:
-    """Checks the contract of a registered mechanism, learner or estimator, on its tiny problem.
+def checks_of(
+    algorithm: Any,
+    environment: Environment | None = None,
+    values: Mapping[str, float] | None = None,
+    *,
+    key: jax.Array | None = None,
+    num_lanes: int = NUM_LANES,
+    **options: Any,
+) -> list[Check]:
+    """Returns the checks of an algorithm's contract, each with a name, to be called one by one.
+
+    They share what they compute: all of them together need about one program, and one alone computes no more than it
+    needs. For pytest see the how-to on own learners.
+
+    Args:
+        algorithm: what `python -m jaxdp list` names, or an entry of `jaxdp.registry`, on its tiny problem; or a
+            `Learner` or an `Estimator`, which need the other arguments.
+        environment: what a `Learner` plays against.
+        values: a grid point of a `Learner` and its environment, or of an `Estimator`.
+        key: of the checks; by default that of seed 0.
+        num_lanes: of a learner, by how many lanes of each engine distributions are compared.
+        **options: of a `Learner` its `horizon` and other arguments of `check_learner`; of an `Estimator` its
+            `features`, its `labels` and other arguments of `check_estimator`; of an entry none.
+
+    Returns:
+        The checks: `name`, `kind` ("structure" or "distribution"), and a call runs one and raises an AssertionError if
+        the algorithm fails it.
+
+    Raises:
+        ValueError: if a name is not registered, or something that the algorithm needs is missing.
+
+    Examples:
+        >>> [check.name for check in checks_of("laplace")][:3]
+        ['neighbours', 'refusals', 'claim depends on epsilon']
+        >>> checks_of("laplace")[0]()
+    """
+    key = jax.random.key(0) if key is None else key
+    if isinstance(algorithm, Learner | Estimator):
+        return _checks_of_made(algorithm, environment, values, key, num_lanes, options)
+    given = {"environment": environment, "values": values, **options}
+    extra = [name for name, value in given.items() if value is not None]
+    if extra:
+        raise ValueError(f"{extra[0]} must be given with a Learner or an Estimator only, got it with {algorithm!r}")
+    return _checks_of_entry(_entry(algorithm), key, num_lanes)
+
+
+def check_registered(
+    name: str, *, seed: int = 0, num_lanes: int = NUM_LANES, skip: Collection[str] = (), only: Collection[str] = ()
+) -> None:
+    """Runs the checks of a registered mechanism, learner or estimator, on its tiny problem.
 
     As `check_mechanism` (on both neighbours), `check_learner` or `check_estimator`; and that the attack on its claim
     can be made: neighbours have equal shapes and dtypes, and a learner's differ in one round and are such users as it
-    draws. Whether noise is enough, `python -m jaxdp audit` tells.
+    draws. Whether noise is enough, `python -m jaxdp audit` finds out.
 
     Your own are found if they are registered: by the module that calls this, or by an entry point of the group
     `jaxdp.register`.
@@ -21,55 +73,101 @@ def check_registered(name: str, *, seed: int = 0, num_lanes: int = 10_000) -> No
     Args:
         name: as `python -m jaxdp list` has it.
         seed: of the checks' keys, in [0, 2**32).
-        num_lanes: of a learner, by how many lanes of each engine the laws are compared, as in `check_learner`.
+        num_lanes: of a learner, by how many lanes of each engine distributions are compared, as in `check_learner`.
+        skip: names of checks to leave out, as `checks_of` has them.
+        only: names of the checks to run; empty for all.
 
     Raises:
-        AssertionError: if a check fails.
-        ValueError: if the name is not registered, or its neighbours do not fit.
+        AssertionError: if checks fail. It names each with its reason.
+        ValueError: if the name is not registered, or a name is none of the checks.
 
     Examples:
         >>> check_registered("laplace")
     """
-    # Here, since `jaxdp.testing` is imported for less, too.
-    from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, attacks
-    from jaxdp.registry.claims import paths
-    from jaxdp.registry.registered import entry_of
+    run_checks(checks_of(name, key=jax.random.key(seed), num_lanes=num_lanes), skip=skip, only=only)
 
-    attacks([name])  # refuses what is not registered
-    first, second = (jax.tree.map(jnp.asarray, data) for data in entry_of(name).make_neighbours())
-    forms = _forms(first), _forms(second)
-    assert forms[0] == forms[1], f"neighbours must have equal shapes and dtypes, got {forms[0]} and {forms[1]}"
-    root = jax.random.key(seed)
-    for make in paths(entry_of(name)).values():
-        attack = make()
-        for data in (first, second):
-            jax.eval_shape(attack.release, root, attack.params, data)
-    if name in LEARNERS:
-        entry = LEARNERS[name]
-        if entry.draw_user is not None:
-            one = _forms(jax.tree.map(lambda x: x[0], first))
-            drawn = one if entry.is_adaptive else _forms(jax.eval_shape(entry.make_user, root))  # `play` compares them
-            assert drawn == one, f"draw_user must draw a user as neighbours have them, {one}, got {drawn}"
-        check_learner(
-            entry.make(),
+
+def _checks_of_made(
+    algorithm: Learner | Estimator,
+    environment: Environment | None,
+    values: Mapping[str, float] | None,
+    key: jax.Array,
+    num_lanes: int,
+    options: Mapping[str, Any],
+) -> list[Check]:
+    is_learner = isinstance(algorithm, Learner)
+    given = {"environment": environment, "values": values, **options}
+    for name in ("environment", "values", "horizon") if is_learner else ("values", "features", "labels"):
+        if given.get(name) is None:
+            raise ValueError(f"{name} must be given with {'a Learner' if is_learner else 'an Estimator'}, got None")
+    if isinstance(algorithm, Learner):
+        return learner_checks(algorithm, key=key, num_lanes=num_lanes, **given)
+    del given["environment"]
+    return estimator_checks(algorithm, key=key, **given)
+
+
+def _entry(algorithm: Any) -> Any:
+    # Here, since `jaxdp.testing` is imported for less, too.
+    from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, EstimatorEntry, LearnerEntry, MechanismEntry
+    from jaxdp.registry.plugins import load_plugins
+    from jaxdp.registry.registered import entry_of
+    from jaxdp.validation import check_choice
+
+    if isinstance(algorithm, LearnerEntry | EstimatorEntry | MechanismEntry):
+        return algorithm
+    if not isinstance(algorithm, str):
+        raise ValueError(
+            "algorithm must be a registered name, an entry of jaxdp.registry, a Learner or an Estimator, got an "
+            f"instance of {type(algorithm).__name__}"
+        )
+    load_plugins()
+    return entry_of(check_choice("name", algorithm, (*MECHANISMS, *LEARNERS, *ESTIMATORS)))
+
+
+def _checks_of_entry(entry: Any, key: jax.Array, num_lanes: int) -> list[Check]:
+    from jaxdp.registry import EstimatorEntry, LearnerEntry
+
+    made = entry.make()
+    neighbours = Check("neighbours", STRUCTURE, lambda: _check_neighbours(entry, key))
+    if isinstance(entry, LearnerEntry):
+        checks = learner_checks(
+            made,
             entry.make_environment(),
             entry.values,
             horizon=entry.horizon,
-            key=jax.random.fold_in(root, 3),
+            key=jax.random.fold_in(key, 3),
             num_lanes=num_lanes,
             draws_in_update=entry.draws_in_update,
             may_claim_less=entry.may_claim_less,
             multiple=entry.sizes[entry.multiple] if entry.multiple else 1.0,
         )
-    elif name in ESTIMATORS:
-        entry = ESTIMATORS[name]
-        features, labels = entry.make_data(jax.random.fold_in(root, 1))
-        check_estimator(entry.make(), entry.values, features, labels, key=jax.random.fold_in(root, 2))
+    elif isinstance(entry, EstimatorEntry):
+        features, labels = entry.make_data(jax.random.fold_in(key, 1))
+        checks = estimator_checks(made, entry.values, features, labels, key=jax.random.fold_in(key, 2))
     else:
-        entry = MECHANISMS[name]
-        made = entry.make()
-        for data in (first, second):
-            check_mechanism(made.params, made.guarantee, made.release, entry.values, data, exact=made.exact, key=root)
+        data = [jax.tree.map(jnp.asarray, each) for each in entry.make_neighbours()]
+        programs = MechanismPrograms(
+            made.params, made.guarantee, made.release, entry.values, data, exact=made.exact, key=key
+        )
+        checks = programs.checks()
+    return [neighbours, *checks]
+
+
+def _check_neighbours(entry: Any, key: jax.Array) -> None:
+    """Checks that the attacks on an entry's claim can be made."""
+    from jaxdp.registry import LearnerEntry
+    from jaxdp.registry.claims import paths
+
+    first, second = (jax.tree.map(jnp.asarray, data) for data in entry.make_neighbours())
+    forms = _forms(first), _forms(second)
+    assert forms[0] == forms[1], f"neighbours must have equal shapes and dtypes, got {forms[0]} and {forms[1]}"
+    if isinstance(entry, LearnerEntry) and entry.draw_user is not None:
+        one = _forms(jax.tree.map(lambda leaf: leaf[0], first))
+        drawn = one if entry.is_adaptive else _forms(jax.eval_shape(entry.make_user, key))  # `play` compares them
+        assert drawn == one, f"draw_user must draw a user as neighbours have them, {one}, got {drawn}"
+    for make in paths(entry).values():
+        attack = make()
+        jax.eval_shape(attack.release, key, attack.params, first)
 
 
 def _forms(tree: Any) -> Any:

@@ -14,7 +14,7 @@ from jaxdp.core import default_float
 from jaxdp.simulation import simulator
 from jaxdp.simulation.run.engines import choose_engine
 from jaxdp.testing import check_learner
-from jaxdp.testing.laws import check_law
+from jaxdp.testing.distributions import check_distribution
 from tests.contract.local_moments import local_moments, sphere
 
 pytestmark = pytest.mark.once
@@ -41,7 +41,7 @@ ROUNDS = 9  # two whole blocks, and parts
 
 
 def check(learner, rounds=ROUNDS):
-    check_law(learner, WORLD, VALUES, engine="blocks", horizon=rounds, num_lanes=1500, key=KEY, tolerance=1e-4)
+    check_distribution(learner, WORLD, VALUES, engine="blocks", horizon=rounds, num_lanes=1500, key=KEY, tolerance=1e-4)
 
 
 @pytest.mark.slow  # always of a learner of the registry
@@ -53,7 +53,7 @@ def test_the_law_of_a_sum_of_reports():
 def test_the_contract_with_a_sum_of_reports():
     """As that of learners of the registry, also with noise of another size."""
     check_learner(local_moments(**SIZES), WORLD, VALUES, horizon=ROUNDS, key=KEY)
-    with pytest.raises(AssertionError, match="blocks must have the law of rounds"):
+    with pytest.raises(AssertionError, match="blocks must have the distribution of rounds"):
         check_learner(local_moments(**SIZES, count=quarter), WORLD, VALUES, horizon=ROUNDS, key=KEY)
 
 
@@ -68,7 +68,7 @@ def test_the_contract_with_a_sum_of_reports():
     ],
 )
 def test_another_law_is_refused(make, rounds):
-    with pytest.raises(AssertionError, match="blocks must have the law of rounds"):
+    with pytest.raises(AssertionError, match="blocks must have the distribution of rounds"):
         check(make(), rounds)
 
 

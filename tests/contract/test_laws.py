@@ -10,7 +10,7 @@ import pytest
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit
 from jaxdp.registry import LEARNERS
 from jaxdp.testing import check_learner
-from jaxdp.testing.laws import check_law, distance
+from jaxdp.testing.distributions import check_distribution, distance
 from tests.audit.small_learners import quieter
 
 pytestmark = pytest.mark.once
@@ -30,7 +30,7 @@ def generous(learner):
 
 def check(name, change):
     entry = LEARNERS[name]
-    check_law(
+    check_distribution(
         change(entry.make()),
         entry.make_environment(),
         entry.values,
@@ -52,7 +52,7 @@ def check(name, change):
     ],
 )
 def test_counts_of_another_law_are_found(name, change):
-    with pytest.raises(AssertionError, match=r"counts must have the law of rounds, .* apart"):
+    with pytest.raises(AssertionError, match=r"counts must have the distribution of rounds, .* apart"):
         check(name, change)
 
 
@@ -61,7 +61,9 @@ def test_check_learner_finds_counts_without_noise():
     entry = LEARNERS["explore_then_commit"]
     learner = quieter(entry.make(), math.inf, "counts")._replace(blocks=())
     options = {"horizon": entry.horizon, "key": jax.random.key(3), "num_lanes": 2048}
-    with pytest.raises(AssertionError, match=r"counts must have the law of rounds, .* at epsilon = 0\.\d+ that are"):
+    with pytest.raises(
+        AssertionError, match=r"counts must have the distribution of rounds, .* at epsilon = 0\.\d+ that are"
+    ):
         check_learner(learner, entry.make_environment(), entry.values, **options)
 
 

@@ -12,7 +12,7 @@ from jaxdp.bandits import bernoulli_bandit
 from jaxdp.core import State
 from jaxdp.mechanisms import label_channel
 from jaxdp.testing import check_learner
-from jaxdp.testing.laws import check_law
+from jaxdp.testing.distributions import check_distribution
 from tests.contract.local_commit import local_commit
 
 pytestmark = pytest.mark.once
@@ -50,8 +50,8 @@ def test_a_local_learner_with_blocks_and_counts_keeps_the_contract():
 )
 def test_a_wrong_law_of_counts_is_refused(total):
     how = {"engine": "counts", "horizon": ROUNDS, "num_lanes": 8192, "key": KEY, "tolerance": 1e-4}
-    with pytest.raises(AssertionError, match="counts must have the law of rounds"):
-        check_law(make(total), BANDIT, VALUES, **how)
+    with pytest.raises(AssertionError, match="counts must have the distribution of rounds"):
+        check_distribution(make(total), BANDIT, VALUES, **how)
 
 
 def test_a_report_that_reads_what_changes_inside_a_block_is_refused():

@@ -17,7 +17,7 @@ from jaxdp.simulation.run.engines import MAKERS, choose_engine, has_totals, play
 from jaxdp.simulation.run.fit import begin, check_many, check_round
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merged, seen
-from jaxdp.simulation.run.rounds import Keys, Play, root_keys, round_keys
+from jaxdp.simulation.run.rounds import Keys, Play, round_keys, split_lane_key
 from jaxdp.simulation.run.values import check_point, check_taken, maker, once, parameters, taken, with_names
 from jaxdp.validation import check_horizon, check_key
 
@@ -126,11 +126,9 @@ def simulator(
         return {"learner": claim, persons.name: claim.of_person(persons.rounds, privacy_unit=f"one {persons.name}")}
 
     def start(key: jax.Array, params: Any) -> tuple[Keys, Play]:
-        key_init, key_env, key_learner = jax.random.split(check_key(key), 3)
-        key_state, key_world = jax.random.split(key_init)
+        key_state, key_world, roots = split_lane_key(check_key(key))
         state = begin("the learner's init", learner.init, key_state, params["learner"])
         world = begin("the environment's init", played_world.init, key_world, params["environment"])
-        roots = root_keys(key_env, key_learner)
         keys = jax.eval_shape(lambda: round_keys(roots, jnp.zeros((), jnp.result_type(int)), horizon))
         shown = check_round(learner, played_world, keys, params, state, world)
         if engine != "rounds":

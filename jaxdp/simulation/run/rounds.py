@@ -51,6 +51,13 @@ class Events(NamedTuple):
     report: Any
 
 
+def split_lane_key(key: jax.Array) -> tuple[jax.Array, jax.Array, Keys]:
+    """Returns a lane's keys: of the learner's init, of the environment's init, and the roots of all rounds' keys."""
+    key_init, key_env, key_learner = jax.random.split(key, 3)
+    key_state, key_world = jax.random.split(key_init)
+    return key_state, key_world, root_keys(key_env, key_learner)
+
+
 def root_keys(environment: jax.Array, learner: jax.Array) -> Keys:
     """The keys from which all rounds' keys are made.
 

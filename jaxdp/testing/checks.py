@@ -1,0 +1,128 @@
+"""Named checks: what one is, how several share what they compute, and how to run all of them."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxdp.validation import did_you_mean
+
+STRUCTURE, DISTRIBUTION = "structure", "distribution"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One duty of an algorithm. Calling it runs the check.
+
+    Checks that `checks_of` returned together share what they compute, so that all of them cost little more than the
+    most expensive one.
+
+    Attributes:
+        name: what is checked, in a few words.
+        kind: "structure" for what single rounds show; "distribution" for what blocks and counts must have in common
+            with single rounds.
+        run: raises an exception if the algorithm fails.
+    """
+
+    name: str
+    kind: str
+    run: Callable[[], None] = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __call__(self) -> None:
+        """Runs the check.
+
+        Raises:
+            AssertionError: if the algorithm fails.
+        """
+        try:
+            self.run()
+        except AssertionError:
+            raise
+        except Exception as error:  # of the algorithm's functions, or of JAX, which calls them
+            raise AssertionError(f"{type(error).__name__}: {error}") from error
+
+
+def run_checks(checks: Sequence[Check], *, skip: Collection[str] = (), only: Collection[str] = ()) -> None:
+    """Runs checks, all of them even if some fail.
+
+    Args:
+        checks: to run.
+        skip: names of those to leave out.
+        only: names of those to run; empty for all.
+
+    Raises:
+        AssertionError: if checks failed. It names each with its reason.
+        ValueError: if a name is not among the checks.
+    """
+    known = [check.name for check in checks]
+    _check_names("skip", skip, known)
+    _check_names("only", only, known)
+    chosen = [check for check in checks if check.name not in skip and (not only or check.name in only)]
+    found = failures(chosen)
+    if not found:
+        return
+    rows = [f"{names[0]}: {reason}{_and_others(names[1:])}" for names, reason in found]
+    raise AssertionError(f"{len(rows)} of {len(chosen)} checks failed: " + "\n".join(rows))
+
+
+def failures(checks: Sequence[Check]) -> list[tuple[list[str], str]]:
+    """Runs checks, and returns the names and the reason of those that failed.
+
+    Checks that need something which could not be computed, as if a function does not fit, fail together, for one
+    reason: their names come together, the first one first.
+
+    Args:
+        checks: to run.
+    """
+    found: dict[int, tuple[list[str], str]] = {}
+    causes = []  # kept, so that no two have one id
+    for check in checks:
+        try:
+            check()
+        except AssertionError as error:
+            cause = error.__cause__ or error
+            causes.append(cause)
+            found.setdefault(id(cause), ([], str(error).strip()))[0].append(check.name)
+    return list(found.values())
+
+
+def _check_names(argument: str, names: Collection[str], known: Collection[str]) -> None:
+    if isinstance(names, str):
+        raise ValueError(f"{argument} must be a collection of names of checks, as ({names!r},), got {names!r}")
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"{argument} must be names of this algorithm's checks, got {name!r}{did_you_mean(name, known)} "
+                f"(it has: {', '.join(known)})"
+            )
+
+
+def _and_others(names: Collection[str]) -> str:
+    return f"\n(not run, for the same reason: {', '.join(names)})" if names else ""
+
+
+class Shared:
+    """A property that is computed once, when it is first read. If that fails, each reader gets the same exception."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = f"_shared_{name}"
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        if self.name not in vars(instance):
+            try:
+                outcome = self.function(instance), None, None
+            except Exception as error:
+                outcome = None, error, error.__traceback__
+            vars(instance)[self.name] = outcome
+        value, error, traceback = vars(instance)[self.name]
+        if error is not None:
+            raise error.with_traceback(traceback)
+        return value

@@ -1,0 +1,201 @@
+"""Whether a learner's counts, or blocks with totals, have the distribution of its rounds: two samples are compared."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import Environment, Learner, default_float
+from jaxdp.simulation import Look, simulator
+from jaxdp.simulation.run.look import RecordFn, is_at_stop
+from jaxdp.simulation.run.values import taken
+
+FALSE_ALARM = 1e-9  # probability that a right learner is refused, over all comparisons
+PARTS = 4.0 ** -np.arange(3)  # of epsilon: noise must matter in one of them
+LOOKS = {"blocks": 2, "counts": 8}  # so few of blocks, which end at each look, that most go on as far as they may
+TILE = 1024  # lanes that are computed together, which bounds the memory
+ENTRIES = 16  # of a leaf; of a larger one, so many evenly spaced ones and the mean
+
+
+class Sampling(NamedTuple):
+    """Which lanes are drawn, and where they are looked at.
+
+    Attributes:
+        learner: with the engine's functions.
+        environment: with the engine's functions.
+        values: a grid point.
+        epsilons: those at which lanes are drawn; a None for values without one.
+        horizon: rounds to play.
+        looks: the checkpoints.
+        num_lanes: of each engine at each epsilon.
+        key: of the lanes.
+        tolerance: of values that are equal except for rounding, relative and absolute.
+    """
+
+    learner: Learner
+    environment: Environment
+    values: Mapping[str, float]
+    epsilons: list[float | None]
+    horizon: int
+    looks: list[int]
+    num_lanes: int
+    key: jax.Array
+    tolerance: float
+
+
+Samples = dict[str, np.ndarray]  # by output: [num_lanes, num_epsilons, ...], with num_looks third unless read at a stop
+
+
+def sampling(
+    learner: Learner,
+    environment: Environment,
+    values: Mapping[str, float],
+    *,
+    engine: str,
+    horizon: int,
+    num_lanes: int,
+    key: jax.Array,
+    tolerance: float,
+) -> Sampling:
+    """Returns the lanes in which an engine is compared with rounds.
+
+    Args:
+        learner: with counts, or with blocks that have totals.
+        environment: with tallies, or with blocks.
+        values: a grid point; where `epsilon` is among them, infinity, epsilon and smaller ones are tried.
+        engine: "counts" or "blocks".
+        horizon: rounds to play.
+        num_lanes: of each engine at each epsilon.
+        key: of the lanes.
+        tolerance: of values that are equal except for rounding, relative and absolute.
+    """
+    epsilons: list[float | None] = [None]
+    if "epsilon" in values:
+        epsilons = [math.inf, *(values["epsilon"] * PARTS).tolist()]
+    looks = {max(1, horizon * look // LOOKS[engine]) for look in range(1, LOOKS[engine] + 1)}
+    if engine == "counts":  # a plan of one round, at the start and at the end
+        looks |= {1, max(1, horizon - 1)}
+    return Sampling(learner, environment, values, epsilons, horizon, sorted(looks), num_lanes, key, tolerance)
+
+
+def draw(plan: Sampling, engine: str) -> Samples:
+    """Returns what many lanes show, by rounds or by another engine, which get other keys.
+
+    Args:
+        plan: which lanes.
+        engine: "rounds", "counts" or "blocks".
+    """
+    learner, values, epsilons, num_lanes = plan.learner, plan.values, plan.epsilons, plan.num_lanes
+    key = jax.random.split(plan.key)[int(engine != "rounds")]
+    record = released(learner, learner.params(**taken(learner.params, values)))
+    run = simulator(learner, plan.environment, plan.horizon, engine=engine, checkpoints=plan.looks, record=record)
+    points = [run.params(**({**values, "epsilon": e} if e is not None else values)) for e in epsilons]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)
+    each = np.arange(num_lanes * len(epsilons))
+    tile = min(TILE, len(each))
+    each = np.append(each, np.repeat(each[-1:], -len(each) % tile))  # a rest would be compiled by itself
+
+    @jax.jit
+    def every(keys: jax.Array, points: Any) -> Any:
+        lanes = keys[each // len(epsilons)], jax.tree.map(lambda leaf: leaf[each % len(epsilons)], points)
+        return jax.lax.map(lambda lane: run(*lane), lanes, batch_size=tile)
+
+    def split(leaf: np.ndarray) -> np.ndarray:
+        return leaf[: num_lanes * len(epsilons)].reshape(num_lanes, len(epsilons), *leaf.shape[1:])
+
+    return jax.tree.map(split, jax.device_get(every(jax.random.split(key, num_lanes), stacked)))
+
+
+def check_same_distribution(plan: Sampling, engine: str, rounds: Samples, others: Samples) -> None:
+    """Compares all that two samples show.
+
+    Args:
+        plan: of which lanes the samples are.
+        engine: with which `others` were played.
+        rounds: drawn by rounds.
+        others: drawn by the engine.
+
+    Raises:
+        AssertionError: if an outcome, a metric, the stopping time or a released number differs at a checkpoint.
+    """
+    pairs = list(_columns(rounds, others, plan.epsilons, plan.looks))
+    # Massart's inequality for two samples of one size (Wei & Dudley, 2012), for any distribution, and a union bound.
+    bound = math.sqrt(math.log(2 * len(pairs) / FALSE_ALARM) / plan.num_lanes)
+    for where, first, second in pairs:
+        apart = distance(first, second, plan.tolerance)
+        assert apart <= bound, (
+            f"{engine} must have the distribution of rounds, got distribution functions of {where} that are "
+            f"{apart:.3f} apart, of {plan.num_lanes} lanes each, where chance explains {bound:.3f}"
+        )
+
+
+def check_distribution(learner: Learner, environment: Environment, values: Mapping[str, float], **options: Any) -> None:
+    """Draws lanes by rounds and by an engine, and compares all that they show.
+
+    Args:
+        learner: with the engine's functions.
+        environment: with the engine's functions.
+        values: a grid point.
+        **options: of `sampling`.
+
+    Raises:
+        AssertionError: if something differs.
+    """
+    plan, engine = sampling(learner, environment, values, **options), options["engine"]
+    check_same_distribution(plan, engine, draw(plan, "rounds"), draw(plan, engine))
+
+
+def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
+    """Returns how far two samples' distribution functions are apart. Values within the tolerance count as equal."""
+    first, second = (values.astype(np.float64) for values in (first, second))
+    first, second = (np.sort(np.where(np.isnan(values), np.inf, values)) for values in (first, second))
+
+    def ahead(values: np.ndarray, others: np.ndarray) -> float:
+        slack = tolerance * (1 + np.abs(np.where(np.isfinite(values), values, 0.0)))
+        later = np.searchsorted(others, values + slack, "right")
+        return float(np.max(np.searchsorted(values, values, "right") / len(values) - later / len(others)))
+
+    return max(ahead(first, second), ahead(second, first))
+
+
+def released(learner: Learner, params: Any) -> dict[str, RecordFn]:
+    """Returns functions that record the numbers of `public`, leaf by leaf."""
+    shapes = jax.eval_shape(lambda: learner.init(jax.random.key(0), jax.tree.map(jnp.asarray, params)).public)
+
+    def entries(index: int) -> RecordFn:
+        def record(look: Look) -> jax.Array:
+            leaf = jnp.asarray(jax.tree.leaves(look.public)[index]).ravel()
+            if leaf.size <= ENTRIES:
+                return leaf
+            some = leaf[np.linspace(0, leaf.size - 1, ENTRIES).astype(np.int32)].astype(default_float())
+            return jnp.append(some, jnp.mean(leaf, dtype=some.dtype))
+
+        return record
+
+    leaves = enumerate(jax.tree_util.tree_leaves_with_path(shapes))
+    return {
+        f"public{jax.tree_util.keystr(path)}": entries(index)
+        for index, (path, leaf) in leaves
+        if leaf.size and not jnp.issubdtype(leaf.dtype, jax.dtypes.extended)
+    }
+
+
+def _columns(
+    rounds: Samples, others: Samples, epsilons: list[Any], looks: list[int]
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yields where two samples are compared, and the [num_lanes] numbers of both engines there."""
+    for name, values in rounds.items():
+        for point, epsilon in enumerate(epsilons):
+            at = f" at epsilon = {epsilon:g}" if epsilon is not None else ""
+            one, other = values[:, point], others[name][:, point]
+            whens = [f" after round {round_}" for round_ in looks]
+            if is_at_stop(name, rounds):
+                whens, one, other = [""], one[:, None], other[:, None]
+            for look, when in enumerate(whens):
+                first, second = (values[:, look].reshape(len(values), -1) for values in (one, other))
+                for place in range(first.shape[1]):
+                    index = f"[{place}]" if first.shape[1] > 1 else ""
+                    yield f"{name}{index}{when}{at}", first[:, place], second[:, place]

@@ -1,0 +1,97 @@
+"""The checks of an estimator on one data set."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import chex
+import jax
+
+from jaxdp.core import Estimator
+from jaxdp.testing.checks import STRUCTURE, Check
+from jaxdp.testing.duties import check_arguments, check_claim, check_refusals, check_values
+from jaxdp.testing.programs import Programs
+
+
+class EstimatorPrograms(Programs):
+    """An estimator that privatizes a data set and is fitted to the report.
+
+    Args and their meaning are those of `jaxdp.testing.check_estimator`.
+    """
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        values: Mapping[str, float],
+        features: jax.Array,
+        labels: jax.Array,
+        *,
+        key: jax.Array,
+        tolerance: float,
+    ) -> None:
+        # What `fit` gets beside the report: the features, and others if it must not read them.
+        seen = [features] if estimator.features_public else [features, 1 - 2 * features]
+        super().__init__(
+            estimator.params,
+            estimator.guarantee,
+            values,
+            key=key,
+            tolerance=tolerance,
+            inputs=[(each,) for each in seen],
+        )
+        self.estimator, self.features, self.labels = estimator, features, labels
+
+    def run(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
+        """Returns the report, and the estimate from it and from the features that `fit` sees."""
+        key_privatize, key_fit = jax.random.split(key)
+        report = self.estimator.privatize(key_privatize, params, self.features, self.labels)
+        return report, self.estimator.fit(key_fit, params, inputs[0], report)
+
+    def check_arguments(self) -> None:
+        """Checks the names of arguments."""
+        check_arguments(
+            {
+                "privatize": (self.estimator.privatize, ("key", "params", "features", "labels")),
+                "fit": (self.estimator.fit, ("key", "params", "features", "report")),
+            }
+        )
+
+    def check_values(self) -> None:
+        """Checks that params and guarantee take the same values, and what is claimed."""
+        check_values(self.params, self.guarantee)
+        assert self.claim is not None
+
+    def check_claim(self) -> None:
+        """Checks that a guarantee which claims something depends on epsilon."""
+        if self.claim.is_private:
+            check_claim(self.guarantee, self.values)
+
+    def check_noiseless(self) -> None:
+        """Checks that at epsilon = inf the report does not depend on the key."""
+        if self.claim.is_private:
+            reports, _ = self.looped[0]
+            first, *others = (jax.tree.map(lambda leaf: leaf[-1, seed], reports) for seed in range(len(self.keys)))  # noqa: B023
+            for other in others:
+                chex.assert_trees_all_equal(first, other)
+
+    def check_features(self) -> None:
+        """Checks that the estimate depends on features that are not public through the report alone."""
+        (_, first), (_, second) = self.looped
+        chex.assert_trees_all_equal(first, second, custom_message="fit must not read features that are not public")
+
+    def checks(self) -> list[Check]:
+        """Returns all checks that the estimator's values allow."""
+        checks = [
+            Check("argument names", STRUCTURE, self.check_arguments),
+            Check("values of params and guarantee", STRUCTURE, self.check_values),
+        ]
+        if "epsilon" in self.values:
+            checks += [
+                Check("refusals", STRUCTURE, lambda: check_refusals(self.params, self.values)),
+                Check("claim depends on epsilon", STRUCTURE, self.check_claim),
+            ]
+        checks += self.ways()
+        if "epsilon" in self.values:
+            checks += [Check("no noise at epsilon inf", STRUCTURE, self.check_noiseless)]
+        if not self.estimator.features_public:
+            checks += [Check("features only through the report", STRUCTURE, self.check_features)]
+        return checks

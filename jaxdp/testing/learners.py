@@ -1,0 +1,372 @@
+"""The checks of a learner on one environment."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import Environment, Learner
+from jaxdp.core.interface import text as described
+from jaxdp.simulation import simulator
+from jaxdp.simulation.run import outcomes as sums
+from jaxdp.simulation.run.engines import has_totals, play_round
+from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, is_at_stop, seen
+from jaxdp.simulation.run.rounds import Keys, Play, interact, round_keys, split_lane_key
+from jaxdp.simulation.run.values import taken
+from jaxdp.testing.checks import DISTRIBUTION, STRUCTURE, Check, Shared
+from jaxdp.testing.distributions import Samples, Sampling, check_same_distribution, draw, released, sampling
+from jaxdp.testing.duties import check_arguments, check_claim, check_close, check_refusals, check_values
+from jaxdp.testing.plays import OUTSIDE, PLAYED, counting, first_outside
+from jaxdp.testing.programs import Programs, batched
+
+EXACT, RELEASE = ("params", "public", "context", "action", "feedback"), ("key", "params", "public", "sums", "length")
+OTHER = 1  # folded into roots of keys on which nothing may depend
+EAGER_ROUNDS = 2  # played operation by operation
+
+
+class Step(NamedTuple):
+    """A round of a lane: its roots of keys, the lane before and after it, the report, and what is then seen."""
+
+    roots: Keys
+    before: Play
+    after: Play
+    report: Any
+    seen: dict[str, jax.Array]
+
+
+class LearnerPrograms(Programs):
+    """A learner and an environment, run round by round and by the learner's other engines.
+
+    Args and their meaning are those of `jaxdp.testing.check_learner`.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        environment: Environment,
+        values: Mapping[str, float],
+        *,
+        horizon: int,
+        key: jax.Array,
+        tolerance: float,
+        num_lanes: int,
+        draws_in_update: bool,
+        may_claim_less: bool,
+        multiple: float,
+    ) -> None:
+        self.space = next((side.interface.action for side in (environment, learner) if side.interface), None)
+        # Plays are checked here, so that a learner without an interface needs no warning.
+        self.learner = learner._replace(interface=learner.interface or environment.interface)
+        self.environment, self.counted = environment, counting(environment, self.space)
+        self.horizon, self.num_lanes, self.draws_in_update = horizon, num_lanes, draws_in_update
+        self.may_claim_less, self.multiple = may_claim_less, multiple
+        made = simulator(self.learner, self.counted, horizon, engine="rounds")
+        super().__init__(
+            made.params, lambda **point: made.guarantee(**point)["learner"], values, key=key, tolerance=tolerance
+        )
+        # The last round may be one after which the learner forgets.
+        self.looks = sorted({1, horizon - 1, horizon})
+
+    # ---- programs ----------------------------------------------------------------------------------------------------
+    @Shared
+    def record(self) -> dict[str, RecordFn]:
+        """What is recorded of the public state: what changes there need not move an outcome."""
+        return released(self.learner, self.learner.params(**taken(self.learner.params, self.values)))
+
+    @Shared
+    def traced(self) -> Any:
+        """The run by rounds, traced at the values, and its outputs' shapes: it checks that the functions fit."""
+        simulate = self._looked("rounds").simulate
+        return jax.make_jaxpr(simulate, return_shape=True)(self.keys[0], self.first_point)
+
+    @Shared
+    def step(self) -> Any:
+        """One round, compiled: (roots of keys, params, play) -> (play, report, what is seen)."""
+        return jax.jit(self._step)
+
+    def _step(self, roots: Keys, params: Any, play: Play) -> tuple[Play, Any, dict[str, jax.Array]]:
+        self.traces.append(roots)
+        after, events = play_round(self.learner, self.counted, self.horizon, roots, params, play)
+        after, report = _strong((after, events.report))
+        return after, report, seen(self.learner, self.counted, self.record, params, after)
+
+    def _start(self, key: jax.Array, params: Any) -> tuple[Keys, Play]:
+        """Returns the roots of a lane's keys, and the lane before its first round."""
+        key_state, key_world, roots = split_lane_key(key)
+        state = self.learner.init(key_state, params["learner"])
+        world = self.counted.init(key_world, params["environment"])
+        zero = jnp.zeros((), jnp.result_type(int))
+
+        def events() -> Any:
+            keys = round_keys(roots, zero, self.horizon)
+            return interact(self.learner, self.counted, keys, params, state, world)[2]
+
+        first = jax.eval_shape(events)
+        action = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), first.action)
+        stopped = None if self.learner.done is None else jnp.asarray(False)
+        return roots, _strong(Play(zero, state, world, sums.empty(first.outcome), action, stopped))
+
+    @Shared
+    def lanes(self) -> list[list[list[Step]]]:
+        """The steps of each lane of each point."""
+        assert self.traced is not None
+        return [[self._lane(key, jax.tree.map(jnp.asarray, point)) for key in self.keys] for point in self.points]
+
+    def _lane(self, key: jax.Array, params: Any) -> list[Step]:
+        roots, play = self._start(key, params)
+        steps: list[Step] = []
+        while len(steps) < self.horizon and not (play.stopped is not None and play.stopped):
+            steps.append(Step(roots, play, *self.step(roots, params, play)))
+            play = steps[-1].after
+        return steps
+
+    @Shared
+    def looped(self) -> list[Any]:
+        """What lanes show by single steps, at the same checkpoints and in the same form as `batched`."""
+        _, shapes = self.traced
+
+        def shown(steps: list[Step]) -> dict[str, jax.Array]:
+            rows = [steps[min(look, len(steps)) - 1].seen for look in self.looks]
+            outputs = {name: jnp.stack([jnp.asarray(row[name]) for row in rows]) for name in rows[0]}
+            if self.learner.done is not None:
+                after = steps[-1].after
+                outputs |= dict(zip(STOPPING, (after.round, ~jnp.asarray(after.stopped)), strict=True))
+                names = [name for name in shapes if is_at_stop(name, shapes) and name not in STOPPING]
+                outputs |= {name: rows[-1][name.removesuffix(AT_STOP)] for name in names}
+            return outputs
+
+        return [_stack([_stack([shown(steps) for steps in lanes]) for lanes in self.lanes])]
+
+    def run(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
+        """Returns what one lane shows by rounds."""
+        return self._looked("rounds").simulate(key, params)
+
+    @Shared
+    def eager(self) -> tuple[list[Any], jax.errors.KeyReuseError | None]:
+        """The first rounds of the first lane, operation by operation; and a key that was used twice, if any."""
+        assert self.traced is not None
+        params = jax.tree.map(jnp.asarray, self.first_point)
+
+        def play_some() -> list[Any]:
+            roots, play = self._start(jax.random.clone(self.keys[0]), params)
+            rounds = []
+            while len(rounds) < EAGER_ROUNDS and not (play.stopped is not None and play.stopped):
+                play, events = play_round(self.learner, self.counted, self.horizon, roots, params, play)
+                rounds.append(_strong((play, events.report)))
+            return rounds
+
+        try:
+            with jax.debug_key_reuse(True):
+                return play_some(), None
+        except jax.errors.KeyReuseError as error:
+            return play_some(), error
+
+    def check_eager(self) -> None:
+        """Checks that compiled rounds do what single operations do."""
+        for compiled, eager in zip(self.lanes[0][0], self.eager[0], strict=False):
+            check_close(eager, (compiled.after, compiled.report), self.tolerance)
+
+    def _looked(self, engine: str) -> Any:
+        return simulator(
+            self.learner, self.counted, self.horizon, engine=engine, checkpoints=self.looks, record=self.record
+        )
+
+    @Shared
+    def blocks(self) -> Any:
+        """What the same lanes show by blocks."""
+        return batched(self._looked("blocks"))(self.keys, self.stacked)
+
+    @Shared
+    def counts(self) -> Any:
+        """What lanes show by counts, at the horizon alone, so that plans are as long as they may be."""
+        run = simulator(self.learner, self.counted, self.horizon, engine="counts", record=self.record)
+        return batched(run)(self.keys, self.stacked)
+
+    def _sampling(self, engine: str) -> Sampling:
+        return sampling(
+            self.learner,
+            self.counted,
+            self.values,
+            engine=engine,
+            horizon=self.horizon,
+            num_lanes=self.num_lanes,
+            key=self.key,
+            tolerance=self.tolerance,
+        )
+
+    @Shared
+    def many_counts(self) -> Samples:
+        """What many lanes show by counts."""
+        return draw(self._sampling("counts"), "counts")
+
+    # ---- checks ------------------------------------------------------------------------------------------------------
+    def check_arguments(self) -> None:
+        """Checks the names of arguments."""
+        learner = self.learner
+        totals = [blocks.total for blocks in learner.blocks if blocks.total]
+        check_arguments(
+            {
+                "init": (learner.init, ("key", "params")),
+                "act": (learner.act, ("key", "params", "public", "context")),
+                "privatize": (learner.privatize, ("key", "params", "public", "context", "action", "feedback")),
+                "update": (learner.update, ("key", "params", "state", "report")),
+                **({"done": (learner.done, ("params", "public"))} if learner.done else {}),
+                **({"answer": (learner.answer, ("params", "public"))} if learner.answer else {}),
+                **{f"total.exact {index}": (total.exact, EXACT) for index, total in enumerate(totals)},
+                **{f"total.release {index}": (total.release, RELEASE) for index, total in enumerate(totals)},
+            }
+        )
+
+    def check_values(self) -> None:
+        """Checks that params and guarantee take the same values, and what is claimed."""
+        check_values(self.learner.params, self.learner.guarantee)
+        assert self.claim is not None
+
+    def check_claim(self) -> None:
+        """Checks that a guarantee which claims something depends on epsilon."""
+        if self.claim.is_private:
+            check_claim(self.guarantee, self.values, self.multiple, or_less=self.may_claim_less)
+
+    def check_plays(self, engine: str, outputs: Any) -> None:
+        """Checks that every play is an action that the environment declares."""
+        where = np.argwhere(np.asarray(outputs[OUTSIDE])[..., -1] != 0)
+        if self.space is not None and len(where):
+            point, seed = where[0]
+            lane = self.keys[seed], self.points[point]
+            text = first_outside(self.learner, self.environment, self.space, self.horizon, engine, *lane)
+            raise AssertionError(f"actions must be {described(self.space)}, as declared, got {text} by {engine}")
+
+    def check_noiseless(self) -> None:
+        """Checks that at epsilon = inf keys of privatize and update change nothing that they may not, in any round.
+
+        Each round is played once more from the same state, with the same keys of plays and of the world.
+        """
+        if not self.claim.is_private:
+            return
+        params = jax.tree.map(jnp.asarray, self.points[-1])
+        for steps in self.lanes[-1]:
+            for step in steps:
+                user, update = (jax.random.fold_in(root, OTHER) for root in (step.roots.user, step.roots.update))
+                roots = step.roots._replace(user=user, update=update)
+                other, report, _ = self.step(roots, params, step.before)
+                first, second = step.after.state, other.state
+                if self.draws_in_update:
+                    second = second._replace(public=jax.tree.map(_whole_numbers_of, first.public, second.public))
+                chex.assert_trees_all_equal(
+                    {"report": step.report, "state": first},
+                    {"report": report, "state": second},
+                    custom_message=f"at epsilon = inf, round {step.after.round} must not depend on keys of noise",
+                )
+
+    def check_looks(self) -> None:
+        """Checks that what blocks show does not depend on the checkpoints."""
+        alone = simulator(self.learner, self.counted, self.horizon, engine="blocks", record=self.record)
+        outputs = batched(alone)(self.keys, self.stacked)
+        chex.assert_trees_all_equal(_at_horizon(outputs), _at_horizon(self.blocks))
+
+    def check_blocks(self) -> None:
+        """Checks that blocks show what rounds show, bit for bit."""
+        first, second = ({**outputs, OUTSIDE: None} for outputs in (self.blocks, self.batched[0]))
+        chex.assert_trees_all_equal(first, second)
+
+    def check_rounds_of_totals(self) -> None:
+        """Checks that blocks with totals show arrays as rounds do, and play as many rounds."""
+        chex.assert_trees_all_equal_shapes_and_dtypes(self.blocks, self.batched[0])
+        message = "blocks must play as many rounds"
+        chex.assert_trees_all_equal(self.blocks[PLAYED], self.batched[0][PLAYED], custom_message=message)
+
+    def check_totals(self) -> None:
+        """Checks that blocks with totals have the distribution of rounds."""
+        self._check_distribution("blocks", draw(self._sampling("blocks"), "blocks"))
+
+    def check_rounds_of_counts(self) -> None:
+        """Checks that counts show arrays as rounds do, and play up to the checkpoints."""
+        chex.assert_trees_all_equal_shapes_and_dtypes(_at_horizon(self.counts), _at_horizon(self.looped[0]))
+        if self.learner.done is None:
+            looks = self._sampling("counts").looks
+            wrong = np.argwhere(self.many_counts[PLAYED] != np.asarray(looks))
+            played = [] if not len(wrong) else self.many_counts[PLAYED][tuple(wrong[0][:2])].tolist()
+            assert not len(wrong), f"counts must play {looks} rounds, got {played}"
+
+    def check_counts(self) -> None:
+        """Checks that counts have the distribution of rounds."""
+        self._check_distribution("counts", self.many_counts)
+
+    def _check_distribution(self, engine: str, others: Samples) -> None:
+        plan = self._sampling(engine)
+        rounds = draw(plan, "rounds")
+        first, second = (
+            {name: values for name, values in samples.items() if name not in (OUTSIDE, PLAYED)}
+            for samples in (rounds, others)
+        )
+        check_same_distribution(plan, engine, first, second)
+
+    def checks(self) -> list[Check]:
+        """Returns all checks that the learner's functions and values allow."""
+        learner, environment = self.learner, self.environment
+        has_epsilon = "epsilon" in self.values
+        plays_blocks = learner.blocks and environment.block and (environment.contexts or not environment.context)
+        checks = [
+            Check("argument names", STRUCTURE, self.check_arguments),
+            Check("values of params and guarantee", STRUCTURE, self.check_values),
+        ]
+        if has_epsilon:
+            checks += [
+                Check("refusals", STRUCTURE, lambda: check_refusals(self.params, self.values)),
+                Check("claim depends on epsilon", STRUCTURE, self.check_claim),
+            ]
+        checks += self.ways()
+        checks += [
+            Check("plays are declared actions", STRUCTURE, lambda: self.check_plays("rounds", self.looped[0])),
+        ]
+        if has_epsilon:
+            checks += [Check("no noise at epsilon inf", STRUCTURE, self.check_noiseless)]
+        if plays_blocks:
+            checks += [
+                Check("blocks play declared actions", DISTRIBUTION, lambda: self.check_plays("blocks", self.blocks))
+            ]
+            checks += (
+                [
+                    Check("totals play every round", DISTRIBUTION, self.check_rounds_of_totals),
+                    Check("totals distribution", DISTRIBUTION, self.check_totals),
+                ]
+                if has_totals(learner)
+                else [
+                    Check("checkpoints do not matter", DISTRIBUTION, self.check_looks),
+                    Check("blocks equal rounds", DISTRIBUTION, self.check_blocks),
+                ]
+            )
+        if learner.counts and environment.tally:
+            checks += [
+                Check("counts play declared actions", DISTRIBUTION, lambda: self.check_plays("counts", self.counts)),
+                Check("counts play every round", DISTRIBUTION, self.check_rounds_of_counts),
+                Check("counts distribution", DISTRIBUTION, self.check_counts),
+            ]
+        return checks
+
+
+def _at_horizon(outputs: Any) -> dict[str, jax.Array]:
+    """Returns what is seen at the horizon, or at the stop."""
+    return {name: leaf if is_at_stop(name, outputs) else leaf[:, :, -1:] for name, leaf in outputs.items()}
+
+
+def _stack(trees: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+def _strong(tree: Any) -> Any:
+    """Returns arrays whose types are not weak, as loops carry them."""
+
+    def strong(leaf: Any) -> jax.Array:
+        is_key = jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key)
+        return leaf if is_key else jnp.asarray(leaf, jnp.result_type(leaf))
+
+    return jax.tree.map(strong, tree)
+
+
+def _whole_numbers_of(one: jax.Array, other: jax.Array) -> jax.Array:
+    """Returns the other, or the one where it is made of whole numbers, which then are equal."""
+    return other if jnp.issubdtype(other.dtype, jnp.inexact) else one

@@ -1,0 +1,68 @@
+"""The checks of a mechanism on one input, or on several of one form."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import Guarantee
+from jaxdp.testing.checks import STRUCTURE, Check
+from jaxdp.testing.duties import check_claim, check_refusals
+from jaxdp.testing.programs import Programs
+
+
+class MechanismPrograms(Programs):
+    """A mechanism that releases something of its data.
+
+    Args and their meaning are those of `jaxdp.testing.check_mechanism`, except `data`, a list of inputs.
+    """
+
+    def __init__(
+        self,
+        params: Callable[..., Any],
+        guarantee: Callable[..., Guarantee],
+        release: Callable[[jax.Array, Any, Any], Any],
+        values: Mapping[str, float],
+        data: Sequence[Any],
+        *,
+        exact: Callable[[Any], Any] | None,
+        key: jax.Array,
+    ) -> None:
+        inputs = [(each,) for each in data]
+        super().__init__(params, guarantee, values, key=key, tolerance=1e-6, inputs=inputs)
+        self.release, self.exact = release, exact
+
+    def run(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
+        """Returns what is released."""
+        return self.release(key, params, *inputs)
+
+    def check_claim(self) -> None:
+        """Checks that the guarantee depends on epsilon."""
+        assert self.claim is not None
+        check_claim(self.guarantee, self.values)
+
+    def check_noiseless(self) -> None:
+        """Checks that at epsilon = inf the exact output is released."""
+        assert self.exact is not None
+        for (data,), looped in zip(self.inputs, self.looped, strict=True):
+            expected = jax.tree.map(jnp.asarray, self.exact(data))
+            for seed in range(len(self.keys)):
+                chex.assert_trees_all_equal(jax.tree.map(lambda leaf: leaf[-1, seed], looped), expected)  # noqa: B023
+
+    def checks(self) -> list[Check]:
+        """Returns all checks that the mechanism's values allow."""
+        if "epsilon" not in self.values:
+            return [Check("values of params and guarantee", STRUCTURE, lambda: self._has(self.claim)), *self.ways()]
+        checks = [
+            Check("refusals", STRUCTURE, lambda: check_refusals(self.params, self.values)),
+            Check("claim depends on epsilon", STRUCTURE, self.check_claim),
+            *self.ways(),
+        ]
+        if self.exact is not None:
+            checks += [Check("no noise at epsilon inf", STRUCTURE, self.check_noiseless)]
+        return checks
+
+    def _has(self, claim: Guarantee) -> None:
+        assert claim is not None

@@ -1,0 +1,168 @@
+"""Programs that the checks of one algorithm share: a function of (key, params) that is run in several ways."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import Guarantee
+from jaxdp.testing.checks import STRUCTURE, Check, Shared
+from jaxdp.testing.duties import check_close, claim_at
+
+NUM_SEEDS = 3
+
+
+class Programs:
+    """One algorithm at one grid point and at other epsilons, run in several ways. All is computed when it is needed.
+
+    Attributes:
+        params: (**values) -> params of `run`, on the host.
+        guarantee: (**values) -> Guarantee, on the host.
+        values: the grid point; `epsilon` is varied if it is among them.
+        key: of the checks.
+        tolerance: between programs that should compute the same, relative and absolute.
+        inputs: arguments of `run` after the first two, once for each input.
+        traces: as many as `run` was traced.
+    """
+
+    def __init__(
+        self,
+        params: Callable[..., Any],
+        guarantee: Callable[..., Guarantee],
+        values: Mapping[str, float],
+        *,
+        key: jax.Array,
+        tolerance: float,
+        inputs: Sequence[tuple[Any, ...]] = ((),),
+    ) -> None:
+        self.params, self.guarantee, self.values = params, guarantee, dict(values)
+        self.key, self.tolerance, self.inputs = key, tolerance, inputs
+        self.keys = jax.random.split(key, NUM_SEEDS)
+        self.traces: list[Any] = []
+
+    def run(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
+        """Returns what the algorithm makes, for one lane."""
+        raise NotImplementedError
+
+    @Shared
+    def claim(self) -> Guarantee:
+        """What is claimed at the values."""
+        return claim_at(self.guarantee, self.values)
+
+    @Shared
+    def first_point(self) -> Any:
+        """Params at the values."""
+        return self.params(**self.values)
+
+    @Shared
+    def points(self) -> list[Any]:
+        """Params at epsilon, at half of it, and at infinity, in one form."""
+        if "epsilon" not in self.values:
+            return [self.first_point]
+        epsilons = self.values["epsilon"], self.values["epsilon"] / 2, np.inf
+        points = [self.params(**{**self.values, "epsilon": epsilon}) for epsilon in epsilons]
+        forms = [jax.eval_shape(lambda point: point, point) for point in points]
+        for epsilon, form in zip(epsilons, forms, strict=True):
+            assert form == forms[0], (
+                f"one trace must serve every epsilon, got params of the form {form} at epsilon = {epsilon}, and "
+                f"{forms[0]} at {epsilons[0]}"
+            )
+        return points
+
+    @Shared
+    def stacked(self) -> Any:
+        """The points as one pytree, whose leaves have a leading axis."""
+        return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *self.points)
+
+    @Shared
+    def traced(self) -> Any:
+        """`run` as it is traced for the values. Traces for other points are counted in `traces`, too."""
+        self.jitted = jax.jit(self._count)
+        return self.jitted.trace(self.keys[0], self.first_point, *self.inputs[0])
+
+    def _count(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
+        self.traces.append(key)
+        return self.run(key, params, *inputs)
+
+    @Shared
+    def looped(self) -> list[Any]:
+        """Outputs of the compiled `run`, lane by lane: for each input, leaves of shape [points, seeds, ...]."""
+        assert self.traced is not None
+
+        def stack(trees: list[Any]) -> Any:
+            return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+        def every_lane(inputs: tuple[Any, ...]) -> Any:
+            return stack([stack([self.jitted(key, point, *inputs) for key in self.keys]) for point in self.points])
+
+        return [every_lane(inputs) for inputs in self.inputs]
+
+    @Shared
+    def batched(self) -> list[Any]:
+        """Outputs of `run_batched` over all lanes at once, in the form of `looped`."""
+        assert self.traced is not None
+        run = batched(self.run, len(self.inputs[0]))
+        return [run(self.keys, self.stacked, *inputs) for inputs in self.inputs]
+
+    @Shared
+    def eager(self) -> tuple[list[Any], jax.errors.KeyReuseError | None]:
+        """What runs operation by operation in the first lane, for each input; and a key that was used twice, if any."""
+        assert self.traced is not None
+        key, point = self.keys[0], jax.tree.map(jnp.asarray, self.first_point)
+        reused = None
+        outputs = []
+        for inputs in self.inputs:
+            try:
+                with jax.debug_key_reuse(True):
+                    outputs.append(self.run(jax.random.clone(key), point, *inputs))
+            except jax.errors.KeyReuseError as error:
+                reused = error
+                outputs.append(self.run(jax.random.clone(key), point, *inputs))
+        return outputs, reused
+
+    def check_trace(self) -> None:
+        """Checks that the functions fit one another, and can be traced."""
+        assert self.traced is not None
+
+    def check_one_trace(self) -> None:
+        """Checks that one compiled program serves every epsilon."""
+        assert self.looped is not None
+        assert len(self.traces) == 1, f"one trace must serve every epsilon, got {len(self.traces)}"
+
+    def check_eager(self) -> None:
+        """Checks that the compiled program gives what single operations give."""
+        for eager, looped in zip(self.eager[0], self.looped, strict=True):
+            check_close(eager, jax.tree.map(lambda leaf: leaf[0, 0], looped), self.tolerance)
+
+    def check_vmap(self) -> None:
+        """Checks that lanes in a batch give what they give one by one."""
+        for batch, looped in zip(self.batched, self.looped, strict=True):
+            check_close(batch, looped, self.tolerance)
+
+    def check_keys(self) -> None:
+        """Checks that no key is used twice."""
+        reused = self.eager[1]
+        if reused is not None:
+            raise reused
+
+    def ways(self) -> list[Check]:
+        """Returns the checks of the ways to run the program."""
+        return [
+            Check("shapes fit under jit", STRUCTURE, self.check_trace),
+            *([Check("one trace for all epsilons", STRUCTURE, self.check_one_trace)] if self._varies else []),
+            Check("jit equals eager", STRUCTURE, self.check_eager),
+            Check("vmap equals loop", STRUCTURE, self.check_vmap),
+            Check("no key used twice", STRUCTURE, self.check_keys),
+        ]
+
+    @property
+    def _varies(self) -> bool:
+        return "epsilon" in self.values
+
+
+def batched(run: Callable[..., Any], num_inputs: int = 0) -> Callable[..., Any]:
+    """Returns the run compiled, over stacked params and over seeds: one axis in another, as users nest them."""
+    rest = (None,) * num_inputs
+    return jax.jit(jax.vmap(jax.vmap(run, (0, None, *rest)), (None, 0, *rest)))

@@ -1,0 +1,87 @@
+"""Each check has a planted wrong algorithm that it alone fails."""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.audit import Users
+from jaxdp.registry import LearnerEntry
+from jaxdp.testing import check_learner, checks_of
+from jaxdp.testing.checks import run_checks
+from tests.contract import tiny
+from tests.contract.wrong import (
+    ENTRY,
+    LANES,
+    MEAN,
+    MORE,
+    WRONG_ESTIMATORS,
+    WRONG_LEARNERS,
+    WRONG_MECHANISMS,
+    estimator,
+    estimator_checks,
+    failing,
+    key,
+    learner_checks,
+    mechanism_checks,
+)
+
+
+@pytest.mark.parametrize("name", WRONG_LEARNERS)
+def test_a_wrong_learner_fails_one_check(name):
+    assert failing(learner_checks(WRONG_LEARNERS[name]())) == [name]
+
+
+@pytest.mark.parametrize("make", [tiny.takes_turns, tiny.sums_blocks])
+def test_a_right_learner_passes(make):
+    check_learner(make(), tiny.two_arms(), tiny.VALUES, horizon=tiny.HORIZON, key=key(), num_lanes=LANES)
+
+
+def test_every_check_of_a_learner_has_a_wrong_one():
+    names = {check.name for make in (tiny.takes_turns, tiny.sums_blocks) for check in learner_checks(make())}
+    assert names == set(WRONG_LEARNERS)
+
+
+@pytest.mark.parametrize("fault", MORE)
+def test_what_else_a_learner_may_and_may_not_do(fault):
+    make, options, name = MORE[fault]
+    names = failing(learner_checks(make(), **options))
+    assert name in names if name else not names
+
+
+@pytest.mark.parametrize("name", WRONG_ESTIMATORS)
+def test_a_wrong_estimator_fails_one_check(name):
+    assert failing(estimator_checks(WRONG_ESTIMATORS[name]())) == [name]
+
+
+def test_a_right_estimator_passes():
+    run_checks(estimator_checks(MEAN))
+
+
+def test_every_check_of_an_estimator_has_a_wrong_one():
+    assert {check.name for check in estimator_checks(estimator(features_public=False))} == set(WRONG_ESTIMATORS)
+
+
+@pytest.mark.parametrize("name", WRONG_MECHANISMS)
+def test_a_wrong_mechanism_fails_one_check(name):
+    assert failing(mechanism_checks(**WRONG_MECHANISMS[name]())) == [name]
+
+
+def test_every_check_of_a_mechanism_has_a_wrong_one():
+    without = {"values": {"rho": 1.0}, "params": lambda *, rho: rho, "guarantee": lambda *, rho: tiny.claim(epsilon=1)}
+    names = {check.name for checks in (mechanism_checks(), mechanism_checks(**without)) for check in checks}
+    assert names == set(WRONG_MECHANISMS)
+
+
+def test_wrong_neighbours_fail_one_check():
+    """Of another dtype, or unlike the users that are drawn."""
+    entry = LearnerEntry(**ENTRY)
+    first, second = entry.neighbours
+    others = (
+        {"neighbours": (first, second._replace(answers=second.answers.astype(np.int32)))},
+        {"draw_user": lambda key: Users(jnp.zeros(3))},
+    )
+    run_checks(checks_of(entry), only=["neighbours"])
+    for changes in others:
+        assert failing(checks_of(dataclasses.replace(entry, **changes))) == ["neighbours"]

@@ -1,0 +1,62 @@
+"""Listings of the registry, and names that it does not have."""
+
+import re
+
+import pytest
+
+from jaxdp import registry
+from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
+from jaxdp.registry.table import paper
+
+
+def test_listing_names_everything_once():
+    everyone = (*MECHANISMS, *LEARNERS, *ESTIMATORS)
+    for width, place in ((400, 1), (118, 0), (80, 0), (64, 0)):
+        lines = registry.listing(width=width).splitlines()
+        assert max(map(len, lines)) <= width
+        words = [line.split() for line in lines]
+        assert [row[place] for row in words if len(row) > place and row[place] in everyone] == list(everyone)
+    assert len(registry.listing("mechanism", width=400).splitlines()) == 1 + len(MECHANISMS)
+    assert [line for line in registry.listing(width=60).splitlines() if line.endswith("s:")] == [
+        "mechanisms:",
+        "learners:",
+        "estimators:",
+    ]
+
+
+def test_a_listing_that_is_searched_has_a_line_for_each():
+    rows = registry.listing("learner", width=None).splitlines()
+    assert rows[0].split()[:2] == ["KIND", "NAME"]
+    assert [row.split()[1] for row in rows[1:]] == list(LEARNERS)
+    assert all(LEARNERS[row.split()[1]].summary in row for row in rows[1:])
+
+
+def test_a_name_that_is_not_there_is_told_with_its_neighbours():
+    with pytest.raises(KeyError, match="exponential_weight: no entry has this name; near it: exponential_weights"):
+        LEARNERS["exponential_weight"]
+    assert "exponential_weight" not in LEARNERS
+    assert LEARNERS.get("exponential_weight") is None
+
+
+def test_a_listing_names_papers_by_their_authors():
+    rows = {line.split()[1]: line for line in registry.listing("learner", width=400).splitlines()}
+    assert rows["ebs_elimination"].endswith("  Saha & Asi 2024, Alg. 1")
+    assert rows["rucb"].endswith("  Zoghi et al. 2014, Alg. 1")
+    for name, entry in {**MECHANISMS, **LEARNERS, **ESTIMATORS}.items():
+        assert re.search(r"(19|20)\d\d", paper(entry.source)), name
+
+
+def test_a_name_longer_than_the_terminal_is_not_cut(monkeypatch):
+    name = "a_rather_long_name_" * 5
+    monkeypatch.setitem(registry.LEARNERS, name, LEARNERS["rucb"])
+    for width in (40, 80, 120):
+        text = registry.listing("learner", width=width)
+        assert max(map(len, text.splitlines())) <= width
+        assert name in "".join(text.split())
+    with pytest.raises(ValueError, match="width must be a whole number >= 40, got 20"):
+        registry.listing(width=20)
+
+
+def test_a_listing_refuses_other_kinds():
+    with pytest.raises(ValueError, match="kind must be one of mechanism, learner, estimator, got 'estimation'"):
+        registry.listing("estimation")
