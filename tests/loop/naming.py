@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 LIBRARY, TESTS = ROOT / "jaxdp", ROOT / "tests"
 ALGORITHMS = ("mechanisms", "estimation", "bandits", "dueling", "experts")
 OVER_ENTRIES = re.compile(r"parametrize\(.*\b(LEARNERS|MECHANISMS|ESTIMATORS|ENTRIES|NAMES)\b")
+FROM_TESTS = re.compile(r"^from (tests[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 Definition = tuple[Path, str]  # a file, and a name at its top level
 
 
@@ -186,7 +187,7 @@ def definition(path: str) -> Definition | None:
             return None
         file, *rest = found
         name = str(rest[0]) if rest else ""
-        imported = module(file).imports.get(name) if name else None
+        imported = _exported(file).get(name) if name else None
         if imported is None or imported == path:
             return file, name
         path = imported
@@ -196,23 +197,35 @@ def definition(path: str) -> Definition | None:
 @cache
 def module(file: Path) -> Module:
     """Reads a file of the repository."""
-    tree = ast.parse(_text(file))
+    body = ast.parse(_text(file)).body
+    nodes = [(statement, list(ast.walk(statement))) for statement in body]
+    imports = _imports(each for _, inside in nodes for each in inside)
+    named = [(name, inside) for statement, inside in nodes for name in _defined(statement, inside)]
+    local = {name for name, _ in named}
+    uses: dict[str, frozenset[str]] = {}
+    strings: dict[str, frozenset[str]] = {}
+    for name, inside in named:
+        uses[name] = uses.get(name, frozenset()) | frozenset(_uses(inside, imports, local - {name}))
+        strings[name] = strings.get(name, frozenset()) | frozenset(_strings(inside))
+    return Module(imports, uses, strings)
+
+
+@cache
+def _exported(file: Path) -> dict[str, str]:
+    """Returns what a file imports at its top level: dotted paths by local name."""
+    return _imports(ast.parse(_text(file)).body)
+
+
+def _imports(nodes: Iterable[ast.AST]) -> dict[str, str]:
     imports: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for each in node.names:
                 first = each.name.split(".")[0]
                 imports[each.asname or first] = each.name if each.asname else first
         elif isinstance(node, ast.ImportFrom) and node.module:
             imports.update((each.asname or each.name, f"{node.module}.{each.name}") for each in node.names)
-    named = [(name, node) for node in tree.body for name in _defined(node)]
-    local = {name for name, _ in named}
-    uses: dict[str, frozenset[str]] = {}
-    strings: dict[str, frozenset[str]] = {}
-    for name, node in named:
-        uses[name] = uses.get(name, frozenset()) | frozenset(_uses(node, imports, local - {name}))
-        strings[name] = strings.get(name, frozenset()) | frozenset(_strings(node))
-    return Module(imports, uses, strings)
+    return imports
 
 
 def _named(wanted: Subject, library: frozenset[Definition], strings: frozenset[str]) -> bool:
@@ -229,22 +242,33 @@ def _is_option(name: str) -> bool:
 
 
 def _mentions(file: Path, wanted: Subject) -> bool:
-    words = {*wanted.entries, *(name for _, name in wanted.factories), *(path.stem for path in wanted.own)}
-    words |= {path.parent.name for path in wanted.own if path.name == "__init__.py"}
-    words |= {name for path in wanted.own for name in module(path).uses if not name.startswith("_")}
-    return re.search(rf"\b({'|'.join(map(re.escape, words))})\b", _text(file)) is not None
+    return _words(wanted).search(_text(file)) is not None
+
+
+@cache
+def _words(wanted: Subject) -> re.Pattern[str]:
+    """Returns a pattern for the words without which no text names the subject."""
+    words = {*wanted.entries, *(name for _, name in wanted.factories)}
+    for path in wanted.own:
+        words.add(path.parent.name if path.name == "__init__.py" else path.stem)
+        for package in (folder / "__init__.py" for folder in path.parents if folder.is_relative_to(LIBRARY)):
+            exported = _exported(package).items() if package.is_file() else ()
+            words |= {name for name, where in exported if (definition(where) or ("",))[0] == path}
+    return re.compile(rf"\b({'|'.join(map(re.escape, words))})\b")
 
 
 @cache
 def _helpers(file: Path) -> frozenset[Path]:
     """Returns the files of tests that a test file imports, directly or not."""
-    seen, ahead = set(), [file]
+    seen: set[Path] = set()
+    ahead = [file]
     while ahead:
-        for path in module(ahead.pop()).imports.values():
-            found = _parts(path) if path.startswith("tests") else []
-            if found and found[0] not in seen:
-                seen.add(found[0])
-                ahead.append(found[0])
+        for folder, names in FROM_TESTS.findall(_text(ahead.pop())):
+            for name in re.findall(r"\w+", names):
+                found = _parts(f"{folder}.{name}")
+                if found and found[0] not in seen:
+                    seen.add(found[0])
+                    ahead.append(found[0])
     return frozenset(seen)
 
 
@@ -271,19 +295,18 @@ def _parts(path: str) -> list[Any]:
     return []
 
 
-def _defined(node: ast.stmt) -> Iterator[str]:
+def _defined(node: ast.stmt, inside: list[ast.AST]) -> Iterator[str]:
     """Yields the names that a statement at the top level defines; names within `if` and `with` as well."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name
-    elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With | ast.If | ast.Try):
-        for each in ast.walk(node):
-            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-                yield each.id
+    else:
+        yield from (each.id for each in inside if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
 
 
-def _uses(node: ast.stmt, imports: dict[str, str], local: Iterable[str]) -> Iterator[str]:
-    for each in ast.walk(node):
+def _uses(inside: list[ast.AST], imports: dict[str, str], local: Iterable[str]) -> Iterator[str]:
+    for node in inside:
         names: list[str] = []
+        each = node
         while isinstance(each, ast.Attribute):
             names.insert(0, each.attr)
             each = each.value
@@ -297,7 +320,7 @@ def _uses(node: ast.stmt, imports: dict[str, str], local: Iterable[str]) -> Iter
             yield each.value
 
 
-def _strings(node: ast.stmt) -> Iterator[str]:
-    for each in ast.walk(node):
+def _strings(inside: list[ast.AST]) -> Iterator[str]:
+    for each in inside:
         if isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value.isidentifier():
             yield each.value

@@ -9,6 +9,9 @@ from tests.loop import naming, stages
 from tests.loop.check import check, entries_to_check, stages_of
 from tests.loop.running import FailedError, Stage
 
+# Newer versions of Python and JAX warn of every fork of a process with threads; what is forked here uses neither.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork")
+
 
 def fails(sentence, after=0.0):
     def run():
