@@ -8,9 +8,6 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 from jaxdp import Guarantee
-from tests.few import few
-
-pytestmark = pytest.mark.once
 
 ABOUT = {"trust_model": "central", "privacy_unit": "one record", "argument": "noise"}
 REPLACE = dp_accounting.NeighboringRelation.REPLACE_ONE
@@ -39,7 +36,7 @@ def test_a_pure_claim(epsilon):
     assert not epsilon <= spent(PLDAccountant, REPLACE, 0.0, wrong)
 
 
-@pytest.mark.parametrize("mu", few([0.05, 0.7, 3.0], [0.7]))
+@pytest.mark.parametrize("mu", [0.05, 0.7, 3.0])
 @pytest.mark.parametrize("delta", DELTAS)
 def test_a_gaussian_claim(mu, delta):
     claim = Guarantee.gaussian(mu, **ABOUT)

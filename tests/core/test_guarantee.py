@@ -268,7 +268,6 @@ def test_registered_claims_know_their_kind(name):
     assert claim.kind == ("none" if name == "literal_objective_perturbation" else expected)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("native", ["zcdp", "gaussian"])
 def test_a_claim_without_an_epsilon_is_attacked(native):
     """Noise of standard deviation 1 is 1/2-zCDP and 1-GDP; a tenth of either budget is refuted."""

@@ -7,8 +7,6 @@ import pytest
 
 from jaxdp import Guarantee
 
-pytestmark = pytest.mark.once
-
 ABOUT = {"privacy_unit": "one answer", "argument": "noise"}
 VOTER = {"privacy_unit": "one voter"}
 

@@ -8,11 +8,8 @@ import typing
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from jaxdp import core
 
-pytestmark = pytest.mark.once
 ROOT = Path(__file__).parents[2]
 PROTOCOLS = {name: kind for name in core.__all__ if getattr(kind := getattr(core, name), "_is_protocol", False)}
 HOLDERS = ("Learner", "Blocks", "Counts", "Environment", "Estimator", "Problem", "Channel")

@@ -1,5 +1,7 @@
 """Kinds of learners that do not exist yet: each runs in a sweep and keeps the contract."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,16 +11,18 @@ import jaxdp
 from jaxdp.core import Probe, Space, arms
 from jaxdp.testing import check_learner
 from tests.core import sketches
+from tests.lazily import Lazy
 
-pytestmark = pytest.mark.once
-KEY = jax.random.key(3)
-PAIRS = {
-    "two_point": (sketches.two_point(3), 40),
-    "full_information": (sketches.full_information(3), 40),
-    "contextual": (sketches.contextual(4, 3), 30),  # of moments with Gaussian noise
-    "shuffled": (sketches.shuffled(3, 5), 43),
-    "best_arm": (sketches.best_arm(3, 4), 60),
-}
+KEY = partial(jax.random.key, 3)
+PAIRS = Lazy(
+    {
+        "two_point": lambda: (sketches.two_point(3), 40),
+        "full_information": lambda: (sketches.full_information(3), 40),
+        "contextual": lambda: (sketches.contextual(4, 3), 30),  # of moments with Gaussian noise
+        "shuffled": lambda: (sketches.shuffled(3, 5), 43),
+        "best_arm": lambda: (sketches.best_arm(3, 4), 60),
+    }
+)
 
 
 def more(name):
@@ -37,13 +41,13 @@ def run_of(name):
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_sketch_keeps_the_contract(name):
     (learner, environment), horizon = PAIRS[name]
-    check_learner(learner, environment, {"epsilon": 1.0, **more(name)}, horizon=horizon, key=KEY)
+    check_learner(learner, environment, {"epsilon": 1.0, **more(name)}, horizon=horizon, key=KEY())
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_sketch_in_a_sweep(name):
     run = run_of(name)
-    found = jaxdp.sweep(lambda: run, axes={"epsilon": [0.5, np.inf], **listed(name)}, num_seeds=16, key=KEY)
+    found = jaxdp.sweep(lambda: run, axes={"epsilon": [0.5, np.inf], **listed(name)}, num_seeds=16, key=KEY())
     assert np.isfinite(found.pseudo_regret).all()
     assert found.sizes["round"] == 2
     if name == "best_arm":
@@ -54,7 +58,7 @@ def test_a_sketch_in_a_sweep(name):
 
 def test_two_points_find_the_target():
     run = run_of("two_point")
-    lost = jax.jit(run)(KEY, run.params(epsilon=np.inf))["pseudo_regret"]
+    lost = jax.jit(run)(KEY(), run.params(epsilon=np.inf))["pseudo_regret"]
     assert lost[1] - lost[0] < lost[0] / 4
 
 
@@ -63,7 +67,7 @@ def test_answers_are_judged_at_checkpoints_and_at_the_stop():
     """The stop comes after the last checkpoint: what is judged there is told all the same."""
     learner, environment = sketches.best_arm(3, 4)
     run = jaxdp.simulator(learner, environment, 300, checkpoints=[3, 6])
-    found = jaxdp.sweep(lambda: run, axes={"epsilon": [0.5, np.inf]}, num_seeds=64, key=KEY)
+    found = jaxdp.sweep(lambda: run, axes={"epsilon": [0.5, np.inf]}, num_seeds=64, key=KEY())
     assert found.correct.dims == ("epsilon", "seed", "round")
     assert found.correct_at_stop.dims == found.rounds.dims == ("epsilon", "seed")
     clear, private = (found.sel(epsilon=epsilon) for epsilon in (np.inf, 0.5))
@@ -75,7 +79,7 @@ def test_answers_are_judged_at_checkpoints_and_at_the_stop():
 def test_an_answer_that_nobody_judges():
     learner, environment = sketches.best_arm(3, 4)
     run = jaxdp.simulator(learner, environment._replace(judge=None), 30)
-    assert set(run(KEY, run.params(epsilon=1.0))) == {"pseudo_regret", "rounds", "censored"}
+    assert set(run(KEY(), run.params(epsilon=1.0))) == {"pseudo_regret", "rounds", "censored"}
 
 
 def test_answers_that_do_not_fit():
@@ -87,11 +91,11 @@ def test_answers_that_do_not_fit():
     wrong = learner._replace(answer=lambda params, public: public[0])
     run = jaxdp.simulator(wrong, environment, 30)
     with pytest.raises(ValueError, match=r"answer must be integers in \[0, 2\], as the learner declares, got int"):
-        run(KEY, run.params(epsilon=1.0))
+        run(KEY(), run.params(epsilon=1.0))
     clash = environment._replace(judge=lambda params, world, answer: {"pseudo_regret": answer})
     run = jaxdp.simulator(learner, clash, 30)
     with pytest.raises(ValueError, match="judged answers and records must differ, got pseudo_regret twice"):
-        run(KEY, run.params(epsilon=1.0))
+        run(KEY(), run.params(epsilon=1.0))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +111,7 @@ def test_what_is_read_must_be_arrays(changes, record, message):
     learner, environment = sketches.best_arm(3, 4)
     run = jaxdp.simulator(learner, environment._replace(**changes), 30, record=record)
     with pytest.raises(ValueError, match=message):
-        run(KEY, run.params(epsilon=1.0))
+        run(KEY(), run.params(epsilon=1.0))
 
 
 # ---- looks and spaces ------------------------------------------------------------------------------------------------
@@ -120,7 +124,7 @@ def test_a_look_has_all_that_a_record_may_read():
         "played": lambda look: look.round,
     }
     run = jaxdp.simulator(learner, environment, horizon, checkpoints=[5, horizon], record=record)
-    found = jax.jit(run)(KEY, run.params(epsilon=2.0))
+    found = jax.jit(run)(KEY(), run.params(epsilon=2.0))
     assert found["centre"].shape == (2, 3)
     assert found["epsilon"].tolist() == [2.0, 2.0]
     assert found["played"].tolist() == [5, horizon]
@@ -139,7 +143,7 @@ def test_an_action_of_another_structure_is_refused():
     pair = learner._replace(act=lambda key, params, public, context: (public.x, public.x))
     run = jaxdp.simulator(pair, environment, 10)
     with pytest.raises(ValueError, match="learner and environment must fit"):
-        run(KEY, run.params(epsilon=1.0))
+        run(KEY(), run.params(epsilon=1.0))
 
 
 def test_plays_outside_a_ball_are_found():
@@ -150,7 +154,7 @@ def test_plays_outside_a_ball_are_found():
         return Probe(probe.centre + jnp.where(public.round == 7, 3.0, 0.0), probe.offset)
 
     with pytest.raises(AssertionError, match=r"l2 norm at most 2.* in round 8 by rounds"):
-        check_learner(learner._replace(act=far), environment, {"epsilon": 1.0}, horizon=horizon, key=KEY)
+        check_learner(learner._replace(act=far), environment, {"epsilon": 1.0}, horizon=horizon, key=KEY())
 
 
 def test_arms_are_no_vectors():

@@ -14,7 +14,6 @@ from jaxdp.dueling import utility_duels
 from jaxdp.experts import loss_sequence
 from jaxdp.preferences import probit
 
-pytestmark = pytest.mark.once
 SPACES = [
     ball(3),
     ball(3, norm="l1"),

@@ -1,7 +1,10 @@
 """Sweeps that grow in tests, and what is in their stores."""
 
+import functools
 import json
 import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -11,9 +14,13 @@ import numpy as np
 from jaxdp.simulation import Run
 from jaxdp.simulation.store.seal import METADATA
 
-KEY = jax.random.key(0)
-SMALL: dict = {"axes": {"a": [1.0, 3.0]}, "num_seeds": 6, "tile_size": 16, "chunk_size": 4, "key": KEY}
-LARGE: dict = {**SMALL, "axes": {"a": [0.5, 1.0, math.inf, 3.0]}, "num_seeds": 9}
+KEY = partial(jax.random.key, 0)
+SMALL: Callable[[], dict] = functools.cache(
+    lambda: {"axes": {"a": [1.0, 3.0]}, "num_seeds": 6, "tile_size": 16, "chunk_size": 4, "key": KEY()}
+)
+LARGE: Callable[[], dict] = functools.cache(
+    lambda: {**SMALL(), "axes": {"a": [0.5, 1.0, math.inf, 3.0]}, "num_seeds": 9}
+)
 
 
 def run(scale=1.0, parts=2) -> Run:

@@ -24,17 +24,20 @@ from jaxdp.bandits import (
 )
 from jaxdp.bandits.contextual import linear_contexts, linear_ucb, linear_ucb_joint
 from jaxdp.simulation.sweeps.plan import Plan
+from tests.lazily import Lazy
 
 OUTSIDE = r"mean rewards lie in \[3, 8\], and the learner .* clips each reward to \[0, 1\]"
-LEARNERS = {
-    "ucb": ucb(num_arms=2, rewards="bounded"),
-    "thompson": thompson(num_arms=2, rewards="bounded"),
-    "exp3": exp3(num_arms=2, horizon=40, rewards="bounded"),
-    "tsallis_inf": tsallis_inf(num_arms=2, rewards="bounded"),
-    "explore_then_commit": explore_then_commit(num_arms=2, explore_rounds=8, rewards="bounded"),
-    "lil_ucb": lil_ucb(num_arms=2, rewards="bounded"),
-    "successive_elimination": successive_elimination(num_arms=2, rewards="bounded"),
-}
+LEARNERS = Lazy(
+    {
+        "ucb": lambda: ucb(num_arms=2, rewards="bounded"),
+        "thompson": lambda: thompson(num_arms=2, rewards="bounded"),
+        "exp3": lambda: exp3(num_arms=2, horizon=40, rewards="bounded"),
+        "tsallis_inf": lambda: tsallis_inf(num_arms=2, rewards="bounded"),
+        "explore_then_commit": lambda: explore_then_commit(num_arms=2, explore_rounds=8, rewards="bounded"),
+        "lil_ucb": lambda: lil_ucb(num_arms=2, rewards="bounded"),
+        "successive_elimination": lambda: successive_elimination(num_arms=2, rewards="bounded"),
+    }
+)
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -1,8 +1,5 @@
 """Compiled programs on disk: where, by whose word, that the sweep's own programs are there, and the same results."""
 
-import json
-import os
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -12,26 +9,10 @@ import pytest
 
 import jaxdp
 from jaxdp.__main__ import main
+from jaxdp.bandits import bernoulli_bandit, explore_then_commit
 from jaxdp.simulation.sweeps import compilation
 from jaxdp.simulation.sweeps.compilation import folder_name
-
-pytestmark = pytest.mark.once
-
-SWEPT = """
-import json, sys, warnings
-import jax, jaxdp
-events = []
-jax.monitoring.register_event_listener(lambda event, **_: events.append(event.split("/")[-1]))
-folder = sys.argv[1]
-jax.numpy.zeros(3).block_until_ready()  # the process has compiled before
-path = jaxdp.cache_compilations(folder)
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # tests' programs are small
-def build():
-    learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
-    return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.1, 0.9]), horizon=8)
-results = jaxdp.sweep(build, axes={"epsilon": [1.0, 2.0]}, num_seeds=5, key=jax.random.key(0))
-print(json.dumps([str(path), events.count("cache_hits"), results.pseudo_regret.values.tolist()]))
-"""
+from jaxdp.simulation.sweeps.executables import EXECUTABLES
 
 
 def setting(name):
@@ -124,23 +105,35 @@ def test_the_name_tells_processors_and_versions_apart(monkeypatch):
     assert all(len(name) < 80 for name in names)
 
 
-def test_another_process_reads_the_sweeps_program(tmp_path):
+def test_the_sweeps_program_is_kept_and_read_again(untold):
     """It is compiled with options of its own, ahead of time: that goes through the cache as well."""
+    events = []
 
-    def run(folder):
-        env = {name: value for name, value in os.environ.items() if not name.startswith("JAX_COMPILATION_CACHE")}
-        done = subprocess.run(
-            [sys.executable, "-c", SWEPT, str(folder)], capture_output=True, text=True, check=True, env=env
-        )
-        assert done.stderr == ""
-        return json.loads(done.stdout)
+    def listen(event, **details):
+        events.append(event.split("/")[-1])
 
-    first, again = run(tmp_path), run(tmp_path)
-    assert first[0] == again[0] == str(tmp_path / folder_name())
-    assert first[1] == 0
-    assert again[1] > 0
-    assert [path for path in Path(first[0]).iterdir() if path.name.startswith("jit_lane-")]
-    assert first[2] == again[2]
+    def run():
+        EXECUTABLES.clear()  # as a process that starts
+        learner = explore_then_commit(num_arms=2, explore_rounds=4)
+        run = jaxdp.simulator(learner, bernoulli_bandit([0.1, 0.9]), horizon=8)
+        events.clear()
+        return jaxdp.sweep(run, axes={"epsilon": [1.0, 2.0]}, num_seeds=5, key=jax.random.key(0))
+
+    jax.numpy.zeros(3).block_until_ready()  # the process has compiled before
+    path = jaxdp.cache_compilations()
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # tests' programs are small
+    jax.monitoring.register_event_listener(listen)
+    try:
+        first = run()
+        assert path is not None
+        assert [file for file in path.iterdir() if file.name.startswith("jit_lane-")]
+        assert "cache_misses" in events
+        again = run()
+        assert "cache_misses" not in events
+        assert "cache_hits" in events
+    finally:
+        jax.monitoring.unregister_event_listener(listen)
+    assert again.identical(first)
 
 
 @pytest.mark.parametrize("options", [[], ["--no-cache"]])

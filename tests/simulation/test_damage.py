@@ -1,11 +1,12 @@
 """Damaged files of a finished store: what is read is exactly right or refused by name, and the same call mends it."""
 
+import functools
 import itertools
 import json
 import random
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,20 @@ import jaxdp
 from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.store.inspection import describe
 
-pytestmark = pytest.mark.once
-
 AXES: dict[str, Any] = {"epsilon": [0.5, 4.0, 0.25], "kind": ["plain", "other"]}
-SWEEP: dict[str, Any] = {
-    "axes": AXES,
-    "static_axes": {"size": [2]},
-    "num_seeds": 5,
-    "tile_size": 16,
-    "chunk_size": 10,
-    "key": jax.random.key(0),
-}
-SMALLER: dict[str, Any] = {**SWEEP, "axes": {"epsilon": [0.25, 4.0], "kind": ["other"]}, "num_seeds": 3}
+SWEEP: Callable[[], dict[str, Any]] = functools.cache(
+    lambda: {
+        "axes": AXES,
+        "static_axes": {"size": [2]},
+        "num_seeds": 5,
+        "tile_size": 16,
+        "chunk_size": 10,
+        "key": jax.random.key(0),
+    }
+)
+SMALLER: Callable[[], dict[str, Any]] = functools.cache(
+    lambda: {**SWEEP(), "axes": {"epsilon": [0.25, 4.0], "kind": ["other"]}, "num_seeds": 3}
+)
 
 
 def build(size: int) -> Run:
@@ -56,8 +59,8 @@ def build(size: int) -> Run:
 def store(request, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("whole") / "s.zarr"
     if request.param == "grown":
-        sweep(build, **SMALLER, store=path)
-    sweep(build, **SWEEP, store=path, grow=True)
+        sweep(build, **SMALLER(), store=path)
+    sweep(build, **SWEEP(), store=path, grow=True)
     return path
 
 
@@ -123,7 +126,7 @@ def wrong(path: Path, file: Path, expected: tuple[xr.Dataset, str], described: s
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            swept = sweep(build, **SWEEP, store=path)
+            swept = sweep(build, **SWEEP(), store=path)
         except Exception as error:
             return [*found, f"not mended: {type(error).__name__}: {error}"]
     results, claims = read(path)
@@ -138,7 +141,7 @@ def check(store: Path, folder: Path, count: int, seed: int) -> None:
     path = folder / "s.zarr"
     shutil.copytree(store, path)
     expected, described = read(path), describe(path)
-    assert sweep(build, **SWEEP).identical(expected[0])
+    assert sweep(build, **SWEEP()).identical(expected[0])
     faults = {}
     for file, kind, content in itertools.islice(damages(store, seed), count):
         shutil.rmtree(path)
@@ -166,7 +169,7 @@ EDITS = {
 @pytest.mark.parametrize("edit", EDITS)
 def test_edited_attributes_are_refused_and_restored(tmp_path, edit):
     path = tmp_path / "s.zarr"
-    whole = sweep(build, **SWEEP, store=path).load()
+    whole = sweep(build, **SWEEP(), store=path).load()
     root = path / "zarr.json"
     content = json.loads(root.read_text())
     name, change = EDITS[edit]
@@ -181,13 +184,13 @@ def test_edited_attributes_are_refused_and_restored(tmp_path, edit):
         ):
             action(path)
     with pytest.warns(RuntimeWarning, match=rf"^{root} was damaged \(.*\); it is written again"):
-        assert sweep(build, **SWEEP, store=path).identical(whole)
+        assert sweep(build, **SWEEP(), store=path).identical(whole)
     assert jaxdp.open(path).identical(whole)
 
 
 def test_labels_of_another_value_are_refused_though_their_file_is_sound(tmp_path):
     path = tmp_path / "s.zarr"
-    whole = sweep(build, **SWEEP, store=path).load()
+    whole = sweep(build, **SWEEP(), store=path).load()
     zarr.open_array(path / "epsilon", mode="r+")[1] = 0.4
     for action in (jaxdp.open, describe):
         with pytest.raises(
@@ -195,13 +198,13 @@ def test_labels_of_another_value_are_refused_though_their_file_is_sound(tmp_path
         ):
             action(path)
     with pytest.warns(RuntimeWarning, match=rf"labels are damaged: files in {path}/epsilon .*; they are written again"):
-        assert sweep(build, **SWEEP, store=path).identical(whole)
+        assert sweep(build, **SWEEP(), store=path).identical(whole)
     assert jaxdp.open(path).identical(whole)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"num_seeds": 3, "programs": [{"points": 1}]}'])
 def test_results_whose_provenance_says_nothing(text):
-    results = sweep(build, **SWEEP).assign_attrs(provenance=text)
+    results = sweep(build, **SWEEP()).assign_attrs(provenance=text)
     with pytest.raises(ValueError, match=r"results must have the provenance that a sweep wrote, got .*"):
         jaxdp.claims(results)
 
@@ -210,7 +213,6 @@ def test_a_damaged_file_is_read_rightly_or_named_and_mended(store, tmp_path):
     check(store, tmp_path, count=4, seed=0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_hundreds_of_damaged_files(store, tmp_path, seed):
     check(store, tmp_path, count=120, seed=seed)

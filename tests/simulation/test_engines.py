@@ -2,6 +2,7 @@
 
 import functools
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -15,13 +16,13 @@ from jaxdp.bandits.contextual import linear_contexts, linear_ucb
 from jaxdp.core import Blocks, CountPlan, Learner
 from jaxdp.simulation import simulator
 from jaxdp.simulation.run.engines import choose_engine
-from tests.few import few
+from tests.lazily import Lazy
 from tests.simulation.learners import linear_bandit, stay_or_switch, successive_elimination
 from tests.simulation.worlds import linear_rewards, rotting_rewards, with_plays
 
-pytestmark = [pytest.mark.once, pytest.mark.optimised]
+pytestmark = pytest.mark.optimised
 
-KEY = jax.random.key(11)
+KEY = partial(jax.random.key, 11)
 LEVEL = 1e-4  # of tests with fixed keys
 LANES = 3000
 
@@ -42,18 +43,20 @@ def in_stages(num_arms: int) -> Learner:
     return learner._replace(blocks=(first, *shorter.blocks))
 
 
-PAIRS = {
-    # exploration ends within a block, and the horizon too
-    "binary": (explore_then_commit(num_arms=3, explore_rounds=75), bernoulli_bandit([0.4, 0.5, 0.45]), 131),
-    "bounded": (
-        explore_then_commit(num_arms=2, explore_rounds=70, rewards="bounded"),
-        gaussian_bandit([0.3, 0.4]),
-        131,
-    ),
-    "stopping": (successive_elimination(num_arms=4, block=20), bernoulli_bandit([0.1, 0.9, 0.2, 0.3]), 500),
-    "memory": (stay_or_switch(num_arms=3), rotting_rewards([0.95, 0.8, 0.9]), 131),
-    "stages": (in_stages(4), rotting_rewards([0.1, 0.95, 0.2, 0.5], plays_per_stage=200), 600),
-}
+PAIRS = Lazy(
+    {
+        # exploration ends within a block, and the horizon too
+        "binary": lambda: (explore_then_commit(num_arms=3, explore_rounds=75), bernoulli_bandit([0.4, 0.5, 0.45]), 131),
+        "bounded": lambda: (
+            explore_then_commit(num_arms=2, explore_rounds=70, rewards="bounded"),
+            gaussian_bandit([0.3, 0.4]),
+            131,
+        ),
+        "stopping": lambda: (successive_elimination(num_arms=4, block=20), bernoulli_bandit([0.1, 0.9, 0.2, 0.3]), 500),
+        "memory": lambda: (stay_or_switch(num_arms=3), rotting_rewards([0.95, 0.8, 0.9]), 131),
+        "stages": lambda: (in_stages(4), rotting_rewards([0.1, 0.95, 0.2, 0.5], plays_per_stage=200), 600),
+    }
+)
 EPSILONS = [0.3, 3.0, math.inf]
 
 
@@ -73,10 +76,10 @@ def assert_equal(first, second):
 @functools.cache
 def swept(name, engine):
     run = run_of(name, engine)
-    return jaxdp.sweep(lambda: run, axes={"epsilon": EPSILONS}, num_seeds=32, tile_size=48, key=KEY)
+    return jaxdp.sweep(lambda: run, axes={"epsilon": EPSILONS}, num_seeds=32, tile_size=48, key=KEY())
 
 
-@pytest.mark.parametrize("name", few(PAIRS, ["binary", "memory", "stages"]))
+@pytest.mark.parametrize("name", PAIRS)
 def test_blocks_are_rounds_in_a_sweep(name):
     blocks, rounds = swept(name, "blocks"), swept(name, "rounds")
     assert blocks.identical(rounds.assign_attrs(blocks.attrs))
@@ -84,10 +87,10 @@ def test_blocks_are_rounds_in_a_sweep(name):
     assert len(np.unique(varying)) > 1  # else this would prove little
 
 
-@pytest.mark.parametrize("name", few(PAIRS, ["bounded", "memory"]))
+@pytest.mark.parametrize("name", PAIRS)
 def test_blocks_are_rounds_in_one_lane(name):
     runs = [run_of(name, engine) for engine in ("blocks", "rounds")]
-    blocks, rounds = (jax.jit(run)(KEY, run.params(epsilon=1.0)) for run in runs)
+    blocks, rounds = (jax.jit(run)(KEY(), run.params(epsilon=1.0)) for run in runs)
     assert_equal(blocks, rounds)
 
 
@@ -111,16 +114,15 @@ def test_blocks_that_are_not_rounds_are_noticed(mutate):
     learner, environment, horizon = PAIRS["memory"]
     mutant = learner._replace(blocks=(mutate(learner.blocks[0]),))
     run = simulator(mutant, environment, horizon, checkpoints=[1, 40, 74, 75, horizon], record={"seen": record})
-    found = jaxdp.sweep(lambda: run, axes={"epsilon": EPSILONS}, num_seeds=32, tile_size=48, key=KEY)
+    found = jaxdp.sweep(lambda: run, axes={"epsilon": EPSILONS}, num_seeds=32, tile_size=48, key=KEY())
     assert not np.array_equal(found.seen, swept("memory", "rounds").seen)
 
 
-@pytest.mark.slow
 def test_a_wrong_stage_is_noticed():
     learner, environment, horizon = PAIRS["stages"]
     first, second = learner.blocks
     run = simulator(learner._replace(blocks=(first, other_key(second))), environment, horizon)
-    found = jaxdp.sweep(lambda: run, axes={"epsilon": EPSILONS}, num_seeds=32, tile_size=48, key=KEY)
+    found = jaxdp.sweep(lambda: run, axes={"epsilon": EPSILONS}, num_seeds=32, tile_size=48, key=KEY())
     rounds = swept("stages", "rounds")
     assert not np.array_equal(found.plays.isel(round=-1), rounds.plays.isel(round=-1))
     assert len(np.unique(rounds.rounds)) > 3
@@ -145,7 +147,7 @@ def test_sums_of_blocks_do_not_depend_on_the_lanes_beside():
 
     def first(beside):
         params = jax.tree.map(lambda *leaves: np.stack(leaves), quick, beside)
-        return {name: values[0] for name, values in play(jax.random.split(KEY, 2), params).items()}
+        return {name: values[0] for name, values in play(jax.random.split(KEY(), 2), params).items()}
 
     assert_equal(first(quick), first(slow))
 
@@ -153,7 +155,7 @@ def test_sums_of_blocks_do_not_depend_on_the_lanes_beside():
 def test_a_block_that_is_cut_goes_on_from_the_right_world():
     """Plays that the world counts are as many as rounds; blocks are cut often, and never end where they began."""
     run = run_of("memory", "blocks")
-    outputs = jax.jit(run)(KEY, run.params(epsilon=math.inf))
+    outputs = jax.jit(run)(KEY(), run.params(epsilon=math.inf))
     assert outputs["plays"].sum(-1).tolist() == run.coords["round"]
     assert (outputs["plays"][-1] > 0).sum() > 1
 
@@ -208,10 +210,16 @@ def with_faults(learner: Learner) -> Learner:
 
 
 MEANS, EXPLORE = (0.4, 0.5), 40
-CASES = {
-    "commit": (explore_then_commit(num_arms=2, explore_rounds=EXPLORE), bernoulli_bandit(MEANS), [21, EXPLORE, 100]),
-    "stopping": (successive_elimination(num_arms=3), bernoulli_bandit([0.2, 0.8, 0.5]), [50, 200, 600]),
-}
+CASES = Lazy(
+    {
+        "commit": lambda: (
+            explore_then_commit(num_arms=2, explore_rounds=EXPLORE),
+            bernoulli_bandit(MEANS),
+            [21, EXPLORE, 100],
+        ),
+        "stopping": lambda: (successive_elimination(num_arms=3), bernoulli_bandit([0.2, 0.8, 0.5]), [50, 200, 600]),
+    }
+)
 
 
 @functools.cache
@@ -228,7 +236,7 @@ def lanes_of(name, engine):
 def draw(name, engine, **values):
     """Every output at every checkpoint, [LANES] each."""
     run, lanes = lanes_of(name, engine)
-    keys = jax.random.split(jax.random.fold_in(KEY, len(engine)), LANES)
+    keys = jax.random.split(jax.random.fold_in(KEY(), len(engine)), LANES)
     outputs = jax.device_get(lanes(keys, run.params(**values)))
     return {
         f"{output}[{index}]": np.round(column.astype(float), 3)
@@ -244,7 +252,7 @@ def smallest_p_value(name, **values):
     return min(float(p_value(found[output], expected[output])) for output in expected)
 
 
-@pytest.mark.parametrize("name", few(CASES, ["stopping"]))
+@pytest.mark.parametrize("name", CASES)
 def test_counts_have_the_distribution_of_rounds(name):
     """Regret, plays of each arm and stopping times, at every checkpoint."""
     assert smallest_p_value(name) > LEVEL
@@ -257,9 +265,9 @@ def test_counts_have_the_distribution_of_rounds(name):
     ("name", "values"),
     [
         ("commit", {"fault": ONE_MORE}),
-        pytest.param("commit", {"fault": ROLLED}, marks=pytest.mark.slow),
+        ("commit", {"fault": ROLLED}),
         ("stopping", {"extra_plays": 1}),
-        pytest.param("stopping", {"extra_plays": -1}, marks=pytest.mark.slow),
+        ("stopping", {"extra_plays": -1}),
     ],
 )
 def test_counts_that_are_wrong_are_noticed(name, values):

@@ -5,6 +5,7 @@ import itertools
 import math
 import threading
 import weakref
+from functools import partial
 
 import jax
 import numpy as np
@@ -19,8 +20,9 @@ from jaxdp.preferences import cyclic_matrix, lower_bound_matrix, probit, utility
 from jaxdp.registry import LEARNERS
 from jaxdp.simulation.run.values import once
 from jaxdp.simulation.sweeps.lanes import Program
+from tests.lazily import Lazy
 
-KEY = jax.random.key(41)
+KEY = partial(jax.random.key, 41)
 FLOAT = jax.dtypes.canonicalize_dtype(float)
 MEANS = [0.5, 0.25, 0.125]
 MATRIX = lower_bound_matrix(3)
@@ -30,47 +32,56 @@ GRID = [{"epsilon": epsilon} for epsilon in (0.5, 1.0, math.inf)]
 
 # ---- what values make ------------------------------------------------------------------------------------------------
 BANDITS = {"gap": 0.125, "best_mean": 0.75}  # gaps of 0, 0.125, 0.1875 below 0.75
-MADE = {
-    "bernoulli": (bernoulli_bandit(MEANS), BANDITS, {"means": [0.75, 0.625, 0.5625], "gaps": [0, 0.125, 0.1875]}),
-    "gaussian": (
-        gaussian_bandit(MEANS, stddev=3.0),
-        {**BANDITS, "stddev": 0.5},
-        {"means": [0.75, 0.625, 0.5625], "gaps": [0, 0.125, 0.1875], "stddev": 0.5},
-    ),
-    "stochastic": (
-        stochastic_losses([0.25, 0.5, 0.75]),
-        {"gap": 0.5, "best_mean": 0.0},
-        {"means": [0, 0.5, 1], "gaps": [0, 0.5, 1]},
-    ),
-    "adaptive": (
-        adaptive_losses(MEANS, penalty=0.1),
-        {"penalty": 0.75},
-        {"means": MEANS, "penalised": [1, 1, 0.875]},
-    ),
-    "utility": (
-        utility_duels([1.0, 0.0, -1.0], link=probit),
-        {"link_scale": 2.0},
-        {"preferences": utility_matrix([2.0, 0.0, -2.0], probit), "pseudo_regret": np.add.outer([0, 1, 2], [0, 1, 2])},
-    ),
-    "matrix": (
-        matrix_duels(MATRIX),
-        {"gap": 0.125},
-        {
-            "preferences": [[0.5, 0.625, 0.625], [0.375, 0.5, 0.5], [0.375, 0.5, 0.5]],
-            "pseudo_regret": np.add.outer([0, 0.125, 0.125], [0, 0.125, 0.125]),
-        },
-    ),
-    "cycle": (
-        matrix_duels(cyclic_matrix(3, gap=0.125, lead=0.125), regret="borda"),
-        {"gap": 0.25},
-        {"preferences": [[0.5, 1.0, 0.25], [0.0, 0.5, 0.75], [0.75, 0.25, 0.5]]},
-    ),
-    "switching": (
-        switching_duels([MATRIX, cyclic_matrix(3, gap=0.125)], [0, 5]),
-        {"gap": 0.0625},
-        {"starts": [0, 5], "borda_scores": [[0.625, 0.4375, 0.4375]]},
-    ),
-}
+MADE = Lazy(
+    {
+        "bernoulli": lambda: (
+            bernoulli_bandit(MEANS),
+            BANDITS,
+            {"means": [0.75, 0.625, 0.5625], "gaps": [0, 0.125, 0.1875]},
+        ),
+        "gaussian": lambda: (
+            gaussian_bandit(MEANS, stddev=3.0),
+            {**BANDITS, "stddev": 0.5},
+            {"means": [0.75, 0.625, 0.5625], "gaps": [0, 0.125, 0.1875], "stddev": 0.5},
+        ),
+        "stochastic": lambda: (
+            stochastic_losses([0.25, 0.5, 0.75]),
+            {"gap": 0.5, "best_mean": 0.0},
+            {"means": [0, 0.5, 1], "gaps": [0, 0.5, 1]},
+        ),
+        "adaptive": lambda: (
+            adaptive_losses(MEANS, penalty=0.1),
+            {"penalty": 0.75},
+            {"means": MEANS, "penalised": [1, 1, 0.875]},
+        ),
+        "utility": lambda: (
+            utility_duels([1.0, 0.0, -1.0], link=probit),
+            {"link_scale": 2.0},
+            {
+                "preferences": utility_matrix([2.0, 0.0, -2.0], probit),
+                "pseudo_regret": np.add.outer([0, 1, 2], [0, 1, 2]),
+            },
+        ),
+        "matrix": lambda: (
+            matrix_duels(MATRIX),
+            {"gap": 0.125},
+            {
+                "preferences": [[0.5, 0.625, 0.625], [0.375, 0.5, 0.5], [0.375, 0.5, 0.5]],
+                "pseudo_regret": np.add.outer([0, 0.125, 0.125], [0, 0.125, 0.125]),
+            },
+        ),
+        "cycle": lambda: (
+            matrix_duels(cyclic_matrix(3, gap=0.125, lead=0.125), regret="borda"),
+            {"gap": 0.25},
+            {"preferences": [[0.5, 1.0, 0.25], [0.0, 0.5, 0.75], [0.75, 0.25, 0.5]]},
+        ),
+        "switching": lambda: (
+            switching_duels([MATRIX, cyclic_matrix(3, gap=0.125)], [0, 5]),
+            {"gap": 0.0625},
+            {"starts": [0, 5], "borda_scores": [[0.625, 0.4375, 0.4375]]},
+        ),
+    }
+)
 
 
 def leaves(params):
@@ -120,11 +131,11 @@ def test_a_sweep_over_gaps():
     learner = explore_then_commit(num_arms=3, explore_rounds=12)
     run = jaxdp.simulator(learner, bernoulli_bandit([1.0, 0.5, 0.0]), 50, engine="rounds")
     axes = {"epsilon": [0.5, math.inf], "gap": [0.25, 0.5]}
-    found = jaxdp.sweep(lambda: run, axes=axes, num_seeds=20, key=KEY, tile_size=10)
+    found = jaxdp.sweep(lambda: run, axes=axes, num_seeds=20, key=KEY(), tile_size=10)
     for gap in axes["gap"]:
         other = jaxdp.simulator(learner, bernoulli_bandit([1.0, 1 - gap, 1 - 2 * gap]), 50, engine="rounds")
         expected = jaxdp.sweep(
-            lambda run=other: run, axes={"epsilon": axes["epsilon"]}, num_seeds=20, key=KEY, tile_size=10
+            lambda run=other: run, axes={"epsilon": axes["epsilon"]}, num_seeds=20, key=KEY(), tile_size=10
         )
         for name in ("pseudo_regret", "best_arm_plays"):
             np.testing.assert_array_equal(found[name].sel(gap=gap), expected[name])
@@ -133,7 +144,7 @@ def test_a_sweep_over_gaps():
 
 def argument_shapes(run, points):
     """Of what a sweep's compiled program takes."""
-    lowered = Program(run, KEY, points, 4, jax.devices()[:1])._lowered[1]
+    lowered = Program(run, KEY(), points, 4, jax.devices()[:1])._lowered[1]
     return [leaf.shape for leaf in jax.tree.leaves(lowered.args_info)]
 
 
@@ -170,7 +181,7 @@ def test_one_program_for_the_default_and_for_a_value():
     """Whether a value is given decides what the arrays hold, and nothing else."""
     run = jaxdp.simulator(explore_then_commit(num_arms=3, explore_rounds=12), bernoulli_bandit(MEANS), 20)
     found = [
-        Program(run, KEY, [run.params(**point, **values) for point in GRID], 4, jax.devices()[:1]).hashes()
+        Program(run, KEY(), [run.params(**point, **values) for point in GRID], 4, jax.devices()[:1]).hashes()
         for values in ({}, {"gap": 0.25}, {"gap": 0.125})
     ]
     assert len({each["program"] for each in found}) == 1
@@ -324,7 +335,7 @@ def test_a_grid_is_refused_before_it_compiles(monkeypatch):
     monkeypatch.setattr(jax, "jit", None)
     run = jaxdp.simulator(explore_then_commit(num_arms=3, explore_rounds=12), bernoulli_bandit(MEANS), 20)
     with pytest.raises(ValueError, match="gap must be > 0, got -1"):
-        jaxdp.sweep(lambda: run, axes={"epsilon": [1.0], "gap": [0.1, -1.0]}, num_seeds=2, key=KEY)
+        jaxdp.sweep(lambda: run, axes={"epsilon": [1.0], "gap": [0.1, -1.0]}, num_seeds=2, key=KEY())
 
 
 # ---- names -----------------------------------------------------------------------------------------------------------
@@ -341,7 +352,6 @@ def fitting():
         yield f"{name} against that of {other}", entry, learner, environment
 
 
-@pytest.mark.once
 def test_names_of_fitting_pairs_do_not_clash():
     pairs = list(fitting())
     assert len(pairs) > 2 * len(LEARNERS)

@@ -1,6 +1,7 @@
 """The same program is compiled once in a process, as a notebook's cell that is run again."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +12,7 @@ import jaxdp
 from jaxdp.simulation import Run
 from jaxdp.simulation.sweeps.executables import EXECUTABLES, Executables
 
-pytestmark = pytest.mark.once
-
-KEY = jax.random.key(0)
+KEY = partial(jax.random.key, 0)
 
 
 @pytest.fixture
@@ -48,7 +47,7 @@ def cell(shift, scales=(1.0, 2.0), *, unread=0, num_seeds=5, **given):
             dims={"value": ()},
         )
 
-    return jaxdp.sweep(build, axes={"scale": scales}, num_seeds=num_seeds, key=KEY, **given).value.values
+    return jaxdp.sweep(build, axes={"scale": scales}, num_seeds=num_seeds, key=KEY(), **given).value.values
 
 
 def test_a_cell_that_is_run_again(compiled, tmp_path):
@@ -97,7 +96,7 @@ def test_large_arrays_that_are_closed_over_are_told_apart(compiled):
             guarantee=lambda **_: {},
             dims={"value": ()},
         )
-        return jaxdp.sweep(run, axes={"scale": [1.0]}, num_seeds=4, key=KEY).value.values
+        return jaxdp.sweep(run, axes={"scale": [1.0]}, num_seeds=4, key=KEY()).value.values
 
     table = np.ones(1000, np.float32)
     np.testing.assert_array_equal(swept(table), 1)
@@ -114,7 +113,7 @@ def test_functions_of_python_are_called_and_not_their_predecessors(compiled):
             guarantee=lambda **_: {},
             dims={"value": ()},
         )
-        return jaxdp.sweep(run, axes={"scale": [3.0]}, num_seeds=1, tile_size=1, key=KEY).value.item()
+        return jaxdp.sweep(run, axes={"scale": [3.0]}, num_seeds=1, tile_size=1, key=KEY()).value.item()
 
     assert [swept(lambda x: x + np.float32(1)), swept(lambda x: x * np.float32(2))] == [4.0, 6.0]
     assert len(EXECUTABLES) == 0
@@ -147,7 +146,7 @@ def test_which_of_two_parameters_is_read_is_in_the_program(compiled, tmp_path):
             dims={"value": ()},
         )
 
-    options = {"axes": {"scale": [1.0, 2.0]}, "num_seeds": 1, "key": KEY}
+    options = {"axes": {"scale": [1.0, 2.0]}, "num_seeds": 1, "key": KEY()}
     for which, expected in (("a", [1, 2]), ("b", [10, 20])):
         np.testing.assert_array_equal(jaxdp.sweep(run(which), **options).value.values[:, 0], expected)
     both = jaxdp.sweep(run, static_axes={"which": ["a", "b"]}, **options)
@@ -166,7 +165,7 @@ def test_what_a_program_prints_is_its_own(compiled, capfd):
         run = Run(
             simulate=simulate, params=lambda *, scale: np.float32(scale), guarantee=lambda **_: {}, dims={"value": ()}
         )
-        jaxdp.sweep(run, axes={"scale": [3.0]}, num_seeds=1, tile_size=1, key=KEY)
+        jaxdp.sweep(run, axes={"scale": [3.0]}, num_seeds=1, tile_size=1, key=KEY())
         jax.effects_barrier()
         return capfd.readouterr().out
 

@@ -1,5 +1,7 @@
 """Sweeps on other processes: a pool, and a Dask cluster of real workers, some of which die."""
 
+import contextlib
+import itertools
 import os
 import signal
 import threading
@@ -19,18 +21,16 @@ from jaxdp.simulation.sweeps import worker
 from jaxdp.simulation.sweeps.plan import Plan
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(scope="module")
 def expected():
     return jaxdp.sweep(build, **SWEEP, key=jax.random.key(0))
 
 
-@pytest.fixture(scope="module")
-def client():
+@contextlib.contextmanager
+def dask_client(*, processes):
     distributed = pytest.importorskip("distributed")
-    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=processes, dashboard_address=None)
     with cluster, distributed.Client(cluster) as client:
         yield client
 
@@ -41,13 +41,20 @@ def pool():
         yield pool
 
 
-def test_a_dask_cluster_gives_the_same_bits(client, expected):
-    with client.get_executor() as executor:
+def test_a_dask_cluster_gives_the_same_bits(expected):
+    """Of threads here; the next test has processes."""
+    with dask_client(processes=False) as client, client.get_executor() as executor:
         assert jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=executor).identical(expected)
 
 
-@pytest.mark.slow
-def test_a_dask_worker_is_killed_and_its_chunks_are_retried(client, expected, tmp_path):
+def test_a_dask_worker_is_killed_and_its_chunks_are_retried(expected, tmp_path):
+    with dask_client(processes=True) as client:
+        kill_a_worker(client, expected, tmp_path / "s.zarr")
+    again = jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), store=tmp_path / "s.zarr")  # it is the same sweep here
+    assert again.identical(expected)
+
+
+def kill_a_worker(client, expected, store):
     workers = list(client.run(os.getpid).values())
     killed = threading.Event()
 
@@ -58,17 +65,12 @@ def test_a_dask_worker_is_killed_and_its_chunks_are_retried(client, expected, tm
         time.sleep(0.05)
 
     with client.get_executor() as executor:
-        found = jaxdp.sweep(
-            build, **SWEEP, key=jax.random.key(0), executor=executor, store=tmp_path / "s.zarr", progress=kill
-        )
+        found = jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=executor, store=store, progress=kill)
     assert killed.is_set()
     assert found.identical(expected)
     assert workers[0] not in client.run(os.getpid).values()
-    again = jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), store=tmp_path / "s.zarr")  # it is the same sweep here
-    assert again.identical(expected)
 
 
-@pytest.mark.slow
 def test_a_pool_of_processes(pool, expected):
     assert jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=pool).identical(expected)
 
@@ -99,8 +101,12 @@ def test_a_pool_that_breaks_keeps_what_is_done(pool, expected, tmp_path):
     assert jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), store=store).identical(expected)
 
 
-def other_on_every_process() -> Run:
-    shift = np.float32(os.getpid())
+SHIFTS = itertools.count()
+
+
+def another_program() -> Run:
+    """As a worker's that keeps a module's old code: another one at each call."""
+    shift = np.float32(next(SHIFTS))
     return Run(
         simulate=lambda key, params: {"value": jax.random.normal(key, dtype=np.float32) + params + shift},
         params=lambda *, scale: np.float32(scale),
@@ -109,17 +115,18 @@ def other_on_every_process() -> Run:
     )
 
 
-@pytest.mark.slow
-def test_workers_that_do_not_have_the_same_program(pool):
-    """As a worker that keeps a module's old code."""
+def test_workers_that_do_not_have_the_same_program():
     arguments: dict = {"axes": {"scale": [1.0]}, "num_seeds": 64, "tile_size": 1, "key": jax.random.key(0)}
-    with pytest.raises(RuntimeError, match=r"workers must have the code of this process; restart .*program differs"):
-        jaxdp.sweep(other_on_every_process, **arguments, executor=pool)
+    with (
+        ThreadPoolExecutor(1) as threads,
+        pytest.raises(RuntimeError, match=r"workers must have the code of this process; restart .*program differs"),
+    ):
+        jaxdp.sweep(another_program, **arguments, executor=threads)
 
 
 def test_a_worker_that_differs_from_the_first():
     axes = {"scale": [1.0]}
-    plan = Plan(other_on_every_process, axes, {}, num_seeds=4, key=jax.random.key(0), tile_size=4, devices=None)
+    plan = Plan(another_program, axes, {}, num_seeds=4, key=jax.random.key(0), tile_size=4, devices=None)
     packed = worker.pack(plan)
     identity, devices = worker.describe(packed)
     assert devices == ["cpu: cpu"]
@@ -145,7 +152,7 @@ def raises_at_two(scale):
 
 
 def test_errors_of_a_value_come_before_anything_is_sent(pool):
-    run = other_on_every_process()
+    run = another_program()
     wrong = Run(simulate=run.simulate, params=lambda *, scale: raises_at_two(scale), guarantee=run.guarantee, dims={})
     with pytest.raises(ValueError, match="scale must be 1, got 2"):
         jaxdp.sweep(lambda: wrong, axes={"scale": [2]}, num_seeds=1, key=jax.random.key(0), executor=pool)

@@ -24,69 +24,77 @@ def undeclared(thing):
     ("learner", "environment", "message"),
     [
         (
-            explore_then_commit(num_arms=3, explore_rounds=3),
+            lambda: explore_then_commit(num_arms=3, explore_rounds=3),
             BANDIT,
             "action must be the same for learner and environment, got integers in [0, 2] and integers in [0, 1]",
         ),
         (
             LEARNER,
-            gaussian_bandit([0.1, 0.2]),
+            lambda: gaussian_bandit([0.1, 0.2]),
             "feedback must be the same for learner and environment, got integers in [0, 1] and numbers in [-inf, inf]",
         ),
         (
-            exponential_weights(num_experts=3, horizon=10),
-            stochastic_losses([0.1, 0.2]),
+            lambda: exponential_weights(num_experts=3, horizon=10),
+            lambda: stochastic_losses([0.1, 0.2]),
             "action must be the same for learner and environment, got integers in [0, 2] and integers in [0, 1]",
         ),
         (
-            exponential_weights(num_experts=2, horizon=10),
+            lambda: exponential_weights(num_experts=2, horizon=10),
             BANDIT,
             "feedback must be the same for learner and environment, got numbers in [0, 1] of shape (2,) and integers",
         ),
         (
-            linear_bandit(num_arms=2, dim=3),
-            linear_rewards([0.1, 0.2], num_arms=2),
+            lambda: linear_bandit(num_arms=2, dim=3),
+            lambda: linear_rewards([0.1, 0.2], num_arms=2),
             "context must be the same for learner and environment, got numbers in [-inf, inf] of shape (2, 3) and",
         ),
         (
-            explore_then_commit(num_arms=2, explore_rounds=4, rewards="bounded"),
-            linear_rewards([0.1, 0.2], num_arms=2),
+            lambda: explore_then_commit(num_arms=2, explore_rounds=4, rewards="bounded"),
+            lambda: linear_rewards([0.1, 0.2], num_arms=2),
             "context must be the same for learner and environment, got None and numbers in [-1, 1] of shape (2, 2)",
         ),
     ],
 )
 def test_declared_interfaces_differ(learner, environment, message):
-    refused(message, learner, environment)
+    refused(message, learner(), environment())
 
 
 @pytest.mark.parametrize(
     ("learner", "environment", "message"),
     [
-        (undeclared(LEARNER), stochastic_losses([0.1] * 3), "but the learner's update cannot take what it gets"),
         (
-            undeclared(exponential_weights(num_experts=3, horizon=10)),
-            stochastic_losses([0.1] * 5),
+            lambda: undeclared(LEARNER()),
+            lambda: stochastic_losses([0.1] * 3),
+            "but the learner's update cannot take what it gets",
+        ),
+        (
+            lambda: undeclared(exponential_weights(num_experts=3, horizon=10)),
+            lambda: stochastic_losses([0.1] * 5),
             "the learner's update",
         ),
-        (undeclared(linear_bandit(num_arms=2, dim=3)), linear_rewards([0.1] * 2, num_arms=2), "the learner's act"),
-        (undeclared(linear_bandit(num_arms=2, dim=3)), gaussian_bandit([0.1] * 2), "the learner's act"),
         (
-            LEARNER._replace(act=lambda key, params, public, context: {"arm": jnp.int32(0)}, interface=None),
-            undeclared(BANDIT),
+            lambda: undeclared(linear_bandit(num_arms=2, dim=3)),
+            lambda: linear_rewards([0.1] * 2, num_arms=2),
+            "the learner's act",
+        ),
+        (lambda: undeclared(linear_bandit(num_arms=2, dim=3)), lambda: gaussian_bandit([0.1] * 2), "the learner's act"),
+        (
+            lambda: LEARNER()._replace(act=lambda key, params, public, context: {"arm": jnp.int32(0)}, interface=None),
+            lambda: undeclared(BANDIT()),
             "the environment's feedback cannot take what it gets",
         ),
     ],
 )
 def test_functions_do_not_fit(learner, environment, message):
-    refused("learner and environment must fit, but", learner, environment)
-    refused(message, learner, environment)
+    refused("learner and environment must fit, but", learner(), environment())
+    refused(message, learner(), environment())
 
 
 def test_an_init_that_swaps_its_arguments_is_named():
-    swapped = LEARNER._replace(init=lambda params, key: State((), params.scale * 0))
-    refused("the learner's init must take (key, params), but cannot take what it gets", swapped, BANDIT)
-    swapped = BANDIT._replace(init=lambda params, key, more: ())
-    refused("the environment's init must take (key, params), but cannot", LEARNER, swapped)
+    swapped = LEARNER()._replace(init=lambda params, key: State((), params.scale * 0))
+    refused("the learner's init must take (key, params), but cannot take what it gets", swapped, BANDIT())
+    swapped = BANDIT()._replace(init=lambda params, key, more: ())
+    refused("the environment's init must take (key, params), but cannot", LEARNER(), swapped)
 
 
 @pytest.mark.parametrize(
@@ -101,25 +109,25 @@ def test_an_init_that_swaps_its_arguments_is_named():
 )
 def test_actions_are_not_as_declared(change, message):
     environment = paid(1.0)  # takes anything
-    refused(message, LEARNER._replace(**change), environment)
+    refused(message, LEARNER()._replace(**change), environment)
 
 
 def test_feedback_is_not_as_declared():
-    environment = BANDIT._replace(feedback=lambda key, params, world, action: (world, jnp.zeros(3), {"loss": 1.0}))
-    refused("feedback must be integers in [0, 1], as the learner declares, got float", LEARNER, environment)
-    refused("feedback must be integers in [0, 1], as the environment declares", undeclared(LEARNER), environment)
+    environment = BANDIT()._replace(feedback=lambda key, params, world, action: (world, jnp.zeros(3), {"loss": 1.0}))
+    refused("feedback must be integers in [0, 1], as the learner declares, got float", LEARNER(), environment)
+    refused("feedback must be integers in [0, 1], as the environment declares", undeclared(LEARNER()), environment)
 
 
 # ---- states ----------------------------------------------------------------------------------------------------------
 def test_the_state_is_no_state():
     refused(
         "init must return a State(private, public), got tuple",
-        LEARNER._replace(init=lambda key, params: tuple(LEARNER.init(key, params))),
+        LEARNER()._replace(init=lambda key, params: tuple(LEARNER().init(key, params))),
     )
 
 
 def updated(change):
-    return LEARNER._replace(update=lambda *arguments: change(LEARNER.update(*arguments)))
+    return LEARNER()._replace(update=lambda *arguments: change(LEARNER().update(*arguments)))
 
 
 def test_the_state_changes_its_structure():
@@ -157,7 +165,7 @@ def test_a_state_of_python_numbers_is_checked_too():
 
 
 def test_the_world_changes():
-    environment = BANDIT._replace(
+    environment = BANDIT()._replace(
         init=lambda key, params: jnp.int32(0),
         feedback=lambda key, params, world, action: (world.astype(jnp.int8), jnp.int32(0), {"loss": 1.0}),
         block=None,
@@ -224,7 +232,7 @@ def test_log_spaced(count):
 
 # ---- names -----------------------------------------------------------------------------------------------------------
 def test_values_of_one_name():
-    clash = BANDIT._replace(params=lambda *, epsilon, gap=0.1: BANDIT.params())
+    clash = BANDIT()._replace(params=lambda *, epsilon, gap=0.1: BANDIT().params())
     refused("names of learner's and environment's values must differ, got epsilon in both", environment=clash)
 
 
@@ -232,13 +240,13 @@ def test_values_of_one_name():
 def test_a_summary_or_a_record_with_the_name_of_an_outcome(name):
     message = f"names of outcomes, summaries, judged answers and records must differ, got {name} twice"
     refused(message, record={name: lambda look: look.public.round})
-    refused(message, environment=BANDIT._replace(summary=lambda params, world: {name: jnp.int32(0)}))
+    refused(message, environment=BANDIT()._replace(summary=lambda params, world: {name: jnp.int32(0)}))
 
 
 def test_a_record_with_the_name_of_a_summary():
     refused(
         "names of outcomes, summaries, judged answers and records must differ, got best twice",
-        environment=BANDIT._replace(summary=lambda params, world: {"best": jnp.int32(0)}),
+        environment=BANDIT()._replace(summary=lambda params, world: {"best": jnp.int32(0)}),
         record={"best": lambda look: look.public.round},
     )
 
@@ -263,7 +271,7 @@ def test_a_record_with_the_name_of_the_stopping_time(name):
 # ---- values ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("of", ["params", "guarantee"])
 def test_unknown_and_missing_values(of):
-    function = getattr(simulator(LEARNER, BANDIT, 10), of)
+    function = getattr(simulator(LEARNER(), BANDIT(), 10), of)
     with pytest.raises(ValueError, match="values must be among best_mean, epsilon, gap, got delta"):
         function(epsilon=1.0, delta=0.1)
     with pytest.raises(
@@ -276,8 +284,8 @@ def test_unknown_and_missing_values(of):
 
 
 def test_values_of_the_environment():
-    environment = BANDIT._replace(params=lambda *, gap: BANDIT.params())
-    run = simulator(LEARNER, environment, 10)
+    environment = BANDIT()._replace(params=lambda *, gap: BANDIT().params())
+    run = simulator(LEARNER(), environment, 10)
     with pytest.raises(
         ValueError, match="values must have gap, which the environment bernoulli_bandit needs, got epsilon"
     ):

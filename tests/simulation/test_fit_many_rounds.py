@@ -1,5 +1,7 @@
 """What does not fit where many rounds are played at once, by blocks or by counts: refused, with what does not fit."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -9,12 +11,14 @@ from jaxdp.core import State
 from jaxdp.simulation import simulator
 from tests.simulation.refusals import BANDIT, LEARNER, refused
 
-BLOCKS = LEARNER.blocks[0]
-COUNTS: Any = LEARNER.counts
+BLOCKS = functools.cache(lambda: LEARNER().blocks[0])
+COUNTS: Callable[[], Any] = functools.cache(lambda: LEARNER().counts)
 
 
 def with_blocks(**changes):
-    return LEARNER._replace(blocks=(BLOCKS._replace(**{name: change(BLOCKS) for name, change in changes.items()}),))
+    return LEARNER()._replace(
+        blocks=(BLOCKS()._replace(**{name: change(BLOCKS()) for name, change in changes.items()}),)
+    )
 
 
 def without_an_outcome(function):
@@ -35,7 +39,7 @@ def float_plays(function):
 
 def test_blocks_are_a_tuple_of_them():
     with pytest.raises(ValueError, match=r"blocks must be a tuple of Blocks, as \(blocks,\), got one Blocks"):
-        simulator(LEARNER._replace(blocks=BLOCKS), BANDIT, 20)
+        simulator(LEARNER()._replace(blocks=BLOCKS()), BANDIT(), 20)
 
 
 @pytest.mark.parametrize(
@@ -60,33 +64,35 @@ def test_blocks_that_do_not_fit(change, message):
 
 
 @pytest.mark.parametrize(
-    ("order", "found"),
+    ("make_order", "found"),
     [
-        (jnp.zeros(3, jnp.int32), "got int32[3]"),
-        (jnp.int32(0), "got int32[]"),
-        (jnp.zeros((BLOCKS.length, 2), jnp.int32), f"got int32[{BLOCKS.length}, 2]"),
-        (jnp.zeros(BLOCKS.length, jnp.float32), f"got float32[{BLOCKS.length}]"),
-        (jnp.zeros(BLOCKS.length, bool), f"got bool[{BLOCKS.length}]"),
-        (None, "got NoneType"),
-        ((jnp.int32(0), jnp.int32(1)), "got tuple"),
+        (lambda length: jnp.zeros(3, jnp.int32), "got int32[3]"),
+        (lambda length: jnp.int32(0), "got int32[]"),
+        (lambda length: jnp.zeros((length, 2), jnp.int32), "got int32[{length}, 2]"),
+        (lambda length: jnp.zeros(length, jnp.float32), "got float32[{length}]"),
+        (lambda length: jnp.zeros(length, bool), "got bool[{length}]"),
+        (lambda length: None, "got NoneType"),
+        (lambda length: (jnp.int32(0), jnp.int32(1)), "got tuple"),
     ],
 )
-def test_orders_that_are_none(order, found):
-    learner = with_blocks(order=lambda blocks: lambda params, public: order)
-    message = f"blocks.order must return integers of shape ({BLOCKS.length},), {found}"
+def test_orders_that_are_none(make_order, found):
+    length = BLOCKS().length
+    learner = with_blocks(order=lambda blocks: lambda params, public: make_order(length))
+    message = f"blocks.order must return integers of shape ({length},), {found.format(length=length)}"
     refused(message, learner, engine="blocks")
 
 
 def test_an_order_that_does_not_take_what_it_gets():
-    learner = with_blocks(order=lambda blocks: lambda params: jnp.arange(BLOCKS.length))
+    learner = with_blocks(order=lambda blocks: lambda params: jnp.arange(BLOCKS().length))
     refused("the learner's blocks.order cannot take what it gets", learner, engine="blocks")
 
 
 def test_blocks_that_follow():
-    few = BLOCKS._replace(absorb=lambda *a: BLOCKS.absorb(*a)[0])
+    few = BLOCKS()._replace(absorb=lambda *a: BLOCKS().absorb(*a)[0])
 
-    def refuse(message, until, then=(BLOCKS,)):
-        refused(message, LEARNER._replace(blocks=(BLOCKS._replace(until=until), *then)), engine="blocks")
+    def refuse(message, until, then=None):
+        followers = (BLOCKS(),) if then is None else then
+        refused(message, LEARNER()._replace(blocks=(BLOCKS()._replace(until=until), *followers)), engine="blocks")
 
     refuse("blocks.absorb must return (State, rounds_used), got State", lambda params, public: public.round > 3, (few,))
     refuse("blocks.until must return one truth value, got", lambda params, public: jnp.int32(1))
@@ -107,10 +113,10 @@ def test_plans_that_are_none():
         with_blocks(plan=lambda blocks: lambda *a: blocks.plan(*a)._replace(actions=jnp.zeros(3, jnp.int32))),
         engine="blocks",
     )
-    wrong = COUNTS._replace(plan=lambda *a: COUNTS.plan(*a).counts)
+    wrong = COUNTS()._replace(plan=lambda *a: COUNTS().plan(*a).counts)
     refused(
         "counts.plan must return a CountPlan of [num_actions] integers",
-        LEARNER._replace(counts=wrong),
+        LEARNER()._replace(counts=wrong),
         engine="counts",
     )
 
@@ -118,7 +124,7 @@ def test_plans_that_are_none():
 @pytest.mark.parametrize(("engine", "name"), [("blocks", "block"), ("counts", "tally")])
 def test_outcomes_of_many_rounds_that_are_not_those_of_single_ones(engine, name):
     def answers(change):
-        return BANDIT._replace(**{name: change(getattr(BANDIT, name))})
+        return BANDIT()._replace(**{name: change(getattr(BANDIT(), name))})
 
     refused(
         f"the environment's {name} must keep the names of the outcomes, got ['best_arm_plays', 'pseudo_regret'] and "

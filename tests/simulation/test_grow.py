@@ -21,11 +21,10 @@ from jaxdp.simulation.store import processor
 from jaxdp.simulation.store.inspection import describe
 from jaxdp.simulation.store.locks import share_lock
 from jaxdp.simulation.store.metadata import METADATA
+from tests.lazily import Lazy
 from tests.simulation import store_worker
 from tests.simulation.growing import KEY, LARGE, SMALL, as_before_checksums, content, run
 from tests.simulation.processes import REPOSITORY, finish, start, wait_for
-
-pytestmark = pytest.mark.once
 
 
 def planted(store: Path, value: float) -> None:
@@ -36,62 +35,66 @@ def planted(store: Path, value: float) -> None:
 
 def test_what_is_there_is_not_computed_again(tmp_path):
     store = tmp_path / "s.zarr"
-    sweep(run, **SMALL, store=store)
+    sweep(run, **SMALL(), store=store)
     planted(store, 7.0)
-    grown = sweep(run, **{**SMALL, "num_seeds": 9}, store=store, grow=True)
+    grown = sweep(run, **{**SMALL(), "num_seeds": 9}, store=store, grow=True)
     assert (grown.x.isel(seed=slice(6)) == 7.0).all()
-    assert grown.x.isel(seed=slice(6, None)).equals(sweep(run, **{**SMALL, "num_seeds": 9}).x.isel(seed=slice(6, None)))
+    assert grown.x.isel(seed=slice(6, None)).equals(
+        sweep(run, **{**SMALL(), "num_seeds": 9}).x.isel(seed=slice(6, None))
+    )
     with pytest.raises(ValueError, match=r"store must have the bits that .* where x of 4 lanes differs"):
-        sweep(run, **LARGE, store=store, grow=True)  # more values: a tile is compared
+        sweep(run, **LARGE(), store=store, grow=True)  # more values: a tile is compared
 
 
-REFUSED = {
-    "another program": (lambda: run(2.0), {}, r"programs\.program\.program differs"),
-    "another output": (lambda: run(parts=3), {}, r"coords\.part is \[0, 1\] there, \[0, 1, 2\] here"),
-    "another key": (run, {"key": jax.random.key(1)}, r"key\.data is \[0, 0\] there, \[0, 1\] here"),
-    "another tile": (run, {"tile_size": 8}, "tile_size is 16 there, 8 here"),
-    "fewer seeds": (run, {"num_seeds": 5}, "num_seeds is 6 there, 5 here"),
-    "a value that is gone": (run, {"axes": {"a": [0.5, 1.0, 2.0]}}, r"axes\.a has 3\.0 there and not here"),
-    "no value": (run, {"axes": {"a": [1.0, 3.0, 1.0]}}, "axes must not repeat a value"),
-}
+REFUSED = Lazy(
+    {
+        "another program": lambda: (lambda: run(2.0), {}, r"programs\.program\.program differs"),
+        "another output": lambda: (lambda: run(parts=3), {}, r"coords\.part is \[0, 1\] there, \[0, 1, 2\] here"),
+        "another key": lambda: (run, {"key": jax.random.key(1)}, r"key\.data is \[0, 0\] there, \[0, 1\] here"),
+        "another tile": lambda: (run, {"tile_size": 8}, "tile_size is 16 there, 8 here"),
+        "fewer seeds": lambda: (run, {"num_seeds": 5}, "num_seeds is 6 there, 5 here"),
+        "a value that is gone": lambda: (run, {"axes": {"a": [0.5, 1.0, 2.0]}}, r"axes\.a has 3\.0 there and not here"),
+        "no value": lambda: (run, {"axes": {"a": [1.0, 3.0, 1.0]}}, "axes must not repeat a value"),
+    }
+)
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_would_not_be_one_sweep_is_refused_and_nothing_is_written(tmp_path, case):
     build, changed, message = REFUSED[case]
     store = tmp_path / "s.zarr"
-    sweep(run, **SMALL, store=store)
+    sweep(run, **SMALL(), store=store)
     before = content(store)
     with pytest.raises(ValueError, match=message):
-        sweep(build, **{**LARGE, **changed}, store=store, grow=True)
+        sweep(build, **{**LARGE(), **changed}, store=store, grow=True)
     assert content(store) == before
 
 
 def test_another_processor_is_refused(tmp_path, monkeypatch):
     store = tmp_path / "s.zarr"
-    sweep(run, **SMALL, store=store)
+    sweep(run, **SMALL(), store=store)
     monkeypatch.setattr(processor, "host_processor", lambda: "another-model avx")
     with pytest.raises(
         ValueError, match=r"store must be of a part of this sweep to grow, .* processor is .* there, ano"
     ):
-        sweep(run, **LARGE, store=store, grow=True)
+        sweep(run, **LARGE(), store=store, grow=True)
 
 
 def test_it_is_asked_for(tmp_path):
     store = tmp_path / "s.zarr"
-    assert sweep(run, **SMALL, store=store, grow=True).identical(sweep(run, **SMALL))  # there was none
+    assert sweep(run, **SMALL(), store=store, grow=True).identical(sweep(run, **SMALL()))  # there was none
     with pytest.raises(
         ValueError,
         match=r"store must hold the same sweep, .*; grow=True keeps it and adds what is missing, overwrite=True re",
     ):
-        sweep(run, **LARGE, store=store)
+        sweep(run, **LARGE(), store=store)
     with pytest.raises(ValueError, match=r"num_seeds is 6 there, 5 here; overwrite=True replaces what is there$"):
-        sweep(run, **{**LARGE, "num_seeds": 5}, store=store)
+        sweep(run, **{**LARGE(), "num_seeds": 5}, store=store)
     with pytest.raises(ValueError, match="grow must be False without a store, got True"):
-        sweep(run, **LARGE, grow=True)
+        sweep(run, **LARGE(), grow=True)
     with pytest.raises(ValueError, match="grow must be False with overwrite, got True"):
-        sweep(run, **LARGE, grow=True, overwrite=True, store=store)
-    reordered: dict = {**SMALL, "axes": {"a": [3.0, 1.0]}, "store": store}
+        sweep(run, **LARGE(), grow=True, overwrite=True, store=store)
+    reordered: dict = {**SMALL(), "axes": {"a": [3.0, 1.0]}, "store": store}
     with pytest.raises(ValueError, match=r"axes\.a is \[1\.0, 3\.0\] there, \[3\.0, 1\.0\] here"):
         sweep(run, **reordered)
     assert sweep(run, **reordered, grow=True).identical(sweep(run, **{**reordered, "store": None}))
@@ -99,25 +102,25 @@ def test_it_is_asked_for(tmp_path):
 
 def test_an_unfinished_sweep_grows_again_and_again(tmp_path):
     store = tmp_path / "s.zarr"
-    sweep(run, **SMALL, store=store, process_index=1, num_processes=3)
-    steps: list[dict] = [{"num_seeds": 7}, {**LARGE, "num_seeds": 7}, {**LARGE, "num_seeds": 40}]
+    sweep(run, **SMALL(), store=store, process_index=1, num_processes=3)
+    steps: list[dict] = [{"num_seeds": 7}, {**LARGE(), "num_seeds": 7}, {**LARGE(), "num_seeds": 40}]
     for changed in steps:
-        found = sweep(run, **{**SMALL, **changed}, store=store, grow=True, process_index=0, num_processes=2)
+        found = sweep(run, **{**SMALL(), **changed}, store=store, grow=True, process_index=0, num_processes=2)
         assert "computed" in found  # the other share's
-    last = {**SMALL, **steps[-1]}
+    last = {**SMALL(), **steps[-1]}
     assert sweep(run, **last, store=store).identical(sweep(run, **last))
 
 
 def test_a_reader_sees_the_sweep_as_it_was_opened(tmp_path):
     store = tmp_path / "s.zarr"
-    first = sweep(run, **SMALL, store=store)
+    first = sweep(run, **SMALL(), store=store)
     second, opened = jaxdp.open(store), xr.open_zarr(store, chunks=None)
-    sweep(run, **LARGE, store=store, grow=True)
-    small = sweep(run, **SMALL)
+    sweep(run, **LARGE(), store=store, grow=True)
+    small = sweep(run, **SMALL())
     assert first.identical(small)  # read now, with the file of metadata replaced
     assert opened.x.equals(small.x)
     shutil.rmtree(store)
-    sweep(run, **LARGE, store=store)
+    sweep(run, **LARGE(), store=store)
     with pytest.raises(OSError, match="overwritten since"):
         second.path.load()
 
@@ -143,7 +146,7 @@ def test_values_of_every_kind(tmp_path):
 
     for name, (few_values, more_values) in given.items():
         store = tmp_path / name
-        arguments: dict = {**SMALL, "store": store}
+        arguments: dict = {**SMALL(), "store": store}
         sweep(build, **{**arguments, "axes": {"a": few_values}})
         grown = sweep(build, **{**arguments, "axes": {"a": more_values}}, grow=True)
         assert grown.identical(sweep(build, **{**arguments, "axes": {"a": more_values}, "store": None})), name
@@ -156,7 +159,7 @@ def test_values_of_every_kind(tmp_path):
 def test_labels_that_a_store_has_no_room_for(tmp_path):
     """A coordinate can become one of another kind once; and no number becomes a text that looks like it."""
     store = tmp_path / "s.zarr"
-    arguments: dict = {**SMALL, "store": store}
+    arguments: dict = {**SMALL(), "store": store}
     sweep(run, **{**arguments, "axes": {"a": [np.int8(1), np.int8(2)]}})
     sweep(run, **{**arguments, "axes": {"a": [np.int8(1), np.int8(2), 300]}}, grow=True)
     before = content(store)
@@ -166,7 +169,7 @@ def test_labels_that_a_store_has_no_room_for(tmp_path):
         sweep(run, **{**arguments, "axes": {"a": [0.5, 1, 2, 300]}}, grow=True)
     assert content(store) == before
 
-    other: dict = {**SMALL, "store": tmp_path / "other"}
+    other: dict = {**SMALL(), "store": tmp_path / "other"}
     build = dataclasses.replace(run(), params=lambda a: np.float32("nan" if a is None else a))
     sweep(build, **{**other, "axes": {"a": [math.nan]}})
     with pytest.raises(ValueError, match="where they are float64, for \\['None', 'nan'\\]"):
@@ -176,36 +179,36 @@ def test_labels_that_a_store_has_no_room_for(tmp_path):
 def test_arrays_of_others_along_an_axis_that_grows(tmp_path):
     """With another size of the same dimension beside them nothing of the store could be read."""
     store = tmp_path / "s.zarr"
-    first = sweep(run, **SMALL, store=store)
+    first = sweep(run, **SMALL(), store=store)
     xr.Dataset({"mine": ("seed", np.arange(6.0)), "part_names": ("part", np.zeros(2))}).to_zarr(store, mode="a")
     before = content(store)
     with pytest.raises(ValueError, match=r"nothing but the sweep's arrays along seed to grow, .* where mine is"):
-        sweep(run, **{**SMALL, "num_seeds": 9}, store=store, grow=True)
+        sweep(run, **{**SMALL(), "num_seeds": 9}, store=store, grow=True)
     assert content(store) == before
-    assert jaxdp.open(store)[list(first.data_vars)].equals(sweep(run, **SMALL))
-    grown = sweep(run, **{**SMALL, "axes": {"a": [1.0, 3.0, 4.0]}}, store=store, grow=True)  # along none of theirs
+    assert jaxdp.open(store)[list(first.data_vars)].equals(sweep(run, **SMALL()))
+    grown = sweep(run, **{**SMALL(), "axes": {"a": [1.0, 3.0, 4.0]}}, store=store, grow=True)  # along none of theirs
     assert (grown.mine == np.arange(6.0)).all()
 
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_damaged_file_is_not_what_bits_are_compared_with(tmp_path, lost):
     store = tmp_path / "s.zarr"
-    sweep(run, **SMALL, store=store)
+    sweep(run, **SMALL(), store=store)
     file = store / "x" / "c" / "0" / "0"
     text = file.read_bytes()
     file.unlink()
     if not lost:
         file.write_bytes(text[:-3])
     with pytest.warns(RuntimeWarning, match=f"a chunk is damaged: {file} .*; it is computed again"):
-        assert sweep(run, **LARGE, store=store, grow=True).identical(sweep(run, **LARGE))
+        assert sweep(run, **LARGE(), store=store, grow=True).identical(sweep(run, **LARGE()))
 
 
 def test_a_file_across_old_and_new_lanes_that_is_damaged(tmp_path):
     store = tmp_path / "s.zarr"
-    sweep(run, **SMALL, store=store)
+    sweep(run, **SMALL(), store=store)
     file = store / "x" / "c" / "0" / "1"  # seeds 4 and 5, and then 6 and 7
     file.write_bytes(file.read_bytes()[:-3])
-    large = {**SMALL, "num_seeds": 9}
+    large = {**SMALL(), "num_seeds": 9}
     with pytest.warns(RuntimeWarning, match=f"a chunk is damaged: {file} cannot be read.*; it is computed again"):
         assert sweep(run, **large, store=store, grow=True).identical(sweep(run, **large))
 
@@ -213,20 +216,20 @@ def test_a_file_across_old_and_new_lanes_that_is_damaged(tmp_path):
 def test_by_an_executor(tmp_path):
     store = tmp_path / "s.zarr"
     with ThreadPoolExecutor(2) as pool:
-        sweep(run, **SMALL, store=store, executor=pool)
-        assert sweep(run, **LARGE, store=store, grow=True, executor=pool).identical(sweep(run, **LARGE))
+        sweep(run, **SMALL(), store=store, executor=pool)
+        assert sweep(run, **LARGE(), store=store, grow=True, executor=pool).identical(sweep(run, **LARGE()))
         planted(store, 7.0)
         with pytest.raises(ValueError, match="store must have the bits"):
             sweep(
-                run, **{**LARGE, "axes": {"a": [0.5, 1.0, math.inf, 3.0, 4.0]}}, store=store, grow=True, executor=pool
+                run, **{**LARGE(), "axes": {"a": [0.5, 1.0, math.inf, 3.0, 4.0]}}, store=store, grow=True, executor=pool
             )
 
 
 def test_the_store_says_which_part_came_when(tmp_path):
     store = tmp_path / "s.zarr"
-    sweep(run, **SMALL, store=store)
+    sweep(run, **SMALL(), store=store)
     assert "parts" not in describe(store)
-    sweep(run, **LARGE, store=store, grow=True)
+    sweep(run, **LARGE(), store=store, grow=True)
     lines = describe(store).splitlines()
     first, second = lines[lines.index("parts") + 1 : lines.index("parts") + 3]
     assert first.endswith(": a 1.0, 3.0; seed 0 to 5; 12 lanes")
@@ -237,9 +240,9 @@ def test_the_store_says_which_part_came_when(tmp_path):
 
 def test_a_store_of_a_version_that_could_not_grow(tmp_path):
     store = tmp_path / "s.zarr"
-    sweep(run, **SMALL, store=store)
+    sweep(run, **SMALL(), store=store)
     as_before_checksums(store, lost="parts")
-    assert sweep(run, **LARGE, store=store, grow=True).identical(sweep(run, **LARGE))
+    assert sweep(run, **LARGE(), store=store, grow=True).identical(sweep(run, **LARGE()))
     assert "begun before stores kept the time: a 1.0, 3.0; seed 0 to 5; 12 lanes" in describe(store)
     assert "checksum" in zarr.open_group(store)["computed"].attrs
 
@@ -247,28 +250,28 @@ def test_a_store_of_a_version_that_could_not_grow(tmp_path):
 def test_a_store_that_has_no_checksum_is_read_and_gets_one(tmp_path):
     """By a call that is the only writer; readers that opened it before go on."""
     store = tmp_path / "s.zarr"
-    sweep(run, **SMALL, store=store, process_index=0, num_processes=2)
+    sweep(run, **SMALL(), store=store, process_index=0, num_processes=2)
     as_before_checksums(store)
     half = jaxdp.open(store)
     assert 0 < int(half.computed.sum()) < 12
-    whole = sweep(run, **SMALL)
-    assert sweep(run, **SMALL, store=store, process_index=1, num_processes=2).identical(whole)
+    whole = sweep(run, **SMALL())
+    assert sweep(run, **SMALL(), store=store, process_index=1, num_processes=2).identical(whole)
     assert "checksum" not in zarr.open_group(store)["computed"].attrs
     assert jaxdp.open(store).identical(whole)
     zarr.open_array(store / "a", mode="r+")[0] = 1.25  # nothing tells
     assert jaxdp.open(store).a[0] == 1.25
     with pytest.warns(RuntimeWarning, match=f"labels are damaged: files in {store}/a; they are written again"):
-        assert sweep(run, **SMALL, store=store).identical(whole)
+        assert sweep(run, **SMALL(), store=store).identical(whole)
     assert "checksum" in zarr.open_group(store)["computed"].attrs
     assert half.load().drop_vars("computed").x.equals(whole.x)
     assert jaxdp.open(store).identical(whole)
     assert "12 of 12 lanes" in describe(store)
-    assert sweep(run, **LARGE, store=store, grow=True).identical(sweep(run, **LARGE))
+    assert sweep(run, **LARGE(), store=store, grow=True).identical(sweep(run, **LARGE()))
 
 
 def test_a_store_that_has_no_checksum_and_a_layout_that_cannot_be(tmp_path):
     store = tmp_path / "s.zarr"
-    sweep(run, **SMALL, store=store)
+    sweep(run, **SMALL(), store=store)
     as_before_checksums(store)
     layout = str(zarr.open_group(store)["computed"].attrs["layout"])
     damaged = layout.replace('"chunk": [1, 4]', '"chunk": [1, 0]')
@@ -285,19 +288,18 @@ def test_a_store_that_has_no_checksum_and_a_layout_that_cannot_be(tmp_path):
 # ---- processes -------------------------------------------------------------------------------------------------------
 def test_a_store_that_is_being_written_does_not_grow(tmp_path):
     store = tmp_path / "s.zarr"
-    sweep(run, **SMALL, store=store)
+    sweep(run, **SMALL(), store=store)
     with (
         share_lock(store, 1, 2),
         pytest.raises(BlockingIOError, match=r"being written by process .*; it can grow when"),
     ):
-        sweep(run, **LARGE, store=store, grow=True)
-    assert sweep(run, **SMALL, store=store).identical(sweep(run, **SMALL))
+        sweep(run, **LARGE(), store=store, grow=True)
+    assert sweep(run, **SMALL(), store=store).identical(sweep(run, **SMALL()))
 
 
-@pytest.mark.slow
 def test_job_arrays_and_a_writer_at_work(tmp_path):
     store = tmp_path / "s.zarr"
-    small: dict = {**store_worker.SWEEP, "num_seeds": 17, "key": KEY, "store": store}
+    small: dict = {**store_worker.SWEEP, "num_seeds": 17, "key": KEY(), "store": store}
     sweep(store_worker.build, **small)
     writer = start(store, num_seeds=41, grow=True, pause=60)
     wait_for(writer, "lanes")
@@ -317,8 +319,8 @@ def test_job_arrays_and_a_writer_at_work(tmp_path):
 
 def test_the_store_is_whole_at_every_step_while_it_grows(tmp_path):
     """What a process leaves that is killed there."""
-    sweep(run, **{**SMALL, "axes": {"a": [1.0]}, "num_seeds": 3}, store=tmp_path / "small")
-    sweep(run, **{**SMALL, "axes": {"a": [0.5, 1.0]}}, store=tmp_path / "large")
+    sweep(run, **{**SMALL(), "axes": {"a": [1.0]}, "num_seeds": 3}, store=tmp_path / "small")
+    sweep(run, **{**SMALL(), "axes": {"a": [0.5, 1.0]}}, store=tmp_path / "large")
     result = subprocess.run(
         [sys.executable, "-m", "tests.simulation.growth_steps", tmp_path, tmp_path / "small", tmp_path / "large"],
         cwd=REPOSITORY, capture_output=True, text=True, timeout=600,

@@ -9,13 +9,10 @@ import xarray as xr
 import jaxdp
 from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.sweeps.local import LocalSource
-from tests.few import few
 from tests.simulation import store_worker
 from tests.simulation.growing import KEY, SMALL, content, run
 from tests.simulation.learners import linear_bandit
 from tests.simulation.worlds import linear_rewards
-
-pytestmark = pytest.mark.once
 
 MOVED = "lanes must keep their places in tiles"
 
@@ -50,10 +47,10 @@ def grown_if_lanes_stay(build, options: dict, **more) -> xr.Dataset | None:
 
 
 @pytest.mark.parametrize("case", LEARNERS)
-@pytest.mark.parametrize("tile", few([16, 48, 256], [16]))
+@pytest.mark.parametrize("tile", [16, 48, 256])
 def test_the_bits_of_one_sweep_of_the_whole(tmp_path, case, tile):
     build, few_static, more_static = LEARNERS[case]
-    common = {"tile_size": tile, "chunk_size": 8, "key": KEY, "store": tmp_path / "s.zarr"}
+    common = {"tile_size": tile, "chunk_size": 8, "key": KEY(), "store": tmp_path / "s.zarr"}
     small: dict = {**few_static, "axes": {"epsilon": [2.0]}, "num_seeds": 7, **common}  # one point: all leaves alike
     large: dict = {**more_static, "axes": {"epsilon": [0.5, 2.0, math.inf]}, "num_seeds": 12, **common}
     sweep(build, **small)
@@ -70,7 +67,7 @@ def test_the_bits_of_one_sweep_of_the_whole(tmp_path, case, tile):
 
 
 def test_tiles_in_which_places_matter(tmp_path):
-    store, small = tmp_path / "s.zarr", {**SMALL, "tile_size": 5}
+    store, small = tmp_path / "s.zarr", {**SMALL(), "tile_size": 5}
     sweep(run, **small, store=store)
     for changed in ({"num_seeds": 9}, {"axes": {"a": [0.5, 1.0, 3.0]}}):
         with pytest.raises(ValueError, match="tile_size must be a multiple of 16 for a store to grow so, got 5"):
@@ -81,7 +78,7 @@ def test_tiles_in_which_places_matter(tmp_path):
 
 def test_lanes_that_move_with_their_places_are_noticed(tmp_path, monkeypatch):
     """Nothing is written then. Planted: the last lanes of a tile, which some processors compute otherwise."""
-    store, small, right = tmp_path / "s.zarr", {**SMALL, "chunk_size": None}, LocalSource.sample
+    store, small, right = tmp_path / "s.zarr", {**SMALL(), "chunk_size": None}, LocalSource.sample
     sweep(run, **small, store=store)
     before = content(store)
 
@@ -101,7 +98,7 @@ def test_lanes_whose_bits_can_depend_on_their_places(tmp_path):
     world = jaxdp.bandits.contextual.linear_contexts(num_arms=5, dim=5)
     learner = jaxdp.bandits.contextual.linear_ucb(num_arms=5, dim=5, horizon=30)
     bandit, store = jaxdp.simulator(learner, world, 30), tmp_path / "s.zarr"
-    small: dict = {"axes": {"epsilon": [1.0, 2.0], "delta": [1e-3]}, "num_seeds": 20, "tile_size": 16, "key": KEY}
+    small: dict = {"axes": {"epsilon": [1.0, 2.0], "delta": [1e-3]}, "num_seeds": 20, "tile_size": 16, "key": KEY()}
     sweep(bandit, **small, store=store)
     large: dict = {**small, "num_seeds": 27, "store": store}
     if (grown := grown_if_lanes_stay(bandit, large)) is None:

@@ -1,6 +1,8 @@
 """Programs that differ in the last bit of a constant, and stores of other versions."""
 
+import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -12,10 +14,11 @@ import jaxdp
 from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.store.seal import seal
 from jaxdp.simulation.sweeps.lanes import Program
+from tests.lazily import Lazy
 
-pytestmark = pytest.mark.once
-
-SWEEP: dict = {"axes": {"a": [1.0, 2.0]}, "num_seeds": 6, "tile_size": 4, "key": jax.random.key(0)}
+SWEEP: Callable[[], dict] = functools.cache(
+    lambda: {"axes": {"a": [1.0, 2.0]}, "num_seeds": 6, "tile_size": 4, "key": jax.random.key(0)}
+)
 
 
 def run(function):
@@ -75,19 +78,21 @@ def plus(constant):
     return lambda a: a.astype(jnp.int32) + constant
 
 
-DIFFERENT = {
-    "a matrix that is solved": (solve, *matrices()),
-    "a matrix that is solved step by step": (solve_by_steps, *matrices()),
-    "a scale that is solved for": (scaled, *neighbours(np.float32(0.1))),
-    "a factor": (times, *neighbours(np.float32(0.1))),
-    "a large factor": (times, *neighbours(np.float32(1.2345678e30))),
-    "the least number": (times, *neighbours(np.float32(1e-45))),
-    "a factor of 16 bits": (times, jnp.float32(jnp.bfloat16(1.0)), jnp.float32(jnp.bfloat16(1.0078125))),
-    "a bound": (in_a_loop, *neighbours(np.float32(3.0))),
-    "a zero's sign": (bits, np.float32(0.0), np.float32(-0.0)),
-    "a NaN's bits": (bits, *np.array([0x7FC00000, 0x7FC00001], np.uint32).view(np.float32)),
-    "the largest integer": (plus, np.int32(2**31 - 1), np.int32(2**31 - 2)),
-}
+DIFFERENT = Lazy(
+    {
+        "a matrix that is solved": lambda: (solve, *matrices()),
+        "a matrix that is solved step by step": lambda: (solve_by_steps, *matrices()),
+        "a scale that is solved for": lambda: (scaled, *neighbours(np.float32(0.1))),
+        "a factor": lambda: (times, *neighbours(np.float32(0.1))),
+        "a large factor": lambda: (times, *neighbours(np.float32(1.2345678e30))),
+        "the least number": lambda: (times, *neighbours(np.float32(1e-45))),
+        "a factor of 16 bits": lambda: (times, jnp.float32(jnp.bfloat16(1.0)), jnp.float32(jnp.bfloat16(1.0078125))),
+        "a bound": lambda: (in_a_loop, *neighbours(np.float32(3.0))),
+        "a zero's sign": lambda: (bits, np.float32(0.0), np.float32(-0.0)),
+        "a NaN's bits": lambda: (bits, *np.array([0x7FC00000, 0x7FC00001], np.uint32).view(np.float32)),
+        "the largest integer": lambda: (plus, np.int32(2**31 - 1), np.int32(2**31 - 2)),
+    }
+)
 
 
 @pytest.mark.parametrize("case", DIFFERENT)
@@ -131,22 +136,22 @@ def with_identity(store: Path, **changes) -> None:
 @pytest.mark.parametrize("written", [None, 2, 4])
 def test_a_store_of_another_version_is_refused_and_read(tmp_path, written):
     store = tmp_path / "s.zarr"
-    first = sweep(lambda: run(times(2)), **SWEEP, store=store).load()
+    first = sweep(lambda: run(times(2)), **SWEEP(), store=store).load()
     with_identity(store, format=written)
     with pytest.raises(
         ValueError, match=r"store must be of this version of jaxdp, got .*s\.zarr, which .*jaxdp\.open reads it"
     ):
-        sweep(lambda: run(times(2)), **SWEEP, store=store)
+        sweep(lambda: run(times(2)), **SWEEP(), store=store)
     assert jaxdp.open(store).x.equals(first.x)
-    assert sweep(lambda: run(times(2)), **SWEEP, store=store, overwrite=True).equals(first)
+    assert sweep(lambda: run(times(2)), **SWEEP(), store=store, overwrite=True).equals(first)
 
 
 def test_other_options_of_the_compiler_and_other_libraries_are_refused(tmp_path):
     store = tmp_path / "s.zarr"
-    sweep(lambda: run(times(2)), **SWEEP, store=store)
+    sweep(lambda: run(times(2)), **SWEEP(), store=store)
     with_identity(store, compiler_options={"xla_cpu_enable_fast_math": True})
     with pytest.raises(ValueError, match=r"compiler_options\.xla_cpu_enable_fast_math is True there, None here"):
-        sweep(lambda: run(times(2)), **SWEEP, store=store)
+        sweep(lambda: run(times(2)), **SWEEP(), store=store)
     with_identity(store, compiler_options=None, versions={"jax": "0.1"})
     with pytest.raises(ValueError, match=r"versions\.scipy is None there, '.*' here"):
-        sweep(lambda: run(times(2)), **SWEEP, store=store)
+        sweep(lambda: run(times(2)), **SWEEP(), store=store)

@@ -1,10 +1,6 @@
 """Sweeps in a real notebook: a bar, a cell that is run again, and processes that get a cell's function."""
 
-import pytest
-
 from tests.notebook import run_cells, shown
-
-pytestmark = pytest.mark.once
 
 SETUP = """
 import warnings

@@ -10,7 +10,7 @@ from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.sweeps import lanes
 from jaxdp.simulation.sweeps.lanes import COMPILER_OPTIONS, Program
 
-pytestmark = [pytest.mark.once, pytest.mark.optimised]
+pytestmark = pytest.mark.optimised
 
 TILE, SIZE = 64, 4000  # so much that XLA would split
 SPLIT = '"outer_dimension_partitions"'

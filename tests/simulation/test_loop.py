@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -16,29 +17,39 @@ from jaxdp.simulation import log_spaced, simulator
 from jaxdp.simulation.run.checkpoints import resolve
 from jaxdp.simulation.run.rounds import root_keys, round_keys
 from jaxdp.validation import check_horizon
-from tests.few import few
+from tests.lazily import Lazy
 from tests.simulation.learners import linear_bandit, stay_or_switch, successive_elimination
 from tests.simulation.worlds import key_reader, linear_rewards, rotting_rewards
 
 X64 = jax.config.read("jax_enable_x64")
 HORIZON = 90
 LARGEST = 2**31 - 1
-KEY = jax.random.key(3)
+KEY = partial(jax.random.key, 3)
 LOSSES = np.random.default_rng(0).uniform(size=(HORIZON, 5))
 
-PAIRS = {
-    "binary": (explore_then_commit(num_arms=3, explore_rounds=30), bernoulli_bandit([0.2, 0.5, 0.6]), 0.5),
-    "bounded": (
-        explore_then_commit(num_arms=2, explore_rounds=20, rewards="bounded"),
-        gaussian_bandit([0.1, 0.4]),
-        2.0,
-    ),
-    "experts": (exponential_weights(num_experts=5, horizon=HORIZON), loss_sequence(LOSSES), 8.0),
-    "adaptive": (exponential_weights(num_experts=3, horizon=HORIZON), adaptive_losses([0.3] * 3, penalty=0.5), 8.0),
-    "contextual": (linear_bandit(num_arms=4, dim=3), linear_rewards([0.7, -0.2, 0.4], num_arms=4), 20.0),
-    "stopping": (successive_elimination(num_arms=3, first_plays=4), bernoulli_bandit([0.02, 0.99, 0.05]), math.inf),
-    "memory": (stay_or_switch(num_arms=3), rotting_rewards([0.8, 0.6, 0.7]), 2.0),
-}
+PAIRS = Lazy(
+    {
+        "binary": lambda: (explore_then_commit(num_arms=3, explore_rounds=30), bernoulli_bandit([0.2, 0.5, 0.6]), 0.5),
+        "bounded": lambda: (
+            explore_then_commit(num_arms=2, explore_rounds=20, rewards="bounded"),
+            gaussian_bandit([0.1, 0.4]),
+            2.0,
+        ),
+        "experts": lambda: (exponential_weights(num_experts=5, horizon=HORIZON), loss_sequence(LOSSES), 8.0),
+        "adaptive": lambda: (
+            exponential_weights(num_experts=3, horizon=HORIZON),
+            adaptive_losses([0.3] * 3, penalty=0.5),
+            8.0,
+        ),
+        "contextual": lambda: (linear_bandit(num_arms=4, dim=3), linear_rewards([0.7, -0.2, 0.4], num_arms=4), 20.0),
+        "stopping": lambda: (
+            successive_elimination(num_arms=3, first_plays=4),
+            bernoulli_bandit([0.02, 0.99, 0.05]),
+            math.inf,
+        ),
+        "memory": lambda: (stay_or_switch(num_arms=3), rotting_rewards([0.8, 0.6, 0.7]), 2.0),
+    }
+)
 
 
 def reference(learner, environment, values, key, horizon):
@@ -76,17 +87,16 @@ def total(public):
 RECORD = {"action": lambda look: look.action, "sum": lambda look: total(look.public)}
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "name",
-    few(PAIRS, ["bounded", "experts", "contextual", "stopping", "memory"]),
+    PAIRS,
 )
 def test_equals_a_loop_in_python(name):
     learner, environment, epsilon = PAIRS[name]
     looks = [1, 2, 7, 30, 31, 45, HORIZON]
     run = simulator(learner, environment, HORIZON, checkpoints=looks, record=RECORD, engine="rounds")
-    outputs = dict(jax.jit(run)(KEY, run.params(epsilon=epsilon)))
-    expected, last, censored = reference(learner, environment, {"epsilon": epsilon}, KEY, HORIZON)
+    outputs = dict(jax.jit(run)(KEY(), run.params(epsilon=epsilon)))
+    expected, last, censored = reference(learner, environment, {"epsilon": epsilon}, KEY(), HORIZON)
     if learner.done:
         assert int(outputs.pop("rounds")) == last
         assert bool(outputs.pop("censored")) == censored
@@ -106,20 +116,19 @@ def test_equals_a_loop_in_python(name):
     assert all(names[0] == "round" for names in dims.values())
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "engine"),
-    few([("contextual", "rounds"), ("stopping", "auto"), ("memory", "auto")], [("stopping", "auto")]),
+    [("contextual", "rounds"), ("stopping", "auto"), ("memory", "auto")],
 )
 def test_results_do_not_depend_on_the_checkpoints(name, engine):
     learner, environment, epsilon = PAIRS[name]
     every = simulator(learner, environment, HORIZON, checkpoints=HORIZON, record=RECORD, engine=engine)
     params = every.params(epsilon=epsilon)
-    full = jax.jit(every)(KEY, params)
+    full = jax.jit(every)(KEY(), params)
     assert every.coords["round"] == list(range(1, HORIZON + 1))
     for checkpoints in [None, [3, 17, 30]]:
         run = simulator(learner, environment, HORIZON, checkpoints=checkpoints, record=RECORD, engine=engine)
-        outputs = jax.jit(run)(KEY, params)
+        outputs = jax.jit(run)(KEY(), params)
         looks = np.asarray(run.coords["round"])
         assert set(outputs) == set(full)
         for output, values in outputs.items():
@@ -149,12 +158,11 @@ def test_checkpoints():
             assert len(looks) <= count
 
 
-@pytest.mark.once
 def test_sums_are_frozen_when_the_learner_stops():
     learner, environment, _ = PAIRS["stopping"]
     run = simulator(learner, environment, 150, checkpoints=150)
     runs = jax.jit(jax.vmap(run, in_axes=(0, None)))
-    outputs = jax.device_get(runs(jax.random.split(KEY, 20), run.params(epsilon=5.0)))
+    outputs = jax.device_get(runs(jax.random.split(KEY(), 20), run.params(epsilon=5.0)))
     assert 0 < outputs["censored"].sum() < 20
     for lane in range(20):
         last, regret = outputs["rounds"][lane], outputs["pseudo_regret"][lane]
@@ -167,13 +175,12 @@ def test_sums_are_frozen_when_the_learner_stops():
         assert (growing > 0).all()
 
 
-@pytest.mark.once
 def test_a_stopping_time_beyond_the_last_checkpoint():
     learner, environment, epsilon = PAIRS["stopping"]
     late = simulator(learner, environment, 400)
     early = simulator(learner, environment, 400, checkpoints=[5])
     params = late.params(epsilon=epsilon)
-    expected, found = (jax.jit(run)(KEY, params) for run in (late, early))
+    expected, found = (jax.jit(run)(KEY(), params) for run in (late, early))
     assert expected["rounds"] == found["rounds"] > 5
     assert not found["censored"]
     assert found["best_arm_plays"].tolist() == [2]
@@ -182,7 +189,7 @@ def test_a_stopping_time_beyond_the_last_checkpoint():
 def test_a_learner_that_never_stops_is_censored():
     learner = PAIRS["stopping"][0]._replace(done=lambda params, public: jnp.asarray(False))
     run = simulator(learner, PAIRS["stopping"][1], HORIZON)
-    outputs = run(KEY, run.params(epsilon=1.0))
+    outputs = run(KEY(), run.params(epsilon=1.0))
     assert bool(outputs["censored"])
     assert int(outputs["rounds"]) == HORIZON
 
@@ -192,7 +199,7 @@ def test_full_information_does_not_depend_on_the_play():
     learner, environment, _ = PAIRS["experts"]
     always = learner._replace(act=lambda key, params, public, context: jnp.int32(2))
     run = simulator(always, environment, HORIZON, checkpoints=[10, HORIZON])
-    outputs = run(KEY, run.params(epsilon=1.0))
+    outputs = run(KEY(), run.params(epsilon=1.0))
     total = LOSSES.cumsum(0)[[9, HORIZON - 1]]
     np.testing.assert_allclose(outputs["loss"], total[:, 2], rtol=1e-6)
     np.testing.assert_allclose(outputs["best_loss"], total.min(1), rtol=1e-6)
@@ -208,7 +215,7 @@ def test_by_counts_records_get_no_action():
         return look.public.best_arm
 
     run = simulator(learner, environment, HORIZON, checkpoints=[29, 30], record={"best": best}, engine="counts")
-    outputs = run(KEY, run.params(epsilon=1.0))
+    outputs = run(KEY(), run.params(epsilon=1.0))
     assert outputs["best"][0] == -1
     assert outputs["best"][1] >= 0
     assert set(seen) == {None}
@@ -225,14 +232,14 @@ def test_horizons_beyond_32_bits():
         return
     horizon = 2**36 + 5
     run = simulator(learner, environment, horizon, engine="counts", checkpoints=[horizon // 2, horizon])
-    outputs = jax.jit(run)(KEY, run.params(epsilon=math.inf))
+    outputs = jax.jit(run)(KEY(), run.params(epsilon=math.inf))
     assert outputs["best_arm_plays"].dtype == jnp.int64
     assert int(outputs["best_arm_plays"][1] - outputs["best_arm_plays"][0]) in (0, horizon - horizon // 2)
 
 
 @pytest.mark.skipif(not X64, reason="such rounds need 64 bits")
 def test_rounds_beyond_32_bits_have_their_own_keys():
-    roots = root_keys(*jax.random.split(KEY))
+    roots = root_keys(*jax.random.split(KEY()))
 
     def words(round_, horizon):
         keys = round_keys(roots, jnp.asarray(round_), horizon)
@@ -245,19 +252,18 @@ def test_rounds_beyond_32_bits_have_their_own_keys():
 
 
 def test_keys_of_a_round_differ():
-    roots = root_keys(*jax.random.split(KEY))
+    roots = root_keys(*jax.random.split(KEY()))
     found = [jax.random.key_data(key) for t in range(20) for key in round_keys(roots, jnp.asarray(t), 100)]
     assert len({tuple(words.tolist()) for words in found}) == len(found)
 
 
-@pytest.mark.once
 def test_every_learner_and_epsilon_meets_the_same_world():
     learners = [explore_then_commit(num_arms=2, explore_rounds=10), stay_or_switch(num_arms=2)]
     runs = [simulator(learner, key_reader(), 40, checkpoints=4) for learner in learners]
     draws = []
     for run in runs:
         for epsilon in (0.1, 1.0, math.inf):
-            outputs = jax.jit(run)(KEY, run.params(epsilon=epsilon))
+            outputs = jax.jit(run)(KEY(), run.params(epsilon=epsilon))
             draws.append((outputs["draw"].tolist(), outputs["start"].tolist()))
     assert all(draw == draws[0] for draw in draws)
     other = runs[0](jax.random.key(4), runs[0].params(epsilon=1.0))
@@ -266,7 +272,6 @@ def test_every_learner_and_epsilon_meets_the_same_world():
 
 
 # ---- compilation -----------------------------------------------------------------------------------------------------
-@pytest.mark.once
 @pytest.mark.parametrize("name", ["binary", "contextual"])
 def test_one_compilation_for_every_epsilon(name):
     learner, environment, _ = PAIRS[name]
@@ -279,19 +284,18 @@ def test_one_compilation_for_every_epsilon(name):
         return run(key, params)
 
     for epsilon in (0.5, 3, np.float32(7.0), math.inf):
-        traced(KEY, run.params(epsilon=epsilon))
+        traced(KEY(), run.params(epsilon=epsilon))
     assert len(traces) == 1
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("engine", few(["rounds", "blocks", "counts"], ["rounds", "counts"]))
-@pytest.mark.parametrize("name", few(["binary", "stopping"], ["binary"]))
+@pytest.mark.parametrize("engine", ["rounds", "blocks", "counts"])
+@pytest.mark.parametrize("name", ["binary", "stopping"])
 def test_the_program_does_not_grow_with_the_horizon(name, engine):
     learner, environment, _ = PAIRS[name]
 
     def program(horizon, checkpoints):
         run = simulator(learner, environment, horizon, checkpoints=checkpoints, engine=engine)
-        return len(jax.jit(run).lower(KEY, run.params(epsilon=1.0)).as_text())
+        return len(jax.jit(run).lower(KEY(), run.params(epsilon=1.0)).as_text())
 
     small = program(10**3, 10)
     assert abs(program(10**9, 10) - small) < 1000  # digits
@@ -299,16 +303,15 @@ def test_the_program_does_not_grow_with_the_horizon(name, engine):
 
 
 # ---- sweeps ----------------------------------------------------------------------------------------------------------
-@pytest.mark.once
 def test_a_sweep_labels_what_a_run_gives():
     learner, environment, _ = PAIRS["memory"]
     record = {"latest": lambda look: look.action}
     run = simulator(learner, environment, 30, checkpoints=[10, 30], record=record)
-    results = jaxdp.sweep(lambda: run, axes={"epsilon": [1.0, math.inf]}, num_seeds=3, tile_size=3, key=KEY)
+    results = jaxdp.sweep(lambda: run, axes={"epsilon": [1.0, math.inf]}, num_seeds=3, tile_size=3, key=KEY())
     assert results.plays.dims == ("epsilon", "seed", "round", "arm")
     assert results.latest.dims == ("epsilon", "seed", "round")
     assert results["round"].values.tolist() == [10, 30]
-    outputs = run(jax.random.fold_in(KEY, 2), run.params(epsilon=math.inf))
+    outputs = run(jax.random.fold_in(KEY(), 2), run.params(epsilon=math.inf))
     lane = results.sel(epsilon=math.inf, seed=2)
     np.testing.assert_array_equal(lane.plays, outputs["plays"])
     np.testing.assert_array_equal(lane.reward, outputs["reward"])
@@ -334,5 +337,5 @@ def test_a_plan_by_counts_has_the_limit():
     watched = learner._replace(counts=counts._replace(plan=plan))
     record = {"rounds_played": lambda look: look.public.round}
     run = simulator(watched, environment, 100, checkpoints=[1, 13, 30, 31, 77], record=record, engine="counts")
-    assert run(KEY, run.params(epsilon=1.0))["rounds_played"].tolist() == [1, 13, 30, 31, 77]
+    assert run(KEY(), run.params(epsilon=1.0))["rounds_played"].tolist() == [1, 13, 30, 31, 77]
     assert limits

@@ -1,11 +1,13 @@
 """A store that is moved while it is written, and one whose damaged chunk is being computed again."""
 
+import functools
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +18,9 @@ import jaxdp
 from jaxdp.simulation import Run, sweep
 from tests.simulation.processes import REPOSITORY
 
-pytestmark = pytest.mark.once
-
-SWEEP: dict = {"axes": {"a": [1.0, 2.0]}, "num_seeds": 16, "tile_size": 4, "chunk_size": 4, "key": jax.random.key(0)}
+SWEEP: Callable[[], dict] = functools.cache(
+    lambda: {"axes": {"a": [1.0, 2.0]}, "num_seeds": 16, "tile_size": 4, "chunk_size": 4, "key": jax.random.key(0)}
+)
 
 
 def run() -> Run:
@@ -57,25 +59,25 @@ def test_a_store_that_is_moved_while_it_is_written(tmp_path, what):
 
     message = rf"^store must stay at its path while a sweep writes it, but {store} was moved, removed or replaced; the"
     with pytest.raises(OSError, match=message) as caught:
-        sweep(run, **SWEEP, store=store, progress=move)
+        sweep(run, **SWEEP(), store=store, progress=move)
     assert not any("safe in" in note for note in getattr(caught.value, "__notes__", ()))  # not at that path
     assert store.exists() == (what == "replaced")  # nothing was written beside the store
-    whole = sweep(run, **SWEEP)
+    whole = sweep(run, **SWEEP())
     if what != "removed":
         there = moved / "s.zarr" if what == "parent" else moved
         before = int(jaxdp.open(there).computed.sum())
         assert 0 < before < 32
-        assert sweep(run, **SWEEP, store=there).identical(whole)
+        assert sweep(run, **SWEEP(), store=there).identical(whole)
 
 
 def test_what_a_moved_store_left_behind_is_named(tmp_path):
     """As versions before this one left it."""
     store = tmp_path / "s.zarr"
-    sweep(run, **SWEEP, store=store)
+    sweep(run, **SWEEP(), store=store)
     (store / "zarr.json").unlink()
     for overwrite in (False, True):
         with pytest.raises(ValueError, match=r"store must be whole, got .*s\.zarr, which has results and nothing that"):
-            sweep(run, **SWEEP, store=store, overwrite=overwrite)
+            sweep(run, **SWEEP(), store=store, overwrite=overwrite)
     assert (store / "x" / "c").exists()
 
 
@@ -91,10 +93,9 @@ def damaged(store, damage: str) -> None:
             file.write_bytes(raw)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
 def test_a_writer_that_is_killed_at_every_step_while_it_repairs_a_chunk(tmp_path):
-    sweep(run, **SWEEP, store=tmp_path / "flipped")
+    sweep(run, **SWEEP(), store=tmp_path / "flipped")
     for name in ("gone", "mark", "careless"):
         shutil.copytree(tmp_path / "flipped", tmp_path / name)
     for name in ("flipped", "gone", "mark", "careless"):

@@ -16,8 +16,6 @@ from jaxdp.estimation import (
     sgd_rr,
 )
 
-pytestmark = pytest.mark.once
-
 
 def run_of(*names):
     estimators = {"clear": sgd(), "local": sgd_rr(), "central": sgd_objective_perturbation()}

@@ -1,6 +1,8 @@
 """Reading a store that is not finished: nothing that was not computed looks like a result."""
 
+import functools
 import json
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -12,14 +14,14 @@ import jaxdp
 from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.store import masked
 
-pytestmark = pytest.mark.once
-
-SWEEP: dict = {
-    "axes": {"a": [1.0, 2.0], "link": ["one", "two"]},
-    "num_seeds": 6,
-    "tile_size": 4,
-    "key": jax.random.key(0),
-}
+SWEEP: Callable[[], dict] = functools.cache(
+    lambda: {
+        "axes": {"a": [1.0, 2.0], "link": ["one", "two"]},
+        "num_seeds": 6,
+        "tile_size": 4,
+        "key": jax.random.key(0),
+    }
+)
 
 
 def build(**_) -> Run:
@@ -47,13 +49,13 @@ def build(**_) -> Run:
 
 
 def half(store, **more):
-    return sweep(build, **SWEEP, store=store, chunk_size=4, process_index=0, num_processes=2, **more)
+    return sweep(build, **SWEEP(), store=store, chunk_size=4, process_index=0, num_processes=2, **more)
 
 
 @pytest.mark.parametrize("static", [{}, {"static_axes": {"size": [1, 2]}}])
 def test_what_is_missing_is_nan_and_means_are_right(tmp_path, static):
     half(tmp_path / "s.zarr", **static)
-    whole = sweep(build, **SWEEP, **static)
+    whole = sweep(build, **SWEEP(), **static)
     found = jaxdp.open(tmp_path / "s.zarr")
     there = found.computed
     assert 0 < int(there.sum()) < there.size
@@ -103,7 +105,7 @@ def test_values_are_read_when_they_are_used(tmp_path, monkeypatch):
 def test_a_store_that_grows_and_is_finished(tmp_path):
     half(tmp_path / "s.zarr")
     before = jaxdp.open(tmp_path / "s.zarr")
-    whole = sweep(build, **SWEEP, store=tmp_path / "s.zarr")
+    whole = sweep(build, **SWEEP(), store=tmp_path / "s.zarr")
     xr.testing.assert_equal(before.drop_vars("computed"), whole)  # read after it was finished
     found = jaxdp.open(str(tmp_path / "s.zarr"))
     assert "computed" not in found
@@ -113,7 +115,7 @@ def test_a_store_that_grows_and_is_finished(tmp_path):
 
 
 def test_what_is_no_store(tmp_path):
-    results = sweep(build, **SWEEP, store=tmp_path / "s.zarr")
+    results = sweep(build, **SWEEP(), store=tmp_path / "s.zarr")
     (tmp_path / "notes").mkdir()
     (tmp_path / "file").write_text("mine")
     for variable in results.variables.values():
@@ -135,7 +137,7 @@ def test_what_is_no_store(tmp_path):
 
 def test_a_lost_file_is_not_read_as_zeros(tmp_path):
     """Neither of a finished store, where Zarr fills in zeros for integers, nor of a half of one."""
-    sweep(build, **SWEEP, store=tmp_path / "whole.zarr")
+    sweep(build, **SWEEP(), store=tmp_path / "whole.zarr")
     half(tmp_path / "half.zarr")
     for name in ("whole", "half"):
         lost = next(path for path in sorted((tmp_path / f"{name}.zarr" / "count" / "c").rglob("*")) if path.is_file())
@@ -143,5 +145,5 @@ def test_a_lost_file_is_not_read_as_zeros(tmp_path):
         with pytest.raises(ValueError, match=r"store must have the files of all .*count.* is missing: the call that"):
             jaxdp.open(tmp_path / f"{name}.zarr")
     with pytest.warns(RuntimeWarning, match="computed again"):
-        whole = sweep(build, **SWEEP, store=tmp_path / "whole.zarr")
+        whole = sweep(build, **SWEEP(), store=tmp_path / "whole.zarr")
     assert jaxdp.open(tmp_path / "whole.zarr").equals(whole)

@@ -1,5 +1,7 @@
 """Outcomes: their sums over rounds neither wrap nor stall, and a run has those that were asked for."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,12 +10,11 @@ import pytest
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit
 from jaxdp.numerics import compensated
 from jaxdp.simulation import simulator
-from tests.few import few
 from tests.simulation.worlds import paid
 
 X64 = jax.config.read("jax_enable_x64")
 HORIZON = 90
-KEY = jax.random.key(3)
+KEY = partial(jax.random.key, 3)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -21,19 +22,19 @@ def test_integer_sums_stop_at_the_largest(sign):
     integer = np.int64 if X64 else np.int32
     info, large = np.iinfo(integer), sign * 2 ** (60 if X64 else 28)
     run = simulator(explore_then_commit(num_arms=2, explore_rounds=2), paid(integer(large)), 20, checkpoints=20)
-    sums = run(KEY, run.params(epsilon=1.0))["paid"].tolist()
+    sums = run(KEY(), run.params(epsilon=1.0))["paid"].tolist()
     exact = [large * t for t in range(1, 21)]
     bound = info.max if sign > 0 else info.min
     assert sums == [max(min(value, info.max), info.min) for value in exact]
     assert sums[-1] == bound != exact[-1]
 
 
-@pytest.mark.parametrize("dtype", few(["uint8", "int8", "int32", "uint32", "bool"], ["int8", "uint32", "bool"]))
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "uint32", "bool"])
 def test_integer_sums_hold_what_their_addends_do_not(dtype):
     """Outcomes of small types are added in the default integer type; unsigned ones do not turn negative."""
     value = np.asarray(True) if dtype == "bool" else np.asarray(np.iinfo(dtype).max, dtype)
     run = simulator(explore_then_commit(num_arms=2, explore_rounds=2), paid(value), 10, checkpoints=[1, 10])
-    sums = run(KEY, run.params(epsilon=1.0))["paid"]
+    sums = run(KEY(), run.params(epsilon=1.0))["paid"]
     assert sums.dtype == jnp.result_type(int)
     largest = np.iinfo(sums.dtype).max
     assert sums.tolist() == [min(int(value), largest), min(10 * int(value), largest)]
@@ -45,7 +46,7 @@ def test_float_sums_are_compensated(monkeypatch):
 
     def error():
         run = simulator(explore_then_commit(num_arms=2, explore_rounds=2), paid(value), 200_000)
-        total = float(jax.jit(run)(KEY, run.params(epsilon=1.0))["paid"][0])
+        total = float(jax.jit(run)(KEY(), run.params(epsilon=1.0))["paid"][0])
         return abs(total / (200_000 * float(value)) - 1)
 
     assert error() < 2**-23
@@ -58,7 +59,7 @@ def test_outcomes_that_are_python_numbers():
         feedback=lambda key, params, world, action: (world, jnp.int32(0), {"one": 1, "half": 0.5, "true": True})
     )
     run = simulator(explore_then_commit(num_arms=2, explore_rounds=2), environment, 10)
-    outputs = run(KEY, run.params(epsilon=1.0))
+    outputs = run(KEY(), run.params(epsilon=1.0))
     assert {name: values.tolist() for name, values in outputs.items()} == {"one": [10], "half": [5.0], "true": [10]}
 
 
@@ -68,7 +69,7 @@ def test_chosen_outcomes_are_those_of_all():
         everything = simulator(learner, environment, HORIZON, engine=engine)
         one = simulator(learner, environment, HORIZON, engine=engine, outcomes=["pseudo_regret"])
         params = one.params(epsilon=0.5)
-        found, expected = jax.jit(one)(KEY, params), jax.jit(everything)(KEY, params)
+        found, expected = jax.jit(one)(KEY(), params), jax.jit(everything)(KEY(), params)
         assert set(found) == {"pseudo_regret"} < set(expected)
         assert (found["pseudo_regret"] == expected["pseudo_regret"]).all()
 
@@ -78,4 +79,4 @@ def test_outcomes_that_there_are_not(names):
     learner, environment = explore_then_commit(num_arms=3, explore_rounds=30), bernoulli_bandit([0.2, 0.5, 0.6])
     run = simulator(learner, environment, HORIZON, outcomes=names)
     with pytest.raises(ValueError, match=r"outcomes must be some of .*pseudo_regret"):
-        run(KEY, run.params(epsilon=0.5))
+        run(KEY(), run.params(epsilon=0.5))

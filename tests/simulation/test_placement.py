@@ -12,7 +12,7 @@ import pytest
 
 from jaxdp.simulation.sweeps.lanes import tiles_in_flight
 
-pytestmark = [pytest.mark.once, pytest.mark.optimised]
+pytestmark = pytest.mark.optimised
 
 REPOSITORY = Path(__file__).parents[2]
 NAMES = ("commit", "experts", "cholesky", "eigenvalues")

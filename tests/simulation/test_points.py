@@ -1,7 +1,9 @@
 """A vmap of one's own over grid points and seeds: the lanes of a sweep, compiled once; and sweeps of a run."""
 
+import functools
 import math
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,25 +15,24 @@ import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit
 from jaxdp.simulation.run.values import is_list
 
-pytestmark = pytest.mark.once
-
-KEY = jax.random.key(3)
+KEY = partial(jax.random.key, 3)
 EPSILONS = [0.1, 1.0, math.inf]
-COMMIT, BANDIT = explore_then_commit(num_arms=2, explore_rounds=4), bernoulli_bandit([0.1, 0.9])
+COMMIT = functools.cache(lambda: explore_then_commit(num_arms=2, explore_rounds=4))
+BANDIT = functools.cache(lambda: bernoulli_bandit([0.1, 0.9]))
 
 
-def lanes(run, params, in_axes, key=KEY, num_seeds=6):
+def lanes(run, params, in_axes, key=None, num_seeds=6):
     """[seed, point, ...] outputs, and how many programs were compiled for them."""
     many: Any = jax.jit(jax.vmap(jax.vmap(run, (None, in_axes)), (0, None)))
-    outputs = many(jaxdp.lane_keys(key, num_seeds), params)
+    outputs = many(jaxdp.lane_keys(KEY() if key is None else key, num_seeds), params)
     return outputs, many._cache_size()
 
 
 @pytest.mark.parametrize("engine", ["rounds", "counts"])
 def test_a_vmap_of_ones_own_is_the_sweep(engine):
-    run = jaxdp.simulator(COMMIT, BANDIT, horizon=40, checkpoints=4, engine=engine)
+    run = jaxdp.simulator(COMMIT(), BANDIT(), horizon=40, checkpoints=4, engine=engine)
     outputs, programs = lanes(run, *run.points(epsilon=EPSILONS))
-    swept = jaxdp.sweep(run, axes={"epsilon": EPSILONS}, num_seeds=6, key=KEY, tile_size=4)
+    swept = jaxdp.sweep(run, axes={"epsilon": EPSILONS}, num_seeds=6, key=KEY(), tile_size=4)
     assert programs == 1
     assert set(outputs) == set(swept.data_vars)
     for name, values in outputs.items():
@@ -44,14 +45,14 @@ def test_estimators_too():
     problem = jaxdp.estimation.gaussian_rewards(num_samples=30, dim=2)
     run = jaxdp.estimation_run({"local": jaxdp.estimation.debiased_rr(), "clear": jaxdp.estimation.mle()}, problem)
     outputs, programs = lanes(run, *run.points(epsilon=EPSILONS))
-    swept = jaxdp.sweep(run, axes={"epsilon": EPSILONS}, num_seeds=6, key=KEY)
+    swept = jaxdp.sweep(run, axes={"epsilon": EPSILONS}, num_seeds=6, key=KEY())
     assert programs == 1
     for name, values in outputs.items():
         np.testing.assert_allclose(np.moveaxis(np.asarray(values), 1, 0), swept[name].values, rtol=1e-5, atol=1e-6)
 
 
 def test_only_what_varies_is_stacked():
-    run = jaxdp.simulator(COMMIT, BANDIT, horizon=8)
+    run = jaxdp.simulator(COMMIT(), BANDIT(), horizon=8)
     params, in_axes = run.points(epsilon=[0.1, 1.0, 1.0], gap=0.1, best_mean=[0.9, 0.8, 0.7])
     assert isinstance(params, dict)
     single = [run.params(epsilon=e, gap=0.1, best_mean=b) for e, b in [(0.1, 0.9), (1.0, 0.8), (1.0, 0.7)]]
@@ -73,7 +74,7 @@ def test_only_what_varies_is_stacked():
 
 
 def test_what_is_a_list_of_values():
-    run = jaxdp.simulator(COMMIT, BANDIT, horizon=8)
+    run = jaxdp.simulator(COMMIT(), BANDIT(), horizon=8)
     expected, _ = run.points(epsilon=[0.5, 1.0])
     for values in ((0.5, 1.0), np.asarray([0.5, 1.0]), jax.numpy.asarray([0.5, 1.0])):
         found, _ = run.points(epsilon=values)
@@ -84,8 +85,8 @@ def test_what_is_a_list_of_values():
 
 
 def test_a_run_is_swept_where_nothing_is_static(tmp_path):
-    run = jaxdp.simulator(COMMIT, BANDIT, horizon=8)
-    grid: dict = {"axes": {"epsilon": EPSILONS}, "num_seeds": 3, "key": KEY}
+    run = jaxdp.simulator(COMMIT(), BANDIT(), horizon=8)
+    grid: dict = {"axes": {"epsilon": EPSILONS}, "num_seeds": 3, "key": KEY()}
     expected = jaxdp.sweep(lambda: run, **grid)
     assert jaxdp.sweep(run, **grid).identical(expected)
     assert jaxdp.sweep(run, **grid, store=tmp_path / "s.zarr").identical(expected)
@@ -104,14 +105,14 @@ class TestClaims:
             learner = explore_then_commit(num_arms=num_arms, explore_rounds=2 * num_arms)
             return jaxdp.simulator(learner, bernoulli_bandit(np.linspace(0.1, 0.9, num_arms)), horizon=8)
 
-        grid: dict = {"axes": {"epsilon": EPSILONS}, "static_axes": {"num_arms": [2, 3]}, "num_seeds": 2, "key": KEY}
+        grid: dict = {"axes": {"epsilon": EPSILONS}, "static_axes": {"num_arms": [2, 3]}, "num_seeds": 2, "key": KEY()}
         results = jaxdp.sweep(build, **grid)
         table = jaxdp.claims(results)
         assert list(table.columns[:4]) == ["num_arms", "epsilon", "algorithm", "claim"]
         assert table.num_arms.tolist() == [2, 2, 2, 3, 3, 3]
         assert table.epsilon.tolist() == table.claimed_epsilon.tolist() == EPSILONS * 2
         assert table.kind.tolist() == ["pure", "pure", "none"] * 2
-        claim = COMMIT.guarantee(epsilon=0.1)
+        claim = COMMIT().guarantee(epsilon=0.1)
         assert table.claim[0] == str(claim)
         assert (table.trust_model[0], table.argument[0]) == (claim.trust_model, claim.argument)
         assert table.claimed_rho.isna().all()
@@ -132,7 +133,7 @@ class TestClaims:
         noised = jaxdp.estimation.mle()._replace(guarantee=lambda **_: zcdp)
         estimators = {"local": jaxdp.estimation.debiased_rr(), "noised": noised}
         run = jaxdp.estimation_run(estimators, problem)
-        table = jaxdp.claims(jaxdp.sweep(run, axes={"epsilon": [0.5, 1.0]}, num_seeds=2, key=KEY))
+        table = jaxdp.claims(jaxdp.sweep(run, axes={"epsilon": [0.5, 1.0]}, num_seeds=2, key=KEY()))
         assert table.algorithm.tolist() == ["local", "noised"] * 2
         assert table.claimed_rho.dropna().tolist() == [0.5, 0.5]
         assert table.claimed_epsilon.tolist() == [0.5, math.inf, 1.0, math.inf]
@@ -141,10 +142,10 @@ class TestClaims:
     def test_values_that_are_objects_are_labelled_by_name(self, tmp_path):
         def build(link):
             assert link.name
-            return jaxdp.simulator(COMMIT, BANDIT, horizon=8)
+            return jaxdp.simulator(COMMIT(), BANDIT(), horizon=8)
 
         links = [jaxdp.preferences.logistic, jaxdp.preferences.probit]
-        grid: dict = {"axes": {"epsilon": [1.0]}, "static_axes": {"link": links}, "num_seeds": 2, "key": KEY}
+        grid: dict = {"axes": {"epsilon": [1.0]}, "static_axes": {"link": links}, "num_seeds": 2, "key": KEY()}
         results = jaxdp.sweep(build, **grid)
         assert jaxdp.claims(results).link.tolist() == results.link.values.tolist()
         assert jaxdp.claims(results.isel(link=[1])).link.tolist() == ["probit"]

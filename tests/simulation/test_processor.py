@@ -1,9 +1,11 @@
 """Another processor, or other settings of the compiler: other last bits, so another store."""
 
+import functools
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -17,11 +19,12 @@ from jaxdp.simulation.store.chunks import chunks
 from jaxdp.simulation.sweeps import worker
 from jaxdp.simulation.sweeps.lanes import Program
 from jaxdp.simulation.sweeps.plan import Plan
+from tests.simulation import store_worker
 from tests.simulation.processes import REPOSITORY, finish, start
 
-pytestmark = pytest.mark.once
-
-SWEEP: dict = {"axes": {"a": [1.0, 2.0]}, "num_seeds": 6, "tile_size": 4, "key": jax.random.key(0)}
+SWEEP: Callable[[], dict] = functools.cache(
+    lambda: {"axes": {"a": [1.0, 2.0]}, "num_seeds": 6, "tile_size": 4, "key": jax.random.key(0)}
+)
 INTEL = """processor\t: 0
 vendor_id\t: GenuineIntel
 cpu family\t: 6
@@ -56,7 +59,7 @@ def cpuinfo(tmp_path, monkeypatch):
 
 def test_a_store_of_another_processor_is_refused(tmp_path, cpuinfo):
     cpuinfo(INTEL)
-    first = sweep(run, **SWEEP, store=tmp_path / "s.zarr", process_index=0, num_processes=2).load()
+    first = sweep(run, **SWEEP(), store=tmp_path / "s.zarr", process_index=0, num_processes=2).load()
     assert not first.computed.all()
     for text, message in {
         INTEL.replace(" avx512f", ""): "processor is avx512f there, without more here",
@@ -65,18 +68,18 @@ def test_a_store_of_another_processor_is_refused(tmp_path, cpuinfo):
     }.items():
         cpuinfo(text)
         with pytest.raises(ValueError, match=rf"{message} \(another kind may give other last bits: go on with one of"):
-            sweep(run, **SWEEP, store=tmp_path / "s.zarr")
+            sweep(run, **SWEEP(), store=tmp_path / "s.zarr")
     cpuinfo(INTEL.replace("2.40GHz", "2.50GHz").replace(" aes", ""))  # changes no float
-    assert sweep(run, **SWEEP, store=tmp_path / "s.zarr").identical(sweep(run, **SWEEP))
+    assert sweep(run, **SWEEP(), store=tmp_path / "s.zarr").identical(sweep(run, **SWEEP()))
 
 
 def test_processors_that_cannot_be_told_are_those_of_their_hosts(tmp_path, cpuinfo, monkeypatch):
     cpuinfo("cpu : S390\n")
-    sweep(run, **SWEEP, store=tmp_path / "s.zarr")
-    sweep(run, **SWEEP, store=tmp_path / "s.zarr")
+    sweep(run, **SWEEP(), store=tmp_path / "s.zarr")
+    sweep(run, **SWEEP(), store=tmp_path / "s.zarr")
     monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
     with pytest.raises(ValueError, match=r"processor is unknown-of-host-.* there, unknown-of-host-elsewhere here"):
-        sweep(run, **SWEEP, store=tmp_path / "s.zarr")
+        sweep(run, **SWEEP(), store=tmp_path / "s.zarr")
 
 
 def test_this_processor_is_known():
@@ -85,19 +88,17 @@ def test_this_processor_is_known():
     assert found == processor.processor(jax.devices("cpu")[0])
 
 
-@pytest.mark.slow
 def test_a_process_with_other_flags_is_refused(tmp_path):
     """A real process, for which XLA compiles other instructions."""
     store = tmp_path / "s.zarr"
-    more = {"num_seeds": 4, "axes": {"epsilon": [1.0]}, "static_axes": {"num_experts": [3]}}
-    code, _, err = finish(start(store, process_index=0, num_processes=2, **more))
-    assert code == 0, err
+    more: dict = {"num_seeds": 4, "axes": {"epsilon": [1.0]}, "static_axes": {"num_experts": [3]}}
+    here: dict = {**store_worker.SWEEP, **more, "key": jax.random.key(0), "store": store}
+    sweep(store_worker.build, **here, process_index=0, num_processes=2)
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_max_isa=SSE4_2"
     code, _, err = finish(start(store, preload=f"import os; os.environ['XLA_FLAGS'] = {flags!r}", **more))
     assert code == 1
     assert "settings.xla_cpu_max_isa is None there, SSE4_2 here (may give other last bits: set it as it was" in err
-    code, _, err = finish(start(store, **more))
-    assert code == 0, err
+    sweep(store_worker.build, **here)
 
 
 def test_flags_as_xla_reads_them(tmp_path, monkeypatch):
@@ -116,15 +117,15 @@ def test_flags_as_xla_reads_them(tmp_path, monkeypatch):
 
 
 def test_flags_that_change_nothing_do_not_refuse(tmp_path, monkeypatch):
-    first = sweep(run, **SWEEP, store=tmp_path / "s.zarr").load()
+    first = sweep(run, **SWEEP(), store=tmp_path / "s.zarr").load()
     given = os.environ.get("XLA_FLAGS", "")
     monkeypatch.setenv("XLA_FLAGS", f"{given} --xla_dump_to={tmp_path} --xla_force_host_platform_device_count=3")
-    assert sweep(run, **SWEEP, store=tmp_path / "s.zarr").identical(first)
+    assert sweep(run, **SWEEP(), store=tmp_path / "s.zarr").identical(first)
     for name, value in {"OPENBLAS_CORETYPE": "Haswell", "XLA_FLAGS": f"{given} --xla_cpu_enable_fast_math"}.items():
         monkeypatch.setenv("OPENBLAS_CORETYPE", "")
         monkeypatch.setenv(name, value)
         with pytest.raises(ValueError, match=r"settings\.\w+ is None there, (Haswell|true) here"):
-            sweep(run, **SWEEP, store=tmp_path / "s.zarr")
+            sweep(run, **SWEEP(), store=tmp_path / "s.zarr")
 
 
 def test_workers_of_several_kinds_are_refused():
@@ -175,14 +176,14 @@ def test_another_number_of_threads_is_refused_for_large_matrices(tmp_path, monke
 
     for rows in (5, 80):
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-        sweep(build, **SWEEP, static_axes={"rows": [rows]}, store=tmp_path / f"{rows}.zarr")
+        sweep(build, **SWEEP(), static_axes={"rows": [rows]}, store=tmp_path / f"{rows}.zarr")
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
     monkeypatch.setattr(processor, "cores", lambda: 4)
-    sweep(build, **SWEEP, static_axes={"rows": [5]}, store=tmp_path / "5.zarr")
+    sweep(build, **SWEEP(), static_axes={"rows": [5]}, store=tmp_path / "5.zarr")
     with pytest.raises(
         ValueError, match=r"programs\.rows=80\.blas_threads is 1 there, 2 here \(large matrices: OPENBLAS"
     ):
-        sweep(build, **SWEEP, static_axes={"rows": [80]}, store=tmp_path / "80.zarr")
+        sweep(build, **SWEEP(), static_axes={"rows": [80]}, store=tmp_path / "80.zarr")
 
 
 MEASURE = """
@@ -196,7 +197,6 @@ np.save(sys.argv[1], results.l2_error.values)
 """
 
 
-@pytest.mark.slow
 @pytest.mark.optimised
 def test_how_much_another_processor_moves_results(tmp_path):
     """What the module says: other bits, by a small part of the standard error."""

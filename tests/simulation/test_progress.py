@@ -12,10 +12,7 @@ import pytest
 import jaxdp
 from jaxdp.simulation.sweeps.lanes import Program
 from jaxdp.simulation.sweeps.progress import Progress
-from tests.few import few
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
-
-pytestmark = pytest.mark.once
 
 
 class Terminal(io.StringIO):
@@ -77,7 +74,7 @@ def test_a_function_is_told(tmp_path):
     assert told[0].devices == ("cpu: cpu",)
 
 
-@pytest.mark.parametrize("stored", few([False, True], [True]))
+@pytest.mark.parametrize("stored", [False, True])
 def test_compiling_is_in_no_rate(stored, monkeypatch, tmp_path):
     """Of the first program and the second, while `told` counts the lanes and seconds in which they ran."""
     told: list[Progress] = []

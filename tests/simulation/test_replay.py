@@ -10,8 +10,6 @@ import xarray as xr
 
 import jaxdp
 
-pytestmark = pytest.mark.once
-
 HORIZON = 12
 
 
@@ -106,10 +104,10 @@ def test_results_from_a_file_need_the_build(results, tmp_path):
     "select",
     [
         lambda results: results.sel(epsilon=0.5, num_arms=2),
-        pytest.param(lambda results: results.isel(seed=1), marks=pytest.mark.slow),
-        pytest.param(lambda results: results.isel(seed=[0]), marks=pytest.mark.slow),
+        lambda results: results.isel(seed=1),
+        lambda results: results.isel(seed=[0]),
         lambda results: results.isel(epsilon=0, drop=True),
-        pytest.param(lambda results: results.isel(round=-1), marks=pytest.mark.slow),
+        lambda results: results.isel(round=-1),
         lambda results: results[["pseudo_regret"]],
     ],
 )

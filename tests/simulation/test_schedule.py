@@ -16,8 +16,6 @@ from jaxdp.simulation.sweeps.lanes import Compiled, Program
 from jaxdp.simulation.sweeps.schedule import Lanes, Runner, room
 from tests.simulation.growing import SMALL, run
 
-pytestmark = pytest.mark.once
-
 TILE, LANES = 4, 50
 
 
@@ -106,14 +104,14 @@ def test_a_tile_that_is_known_not_to_fit_is_not_run(monkeypatch):
     done = []
     monkeypatch.setattr(schedule, "free_bytes", lambda device: 10)
     with pytest.raises(MemoryError, match="a tile of 16 lanes must fit in memory"):
-        sweep(run, **SMALL, progress=done.append)
+        sweep(run, **SMALL(), progress=done.append)
     assert not done
 
 
 def test_results_that_do_not_fit_are_refused_before_anything_is_compiled(monkeypatch, tmp_path):
     monkeypatch.setattr(Program, "compile", None)
     monkeypatch.setattr(plan, "free_host_bytes", lambda: 2**30)
-    many = {**SMALL, "num_seeds": 10**8}
+    many = {**SMALL(), "num_seeds": 10**8}
     for store, text in [
         (None, "4,5.. MiB; .*store= keeps them on disk"),
         (tmp_path / "s.zarr", "2,6.. MiB; use fewer seeds"),

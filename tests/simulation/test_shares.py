@@ -4,8 +4,6 @@ import pytest
 
 from jaxdp.simulation.sweeps.shares import which_share
 
-pytestmark = pytest.mark.once
-
 
 def array(task, first, last, count, **more):
     names = {"ID": task, "MIN": first, "MAX": last, "COUNT": count}

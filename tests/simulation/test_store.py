@@ -1,11 +1,13 @@
 """The store of a sweep: what it holds, what it is refused for, and that it changes no result."""
 
+import functools
 import json
 import math
 import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +22,8 @@ from jaxdp.simulation.store.chunks import chunk_shape, chunks, share
 from jaxdp.simulation.store.files import COMPUTED
 from jaxdp.simulation.sweeps.lanes import Program
 from jaxdp.simulation.sweeps.plan import Plan
+from tests.lazily import Lazy
 from tests.simulation.processes import REPOSITORY
-
-pytestmark = pytest.mark.once
 
 CLAIM = jaxdp.Guarantee.pure(0.5, trust_model="local", privacy_unit="one label", argument="for a test")
 
@@ -55,12 +56,14 @@ def walk(*, steps=5, bad=None, name="walk"):
 
 
 AXES = {"epsilon": [0.5, 1.0, math.inf], "link": [logistic, probit]}
-SWEEP: dict = {"axes": AXES, "num_seeds": 11, "tile_size": 4, "key": jax.random.key(3)}
+SWEEP: Callable[[], dict] = functools.cache(
+    lambda: {"axes": AXES, "num_seeds": 11, "tile_size": 4, "key": jax.random.key(3)}
+)
 
 
 def test_the_store_is_the_dataset(tmp_path):
-    expected = sweep(walk, **SWEEP, static_axes={"steps": [5]})
-    found = sweep(walk, **SWEEP, static_axes={"steps": [5]}, store=tmp_path / "new" / "s.zarr", chunk_size=7)
+    expected = sweep(walk, **SWEEP(), static_axes={"steps": [5]})
+    found = sweep(walk, **SWEEP(), static_axes={"steps": [5]}, store=tmp_path / "new" / "s.zarr", chunk_size=7)
     assert found.identical(expected)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -78,44 +81,52 @@ def test_the_store_is_the_dataset(tmp_path):
 
 def test_what_is_done_is_not_done_again(tmp_path):
     done = []
-    sweep(walk, **SWEEP, store=tmp_path / "s.zarr", progress=done.append)
+    sweep(walk, **SWEEP(), store=tmp_path / "s.zarr", progress=done.append)
     assert done[-1].lanes == done[-1].num_lanes == 66
     again = []
-    sweep(walk, **SWEEP, store=tmp_path / "s.zarr", progress=again.append)
+    sweep(walk, **SWEEP(), store=tmp_path / "s.zarr", progress=again.append)
     assert again == []
 
 
 def test_an_unfinished_store_says_what_is_computed(tmp_path):
-    found = sweep(walk, **SWEEP, store=tmp_path / "s.zarr", process_index=1, num_processes=3, chunk_size=4)
+    found = sweep(walk, **SWEEP(), store=tmp_path / "s.zarr", process_index=1, num_processes=3, chunk_size=4)
     assert 0 < int(found.computed.sum()) < 66
     assert found.walk.where(~found.computed).isnull().all()
     assert found.walk.where(found.computed, 0.0).notnull().all()
-    whole = sweep(walk, **SWEEP)
+    whole = sweep(walk, **SWEEP())
     xr.testing.assert_equal(whole.walk.where(found.computed), found.walk)
 
 
-CHANGED = {
-    "seeds": ({"num_seeds": 12}, "num_seeds is 11 there, 12 here"),
-    "grid": ({"axes": {**AXES, "epsilon": [0.5, 1.0, 2.0]}}, r"axes.epsilon is \[0.5, 1.0, 'inf'\] there, \[0.5,"),
-    "another axis": ({"axes": {"epsilon": [0.5]}}, r"axes.link is \['logistic', 'probit'\] there, None here"),
-    "tile": ({"tile_size": 5}, "tile_size is 4 there, 5 here"),
-    "key": ({"key": jax.random.key(4)}, r"key.data is \[0, 3\] there, \[0, 4\] here"),
-    "checkpoints": ({"static_axes": {"steps": [6]}}, r"static_axes.steps is None there, \[6\] here"),
-}
+CHANGED = Lazy(
+    {
+        "seeds": lambda: ({"num_seeds": 12}, "num_seeds is 11 there, 12 here"),
+        "grid": lambda: (
+            {"axes": {**AXES, "epsilon": [0.5, 1.0, 2.0]}},
+            r"axes.epsilon is \[0.5, 1.0, 'inf'\] there, \[0.5,",
+        ),
+        "another axis": lambda: (
+            {"axes": {"epsilon": [0.5]}},
+            r"axes.link is \['logistic', 'probit'\] there, None here",
+        ),
+        "tile": lambda: ({"tile_size": 5}, "tile_size is 4 there, 5 here"),
+        "key": lambda: ({"key": jax.random.key(4)}, r"key.data is \[0, 3\] there, \[0, 4\] here"),
+        "checkpoints": lambda: ({"static_axes": {"steps": [6]}}, r"static_axes.steps is None there, \[6\] here"),
+    }
+)
 
 
 @pytest.mark.parametrize("case", CHANGED)
 def test_the_store_of_another_sweep_is_refused_with_the_difference(tmp_path, case):
     changed, message = CHANGED[case]
     store = tmp_path / "s.zarr"
-    before = sweep(walk, **SWEEP, store=store).load()
+    before = sweep(walk, **SWEEP(), store=store).load()
     with pytest.raises(
         ValueError, match=f"store must hold the same sweep, got .*{message}.*overwrite=True replaces what is there$"
     ):
-        sweep(walk, **{**SWEEP, **changed}, store=store)
-    assert sweep(walk, **SWEEP, store=store).identical(before)
-    other = sweep(walk, **{**SWEEP, **changed}, store=store, overwrite=True)
-    assert other.identical(sweep(walk, **{**SWEEP, **changed}))
+        sweep(walk, **{**SWEEP(), **changed}, store=store)
+    assert sweep(walk, **SWEEP(), store=store).identical(before)
+    other = sweep(walk, **{**SWEEP(), **changed}, store=store, overwrite=True)
+    assert other.identical(sweep(walk, **{**SWEEP(), **changed}))
 
 
 def total(table):
@@ -180,7 +191,7 @@ def test_builds_that_differ_in_a_parameter_that_has_no_label(tmp_path):
             coords=run.coords,
         )
 
-    arguments = {**SWEEP, "axes": {"epsilon": [0.5]}, "store": tmp_path / "s.zarr"}
+    arguments = {**SWEEP(), "axes": {"epsilon": [0.5]}, "store": tmp_path / "s.zarr"}
     sweep(lambda: build(1.0), **arguments)
     with pytest.raises(ValueError, match=r"programs.program.params differ"):
         sweep(lambda: build(2.0), **arguments)
@@ -192,12 +203,12 @@ def test_what_is_no_store_is_neither_used_nor_replaced(tmp_path):
     (tmp_path / "file").write_text("mine")
     for overwrite in [False, True]:
         with pytest.raises(ValueError, match=r"store must be that of a sweep, got .*notes, where something else is$"):
-            sweep(walk, **SWEEP, store=tmp_path / "notes", overwrite=overwrite)
+            sweep(walk, **SWEEP(), store=tmp_path / "notes", overwrite=overwrite)
         with pytest.raises(ValueError, match=r"store must be a folder, or a path where nothing is yet, got .*file"):
-            sweep(walk, **SWEEP, store=tmp_path / "file", overwrite=overwrite)
+            sweep(walk, **SWEEP(), store=tmp_path / "file", overwrite=overwrite)
     assert (tmp_path / "notes" / "text").read_text() == (tmp_path / "file").read_text() == "mine"
     with pytest.raises(ValueError, match=r"store must be a path in a file system, .* got s3://bucket/runs"):
-        sweep(walk, **SWEEP, store="s3://bucket/runs")
+        sweep(walk, **SWEEP(), store="s3://bucket/runs")
 
 
 WRONG = {
@@ -220,7 +231,7 @@ def test_wrong_arguments_leave_nothing_behind(tmp_path, monkeypatch, case):
     monkeypatch.setattr(Program, "compile", None)
     changed, message = WRONG[case]
     with pytest.raises(ValueError, match=message):
-        sweep(walk, **{**SWEEP, **changed})
+        sweep(walk, **{**SWEEP(), **changed})
     assert not list(tmp_path.iterdir())
 
 
@@ -229,22 +240,22 @@ def test_nan_is_kept_counted_and_reported(tmp_path):
         return walk(bad=True)
 
     with pytest.warns(RuntimeWarning, match=r"NaN in walk of \d+ of 66 lanes; the results are kept") as told:
-        expected = sweep(build, **SWEEP)
+        expected = sweep(build, **SWEEP())
     count = int(expected.walk.isnull().any("round").sum())
     assert 0 < count < 33
     assert f"walk of {count} of 66" in str(told[0].message)
     for _ in range(2):  # written, and then read
         with pytest.warns(RuntimeWarning, match=f"NaN in walk of {count} of 66 lanes"):
-            assert sweep(build, **SWEEP, store=tmp_path / "s.zarr").identical(expected)
+            assert sweep(build, **SWEEP(), store=tmp_path / "s.zarr").identical(expected)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        sweep(walk, **SWEEP)
+        sweep(walk, **SWEEP())
 
 
 def test_an_output_named_as_the_mark(tmp_path):
     with pytest.raises(ValueError, match="outputs and axes must not be named computed in a sweep with a store"):
-        sweep(lambda: walk(name=COMPUTED), **SWEEP, store=tmp_path / "s.zarr")
-    assert COMPUTED in sweep(lambda: walk(name=COMPUTED), **SWEEP)
+        sweep(lambda: walk(name=COMPUTED), **SWEEP(), store=tmp_path / "s.zarr")
+    assert COMPUTED in sweep(lambda: walk(name=COMPUTED), **SWEEP())
 
 
 def test_replay_from_a_store(tmp_path):

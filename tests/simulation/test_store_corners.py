@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import functools
 import io
 import json
 import os
@@ -11,6 +12,7 @@ import signal
 import threading
 import traceback
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +27,10 @@ from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.store.inspection import describe
 from jaxdp.simulation.store.locks import lock_folder, share_lock
 
-pytestmark = pytest.mark.once
-
 CLAIM = jaxdp.Guarantee.pure(0.5, trust_model="local", privacy_unit="one label", argument="for a test")
-SWEEP: dict = {"axes": {"a": [1.0, 2.0]}, "num_seeds": 6, "tile_size": 4, "key": jax.random.key(0)}
+SWEEP: Callable[[], dict] = functools.cache(
+    lambda: {"axes": {"a": [1.0, 2.0]}, "num_seeds": 6, "tile_size": 4, "key": jax.random.key(0)}
+)
 
 
 def run(
@@ -53,8 +55,8 @@ def test_outputs_that_look_empty_are_kept(tmp_path, value):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message="NaN in x of 12 of 12 lanes")
-        first = sweep(build, **SWEEP, store=tmp_path / "s.zarr").load()
-        again = sweep(build, **SWEEP, store=tmp_path / "s.zarr", progress=done.append)
+        first = sweep(build, **SWEEP(), store=tmp_path / "s.zarr").load()
+        again = sweep(build, **SWEEP(), store=tmp_path / "s.zarr", progress=done.append)
     assert again.identical(first)
     assert done == []
     assert "damaged" not in describe(tmp_path / "s.zarr")
@@ -65,34 +67,34 @@ def test_outputs_that_look_empty_are_kept(tmp_path, value):
 
 def test_the_old_store_stays_until_the_new_one_is_made(tmp_path):
     store = tmp_path / "s.zarr"
-    before = sweep(run, **SWEEP, store=store).load()
+    before = sweep(run, **SWEEP(), store=store).load()
     for build, more in {
         lambda: run(lambda key, a: {"computed": a}, {"computed": ()}): {},
         lambda: run(lambda key, a: {"x": a.astype(jnp.bfloat16)}): {},
         run: {"chunk_size": 0},
     }.items():
         with pytest.raises(ValueError, match="must"):
-            sweep(build, **SWEEP, **more, store=store, overwrite=True)
-        assert sweep(run, **SWEEP, store=store).identical(before)
+            sweep(build, **SWEEP(), **more, store=store, overwrite=True)
+        assert sweep(run, **SWEEP(), store=store).identical(before)
 
     def fails(key, a):
         raise MemoryError("as if")
 
     broken = dataclasses.replace(run(), simulate=fails)
     with pytest.raises(MemoryError):
-        sweep(lambda: broken, **SWEEP, store=store, overwrite=True)
-    assert sweep(run, **SWEEP, store=store).identical(before)
+        sweep(lambda: broken, **SWEEP(), store=store, overwrite=True)
+    assert sweep(run, **SWEEP(), store=store).identical(before)
 
 
 def test_neighbours_of_a_store_are_left_alone(tmp_path):
     for name in ("s.zarr.unfinished", "s.zarr.replaced"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "mine").write_text("mine")
-    sweep(run, **SWEEP, store=tmp_path / "s.zarr")
+    sweep(run, **SWEEP(), store=tmp_path / "s.zarr")
     (tmp_path / "s.zarr" / "mine.partial").write_text("mine")
-    sweep(run, **SWEEP, store=tmp_path / "s.zarr")
+    sweep(run, **SWEEP(), store=tmp_path / "s.zarr")
     assert (tmp_path / "s.zarr" / "mine.partial").exists()
-    sweep(run, **SWEEP, store=tmp_path / "s.zarr", overwrite=True)
+    sweep(run, **SWEEP(), store=tmp_path / "s.zarr", overwrite=True)
     assert (tmp_path / "s.zarr.unfinished" / "mine").exists()
     assert (tmp_path / "s.zarr.replaced" / "mine").exists()
 
@@ -107,13 +109,13 @@ def other_dims():
 
 def test_labels_and_claims_are_part_of_what_a_store_is(tmp_path):
     first, second = other_dims()
-    sweep(lambda: first, **SWEEP, store=tmp_path / "dims.zarr")
+    sweep(lambda: first, **SWEEP(), store=tmp_path / "dims.zarr")
     with pytest.raises(ValueError, match=r"outputs\.x is .*'u', 'v'.* there, .*'v', 'u'.* here"):
-        sweep(lambda: second, **SWEEP, store=tmp_path / "dims.zarr")
-    sweep(run, **SWEEP, store=tmp_path / "claim.zarr")
+        sweep(lambda: second, **SWEEP(), store=tmp_path / "dims.zarr")
+    sweep(run, **SWEEP(), store=tmp_path / "claim.zarr")
     corrected = dataclasses.replace(run(), guarantee=lambda a: {"walk": dataclasses.replace(CLAIM, epsilon=8.0)})
     with pytest.raises(ValueError, match=r"program\.guarantees differ \(what is claimed\)"):
-        sweep(lambda: corrected, **SWEEP, store=tmp_path / "claim.zarr")
+        sweep(lambda: corrected, **SWEEP(), store=tmp_path / "claim.zarr")
 
 
 def test_static_parts_of_params_do_not_refuse_the_same_sweep(tmp_path):
@@ -128,7 +130,7 @@ def test_static_parts_of_params_do_not_refuse_the_same_sweep(tmp_path):
             params=lambda a: {"f": jax.tree_util.Partial(scaled), "a": np.float32(a)},
         )
 
-    single = {**SWEEP, "axes": {"a": [1.0]}}  # the functions of two grid points are not the same
+    single = {**SWEEP(), "axes": {"a": [1.0]}}  # the functions of two grid points are not the same
     first = sweep(build, **single, store=tmp_path / "s.zarr")
     assert sweep(build, **single, store=tmp_path / "s.zarr").identical(first)
 
@@ -138,25 +140,25 @@ def test_callbacks_are_refused(tmp_path):
         shape = jax.ShapeDtypeStruct((), jnp.float32)
         return {"x": jax.pure_callback(lambda x: np.float32(x), shape, a, vmap_method="sequential")}
 
-    assert sweep(lambda: run(simulate), **SWEEP).x.shape == (2, 6)
+    assert sweep(lambda: run(simulate), **SWEEP()).x.shape == (2, 6)
     with pytest.raises(ValueError, match=r"build must not call back to Python in a sweep with a store .*pure_callback"):
-        sweep(lambda: run(simulate), **SWEEP, store=tmp_path / "s.zarr")
+        sweep(lambda: run(simulate), **SWEEP(), store=tmp_path / "s.zarr")
 
 
 @pytest.mark.parametrize("name", ["m/b", "/lead", "a\\b", "zarr.json", ".", "..", "", "computed"])
 def test_names_that_are_no_folders(tmp_path, name):
     with pytest.raises(ValueError, match="outputs and axes must not be named"):
-        sweep(lambda: run(lambda key, a: {name: a}, {name: ()}), **SWEEP, store=tmp_path / "s.zarr")
+        sweep(lambda: run(lambda key, a: {name: a}, {name: ()}), **SWEEP(), store=tmp_path / "s.zarr")
     assert not (tmp_path / "s.zarr").exists()
 
 
 def test_whole_numbers_of_any_type(tmp_path):
-    expected = sweep(run, **SWEEP)
+    expected = sweep(run, **SWEEP())
     for number in (float, np.int64):
         numbers: dict = {"num_seeds": number(6), "tile_size": number(4), "chunk_size": number(5)}
-        found = sweep(run, **{**SWEEP, **numbers}, store=tmp_path / "s.zarr")
+        found = sweep(run, **{**SWEEP(), **numbers}, store=tmp_path / "s.zarr")
         assert found.identical(expected)
-        assert sweep(run, **{**SWEEP, **numbers}).identical(expected)
+        assert sweep(run, **{**SWEEP(), **numbers}).identical(expected)
 
 
 @pytest.mark.parametrize(
@@ -172,25 +174,25 @@ def test_whole_numbers_of_any_type(tmp_path):
 )
 def test_wrong_arguments(tmp_path, wrong, message):
     with pytest.raises(ValueError, match=message):
-        sweep(run, **{**SWEEP, "store": tmp_path / "s.zarr", **wrong})
+        sweep(run, **{**SWEEP(), "store": tmp_path / "s.zarr", **wrong})
     assert not list(tmp_path.iterdir())
 
 
 def test_a_link_to_a_store_is_the_store(tmp_path):
     (tmp_path / "link.zarr").symlink_to(tmp_path / "s.zarr")
-    first = sweep(run, **SWEEP, store=tmp_path / "link.zarr").load()
+    first = sweep(run, **SWEEP(), store=tmp_path / "link.zarr").load()
     assert (tmp_path / "s.zarr").is_dir()
     with share_lock(tmp_path / "s.zarr", 0, 1), pytest.raises(BlockingIOError, match="being written"):
-        sweep(run, **SWEEP, store=tmp_path / "link.zarr")
-    assert sweep(run, **SWEEP, store=tmp_path / "link.zarr", overwrite=True).identical(first)
+        sweep(run, **SWEEP(), store=tmp_path / "link.zarr")
+    assert sweep(run, **SWEEP(), store=tmp_path / "link.zarr", overwrite=True).identical(first)
     assert (tmp_path / "link.zarr").is_symlink()
 
 
 def test_a_relative_path_keeps_its_place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other").mkdir()
-    found = sweep(run, **SWEEP, store="s.zarr", chunk_size=4, progress=lambda now: os.chdir(tmp_path / "other"))
-    assert found.identical(sweep(run, **SWEEP))
+    found = sweep(run, **SWEEP(), store="s.zarr", chunk_size=4, progress=lambda now: os.chdir(tmp_path / "other"))
+    assert found.identical(sweep(run, **SWEEP()))
     assert (tmp_path / "s.zarr").is_dir()
 
 
@@ -200,7 +202,7 @@ def test_what_went_wrong_is_told_even_if_the_store_is_gone(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sweep(run, **SWEEP, store=tmp_path / "s.zarr", chunk_size=4, progress=interrupt)
+        sweep(run, **SWEEP(), store=tmp_path / "s.zarr", chunk_size=4, progress=interrupt)
 
 
 def test_going_on_after_an_overwrite_is_another_call(tmp_path):
@@ -210,7 +212,7 @@ def test_going_on_after_an_overwrite_is_another_call(tmp_path):
 
     for overwrite, text in [(False, "the same call goes on"), (True, "the same call without overwrite goes on")]:
         with pytest.raises(KeyboardInterrupt) as caught:
-            sweep(run, **SWEEP, store=tmp_path / "s.zarr", chunk_size=4, overwrite=overwrite, progress=interrupt)
+            sweep(run, **SWEEP(), store=tmp_path / "s.zarr", chunk_size=4, overwrite=overwrite, progress=interrupt)
         assert str(caught.value).startswith("interrupted: ")
         assert text in str(caught.value)
         frames = traceback.extract_tb(caught.value.__traceback__)
@@ -223,7 +225,7 @@ def test_an_interruption_without_a_store(capsys):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt, match=r"^interrupted after \d+ of 12 lanes, which are lost; a sweep with"):
-        sweep(run, **SWEEP, progress=interrupt)
+        sweep(run, **SWEEP(), progress=interrupt)
 
 
 def unwritable(monkeypatch, folder, number):
@@ -246,51 +248,51 @@ def unwritable(monkeypatch, folder, number):
 
 
 def test_a_finished_store_on_a_read_only_file_system_is_asked_for(tmp_path, monkeypatch):
-    first = sweep(run, **SWEEP, store=tmp_path / "s.zarr").load()
-    sweep(run, **SWEEP, store=tmp_path / "half.zarr", process_index=0, num_processes=2, chunk_size=4)
+    first = sweep(run, **SWEEP(), store=tmp_path / "s.zarr").load()
+    sweep(run, **SWEEP(), store=tmp_path / "half.zarr", process_index=0, num_processes=2, chunk_size=4)
     for name in ("s.zarr", "half.zarr"):
         shutil.rmtree(lock_folder(tmp_path / name))
     unwritable(monkeypatch, tmp_path, errno.EROFS)
     done = []
     for grow in (False, True):
-        assert sweep(run, **SWEEP, store=tmp_path / "s.zarr", grow=grow, progress=done.append).identical(first)
+        assert sweep(run, **SWEEP(), store=tmp_path / "s.zarr", grow=grow, progress=done.append).identical(first)
     assert not done
     with pytest.raises(ValueError, match=r"store must hold the same sweep, got .* num_seeds is 6 there, 7 here"):
-        sweep(run, **{**SWEEP, "num_seeds": 7}, store=tmp_path / "s.zarr")
+        sweep(run, **{**SWEEP(), "num_seeds": 7}, store=tmp_path / "s.zarr")
     with pytest.raises(
         OSError, match=rf"files can be written to go on, got {tmp_path}/half.zarr, where \d lanes are mis"
     ):
-        sweep(run, **SWEEP, store=tmp_path / "half.zarr")
+        sweep(run, **SWEEP(), store=tmp_path / "half.zarr")
 
 
 def test_a_folder_that_cannot_be_written_is_named_as_it_was_given(tmp_path, monkeypatch):
     unwritable(monkeypatch, tmp_path, errno.EACCES)
     store = tmp_path / "runs" / "s.zarr"
     with pytest.raises(OSError, match=rf"^store must be where files can be written, got {store}: Permission denied$"):
-        sweep(run, **SWEEP, store=store)
+        sweep(run, **SWEEP(), store=store)
 
 
 @pytest.mark.parametrize("content", [None, "", "{", "{}"])
 def test_the_file_of_an_array_is_restored(tmp_path, content):
     store = tmp_path / "s.zarr"
-    first = sweep(run, **SWEEP, store=store).load()
+    first = sweep(run, **SWEEP(), store=store).load()
     for name in ("x", "computed", "seed"):
         file = store / name / "zarr.json"
         before = json.loads(file.read_text())
         file.unlink() if content is None else file.write_text(content)
         assert jaxdp.open(store).identical(first)
-        assert sweep(run, **SWEEP, store=store).identical(first)
+        assert sweep(run, **SWEEP(), store=store).identical(first)
         assert json.loads(file.read_text()) == before
 
 
 def test_a_store_whose_two_descriptions_are_damaged_is_refused_and_not_replaced(tmp_path):
     store = tmp_path / "s.zarr"
-    sweep(run, **SWEEP, store=store)
+    sweep(run, **SWEEP(), store=store)
     (store / "zarr.json").write_text("{")
     (store / "x" / "zarr.json").write_text("{")
     for overwrite in (False, True):
         with pytest.raises(ValueError, match=r"got .*s\.zarr, where .*zarr\.json is damaged .* remove this folder"):
-            sweep(run, **SWEEP, store=store, overwrite=overwrite)
+            sweep(run, **SWEEP(), store=store, overwrite=overwrite)
     assert (store / "x" / "c").exists()
 
 
@@ -319,8 +321,8 @@ def test_processes_that_start_together_do_not_refuse_one_another(tmp_path):
 
 def test_results_that_were_not_read_before_an_overwrite_are_refused(tmp_path):
     store = tmp_path / "s.zarr"
-    first = sweep(run, **SWEEP, store=store)
-    second = sweep(run, **{**SWEEP, "key": jax.random.key(1)}, store=store, overwrite=True)
+    first = sweep(run, **SWEEP(), store=store)
+    second = sweep(run, **{**SWEEP(), "key": jax.random.key(1)}, store=store, overwrite=True)
     with pytest.raises(OSError, match=r"results must still be where they were written, but .*s.zarr was overwritten"):
         first.load()
     copy = pickle.loads(pickle.dumps(second))
@@ -332,13 +334,13 @@ def test_results_that_were_not_read_before_an_overwrite_are_refused(tmp_path):
 
 def test_a_part_of_the_results_is_no_store(tmp_path):
     store, part = tmp_path / "s.zarr", tmp_path / "part.zarr"
-    results = sweep(run, **SWEEP, store=store)
+    results = sweep(run, **SWEEP(), store=store)
     for saved in (results, xr.open_zarr(store).isel(seed=slice(4)), xr.open_zarr(store).chunk(seed=1)):
         for variable in saved.variables.values():
             variable.encoding = {}
         saved.to_zarr(part, mode="w")
         with pytest.raises(ValueError, match=r"store must be .*, got .*part.zarr"):
-            sweep(run, **SWEEP, store=part)
+            sweep(run, **SWEEP(), store=part)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")

@@ -1,6 +1,7 @@
 """Sweeps: results do not depend on scheduling, and labels, provenance and errors are as documented."""
 
 import dataclasses
+import functools
 import json
 import math
 
@@ -24,8 +25,7 @@ from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.run.stacking import stack_params
 from jaxdp.simulation.sweeps.executables import EXECUTABLES
 from jaxdp.validation import check_epsilon
-
-pytestmark = pytest.mark.once
+from tests.lazily import Lazy
 
 DIM = 3
 CLAIM = jaxdp.Guarantee.pure(0.5, trust_model="local", privacy_unit="one label", argument="for a test")
@@ -67,8 +67,10 @@ def estimators_run():
     return jaxdp.estimation_run(estimators, gaussian_rewards(num_samples=30, dim=2))
 
 
-FILTER = {"axes": {"epsilon": [3.0, 0.5, 1.0]}, "num_seeds": 7, "tile_size": 4, "key": jax.random.key(0)}
-ESTIMATION = {**FILTER, "axes": {"epsilon": [0.5, math.inf], "delta": [1e-3]}}
+FILTER = functools.cache(
+    lambda: {"axes": {"epsilon": [3.0, 0.5, 1.0]}, "num_seeds": 7, "tile_size": 4, "key": jax.random.key(0)}
+)
+ESTIMATION = functools.cache(lambda: {**FILTER(), "axes": {"epsilon": [0.5, math.inf], "delta": [1e-3]}})
 
 
 @pytest.mark.optimised
@@ -77,31 +79,31 @@ ESTIMATION = {**FILTER, "axes": {"epsilon": [0.5, math.inf], "delta": [1e-3]}}
 )
 def test_bit_identical_for_every_chunk(build, arguments):
     """21 or 14 lanes in tiles of 4: the last tile is padded."""
-    expected = sweep(build, **arguments, chunk_size=1)
+    expected = sweep(build, **arguments(), chunk_size=1)
     assert not any(np.isnan(values).any() for values in expected.values())
     for chunk_size in [2, 5, 100]:
-        assert sweep(build, **arguments, chunk_size=chunk_size).identical(expected)
+        assert sweep(build, **arguments(), chunk_size=chunk_size).identical(expected)
 
 
 @pytest.mark.optimised
 def test_a_seeds_result_does_not_depend_on_the_other_lanes():
     """Tiles of one size: the key is a function of the seed's index. Another key gives other results."""
-    seven = sweep(filter_run, **FILTER)
+    seven = sweep(filter_run, **FILTER())
     for changed in [{"num_seeds": 3}, {"tile_size": 16}, {"axes": {"epsilon": [1.0, 3.0, 0.5]}}]:
-        other = sweep(filter_run, **{**FILTER, **changed})
+        other = sweep(filter_run, **{**FILTER(), **changed})
         xr.testing.assert_allclose(
             other.reindex_like(seven.isel(seed=other.seed)), seven.isel(seed=other.seed), rtol=1e-5
         )
-    other = sweep(filter_run, **{**FILTER, "key": jax.random.key(1)})
+    other = sweep(filter_run, **{**FILTER(), "key": jax.random.key(1)})
     assert np.all(np.abs(other.trace - seven.trace) > 1e-4)
 
 
 @pytest.mark.optimised
 def test_a_lane_is_the_run_at_its_key():
-    results, run = sweep(filter_run, **FILTER), filter_run()
-    outputs = run(jax.random.fold_in(FILTER["key"], 5), run.params(epsilon=0.5))
+    results, run = sweep(filter_run, **FILTER()), filter_run()
+    outputs = run(jax.random.fold_in(FILTER()["key"], 5), run.params(epsilon=0.5))
     np.testing.assert_allclose(results.weights.sel(epsilon=0.5, seed=5), outputs["weights"], rtol=1e-5)
-    assert len(np.unique(results.trace.sel(epsilon=0.5))) == FILTER["num_seeds"]
+    assert len(np.unique(results.trace.sel(epsilon=0.5))) == FILTER()["num_seeds"]
 
 
 @pytest.mark.optimised
@@ -145,7 +147,7 @@ def test_unsorted_static_axes_of_strings_and_numbers():
 
 
 def test_dimensions_of_the_run_keep_their_coordinates():
-    results = sweep(filter_run, **FILTER)
+    results = sweep(filter_run, **FILTER())
     assert results.weights.dims == ("epsilon", "seed", "item")
     assert results.item.values.tolist() == [0, 10, 20]
     np.testing.assert_allclose(results.weights.sum("item"), 1, rtol=1e-5)
@@ -230,7 +232,7 @@ def test_one_program_for_all_values_and_one_for_each_static_point():
     traces = []
     sweep(
         lambda twin: filter_run(dim=2, traces=traces),
-        **FILTER,
+        **FILTER(),
         static_axes={"twin": [1, 2]},
     )
     assert len(traces) == 2
@@ -266,30 +268,32 @@ def test_a_fixed_table_gives_the_same_results():
 
         return Run(simulate=simulate, params=params, guarantee=lambda **_: {}, dims={"sum": ("draw",)})
 
-    results = sweep(build, static_axes={"copy": [True, False]}, **FILTER)
+    results = sweep(build, static_axes={"copy": [True, False]}, **FILTER())
     xr.testing.assert_equal(results.isel(copy=0, drop=True), results.isel(copy=1, drop=True))
 
 
-WRONG = {
-    "no value": ({"axes": {"epsilon": []}}, "at least one value .*epsilon"),
-    "no static value": ({"static_axes": {"dim": []}}, "at least one value .*dim"),
-    "repeated": ({"axes": {"epsilon": [1.0, 2.0, 1.0]}}, r"repeat .*epsilon=\[1.0, 2.0, 1.0\]"),
-    "static repeated": ({"static_axes": {"dim": [2, 2]}}, r"repeat .*dim=\[2, 2\]"),
-    "named twice": ({"static_axes": {"epsilon": [1.0]}}, "different names.*epsilon"),
-    "named seed": ({"axes": {"seed": [1.0]}}, "different names.*seed"),
-    "no seeds": ({"num_seeds": 0}, "num_seeds must be a whole number >= 1, got 0"),
-    "half a seed": ({"num_seeds": 1.5}, "num_seeds must be a whole number >= 1, got 1.5"),
-    "tile_size": ({"tile_size": 0}, "tile_size must be a whole number >= 1, got 0"),
-    "chunk_size": ({"chunk_size": 0}, "chunk_size must be a whole number >= 1, got 0"),
-    "a key whose numbers depend on the batch": (
-        {"key": jax.random.key(0, impl="rbg")},
-        "key must be of a Threefry implementation, got rbg",
-    ),
-    "old key": ({"key": np.zeros(2, np.uint32)}, "key must be one typed PRNG key"),
-    "two keys": ({"key": jax.random.split(jax.random.key(0))}, "key must be one typed PRNG key"),
-    "epsilon at the last point": ({"axes": {"epsilon": [1.0, 2.0, -1.0]}}, "epsilon must be > 0, got -1.0"),
-    "epsilon NaN": ({"axes": {"epsilon": [1.0, math.nan]}}, "epsilon must be > 0, got nan"),
-}
+WRONG = Lazy(
+    {
+        "no value": lambda: ({"axes": {"epsilon": []}}, "at least one value .*epsilon"),
+        "no static value": lambda: ({"static_axes": {"dim": []}}, "at least one value .*dim"),
+        "repeated": lambda: ({"axes": {"epsilon": [1.0, 2.0, 1.0]}}, r"repeat .*epsilon=\[1.0, 2.0, 1.0\]"),
+        "static repeated": lambda: ({"static_axes": {"dim": [2, 2]}}, r"repeat .*dim=\[2, 2\]"),
+        "named twice": lambda: ({"static_axes": {"epsilon": [1.0]}}, "different names.*epsilon"),
+        "named seed": lambda: ({"axes": {"seed": [1.0]}}, "different names.*seed"),
+        "no seeds": lambda: ({"num_seeds": 0}, "num_seeds must be a whole number >= 1, got 0"),
+        "half a seed": lambda: ({"num_seeds": 1.5}, "num_seeds must be a whole number >= 1, got 1.5"),
+        "tile_size": lambda: ({"tile_size": 0}, "tile_size must be a whole number >= 1, got 0"),
+        "chunk_size": lambda: ({"chunk_size": 0}, "chunk_size must be a whole number >= 1, got 0"),
+        "a key whose numbers depend on the batch": lambda: (
+            {"key": jax.random.key(0, impl="rbg")},
+            "key must be of a Threefry implementation, got rbg",
+        ),
+        "old key": lambda: ({"key": np.zeros(2, np.uint32)}, "key must be one typed PRNG key"),
+        "two keys": lambda: ({"key": jax.random.split(jax.random.key(0))}, "key must be one typed PRNG key"),
+        "epsilon at the last point": lambda: ({"axes": {"epsilon": [1.0, 2.0, -1.0]}}, "epsilon must be > 0, got -1.0"),
+        "epsilon NaN": lambda: ({"axes": {"epsilon": [1.0, math.nan]}}, "epsilon must be > 0, got nan"),
+    }
+)
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -297,7 +301,7 @@ def test_wrong_arguments_raise_before_anything_is_traced(case):
     changed, message = WRONG[case]
     traces = []
     with pytest.raises(ValueError, match=message):
-        sweep(lambda **static: filter_run(traces=traces), **{**FILTER, **changed})
+        sweep(lambda **static: filter_run(traces=traces), **{**FILTER(), **changed})
     assert traces == []
 
 
@@ -312,7 +316,7 @@ def test_wrong_arguments_raise_before_anything_is_traced(case):
 )
 def test_dimensions_must_match_the_outputs(dims, message):
     with pytest.raises(ValueError, match=message):
-        sweep(lambda: filter_run(dims=dims), **FILTER)
+        sweep(lambda: filter_run(dims=dims), **FILTER())
 
 
 def build_with_link(link):
