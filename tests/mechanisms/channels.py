@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxdp.core import Channel
 from jaxdp.mechanisms import label_channel, moment_channel, scalar_channel, vector_channel
+from tests.lazily import Lazy
 
 
 class Case(NamedTuple):
@@ -91,20 +92,24 @@ def _moments(report, **more):
 
 
 X, FLAT = np.asarray([1.0, 0.0, 0.0]), np.full(3, math.sqrt(1 / 3))
-CASES: dict[str, Case] = {
-    "rr": _scalar("rr"),
-    "laplace": _scalar("laplace"),
-    "gaussian": _scalar("gaussian", delta=1e-2),
-    "binary_rr": _bits(scalar_channel("rr", binary=True)),
-    "binary_laplace": _bits(scalar_channel("laplace", binary=True)),
-    "binary_gaussian": _bits(scalar_channel("gaussian", binary=True), delta=1e-2),
-    "labels_2": _bits(label_channel(2)),
-    "labels_5": Case(label_channel(5), {}, [3, 0], [(9, 4), (-1, 0), (2**31 - 1, 4)], lambda v: np.eye(5)[int(v)]),
-    "l1": _vector("l1"),
-    "l2": _vector("l2", delta=1e-2),
-    "moments": _moments("gaussian", delta=1e-2),
-    "moments_ball": _moments("l2_ball"),
-}
+CASES = Lazy(
+    {
+        "rr": lambda: _scalar("rr"),
+        "laplace": lambda: _scalar("laplace"),
+        "gaussian": lambda: _scalar("gaussian", delta=1e-2),
+        "binary_rr": lambda: _bits(scalar_channel("rr", binary=True)),
+        "binary_laplace": lambda: _bits(scalar_channel("laplace", binary=True)),
+        "binary_gaussian": lambda: _bits(scalar_channel("gaussian", binary=True), delta=1e-2),
+        "labels_2": lambda: _bits(label_channel(2)),
+        "labels_5": lambda: Case(
+            label_channel(5), {}, [3, 0], [(9, 4), (-1, 0), (2**31 - 1, 4)], lambda v: np.eye(5)[int(v)]
+        ),
+        "l1": lambda: _vector("l1"),
+        "l2": lambda: _vector("l2", delta=1e-2),
+        "moments": lambda: _moments("gaussian", delta=1e-2),
+        "moments_ball": lambda: _moments("l2_ball"),
+    }
+)
 
 
 def stacked(data):

@@ -32,6 +32,7 @@ def check_noise(mechanism, distribution):
     assert abs((noise[1:] * noise[:-1]).mean()) <= 5 * second_moment / math.sqrt(NUM_DRAWS)
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("scale", [0.5, 4.0])
 @pytest.mark.parametrize(("mechanism", "family"), [(laplace_noise, scipy.stats.laplace), (gaussian, scipy.stats.norm)])
 def test_noise_has_its_distribution(mechanism, family, scale):
@@ -44,6 +45,7 @@ def test_noise_has_its_distribution(mechanism, family, scale):
         check_noise(lambda key, values: values + (mechanism(key, values[:1], scale) - values[:1]), distribution)
 
 
+@pytest.mark.precision
 def test_no_noise():
     values = np.array([[-1.5, 0.0, 1e30]], np.float32)
     key = jax.random.key(0)
@@ -71,6 +73,7 @@ def test_one_compilation_for_every_scale_and_vmap_equals_loop():
     assert np.all(with_inf[:-1] != 0)
 
 
+@pytest.mark.precision
 def test_traced_equals_host_scalars():
     key, values = jax.random.key(3), jnp.zeros(4, jnp.float32)
     np.testing.assert_array_equal(
@@ -82,6 +85,7 @@ def test_traced_equals_host_scalars():
     np.testing.assert_array_equal(gaussian(key, values, 0.7), gaussian(key, values, up))
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32, float])
 def test_dtype_and_shape_are_those_of_the_values(dtype):
     values = jnp.ones((2, 3), dtype)

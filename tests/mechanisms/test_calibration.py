@@ -18,6 +18,8 @@ from jaxdp.mechanisms import (
     zcdp_rho,
 )
 
+pytestmark = pytest.mark.precision
+
 INF = math.inf
 EPSILONS = np.geomspace(1e-3, 1e3, 13).tolist()
 DELTAS = [1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-6]

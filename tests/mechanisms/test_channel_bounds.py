@@ -1,6 +1,7 @@
 """What a channel says of its estimates' size and spread is never too small, and at most twice what is seen."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from jaxdp.mechanisms import label_channel, moment_channel, scalar_channel, vect
 from jaxdp.numerics.small_linear_algebra import symmetric
 from tests.mechanisms.channels import CASES, params_of, sampler, stacked
 
-KEY = jax.random.key(13)
+KEY = partial(jax.random.key, 13)
 LANES, HORIZON, FAILURE_PROB = 400, 100, 0.05
 DRAWS = LANES * HORIZON
 EPSILONS = (0.1, 1.0, 8.0)
@@ -19,7 +20,7 @@ EPSILONS = (0.1, 1.0, 8.0)
 
 def seen(name, epsilon):
     """[draws, values, coordinates] estimates, of the two worst values."""
-    return np.asarray(sampler(name, DRAWS)(KEY, params_of(name, epsilon), stacked(CASES[name].data[:2])), float)
+    return np.asarray(sampler(name, DRAWS)(KEY(), params_of(name, epsilon), stacked(CASES[name].data[:2])), float)
 
 
 def check_range(bound, estimates):
@@ -57,7 +58,6 @@ def check_proxy(bound, estimates):
 CHECKS = {"second_moment": check_second_moment, "variance_proxy": check_proxy}
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", CASES)
 def test_bounds_hold_and_are_at_most_twice_what_is_seen(name):
     case = CASES[name]
@@ -83,6 +83,7 @@ def test_bounds_hold_and_are_at_most_twice_what_is_seen(name):
                         check_proxy(case.channel.variance_proxy(**others), estimates)
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("num_labels", [2, 3, 10, 100])
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 8.0])
 def test_the_proxy_of_labels_by_their_exact_law(num_labels, epsilon):
@@ -98,6 +99,7 @@ def test_the_proxy_of_labels_by_their_exact_law(num_labels, epsilon):
     assert least * (1 - 1e-6) <= found <= least * (1 + 1e-3)
 
 
+@pytest.mark.precision
 def test_golden():
     """SPEC's sizes of a report for B = 1 and delta = 1e-5."""
     for epsilon, rr, laplace, gaussian in ((0.5, 4.08, 5.66, 14.06), (1.0, 2.16, 2.83, 7.46), (4.0, 1.04, 0.71, 2.16)):
@@ -120,6 +122,7 @@ def test_randomized_response_has_the_least_second_moment():
         assert rr < laplace
 
 
+@pytest.mark.precision
 def test_moments_move_by_at_most_their_sensitivity():
     """A search over pairs of users; the bound is reached at an angle of 60 degrees."""
     channel = moment_channel(3)
@@ -128,7 +131,7 @@ def test_moments_move_by_at_most_their_sensitivity():
     @jax.jit
     @jax.vmap
     def noised(x, y):
-        outer, cross = channel.report(KEY, params, (x, y))
+        outer, cross = channel.report(KEY(), params, (x, y))
         return jnp.concatenate([symmetric(outer, 3).ravel(), cross / 5])
 
     rng = np.random.default_rng(0)

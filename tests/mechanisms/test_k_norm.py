@@ -43,6 +43,7 @@ def check_law(noise, rank):
     assert np.all(np.abs(covariance - expected * np.eye(rank)) <= 5 * 3 * expected / math.sqrt(NUM_DRAWS))
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("dim", [1, 2, 5])
 def test_the_law(dim):
     noise = draws(dim)
@@ -61,6 +62,7 @@ def test_the_law(dim):
             check_law(draws(dim, shorter), dim)
 
 
+@pytest.mark.precision
 def test_noise_in_a_span():
     basis = jnp.asarray(np.linalg.qr(np.random.default_rng(0).normal(size=(4, 2)))[0], jnp.float32)
     value = basis @ jnp.asarray([5.0, -7.0], jnp.float32)
@@ -70,6 +72,7 @@ def test_noise_in_a_span():
     assert np.abs(noise - noise @ np.asarray(basis) @ np.asarray(basis).T).max() < 1e-4
 
 
+@pytest.mark.precision
 def test_no_noise_and_every_shape():
     key = jax.random.key(0)
     values = np.array([[-1.5, 0.0, 1e30]], np.float32)
@@ -79,6 +82,7 @@ def test_no_noise_and_every_shape():
     np.testing.assert_array_equal(noisy.ravel(), k_norm(key, jnp.zeros(6, jnp.float32), 1.0, sensitivity=1.0))
 
 
+@pytest.mark.precision
 def test_integers_and_exact_sums_get_the_same_noise():
     key, counts = jax.random.key(0), jnp.asarray([7, -3], jnp.int32)
     floats = counts.astype(jnp.float32)
@@ -118,8 +122,6 @@ def test_what_is_refused():
     np.testing.assert_array_equal(nowhere, np.zeros(3))
 
 
-@pytest.mark.slow
-@pytest.mark.once
 @pytest.mark.parametrize("dim", [1, 2])
 def test_the_auditor_finds_most_of_epsilon(dim):
     entry = registry.MECHANISMS["k_norm"].sized(num_counts=dim)

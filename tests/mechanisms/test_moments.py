@@ -1,6 +1,7 @@
 """Moments of a contextual user: the report from the ball, the paper's constants, sums of reports."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +15,7 @@ from jaxdp.mechanisms._randomized_response import sign_turns
 from jaxdp.mechanisms.channel._ball import any_proxy, fixed_proxy, randomize_in_ball, sphere_radius
 from jaxdp.mechanisms.tape import recording
 
-pytestmark = pytest.mark.once
-KEY = jax.random.key(31)
+KEY = partial(jax.random.key, 31)
 DRAWS = 40_000
 ROOT = math.sqrt(2)
 # Moments of two users at an angle of 60 degrees with opposite rewards, as (x_1^2, x_2^2, sqrt(2) x_1 x_2, y x).
@@ -29,7 +29,7 @@ def reports(vector, epsilon, radius=None):
     one = jax.jit(
         jax.vmap(lambda key: randomize_in_ball(key, jnp.asarray(vector), epsilon, radius=ROOT, report_radius=radius))
     )
-    return np.asarray(one(jax.random.split(KEY, DRAWS)), float)
+    return np.asarray(one(jax.random.split(KEY(), DRAWS)), float)
 
 
 # ---- the ball --------------------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def test_a_report_is_one_of_two_opposite_vectors_whatever_the_value():
     """So that its law depends on the value through a coin alone, bit for bit."""
     far, zero = (3e38 * np.ones(5), np.zeros(5))
     given = jnp.asarray(np.stack([FIRST, SECOND, 0.3 * SECOND, zero, far]), jnp.float32)
-    keys = jax.random.split(KEY, 200)
+    keys = jax.random.split(KEY(), 200)
     both = jax.vmap(
         jax.vmap(lambda key, v: randomize_in_ball(key, v, 1.0, radius=ROOT, report_radius=9.0), (None, 0)), (0, None)
     )
@@ -85,8 +85,8 @@ def test_the_coin_is_never_surer_than_claimed(epsilon, monkeypatch):
         least = 2**32 * (0.5 - magnitude / 2 * math.tanh(epsilon / 2))
         for bits, turns in ((max(math.ceil(least) - 1, 0), True), (2**31, False)):
             monkeypatch.setattr(jax.random, "bits", lambda key, shape, dtype, bits=bits: jnp.full(shape, bits, dtype))
-            assert bool(sign_turns(KEY, jnp.float32(magnitude), epsilon)) is turns
-            sign = randomize_scalar(KEY, jnp.float32(magnitude), epsilon, bound=1.0)
+            assert bool(sign_turns(KEY(), jnp.float32(magnitude), epsilon)) is turns
+            sign = randomize_scalar(KEY(), jnp.float32(magnitude), epsilon, bound=1.0)
             assert bool(sign == 1) is ((magnitude > 0) ^ turns)
 
 
@@ -116,7 +116,7 @@ def test_the_exact_law_of_sides():
 def test_a_tape_sees_one_release_of_the_whole_vector():
     with recording() as entries:
         moment_channel(2, "l2_ball").report(
-            KEY, moment_channel(2, "l2_ball").params(epsilon=1.0), (jnp.ones(2), jnp.ones(()))
+            KEY(), moment_channel(2, "l2_ball").params(epsilon=1.0), (jnp.ones(2), jnp.ones(()))
         )
     (entry,) = entries
     assert (entry.name, entry.norm, entry.value.shape) == ("randomize_in_ball", "any", (5,))
@@ -169,7 +169,7 @@ def test_the_papers_constants():
     claim = channel.guarantee(epsilon=1.0, delta=1e-5)
     assert (claim.epsilon, claim.delta) == (1.0, 1e-5)
     with recording() as entries:
-        channel.report(KEY, params, (jnp.ones(3), jnp.ones(())))
+        channel.report(KEY(), params, (jnp.ones(3), jnp.ones(())))
     assert [entry.value.shape for entry in entries] == [(6,), (3,)]
     assert not np.array_equal(*(entry.key for entry in entries))
 
@@ -185,7 +185,7 @@ def test_a_sum_of_reports_has_the_noise_of_all_of_them(constants):
     np.testing.assert_allclose(exact.outer[:3], [1 + 0.36 + 0.36, 0.48, 0.48], rtol=1e-6)
     assert channel.total is not None
     draw = jax.jit(jax.vmap(lambda key: channel.total(key, params, exact, jnp.int32(3))))  # pyright: ignore[reportOptionalCall]
-    outer, cross = (np.asarray(x, float) for x in draw(jax.random.split(KEY, 4000)))
+    outer, cross = (np.asarray(x, float) for x in draw(jax.random.split(KEY(), 4000)))
     off = 1 if constants == "paper" else 1 / ROOT
     stddev = float(params.noise_stddev) * np.where(np.eye(3) > 0, 1, off)[np.triu_indices(3)]
     for found, mean, scale in ((outer, exact.outer, stddev), (cross, exact.cross, 2 * float(params.cross_stddev))):
@@ -196,5 +196,5 @@ def test_a_sum_of_reports_has_the_noise_of_all_of_them(constants):
             with pytest.raises(AssertionError):
                 np.testing.assert_allclose(found.std(0), wrong + 0 * spread, rtol=5 / math.sqrt(2 * 4000))
     clear = jax.tree.map(jnp.asarray, channel.params(epsilon=math.inf, delta=1e-2, reward_bound=2.0))
-    for found, sums in zip(channel.total(KEY, clear, exact, jnp.int32(3)), exact, strict=True):
+    for found, sums in zip(channel.total(KEY(), clear, exact, jnp.int32(3)), exact, strict=True):
         assert np.array_equal(found, sums)

@@ -59,6 +59,7 @@ def check_selection(select, probabilities, scores):
     assert np.all(np.abs(frequencies - probabilities) <= 5 * np.sqrt(probabilities * (1 - probabilities) / NUM_DRAWS))
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize(("epsilon", "sensitivity"), [(1.0, 1.0), (4.0, 0.5)])
 def test_selection_probabilities(noise, epsilon, sensitivity):
@@ -103,6 +104,7 @@ def test_exponential_noise_is_permute_and_flip():
         )
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_claimed_epsilon_and_the_monotone_convention(noise):
     """The exact probabilities of neighbours: within epsilon, also with half the sensitivity if all move one way."""
@@ -124,6 +126,7 @@ def test_the_wrong_sign_is_not_private():
     assert np.log(wrong_min(base) / wrong_min(base + move)).max() > 1.5
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("noise", NOISES)
 def test_no_privacy_is_the_exact_argmax(noise):
     scores = np.random.default_rng(0).normal(size=(50, 2, 7)).astype(np.float32)

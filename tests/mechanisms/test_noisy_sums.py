@@ -10,6 +10,8 @@ from jaxdp.mechanisms.noisy_sums import add_noise, leads
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
 
+pytestmark = pytest.mark.precision
+
 INTEGER, FLOAT = np.dtype(jnp.result_type(int)), np.dtype(jnp.result_type(float))
 BITS, DIGITS = INTEGER.itemsize * 8, np.finfo(FLOAT).nmant + 1
 LARGEST = 2 ** (BITS - 1) - 1

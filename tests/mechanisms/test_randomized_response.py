@@ -33,7 +33,6 @@ def check_response(respond, epsilon, num_labels):
     assert_frequencies(frequencies, response_probabilities(epsilon, num_labels), NUM_DRAWS)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("epsilon", "num_labels"), [(0.1, 2), (1.0, 2), (4.0, 2), (1.0, 3), (3.0, 5), (math.inf, 4)])
 def test_response_probabilities(epsilon, num_labels):
     def respond(key, labels, epsilon=epsilon):
@@ -70,6 +69,7 @@ def probabilities_of_moving(monkeypatch, epsilon, num_labels):
     return low / 2**32
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("num_labels", [2, 3, 100])
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-2, 0.3, 1.2, 5.0, 15.0, 30.0])
 def test_probabilities_are_within_the_claim_and_close_to_it(monkeypatch, epsilon, num_labels):
@@ -84,6 +84,7 @@ def test_probabilities_are_within_the_claim_and_close_to_it(monkeypatch, epsilon
     assert probabilities_of_moving(monkeypatch, jnp.float32(math.inf), num_labels) == 0
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("dtype", [jnp.int8, jnp.uint8, jnp.int32, int])
 @pytest.mark.parametrize("num_labels", [2, 127])
 def test_reports_keep_shape_dtype_and_range(dtype, num_labels):
@@ -101,6 +102,7 @@ def check_unbiased(estimates, truth):
     assert np.all(np.abs(estimates.mean(0) - truth) <= 5 * error + 1e-6)
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 6.0])
 def test_debiasing_labels_is_unbiased(epsilon):
     labels = np.tile(np.array([0, 1], np.int32), (NUM_DRAWS, 1))
@@ -110,6 +112,7 @@ def test_debiasing_labels_is_unbiased(epsilon):
         check_unbiased(debias_labels(reports, 0.8 * epsilon), labels[0])
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 6.0])
 def test_debiasing_one_hot_is_unbiased(epsilon):
     labels = np.tile(np.arange(4, dtype=np.int32), (NUM_DRAWS // 2, 1))
@@ -119,6 +122,7 @@ def test_debiasing_one_hot_is_unbiased(epsilon):
         check_unbiased(debias_one_hot(reports, 0.8 * epsilon, num_labels=4), np.eye(4))
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1.0, 30.0, 1000.0])
 def test_debiasing_is_exactly_unbiased_and_stable(epsilon):
     """Averaged over the reports' exact probabilities, in float64, at the float32 estimates."""
@@ -133,6 +137,7 @@ def test_debiasing_is_exactly_unbiased_and_stable(epsilon):
     np.testing.assert_allclose(means, [0, 1], atol=1e-6 * max(1, 1 / epsilon))
 
 
+@pytest.mark.precision
 def test_golden():
     p = 1 / (1 + math.exp(-1))
     np.testing.assert_allclose(
@@ -156,6 +161,7 @@ def check_scalar(randomize, epsilon, bound):
     return values, reports
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize(("epsilon", "bound"), [(0.1, 1.0), (1.0, 0.5), (5.0, 3.0), (math.inf, 2.0)])
 def test_scalar_reports(epsilon, bound):
     def randomize(key, values, epsilon=epsilon):
@@ -173,6 +179,7 @@ def test_scalar_reports(epsilon, bound):
         check_unbiased(debias_scalar(reports, wrong_epsilon, bound=bound), values)
 
 
+@pytest.mark.precision
 def test_scalar_report_dtypes():
     for dtype in [jnp.float32, float]:
         values = jnp.zeros((2, 3), dtype)
@@ -183,6 +190,7 @@ def test_scalar_report_dtypes():
     assert debias_one_hot(reports, jnp.float32(1), num_labels=4).shape == (2, 3, 4)
 
 
+@pytest.mark.precision
 def test_no_privacy():
     labels = jnp.asarray(np.random.default_rng(0).integers(3, size=200), jnp.int32)
     bits = labels // 2
@@ -221,6 +229,7 @@ def test_one_compilation_for_every_epsilon_and_vmap_equals_loop():
         np.testing.assert_allclose(jax.vmap(compiled)(EPSILONS), loop, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.precision
 def test_flips_are_nested_in_epsilon():
     """Common random numbers: with one key, what moves at a larger epsilon also moves at a smaller one."""
     labels = jnp.zeros(2000, jnp.int32)

@@ -68,8 +68,7 @@ def enumerated_delta(epsilon, local_epsilon, batch):
     return Fraction(max(deltas), total), [ones for ones, delta in enumerate(deltas) if delta == max(deltas)]
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("batch", [1, 2, 5, 12, 30, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("batch", [1, 2, 5, 12, 30, 100])
 def test_delta_is_that_of_an_enumeration(batch):
     for epsilon, local_epsilon in GRID:
         delta, worst = enumerated_delta(epsilon, local_epsilon, batch)
@@ -78,7 +77,6 @@ def test_delta_is_that_of_an_enumeration(batch):
         assert shuffle_worst_ones(epsilon, local_epsilon, batch) in worst or delta > 0.999
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("batch", range(1, 13))
 def test_delta_of_few_users_to_ten_digits(batch):
     """Of every size: an enumeration of the reports one by one, which shares no code with the library."""
@@ -87,7 +85,6 @@ def test_delta_of_few_users_to_ten_digits(batch):
         assert abs(Fraction(shuffle_delta(epsilon, local_epsilon, batch)) - delta) <= Fraction(1, 10**10)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("epsilon", "local_epsilon", "batch"), [(0.1, 0.6, 120), (1.0, 5.0, 300), (0.2, 4.0, 401)])
 def test_the_worst_number_of_ones_of_all(epsilon, local_epsilon, batch):
     """Where bounds on ranges of numbers are compared, as where each number is tried."""
@@ -98,7 +95,6 @@ def test_the_worst_number_of_ones_of_all(epsilon, local_epsilon, batch):
     assert max(deltas) > 1.001 * measure(law_of_others(batch // 2, local_epsilon, batch))
 
 
-@pytest.mark.once
 def test_a_hundred_users_as_enumerated():
     """The long test's largest batch, at one point; and the epsilon that belongs to this delta."""
     delta, _ = enumerated_delta(1.0, 2.0, 100)
@@ -111,14 +107,12 @@ def test_a_hundred_users_as_enumerated():
     assert exact_epsilon(zero, one, float(delta)) == pytest.approx(1.0, rel=1e-9)
 
 
-@pytest.mark.once
 def test_only_the_two_extreme_laws_would_not_do():
     """Not always are all other bits alike in the worst case."""
     zero, one = (law_of_ones([bit] + [1] * 299, 5.0) for bit in (0, 1))
     assert shuffle_delta(1.0, 5.0, 300) > 1.005 * exact_delta(zero, one, 1.0)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("epsilon", "local_epsilon", "batch"), [(0.1, 2.5, 10_000), (0.05, 1.5, 10_000), (1, 8, 3000)])
 def test_delta_of_many_users_to_its_digits(epsilon, local_epsilon, batch):
     """One law, of all others with a 1, in 60 digits."""
@@ -135,7 +129,6 @@ def test_delta_of_many_users_to_its_digits(epsilon, local_epsilon, batch):
         assert abs((computed - LEFT_OUT) / (1 + MARGIN) / delta - 1) < MARGIN / 4
 
 
-@pytest.mark.once
 def test_what_is_found_holds_and_little_more_would():
     for epsilon, delta, batch in itertools.product([0.1, 0.5, 1.0, 4.0], [1e-12, 1e-6, 1e-3, 0.3], [1, 7, 60, 400]):
         local = shuffle_local_epsilon(epsilon, delta, batch)
@@ -148,7 +141,6 @@ def test_what_is_found_holds_and_little_more_would():
         assert back < 1e-8 or shuffle_delta(back * (1 - 1e-8), local, batch) > delta
 
 
-@pytest.mark.once
 def test_monotone_in_everything():
     deltas = np.array([[shuffle_delta(0.5, local, n) for n in range(1, 60)] for local in (0.4, 0.6, 1, 2, 4, 8, 30)])
     slack = 1 + 1e-9
@@ -159,7 +151,6 @@ def test_monotone_in_everything():
     assert np.all(np.diff(locals_) >= -1e-9)
 
 
-@pytest.mark.once
 def test_ends():
     assert shuffle_delta(2.0, 2.0, 10) == shuffle_delta(INF, INF, 10) == 0.0
     assert shuffle_delta(2.0, INF, 10) == shuffle_delta(2.0, 501.0, 10) == 1.0
@@ -175,7 +166,6 @@ def test_ends():
     assert 1.0 < shuffle_local_epsilon(1.0, 1 - 1e-12, 10) < 40.0
 
 
-@pytest.mark.once
 def test_the_closed_form_is_never_below_the_exact_value():
     checked = 0
     for delta, batch in itertools.product([1e-9, 1e-6, 1e-3], [200, 400, 1000]):
@@ -196,8 +186,6 @@ def test_the_closed_form_is_never_below_the_exact_value():
         assert at_limit or shuffle_epsilon_bound(1e-6, local * (1 + 1e-9), batch) > epsilon
 
 
-@pytest.mark.once
-@pytest.mark.slow
 def test_beyond_ten_thousand_users():
     start = time.perf_counter()
     exact = shuffle_local_epsilon(0.3, 1e-6, 10_000)
@@ -210,7 +198,6 @@ def test_beyond_ten_thousand_users():
     assert shuffle_guarantee(0.3, 1e-6, local_epsilon=huge, batch=10**7).local_epsilon == huge
 
 
-@pytest.mark.once
 def test_the_claim():
     claim = shuffle_guarantee(1.0, 1e-3, local_epsilon=2.0, batch=100)
     assert (claim.kind, claim.trust_model, claim.batch, claim.local_epsilon) == ("approximate", "shuffle", 100, 2.0)
@@ -221,7 +208,6 @@ def test_the_claim():
         shuffle_guarantee(1.0, 1e-3, local_epsilon=2.5, batch=50)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("call", "told"),
     [
@@ -267,7 +253,6 @@ def test_every_order_is_as_likely_and_rows_stay_together():
     assert g_test(map(tuple, rolled.tolist()), uniform) < SUSPICIOUS  # each user is anywhere, yet next to the same
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("local_epsilon", [0.3, 2.0])
 def test_the_count_has_the_law_of_shuffled_reports(local_epsilon):
     bits = jnp.asarray([1] * 17 + [0] * 23, jnp.int32)
@@ -286,6 +271,7 @@ def test_the_count_has_the_law_of_shuffled_reports(local_epsilon):
     assert g_test(half.tolist(), law) < SUSPICIOUS
 
 
+@pytest.mark.precision
 def test_counts_without_noise_and_of_many_batches():
     ones = jnp.asarray([[0, 3], [5, 5]], jnp.int32)
     assert shuffled_ones(jax.random.key(0), ones, INF, batch=5).tolist() == ones.tolist()

@@ -36,6 +36,7 @@ def draw(queries, epsilon, **arguments):
     return np.asarray(jax.vmap(lambda key: above_threshold(key, queries, epsilon, **arguments))(keys)).tolist()
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -51,6 +52,7 @@ def test_the_index_has_its_law(arguments):
         assert g_test(samples, law(QUERIES, wrong * 2.0, **arguments)) < 1e-6
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_claimed_epsilon_is_kept_and_nearly_spent(split):
     """Many queries just below and one above, all of which move against each other."""
@@ -81,6 +83,7 @@ def test_a_scan_gives_the_same():
     np.testing.assert_array_equal(np.where(above.any(1), above.argmax(1), len(queries)), first)
 
 
+@pytest.mark.precision
 def test_no_privacy_is_the_exact_comparison():
     queries = np.array([0.0, 3.0, 4.0, 9.0], np.float32)
     key = jax.random.key(0)
@@ -105,6 +108,7 @@ def test_one_compilation_for_every_epsilon_and_vmap_equals_loop():
     assert loop[-1] == 3
 
 
+@pytest.mark.precision
 def test_dtypes():
     for dtype in [jnp.float32, float]:
         state = above_threshold_init(jax.random.key(0), jnp.asarray(1.0, dtype), threshold=0.0)

@@ -63,6 +63,7 @@ def low_bits(counts):
     return chi_square(np.bincount(counts % 16, minlength=16), np.full(16, 1 / 16))
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize(("n", "p"), CASES)
 def test_counts_are_binomial(n, p):
     counts, p = sample(n, p)
@@ -75,6 +76,7 @@ def test_counts_are_binomial(n, p):
         assert abs(variance) < 5
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("n", [n for n in TRIALS if n >= 2**20])
 @pytest.mark.parametrize("p", [0.5, 0.3, 0.7, 0.01])
 def test_low_bits_are_uniform_at_large_n(n, p):
@@ -83,7 +85,6 @@ def test_low_bits_are_uniform_at_large_n(n, p):
     assert abs(np.mean(counts % 2) - 0.5) < 5 * 0.5 / np.sqrt(DRAWS)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("n", [24, 1000])
 def test_single_counts_in_a_million_draws(n):
     counts = np.concatenate([sample(n, 0.45, seed)[0] for seed in range(16)])
@@ -91,7 +92,6 @@ def test_single_counts_in_a_million_draws(n):
     assert chi_square(np.bincount(counts, minlength=n + 1), stats.binom.pmf(np.arange(n + 1), n, p)) > LEVEL
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("n", [20, 23, 1000, 10**5 + 1, 2**25 + 7, 2**31 - 2])
 def test_the_acceptance_ratio_in_float32(n):
     """Against log-gammas in float64, whose own error is below 1e-5."""
@@ -190,7 +190,6 @@ def test_jax_random_binomial_in_float32_fails():
     assert quantile_cells(counts, LARGE, p) < LEVEL**4
 
 
-@pytest.mark.once
 def test_neighbours_are_uncorrelated():
     for n, p in ((5, 0.3), (LARGE, 0.3)):
         counts, p = sample(n, p)
@@ -211,6 +210,7 @@ def test_impossible_parameters_give_minus_one():
     assert draw(jax.random.key(0), n, p).tolist() == [-1] * 6
 
 
+@pytest.mark.precision
 def test_rare_successes_have_their_probability():
     """Means far below float32's spacing next to 1, where one trial's `uniform < p` would be wrong."""
     counts, p = sample(2**20, 1e-9)
@@ -219,8 +219,7 @@ def test_rare_successes_have_their_probability():
     assert counts.sum() < 5
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("shape", [(2, 3), *(pytest.param(shape, marks=pytest.mark.slow) for shape in [(), (0,)])])
+@pytest.mark.parametrize("shape", [(2, 3), *(shape for shape in [(), (0,)])])
 def test_jit_is_eager_and_vmap_is_a_loop(shape):
     n = jnp.resize(jnp.array([3, 1000, 2**30], jnp.int32), shape)
     p = jnp.full(shape, 0.3, jnp.float32)
@@ -233,13 +232,13 @@ def test_jit_is_eager_and_vmap_is_a_loop(shape):
     np.testing.assert_array_equal(jax.jit(jax.vmap(binomial, (0, None, None)))(keys, n, p), loop)
 
 
-@pytest.mark.once
 def test_no_key_is_used_twice():
     with jax.debug_key_reuse(True):
         binomial(jax.random.key(0), jnp.array([3, 1000], jnp.int32), jnp.full(2, 0.3, jnp.float32))
         multinomial(jax.random.key(0), jnp.int32(1000), jnp.full(3, 0.3, jnp.float32))
 
 
+@pytest.mark.precision
 @pytest.mark.skipif(not X64, reason="64-bit counts need x64")
 def test_64_bit_arguments():
     key, p = jax.random.key(0), jnp.float32(0.25)
@@ -279,6 +278,7 @@ def sample_multinomial(n, probabilities, seed=0):
     return np.asarray(counts).astype(np.int64), exact / exact.sum()
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("n", [1, 20, 1000, LARGE] + ([2**37] if X64 else []))
 @pytest.mark.parametrize("probabilities", [(0.1, 0.2, 0.3, 0.4), (3.0, 1.0, 0.0, 6.0), (0.97, 0.01, 0.01, 0.01)])
 def test_multinomial_marginals_sums_and_covariances(n, probabilities):
@@ -297,6 +297,7 @@ def test_multinomial_marginals_sums_and_covariances(n, probabilities):
             assert abs(products.mean() + p * probabilities[j]) <= 5 * products.std() / math.sqrt(DRAWS)
 
 
+@pytest.mark.precision
 def test_a_rare_last_category_keeps_its_digits():
     rare = 1.01e-6
     counts, probabilities = sample_multinomial(LARGE, (1.0, rare))
@@ -316,7 +317,6 @@ def test_multinomial_edges():
     assert counts == [[0, 0, 0], [0, 7, 0]] + [[-1, -1, -1]] * 5
 
 
-@pytest.mark.once
 def test_multinomial_vmap_is_a_loop():
     keys = jax.random.split(jax.random.key(5), 4)
     n, probabilities = jnp.int32(LARGE), jnp.array([0.2, 0.3, 0.5], jnp.float32)

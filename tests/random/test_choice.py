@@ -26,6 +26,7 @@ def p_value(weights, indices):
     return stats.chisquare(counts[likely], expected[likely]).pvalue if likely.sum() > 1 else 1.0
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("size", [1, 2, 5, 16, 17, 37, 64, 300])
 def test_frequencies(size):
     weights = jnp.asarray(np.random.default_rng(size).exponential(size=size) ** 2, float)
@@ -55,6 +56,7 @@ def indices(uniforms, weights):
     return jax.jit(jax.vmap(lambda uniform: index_at(uniform, weights)))(uniforms)
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("size", [1025, 1040, 5000, 40_003])
 def test_many_weights_are_drawn_from_in_their_order(size):
     """Against sums in float64, in the order of columns; where a sum is within rounding of the threshold both may be."""

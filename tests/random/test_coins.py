@@ -12,6 +12,7 @@ FLOAT = jnp.result_type(float)
 TRIALS = 40_000
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("size", [9, 40])
 def test_frequencies_and_independence(size):
     """Both words of a hash are used: entries of the two halves must not know of each other."""

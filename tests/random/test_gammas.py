@@ -1,5 +1,7 @@
 """Gamma and Beta variates against SciPy's laws."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +14,7 @@ LANES = 4000
 SHAPES = np.array([1.0, 1.05, 2.0, 7.5, 300.0, 1e5])
 FIRST = np.array([1.0, 1.0, 1.3, 20.0, 1.0, 5000.0])
 SECOND = np.array([1.0, 8.0, 1.1, 3.0, 900.0, 4000.0])
-KEYS = jax.random.split(jax.random.key(5), LANES)
+KEYS = functools.cache(lambda: jax.random.split(jax.random.key(5), LANES))
 WORST = 5.7e-7 / len(SHAPES)  # the level of 5 standard errors, for all laws together
 
 
@@ -29,9 +31,10 @@ def agree(drawn, laws):
 
 @pytest.fixture(scope="module")
 def variates():
-    return np.asarray(jax.jit(jax.vmap(gamma, (0, None)))(KEYS, float_array(SHAPES)), np.float64)
+    return np.asarray(jax.jit(jax.vmap(gamma, (0, None)))(KEYS(), float_array(SHAPES)), np.float64)
 
 
+@pytest.mark.precision
 def test_gamma(variates):
     assert all(agree(variates, map(stats.gamma, SHAPES)))
     assert variates.min() > 0
@@ -68,12 +71,13 @@ def check_proposals(draws, shape):
     assert abs(standard.var() - 1) < 5 * np.sqrt(2 / len(standard))
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("shape", [900.0, 1100.0, 1e7, 2e9])
 def test_large_parameters(shape):
     """What decides on a proposal is a small difference of large numbers, of which float32 would leave little."""
     size = 200_000
     draw = jax.jit(lambda *given: gammas._proposals(*given))
-    normal, uniform = jax.random.normal(KEYS[0], (size,)), jax.random.uniform(KEYS[1], (size,))
+    normal, uniform = jax.random.normal(KEYS()[0], (size,)), jax.random.uniform(KEYS()[1], (size,))
     found = np.asarray(draw(normal, uniform, jnp.full(size, shape)))
     check_proposals(found, shape)
     spread = np.abs(found - shape) > 2.5 * np.sqrt(shape)
@@ -81,8 +85,9 @@ def test_large_parameters(shape):
         check_proposals(np.where(spread & (np.arange(size) % 2 == 0), 0, found), shape)
 
 
+@pytest.mark.precision
 def test_beta():
-    drawn = jax.jit(jax.vmap(beta, (0, None, None)))(KEYS, float_array(FIRST), float_array(SECOND))
+    drawn = jax.jit(jax.vmap(beta, (0, None, None)))(KEYS(), float_array(FIRST), float_array(SECOND))
     assert all(agree(drawn, map(stats.beta, FIRST, SECOND)))
     assert not any(agree(drawn, map(stats.beta, FIRST + np.sqrt(FIRST) / 2, SECOND)))  # planted
 
@@ -95,7 +100,7 @@ def test_variates_of_one_key_are_independent(variates):
 
 def test_parameters_without_a_law():
     """They end, and they show."""
-    found = np.asarray(jax.jit(gamma)(KEYS[0], float_array([np.nan, np.inf, -2.0, 0.9, 3.0])))
+    found = np.asarray(jax.jit(gamma)(KEYS()[0], float_array([np.nan, np.inf, -2.0, 0.9, 3.0])))
     assert np.isnan(found[[0, 2, 3]]).all()
     assert found[1] == np.inf
     assert np.isfinite(found[4])
@@ -103,11 +108,11 @@ def test_parameters_without_a_law():
 
 def test_bad_parameters():
     with pytest.raises(ValueError, match=r"shape must be a vector of floats, got int32 of shape \(2,\)"):
-        gamma(KEYS[0], jnp.ones(2, jnp.int32))
+        gamma(KEYS()[0], jnp.ones(2, jnp.int32))
     with pytest.raises(ValueError, match=r"first and second must have one shape, got \(2,\) and \(3,\)"):
-        beta(KEYS[0], jnp.ones(2), jnp.ones(3))
+        beta(KEYS()[0], jnp.ones(2), jnp.ones(3))
 
 
 def test_short_floats_are_refused():
     with pytest.raises(ValueError, match=r"shape must be a vector of floats, got float16 of shape \(2,\)"):
-        gamma(KEYS[0], jnp.ones(2, jnp.float16))
+        gamma(KEYS()[0], jnp.ones(2, jnp.float16))

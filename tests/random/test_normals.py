@@ -31,6 +31,7 @@ def p_values(x):
     )
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("make", [jax.random.key, jaxdp.random.key, lambda seed: jax.random.key(seed, impl="rbg")])
 def test_they_are_normal_and_independent(make):
     x = drawn(make(1))
@@ -42,6 +43,7 @@ def test_they_are_normal_and_independent(make):
     assert min(p_values(1.02 * x)) < 1e-6
 
 
+@pytest.mark.precision
 def test_both_threefry_keys_give_the_same():
     mine, theirs = normals(jaxdp.random.key(5), 7), normals(jax.random.key(5, impl="threefry2x32"), 7)
     assert mine.dtype == FLOAT
@@ -61,7 +63,6 @@ def test_shapes():
     np.testing.assert_array_equal(drawn.ravel(), normals(jax.random.key(0), 24))
 
 
-@pytest.mark.once
 def test_every_word_gives_what_it_stands_for():
     """The extreme words, and the formula in float64 for others; a wrong quarter would show."""
     ends = np.array([0, 1, 2**31, 2**32 - 1, 2**30, 3 * 2**30, 12345, 2**31 - 1], np.uint32)

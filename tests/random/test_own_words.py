@@ -33,6 +33,7 @@ def agrees(values):
     return min(tests) > 1e-6
 
 
+@pytest.mark.precision
 def test_keys_of_rounds():
     keys = jax.vmap(lambda t: jax.random.fold_in(jax.random.key(3), t))(jnp.arange(SIZE))
     values = draws(key_uniform, keys)
@@ -42,12 +43,14 @@ def test_keys_of_rounds():
     assert not agrees(values**1.05)
 
 
+@pytest.mark.precision
 def test_keys_of_seeds():
     keys = jax.vmap(jax.random.key)(jnp.arange(SIZE))
     assert agrees(draws(key_uniform, keys))
     assert not agrees(draws(raw, keys))
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("implementation", ["rbg", "threefry2x32"])
 def test_either_word_matters(implementation):
     data = np.array(jax.random.key_data(jax.random.key(5, impl=implementation)))

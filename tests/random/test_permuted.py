@@ -12,8 +12,6 @@ from scipy import stats
 
 from jaxdp.random import permuted
 
-pytestmark = pytest.mark.once
-
 
 def orders(size, count):
     words = jax.random.bits(jax.random.key(size), (count, 2), jnp.uint32)

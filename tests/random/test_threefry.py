@@ -59,23 +59,6 @@ SAMPLERS = {
     "wald": lambda k: jax.random.wald(k, 2.0, DRAWS),
     "weibull_min": lambda k: jax.random.weibull_min(k, 1.0, 2.0, DRAWS),
 }
-# What learners draw from; also what the others are made of.
-COMMON = (
-    *(
-        "bits8",
-        "bits16",
-        "bits32",
-        "split",
-        "fold_in",
-        "clone",
-        "uniform",
-        "normal",
-        "laplace",
-        "gumbel",
-        "exponential",
-    ),
-    *("bernoulli", "categorical", "choice", "gamma", "permutation", "randint", "rademacher"),
-)
 WIDE = ("bits8", "split", "fold_in", "uniform", "normal", "choice", "randint")  # of 64-bit words under x64
 OWN = {
     "weighted_index": lambda k: weighted_index(k, jnp.ones(5)),
@@ -98,13 +81,9 @@ def same(ours, theirs):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def marks(name):
-    if name not in COMMON or name in ("permutation", "gamma"):
-        return [pytest.mark.slow]
-    return [] if name in WIDE else [pytest.mark.once]
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in SAMPLERS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.precision] if name in WIDE else []) for name in SAMPLERS]
+)
 def test_samplers_agree_eagerly_under_jit_and_under_vmap(name):
     sampler = SAMPLERS[name]
     compiled, mapped = jax.jit(sampler), jax.jit(jax.vmap(sampler))
@@ -126,7 +105,6 @@ def test_a_million_words_of_many_keys_agree():
     np.testing.assert_array_equal(draw(fast(keys)), draw(keys))
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("size", [1, 2, 7, 8, 25, 26, 33, 96, 1001])
 def test_every_way_to_shape_the_hashes_agrees(size):
     """Sizes on both sides of those at which the words or keys are computed in another arrangement."""
@@ -179,6 +157,7 @@ def test_other_platforms_may_fuse_the_words():
     assert "inlineable" not in trace.lower(lowering_platforms=("cuda",)).as_text()
 
 
+@pytest.mark.precision
 @pytest.mark.skipif(not jax.config.read("jax_enable_x64"), reason="64-bit words need x64")
 @pytest.mark.parametrize("size", [33, 1001])
 def test_64_bit_words_agree(size):
@@ -187,6 +166,7 @@ def test_64_bit_words_agree(size):
     )
 
 
+@pytest.mark.precision
 def test_known_answers():
     """Random123's kat_vectors for threefry2x32, 20 rounds."""
     ones, pi = np.uint32(0xFFFFFFFF), [np.uint32(w) for w in (0x13198A2E, 0x03707344, 0x243F6A88, 0x85A308D3)]
@@ -212,12 +192,10 @@ def test_poisson_counts_of_a_key_of_this_package():
     np.testing.assert_array_equal(jax.random.poisson(words, 3.0, DRAWS), jax.random.poisson(builtin(4), 3.0, DRAWS))
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("make_key", [key, pytest.param(builtin, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("make_key", [key, builtin])
 @pytest.mark.parametrize(
     "name",
-    ["uniform", "split", *(f"own {n}" for n in QUICK)]
-    + [pytest.param(name, marks=pytest.mark.slow) for name in ("gamma", *(f"own {n}" for n in OWN if n not in QUICK))],
+    ["uniform", "split", *(f"own {n}" for n in QUICK), "gamma", *(f"own {n}" for n in OWN if n not in QUICK)],
 )
 def test_a_key_that_is_used_twice_is_found(name, make_key):
     sampler = OWN[name.removeprefix("own ")] if name.startswith("own ") else SAMPLERS[name]
@@ -247,7 +225,6 @@ def test_the_checker_of_key_reuse_follows_a_key_through_fast():
             jax.random.uniform(fast(root))
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("make_key", [key, builtin])
 @pytest.mark.parametrize("name", ["bits32", "split", "fold_in", "normal", *(f"own {name}" for name in OWN)])
 def test_a_second_eager_call_compiles_nothing(name, make_key):
@@ -284,6 +261,7 @@ def test_a_key_has_one_name_and_survives_storage():
         key_from_data(data, "unknown")
 
 
+@pytest.mark.precision
 def test_two_uniforms():
     """Of both words of one hash; the same for JAX's own key, and of law, too, for keys that have no such words."""
     keys = jax.random.split(jax.random.key(5), 20_000)

@@ -1,5 +1,6 @@
 """Orders that break ties: all are as likely, independent of noise from the same key, and used for ties alone."""
 
+import functools
 import itertools
 
 import jax
@@ -12,12 +13,12 @@ from jaxdp.random import ties
 from jaxdp.random.own_words import own_word
 
 SIZE = 100_000
-KEYS = jax.vmap(lambda t: jax.random.fold_in(jax.random.key(8), t))(jnp.arange(SIZE))
+KEYS = functools.cache(lambda: jax.vmap(lambda t: jax.random.fold_in(jax.random.key(8), t))(jnp.arange(SIZE)))
 
 
 def orders(function, size):
     """How often each order of `size` entries comes out."""
-    found = np.asarray(jax.jit(jax.vmap(lambda key: jnp.argsort(function(key, size))))(KEYS))
+    found = np.asarray(jax.jit(jax.vmap(lambda key: jnp.argsort(function(key, size))))(KEYS()))
     codes = found @ size ** np.arange(size)
     every = [np.asarray(order) @ size ** np.arange(size) for order in itertools.permutations(range(size))]
     return [int((codes == code).sum()) for code in every]
@@ -39,7 +40,7 @@ def test_the_order_does_not_tell_of_noise_from_the_same_key():
     def one(key):
         return jax.random.laplace(key, (3,)), ties.ranks(ties.word_beside(key), 3)
 
-    noise, order = map(np.asarray, jax.jit(jax.vmap(one))(KEYS))
+    noise, order = map(np.asarray, jax.jit(jax.vmap(one))(KEYS()))
     both = np.argmax(noise, axis=1) * 3 + np.argmax(order, axis=1)
     assert scipy.stats.chisquare(np.bincount(both, minlength=9)).pvalue > 1e-6
     itself = np.argmax(noise, axis=1) * 4  # planted: noise that is used twice

@@ -14,8 +14,6 @@ from jaxdp.random import world_words
 from jaxdp.random._world_words import words_of, world_normals, world_uniforms
 from jaxdp.random.own_words import GOLDEN, mixed
 
-pytestmark = pytest.mark.once
-
 KEYS, SIZE = 2**17, 80  # 10^7 words
 FEW = 2**14  # keys, by which bad words are seen
 LIMIT = 5.5  # standard deviations, of the largest of some thousands
@@ -82,8 +80,9 @@ def largest_departure(words):
     return np.abs(found).max()
 
 
-def test_words_are_uniform_and_independent():
-    assert largest_departure(drawn(words_of, KEYS)) < LIMIT
+@pytest.mark.parametrize("keys", [FEW, KEYS])
+def test_words_are_uniform_and_independent(keys):
+    assert largest_departure(drawn(words_of, keys)) < LIMIT
 
 
 @pytest.mark.parametrize("function", [unmixed, half_mixed, blind_to_half_the_key])

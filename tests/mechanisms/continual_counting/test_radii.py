@@ -7,17 +7,20 @@ import numpy as np
 import pytest
 
 from jaxdp.mechanisms import doubling_counter, laplace_sum_radius, toeplitz_counter, tree_counter, tree_radius
+from tests.lazily import Lazy
 from tests.mechanisms.continual_counting.streams import NUM_DRAWS, errors
 
 LENGTH = 13
-COUNTERS = {
-    "tree": tree_counter(horizon=LENGTH, arity=2),
-    "plain": tree_counter(horizon=LENGTH, arity=3, combine=False),
-    "gaussian": tree_counter(horizon=LENGTH, noise="gaussian"),
-    "toeplitz": toeplitz_counter(horizon=LENGTH),
-    "doubling": doubling_counter(horizon=LENGTH),
-    "gaussian doubling": doubling_counter(horizon=LENGTH, noise="gaussian", arity=3),
-}
+COUNTERS = Lazy(
+    {
+        "tree": lambda: tree_counter(horizon=LENGTH, arity=2),
+        "plain": lambda: tree_counter(horizon=LENGTH, arity=3, combine=False),
+        "gaussian": lambda: tree_counter(horizon=LENGTH, noise="gaussian"),
+        "toeplitz": lambda: toeplitz_counter(horizon=LENGTH),
+        "doubling": lambda: doubling_counter(horizon=LENGTH),
+        "gaussian doubling": lambda: doubling_counter(horizon=LENGTH, noise="gaussian", arity=3),
+    }
+)
 
 
 def values_of(name):
@@ -41,6 +44,7 @@ def test_coverage(name):
     assert np.all(np.asarray(counter.radius(none, times, 0.01)) == 0)
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize(("arity", "combine"), [(2, False), (2, True), (16, True)])
 def test_the_compiled_radius_is_nearly_the_tight_one(arity, combine):
     horizon = 2**20 - 1
@@ -56,7 +60,7 @@ def test_the_compiled_radius_is_nearly_the_tight_one(arity, combine):
         assert np.all(tight <= tree_radius(times, **options, constants="paper"))
 
 
-@pytest.mark.once
+@pytest.mark.precision
 def test_sums_of_laplace_variables():
     for scales in (np.ones(1), np.ones(30), np.linspace(0.1, 3, 10)):
         for failure_prob in (0.5, 0.05, 1e-9):
@@ -78,7 +82,6 @@ def test_sums_of_laplace_variables():
     )
 
 
-@pytest.mark.once
 def test_errors():
     for bad in (0.0, 1.0, math.nan):
         with pytest.raises(ValueError, match=f"failure_prob must be in .0, 1., got {bad}"):

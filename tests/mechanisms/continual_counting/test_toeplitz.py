@@ -29,7 +29,6 @@ def decoder(buffers, length):
     return toeplitz(np.asarray(buffers.weights, np.float64) @ powers)
 
 
-@pytest.mark.once
 def test_the_square_root():
     column = square_root_coefficients(60)
     np.testing.assert_allclose(toeplitz(column) @ toeplitz(column), np.tril(np.ones((60, 60))), atol=1e-12)
@@ -52,7 +51,6 @@ def check_factorisation(buffers, norm, length):
     np.testing.assert_allclose(row_norms(buffers, np.arange(1, length + 1)), np.square(rows).sum(axis=1), rtol=1e-9)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("length", [1, 2, 3, 17, 150])
 def test_buffers_against_dense_matrices(length):
     exact = find_buffers(length)
@@ -69,7 +67,6 @@ def test_buffers_against_dense_matrices(length):
             check_factorisation(worse, sensitivity(exact, length), length)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("horizon", [2**10, 2**16, 2**20, 10**9])
 def test_within_one_percent(horizon):
     counter = toeplitz_counter(horizon=horizon)
@@ -81,6 +78,7 @@ def test_within_one_percent(horizon):
     assert fewer.variance(fewer.params(rho=0.5), horizon) > 1.01 * worst
 
 
+@pytest.mark.precision
 def test_estimates_are_totals_and_correlated_noise():
     length = 40
     counter = toeplitz_counter(horizon=length, num_buffers=2)
@@ -114,6 +112,7 @@ def test_simulated_covariance():
         check(errors(counter, params, length, keys_of(8, 1)[jnp.zeros(length, int)]))
 
 
+@pytest.mark.precision
 def test_no_drift_in_float32():
     """After 2^15 entries leaky sums are still those of exact arithmetic; decays as floats would leak 0.4% too much."""
     length = 2**15

@@ -16,7 +16,6 @@ from tests.mechanisms.continual_counting.streams import check_variance, errors, 
 VALUES = {"laplace": {"epsilon": 1.0}, "gaussian": {"rho": 0.5}}
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("horizon", "arity", "combine", "mean"),
     [
@@ -35,7 +34,6 @@ def test_mean_variances_at_epsilon_1(horizon, arity, combine, mean):
     assert round(variance.mean()) == mean
 
 
-@pytest.mark.once
 def test_variances_at_rho_1():
     times = np.arange(1, 2**20)
     options = {"horizon": 2**20 - 1, "arity": 2, "noise": "gaussian"}
@@ -47,7 +45,6 @@ def test_variances_at_rho_1():
     assert tree_variance(26, horizon=30, arity=3, noise="gaussian", combine=False) == 6 * 4 / 2
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("objective", ["mean", "max"])
 @pytest.mark.parametrize(("noise", "combine"), list(itertools.product(VALUES, [False, True])))
 def test_best_arity_is_that_of_all_times(noise, combine, objective):
@@ -117,7 +114,6 @@ def _error(h, end, weights, fresh, arity, combine, new=True):
     return row
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("arity", "combine"), [(2, True), (3, True), (2, False)])
 def test_one_draw_an_entry_has_the_law_of_a_draw_for_each_block(arity, combine):
     blocks, at_once = mixing(20, arity, combine)
@@ -147,6 +143,7 @@ def drawn_noise(keys, params, levels, combine):
     return noise if combine else np.broadcast_to(noise[:, None], (len(keys), levels))
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize(("combine", "arity"), [(True, 3), (False, 2)])
 def test_estimates_are_those_of_an_explicit_tree(combine, arity):
     length = 20
@@ -160,6 +157,7 @@ def test_estimates_are_those_of_an_explicit_tree(combine, arity):
     np.testing.assert_allclose(jax.jit(counter.prefixes)(keys, params, values), expected, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.precision
 def test_combined_estimates_are_least_squares():
     """Ordinary least squares on all blocks that have ended, at every time; a plain tree's are not."""
     length, levels = 13, 4
