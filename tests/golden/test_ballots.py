@@ -1,5 +1,6 @@
 """The estimators of whole ballots against NumPy versions, voter by voter, in distribution; and the election of 2003."""
 
+import functools
 import itertools
 import math
 from pathlib import Path
@@ -13,8 +14,6 @@ from scipy.special import expit, ndtr
 
 from jaxdp.estimation import ballot_mle, ballot_objective_perturbation, ballot_rr
 from jaxdp.preferences import Ballots, read_ballots
-
-pytestmark = pytest.mark.once
 
 NUM_ITEMS, EPSILON, DELTA = 4, 5.0, 1e-3
 ORDERS = (((0,), (1, 2)), ((2,), (3,)), ((3,), (0,), (1,), (2,)), ((1, 3), (0, 2)), ((1,),), ((1,), (2,), (0,), (3,)))
@@ -107,17 +106,18 @@ def check_same_distribution(mine: np.ndarray, theirs: np.ndarray) -> None:
     np.testing.assert_array_less(np.abs(mine.std(axis=0) - spread), 5 * error / math.sqrt(2))
 
 
-CENTRAL, LOCAL = ballot_objective_perturbation(), ballot_rr()
+CENTRAL = functools.cache(lambda: ballot_objective_perturbation())
+LOCAL = functools.cache(lambda: ballot_rr())
 
 
 def noise_for_one_pair(key, params, features, labels):
-    exact = CENTRAL.privatize(key, CENTRAL.params(epsilon=np.inf, delta=DELTA), features, labels)
-    noise = CENTRAL.privatize(key, params, features, labels) - exact
+    exact = CENTRAL().privatize(key, CENTRAL().params(epsilon=np.inf, delta=DELTA), features, labels)
+    noise = CENTRAL().privatize(key, params, features, labels) - exact
     return exact + noise * np.float32(math.sqrt(2 / 20)).astype(noise.dtype)
 
 
 def answers_at_the_whole_budget(key, params, features, labels):
-    return LOCAL.privatize(key, LOCAL.params(epsilon=1.0), features, labels)  # one answer, not two
+    return LOCAL().privatize(key, LOCAL().params(epsilon=1.0), features, labels)  # one answer, not two
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Convex bandits with barriers, and the one on an interval, have the law of independent NumPy versions."""
 
+import functools
 import json
 import math
 
@@ -11,16 +12,15 @@ import pytest
 import jaxdp
 from jaxdp.bandits import convex
 from jaxdp.mechanisms import gaussian_delta
-from tests.few import few
 from tests.golden.make_barriers_reference import CASES, PATH
-
-pytestmark = pytest.mark.once
 
 REFERENCE = json.loads(PATH.read_text())
 LANES = 1000
 
 
-def simulate(name, **changed):
+@functools.cache
+def program(name):
+    """The run of a case, its values, what it records, and the run of many lanes, compiled once."""
     function, world, horizon, case = CASES[name]
     body = {"dim": world["dim"], "radius": world["radius"], "domain": world.get("domain", "ball")}
     sizes = {"horizon": horizon, "report": case.get("report", "rr")}
@@ -43,8 +43,12 @@ def simulate(name, **changed):
     family = convex.linear_losses if "slope" in world else convex.quadratic_losses
     losses = family(**body)
     run = jaxdp.simulator(learner, losses, horizon, checkpoints=[horizon // 2, horizon], record=record)
-    params = run.params(**{**values, **changed})
-    found = jax.jit(jax.vmap(run, in_axes=(0, None)))(jaxdp.lane_keys(jax.random.key(6), LANES), params)
+    return run, values, tuple(record), jax.jit(jax.vmap(run, in_axes=(0, None)))
+
+
+def simulate(name, **changed):
+    run, values, record, go = program(name)
+    found = go(jaxdp.lane_keys(jax.random.key(6), LANES), run.params(**{**values, **changed}))
     own = {output: np.asarray(found[output])[:, 1] for output in record}
     regret = np.asarray(found["pseudo_regret"])
     return {"half": regret[:, 0], "regret": regret[:, 1], **own}
@@ -63,7 +67,7 @@ def check(found, expected):
             assert below - error <= share <= up_to + error, (output, share)
 
 
-@pytest.mark.parametrize("name", few(CASES, [name for name in CASES if name != "barrier_smooth_box"]))
+@pytest.mark.parametrize("name", CASES)
 def test_equals_the_independent_version(name):
     check(simulate(name), REFERENCE[name])
 

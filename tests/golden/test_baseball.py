@@ -10,8 +10,6 @@ from jaxdp.estimation import estimate, mle
 from jaxdp.preferences import ComparisonTable, baseball1987
 from jaxdp.studies.private_ranking import private_ranking
 
-pytestmark = pytest.mark.once
-
 PUBLISHED = {
     "Baltimore": 0.0,
     "Boston": 1.108,

@@ -1,5 +1,6 @@
 """Learners that find the best arm have the law of independent NumPy versions."""
 
+import functools
 import json
 import math
 
@@ -12,13 +13,13 @@ from jaxdp import bandits
 from jaxdp.mechanisms import gaussian_delta
 from tests.golden.make_best_arm_reference import CASES, PATH
 
-pytestmark = pytest.mark.once
-
 REFERENCE = json.loads(PATH.read_text())
 LANES = 1000
 
 
-def simulate(name, **changed):
+@functools.cache
+def program(name):
+    """The run of a case, its values, and the run of many lanes, compiled once."""
     function, case = CASES[name]
     rewards = "bounded" if "spread" in case else "binary"
     report = "gaussian" if "stddev" in case else "rr"
@@ -37,8 +38,12 @@ def simulate(name, **changed):
     else:
         world = bandits.gaussian_bandit(case["means"], stddev=case["spread"])
     run = jaxdp.simulator(learner, world, 10**6)
-    params = run.params(**{**values, **changed})
-    found = jax.jit(jax.vmap(run, in_axes=(0, None)))(jaxdp.lane_keys(jax.random.key(5), LANES), params)
+    return run, values, jax.jit(jax.vmap(run, in_axes=(0, None)))
+
+
+def simulate(name, **changed):
+    run, values, go = program(name)
+    found = go(jaxdp.lane_keys(jax.random.key(5), LANES), run.params(**{**values, **changed}))
     assert not found["censored"].any()
     return {output: np.asarray(found[output]).reshape(LANES, -1)[:, -1] for output in REFERENCE[name]}
 

@@ -51,6 +51,7 @@ def check_equal(theta, expected):
     np.testing.assert_allclose(theta, expected, rtol=0, atol=1e-7 if X64 else 1e-4)
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("name", GOLDEN)
 def test_fit(name):
     estimator, values, features, labels = problem(name)
@@ -82,6 +83,7 @@ def check_law(left, right):
         np.testing.assert_array_less(np.abs(a.mean(0) - b.mean(0)), 5 * error + 1e-4 * (1 + np.abs(b.mean(0))))
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("name", GOLDEN)
 def test_reports(name):
     estimator, values, features, labels = problem(name)
@@ -99,6 +101,7 @@ def test_reports(name):
         check_law(found, expected)
 
 
+@pytest.mark.precision
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_the_private_minimiser_for_a_given_w(bound):
     """psi(theta) = -w with the same w, records longer than 2 L among the data."""

@@ -1,5 +1,6 @@
 """generalized_linear against its NumPy version, in distribution."""
 
+import functools
 import json
 import math
 
@@ -12,14 +13,14 @@ import jaxdp
 from jaxdp.bandits.contextual import generalized_linear, generalized_linear_contexts
 from tests.golden.make_generalized_reference import CASES, LONG, PATH
 
-pytestmark = pytest.mark.once
-
 REFERENCE = json.loads(PATH.read_text())
 LANES = 200
 
 
-def outputs(case, **values):
-    case = {"link": "logistic", **case}
+@functools.cache
+def program(index):
+    """The run of a case, and the run of many lanes, compiled once."""
+    case = {"link": "logistic", **CASES[index]}
     sizes = {name: case[name] for name in ("num_arms", "dim", "link")}
     learner = generalized_linear(**sizes, horizon=case["horizon"], report=case["report"], update_every=1)
     environment = generalized_linear_contexts(**sizes, theta=np.eye(case["dim"])[0])
@@ -30,8 +31,14 @@ def outputs(case, **values):
         return jnp.sqrt(jnp.sum(apart**2)) / model.width
 
     run = jaxdp.simulator(learner, environment, case["horizon"], checkpoints=1, record={"excess": excess})
-    told = {"epsilon": case["epsilon"], **({"delta": case["delta"]} if case["report"] == "gaussian" else {}), **values}
-    found = jax.jit(jax.vmap(run, in_axes=(0, None)))(jax.random.split(jax.random.key(11), LANES), run.params(**told))
+    return run, jax.jit(jax.vmap(run, in_axes=(0, None)))
+
+
+def outputs(index, **changed):
+    run, go = program(index)
+    case = CASES[index]
+    values = {"epsilon": case["epsilon"], **({"delta": case["delta"]} if case["report"] == "gaussian" else {})}
+    found = go(jax.random.split(jax.random.key(11), LANES), run.params(**values, **changed))
     return {"regret": np.asarray(found["pseudo_regret"])[:, -1], "excess": np.asarray(found["excess"])[:, -1]}
 
 
@@ -45,23 +52,15 @@ def unlike(found, expected):
     return max(apart)
 
 
-@pytest.mark.parametrize(
-    ("case", "expected"),
-    [
-        pytest.param(
-            case, expected, marks=[pytest.mark.slow] if case["horizon"] > 200 or math.isinf(case["epsilon"]) else []
-        )
-        for case, expected in zip(CASES, REFERENCE, strict=True)
-    ],
-)
-def test_the_distribution_is_that_of_the_plain_version(case, expected):
-    for name, found in outputs(case).items():
-        assert unlike(found, expected[name]) < 5, name
+@pytest.mark.parametrize("index", [pytest.param(i, id=f"case{i}-expected{i}") for i in range(len(CASES))])
+def test_the_distribution_is_that_of_the_plain_version(index):
+    for name, found in outputs(index).items():
+        assert unlike(found, REFERENCE[index][name]) < 5, name
 
 
 def test_a_planted_step_is_found():
     """Half the noise of gradients, and so another step and radius."""
-    found = outputs(CASES[0], residual_bound=1.0)
+    found = outputs(0, residual_bound=1.0)
     assert max(unlike(found[name], REFERENCE[0][name]) for name in found) > 5
 
 

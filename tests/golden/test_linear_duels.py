@@ -13,8 +13,6 @@ from jaxdp.dueling import g_optimal_elimination, linear_duels
 from tests.golden import make_linear_duels_reference as golden
 from tests.golden.numpy_linear_duels import Played
 
-pytestmark = pytest.mark.once
-
 REFERENCE = json.loads(golden.PATH.read_text())
 LANES = 2000
 HORIZON = 2**31 - 1
@@ -73,7 +71,6 @@ def test_equals_the_independent_version():
             golden.check(wrong, REFERENCE[str(epsilon)])
 
 
-@pytest.mark.slow
 def test_the_reference_can_be_made_again():
     for epsilon in golden.MULTIPLIERS:
         assert golden.summary(golden.statistics(golden.play(epsilon))) == REFERENCE[str(epsilon)]

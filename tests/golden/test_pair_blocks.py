@@ -9,8 +9,6 @@ from tests.golden import make_pair_blocks_reference as golden
 from tests.golden.counted_duels import play, program
 from tests.golden.make_duels_reference import check
 
-pytestmark = pytest.mark.once
-
 REFERENCE = json.loads(golden.PATH.read_text())
 LANES = 1000
 WRONG_AT = 2.0  # epsilon
@@ -37,7 +35,6 @@ def test_the_file_is_what_the_script_makes(name):
         assert golden.sample(name, epsilon) == REFERENCE[name][str(epsilon)]["sample"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", OURS)
 def test_the_reference_can_be_made_again(name):
     for epsilon in golden.EPSILONS:

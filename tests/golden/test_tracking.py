@@ -1,8 +1,10 @@
 """Learners that select from losses in the clear have the law of independent NumPy versions."""
 
 import dataclasses
+import functools
 import json
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -14,33 +16,29 @@ from jaxdp import experts
 from tests.experts.worlds import shifting
 from tests.golden.make_tracking_reference import LEARNERS, PATH, WORLD
 
-pytestmark = pytest.mark.once
-
 REFERENCE = json.loads(PATH.read_text())
-KEY = jax.random.key(31)
+KEY = partial(jax.random.key, 31)
 LANES = 2000
 CASES = [(name, index) for name, cases in LEARNERS.items() for index in range(len(cases))]
 
 
-def build(name, case):
-    """The learner, its values, and what replaces leaves of its params."""
-    sizes = {"num_experts": 3, "horizon": WORLD["horizon"]}
+def arguments_of(name, case):
+    """What the factory takes beside its sizes, the values, and what replaces leaves of the params."""
     if name == "limited_updates":
-        return experts.limited_updates(num_experts=3), case, {}
+        return {}, case, {}
     if name == "limited_updates_oblivious":
         leaves = {"learning_rate": np.float32(case["rate"]), "batch": np.int32(case["batch"])}
-        return experts.limited_updates_oblivious(**sizes), {"epsilon": 1.0}, leaves
+        return {}, {"epsilon": 1.0}, leaves
     if name == "svt_restarts":
-        statics = {key: case[key] for key in ("windows", "check_every")}
-        values = {key: case[key] for key in ("epsilon", "failure_prob", "margin")}
-        return experts.svt_restarts(**sizes, **statics), values, {}
+        options = {key: case[key] for key in ("windows", "check_every")}
+        return options, {key: case[key] for key in ("epsilon", "failure_prob", "margin")}, {}
     leaves = {
         "learning_rate": np.float32(case["rate"]),
         "monitor_epsilon": np.float32(case["budget"]),
         "threshold": np.float32(case["threshold"]),
         "max_switches": np.int32(case["most"]),
     }
-    return experts.svt_lazy(**sizes), {"epsilon": 1.0}, leaves
+    return {}, {"epsilon": 1.0}, leaves
 
 
 RECORDS = {
@@ -50,18 +48,26 @@ RECORDS = {
 }
 
 
-def simulate(name, case, means=WORLD):
-    learner, values, leaves = build(name, case)
-    outputs = REFERENCE[name][0]
-    record = {output: read for output, read in RECORDS.items() if output in outputs}
-    world = shifting(means["before"], means["after"], means["shift"])
-    run = jaxdp.simulator(learner, world, means["horizon"], checkpoints=[means["horizon"]], record=record)
+@functools.cache
+def program(name, **options):
+    """A learner's run, and the run of many lanes, compiled once."""
+    horizon = {} if name == "limited_updates" else {"horizon": WORLD["horizon"]}
+    learner = getattr(experts, name)(num_experts=3, **horizon, **options)
+    record = {output: read for output, read in RECORDS.items() if output in REFERENCE[name][0]}
+    world = shifting(WORLD["before"], WORLD["after"], WORLD["shift"])
+    run = jaxdp.simulator(learner, world, WORLD["horizon"], checkpoints=[WORLD["horizon"]], record=record)
+    return run, jax.jit(jax.vmap(run, in_axes=(0, None)))
+
+
+def simulate(name, case):
+    options, values, leaves = arguments_of(name, case)
+    run, go = program(name, **options)
     params = run.params(**values)
     mine = params["learner"]
     cast = {leaf: value.astype(getattr(mine, leaf).dtype) for leaf, value in leaves.items()}
     params = jax.tree.map(jnp.asarray, {**params, "learner": dataclasses.replace(mine, **cast)})
-    found = jax.jit(jax.vmap(run, in_axes=(0, None)))(jax.random.split(KEY, LANES), params)
-    return {output: np.asarray(found[output])[:, -1] for output in outputs}
+    found = go(jax.random.split(KEY(), LANES), params)
+    return {output: np.asarray(found[output])[:, -1] for output in REFERENCE[name][0]}
 
 
 def check(found, expected):
