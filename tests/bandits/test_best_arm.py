@@ -1,25 +1,34 @@
 """Learners that find the best arm: few errors, stopping times that grow as they should, refused values."""
 
+import functools
 import math
+from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, gaussian_bandit, lil_ucb, successive_elimination
 
-KEY = jax.random.key(8)
+KEY = partial(jax.random.key, 8)
 
 
-def run(learner, environment, lanes, *, horizon=10**7, engine="auto", changed=lambda params: params, **values):
-    simulated = jaxdp.simulator(learner, environment, horizon, engine=engine)
-    params = jax.tree.map(jnp.asarray, simulated.params(**values))
-    params["learner"] = changed(params["learner"])
-    found = jax.jit(jax.vmap(simulated, in_axes=(0, None)))(jaxdp.lane_keys(KEY, lanes), params)
+@functools.cache
+def compiled(learner, means, horizon, engine):
+    """A run, and the run of many lanes, compiled once."""
+    run = jaxdp.simulator(learner, bernoulli_bandit(list(means)), horizon, engine=engine)
+    return run, jax.jit(jax.vmap(run, in_axes=(0, None)))
+
+
+def run(learner, means, lanes, *, horizon=10**7, engine="auto", **values):
+    run, go = compiled(learner, means, horizon, engine)
+    found = go(jaxdp.lane_keys(KEY(), lanes), run.params(**values))
     return {name: np.asarray(values) for name, values in found.items()}
+
+
+EASY = (0.9, 0.2, 0.1)
 
 
 def check_errors(found, failure_prob):
@@ -32,21 +41,20 @@ def check_errors(found, failure_prob):
 @pytest.mark.parametrize("make", [lil_ucb, successive_elimination])
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
 def test_errors_are_few(make, epsilon):
-    learner, world = make(num_arms=3), bernoulli_bandit([0.9, 0.2, 0.1])
-    check_errors(run(learner, world, 300, epsilon=epsilon, failure_prob=0.1), 0.1)
+    check_errors(run(make(num_arms=3), EASY, 300, epsilon=epsilon, failure_prob=0.1), 0.1)
 
 
 def test_bounds_that_are_too_narrow_err():
-    learner, world = successive_elimination(num_arms=3), bernoulli_bandit([0.9, 0.2, 0.1])
-    found = run(learner, world, 300, epsilon=1.0, failure_prob=0.1, confidence_multiplier=0.1)
+    learner = successive_elimination(num_arms=3)
+    found = run(learner, EASY, 300, epsilon=1.0, failure_prob=0.1, confidence_multiplier=0.1)
     with pytest.raises(AssertionError):
         check_errors(found, 0.1)
 
 
 def check_slope(make, low, high):
     """Of the logarithm of the median stopping time against that of c^2."""
-    world, epsilons = bernoulli_bandit([0.75, 0.25]), (1.0, 2.0, 4.0)
-    medians = [np.median(run(make(num_arms=2), world, 200, epsilon=epsilon)["rounds"]) for epsilon in epsilons]
+    epsilons = (1.0, 2.0, 4.0)
+    medians = [np.median(run(make(num_arms=2), (0.75, 0.25), 200, epsilon=epsilon)["rounds"]) for epsilon in epsilons]
     slope = np.polyfit([-2 * math.log(math.tanh(epsilon / 2)) for epsilon in epsilons], np.log(medians), 1)[0]
     assert low <= slope <= high, slope
 
@@ -68,19 +76,21 @@ def test_bounded_rewards_in_blocks(report, horizon):
     learner = successive_elimination(num_arms=4, report=report, rewards="bounded")
     extra: Any = {"delta": 0.1} if report == "gaussian" else {}
     world = gaussian_bandit([0.9, 0.5, 0.2, 0.1], stddev=0.3)
-    both = [
-        run(learner, world, 20, horizon=horizon, engine=engine, epsilon=3.0, confidence_multiplier=0.4, **extra)
-        for engine in ("rounds", "blocks")
-    ]
+    both = []
+    for engine in ("rounds", "blocks"):
+        run = jaxdp.simulator(learner, world, horizon, engine=engine)
+        params = run.params(epsilon=3.0, confidence_multiplier=0.4, **extra)
+        found = jax.jit(jax.vmap(run, in_axes=(0, None)))(jaxdp.lane_keys(KEY(), 20), params)
+        both.append({name: np.asarray(values) for name, values in found.items()})
     assert len({*both[0]["rounds"].tolist()}) > 1
     for name, values in both[0].items():
         np.testing.assert_array_equal(values, both[1][name])
 
 
 def test_counts_stop_as_rounds_do():
-    learner, world = successive_elimination(num_arms=3), bernoulli_bandit([0.9, 0.5, 0.1])
+    learner = successive_elimination(num_arms=3)
     values: Any = {"epsilon": 2.0, "confidence_multiplier": 0.4}
-    one, other = (run(learner, world, 600, engine=engine, **values) for engine in ("blocks", "counts"))
+    one, other = (run(learner, (0.9, 0.5, 0.1), 600, engine=engine, **values) for engine in ("blocks", "counts"))
     for name in ("rounds", "correct", "pseudo_regret"):
         mine, theirs = one[name].ravel().astype(float), other[name].ravel().astype(float)
         error = math.sqrt((mine.var() + theirs.var()) / 600)
@@ -94,7 +104,7 @@ def test_long_runs_by_counts():
     """About 5 10^6 rounds a lane, in many fewer steps."""
     found = run(
         successive_elimination(num_arms=2),
-        bernoulli_bandit([0.52, 0.5]),
+        (0.52, 0.5),
         8,
         engine="counts",
         horizon=2**30,
@@ -105,10 +115,9 @@ def test_long_runs_by_counts():
 
 
 def test_the_heuristic_is_quicker():
-    world = bernoulli_bandit([0.9, 0.2, 0.1])
     slow, quick = (
-        run(lil_ucb(num_arms=3, constants=constants), world, 50, epsilon=2.0)["rounds"]
-        for constants in ("theory", "heuristic")
+        run(learner, EASY, 300, epsilon=2.0)["rounds"]
+        for learner in (lil_ucb(num_arms=3), lil_ucb(num_arms=3, constants="heuristic"))
     )
     assert np.median(quick) < np.median(slow) / 3
 

@@ -18,9 +18,6 @@ from jaxdp.core import default_float
 from jaxdp.numerics.compensated import Sum
 from jaxdp.theory import ldp_bandits as bounds
 from tests.bandits.test_convex_environments import fixed_points
-from tests.few import few
-
-pytestmark = pytest.mark.once
 
 EPS = float(np.finfo(default_float()).eps)
 LN_3 = math.log(3)  # c = 2
@@ -166,7 +163,7 @@ PROBLEMS = {  # learner, losses, feedback, values, (c, T) -> bound
 }
 
 
-@pytest.mark.parametrize("name", few(PROBLEMS, ["two_point"]))
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_regret_is_below_the_bound_and_no_play_is_outside(name):
     """Far enough for the bound to be below that of staying at the centre, where two points are asked about."""
     factory, family, feedback, values, bound = PROBLEMS[name]
@@ -192,7 +189,7 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("name", few(FAMILIES, ["inside"]))
+@pytest.mark.parametrize("name", FAMILIES)
 def test_best_points(name):
     """No point of a grid of the box has less regret than 0, and the best one has 0."""
     family, values, best = FAMILIES[name]
@@ -208,7 +205,7 @@ def test_best_points(name):
     assert float(found[-1]) == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("family", few([convex.linear_losses, convex.quadratic_losses], [convex.linear_losses]))
+@pytest.mark.parametrize("family", [convex.linear_losses, convex.quadratic_losses])
 def test_hindsight(family):
     """Against a grid of the box, for the sum of the losses as they were."""
     where, rounds = np.array([[0.3, -0.5], [0.0, 0.2], [-0.5, 0.1]]), 50

@@ -1,6 +1,7 @@
 """Elimination and upper bounds in the central model: epochs, errors, releases, noise, horizons of 10^9."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +12,7 @@ import scipy.stats
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, successive_elimination_central, ucb_central
 
-pytestmark = pytest.mark.once
-
-KEY = jax.random.key(8)
+KEY = partial(jax.random.key, 8)
 
 
 # ---- elimination -----------------------------------------------------------------------------------------------------
@@ -37,7 +36,7 @@ def test_epochs_are_as_long_as_the_root_says(epsilon):
 
 def final(learner, world, horizon, values, lanes, engine="counts"):
     run = jaxdp.simulator(learner, world, horizon, engine=engine)
-    found = jax.jit(jax.vmap(run, in_axes=(0, None)))(jax.random.split(KEY, lanes), run.params(**values))
+    found = jax.jit(jax.vmap(run, in_axes=(0, None)))(jax.random.split(KEY(), lanes), run.params(**values))
     return {name: np.asarray(each)[:, -1] for name, each in found.items()}
 
 
@@ -65,7 +64,7 @@ def played_arms(learner, rounds, values):
     run = jaxdp.simulator(
         learner, world, rounds, checkpoints=range(1, rounds + 1), record={"arm": lambda look: look.action}
     )
-    return np.asarray(run(KEY, run.params(**values))["arm"]).tolist()
+    return np.asarray(run(KEY(), run.params(**values))["arm"]).tolist()
 
 
 def test_blocks_double():
@@ -98,9 +97,9 @@ def test_the_noise_of_a_release():
     """A first block's total, of one reward of 1, has Laplace noise of scale 1 / epsilon."""
     learner = ucb_central(num_arms=2)
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=0.5))
-    state = learner.init(KEY, params)
+    state = learner.init(KEY(), params)
     update = jax.vmap(lambda key: learner.update(key, params, state, (jnp.int32(0), jnp.int32(1))).public.sums.total[0])
-    noise = np.asarray(update(jax.random.split(KEY, 20_000)), float) - 1
+    noise = np.asarray(update(jax.random.split(KEY(), 20_000)), float) - 1
     assert scipy.stats.kstest(noise, scipy.stats.laplace(scale=2.0).cdf).pvalue > 1e-6
     assert scipy.stats.kstest(noise, scipy.stats.laplace(scale=1.8).cdf).pvalue < 1e-6  # planted
 
@@ -132,23 +131,31 @@ def test_factory_errors(make, arguments, message):
 
 
 @pytest.mark.parametrize(
-    ("learner", "values", "message"),
+    ("make", "values", "message"),
     [
-        (ucb_central(num_arms=2), {"epsilon": -1.0}, "epsilon must be > 0, got -1"),
-        (ucb_central(num_arms=2), {"epsilon": 1.0, "exploration_rate": 0.0}, "exploration_rate must be > 0, got 0"),
+        (partial(ucb_central, num_arms=2), {"epsilon": -1.0}, "epsilon must be > 0, got -1"),
         (
-            ucb_central(num_arms=2, release="tree", horizon=10**6),
+            partial(ucb_central, num_arms=2),
+            {"epsilon": 1.0, "exploration_rate": 0.0},
+            "exploration_rate must be > 0, got 0",
+        ),
+        (
+            partial(ucb_central, num_arms=2, release="tree", horizon=10**6),
             {"epsilon": 1.0, "exploration_rate": 6.0},
             "exploration_rate must be at most 5.791 for a horizon of 1000000, got 6",
         ),
-        (successive_elimination_central(num_arms=2), {"epsilon": 1.0, "failure_prob": 0.0}, "failure_prob must be in"),
         (
-            successive_elimination_central(num_arms=2),
+            partial(successive_elimination_central, num_arms=2),
+            {"epsilon": 1.0, "failure_prob": 0.0},
+            "failure_prob must be in",
+        ),
+        (
+            partial(successive_elimination_central, num_arms=2),
             {"epsilon": 1.0, "confidence_multiplier": math.inf},
             "confidence_multiplier must be finite, got inf",
         ),
     ],
 )
-def test_value_errors(learner, values, message):
+def test_value_errors(make, values, message):
     with pytest.raises(ValueError, match=message):
-        learner.params(**values)
+        make().params(**values)

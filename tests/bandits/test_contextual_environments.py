@@ -1,6 +1,7 @@
 """Contextual worlds: where contexts lie, rewards, regret, a user's own data, logged data by replay, bad input."""
 
 import math
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,9 +15,7 @@ from jaxdp.core import Interface, Learner, Space, State, arms, default_float
 from jaxdp.core.guarantee import Guarantee
 from jaxdp.preferences import probit
 
-pytestmark = pytest.mark.once
-
-KEY = jax.random.key(3)
+KEY = partial(jax.random.key, 3)
 K, D = 4, 3
 OWN = np.random.default_rng(0).uniform(-1, 1, (6, K, D)) / math.sqrt(D)
 PAID = np.random.default_rng(1).normal(size=(6, K))
@@ -25,8 +24,8 @@ PAID = np.random.default_rng(1).normal(size=(6, K))
 def draws(environment: Any, values, rounds):
     """(contexts, theta) of many rounds of a lane, as numpy."""
     params = environment.params(**values)
-    world = environment.init(KEY, params)
-    keys = jax.random.split(KEY, rounds)
+    world = environment.init(KEY(), params)
+    keys = jax.random.split(KEY(), rounds)
     return np.asarray(jax.jit(environment.contexts)(keys, params, world), float), np.asarray(world.theta, float)
 
 
@@ -39,8 +38,8 @@ def replies(environment: Any, values, rounds, action):
         after, reward, outcome = environment.feedback(key, params, world, jnp.asarray(action, jnp.int32))
         return after, (shown, reward, outcome)
 
-    world = environment.init(KEY, params)
-    _, found = jax.jit(lambda: jax.lax.scan(step, world, jax.random.split(KEY, rounds)))()
+    world = environment.init(KEY(), params)
+    _, found = jax.jit(lambda: jax.lax.scan(step, world, jax.random.split(KEY(), rounds)))()
     return world, jax.tree.map(np.asarray, found)
 
 
@@ -89,7 +88,7 @@ def test_the_best_arm_leads_by_the_gap(law):
 def test_lanes_have_models_of_their_own_and_rounds_contexts_of_their_own():
     environment = contextual.linear_contexts(num_arms=K, dim=D)
     params = environment.params(theta_norm=0.7)
-    worlds = jax.vmap(lambda key: environment.init(key, params))(jax.random.split(KEY, 50))
+    worlds = jax.vmap(lambda key: environment.init(key, params))(jax.random.split(KEY(), 50))
     np.testing.assert_allclose(np.linalg.norm(worlds.theta, axis=1), 0.7, atol=1e-5)
     assert abs(np.mean(worlds.theta)) < 5 * 0.7 / math.sqrt(150)
     found, _ = draws(environment, {}, 4)
@@ -159,9 +158,9 @@ def test_an_arm_outside(name, action):
 def test_blocks_are_rounds_but_for_rounding(name):
     environment: Any = WORLDS[name]()
     params = environment.params()
-    world = environment.init(KEY, params)
-    world, *_ = environment.feedback(KEY, params, world, jnp.int32(0))
-    keys, actions = jax.random.split(KEY, 4), jnp.asarray([0, 3, 1, 3], jnp.int32)
+    world = environment.init(KEY(), params)
+    world, *_ = environment.feedback(KEY(), params, world, jnp.int32(0))
+    keys, actions = jax.random.split(KEY(), 4), jnp.asarray([0, 3, 1, 3], jnp.int32)
 
     def step(world, now):
         key, action = now
@@ -184,7 +183,7 @@ def raw(leaf):
 def test_an_answer_is_judged_by_its_distance():
     environment = WORLDS["linear"]()
     params = environment.params()
-    world = environment.init(KEY, params)
+    world = environment.init(KEY(), params)
     assert environment.judge is not None
     found = environment.judge(params, world, world.theta + jnp.asarray([0.3, 0.4, 0.0], default_float()))
     np.testing.assert_allclose(found["theta_error"], 0.5, atol=1e-6)
@@ -212,11 +211,11 @@ def test_own_data_is_kept_as_it_is(dtype, tmp_path):
     assert params.contexts.dtype == ("uint8" if dtype == "bool" else dtype)
     assert np.shares_memory(params.contexts, mapped) or dtype == "bool"
     assert environment.context is not None
-    shown = environment.context(KEY, params, environment.init(KEY, params))
+    shown = environment.context(KEY(), params, environment.init(KEY(), params))
     assert shown.dtype == default_float()
     np.testing.assert_array_equal(shown, given[0])
     run = jaxdp.simulator(at_random(2, 3), environment, 5)
-    lanes = str(jax.make_jaxpr(jax.vmap(run, in_axes=(0, None)))(jax.random.split(KEY, 7), run.params()))
+    lanes = str(jax.make_jaxpr(jax.vmap(run, in_axes=(0, None)))(jax.random.split(KEY(), 7), run.params()))
     assert "[5,2,3]" in lanes
     assert "[7,5,2,3]" not in lanes, "a copy for each lane"
 
@@ -248,7 +247,7 @@ def test_replay_counts_what_matches():
     learner = contextual.on_logged(at_random(K, D, plays=1))
     record = {"counts": lambda look: look.public[0], "sums": lambda look: look.public[1]}
     run = jaxdp.simulator(learner, environment, 6, checkpoints=[1, 2, 4, 6], record=record)
-    found = run(KEY, run.params())
+    found = run(KEY(), run.params())
     assert found["matched"].tolist() == [0, 1, 1, 3]
     np.testing.assert_allclose(
         found["reward"], np.cumsum(PAID[:, 0] * (np.array(LOGGED) == 1))[[0, 1, 3, 5]], rtol=1e-5
@@ -268,7 +267,7 @@ def test_replay_estimates_the_mean_reward_without_bias():
     paid = np.array([0.1, 0.7, 0.4, 0.2])[logged] > rng.random(rounds)
     environment = contextual.logged_contexts(contexts, logged, paid)
     run = jaxdp.simulator(contextual.on_logged(at_random(K, D, plays=1)), environment, rounds, checkpoints=1)
-    found = run(KEY, run.params())
+    found = run(KEY(), run.params())
     mean = float(found["reward"][-1]) / float(found["matched"][-1])
     error = math.sqrt(0.21 / float(found["matched"][-1]))
     assert abs(mean - 0.7) < 5 * error
@@ -285,7 +284,7 @@ def test_an_arm_outside_matches_nothing():
 def test_on_logged_takes_any_contextual_learner():
     learner = contextual.on_logged(contextual.linear_ucb(num_arms=K, dim=D, horizon=6))
     run = jaxdp.simulator(learner, contextual.logged_contexts(OWN, LOGGED, PAID[:, 0]), 6)
-    found = jax.jit(run)(KEY, run.params(epsilon=1.0, delta=1e-3))
+    found = jax.jit(run)(KEY(), run.params(epsilon=1.0, delta=1e-3))
     assert 0 <= int(found["matched"][-1]) <= 6
     assert repr(learner).startswith("on_logged(")
     with pytest.raises(ValueError, match="learner must declare an interface with contexts"):

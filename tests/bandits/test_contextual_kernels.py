@@ -1,5 +1,7 @@
 """What is laid out for lanes in contextual bandits equals its plain form, lane by lane and under `jax.vmap`."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,23 +12,23 @@ from jaxdp.core import default_float
 from jaxdp.random import ties
 from jaxdp.random.own_words import own_word
 
-KEY = jax.random.key(7)
+KEY = partial(jax.random.key, 7)
 ARMS, DIM, LANES = 20, 7, 5
 
 
 def contexts_of(num_arms=ARMS, dim=DIM):
-    return jax.random.normal(KEY, (LANES, num_arms, dim), default_float())
+    return jax.random.normal(KEY(), (LANES, num_arms, dim), default_float())
 
 
 def model_of(dim=DIM):
-    theta = jax.random.normal(jax.random.fold_in(KEY, 1), (dim,), default_float())
+    theta = jax.random.normal(jax.random.fold_in(KEY(), 1), (dim,), default_float())
     return _model.first_model(theta, jnp.asarray(2, theta.dtype), jnp.ones((), theta.dtype), jnp.zeros((), jnp.int32))
 
 
 def both_ways(function, *inputs):
     """In all lanes at once, and one after the other."""
-    together = jax.jit(jax.vmap(function))(*inputs)
-    each = [function(*(x[lane] for x in inputs)) for lane in range(LANES)]
+    together, alone = jax.jit(jax.vmap(function))(*inputs), jax.jit(function)
+    each = [alone(*(x[lane] for x in inputs)) for lane in range(LANES)]
     np.testing.assert_allclose(together, np.stack(each), rtol=1e-5)
     return np.asarray(together)
 
@@ -57,10 +59,11 @@ def test_the_best_arm(num_arms):
     contexts = contexts_of(num_arms)
     contexts = contexts.at[1, 1].set(contexts[1, 0]).at[2].set(0).at[3, num_arms - 1].set(jnp.nan)
     contexts = contexts.at[4].set(jnp.nan)
-    keys = jax.random.split(KEY, LANES)
+    keys = jax.random.split(KEY(), LANES)
     found = both_ways(lambda key, contexts: _model.best_arm(key, model_of(), contexts), keys, contexts)
-    bounds = np.nan_to_num(np.stack([_model.upper_bounds(model_of(), each) for each in contexts]), nan=np.inf)
-    order = np.stack([ties.ranks(own_word(key), num_arms) for key in keys])
+    upper_bounds = jax.jit(_model.upper_bounds)
+    bounds = np.nan_to_num(np.stack([upper_bounds(model_of(), each) for each in contexts]), nan=np.inf)
+    order = np.asarray(jax.jit(jax.vmap(lambda key: ties.ranks(own_word(key), num_arms)))(keys))
     largest = bounds == bounds.max(axis=1, keepdims=True)
     np.testing.assert_array_equal(found, np.argmax(np.where(largest, order, -1), axis=1))
     assert largest.sum(axis=1)[2:].tolist() == [num_arms, 1, num_arms]
@@ -72,17 +75,18 @@ def test_contexts_of_lanes(num_arms):
     """Those of a round are the same alone, in lanes, and many rounds at once."""
     world = linear_contexts("ball", num_arms=num_arms, dim=DIM, gap=0.3)
     params = world.params()
-    start = jax.vmap(lambda key: world.init(key, params))(jax.random.split(KEY, LANES))
+    start = jax.vmap(lambda key: world.init(key, params))(jax.random.split(KEY(), LANES))
 
     def shown(start):
         assert world.context is not None
-        return world.context(KEY, params, start)
+        return world.context(KEY(), params, start)
 
     def many(start):
         assert world.contexts is not None
-        return world.contexts(jax.random.split(KEY, 3), params, start)
+        return world.contexts(jax.random.split(KEY(), 3), params, start)
 
-    alone = np.stack([shown(jax.tree.map(lambda leaf, lane=lane: leaf[lane], start)) for lane in range(LANES)])
+    show = jax.jit(shown)
+    alone = np.stack([show(jax.tree.map(lambda leaf, lane=lane: leaf[lane], start)) for lane in range(LANES)])
     np.testing.assert_allclose(jax.jit(jax.vmap(shown))(start), alone, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(jax.jit(jax.vmap(many))(start)[:, 0], alone, rtol=1e-5, atol=1e-6)
     assert alone.shape == (LANES, num_arms, DIM)

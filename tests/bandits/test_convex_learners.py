@@ -1,6 +1,7 @@
 """Convex bandits: tuning by hand, regret below the bounds, no noise at epsilon = inf, long runs, and bad input."""
 
 import math
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,11 +15,8 @@ from jaxdp.bandits.convex._ball_kernels import descend
 from jaxdp.mechanisms import analytic_gaussian
 from jaxdp.numerics import compensated
 from jaxdp.theory import ldp_bandits as bounds
-from tests.few import few
 
-pytestmark = pytest.mark.once
-
-KEY = jax.random.key(77)
+KEY = partial(jax.random.key, 77)
 SIZES: Any = {"dim": 2, "horizon": 400}
 LN_3 = math.log(3)  # c = 2
 
@@ -94,12 +92,12 @@ def regrets(name, sizes, epsilons, lanes):
     run = jaxdp.simulator(learner, environment, sizes["horizon"])
     points = [run.params(epsilon=epsilon, **values) for epsilon in epsilons]
     params = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)
-    keys = jax.random.split(KEY, lanes)
+    keys = jax.random.split(KEY(), lanes)
     both = jax.jit(jax.vmap(jax.vmap(run, in_axes=(0, None)), in_axes=(None, 0)))
     return np.asarray(both(keys, params)["pseudo_regret"])[:, :, -1].astype(float)
 
 
-@pytest.mark.parametrize("name", few(PROBLEMS, ["fkm", "two_point_strongly_convex"]))
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_regret_is_below_the_bound(name):
     epsilons = [0.5, 2.0, math.inf]
     found = regrets(name, SIZES, epsilons, 100)
@@ -110,7 +108,7 @@ def test_regret_is_below_the_bound(name):
     assert found.mean(1)[0] > found.mean(1)[2]
 
 
-@pytest.mark.parametrize("name", few(PROBLEMS, ["strongly_convex_one_point", "two_point"]))
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_without_privacy_it_is_the_plain_algorithm(name):
     """Step by step: the iterate moves by the loss, or the slope, itself."""
     sizes = {"dim": 2, "horizon": 30}
@@ -119,11 +117,11 @@ def test_without_privacy_it_is_the_plain_algorithm(name):
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=math.inf, **own))
     world_params = environment.params(**{key: value for key, value in values.items() if key not in own})
     world_params = jax.tree.map(jnp.asarray, world_params)
-    state, world = learner.init(KEY, params), environment.init(KEY, world_params)
+    state, world = learner.init(KEY(), params), environment.init(KEY(), world_params)
     x, explored = np.zeros(2), float(params.exploration)
     step = jax.jit(lambda key, state, world: one_round(learner, environment, key, params, world_params, state, world))
     for t in range(1, 31):
-        state, world, action, feedback = step(jax.random.fold_in(KEY, t), state, world)
+        state, world, action, feedback = step(jax.random.fold_in(KEY(), t), state, world)
         if isinstance(action, convex.Probe):
             u, seen = np.asarray(action.offset, float) / explored, float(feedback) / (2 * explored)
         else:

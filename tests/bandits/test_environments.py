@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -10,14 +11,14 @@ import pytest
 
 from jaxdp.bandits import bernoulli_bandit, gaussian_bandit
 
-KEY = jax.random.key(31)
+KEY = partial(jax.random.key, 31)
 ROUNDS = 20_000
 MEANS = np.array([0.0, 0.3, 0.75, 1.0])
 
 
 def play(environment, arm, rounds=ROUNDS):
     params = jax.tree.map(jnp.asarray, environment.params())
-    keys = jax.random.split(KEY, rounds)
+    keys = jax.random.split(KEY(), rounds)
     _, rewards, outcomes = environment.block(keys, params, (), None, jnp.full(rounds, arm, jnp.int32))
     return np.asarray(rewards), jax.device_get(outcomes)
 
@@ -62,7 +63,7 @@ def test_tallies_are_sums():
     tally, params = environment.tally, jax.tree.map(jnp.asarray, environment.params())
     counts = jnp.asarray([5, 1000, 40, 7])
     draw = jax.jit(jax.vmap(lambda key: tally(key, params, (), counts)[1:]))
-    totals, outcomes = jax.device_get(draw(jax.random.split(KEY, 4000)))
+    totals, outcomes = jax.device_get(draw(jax.random.split(KEY(), 4000)))
     assert (totals[:, 0] == 0).all()
     assert (totals[:, 3] == 7).all()
     for arm in (1, 2):
@@ -125,14 +126,14 @@ def test_an_arm_outside_has_no_regret(make, dtype):
     outside = [3, 4, 127] + ([2**32 - 1] if dtype == jnp.uint32 else [-1])
     for arm in outside:
         action = jnp.asarray(arm, dtype)
-        _, reward, outcome = environment.feedback(KEY, params, (), action)
-        _, _, outcomes = environment.block(KEY[None], params, (), None, action[None])
+        _, reward, outcome = environment.feedback(KEY(), params, (), action)
+        _, _, outcomes = environment.block(KEY()[None], params, (), None, action[None])
         assert jnp.isnan(outcome["pseudo_regret"])
         assert jnp.isnan(outcomes["pseudo_regret"]).all()
         assert not outcome["best_arm_plays"]
         assert reward == 0 or jnp.isnan(reward)
     wide = make(np.linspace(0, 1, 200))
-    regret = wide.feedback(KEY, jax.tree.map(jnp.asarray, wide.params()), (), jnp.asarray(100, dtype))[2]
+    regret = wide.feedback(KEY(), jax.tree.map(jnp.asarray, wide.params()), (), jnp.asarray(100, dtype))[2]
     np.testing.assert_allclose(regret["pseudo_regret"], 1 - 100 / 199, rtol=1e-5)
 
 
@@ -143,7 +144,7 @@ def test_a_tally_of_other_arms_is_refused(num_actions):
     tally = environment.tally
     assert tally is not None
     with pytest.raises(ValueError, match=r"\(3,\)"):
-        tally(KEY, params, (), jnp.ones(num_actions, jnp.int32))
+        tally(KEY(), params, (), jnp.ones(num_actions, jnp.int32))
 
 
 @pytest.mark.parametrize("make", [bernoulli_bandit, gaussian_bandit])

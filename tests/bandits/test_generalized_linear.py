@@ -1,6 +1,7 @@
 """Optimism in a generalized linear model: against a plain version, its ellipsoid, what leaves the device, bad input."""
 
 import math
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,9 +15,7 @@ from jaxdp.bandits.contextual._generalized_linear import smallest_slope
 from jaxdp.core import default_float
 from jaxdp.preferences import Link, logistic, probit
 
-pytestmark = pytest.mark.once
-
-KEY = jax.random.key(5)
+KEY = partial(jax.random.key, 5)
 SIZES: Any = {"num_arms": 4, "dim": 2, "horizon": 100}
 PRIVATE = {"epsilon": 1.0, "delta": 1e-3}
 
@@ -77,8 +76,8 @@ def test_without_privacy(report):
         return learner.update(keys[2], params, state, told), arm
 
     dtype = default_float()
-    given = contexts.astype(dtype), uniforms.astype(dtype), jax.random.split(KEY, ROUNDS)
-    state, found = jax.jit(lambda: jax.lax.scan(step, learner.init(KEY, params), given))()
+    given = contexts.astype(dtype), uniforms.astype(dtype), jax.random.split(KEY(), ROUNDS)
+    state, found = jax.jit(lambda: jax.lax.scan(step, learner.init(KEY(), params), given))()
     options = {"curvature": math.e / (1 + math.e) ** 2, "bound": bound_by_hand}
     played, centre, iterate = plain(contexts, uniforms, theta, **options)
     assert found.tolist() == played
@@ -133,7 +132,7 @@ def distances(lanes, rounds, report="gaussian", dim=2, **values):
     run = jaxdp.simulator(learner, environment, rounds, checkpoints=10, record={"distance": distance})
     told = {"residual_bound": 1.0, "noise_proxy": 0.25, **values}
     return np.asarray(
-        jax.jit(jax.vmap(run, in_axes=(0, None)))(jax.random.split(KEY, lanes), run.params(**told))["distance"]
+        jax.jit(jax.vmap(run, in_axes=(0, None)))(jax.random.split(KEY(), lanes), run.params(**told))["distance"]
     )
 
 
@@ -143,7 +142,6 @@ def test_the_ellipsoid_covers_theta():
     assert found.max() > 0.2, "a bound that is much too wide"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("report", "values"),
     [("gaussian", {"epsilon": 1.0, "delta": 1e-5}), ("l2_ball", {"epsilon": 1.0}), ("l2_ball", {"epsilon": math.inf})],
@@ -158,11 +156,13 @@ def test_the_ellipsoid_covers_theta_in_a_thousand_runs(report, values):
 def test_residuals_are_clipped_and_contexts_scaled_down():
     learner = generalized_linear(**SIZES)
     params = learner.params(epsilon=math.inf, delta=1e-3)
-    state = learner.init(KEY, params)
+    state = learner.init(KEY(), params)
     iterate = jnp.asarray([0.6, -0.8], default_float())
     public = state.public._replace(iterate=iterate)
     context = jnp.asarray([[30.0, 40.0], [np.nan, 0.5]] * 2, default_float())
-    tell = jax.jit(lambda arm, y: learner.privatize(KEY, params, public, context, arm, jnp.asarray(y, default_float())))
+    tell = jax.jit(
+        lambda arm, y: learner.privatize(KEY(), params, public, context, arm, jnp.asarray(y, default_float()))
+    )
     x = np.array([0.6, 0.8])
     mean = 1 / (1 + math.exp(-(x @ np.asarray(iterate, float))))
     for y, residual in ((0.0, mean), (1.0, mean - 1), (-7.0, 3.0), (math.inf, -3.0), (math.nan, 0.0)):
@@ -176,12 +176,12 @@ def test_noise_of_gradients_is_that_of_their_bound():
     """2 C + 1 times that of x x^T; a planted C is found."""
     learner = generalized_linear(**SIZES)
     params = learner.params(**PRIVATE)
-    public = learner.init(KEY, params).public
+    public = learner.init(KEY(), params).public
     context = jnp.zeros((4, 2), default_float())
     tell = jax.jit(
         jax.vmap(lambda key: learner.privatize(key, params, public, context, 0, jnp.zeros((), default_float())))
     )
-    outer, cross = tell(jax.random.split(KEY, 2000))
+    outer, cross = tell(jax.random.split(KEY(), 2000))
     stddev = float(params.channel.noise_stddev)
     error = 5 / math.sqrt(2 * 4000)
     np.testing.assert_allclose(np.std(np.asarray(outer)[:, [0, 2]]) / stddev, 1, atol=error)

@@ -1,16 +1,15 @@
 """Blocks of LinUCB, whose reports are one sum: how long they are, what they solve for, and what memory they take."""
 
 import math
+from functools import partial
 
 import jax
 import numpy as np
-import pytest
 
 import jaxdp
 from jaxdp.bandits.contextual import linear_contexts, linear_ucb
 
-pytestmark = pytest.mark.once
-KEY = jax.random.key(8)
+KEY = partial(jax.random.key, 8)
 PRIVATE = {"epsilon": 1.0, "delta": 1e-3}
 
 
@@ -30,7 +29,7 @@ def test_blocks_solve_when_rounds_do():
             engine=engine,
         )
         params = run.params(epsilon=math.inf, delta=1e-3)
-        return jax.jit(jax.vmap(run, in_axes=(0, None)))(jax.random.split(KEY, 8), params)
+        return jax.jit(jax.vmap(run, in_axes=(0, None)))(jax.random.split(KEY(), 8), params)
 
     rounds, blocks = found("rounds"), found("blocks")
     np.testing.assert_array_equal(rounds["solved"], blocks["solved"])
@@ -52,15 +51,15 @@ def test_blocks_are_as_long_as_the_longest_time_between_two_solutions():
 
 
 def test_long_blocks_need_no_more_memory():
-    """Contexts of a round are gone with it: 60 more rounds of a block would be 60 * 40 * 4 * 4 bytes a lane."""
+    """Contexts of a round are gone with it: 20 more rounds of a block would be 20 * 20 * 2 * 4 bytes a lane."""
 
     def temporary(every):
-        learner = linear_ucb(num_arms=40, dim=4, horizon=1000, update_every=every)
-        run = jaxdp.simulator(learner, linear_contexts(num_arms=40, dim=4), 1000, engine="blocks")
+        learner = linear_ucb(num_arms=20, dim=2, horizon=1000, update_every=every)
+        run = jaxdp.simulator(learner, linear_contexts(num_arms=20, dim=2), 1000, engine="blocks")
         lanes = jax.jit(jax.vmap(run, in_axes=(0, None)))
-        compiled = lanes.lower(jax.random.split(KEY, 8), run.params(**PRIVATE)).compile()
+        compiled = lanes.lower(jax.random.split(KEY(), 8), run.params(**PRIVATE)).compile()
         analysis = compiled.memory_analysis()
         assert analysis is not None
         return analysis.temp_size_in_bytes / 8
 
-    assert temporary(64) < temporary(4) + 60 * 40 * 4
+    assert temporary(24) < temporary(4) + 20 * 20 * 2

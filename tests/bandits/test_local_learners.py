@@ -1,6 +1,7 @@
 """Tsallis-INF, Exp3, upper bounds and Thompson sampling on reports: bounds, scales, clipping, errors."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +20,7 @@ from jaxdp.bandits import (
     ucb,
 )
 
-pytestmark = pytest.mark.once
-
-KEY = jax.random.key(5)
+KEY = partial(jax.random.key, 5)
 MEANS = [0.9, 0.5, 0.5, 0.5]
 HORIZON = 4000
 FLOAT = jnp.result_type(float)
@@ -30,7 +29,7 @@ FLOAT = jnp.result_type(float)
 def regrets(learner, world, horizon, points, lanes=40):
     run = jaxdp.simulator(learner, world, horizon, engine="rounds", outcomes=["pseudo_regret"])
     go = jax.jit(jax.vmap(run, in_axes=(0, None)))
-    keys = jax.random.split(KEY, lanes)
+    keys = jax.random.split(KEY(), lanes)
     return [np.asarray(go(keys, run.params(**point))["pseudo_regret"])[:, -1].astype(float) for point in points]
 
 
@@ -92,7 +91,7 @@ def test_losses_of_randomized_responses_are_bits(epsilon):
     """The probability of a loss of 1 is (1 + loss (e^epsilon - 1)) / (e^epsilon + 1)."""
     learner = tsallis_inf(num_arms=2, rewards="bounded")
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=epsilon, reward_low=-1.0, reward_high=3.0))
-    keys = jax.random.split(KEY, 20_000)
+    keys = jax.random.split(KEY(), 20_000)
     for reward, loss in ((-1.0, 1.0), (2.0, 0.25), (9.0, 0.0), (math.nan, 1.0)):
         report = jax.vmap(lambda key, r=reward: learner.privatize(key, params, (), None, 0, jnp.asarray(r, FLOAT))[1])(
             keys
@@ -109,7 +108,7 @@ def test_without_privacy_the_loss_is_exact(report):
     values = {"delta": 0.1} if report == "gaussian" else {}
     params = learner.params(epsilon=math.inf, **values)
     for reward in (0.0, 0.25, 1.0):
-        _, said = learner.privatize(KEY, params, (), None, 0, jnp.asarray(reward, FLOAT))
+        _, said = learner.privatize(KEY(), params, (), None, 0, jnp.asarray(reward, FLOAT))
         assert float(_tsallis_inf.unit_loss(params.losses, said)) == 1 - reward
 
 
@@ -126,17 +125,17 @@ def test_the_two_posteriors(posterior, shapes):
     """Of 40 reports of an arm, of which 30 are ones: Beta(31, 11), or from 40 / c^2 rewards of the debiased share."""
     learner = thompson(num_arms=2, posterior=posterior)
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=2.0))
-    state, update = learner.init(KEY, params), jax.jit(learner.update)
+    state, update = learner.init(KEY(), params), jax.jit(learner.update)
     for index in range(40):
         said = learner.privatize(jax.random.key(index), params, (), None, jnp.int32(0), jnp.int32(0))[1]
         top, bottom = (0.5 + sign * 0.5 / math.tanh(1.0) for sign in (1, -1))
         assert float(said) == pytest.approx(top, rel=1e-5) or float(said) == pytest.approx(bottom, rel=1e-5)
-        state = update(KEY, params, state, (jnp.int32(0), jnp.asarray(top if index < 30 else bottom, FLOAT)))
+        state = update(KEY(), params, state, (jnp.int32(0), jnp.asarray(top if index < 30 else bottom, FLOAT)))
     if shapes is None:
         worth, share = 40 * math.tanh(1.0) ** 2, min(0.5 + 0.25 / math.tanh(1.0), 1)
         shapes = 1 + worth * share, 1 + worth * (1 - share)
     # The other arm's draw is uniform: this one is played with the mean of its law.
-    keys = jax.random.split(KEY, 20_000)
+    keys = jax.random.split(KEY(), 20_000)
     arms = jax.jit(jax.vmap(lambda key: learner.act(key, params, state.public, None)))(keys)
     mean = shapes[0] / sum(shapes)
     assert abs(float(jnp.mean((arms == 0).astype(FLOAT))) - mean) < 5 * math.sqrt(mean * (1 - mean) / 20_000)
@@ -169,29 +168,33 @@ def test_factory_errors(make, arguments, message):
 
 
 @pytest.mark.parametrize(
-    ("learner", "values", "message"),
+    ("make", "values", "message"),
     [
-        (tsallis_inf(num_arms=2), {"epsilon": 0.0}, "epsilon must be > 0, got 0"),
+        (partial(tsallis_inf, num_arms=2), {"epsilon": 0.0}, "epsilon must be > 0, got 0"),
         (
-            tsallis_inf(num_arms=2, rewards="bounded"),
+            partial(tsallis_inf, num_arms=2, rewards="bounded"),
             {"epsilon": 1.0, "reward_low": 1.0},
             "reward_low must be < reward_high",
         ),
         (
-            tsallis_inf(num_arms=2, report="gaussian", horizon=9),
+            partial(tsallis_inf, num_arms=2, report="gaussian", horizon=9),
             {"epsilon": 1.0, "delta": 0.1, "failure_prob": 1.0},
             r"failure_prob must be in \(0, 1\), got 1",
         ),
-        (ucb(num_arms=2), {"epsilon": 1.0, "exploration_rate": math.nan}, "exploration_rate must be > 0"),
-        (exp3(num_arms=2, horizon=9), {"epsilon": 1.0, "learning_rate": -1.0}, "learning_rate must be > 0, got -1"),
-        (thompson(num_arms=2), {"epsilon": math.nan}, "epsilon must be > 0, got nan"),
+        (partial(ucb, num_arms=2), {"epsilon": 1.0, "exploration_rate": math.nan}, "exploration_rate must be > 0"),
+        (
+            partial(exp3, num_arms=2, horizon=9),
+            {"epsilon": 1.0, "learning_rate": -1.0},
+            "learning_rate must be > 0, got -1",
+        ),
+        (partial(thompson, num_arms=2), {"epsilon": math.nan}, "epsilon must be > 0, got nan"),
     ],
 )
-def test_value_errors(learner, values, message):
+def test_value_errors(make, values, message):
     with pytest.raises(ValueError, match=message):
-        learner.params(**values)
+        make().params(**values)
     with pytest.raises(ValueError, match=message):
-        learner.guarantee(**values)
+        make().guarantee(**values)
 
 
 def test_values_that_do_not_matter_are_refused():

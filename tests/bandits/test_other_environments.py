@@ -1,6 +1,7 @@
 """Bounded, heavy-tailed, drifting and replayed rewards: their laws, regrets in hindsight, and what is refused."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -19,18 +20,16 @@ from jaxdp.bandits import (
 )
 from jaxdp.simulation.run.stacking import stack_params
 
-pytestmark = pytest.mark.once
-
-KEY = jax.random.key(41)
+KEY = partial(jax.random.key, 41)
 ROUNDS = 20_000
 
 
 def play(environment, arm, rounds=ROUNDS, **values):
     params = jax.tree.map(jnp.asarray, environment.params(**values))
-    world = environment.init(KEY, params)
+    world = environment.init(KEY(), params)
     actions = jnp.full(rounds, arm, jnp.int32)
     go = jax.jit(lambda keys: environment.block(keys, params, world, None, actions)[1:])
-    rewards, outcomes = go(jax.random.split(KEY, rounds))
+    rewards, outcomes = go(jax.random.split(KEY(), rounds))
     return np.asarray(rewards, float), jax.device_get(outcomes)
 
 
@@ -85,7 +84,7 @@ def test_rounds_by_blocks_bit_for_bit():
         heavy_tailed_bandit([0.0, 1.0, 2.0]),
     ):
         params, actions = environment.params(), jnp.arange(12, dtype=jnp.int32) % 3
-        world, keys = environment.init(KEY, params), jax.random.split(KEY, 12)
+        world, keys = environment.init(KEY(), params), jax.random.split(KEY(), 12)
         assert environment.block
         worlds, *blocks = jax.jit(environment.block)(keys, params, world, None, actions)
         one = jax.jit(environment.feedback)
@@ -110,7 +109,7 @@ def test_regret_in_hindsight():
         engine="rounds",
         record={"plays": lambda look: look.public.plays},
     )
-    found = run(KEY, run.params(epsilon=math.inf))
+    found = run(KEY(), run.params(epsilon=math.inf))
     paid = np.asarray(found["reward"], float)
     best = (rewards / 255).cumsum(0)[[99, 299]].max(1)
     np.testing.assert_allclose(found["regret"], best - paid, atol=1e-3)
@@ -150,14 +149,14 @@ def test_an_arm_outside_has_no_regret(arm):
         drifting_bandit([0.1, 0.2, 0.3]),
     ):
         params = jax.tree.map(jnp.asarray, environment.params())
-        world = environment.init(KEY, params)
-        _, reward, outcome = environment.feedback(KEY, params, world, jnp.int32(arm))
+        world = environment.init(KEY(), params)
+        _, reward, outcome = environment.feedback(KEY(), params, world, jnp.int32(arm))
         assert jnp.isnan(outcome["pseudo_regret"])
         assert not outcome["best_arm_plays"]
         assert reward == 0 or jnp.isnan(reward)
     environment = reward_sequence(rewards)
     params = environment.params()
-    assert jnp.isnan(environment.feedback(KEY, params, environment.init(KEY, params), jnp.int32(arm))[1])
+    assert jnp.isnan(environment.feedback(KEY(), params, environment.init(KEY(), params), jnp.int32(arm))[1])
 
 
 @pytest.mark.parametrize(

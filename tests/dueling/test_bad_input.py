@@ -9,8 +9,6 @@ import pytest
 from jaxdp import dueling
 from jaxdp.dueling import matrix_duels, switching_duels, utility_duels
 
-pytestmark = pytest.mark.once
-
 NOT_NUMBERS: tuple[Any, ...] = (True, "1", None, [1.0], 1j)
 FACTORIES: dict[str, Any] = {
     "ebs_elimination": lambda **options: dueling.ebs_elimination(**{"num_arms": 2, "horizon": 9, **options}),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +14,7 @@ from jaxdp.core import Guarantee, Persons
 from jaxdp.dueling import _ballot_duels, ballot_duels, ballot_matrix, matrix_duels, rucb
 from jaxdp.preferences import Ballots, condorcet_winner
 
-pytestmark = pytest.mark.once
-
-KEY = jax.random.key(12)
+KEY = partial(jax.random.key, 12)
 ORDERS = (((0,), (1, 2)), ((2,), (0,)), ((1,), (2,), (0,)), ((0, 1), (2,)), ((1,),))
 BALLOTS = Ballots(("a", "b", "c"), ORDERS, (2, 2, 1, 1, 1))
 PLACES = np.repeat([[1, 2, 2], [2, 0, 1], [3, 1, 2], [1, 1, 2], [0, 1, 0]], BALLOTS.counts, axis=0)
@@ -38,7 +37,7 @@ def program(environment):
 def play(environment, actions, lanes=LANES):
     """Answers [lanes, rounds] and the outcomes."""
     params = jax.tree.map(jnp.asarray, environment.params())
-    return jax.device_get(program(environment)(params, jnp.asarray(actions, jnp.int32), jax.random.split(KEY, lanes)))
+    return jax.device_get(program(environment)(params, jnp.asarray(actions, jnp.int32), jax.random.split(KEY(), lanes)))
 
 
 def in_numpy(rng, places, actions, lanes=LANES, *, coin=0.5, replace=False):
@@ -121,7 +120,7 @@ def test_every_voter_is_asked_as_often_as_they_may_be():
     places[np.arange(voters), np.arange(voters)], places[:, -1] = 1, 2
     environment = ballot_duels(places, answers_per_voter=passes)
     assert environment.horizon == passes * voters
-    keys, run = jax.random.split(KEY, 20), program(environment)
+    keys, run = jax.random.split(KEY(), 20), program(environment)
     for arm in range(voters):
         won, outcomes = run(environment.params(), jnp.tile(jnp.array([arm, voters]), (passes * voters, 1)), keys)
         own = ~np.asarray(outcomes["coins"]).reshape(20, passes, voters)
@@ -139,7 +138,7 @@ def test_replacing_one_ballot_changes_few_answers():
     third[[11, 12]] = 5 - places[[11, 12]]
     actions = jnp.asarray(np.stack([rng.permutation(4)[:2] for _ in range(30 * passes)]), jnp.int32)
     environment = ballot_duels(places, answers_per_voter=passes)
-    params, run, keys = environment.params(), program(environment), jax.random.split(KEY, 40)
+    params, run, keys = environment.params(), program(environment), jax.random.split(KEY(), 40)
     won, changed, more = (
         np.asarray(run(dataclasses.replace(params, ranks=each.astype(params.ranks.dtype)), actions, keys)[0])
         for each in (places, other, third)
@@ -152,7 +151,7 @@ def test_replacing_one_ballot_changes_few_answers():
 def test_coins_are_fair_and_blind_to_sides():
     silent = np.array([[1, 0, 2], [0, 0, 0], [1, 2, 2]])
     environment = ballot_duels(silent, answers_per_voter=4)
-    run, keys = program(environment), jax.random.split(KEY, LANES)
+    run, keys = program(environment), jax.random.split(KEY(), LANES)
     won, turned = (
         np.asarray(run(environment.params(), jnp.tile(jnp.array(pair), (12, 1)), keys)[0]) for pair in ([1, 2], [2, 1])
     )
@@ -190,7 +189,7 @@ def test_the_matrix_and_regrets():
 def test_blocks_are_rounds():
     environment = ballot_duels(BALLOTS, answers_per_voter=2)
     params = jax.tree.map(jnp.asarray, environment.params())
-    world, keys = environment.init(KEY, params), jax.random.split(KEY, 14)
+    world, keys = environment.init(KEY(), params), jax.random.split(KEY(), 14)
     actions = jnp.asarray(np.concatenate([DUELS] * 2))
     assert environment.block is not None
     worlds, *found = jax.jit(environment.block)(keys, params, world, None, actions)

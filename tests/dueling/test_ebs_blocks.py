@@ -1,5 +1,7 @@
 """Elimination in blocks: the results of single rounds, bit for bit."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,7 @@ from jaxdp.dueling._elimination import blocks as ebs_blocks
 from jaxdp.dueling._elimination import sweeps as ebs_sweeps
 from jaxdp.preferences import utility_matrix
 
-KEY = jax.random.key(23)
+KEY = partial(jax.random.key, 23)
 
 
 def outputs(engine, utilities, options, values):
@@ -23,18 +25,16 @@ def outputs(engine, utilities, options, values):
     }
     looks = [50, 63, 130, 200]
     run = jaxdp.simulator(learner, utility_duels(utilities), 200, checkpoints=looks, record=record, engine=engine)
-    return jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, 100), run.params(**values))
+    return jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY(), 100), run.params(**values))
 
 
 @pytest.mark.parametrize(
     ("options", "values"),
     [
-        pytest.param({"arity": 3}, {"epsilon": 2.0, "confidence_multiplier": 0.2}, marks=pytest.mark.slow),
-        pytest.param({}, {"epsilon": 2.0, "confidence_multiplier": 0.3}, marks=pytest.mark.slow),
-        pytest.param(
-            {"noise": "gaussian"}, {"epsilon": 1.0, "delta": 1e-3, "confidence_multiplier": 0.4}, marks=pytest.mark.slow
-        ),
-        pytest.param({"constants": "paper"}, {"epsilon": 1.0, "confidence_multiplier": 0.005}, marks=pytest.mark.slow),
+        ({"arity": 3}, {"epsilon": 2.0, "confidence_multiplier": 0.2}),
+        ({}, {"epsilon": 2.0, "confidence_multiplier": 0.3}),
+        ({"noise": "gaussian"}, {"epsilon": 1.0, "delta": 1e-3, "confidence_multiplier": 0.4}),
+        ({"constants": "paper"}, {"epsilon": 1.0, "confidence_multiplier": 0.005}),
     ],
 )
 def test_blocks_are_rounds_bit_for_bit(options, values):
@@ -47,7 +47,6 @@ def test_blocks_are_rounds_bit_for_bit(options, values):
 HALF = [-1.0, 0.5, 1.0, -2.0, 0.7, -2.0], {"arity": 4}, {"epsilon": 4.0, "confidence_multiplier": 0.17}
 
 
-@pytest.mark.slow
 def test_blocks_of_half_of_the_arms():
     """Lanes go on with columns for three of six arms, whichever they are, and then with the last arm."""
     rounds, blocks = (outputs(engine, *HALF) for engine in ("rounds", "blocks"))
@@ -58,7 +57,6 @@ def test_blocks_of_half_of_the_arms():
     assert left.min() == 1
 
 
-@pytest.mark.slow
 def test_columns_of_the_wrong_arms_are_noticed(monkeypatch):
     right, expected = ebs_blocks._columns, outputs("rounds", *HALF)["plays"]
 
@@ -70,7 +68,7 @@ def test_columns_of_the_wrong_arms_are_noticed(monkeypatch):
     assert not (outputs("blocks", *HALF)["plays"] == expected).all()
 
 
-@pytest.mark.parametrize("num_arms", [3, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_arms", [3, 6])
 def test_blocks_are_rounds_in_a_world_that_goes_on(num_arms):
     """A block has places for the arms in turn; the world's rounds are in their own order."""
     matrix = utility_matrix(np.linspace(2, -2, num_arms))
@@ -81,13 +79,12 @@ def test_blocks_are_rounds_in_a_world_that_goes_on(num_arms):
     for engine in ("rounds", "blocks"):
         run = jaxdp.simulator(learner, duels, 90, checkpoints=[25, 90], record=record, engine=engine)
         params = run.params(epsilon=5.0, confidence_multiplier=0.2)
-        found.append(jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, 50), params))
+        found.append(jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY(), 50), params))
     for name, rounds in found[0].items():
         assert (rounds == found[1][name]).all(), name
     assert len(np.unique(np.asarray(found[0]["plays"]).sum((2, 3)))) > 2  # some arms were alone by then
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"noise": "gaussian"}])
 def test_blocks_of_many_arms_for_many_budgets(options):
     """Counts of nine opponents need two words; lanes of a nested batch wait for one another."""
@@ -102,7 +99,7 @@ def test_blocks_of_many_arms_for_many_budgets(options):
         points = [run.params(epsilon=epsilon, confidence_multiplier=m, **more) for epsilon, m in budgets]
         points = jax.tree.map(lambda *leaves: jnp.stack(leaves), *points)
         lanes = jax.vmap(jax.vmap(run, (0, None)), (None, 0))
-        found.append(jax.jit(lanes)(jax.random.split(KEY, 24), points))
+        found.append(jax.jit(lanes)(jax.random.split(KEY(), 24), points))
     for name, rounds in found[0].items():
         assert (rounds == found[1][name]).all(), name
 
@@ -113,7 +110,7 @@ def after_a_large_removal(learner, wins):
     A third arm was just dropped, over which the others had many wins.
     """
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=4.0))
-    state, blocks = learner.init(KEY, params), learner.blocks[0]
+    state, blocks = learner.init(KEY(), params), learner.blocks[0]
     top = len(state.public.estimates) - 1
     public = state.public._replace(
         active=jnp.array([True, True, False]),
@@ -143,10 +140,9 @@ def after_a_large_removal(learner, wins):
         rounds = jax.lax.fori_loop(0, blocks.length, step, state)
         return block.public.estimates, rounds.public.estimates
 
-    return jax.jit(jax.vmap(both))(jax.random.split(KEY, 100))
+    return jax.jit(jax.vmap(both))(jax.random.split(KEY(), 100))
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(jnp.result_type(float) == jnp.float64, reason="float64 has digits for all removals")
 def test_large_removals(monkeypatch):
     """The wins that are removed take all digits of the leaves' sum, which then depends on the order of its terms."""

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -18,11 +19,10 @@ from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import level_variances
 from jaxdp.mechanisms.continual_counting.noise import node_noise
 
-KEY = jax.random.key(101)
+KEY = partial(jax.random.key, 101)
 
 
 # ---- radii -----------------------------------------------------------------------------------------------------------
-@pytest.mark.once
 @pytest.mark.parametrize(("arity", "horizon"), [(2, 60), (4, 1000), (15, 10**7)])
 def test_lines_of_noise_hold_and_are_nearly_tight(arity, horizon):
     levels = math.floor(math.log(horizon, arity)) + 1
@@ -49,14 +49,12 @@ def test_lines_of_noise_hold_and_are_nearly_tight(arity, horizon):
         assert (found <= 1.3 * exact).all()  # where the prefix is but a few blocks
 
 
-@pytest.mark.once
 def test_a_gaussian_line_is_the_quantile():
     lines = noise_lines(arity=3, levels=3, combine=False, noise="gaussian", scale=2.0, quantum=0.0, failure_prob=1e-3)
     spread = 2.0 * 3.0902323 * math.sqrt(3)  # one and a half blocks of the lowest level, and of the next
     assert (lines.intercepts + lines.slopes[:2].sum(0) * 1.5).min() == pytest.approx(spread, rel=1e-6)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("arity", [2, 5])
 def test_lines_of_noise_cover_rounding(arity):
     """Against the counter's own arithmetic, with every node rounded by as much as can be, and alike."""
@@ -92,7 +90,6 @@ def ever_off(radius, num_runs=400, rounds=3000):
     return np.mean((bits.cumsum(1) >= radius * np.sqrt(times)).any(1))
 
 
-@pytest.mark.once
 def test_shares_of_wins_are_within_their_radius_at_all_times():
     """For the two arms and the one set of K = 2: each fails with half of the probability."""
     for failure_prob in (0.5, 0.1):
@@ -102,7 +99,6 @@ def test_shares_of_wins_are_within_their_radius_at_all_times():
         assert ever_off(radius / 3) > failure_prob / 2 + spread  # planted
 
 
-@pytest.mark.once
 def test_tables_of_the_two_constants():
     paper = ebs_elimination(num_arms=4, horizon=1000, constants="paper").params(epsilon=0.5, failure_prob=0.1)
     events = math.log(4 * 1000 / 0.1)
@@ -138,7 +134,9 @@ def estimates_and_wins(num_rounds=200):
         wins = jnp.sum(jnp.where(state.public.active[None, :], after.private.wins, 0), axis=1)
         return after, (jnp.where(active, counted, 0), jnp.where(active, wins, 0), after.public.active)
 
-    _, found = jax.lax.scan(step, learner.init(jax.random.key(1), params["learner"]), jax.random.split(KEY, num_rounds))
+    _, found = jax.lax.scan(
+        step, learner.init(jax.random.key(1), params["learner"]), jax.random.split(KEY(), num_rounds)
+    )
     return tuple(np.asarray(column) for column in found)
 
 
@@ -149,7 +147,7 @@ def apart_if_reversed(lanes=3000):
     utilities, found = np.array([2.0, 0.0, 0.0]), []
     for each in (utilities, utilities[::-1]):
         run = jaxdp.simulator(learner, utility_duels(each), 22, record=record)
-        keys = jax.random.split(jax.random.fold_in(KEY, len(found)), lanes)
+        keys = jax.random.split(jax.random.fold_in(KEY(), len(found)), lanes)
         outputs = jax.jit(jax.vmap(run, (0, None)))(keys, run.params(epsilon=math.inf, confidence_multiplier=0.4))
         found.append({name: np.asarray(outputs[name], float)[:, -1] for name in record})
     scores = []
@@ -207,7 +205,7 @@ def check_noise_of_removals(noise, lanes=20_000):
     )
     private = ebs_arms.Private(jnp.zeros((4, 4), integer).at[:, 3].set(lost), sums)
     remove = jax.jit(lambda keys: jax.vmap(lambda key: ebs_counters.remove(trees, key, params, public, private))(keys))
-    after = remove(jax.random.split(KEY, lanes))
+    after = remove(jax.random.split(KEY(), lanes))
     np.testing.assert_array_equal(after.digits[0], [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
     errors = np.asarray(after.estimates, np.float64).sum(1)[:, :3] - np.asarray(sums.sum(0) - lost)[:3]
     variances = [1.0]  # in units of a node's: children that ended before were exact
@@ -248,7 +246,7 @@ def kept(num_arms, horizon, epsilon, multiplier, lanes):
         learner, utility_duels(utilities), horizon, record={"active": lambda look: look.public.active}
     )
     params = run.params(epsilon=epsilon, failure_prob=0.1, confidence_multiplier=multiplier)
-    active = np.asarray(jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, lanes), params)["active"])[:, -1]
+    active = np.asarray(jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY(), lanes), params)["active"])[:, -1]
     return active[:, 0].mean(), (active.sum(1) == 1).mean()
 
 
@@ -266,7 +264,6 @@ def test_the_best_arm_stays():
     check_kept(300, num_arms=3, horizon=2500, epsilon=20.0)
 
 
-@pytest.mark.slow
 def test_the_best_arm_stays_in_many_runs():
     check_kept(10_000, num_arms=4, horizon=20_000, epsilon=4.0)
 
@@ -278,12 +275,11 @@ def last_drop(constants, lanes=16, horizon=10**7):
     left = {"left": lambda look: look.public.active.sum()}
     duels = utility_duels(np.linspace(1, 0, 8))
     run = jaxdp.simulator(learner, duels, horizon, checkpoints=looks, record=left, engine="blocks")
-    outputs = jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, lanes), run.params(epsilon=1.0))
+    outputs = jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY(), lanes), run.params(epsilon=1.0))
     sizes = np.asarray(outputs["left"])
     return np.median(np.asarray([*looks, np.inf])[(sizes > 1).sum(1)])
 
 
-@pytest.mark.slow
 def test_drops_come_twenty_times_as_early_as_with_the_papers_constants():
     """By the horizon none of them drops the last arm but one."""
     assert 20 * last_drop("tight") <= 10**7
@@ -291,7 +287,6 @@ def test_drops_come_twenty_times_as_early_as_with_the_papers_constants():
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -317,7 +312,6 @@ def test_value_errors(values, message):
             function(**values)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -336,7 +330,6 @@ def test_factory_errors(options, message):
         ebs_elimination(**{"num_arms": 2, "horizon": 10, **options})
 
 
-@pytest.mark.once
 def test_delta_is_for_gaussian_noise():
     with pytest.raises(TypeError, match=r"delta"):
         ebs_elimination(num_arms=2, horizon=10).params(epsilon=1.0, delta=1e-3)

@@ -1,6 +1,7 @@
 """Phased elimination: its schedule, its noise, what it plays, its promise, and errors."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -12,13 +13,13 @@ from jaxdp.core import State
 from jaxdp.dueling import ebs_phased, matrix_duels, utility_duels
 from jaxdp.dueling._phases import passes_of
 
-KEY = jax.random.key(81)
+KEY = partial(jax.random.key, 81)
 DRAWS = 20_000
 INTEGER = jnp.result_type(int)
 
 
 def at(learner, params, *, active, played, phase=0, wins=None):
-    state = learner.init(KEY, params)
+    state = learner.init(KEY(), params)
     public = state.public._replace(
         active=jnp.asarray(active), played=jnp.asarray(played, INTEGER), phase=jnp.int32(phase)
     )
@@ -70,8 +71,8 @@ def test_counts_are_those_of_the_rounds():
     assert learner.counts is not None
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, confidence_multiplier=0.02))
     counts = learner.counts
-    plan = jax.jit(lambda public, limit: counts.plan(KEY, params, public, limit).counts)
-    act = jax.jit(jax.vmap(lambda public: learner.act(KEY, params, public, None)))
+    plan = jax.jit(lambda public, limit: counts.plan(KEY(), params, public, limit).counts)
+    act = jax.jit(jax.vmap(lambda public: learner.act(KEY(), params, public, None)))
     rng = np.random.default_rng(0)
     ended = 0
     for _ in range(30):
@@ -106,7 +107,7 @@ def share_of_drops(wins, epsilon):
     params = type(params)(epsilon=jnp.asarray(epsilon), passes=params.passes)
     report = jnp.array([1, 1], jnp.int32), jnp.int32(0)
     end = jax.jit(jax.vmap(lambda key: learner.update(key, params, state, report).public))
-    public = end(jax.random.split(KEY, DRAWS))
+    public = end(jax.random.split(KEY(), DRAWS))
     assert (public.phase == 1).all()
     assert (public.played == 0).all()
     return 1 - np.asarray(public.active).mean(0), rounds // 2
@@ -151,7 +152,7 @@ def test_wins_are_counted_from_zero_in_each_phase():
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0))
     for played, expected in ((0, [1, 0]), (7, [6, 9])):
         state = at(learner, params, active=[True, True], played=played, wins=[5, 9])
-        after = learner.update(KEY, params, state, (jnp.array([0, 1], jnp.int32), jnp.int32(1000)))  # clipped to 1
+        after = learner.update(KEY(), params, state, (jnp.array([0, 1], jnp.int32), jnp.int32(1000)))  # clipped to 1
         assert after.private.wins.tolist() == expected
 
 
@@ -166,7 +167,7 @@ def test_the_best_arm_stays():
     active = {}
     for multiplier in (1.0, 1e-3):
         params = run.params(epsilon=0.5, failure_prob=0.05, confidence_multiplier=multiplier)
-        active[multiplier] = np.asarray(go(jax.random.split(KEY, 300), params)["a"])[:, -1]
+        active[multiplier] = np.asarray(go(jax.random.split(KEY(), 300), params)["a"])[:, -1]
     allowed = 0.05 + 5 * math.sqrt(0.05 * 0.95 / 300)
     assert 1 - active[1.0][:, 0].mean() <= allowed
     assert active[1.0].sum(1).max() == 1  # all others are gone
@@ -180,7 +181,7 @@ def test_counts_are_rounds_in_distribution():
         run = jaxdp.simulator(
             ebs_phased(num_arms=3), utility_duels([1.0, 0.2, -0.5]), 400, checkpoints=[150, 400], engine=engine
         )
-        keys = jax.random.split(KEY, 6000)
+        keys = jax.random.split(KEY(), 6000)
         found[engine] = np.asarray(jax.jit(jax.vmap(run, (0, None)))(keys, run.params(**values))["pseudo_regret"])
     for first, second in zip(found["blocks"].T, found["counts"].T, strict=True):
         error = math.hypot(first.std(), second.std()) / math.sqrt(6000)
@@ -192,7 +193,7 @@ def test_a_long_horizon():
     """2^31 - 1 rounds in 32 bits: no phase wraps, and the lone arm plays to the end."""
     run = jaxdp.simulator(ebs_phased(num_arms=2), matrix_duels([[0.5, 0.9], [0.1, 0.5]]), 2**31 - 1, engine="counts")
     for epsilon in (1.0, 1e-8):  # the first phase does not end in 32 bits
-        outputs = jax.jit(run)(KEY, run.params(epsilon=epsilon))
+        outputs = jax.jit(run)(KEY(), run.params(epsilon=epsilon))
         best = int(outputs["best_duels"][-1])
         assert best > 2e9 if epsilon == 1.0 else best == 2**29
 

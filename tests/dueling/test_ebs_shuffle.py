@@ -1,7 +1,9 @@
 """Phased elimination in the shuffle model: its batches, what the server sees, its promise, and errors."""
 
 import dataclasses
+import functools
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +16,7 @@ from jaxdp.dueling import ebs_local, ebs_phased, ebs_shuffle, matrix_duels, util
 from jaxdp.dueling._shuffled_batches import local_budget, smallest_batches
 from jaxdp.mechanisms import shuffle_delta, shuffle_epsilon_bound, shuffle_local_epsilon
 
-KEY = jax.random.key(83)
+KEY = partial(jax.random.key, 83)
 INTEGER = jnp.result_type(int)
 LARGEST = jnp.iinfo(INTEGER).max
 DELTA = 1e-6
@@ -27,7 +29,6 @@ def bias(local_epsilon):
 
 
 # ---- batches ---------------------------------------------------------------------------------------------------------
-@pytest.mark.once
 @pytest.mark.parametrize(("epsilon", "found", "local", "central"), [(0.5, 395, 3447, 428), (1.0, 300, 969, 334)])
 def test_the_first_batch_of_eight_arms(epsilon, found, local, central):
     """The least number of duels; and fewer than with the users' own noise, or with a curator's Laplace noise."""
@@ -44,7 +45,6 @@ def test_the_first_batch_of_eight_arms(epsilon, found, local, central):
     assert shuffled == math.ceil(found / 8) < phased
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("epsilon", [0.3, 2.0, 9.0])
 @pytest.mark.parametrize("calibration", ["tight", "bound"])
 def test_every_batch_is_private_and_large_enough(epsilon, calibration):
@@ -78,7 +78,6 @@ def test_without_privacy():
     assert kinds[0] == kinds[1]
 
 
-@pytest.mark.once
 def test_batches_that_are_made_smaller_are_calibrated_as_they_are():
     learner = ebs_shuffle(num_arms=2)
     whole, half = (learner.params(**{**TINY, "confidence_multiplier": multiplier}) for multiplier in (1.0, 0.5))
@@ -88,7 +87,6 @@ def test_batches_that_are_made_smaller_are_calibrated_as_they_are():
     assert half.local_epsilon[0, 2] == pytest.approx(shuffle_local_epsilon(1.0, 1e-2, users), rel=1e-6)
 
 
-@pytest.mark.once
 def test_the_closed_form_raises_where_its_condition_fails_and_the_exact_one_never():
     bound = ebs_shuffle(num_arms=2, calibration="bound")
     with pytest.raises(ValueError, match=r"epsilon must be <= log\(n / .* = 0.1875 .* n = 280 users, got 2.0"):
@@ -115,14 +113,14 @@ def test_the_claim():
 
 
 # ---- the release -----------------------------------------------------------------------------------------------------
-LEARNER = ebs_shuffle(num_arms=2)
+LEARNER = functools.cache(lambda: ebs_shuffle(num_arms=2))
 
 
 def at_the_last_round(wins, values):
     """Before a duel that the second arm, on the left, is reported to lose."""
-    params = LEARNER.params(**values)
+    params = LEARNER().params(**values)
     rounds = int(params.passes[0, 2]) * 4
-    state = LEARNER.init(KEY, params)
+    state = LEARNER().init(KEY(), params)
     public = state.public._replace(played=jnp.asarray(rounds - 1, INTEGER))
     return params, rounds // 2, State(state.private._replace(wins=jnp.asarray(wins, INTEGER)), public)
 
@@ -130,12 +128,12 @@ def at_the_last_round(wins, values):
 def test_the_server_sees_the_numbers_of_ones():
     params, _, state = at_the_last_round([7, 4], TINY)
     report = jnp.array([1, 1], jnp.int32), jnp.int32(0)
-    after = LEARNER.update(KEY, params, state, report).public
+    after = LEARNER().update(KEY(), params, state, report).public
     assert after.seen.tolist() == [7, 4]
     assert (int(after.phase), int(after.played)) == (1, 0)
     before = state.public.seen.tolist()
     earlier = State(state.private, state.public._replace(played=state.public.played - 1))
-    assert LEARNER.update(KEY, params, earlier, report).public.seen.tolist() == before == [0, 0]
+    assert LEARNER().update(KEY(), params, earlier, report).public.seen.tolist() == before == [0, 0]
 
 
 @pytest.mark.parametrize("large", [0, 2**28])
@@ -145,19 +143,19 @@ def test_the_margin_decides(large):
     edge = int(params.margins[0, 2])
     for lead, dropped in ((edge, 0), (edge + 1, 1)):
         params, _, state = at_the_last_round([large + lead, large], TINY)
-        after = LEARNER.update(KEY, params, state, (jnp.array([1, 1], jnp.int32), jnp.int32(0))).public
+        after = LEARNER().update(KEY(), params, state, (jnp.array([1, 1], jnp.int32), jnp.int32(0))).public
         assert after.active.tolist() == [True, not dropped]
 
 
 def test_reports_are_as_random_as_the_phase_says():
-    params = LEARNER.params(**TINY)
-    state = LEARNER.init(KEY, params)
-    keys = jax.random.split(KEY, 20_000)
+    params = LEARNER().params(**TINY)
+    state = LEARNER().init(KEY(), params)
+    keys = jax.random.split(KEY(), 20_000)
     action = jnp.zeros(2, jnp.int32)
     for phase, local in ((0, 1.238362), (1, 2.267481)):
         public = state.public._replace(phase=jnp.int32(phase))
         report = jax.jit(
-            jax.vmap(lambda key, public=public: LEARNER.privatize(key, params, public, None, action, jnp.int32(1))[1])
+            jax.vmap(lambda key, public=public: LEARNER().privatize(key, params, public, None, action, jnp.int32(1))[1])
         )
         kept, expected = float(report(keys).mean()), 1 / (1 + math.exp(-local))
         assert abs(kept - expected) < 5 * math.sqrt(expected * (1 - expected) / len(keys))
@@ -166,7 +164,6 @@ def test_reports_are_as_random_as_the_phase_says():
 
 
 # ---- what it promises ------------------------------------------------------------------------------------------------
-@pytest.mark.once
 def test_the_best_arm_stays():
     """With failure_prob = 0.05; and what is more daring does fail."""
     environment = utility_duels([0.6, 0.0, -0.5])
@@ -176,7 +173,7 @@ def test_the_best_arm_stays():
     go, points = jax.jit(jax.vmap(jax.vmap(run, (0, None)), (None, 0))), (1.0, 0.01)
     params = [run.params(epsilon=1.0, delta=1e-3, confidence_multiplier=multiplier) for multiplier in points]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *params)
-    proved, daring = np.asarray(go(jax.random.split(KEY, 200), stacked)["a"])[:, :, -1]
+    proved, daring = np.asarray(go(jax.random.split(KEY(), 200), stacked)["a"])[:, :, -1]
     allowed = 0.05 + 5 * math.sqrt(0.05 * 0.95 / 200)
     assert 1 - proved[:, 0].mean() <= allowed
     assert proved.sum(1).max() == 1  # all others are gone
@@ -191,12 +188,11 @@ def duels_to_elimination(learner, engine, horizon, **values):
     looks = np.unique(np.geomspace(20, horizon, 300).astype(int)).tolist()
     record = {"a": lambda look: look.public.active}
     run = jaxdp.simulator(learner, matrix_duels(MATRIX), horizon, engine=engine, checkpoints=looks, record=record)
-    active = np.asarray(jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, 8), run.params(**values))["a"])
+    active = np.asarray(jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY(), 8), run.params(**values))["a"])
     assert (active[:, -1] == [True, False]).all()
     return np.asarray(looks)[(active.sum(2) > 1).sum(1)]
 
 
-@pytest.mark.once
 def test_fewer_duels_than_by_users_own_noise():
     horizon = 20_000
     shuffle = duels_to_elimination(ebs_shuffle(num_arms=2), "counts", horizon, epsilon=0.5, delta=DELTA)
@@ -218,7 +214,7 @@ def test_fewer_duels_than_by_users_own_noise():
     ],
 )
 def test_value_errors(changes, message):
-    for function in (LEARNER.params, LEARNER.guarantee):
+    for function in (LEARNER().params, LEARNER().guarantee):
         with pytest.raises(ValueError, match=message):
             function(**{**TINY, **changes})
 
@@ -231,6 +227,6 @@ def test_factory_errors():
 
 
 def test_params_are_leaves():
-    params = LEARNER.params(**TINY)
+    params = LEARNER().params(**TINY)
     assert {field.name for field in dataclasses.fields(params)} == {"passes", "local_epsilon", "margins"}
     assert all(leaf.shape == params.passes.shape for leaf in jax.tree.leaves(params))

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ import jaxdp
 from jaxdp.dueling import matrix_duels, switching_duels, utility_duels
 from jaxdp.preferences import borda_scores, cyclic_matrix, lower_bound_matrix, probit, utility_matrix
 
-KEY = jax.random.key(61)
+KEY = partial(jax.random.key, 61)
 ROUNDS = 8_000
 MATRIX = np.array([[0.5, 0.7, 1.0], [0.3, 0.5, 0.55], [0.0, 0.45, 0.5]])
 PAIRS = list(itertools.product(range(3), repeat=2))
@@ -20,13 +21,13 @@ PAIRS = list(itertools.product(range(3), repeat=2))
 
 def start(environment):
     params = jax.tree.map(jnp.asarray, environment.params())
-    return params, environment.init(KEY, params)
+    return params, environment.init(KEY(), params)
 
 
 def all_duels(environment, rounds=ROUNDS):
     """Every pair against the same rounds: answers [pairs, rounds], and the outcomes of one round of each."""
     params, world = start(environment)
-    keys = jax.random.split(KEY, rounds)
+    keys = jax.random.split(KEY(), rounds)
 
     @jax.jit
     def play(action):
@@ -42,9 +43,10 @@ def check_mean(values, mean, stddev):
 
 
 @pytest.mark.parametrize(
-    "environment", [matrix_duels(MATRIX), switching_duels([MATRIX], [0])], ids=["one", "switching"]
+    ("make", "arguments"), [(matrix_duels, [MATRIX]), (switching_duels, [[MATRIX], [0]])], ids=["one", "switching"]
 )
-def test_answers_and_regrets(environment):
+def test_answers_and_regrets(make, arguments):
+    environment = make(*arguments)
     found = all_duels(environment)
     scores = borda_scores(MATRIX)
     for (left, right), (won, outcomes) in found.items():
@@ -97,7 +99,7 @@ def test_tallies_are_sums():
     tally, params = environment.tally, start(environment)[0]
     counts = np.array([5, 1000, 40, 7, 0, 300, 11, 2, 90])
     draw = jax.jit(jax.vmap(lambda key: tally(key, params, (), jnp.asarray(counts))[1:]))
-    totals, outcomes = jax.device_get(draw(jax.random.split(KEY, 4000)))
+    totals, outcomes = jax.device_get(draw(jax.random.split(KEY(), 4000)))
     for place, (pair, count) in enumerate(zip(PAIRS, counts, strict=True)):
         probability = MATRIX[pair]
         check_mean(totals[:, place], count * probability, math.sqrt(count * probability * (1 - probability)))
@@ -110,15 +112,20 @@ def test_tallies_are_sums():
 
 
 @pytest.mark.parametrize(
-    "environment",
-    [utility_duels([0.0, 1.0, 2.0]), matrix_duels(MATRIX), switching_duels([MATRIX, MATRIX.T, MATRIX], [0, 9, 20])],
+    ("make", "arguments"),
+    [
+        (utility_duels, [[0.0, 1.0, 2.0]]),
+        (matrix_duels, [MATRIX]),
+        (switching_duels, [[MATRIX, MATRIX.T, MATRIX], [0, 9, 20]]),
+    ],
     ids=["utilities", "matrix", "switching"],
 )
-def test_blocks_are_rounds(environment):
+def test_blocks_are_rounds(make, arguments):
     """The same keys and actions, one by one and at once: worlds, answers and outcomes bit for bit."""
+    environment = make(*arguments)
     params, world = start(environment)
-    keys = jax.random.split(KEY, 32)
-    actions = jax.random.randint(jax.random.fold_in(KEY, 1), (32, 2), 0, 3, jnp.int32)
+    keys = jax.random.split(KEY(), 32)
+    actions = jax.random.randint(jax.random.fold_in(KEY(), 1), (32, 2), 0, 3, jnp.int32)
     worlds, won, outcomes = jax.jit(environment.block)(keys, params, world, None, actions)
     single = jax.jit(environment.feedback)
     for t in range(32):
@@ -137,7 +144,7 @@ def test_a_world_that_goes_on_rounds_alike():
     play_block = environment.block
     assert play_block is not None
     params, world = start(environment)
-    keys = jax.random.split(KEY, 90)
+    keys = jax.random.split(KEY(), 90)
 
     def by_rounds(actions):
         return jax.lax.fori_loop(0, 90, lambda t, w: environment.feedback(keys[t], params, w, actions[t])[0], world)
@@ -152,7 +159,7 @@ def test_a_world_that_goes_on_rounds_alike():
             0, 5, block, world._replace(round=world.round + 0 * actions[0, 0].astype(world.round.dtype))
         )
 
-    actions = jax.random.randint(jax.random.fold_in(KEY, 1), (16, 90, 2), 0, 6, jnp.int32)
+    actions = jax.random.randint(jax.random.fold_in(KEY(), 1), (16, 90, 2), 0, 6, jnp.int32)
     rounds, blocks = (jax.jit(jax.vmap(play))(actions) for play in (by_rounds, by_blocks))
     for one, other in zip(jax.tree.leaves(rounds), jax.tree.leaves(blocks), strict=True):
         assert (one == other).all()
@@ -169,8 +176,8 @@ def test_arms_of_any_integer_type(dtype, num_arms):
     params, world = start(environment)
     for left, right in [(15, 15), (14, 3), (-1, 0), (16, 15)] if dtype != jnp.uint32 else [(2, 3), (2**31 + 5, 1)]:
         action = jnp.array([left, right], dtype)
-        one = environment.feedback(KEY, params, world, action)[2]["pseudo_regret"]
-        many = environment.block(KEY[None], params, world, None, action[None])[2]["pseudo_regret"][0]
+        one = environment.feedback(KEY(), params, world, action)[2]["pseudo_regret"]
+        many = environment.block(KEY()[None], params, world, None, action[None])[2]["pseudo_regret"][0]
         inside = 0 <= left < num_arms and 0 <= right < num_arms
         expected = 2 * utilities.max() - utilities[[left, right]].sum() if inside else math.nan
         np.testing.assert_allclose([one, many], expected, rtol=1e-6)
@@ -183,8 +190,8 @@ def test_an_arm_outside_has_no_regret(make, action):
     environment = make()
     params, world = start(environment)
     action = jnp.asarray(action, jnp.int32)
-    after, _, outcome = environment.feedback(KEY, params, world, action)
-    _, _, outcomes = environment.block(KEY[None], params, world, None, action[None])
+    after, _, outcome = environment.feedback(KEY(), params, world, action)
+    _, _, outcomes = environment.block(KEY()[None], params, world, None, action[None])
     for name in params.regrets:
         assert jnp.isnan(outcome[name])
         assert jnp.isnan(outcomes[name]).all()
@@ -200,7 +207,9 @@ def test_preferences_switch():
     params, world = start(environment)
     won, static, borda = [], [], []
     for t in range(10):
-        world, answer, _ = environment.feedback(jax.random.fold_in(KEY, t), params, world, jnp.array([0, 1], jnp.int32))
+        world, answer, _ = environment.feedback(
+            jax.random.fold_in(KEY(), t), params, world, jnp.array([0, 1], jnp.int32)
+        )
         assert environment.summary is not None
         metrics = environment.summary(params, world)
         won.append(int(answer))

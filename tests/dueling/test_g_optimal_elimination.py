@@ -1,5 +1,6 @@
 """Elimination by optimal designs: its duels, its promise, designs in the program and outside, and errors."""
 
+import functools
 import math
 from functools import partial
 from typing import Any
@@ -14,10 +15,8 @@ from jaxdp.dueling import _g_optimal_elimination as module
 from jaxdp.dueling import g_optimal_elimination, linear_duels
 from jaxdp.dueling._phase_designs import Design, first_design, most_pairs
 
-pytestmark = pytest.mark.once
-
-KEY = jax.random.key(31)
-INTEGER, FLOAT = jnp.result_type(int), jnp.zeros(()).dtype
+KEY = partial(jax.random.key, 31)
+INTEGER, FLOAT = jnp.result_type(int), jnp.result_type(float)
 LARGEST = int(np.iinfo(INTEGER).max)
 
 
@@ -49,17 +48,17 @@ def radius_of(phase, metric, rank, support, *, epsilon, failure_prob=0.05, radiu
 
 FEATURES, WEIGHTS = arms_on_sphere(9, 3)
 FLAT = np.concatenate([FEATURES[:5] * [1, 1, 0] * 0.9, FEATURES[5:] * 0.3])  # the first five in a plane
-LEARNER = g_optimal_elimination(features=FLAT)
+LEARNER = functools.cache(lambda: g_optimal_elimination(features=FLAT))
 
 
 @pytest.mark.parametrize("epsilon", [0.2, math.inf])
 def test_duels_are_as_many_as_the_radius_needs(epsilon):
     """For the designs of the host and of the program, whatever arms are left: the margin is met, and not by far."""
-    params = jax.tree.map(jnp.asarray, LEARNER.params(epsilon=epsilon))
+    params = jax.tree.map(jnp.asarray, LEARNER().params(epsilon=epsilon))
     starts = [(np.ones(9, bool), 1)]
     starts += [(np.arange(9) < 5, 2), (np.arange(9) < 2, 3), (np.arange(9) % 2 == 0, 2), (np.arange(9) > 5, 4)]
     for active, phase in starts:
-        public = LEARNER.init(KEY, params).public
+        public = LEARNER().init(KEY(), params).public
         if phase > 1:  # the end of the phase before, in which no arm is dropped
             public = public._replace(active=jnp.asarray(active), phase=jnp.int32(phase - 2))
             public = next_phase(params, public)
@@ -81,23 +80,23 @@ def next_phase(params, public):
     public = public._replace(played=public.plays.sum(dtype=INTEGER) - 1)
     state = jaxdp.core.State(module.Private(public.plays // 2), public)
     quiet = jax.tree.map(lambda leaf: leaf, params)
-    action = LEARNER.act(KEY, params, public, None)
-    return LEARNER.update(KEY, quiet, state, (action, jnp.int32(0))).public
+    action = LEARNER().act(KEY(), params, public, None)
+    return LEARNER().update(KEY(), quiet, state, (action, jnp.int32(0))).public
 
 
 def test_counts_are_those_of_the_rounds():
     """Whatever the phase, the place in it and the limit, and so are blocks' actions; a lone arm duels with itself."""
-    counts = LEARNER.counts
+    counts = LEARNER().counts
     assert counts is not None
-    params = jax.tree.map(jnp.asarray, LEARNER.params(epsilon=1.0, confidence_multiplier=1e-3))
-    start = LEARNER.init(KEY, params).public
+    params = jax.tree.map(jnp.asarray, LEARNER().params(epsilon=1.0, confidence_multiplier=1e-3))
+    start = LEARNER().init(KEY(), params).public
     lone = start._replace(
         active=jnp.arange(9) == 4,
         duels=jnp.full_like(start.duels, 4),
         plays=jnp.zeros_like(start.plays).at[0].set(LARGEST),
     )
-    plan = jax.jit(lambda public, limit: counts.plan(KEY, params, public, limit).counts)
-    act = jax.jit(jax.vmap(lambda public: LEARNER.act(KEY, params, public, None)))
+    plan = jax.jit(lambda public, limit: counts.plan(KEY(), params, public, limit).counts)
+    act = jax.jit(jax.vmap(lambda public: LEARNER().act(KEY(), params, public, None)))
     rng, length = np.random.default_rng(0), int(start.plays.sum())
     for public, end in ((start, length), (lone, LARGEST)):
         for _ in range(6):
@@ -120,7 +119,7 @@ def test_a_phase_that_is_too_long_to_end(constants):
     learner = g_optimal_elimination(features=FEATURES, **paper)
     few, endless = (
         learner.init(
-            KEY, jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, confidence_multiplier=multiplier))
+            KEY(), jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, confidence_multiplier=multiplier))
         ).public
         for multiplier in (1e-12, 1e30)
     )
@@ -135,8 +134,8 @@ def test_a_phase_ends_if_all_its_duels_are_counted():
     """Also where one pair has more than its part of the range of integers."""
 
     def plays(multiplier):
-        params = LEARNER.params(epsilon=math.inf, confidence_multiplier=multiplier)
-        return np.asarray(LEARNER.init(KEY, params).public.plays)
+        params = LEARNER().params(epsilon=math.inf, confidence_multiplier=multiplier)
+        return np.asarray(LEARNER().init(KEY(), params).public.plays)
 
     each = LARGEST / float(plays(1.0).sum(dtype=INTEGER))
     long, endless = plays(0.9 * each), plays(1.2 * each)
@@ -150,21 +149,21 @@ def test_arms_that_differ_by_less_than_programs_tell_apart_are_the_end():
     tiny = float(np.finfo(FLOAT).smallest_normal) / 100
     learner = g_optimal_elimination(features=[[1.0], [tiny], [0.0]])
     params = learner.params(epsilon=math.inf, confidence_multiplier=1e-2)
-    public = learner.init(KEY, params).public
+    public = learner.init(KEY(), params).public
     state = jaxdp.core.State(
         module.Private(jnp.zeros_like(public.plays)), public._replace(played=public.plays.sum(dtype=INTEGER) - 1)
     )
     lost = jnp.int32(public.duels[0, 0] != 0)  # by the first arm, whichever side it is on
     state = state._replace(private=module.Private(jnp.where(lost == 1, public.plays, 0)))
-    after = learner.update(KEY, params, state, (public.duels[0], lost)).public
+    after = learner.update(KEY(), params, state, (public.duels[0], lost)).public
     assert after.active.tolist() == [False, True, True]
     assert int(after.plays.sum(dtype=INTEGER)) == LARGEST
 
 
 def test_slots_without_weight_are_not_played():
     """Nor where a pair's duels are more than floats count."""
-    public = LEARNER.init(KEY, LEARNER.params(epsilon=1.0, radius=22.0 if np.float32 == FLOAT else 180.0)).public
-    weights = np.asarray(LEARNER.params(epsilon=1.0).first.weights)
+    public = LEARNER().init(KEY(), LEARNER().params(epsilon=1.0, radius=22.0 if np.float32 == FLOAT else 180.0)).public
+    weights = np.asarray(LEARNER().params(epsilon=1.0).first.weights)
     assert (weights == 0).any()
     assert ((np.asarray(public.plays) > 0) == (weights > 0)).all()
     assert int(public.plays.sum(dtype=INTEGER)) == LARGEST
@@ -179,7 +178,7 @@ def test_published_numbers_of_duels():
     explored = 2 * (d**1.5 + d * math.sqrt(math.log(10))) ** 2 + 16 * d / slope**4 * (d**2 + tail)
     weights = params.first.weights.astype(float)
     expected = np.ceil(1e-4 * phase * weights) + np.ceil(1e-4 * explored * weights)
-    public = learner.init(KEY, jax.tree.map(jnp.asarray, params)).public
+    public = learner.init(KEY(), jax.tree.map(jnp.asarray, params)).public
     np.testing.assert_allclose(public.plays[: len(weights)], expected, rtol=1e-5, atol=2)
     assert (public.plays[len(weights) :] == 0).all()
 
@@ -198,7 +197,7 @@ def elimination(learner, weights, horizon=2**31 - 1, features=FEATURES, looks=24
     compiled = jax.jit(jax.vmap(run, (0, None)))
 
     def play(lanes, **values):
-        found = compiled(jax.random.split(KEY, lanes), run.params(**values))
+        found = compiled(jax.random.split(KEY(), lanes), run.params(**values))
         return np.asarray(found["active"]), np.asarray(found["correct"])
 
     return play
@@ -220,7 +219,6 @@ def test_the_best_arm_is_kept():
     check_kept(50)
 
 
-@pytest.mark.slow
 def test_the_best_arm_is_kept_in_many_runs():
     check_kept(10_000)
 
@@ -277,24 +275,21 @@ def test_the_same_arms_are_dropped_as_by_designs_of_the_host(monkeypatch):
     check_same_arms(monkeypatch, 40, 12, 2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("num_arms", "dim"), [(20, 2), (30, 5)])
 def test_the_same_arms_are_dropped_in_many_runs(monkeypatch, num_arms, dim):
     check_same_arms(monkeypatch, 1000, num_arms, dim)
 
 
-@pytest.mark.slow
 def test_arms_without_features():
     """Rows of an identity matrix: as many dimensions as arms, of which differences span one less."""
     learner = g_optimal_elimination(features=np.eye(3))
     run = jaxdp.simulator(learner, linear_duels(np.eye(3), [0.9, -0.2, 0.1]), 10**7, engine="counts")
-    outputs = jax.jit(run)(KEY, run.params(epsilon=1.0))
+    outputs = jax.jit(run)(KEY(), run.params(epsilon=1.0))
     assert outputs["correct"][-1]
     assert int(outputs["best_duels"][-1]) > 9_000_000
     assert learner.params(epsilon=1.0).first.rank == 2
 
 
-@pytest.mark.slow
 def test_published_numbers_take_thousands_of_times_as_many_duels():
     """To commitment, by counts up to 10^12 rounds in 64 bits."""
     features, weights = arms_on_sphere(20, 2, seed=1)
@@ -306,7 +301,7 @@ def test_published_numbers_take_thousands_of_times_as_many_duels():
             run = jaxdp.simulator(
                 learner, linear_duels(features, weights), 10**12, checkpoints=[10**12], engine="counts"
             )
-            outputs = jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, 50), run.params(epsilon=1.0))
+            outputs = jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY(), 50), run.params(epsilon=1.0))
             assert np.asarray(outputs["correct"]).all()
             rounds[constants] = 10**12 - np.asarray(outputs["best_duels"]).mean()
         assert rounds["tight"] < 10**8
@@ -332,8 +327,8 @@ def test_errors():
     for name in ("epsilon", "confidence_multiplier", "radius", "failure_prob"):
         for value in (0.0, -1.0, math.nan):
             with pytest.raises(ValueError, match=rf"{name} must be .*got {value}"):
-                LEARNER.params(**{"epsilon": 1.0, name: value})
+                LEARNER().params(**{"epsilon": 1.0, name: value})
     with pytest.raises(ValueError, match=r"failure_prob must be in \(0, 1\), got 1.0"):
-        LEARNER.params(epsilon=1.0, failure_prob=1.0)
+        LEARNER().params(epsilon=1.0, failure_prob=1.0)
     with pytest.raises(ValueError, match="radius must leave the link a slope within the range of float"):
-        LEARNER.params(epsilon=1.0, radius=1000.0)
+        LEARNER().params(epsilon=1.0, radius=1000.0)

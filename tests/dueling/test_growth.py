@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,12 +15,8 @@ import jaxdp
 from jaxdp.core import Interface, Learner, Space, State, pairs
 from jaxdp.dueling import double_thompson, ebs_elimination, ebs_phased, rucb, utility_duels, versatile_sparring
 from jaxdp.stats import power_law
-from tests.few import few
 
-pytestmark = pytest.mark.once
-
-KEY = jaxdp.random.key(101)
-SLOW = pytest.mark.slow
+KEY = partial(jaxdp.random.key, 101)
 
 
 def until_best(learner: Learner) -> Learner:
@@ -84,7 +81,7 @@ def regrets_by_epsilon(case, distort=1.0):
     found = []
     budgets = [phase * epsilon for phase in case.phases for epsilon in case.epsilons]
     for place, epsilon in enumerate((*budgets, math.inf)):  # each with keys of its own
-        keys = jax.random.split(jax.random.fold_in(KEY, place), case.lanes)
+        keys = jax.random.split(jax.random.fold_in(KEY(), place), case.lanes)
         found.append(np.asarray(go(keys, run.params(epsilon=epsilon**distort))["pseudo_regret"], float)[:, -1])
     values = np.reshape(found[:-1], (len(case.phases), len(case.epsilons), case.lanes))
     return xr.DataArray(values, {"epsilon": list(case.epsilons)}, ("phase", "epsilon", "seed")), found[-1].mean()
@@ -98,7 +95,7 @@ def check_inverse(regret):
     assert float(fit.high) <= -0.95
 
 
-@pytest.mark.parametrize("name", few(DOMINATED, ["ebs_phased"]))
+@pytest.mark.parametrize("name", DOMINATED)
 def test_regret_is_inverse_in_epsilon_where_privacy_dominates(name):
     regret, without = regrets_by_epsilon(DOMINATED[name])
     assert float(regret.mean("seed").min()) >= DOMINATED[name].ratio * without
@@ -150,7 +147,7 @@ LONG = {
 def regrets_by_round(case):
     """Regret by (round, seed) after T / 100, T / 10 and T rounds."""
     rounds = [case.horizon // 100, case.horizon // 10, case.horizon]
-    keys = jax.random.split(KEY, case.lanes)
+    keys = jax.random.split(KEY(), case.lanes)
 
     def play(learner, horizon, ask_for):
         run = jaxdp.simulator(
@@ -195,7 +192,6 @@ def test_regret_grows_like_the_logarithm_of_the_horizon(name):
     check_logarithmic(regrets_by_round(GROWING[name]))
 
 
-@SLOW
 @pytest.mark.parametrize("name", LONG)
 def test_regret_grows_like_the_logarithm_of_long_horizons(name):
     check_logarithmic(regrets_by_round(LONG[name]))

@@ -1,6 +1,7 @@
 """Duels of arms with features: who wins, what it costs, tallies of many pairs, and errors."""
 
 import math
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,9 +12,7 @@ import pytest
 from jaxdp.dueling import linear_duels, utility_duels
 from jaxdp.preferences import utility_matrix
 
-pytestmark = pytest.mark.once
-
-KEY = jax.random.key(8)
+KEY = partial(jax.random.key, 8)
 FEATURES = np.array([[0.6, 0.8], [1.0, 0.0], [-0.5, 0.1], [0.0, -0.9]])
 WEIGHTS = np.array([1.0, 0.5])
 INTEGER = jnp.result_type(int)
@@ -27,7 +26,7 @@ def test_it_is_duels_of_its_utilities():
         ours, theirs = linear.params(scale=scale), plain.params()
         pairs = np.argwhere(np.ones((4, 4))).astype(np.int32)
         pairs = jnp.asarray(np.concatenate([pairs, [[0, 4], [-1, 2]]]).astype(np.int32))
-        keys = jax.random.split(KEY, len(pairs))
+        keys = jax.random.split(KEY(), len(pairs))
         many = [
             jax.jit(jax.vmap(lambda key, pair, each=each, params=params: each.feedback(key, params, (), pair)[1:]))(
                 keys, pairs
@@ -59,7 +58,7 @@ def test_a_tally_has_the_law_of_rounds():
     tally = duels.tally
     assert tally is not None
     many = jax.jit(jax.vmap(jax.vmap(lambda key, counts: tally(key, params, (), counts)[1:], (0, None)), (None, 0)))
-    keys, plans = jax.random.split(KEY, 2000), jnp.asarray(np.stack([some, one, np.arange(81)]), INTEGER)
+    keys, plans = jax.random.split(KEY(), 2000), jnp.asarray(np.stack([some, one, np.arange(81)]), INTEGER)
     found, outcomes = jax.tree.map(np.asarray, many(keys, plans))
     for plan, won in zip(np.asarray(plans), found, strict=True):
         assert (won[:, plan == 0] == 0).all()

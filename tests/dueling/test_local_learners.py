@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +14,9 @@ import jaxdp
 from jaxdp.dueling import double_thompson, ebs_local, matrix_duels, rucb, switching_duels, versatile_sparring
 from jaxdp.numerics import compensated
 from jaxdp.preferences import effective_borda_scores, lower_bound_matrix
+from tests.lazily import Lazy
 
-KEY = jax.random.key(91)
+KEY = partial(jax.random.key, 91)
 DRAWS = 10_000
 INTEGER = jnp.result_type(int)
 # Arm 0 beats arm 1 for certain by these counts; arm 2 has met no other.
@@ -29,7 +31,7 @@ def draws(learner):
 def duels_drawn(learner, public, epsilon=math.inf):
     """How often each pair is played from this state, [num_arms, num_arms]."""
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=epsilon))
-    pairs = np.asarray(draws(learner)(jax.random.split(KEY, DRAWS), params, public))
+    pairs = np.asarray(draws(learner)(jax.random.split(KEY(), DRAWS), params, public))
     found = np.zeros((3, 3))
     np.add.at(found, tuple(pairs.T), 1 / DRAWS)
     return found
@@ -41,7 +43,7 @@ def check_shares(found, expected, draws=DRAWS):
 
 
 def start(learner, **values):
-    return learner.init(KEY, learner.params(epsilon=1.0, **values)).public
+    return learner.init(KEY(), learner.params(epsilon=1.0, **values)).public
 
 
 # ---- elimination -----------------------------------------------------------------------------------------------------
@@ -65,7 +67,7 @@ def test_ebs_local_drops():
     for radius, left_over in ((0.39, [True, False, True]), (0.41, [True, True, True])):
         params = learner.params(epsilon=1.0)
         params = dataclasses.replace(params, squared_radius=jnp.asarray(10 * radius**2))
-        after = learner.update(KEY, params, jaxdp.State((), public), report)
+        after = learner.update(KEY(), params, jaxdp.State((), public), report)
         assert after.public.active.tolist() == left_over
 
 
@@ -109,7 +111,7 @@ def test_rucb_keeps_its_hypothesis():
     report = jnp.array([1, 2], jnp.int32), jnp.int32(1)
     for wins, before, after in ((alone, -1, 0), (alone, 2, 0), (WINS, 0, 0), (WINS, 1, -1), (WINS, -1, -1)):
         public = counted(start(learner), wins, 99)._replace(hypothesis=jnp.int32(before))
-        found = learner.update(KEY, params, jaxdp.State((), public), report).public
+        found = learner.update(KEY(), params, jaxdp.State((), public), report).public
         assert found.hypothesis == after
         np.testing.assert_array_equal(found.wins - public.wins, [[0, 0, 0], [0, 0, 1], [0, 0, 0]])
 
@@ -132,7 +134,7 @@ def test_sparring_estimates():
     public = players(start(learner), [0.5, 0.25, 0.25], [0.2, 0.2, 0.6])
     for said, expected in ((0, [[0, 4, 0], [0, 0, 0]]), (1, [[0, 0, 0], [0, 0, 1 / 0.6]])):
         report = jnp.array([1, 2], jnp.int32), jnp.int32(said)
-        after = learner.update(KEY, params, jaxdp.State((), public), report).public
+        after = learner.update(KEY(), params, jaxdp.State((), public), report).public
         np.testing.assert_allclose(losses_of(after), expected, rtol=1e-6)
         np.testing.assert_allclose(after.weights.sum(0), 1, rtol=1e-6)
         assert after.round == 1
@@ -144,7 +146,7 @@ def test_reduced_variance():
     # In round 64 the rate is 1/2: weights from 1/4 on have the base 1/2.
     public = players(start(learner), [0.5, 0.25, 0.25], [0.2, 0.2, 0.6])._replace(round=jnp.asarray(63, INTEGER))
     report = jnp.array([1, 1], jnp.int32), jnp.int32(0)
-    after = learner.update(KEY, params, jaxdp.State((), public), report).public
+    after = learner.update(KEY(), params, jaxdp.State((), public), report).public
     np.testing.assert_allclose(losses_of(after), [[0.5, 0.5 / 0.25 + 0.5, 0.5], [0, 0, 0.5]], rtol=1e-6)
 
 
@@ -154,10 +156,10 @@ def test_gaussian_reports_become_losses():
     stddev = jaxdp.mechanisms.analytic_gaussian(1.0, 1e-3)
     shift = stddev * math.sqrt(2 * math.log(2 * 100 / 0.1))
     np.testing.assert_allclose([params.noise_stddev, params.shift], [stddev, shift], rtol=1e-6)
-    public = learner.init(KEY, params).public
+    public = learner.init(KEY(), params).public
     for said, loss in ((-1e6, 0.0), (-shift, 0.0), (0.5, 0.5), (1 + shift, 1.0), (1e6, 1.0)):
         report = jnp.array([0, 1], jnp.int32), jnp.asarray(said)
-        after = learner.update(KEY, params, jaxdp.State((), public), report).public
+        after = learner.update(KEY(), params, jaxdp.State((), public), report).public
         np.testing.assert_allclose(losses_of(after), [[2 * (1 - loss), 0], [0, 2 * loss]], atol=1e-5)
 
 
@@ -173,7 +175,7 @@ def test_large_losses_do_not_stall():
     @jax.jit
     def play(public):
         def again(_, public):
-            public = learner.update(KEY, params, jaxdp.State((), public), report).public
+            public = learner.update(KEY(), params, jaxdp.State((), public), report).public
             return players(public, jnp.ones(2), jnp.ones(2))
 
         return jax.lax.fori_loop(0, 101, again, public).losses
@@ -183,12 +185,12 @@ def test_large_losses_do_not_stall():
 
 
 # ---- double Thompson sampling ----------------------------------------------------------------------------------------
-THOMPSON = double_thompson(num_arms=3)  # one learner, compiled once
+THOMPSON = partial(double_thompson, num_arms=3)  # the same object each time, compiled once
 
 
 def test_double_thompson_draws():
     """Arms 0 and 2 may beat two others. A rival of arm 0 is arm 2 or arm 0 itself: arm 1 is too weak."""
-    learner = THOMPSON
+    learner = THOMPSON()
     public = start(learner)._replace(wins=jnp.asarray(WINS, INTEGER), round=jnp.asarray(70, INTEGER))
     found = duels_drawn(learner, public)
     # Arm 0 beats arm 1 in the draw, and arm 2 with probability 1/2. Else arm 2 beats arm 0, and arm 1 with 1/2:
@@ -204,7 +206,7 @@ def test_double_thompson_draws():
 
 def test_the_posterior_shrinks_with_privacy():
     """At a smaller epsilon the same reports say less: an arm that lost six of seven duels is drawn more often."""
-    learner = THOMPSON
+    learner = THOMPSON()
     wins = np.array([[0, 36, 36], [6, 0, 20], [6, 20, 0]])
     # So late that bounds leave everything open: what is drawn decides.
     public = start(learner)._replace(wins=jnp.asarray(wins, INTEGER), round=jnp.asarray(2**30, INTEGER))
@@ -221,7 +223,7 @@ def test_many_arms_are_played_as_few(monkeypatch):
         run = jaxdp.simulator(
             versatile_sparring(num_arms=5), matrix_duels(lower_bound_matrix(5)), 60, checkpoints=[10, 30, 60]
         )
-        return jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, 20), run.params(epsilon=2.0))["pseudo_regret"]
+        return jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY(), 20), run.params(epsilon=2.0))["pseudo_regret"]
 
     few = plays()
     for module in ("kernels", "tsallis"):
@@ -229,11 +231,13 @@ def test_many_arms_are_played_as_few(monkeypatch):
     np.testing.assert_allclose(plays(), few, rtol=1e-6)
 
 
-LEARNERS = {
-    "ebs_local": (ebs_local(num_arms=3, horizon=1500), {"confidence_multiplier": 0.3}),
-    "rucb": (rucb(num_arms=3), {}),
-    "versatile_sparring": (versatile_sparring(num_arms=3, losses="reduced_variance"), {}),
-}  # double Thompson sampling: against the independent version only, for its Beta variates take long
+LEARNERS = Lazy(
+    {
+        "ebs_local": lambda: (ebs_local(num_arms=3, horizon=1500), {"confidence_multiplier": 0.3}),
+        "rucb": lambda: (rucb(num_arms=3), {}),
+        "versatile_sparring": lambda: (versatile_sparring(num_arms=3, losses="reduced_variance"), {}),
+    }
+)  # double Thompson sampling: against the independent version only, for its Beta variates take long
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -244,7 +248,7 @@ def test_they_learn(name):
     go = jax.jit(jax.vmap(run, (0, None)))
     regret = {}
     for epsilon in (math.inf, 1.0):
-        found = go(jax.random.split(KEY, 30), run.params(epsilon=epsilon, **values))["pseudo_regret"]
+        found = go(jax.random.split(KEY(), 30), run.params(epsilon=epsilon, **values))["pseudo_regret"]
         regret[epsilon] = np.asarray(found).mean(0)
     assert regret[math.inf][1] - regret[math.inf][0] < 0.6 * regret[math.inf][0]
     assert regret[1.0][1] > regret[math.inf][1]
@@ -255,7 +259,7 @@ def against_a_switch(learner, **values):
     """Static regret of runs in which the best arm changes."""
     environment = switching_duels([lower_bound_matrix(3), lower_bound_matrix(3, 2)], [0, 500])
     run = jaxdp.simulator(learner, environment, 2000)
-    outputs = jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY, 30), run.params(epsilon=math.inf, **values))
+    outputs = jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY(), 30), run.params(epsilon=math.inf, **values))
     return np.asarray(outputs["static_regret"])[:, -1]
 
 
@@ -293,47 +297,55 @@ def test_factory_errors(call, message):
 
 
 @pytest.mark.parametrize(
-    ("learner", "values", "message"),
+    ("make", "values", "message"),
     [
-        (ebs_local(num_arms=2, horizon=5), {"epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
+        (partial(ebs_local, num_arms=2, horizon=5), {"epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
         (
-            ebs_local(num_arms=2, horizon=5),
+            partial(ebs_local, num_arms=2, horizon=5),
             {"epsilon": 1.0, "failure_prob": 1.0},
             r"failure_prob must be in \(0, 1\), got 1.0",
         ),
         (
-            ebs_local(num_arms=2, horizon=5),
+            partial(ebs_local, num_arms=2, horizon=5),
             {"epsilon": 1.0, "confidence_multiplier": math.nan},
             "confidence_multiplier must be > 0, got nan",
         ),
         (
-            ebs_local(num_arms=2, horizon=5),
+            partial(ebs_local, num_arms=2, horizon=5),
             {"epsilon": 1.0, "confidence_multiplier": 1e300},
             "the squared radius must be finite, got inf",
         ),
         (
-            ebs_local(num_arms=2, horizon=5),
+            partial(ebs_local, num_arms=2, horizon=5),
             {"epsilon": 1.0, "confidence_multiplier": 1e-300},
             "the squared radius must be > 0, got 0.0",
         ),
-        (rucb(num_arms=2), {"epsilon": math.nan}, "epsilon must be > 0, got nan"),
-        (rucb(num_arms=2), {"epsilon": 1.0, "exploration_rate": 0.5}, "exploration_rate must be > 0.5, got 0.5"),
-        (double_thompson(num_arms=2), {"epsilon": 1.0, "exploration_rate": math.inf}, "must be finite, got inf"),
-        (versatile_sparring(num_arms=2), {"epsilon": -1.0}, "epsilon must be > 0, got -1.0"),
+        (partial(rucb, num_arms=2), {"epsilon": math.nan}, "epsilon must be > 0, got nan"),
         (
-            versatile_sparring(num_arms=2, report="gaussian", horizon=5),
+            partial(rucb, num_arms=2),
+            {"epsilon": 1.0, "exploration_rate": 0.5},
+            "exploration_rate must be > 0.5, got 0.5",
+        ),
+        (
+            partial(double_thompson, num_arms=2),
+            {"epsilon": 1.0, "exploration_rate": math.inf},
+            "must be finite, got inf",
+        ),
+        (partial(versatile_sparring, num_arms=2), {"epsilon": -1.0}, "epsilon must be > 0, got -1.0"),
+        (
+            partial(versatile_sparring, num_arms=2, report="gaussian", horizon=5),
             {"epsilon": 1.0, "delta": 0.0},
             r"delta must be in \(0, 1\), got 0.0",
         ),
         (
-            versatile_sparring(num_arms=2, report="gaussian", horizon=5),
+            partial(versatile_sparring, num_arms=2, report="gaussian", horizon=5),
             {"epsilon": 1.0, "delta": 0.1, "failure_prob": 0.0},
             r"failure_prob must be in \(0, 1\), got 0.0",
         ),
     ],
 )
-def test_value_errors(learner, values, message):
-    for function in (learner.params, learner.guarantee):
+def test_value_errors(make, values, message):
+    for function in (make().params, make().guarantee):
         with pytest.raises(ValueError, match=message):
             function(**values)
 

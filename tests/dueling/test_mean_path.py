@@ -21,8 +21,6 @@ import pytest
 from jaxdp.dueling import ebs_elimination
 from jaxdp.mechanisms.continual_counting import best_arity
 
-pytestmark = pytest.mark.once
-
 HORIZON = 10**7
 UTILITY_GAP = 4.0
 PHASES, PERIODS = 4, 2

@@ -16,7 +16,6 @@ from jaxdp.dueling import (
     utility_duels,
     versatile_sparring,
 )
-from tests.few import few
 
 LANES = 64
 MAKE = {
@@ -40,8 +39,7 @@ def bytes_held(name, horizon):
     return analysis.temp_size_in_bytes / LANES
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("name", few(MAKE, ["rucb", "versatile_sparring"]))
+@pytest.mark.parametrize("name", MAKE)
 def test_memory_of_a_lane(name):
     """A tree of counters has a level for each factor of its arity, so a few words more."""
     short, long = (bytes_held(name, horizon) for horizon in (10**4, 10**8))

@@ -8,9 +8,7 @@ import pytest
 from jaxdp.dueling import _utility_fit
 from jaxdp.dueling._utility_fit import fit_in_ball
 
-pytestmark = pytest.mark.once
-
-INTEGER, FLOAT = jnp.result_type(int), jnp.zeros(()).dtype
+INTEGER, FLOAT = jnp.result_type(int), jnp.result_type(float)
 
 
 def gap_of_model(weights, points, plays, wins, radius):

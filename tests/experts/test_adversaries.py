@@ -1,6 +1,7 @@
 """Losses have their distributions, never depend on this round's action, and bad ones are refused."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -16,24 +17,27 @@ from jaxdp.experts import (
     shifting_losses,
     stochastic_losses,
 )
+from tests.lazily import Lazy
 
-KEY = jax.random.key(51)
+KEY = partial(jax.random.key, 51)
 ROUNDS = 20_000
 MEANS = np.array([0.0, 0.3, 0.75, 1.0])
 LOSSES = np.random.default_rng(1).uniform(size=(30, 3))
-ENVIRONMENTS = {
-    "stochastic": stochastic_losses([0.2, 0.5, 0.6]),
-    "sequence": loss_sequence(LOSSES),
-    "adaptive": adaptive_losses([0.2, 0.5, 0.6], penalty=0.3),
-    "repeats": punish_repeats(num_experts=3, memory=2, num_switches=1),
-    "shifting": shifting_losses(num_experts=3, horizon=30, num_shifts=4, num_switches=2),
-    "beta": shifting_losses(num_experts=3, horizon=30, num_shifts=4, law="beta"),
-}
+ENVIRONMENTS = Lazy(
+    {
+        "stochastic": lambda: stochastic_losses([0.2, 0.5, 0.6]),
+        "sequence": lambda: loss_sequence(LOSSES),
+        "adaptive": lambda: adaptive_losses([0.2, 0.5, 0.6], penalty=0.3),
+        "repeats": lambda: punish_repeats(num_experts=3, memory=2, num_switches=1),
+        "shifting": lambda: shifting_losses(num_experts=3, horizon=30, num_shifts=4, num_switches=2),
+        "beta": lambda: shifting_losses(num_experts=3, horizon=30, num_shifts=4, law="beta"),
+    }
+)
 
 
 def start(environment):
     params = jax.tree.map(jnp.asarray, environment.params())
-    return params, environment.init(KEY, params)
+    return params, environment.init(KEY(), params)
 
 
 def check_means(draws, means):
@@ -43,7 +47,7 @@ def check_means(draws, means):
 
 def losses_of(environment, world, params):
     draw = jax.jit(jax.vmap(lambda key: environment.feedback(key, params, world, jnp.int32(0))[1]))
-    return np.asarray(draw(jax.random.split(KEY, ROUNDS)))
+    return np.asarray(draw(jax.random.split(KEY(), ROUNDS)))
 
 
 def test_stochastic_losses():
@@ -55,7 +59,7 @@ def test_stochastic_losses():
     with pytest.raises(AssertionError):
         check_means(draws, MEANS + np.array([0, 0.03, 0, 0]))
     assert abs(np.corrcoef(draws[:, 1], draws[:, 2])[0, 1]) < 5 / math.sqrt(ROUNDS)
-    _, losses, outcome = environment.feedback(KEY, params, world, jnp.int32(2))
+    _, losses, outcome = environment.feedback(KEY(), params, world, jnp.int32(2))
     assert outcome["loss"] == losses[2]
     assert outcome["pseudo_regret"] == pytest.approx(0.75)
 
@@ -87,7 +91,7 @@ def test_losses_do_not_depend_on_this_rounds_action(name):
     feedback = jax.jit(environment.feedback)
     differ = 0
     for t in range(20):
-        now, later = jax.random.split(jax.random.fold_in(KEY, t))
+        now, later = jax.random.split(jax.random.fold_in(KEY(), t))
         worlds, losses, outcomes = zip(*(feedback(now, params, world, jnp.int32(a)) for a in range(3)), strict=True)
         assert all((each == losses[0]).all() for each in losses)
         assert [outcome["loss"].item() for outcome in outcomes] == losses[0].tolist()
@@ -102,7 +106,7 @@ def test_a_sequence_is_played_in_order():
     assert environment.horizon == 30
     learner = exponential_weights(num_experts=3, horizon=30)
     run = jaxdp.simulator(learner, environment, 30, checkpoints=30, record={"action": lambda look: look.action})
-    outputs = jax.device_get(jax.jit(run)(KEY, run.params(epsilon=math.inf)))
+    outputs = jax.device_get(jax.jit(run)(KEY(), run.params(epsilon=math.inf)))
     mine = LOSSES[np.arange(30), outputs["action"]].cumsum()
     best = LOSSES.cumsum(0).min(1)
     np.testing.assert_allclose(outputs["loss"], mine, rtol=1e-5)
@@ -115,7 +119,7 @@ def test_a_sequence_is_played_in_order():
 def test_an_expert_outside_has_no_loss(name, action):
     environment = ENVIRONMENTS[name]
     params, world = start(environment)
-    after, losses, outcome = environment.feedback(KEY, params, world, jnp.int32(action))
+    after, losses, outcome = environment.feedback(KEY(), params, world, jnp.int32(action))
     assert jnp.isfinite(losses).all()
     assert all(jnp.isnan(value) for value in outcome.values())
     if environment.summary:
@@ -127,7 +131,7 @@ def test_a_sequence_has_an_end():
     params, world = start(environment)
     for round_, shown in ((29, LOSSES[29]), (30, math.nan)):
         later = world._replace(round=jnp.asarray(round_, world.round.dtype))
-        np.testing.assert_allclose(environment.feedback(KEY, params, later, jnp.int32(0))[1], shown, rtol=1e-6)
+        np.testing.assert_allclose(environment.feedback(KEY(), params, later, jnp.int32(0))[1], shown, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +191,7 @@ def test_repeats_are_punished_for_as_long_as_remembered():
         means = np.where(np.isin(np.arange(4), list(always[-1])), 1, [0, 0.5, 0.5, 0.5])
         check_means(draws, means)
         if round_ < len(plays):
-            key = jax.random.fold_in(KEY, round_)
+            key = jax.random.fold_in(KEY(), round_)
             world, losses, outcome = feedback(key, params, world, jnp.int32(plays[round_]))
             assert outcome["planted_regret"] == losses[plays[round_]] - losses[0]
     assert len({frozenset(each) for each in always}) > 3
@@ -195,19 +199,19 @@ def test_repeats_are_punished_for_as_long_as_remembered():
 
 def test_memory_and_gap_of_repeats_are_values():
     environment = punish_repeats(num_experts=2)
-    worlds = [environment.init(KEY, environment.params(memory=memory)) for memory in (0, 1, 7)]
+    worlds = [environment.init(KEY(), environment.params(memory=memory)) for memory in (0, 1, 7)]
     for memory, world in zip((0, 1, 7), worlds, strict=True):
         params = environment.params(memory=memory, gap=0.1)
         assert params.good_mean == pytest.approx(0.4)
         for _ in range(3):
-            world, _, _ = environment.feedback(KEY, params, world, jnp.int32(1))
+            world, _, _ = environment.feedback(KEY(), params, world, jnp.int32(1))
         assert (world.since <= params.memory).tolist() == [False, memory > 0]
 
 
 def test_anyone_may_be_the_good_expert():
     environment = punish_repeats(num_experts=4)
     params = environment.params()
-    good = jax.vmap(lambda key: environment.init(key, params).good_expert)(jax.random.split(KEY, 10_000))
+    good = jax.vmap(lambda key: environment.init(key, params).good_expert)(jax.random.split(KEY(), 10_000))
     assert np.abs(np.bincount(good, minlength=4) / 10_000 - 0.25).max() < 5 * math.sqrt(0.25 * 0.75 / 10_000)
 
 
@@ -232,7 +236,7 @@ def test_stochastic_losses_by_blocks_and_tallies():
     assert tally_of
     params, world = start(environment)
     counts, lanes = jnp.array([4, 0, 9], jnp.result_type(int)), 4000
-    keys = jax.random.split(KEY, (lanes, 13))
+    keys = jax.random.split(KEY(), (lanes, 13))
     actions = jnp.repeat(jnp.arange(3), counts, total_repeat_length=13)
     block = jax.jit(jax.vmap(lambda keys: block_of(keys, params, world, None, actions)[1:]))
     losses, outcomes = block(keys)

@@ -72,7 +72,6 @@ def audited(learner):
     )
 
 
-@pytest.mark.once
 def test_grey_box_finds_the_claim():
     learner = counter_weights(num_experts=5, horizon=6)  # of another class the rest is post-processing, too
     claim: Any = learner.guarantee(**VALUES)
@@ -87,7 +86,6 @@ def test_grey_box_finds_the_claim():
     assert not learner.guarantee(**FREE).is_private
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("mutant", [for_one_expert, too_little_noise])
 def test_mutants_are_flagged(mutant):
     found = audited(mutant(counter_weights(num_experts=5, horizon=6)))
@@ -96,16 +94,21 @@ def test_mutants_are_flagged(mutant):
 
 
 # ---- law -------------------------------------------------------------------------------------------------------------
-def states(learner, params, losses, key):
-    """Public states before each round."""
-    params, state, seen = jax.tree.map(jnp.asarray, params), None, []
-    state = learner.init(key, params)
-    update = jax.jit(learner.update)
-    for round, each in enumerate(jnp.asarray(losses, jnp.result_type(float))):
-        seen.append(state)
-        report = learner.privatize(key, params, state.public, None, jnp.int32(0), each)
-        state = update(jax.random.fold_in(key, round), params, state, report)
-    return seen
+def before_each_round(learner, params, losses, read):
+    """Returns `read` of the states before each round, by one compiled program."""
+
+    @jax.jit
+    def play(params, losses):
+        key = jax.random.key(1)
+
+        def step(state, now):
+            round, each = now
+            report = learner.privatize(key, params, state.public, None, jnp.int32(0), each)
+            return learner.update(jax.random.fold_in(key, round), params, state, report), read(state)
+
+        return jax.lax.scan(step, learner.init(key, params), (jnp.arange(len(losses)), losses))[1]
+
+    return np.asarray(play(jax.tree.map(jnp.asarray, params), jnp.asarray(losses, jnp.result_type(float))))
 
 
 def test_without_privacy_all_learners_have_the_same_weights():
@@ -113,11 +116,9 @@ def test_without_privacy_all_learners_have_the_same_weights():
     losses = np.random.default_rng(0).uniform(0, 1, (horizon, num_experts))
     sizes: dict[str, Any] = {"num_experts": num_experts, "horizon": horizon}
     rate = 0.7
-    key = jax.random.key(1)
 
     def weights_of(learner, values, law):
-        params = learner.params(**values, learning_rate=rate)
-        return np.asarray([law(state) for state in states(learner, params, losses, key)])
+        return before_each_round(learner, learner.params(**values, learning_rate=rate), losses, law)
 
     def of_class(sequences):
         made = sequences(**sizes)

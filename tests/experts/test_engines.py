@@ -5,7 +5,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, Guarantee, Interface, Learner, Space, State, arms, claimed
 from jaxdp.experts import shifting_losses
@@ -73,7 +72,6 @@ def follow_the_leader(num_experts: int) -> Learner:
     )
 
 
-@pytest.mark.slow
 def test_epochs():
     environment = shifting_losses(**SIZES, num_shifts=3, shift_times="drawn", gap=0.4)
     check_learner(

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -16,10 +17,8 @@ from jaxdp import experts
 from jaxdp.audit import exact_epsilon, exact_rho, g_test
 from tests.golden import numpy_tracking as exact
 
-pytestmark = pytest.mark.once
-
 DRAWS = 20_000
-KEY = jax.random.key(41)
+KEY = partial(jax.random.key, 41)
 ROUNDS = 3
 MARGIN = -9.0  # so low that epochs of a few rounds may end
 SEQUENCES = [np.asarray(bits, float).reshape(ROUNDS, 2) for bits in itertools.product((0, 1), repeat=2 * ROUNDS)]
@@ -175,7 +174,7 @@ def sampled(learner, losses, values, read, **leaves):
     params = run.params(**values)
     params["learner"] = dataclasses.replace(params["learner"], **leaves)
     params = jax.tree.map(jnp.asarray, params)
-    found = jax.jit(jax.vmap(run, in_axes=(0, None)))(jax.random.split(KEY, DRAWS), params)
+    found = jax.jit(jax.vmap(run, in_axes=(0, None)))(jax.random.split(KEY(), DRAWS), params)
     return {name: np.asarray(found[name]) for name in read}
 
 

@@ -120,7 +120,6 @@ def test_the_columns_of_one_row_equal_the_plain_step(odds, monkeypatch):
     np.testing.assert_allclose(*map(np.asarray, laws), rtol=TOLERANCE, atol=1e-30)
 
 
-@pytest.mark.slow
 def test_sequences_of_no_switch_are_those_of_one_expert():
     """Also of so many experts that a class of one row has kernels of its own: a switch would lead out of the row."""
     for num in (10, 20):

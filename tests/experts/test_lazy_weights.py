@@ -49,15 +49,17 @@ def transcripts(learner, params, losses, draws=DRAWS):
 
     def play(key):
         key, of_init = jax.random.split(key)
-        state, seen = learner.init(of_init, params), []
-        for round, each in enumerate(jnp.asarray(losses, jnp.result_type(float))):
+
+        def step(state, now):
+            round, each = now
             of_round = jax.random.split(jax.random.fold_in(key, round))
             action = learner.act(of_round[0], params, state.public, None)
-            label = state.public.label
-            seen.append(jnp.stack([label.row, action, state.public.resamples.astype(jnp.int32)]))
+            seen = jnp.stack([state.public.label.row, action, state.public.resamples.astype(jnp.int32)])
             report = learner.privatize(of_round[1], params, state.public, None, action, each)
-            state = learner.update(jax.random.fold_in(of_round[1], 1), params, state, report)
-        return jnp.stack(seen)
+            return learner.update(jax.random.fold_in(of_round[1], 1), params, state, report), seen
+
+        rounds = jnp.arange(len(losses)), jnp.asarray(losses, jnp.result_type(float))
+        return jax.lax.scan(step, learner.init(of_init, params), rounds)[1]
 
     found = np.asarray(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(5), draws)))
     for first in range(0, len(losses), int(params.batch)):  # nothing changes within a batch
@@ -69,11 +71,11 @@ def transcripts(learner, params, losses, draws=DRAWS):
     ("name", "num_experts", "horizon", "batch", "budget"),
     [
         ("switching", 2, 3, 1, 2),
-        pytest.param("switching", 2, 3, 1, 1, marks=pytest.mark.slow),
+        ("switching", 2, 3, 1, 1),
         ("switching", 3, 5, 2, 2),
         ("mixture", 2, 3, 1, 2),
-        pytest.param("static", 2, 4, 1, 2, marks=pytest.mark.slow),
-        pytest.param("markov", 3, 4, 1, 3, marks=pytest.mark.slow),
+        ("static", 2, 4, 1, 2),
+        ("markov", 3, 4, 1, 3),
     ],
 )
 def test_the_law_of_transcripts(name, num_experts, horizon, batch, budget):
@@ -133,7 +135,6 @@ CASES = [
 ]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(("name", "horizon", "values"), CASES)
 def test_exact_audit(name, horizon, values):
     rho, claimed_rho, epsilon, claimed_epsilon = budgets(lambda learner: learner, name, horizon, **values)
@@ -141,7 +142,6 @@ def test_exact_audit(name, horizon, values):
     assert 0.5 * claimed_epsilon <= epsilon <= claimed_epsilon
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("mutant", "values"),
     [

@@ -1,6 +1,7 @@
 """A user's losses stay one array of the type they have, are checked first, and come from files."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from jaxdp.experts import exponential_weights, loss_sequence, read_losses
 from jaxdp.numerics import compensated
 from jaxdp.simulation.run.stacking import stack_params
 
-KEY = jax.random.key(54)
+KEY = partial(jax.random.key, 54)
 FLOAT = jax.dtypes.canonicalize_dtype(float)
 BYTES = np.random.default_rng(3).integers(0, 256, (40, 3)).astype(np.uint8)
 
@@ -21,11 +22,11 @@ BYTES = np.random.default_rng(3).integers(0, 256, (40, 3)).astype(np.uint8)
 def shown(environment):
     """[horizon, num_experts], all losses, in order."""
     params = environment.params()
-    keys = jax.random.split(KEY, environment.horizon)
+    keys = jax.random.split(KEY(), environment.horizon)
     actions = jnp.zeros(environment.horizon, jnp.int32)
 
     def play(params):
-        return environment.block(keys, params, environment.init(KEY, params), None, actions)[1]
+        return environment.block(keys, params, environment.init(KEY(), params), None, actions)[1]
 
     return jax.jit(play)(params)
 
@@ -79,7 +80,7 @@ def test_one_array_for_all_lanes():
     axes = jax.tree.map(lambda leaf: None if np.ndim(leaf) else 0, points[0])
     lanes = jax.vmap(run, in_axes=(0, axes))
     several = jax.tree.map(lambda *leaves: leaves[0] if np.ndim(leaves[0]) else np.stack(leaves), *(points * 32))
-    compiled = jax.jit(lanes).lower(jax.random.split(KEY, 64), several).compile()
+    compiled = jax.jit(lanes).lower(jax.random.split(KEY(), 64), several).compile()
     memory = compiled.memory_analysis()
     assert memory is not None
     assert memory.temp_size_in_bytes < losses.nbytes  # 10 MB widened for each lane
@@ -102,12 +103,12 @@ def test_what_does_not_fit_is_refused_with_its_size(monkeypatch):
 def test_rounds_by_blocks_bit_for_bit():
     environment = loss_sequence(BYTES, scale=255, num_switches=2)
     params, actions = environment.params(), jnp.arange(12, dtype=jnp.int32) % 3
-    start = environment.init(KEY, params)
+    start = environment.init(KEY(), params)
     assert environment.block
-    worlds, losses, outcome = jax.jit(environment.block)(jax.random.split(KEY, 12), params, start, None, actions)
+    worlds, losses, outcome = jax.jit(environment.block)(jax.random.split(KEY(), 12), params, start, None, actions)
     world, feedback = start, jax.jit(environment.feedback)
     for index, action in enumerate(actions):
-        world, *one = feedback(KEY, params, world, action)
+        world, *one = feedback(KEY(), params, world, action)
         here = jax.tree.map(lambda leaf, i=index: leaf[i], (worlds, losses, outcome))
         for left, right in zip(jax.tree.leaves((world, *one)), jax.tree.leaves(here), strict=True):
             np.testing.assert_array_equal(left, right)
@@ -121,7 +122,7 @@ def test_runs_by_blocks_bit_for_bit(monkeypatch):
     def found():
         world = loss_sequence(BYTES, scale=255)  # anew: another program
         runs = [jaxdp.simulator(learner, world, len(BYTES), engine=engine) for engine in ("rounds", "blocks")]
-        return [jax.vmap(jax.jit(run), (0, None))(jax.random.split(KEY, 5), run.params(epsilon=1.0)) for run in runs]
+        return [jax.vmap(jax.jit(run), (0, None))(jax.random.split(KEY(), 5), run.params(epsilon=1.0)) for run in runs]
 
     def check():
         by_rounds, by_blocks = found()

@@ -17,7 +17,6 @@ from jaxdp.experts._mirror_sampling import step_of
 from jaxdp.experts._shares import exact_fixed_share_step, fixed_share_step, projected
 from jaxdp.numerics import compensated
 from tests.experts.counted_mutants import claimed_as_published, overspent
-from tests.few import few
 
 DTYPE = jnp.result_type(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
@@ -83,8 +82,7 @@ def audited(learner, values, rounds=4):
     )
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("name", few(FORMS, list(FORMS)[:2]))
+@pytest.mark.parametrize("name", FORMS)
 def test_grey_box(name):
     arguments, values = FORMS[name]
     learner = mirror_descent(num_experts=4, horizon=40, num_switches=1, **arguments)
@@ -100,7 +98,6 @@ def test_grey_box(name):
         assert 0.99 < claim.epsilon_at(1e-6) <= 1 + 1e-9
 
 
-@pytest.mark.once
 def test_the_published_claim_is_flagged():
     learner = claimed_as_published(mirror_descent(num_experts=4, horizon=40, num_switches=1, constants="paper"))
     found = audited(learner, {"epsilon": 1.0}, rounds=2)
@@ -139,14 +136,12 @@ def exact_cost(learner_of, mixing="clipped"):
     return found, learner.guarantee(**values).rho
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("mixing", ["clipped", "fixed_share"])
 def test_exact_audit_of_sampling(mixing):
     found, claimed = exact_cost(lambda learner: learner, mixing)
     assert 0.9 * claimed <= found <= claimed
 
 
-@pytest.mark.once
 def test_a_rate_beyond_the_budget_is_flagged():
     for mixing in ("clipped", "fixed_share"):
         found, claimed = exact_cost(overspent, mixing)
@@ -201,9 +196,7 @@ def log_ratio(logs):
     return np.logaddexp.reduce(logs[0]) - np.logaddexp.reduce(logs[1])
 
 
-@pytest.mark.parametrize(
-    ("num_experts", "lanes", "about"), [(2000, 32, 4.3), pytest.param(2000, 200, 4.3, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("num_experts", "lanes", "about"), [(2000, 32, 4.3), (2000, 200, 4.3)])
 def test_plays_of_the_published_form_exceed_epsilon(num_experts, lanes, about):
     epsilon = 0.5
     logs, learner = log_chances(num_experts, 100, 10, epsilon, lanes)
