@@ -20,7 +20,7 @@ run: $(READY)  ## the main job: what label privacy costs in reward estimation, a
 	$(BIN)/python -m jaxdp run reward-estimation
 
 check: $(READY)  ## one algorithm, file or folder, in a minute or two: make check NAME=rucb, make check NAME=jaxdp/stats
-	@$(BIN)/python tests/loop/check.py "$(NAME)"
+	@NEW_RESULTS=$(NEW_RESULTS) $(BIN)/python tests/loop/check.py "$(NAME)"
 
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
