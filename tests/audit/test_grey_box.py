@@ -15,7 +15,6 @@ from jaxdp.experts import exponential_weights
 from jaxdp.mechanisms import gaussian_epsilon, laplace, noisy_max, randomize_scalar, randomized_response, tape
 from tests.audit import small_learners as small
 
-KEY = jax.random.key(0)
 SPENT = {
     "ebs_elimination_gaussian": 0.6620,  # an outcome ends a block of four once, and is not taken back
     "lazy_weights": 2.9802,  # of zCDP claims at delta = 0.01; a decision changes nothing where all are fake switches
@@ -53,7 +52,7 @@ BASES = {"ebs_elimination": 8, "lazy_weights_switching": 10}
 
 def look(learner, draw_user, rounds=3, **options):
     options = {"answer": whole, "num_bases": 2, "num_neighbours": 64, **options}
-    return grey_box(KEY, learner, {"epsilon": 1.0}, draw_user, rounds=rounds, **options)
+    return grey_box(jax.random.key(0), learner, {"epsilon": 1.0}, draw_user, rounds=rounds, **options)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +62,7 @@ def look(learner, draw_user, rounds=3, **options):
 def test_registered_learners_spend_what_they_claim(name):
     entry = registry.LEARNERS[name]
     found = grey_box(
-        KEY,
+        jax.random.key(0),
         entry.make(),
         entry.values,
         entry.make_user,
@@ -101,7 +100,7 @@ def test_registered_elimination_at_half_its_noise(name):
         return dataclasses.replace(right, noise=dataclasses.replace(node, noise_stddev=half))
 
     found = grey_box(
-        KEY,
+        jax.random.key(0),
         learner._replace(params=params),
         entry.values,
         entry.make_user,
@@ -175,7 +174,13 @@ def test_a_path_around_the_noise():
         return noisy._replace(public=noisy.public._replace(best_arm=best))
 
     found = grey_box(
-        KEY, learner._replace(update=update), entry.values, entry.make_user, rounds=5, num_bases=2, num_neighbours=64
+        jax.random.key(0),
+        learner._replace(update=update),
+        entry.values,
+        entry.make_user,
+        rounds=5,
+        num_bases=2,
+        num_neighbours=64,
     )
     assert any("a path around the noise" in fault for fault in found.faults)
 
@@ -188,7 +193,7 @@ def test_a_report_that_forgets_to_clip():
 
     entry = registry.LEARNERS["exponential_weights"]
     found = grey_box(
-        KEY,
+        jax.random.key(0),
         learner._replace(privatize=privatize),
         entry.values,
         entry.make_user,
@@ -215,9 +220,9 @@ def test_bad_counts(name, value):
 def test_entries_of_every_mechanism():
     scores = jnp.asarray([1.0, 2.0])
     with tape.recording() as entries:
-        noisy_max(KEY, scores, 0.5, sensitivity=2.0)
-        randomized_response(KEY, jnp.asarray([0, 1], jnp.int32), 0.25)
-        randomize_scalar(KEY, scores, 0.75, bound=2.0)
+        noisy_max(jax.random.key(0), scores, 0.5, sensitivity=2.0)
+        randomized_response(jax.random.key(0), jnp.asarray([0, 1], jnp.int32), 0.25)
+        randomize_scalar(jax.random.key(0), scores, 0.75, bound=2.0)
     found = [(e.name, e.norm, e.sensitivity, float(e.epsilon), e.each) for e in entries]  # pyright: ignore[reportArgumentType]
     assert found == [
         ("noisy_max", "spread", 2.0, 0.5, False),
@@ -226,7 +231,7 @@ def test_entries_of_every_mechanism():
     ]
     with tape.recording() as entries:
         pass
-    laplace(KEY, scores, 1.0, l1_sensitivity=1.0)
+    laplace(jax.random.key(0), scores, 1.0, l1_sensitivity=1.0)
     assert entries == []
 
 

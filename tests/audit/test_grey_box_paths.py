@@ -14,7 +14,6 @@ from jaxdp.core import State
 from tests.audit import small_learners as small
 from tests.contract.local_commit import local_commit
 
-KEY = jax.random.key(0)
 COMMIT = registry.LEARNERS["explore_then_commit"]
 ROUNDS = {"ebs_phased": 12, "ebs_elimination": 6, "ebs_elimination_gaussian": 6}
 UNREADABLE = ("ebs_elimination", "ebs_elimination_gaussian")  # whose blocks draw noise inside their kernels
@@ -22,7 +21,7 @@ UNREADABLE = ("ebs_elimination", "ebs_elimination_gaussian")  # whose blocks dra
 
 def found(learner, path, entry=COMMIT, rounds=13, **options):
     options = {"num_bases": 2, "num_neighbours": 32, "answer": entry.users_answer, **options}
-    return grey_box(KEY, learner, entry.values, entry.make_user, rounds=rounds, path=path, **options)
+    return grey_box(jax.random.key(0), learner, entry.values, entry.make_user, rounds=rounds, path=path, **options)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +91,7 @@ def test_blocks_that_cannot_be_read_are_what_rounds_are():
     entry = registry.LEARNERS["ebs_elimination"]
     learner = entry.make()
     options: dict[str, Any] = {"rounds": 6, "num_neighbours": 32, "answer": entry.users_answer}
-    right = grey_box_of_paths(KEY, learner, entry.values, entry.make_user, **options)
+    right = grey_box_of_paths(jax.random.key(0), learner, entry.values, entry.make_user, **options)
     assert (right.verdict, right.notes) == ("consistent", ())
 
     def less(of):
@@ -103,7 +102,9 @@ def test_blocks_that_cannot_be_read_are_what_rounds_are():
         return absorb
 
     blocks = tuple(each._replace(absorb=less(each.absorb)) for each in learner.blocks)
-    half = grey_box_of_paths(KEY, learner._replace(blocks=blocks), entry.values, entry.make_user, **options)
+    half = grey_box_of_paths(
+        jax.random.key(0), learner._replace(blocks=blocks), entry.values, entry.make_user, **options
+    )
     assert half.verdict == "cannot tell"
     assert "in blocks: the public state follows the users and the key" in half.notes[0]
 
@@ -123,12 +124,12 @@ def test_reports_of_local_learners(path, verdict):
 
 def test_all_paths_as_one():
     options: dict[str, Any] = {"rounds": 13, "num_neighbours": 32}
-    right = grey_box_of_paths(KEY, COMMIT.make(), COMMIT.values, COMMIT.make_user, **options)
+    right = grey_box_of_paths(jax.random.key(0), COMMIT.make(), COMMIT.values, COMMIT.make_user, **options)
     assert (right.verdict, right.spent) == ("consistent", pytest.approx(1.0))
     # blocks that are single rounds are not read again
     assert [site.site for site in right.sites] == ["laplace in update", "in counts: laplace in absorb"]
     half = small.quieter(small.quieter(COMMIT.make(), 2.0, "blocks"), 2.0, "counts")
-    wrong = grey_box_of_paths(KEY, half, COMMIT.values, COMMIT.make_user, **options)
+    wrong = grey_box_of_paths(jax.random.key(0), half, COMMIT.values, COMMIT.make_user, **options)
     assert wrong.faults == tuple(
         f"in {path}: releases cost epsilon = 2 at delta = 0, claimed is 1" for path in ("blocks", "counts")
     )
@@ -137,13 +138,20 @@ def test_all_paths_as_one():
 def test_what_cannot_be_read_is_a_note():
     learner = small.branches_on_data()
     options: dict[str, Any] = {"answer": lambda answers, past, action: answers, "rounds": 2}
-    result = grey_box_of_paths(KEY, learner, {"epsilon": 1.0}, small.draw_corners(1), **options)
+    result = grey_box_of_paths(jax.random.key(0), learner, {"epsilon": 1.0}, small.draw_corners(1), **options)
     assert (result.verdict, result.faults) == ("cannot tell", ())
     assert "not behind a branch on private data" in result.notes[0]
 
 
 def test_paths_that_a_learner_lacks():
     with pytest.raises(ValueError, match="path must be one of the learner's, rounds, got 'counts'"):
-        grey_box(KEY, small.follows_itself(0.0), {"epsilon": 1.0}, small.draw_corners(1), rounds=1, path="counts")
+        grey_box(
+            jax.random.key(0),
+            small.follows_itself(0.0),
+            {"epsilon": 1.0},
+            small.draw_corners(1),
+            rounds=1,
+            path="counts",
+        )
     with pytest.raises(ValueError, match="path must be one of"):
         found(COMMIT.make(), "block")

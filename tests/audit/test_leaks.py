@@ -16,7 +16,6 @@ from jaxdp.experts import exponential_weights
 from jaxdp.mechanisms import gaussian, laplace
 from tests.audit import small_learners as small
 
-KEY = jax.random.key(0)
 VALUES = {"epsilon": 1.0}
 ABOUT = {"trust_model": "central", "privacy_unit": "one round", "argument": "for tests"}
 
@@ -72,7 +71,7 @@ def test_an_unnoised_choice_leaks():
         return learner.update(key, dataclasses.replace(params, epsilon=jnp.inf), state, report)
 
     users = bits(*[[0, 0, 1]] * 14), bits(*[[1, 0, 0]] * 14)
-    found = leaks(KEY, learner._replace(update=update), entry.values, users)
+    found = leaks(jax.random.key(0), learner._replace(update=update), entry.values, users)
     assert found.found == ("play of round 13", "public.best_arm of round 12")
 
 
@@ -84,7 +83,9 @@ def test_one_number_beside_the_noise_leaks():
         return report.at[1].set(feedback[1])
 
     users = Users(np.zeros((2, 3))), Users(np.ones((2, 3)))
-    assert leaks(KEY, learner._replace(privatize=privatize), {}, users, answer=whole).found == ("report of round 1",)
+    assert leaks(jax.random.key(0), learner._replace(privatize=privatize), {}, users, answer=whole).found == (
+        "report of round 1",
+    )
 
 
 def test_what_leaks_may_be_large_integers_or_no_numbers():
@@ -153,7 +154,7 @@ def test_noise_calibrated_by_rho_mu_or_sigma():
     users = Users(np.zeros((3, 1))), Users(np.ones((3, 1)))
 
     def told(learner, values):
-        return leaks(KEY, learner, values, users, answer=whole)
+        return leaks(jax.random.key(0), learner, values, users, answer=whole)
 
     kinds = [
         (by_rho, {"rho": 0.1}, lambda *, rho: Guarantee.zcdp(rho, **ABOUT)),
@@ -176,7 +177,7 @@ def test_a_budget_that_does_not_reach_the_claim():
     users = Users(np.zeros((3, 1))), Users(np.ones((3, 1)))
     claim = Guarantee.zcdp(0.5, **ABOUT)
     learner = noised_by(lambda *, epsilon: 1.0, lambda *, epsilon: claim)
-    found = leaks(KEY, learner, VALUES, users, answer=whole)
+    found = leaks(jax.random.key(0), learner, VALUES, users, answer=whole)
     assert found.verdict == "cannot tell"
     assert "with epsilon as small as can be the claim is 0.5-zCDP" in found.notes[0]
 
@@ -186,7 +187,7 @@ def test_values_that_are_refused():
         raise ValueError(f"epsilon must be >= 0.01, got {epsilon}")
 
     learner = small.follows_itself(0.0)._replace(params=params)
-    found = leaks(KEY, learner, VALUES, (Users(np.zeros((3, 1))), Users(np.ones((3, 1)))), answer=whole)
+    found = leaks(jax.random.key(0), learner, VALUES, (Users(np.zeros((3, 1))), Users(np.ones((3, 1)))), answer=whole)
     assert found.notes == ("values of a tiny budget are refused: epsilon must be >= 0.01, got 1e-06",)
     assert found.verdict == "cannot tell"
 
@@ -196,7 +197,9 @@ def test_randomized_responses_cannot_be_told():
     users = Users(np.zeros((6, 3, 3), np.int32)), Users(np.ones((6, 3, 3), np.int32))
 
     def told(randomizes):
-        return leaks(KEY, entry.make(), entry.values, users, answer=entry.users_answer, randomizes=randomizes).verdict
+        return leaks(
+            jax.random.key(0), entry.make(), entry.values, users, answer=entry.users_answer, randomizes=randomizes
+        ).verdict
 
     assert (told(True), told(False)) == ("cannot tell", "violated")
 
@@ -209,7 +212,7 @@ def test_only_the_privacy_unit_varies():
 
         learner = small.shows_its_context("central")._replace(guarantee=claim)
         users = Users(np.zeros((2, 1)), np.zeros(2, np.int32)), Users(np.ones((2, 1)), np.ones(2, np.int32))
-        return leaks(KEY, learner, VALUES, users, answer=whole)
+        return leaks(jax.random.key(0), learner, VALUES, users, answer=whole)
 
     assert claimed(unit_leaves=("answers",)).verdict == "consistent"
     assert claimed(unit_leaves=("contexts",)).found == ("play of round 1",)
@@ -221,7 +224,9 @@ def test_only_the_privacy_unit_varies():
 
 def test_local_learners_whose_play_is_logged():
     users = Users(np.zeros((2, 1)), np.zeros(2, np.int32)), Users(np.zeros((2, 1)), np.ones(2, np.int32))
-    assert leaks(KEY, small.shows_its_context("local"), VALUES, users, answer=whole).found == ("play of round 1",)
+    assert leaks(jax.random.key(0), small.shows_its_context("local"), VALUES, users, answer=whole).found == (
+        "play of round 1",
+    )
 
 
 @pytest.mark.parametrize("path", ["blocks", "counts"])
@@ -229,6 +234,9 @@ def test_other_paths(path):
     learner = explore_then_commit(num_arms=3, explore_rounds=12)
     wrong = small.quieter(learner, jnp.inf, path)
     users = bits(*[[0, 0, 1]] * 14), bits(*[[1, 0, 0]] * 14)
-    assert leaks(KEY, learner, VALUES, users, path=path).verdict == "consistent"
-    assert leaks(KEY, wrong, VALUES, users, path=path).found == ("play of round 13", "public.best_arm of round 1")
-    assert leaks(KEY, wrong, VALUES, users).verdict == "consistent"
+    assert leaks(jax.random.key(0), learner, VALUES, users, path=path).verdict == "consistent"
+    assert leaks(jax.random.key(0), wrong, VALUES, users, path=path).found == (
+        "play of round 13",
+        "public.best_arm of round 1",
+    )
+    assert leaks(jax.random.key(0), wrong, VALUES, users).verdict == "consistent"

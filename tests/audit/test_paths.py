@@ -18,7 +18,6 @@ from jaxdp.mechanisms import laplace, noisy_max
 from jaxdp.registry import LEARNERS
 from tests.audit import small_learners as small
 
-KEY = jax.random.key(0)
 VALUES = {"epsilon": 1.0}
 
 
@@ -47,7 +46,7 @@ def test_blocks_are_rounds(name):
     """Drawn users, two blocks' worth and more, bit for bit: plays, reports, and the states that both see."""
     entry = LEARNERS[name]
     rounds = entry.sizes.get("horizon", 60)
-    users = jax.vmap(entry.make_user)(jax.random.split(KEY, rounds))
+    users = jax.vmap(entry.make_user)(jax.random.split(jax.random.key(0), rounds))
     first, second = (many(entry, path, users, 32) for path in ("rounds", "blocks"))
     for a, b in zip(jax.tree.leaves((first.actions,)), jax.tree.leaves((second.actions,)), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -72,8 +71,8 @@ def test_counts_show_the_totals_of_what_users_say(name):
     said = np.ones((rounds, 3) if name == "explore_then_commit" else (rounds, 3, 3), np.int32)
     said[:, 0] = 0
     params = learner.params(**{**entry.values, "epsilon": np.inf})
-    found = play(learner, entry.users_answer, KEY, params, Users(said), path="counts")
-    plain = play(learner, entry.users_answer, KEY, params, Users(said))
+    found = play(learner, entry.users_answer, jax.random.key(0), params, Users(said), path="counts")
+    plain = play(learner, entry.users_answer, jax.random.key(0), params, Users(said))
     assert int(found.length.sum()) == rounds
     counts, wins = (np.asarray(jax.tree.leaves(found.reports)[i])[0] for i in range(2))
     assert counts.sum() == int(found.length[0])
@@ -89,7 +88,7 @@ def test_a_learner_that_has_stopped_releases_nothing():
 
     learner = small.curator(update, lambda: State((), (jnp.int32(0), jnp.zeros(()))))
     learner = learner._replace(done=lambda params, public: public[0] == 2)
-    found = play(learner, whole, KEY, learner.params(epsilon=1.0), Users(np.ones((5, 1))))
+    found = play(learner, whole, jax.random.key(0), learner.params(epsilon=1.0), Users(np.ones((5, 1))))
     assert found.length.tolist() == [1, 1, 0, 0, 0]
     assert (np.asarray(found.after[1]) != 0).tolist() == [True, True, False, False, False]
 
@@ -98,7 +97,7 @@ def test_a_path_that_the_learner_lacks():
     learner = small.releases_of(lambda key, params, report: report[0])
     for path in ("blocks", "counts"):
         with pytest.raises(ValueError, match=f"got '{path}' without the learner's {path}"):
-            play(learner, whole, KEY, learner.params(epsilon=1.0), Users(np.ones((5, 1))), path=path)
+            play(learner, whole, jax.random.key(0), learner.params(epsilon=1.0), Users(np.ones((5, 1))), path=path)
 
 
 PATHS = [("blocks", 2.0), ("counts", 2.0), ("counts", 1.0), ("blocks", 1.0)]
@@ -111,7 +110,7 @@ def test_noise_that_is_missing_on_one_path(where, factor):
     for path in (where,) if factor == 1 else ("rounds", where):
         attack = learner_attack(learner, entry.values, entry.make_neighbours(), answer=entry.users_answer, path=path)
         wrong = path == where and factor > 1
-        assert audit(KEY, attack, trials=20_000).verdict == ("violated" if wrong else "consistent")
+        assert audit(jax.random.key(0), attack, trials=20_000).verdict == ("violated" if wrong else "consistent")
 
 
 # Adversaries
@@ -123,7 +122,7 @@ def test_noise_that_an_adversary_can_predict(reuse_key):
     learner = small.noisy_then_sign(reuse_key=reuse_key)
     neighbours = Users(np.asarray([[-1.0], [1.0]])), Users(np.asarray([[1.0], [1.0]]))
     attack = learner_attack(learner, VALUES, neighbours, answer=whole, draw_user=small.follows)
-    assert audit(KEY, attack, trials=20_000).verdict == ("violated" if reuse_key else "consistent")
+    assert audit(jax.random.key(0), attack, trials=20_000).verdict == ("violated" if reuse_key else "consistent")
 
 
 def test_the_one_who_differs_is_not_drawn():
@@ -135,14 +134,14 @@ def test_the_one_who_differs_is_not_drawn():
 
     attack = learner_attack(learner, VALUES, neighbours, answer=whole, draw_user=drawn)
     for users, own in zip(neighbours, (6.0, 9.0), strict=True):
-        assert attack.release(KEY, attack.params, users)["public"].tolist() == [0.0, own, 2.0]
+        assert attack.release(jax.random.key(0), attack.params, users)["public"].tolist() == [0.0, own, 2.0]
 
     def other(key, past):
         return Users(jnp.zeros(2))
 
     attack = learner_attack(learner, VALUES, neighbours, answer=whole, draw_user=other)
     with pytest.raises(ValueError, match="draw_user must draw users like those given"):
-        attack.release(KEY, attack.params, neighbours[0])
+        attack.release(jax.random.key(0), attack.params, neighbours[0])
 
 
 @pytest.mark.parametrize(
@@ -176,9 +175,9 @@ def test_answers_may_follow_reports():
     learner = small.with_claim(small.releases_of(lambda key, params, report: report[0]), small.claimed("local"))
     users, params = Users(np.asarray([[5.0], [6.0]])), learner.params(epsilon=1.0)
     with pytest.raises(ValueError, match="interface must be declared by a learner for whom answer may read reports"):
-        play(learner, lambda answers, past, action: past.reports.sum(), KEY, params, users)
+        play(learner, lambda answers, past, action: past.reports.sum(), jax.random.key(0), params, users)
     declared = learner._replace(interface=Interface(arms(2), Space("numbers", (1,))))
-    assert play(declared, echo, KEY, params, users).reports.tolist() == [[5.0], [5.0]]
+    assert play(declared, echo, jax.random.key(0), params, users).reports.tolist() == [[5.0], [5.0]]
 
 
 def test_a_learner_that_plays_nothing():
@@ -186,7 +185,7 @@ def test_a_learner_that_plays_nothing():
         lambda key, params, state, report: State((), report[0]), lambda: State((), jnp.zeros(())), act=lambda *_: None
     )
     users = Users(np.asarray([[5.0], [6.0]]))
-    assert play(learner, whole, KEY, learner.params(epsilon=1.0), users).after.tolist() == [5.0, 6.0]
+    assert play(learner, whole, jax.random.key(0), learner.params(epsilon=1.0), users).after.tolist() == [5.0, 6.0]
 
 
 def test_a_total_in_the_joint_model():
@@ -209,7 +208,7 @@ def test_a_total_in_the_joint_model():
     for path, shown_reports in (("rounds", [1, 0]), ("counts", None)):
         attack = learner_attack(learner, VALUES, (first, second), answer=whole, path=path)
         for users in attack.neighbours:
-            reports = attack.release(KEY, attack.params, users).get("report")
+            reports = attack.release(jax.random.key(0), attack.params, users).get("report")
             assert (None if reports is None else reports.tolist()) == shown_reports
 
 
@@ -221,10 +220,10 @@ def test_a_stopping_time_is_public(sees, is_told):
     learner = learner._replace(done=lambda params, public: public > 0)
     first, second = (Users(np.asarray([[x], [0.0], [0.0]])) for x in (0.0, 1.0))
     attack = learner_attack(learner, VALUES, (first, second), answer=whole)
-    output = attack.release(KEY, attack.params, second)
+    output = attack.release(jax.random.key(0), attack.params, second)
     assert ("length" in output) == is_told
     assert not is_told or output["length"].tolist() == [1, 0, 0]
-    assert audit(KEY, attack, trials=1000).verdict == "violated"
+    assert audit(jax.random.key(0), attack, trials=1000).verdict == "violated"
 
 
 @pytest.mark.parametrize(
@@ -234,7 +233,7 @@ def test_a_play_that_is_logged_while_the_report_alone_has_noise(sees, verdict):
     learner = small.with_claim(small.randomizes_the_report_alone(), small.claimed("local", sees=sees))
     first, second = (Users(np.asarray([[float(x)]]), np.asarray([x], np.int32)) for x in (0, 1))
     attack = learner_attack(learner, VALUES, (first, second), answer=whole)
-    assert audit(KEY, attack, trials=20_000).verdict == verdict
+    assert audit(jax.random.key(0), attack, trials=20_000).verdict == verdict
 
 
 @pytest.mark.parametrize(("sees", "verdict"), [(("public",), "consistent"), (("public", "report"), "violated")])
@@ -244,7 +243,7 @@ def test_reports_that_are_logged_in_the_central_model(sees, verdict):
         small.claimed("central", sees=sees),
     )
     attack = learner_attack(learner, VALUES, (Users(np.zeros((1, 1))), Users(np.ones((1, 1)))), answer=whole)
-    assert audit(KEY, attack, trials=20_000).verdict == verdict
+    assert audit(jax.random.key(0), attack, trials=20_000).verdict == verdict
 
 
 def test_a_coalition_in_the_joint_model():
@@ -274,7 +273,7 @@ def test_a_coalition_in_the_joint_model():
     for noise in (True, False):
         for draw_user in (None, relays):
             attack = learner_attack(remembers(noise), VALUES, neighbours, answer=whole, draw_user=draw_user)
-            assert audit(KEY, attack, trials=20_000).verdict == ("consistent" if noise else "violated")
+            assert audit(jax.random.key(0), attack, trials=20_000).verdict == ("consistent" if noise else "violated")
 
 
 def test_a_coalition_does_not_see_a_state_that_is_not_logged():
@@ -296,7 +295,7 @@ def test_a_coalition_does_not_see_a_state_that_is_not_logged():
     )
     first, second = (Users(np.asarray([[x], *[[0.0]] * (rounds - 1)])) for x in (-1.0, 1.0))
     attack = learner_attack(learner, VALUES, (first, second), answer=whole, draw_user=copies)
-    assert audit(KEY, attack, trials=20_000).verdict == "consistent"
+    assert audit(jax.random.key(0), attack, trials=20_000).verdict == "consistent"
 
 
 def test_only_leaves_of_the_unit_may_differ():
@@ -325,11 +324,11 @@ def test_a_batch_in_the_shuffle_model():
     learner = learner._replace(privatize=privatize)
     first, second = (Users(np.asarray([[x], [0.0], [1.0]])) for x in (0.0, 1.0))
     attack = learner_attack(learner, VALUES, (first, second), answer=whole)
-    assert attack.release(KEY, attack.params, first)["public"].shape == (3,)
-    assert audit(KEY, attack, trials=20_000).verdict == "consistent"
+    assert attack.release(jax.random.key(0), attack.params, first)["public"].shape == (3,)
+    assert audit(jax.random.key(0), attack, trials=20_000).verdict == "consistent"
     shows = learner._replace(guarantee=lambda *, epsilon: small.claimed("shuffle", sees=["report"]))
     attack = learner_attack(shows, {"epsilon": 4.0}, (first, second), answer=whole)
-    assert audit(KEY, attack, trials=20_000).verdict == "violated"
+    assert audit(jax.random.key(0), attack, trials=20_000).verdict == "violated"
 
 
 def test_paths_of_what_is_registered():
@@ -347,8 +346,8 @@ def test_an_adaptive_entry():
     entry = dataclasses.replace(LEARNERS["explore_then_commit"], draw_user=by_the_past)
     assert entry.is_adaptive
     with pytest.raises(ValueError, match="past must be given to a draw_user that takes it"):
-        entry.make_user(KEY)
-    made = entry.make_user(KEY, Past(jnp.int32(2), jnp.zeros(12, jnp.int32)))
+        entry.make_user(jax.random.key(0))
+    made = entry.make_user(jax.random.key(0), Past(jnp.int32(2), jnp.zeros(12, jnp.int32)))
     assert np.asarray(made.answers).tolist() == [2, 2, 2]
     assert not LEARNERS["explore_then_commit"].is_adaptive
 
@@ -363,7 +362,7 @@ def test_answers_may_follow_what_was_released():
 
     learner = explore_then_commit(num_arms=2, explore_rounds=2)
     users = Users(np.tile(np.asarray([0, 1], np.int32), (4, 1)))
-    found = play(learner, contrary, KEY, learner.params(epsilon=np.inf), users)
+    found = play(learner, contrary, jax.random.key(0), learner.params(epsilon=np.inf), users)
     assert found.reports[1].tolist() == [0, 1, 7, 7]
-    plain = play(learner, by_action, KEY, learner.params(epsilon=np.inf), users)
+    plain = play(learner, by_action, jax.random.key(0), learner.params(epsilon=np.inf), users)
     assert plain.reports[1].tolist() == [0, 1, 1, 1]

@@ -14,7 +14,6 @@ from jaxdp.experts import exponential_weights
 from jaxdp.mechanisms import laplace
 from tests.audit import small_learners as small
 
-KEY = jax.random.key(0)
 VALUES = {"epsilon": 1.0}
 
 
@@ -25,7 +24,7 @@ def bits(*rows):
 def test_a_transcript_is_what_was_played():
     learner = explore_then_commit(num_arms=3, explore_rounds=6)
     users = bits(*[[0, 0, 1]] * 9)
-    transcript = play(learner, by_action, KEY, learner.params(epsilon=np.inf), users)
+    transcript = play(learner, by_action, jax.random.key(0), learner.params(epsilon=np.inf), users)
     assert transcript.actions.tolist() == [0, 1, 2, 0, 1, 2, 2, 2, 2]
     assert transcript.before.best_arm.tolist() == [-1] * 6 + [2] * 3
     assert transcript.after.best_arm.tolist() == [-1] * 5 + [2] * 4
@@ -41,12 +40,12 @@ def test_answers_may_follow_the_plays():
         return jnp.where(jnp.any(played == action), 0, answers[action])
 
     learner = explore_then_commit(num_arms=2, explore_rounds=4)
-    transcript = play(learner, contrary, KEY, learner.params(epsilon=np.inf), bits(*[[1, 1]] * 4))
+    transcript = play(learner, contrary, jax.random.key(0), learner.params(epsilon=np.inf), bits(*[[1, 1]] * 4))
     assert transcript.reports[1].tolist() == [1, 1, 0, 0]
 
 
 def output(attack, users):
-    return jax.tree.map(np.asarray, attack.release(KEY, attack.params, users))
+    return jax.tree.map(np.asarray, attack.release(jax.random.key(0), attack.params, users))
 
 
 def test_central_shows_all_plays_and_releases():
@@ -69,7 +68,7 @@ def test_local_shows_one_report():
     report, before = (jax.tree.map(lambda x: x[0], seen[part]) for part in ("report", "before"))
     assert report.shape == (2,)
     np.testing.assert_allclose(output(attack, attack.neighbours[1])["report"][0] - report, 1, atol=1e-5)
-    transcript = play(learner, whole, KEY, attack.params, Users(losses))
+    transcript = play(learner, whole, jax.random.key(0), attack.params, Users(losses))
     np.testing.assert_array_equal(report, transcript.reports[2])
     np.testing.assert_array_equal(before.total, transcript.before.total[2])
     first = losses.copy()
@@ -84,9 +83,9 @@ def test_joint_leaves_out_the_users_own_play():
     neighbours = Users(answers, contexts), Users(answers, np.asarray([3, 0, 2], np.int32))
     attack = learner_attack(small.shows_its_context("joint"), VALUES, neighbours, answer=whole)
     assert output(attack, neighbours[0])["action"].tolist() == [3, 2]
-    assert audit(KEY, attack, trials=1000).verdict == "consistent"
+    assert audit(jax.random.key(0), attack, trials=1000).verdict == "consistent"
     attack = learner_attack(small.shows_its_context("central"), VALUES, neighbours, answer=whole)
-    assert audit(KEY, attack, trials=1000).verdict == "violated"
+    assert audit(jax.random.key(0), attack, trials=1000).verdict == "violated"
 
 
 def draws_its_start(trust_model, sees):
@@ -118,7 +117,7 @@ def test_a_first_state_that_is_drawn_is_seen(trust_model, sees, verdict):
     neighbours = Users(np.zeros((1, 1))), Users(np.ones((1, 1)))
     attack = learner_attack(draws_its_start(trust_model, sees), VALUES, neighbours, answer=whole)
     assert ("before" in output(attack, neighbours[0])) == ("public" in sees)
-    assert audit(KEY, attack, trials=10_000).verdict == verdict
+    assert audit(jax.random.key(0), attack, trials=10_000).verdict == verdict
 
 
 def test_a_look_is_what_is_seen():

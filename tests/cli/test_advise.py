@@ -20,7 +20,7 @@ from jaxdp.studies.advise import STUDY, advise
 from jaxdp.studies.advise_problems import affordable
 from jaxdp.studies.advise_report import LEVEL, changes, comparisons, figure, ranking, report
 
-SMALL: dict = {"num_arms": 3, "horizon": 400, "num_seeds": 10, "key": jax.random.key(0)}
+SMALL: dict = {"num_arms": 3, "horizon": 400, "num_seeds": 10}
 
 
 def losses(means, seeds, draw) -> xr.DataArray:
@@ -111,7 +111,7 @@ def test_a_planted_candidate_with_a_tenth_of_the_noise(monkeypatch):
     }
     problem = advise_problems.PROBLEMS["bandit"]._replace(candidates=lambda: {"honest": honest, **planted})
     monkeypatch.setitem(advise_problems.PROBLEMS, "bandit", problem)
-    results = advise(**{**SMALL, "num_seeds": 40, "horizon": 1000}, epsilon=0.03)
+    results = advise(key=jax.random.key(0), **{**SMALL, "num_seeds": 40, "horizon": 1000}, epsilon=0.03)
     loss = results.loss.sel(instance="easy", epsilon=0.03, horizon=1000, drop=True)
     order, best = ranking(loss)
     assert order[0] == "quieter"
@@ -122,12 +122,12 @@ def test_a_planted_candidate_with_a_tenth_of_the_noise(monkeypatch):
 
 
 def test_trust_and_claims_choose_candidates():
-    chosen = partial(advise, **SMALL, learner=["ucb", "ucb_central"])
+    chosen = partial(advise, key=jax.random.key(0), **SMALL, learner=["ucb", "ucb_central"])
     assert chosen(trust="local").learner.values.tolist() == ["ucb"]
     with pytest.raises(ValueError, match="trust must leave a candidate for bandit, got local"):
-        advise(**SMALL, trust="local", learner=["ucb_central"])
+        advise(key=jax.random.key(0), **SMALL, trust="local", learner=["ucb_central"])
     with pytest.raises(ValueError, match="trust must leave a candidate for bandit, got local with pure"):
-        advise(**SMALL, trust="local", pure=True, learner=["tsallis_inf_gaussian"])
+        advise(key=jax.random.key(0), **SMALL, trust="local", pure=True, learner=["tsallis_inf_gaussian"])
 
 
 WRONG = {
@@ -148,7 +148,7 @@ WRONG = {
 def test_wrong_arguments(case):
     changed, message = WRONG[case]
     with pytest.raises(ValueError, match=message):
-        advise(**{**SMALL, **changed})
+        advise(key=jax.random.key(0), **{**SMALL, **changed})
 
 
 def told(losses_at: dict[float, list[float]]) -> str:
@@ -169,7 +169,7 @@ def test_what_changes_with_epsilon_is_said_where_that_is_clear():
 
 
 def test_what_candidates_do_not_promise_alike_is_told():
-    both = advise(**{**SMALL, "num_seeds": 5}, learner=["explore_then_commit", "ucb_central"])
+    both = advise(key=jax.random.key(0), **{**SMALL, "num_seeds": 5}, learner=["explore_then_commit", "ucb_central"])
     assert "every model of trust" not in report(both)
     assert "different units" not in report(both)
     other = both.assign_coords(
@@ -185,7 +185,9 @@ def test_what_candidates_do_not_promise_alike_is_told():
 def test_what_is_too_slow_is_measured_at_fewer_rounds_and_said_so(monkeypatch):
     monkeypatch.setattr("jaxdp.studies.advise_problems.SECONDS_OF_A_CANDIDATE", 1e-9)
     monkeypatch.setattr("jaxdp.studies.advise_problems.FEWEST_ROUNDS", 300)
-    results = advise(**{**SMALL, "horizon": 900, "num_seeds": 5}, learner=["thompson", "ucb_central"])
+    results = advise(
+        key=jax.random.key(0), **{**SMALL, "horizon": 900, "num_seeds": 5}, learner=["thompson", "ucb_central"]
+    )
     assert results.horizon.values.tolist() == [200, 900]
     assert results.loss.sel(learner="thompson", horizon=900).isnull().all()
     assert results.loss.sel(learner="ucb_central").notnull().all()

@@ -54,6 +54,10 @@ def test_a_row_draws_by_the_seed_and_not_by_the_company(tmp_path):
     together = told("randomize_scalar", "randomized_response")
     alone, other = told("randomized_response"), told("randomized_response", "--seed", "1")
     assert (alone["event"], alone["confidence"]) == (together["event"], 0.95)
+    assert (alone["currency"], alone["claimed"], alone["delta"], alone["path"]) == ("epsilon", 1.0, 0.0, "release")
+    assert (alone["name"], alone["trials"], alone["verdict"]) == ("randomized_response", 3000, "consistent")
+    assert 0.7 < alone["lower_bound"] == alone["ratio"] <= 1.0
+    assert [(one["point"], one["inputs"]) for one in alone["tried"]] == [("", "given")]
     assert together["confidence"] == pytest.approx(0.975)
     assert together["lower_bound"] < alone["lower_bound"]  # two rows share the error
     assert other["event"] != together["event"]

@@ -1,5 +1,7 @@
 """The command line as a user meets it: real processes, real folders."""
 
+import dataclasses
+import functools
 import json
 import os
 import signal
@@ -11,10 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from jaxdp.__main__ import app, main
-from jaxdp.studies import STUDIES
+from jaxdp.studies import STUDIES, dueling_regret
+from tests.cli.test_dueling_regret import made_up
 
 REPOSITORY = Path(__file__).parents[2]
 SMALL = ["--seeds", "3", "--num-samples", "50", "--num-features", "2"]
@@ -46,9 +50,37 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("cli")
 
 
-def test_reward_estimation_writes_figure_and_dataset(folder):
-    result = jaxdp("run", "reward-estimation", *SMALL, "--epsilon", "0.5", "--epsilon", "inf", cwd=folder)
-    assert result.returncode == 0, result.stderr
+def test_a_run_writes_a_figure_and_a_dataset_and_keeps_earlier_ones(tmp_path, monkeypatch, capsys):
+    """With results that are made up: a small form of the tests of single studies."""
+
+    @functools.wraps(dueling_regret.dueling_regret)
+    def simulate(**arguments):
+        return made_up().assign_attrs(seeds=arguments["num_seeds"])
+
+    made = dataclasses.replace(dueling_regret.STUDY, simulate=simulate, figure=lambda results: Figure())
+    monkeypatch.setattr(dueling_regret, "STUDY", made)
+    monkeypatch.chdir(tmp_path)
+    run = ("run", "dueling-regret", "--seeds", "6")
+    for folder in ("dueling-regret", "dueling-regret-2"):
+        code, printed = in_process(*run, monkeypatch=monkeypatch, capsys=capsys)
+        assert code == 0, printed.err
+        out = tmp_path / "results" / folder
+        assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
+        data = xr.open_zarr(out / "data.zarr").load()
+        assert data.seeds == 6
+        xr.testing.assert_equal(data, made_up())
+        assert printed.out.startswith(dueling_regret.report(made_up()))
+        assert f"figure: {Path('results', folder, 'figure.png')}" in printed.out
+    code, printed = in_process(*run, "--out", "results/dueling-regret", monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 2
+    assert "out must be a new or empty folder, so that no result is overwritten, got results/duel" in printed.err
+
+
+def test_reward_estimation_writes_figure_and_dataset(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    arguments = ("run", "reward-estimation", *SMALL, "--epsilon", "0.5", "--epsilon", "inf")
+    code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0, printed.err
     out = folder / "results" / "reward-estimation"
     assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
     data = xr.open_zarr(out / "data.zarr").load()
@@ -59,8 +91,8 @@ def test_reward_estimation_writes_figure_and_dataset(folder):
     assert "provenance" in data.attrs
     clear = data.l2_error.sel(epsilon=np.inf)
     np.testing.assert_array_equal(clear.sel(estimator="mle"), clear.sel(estimator="debiased_rr"))
-    assert "95% confidence interval" in result.stdout
-    assert "objective_perturbation" in result.stdout
+    assert "95% confidence interval" in printed.out
+    assert "objective_perturbation" in printed.out
 
 
 def test_a_second_run_keeps_the_first(folder, monkeypatch, capsys):
@@ -76,10 +108,13 @@ def test_a_second_run_keeps_the_first(folder, monkeypatch, capsys):
     assert f"out must be a new or empty folder, so that no result is overwritten, got {first}" in printed.err
 
 
-def test_two_cpu_devices_write_the_same_data(tmp_path):
-    for devices in ("1", "2"):
-        result = jaxdp("--cpu-devices", devices, *RANKING, "--out", devices, cwd=tmp_path)
-        assert result.returncode == 0, result.stderr
+def test_two_cpu_devices_write_the_same_data(tmp_path, monkeypatch, capsys):
+    """In a process of its own, which reads the number of devices when it starts."""
+    result = jaxdp("--cpu-devices", "2", *RANKING, "--out", "2", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    monkeypatch.chdir(tmp_path)
+    code, printed = in_process(*RANKING, "--out", "1", monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0, printed.err
     one, two = (xr.open_zarr(tmp_path / devices / "data.zarr").load() for devices in ("1", "2"))
     xr.testing.assert_equal(one, two)
     assert [len(json.loads(data.attrs["provenance"])["devices"]) for data in (one, two)] == [1, 2]

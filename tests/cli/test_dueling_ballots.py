@@ -19,7 +19,6 @@ from jaxdp.simulation import Look
 from jaxdp.studies import ballots_report
 from jaxdp.studies import dueling_ballots as study
 
-KEY = jax.random.key(7)
 ELECTION = Path(__file__).parents[3] / "shared/data/00002-00000002.soi"
 CLEAR = Ballots(("a", "b", "c"), (((0,), (1,), (2,)), ((1,), (0,))), (45, 5))
 
@@ -40,29 +39,6 @@ def ranked(ballots, *, epsilon, num_seeds, key):
             "delta": 1e-3,
         },
     )
-
-
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory):
-    """The command on a clear election: what it wrote, and what it printed."""
-    folder, told = tmp_path_factory.mktemp("ballots"), io.StringIO()
-    write_ballots(CLEAR, folder / "clear.soi")
-    grid = ("--epsilon", "1", "--epsilon", "inf", "--learner", "rucb", "--learner", "ebs_phased", "--seeds", "88")
-    sizes = ("--answers", "2", "--largest", "1000", "--rounds", "300")
-    given = ("--ballots", str(folder / "clear.soi"), *grid, *sizes, "--out", str(folder / "found"))
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(told):
-        patch.setattr(study, "private_ranking", ranked)
-        patch.setattr(sys, "argv", ["jaxdp", "run", "dueling-ballots", *given])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-    assert stopped.value.code == 0
-    assert (folder / "found" / "figure.png").exists()
-    return xr.open_zarr(folder / "found" / "data.zarr").load(), told.getvalue()
-
-
-@pytest.fixture(scope="module")
-def small(ran):
-    return ran[0]
 
 
 def test_who_plays():
@@ -97,7 +73,25 @@ def test_who_is_named():
     assert asked(Active()) == ballots_report.NONE
 
 
-def test_results(small):
+def ran(folder):
+    """Runs the command on a clear election, and returns what it wrote and what it printed."""
+    told = io.StringIO()
+    write_ballots(CLEAR, folder / "clear.soi")
+    grid = ("--epsilon", "1", "--epsilon", "inf", "--learner", "rucb", "--learner", "ebs_phased", "--seeds", "88")
+    sizes = ("--answers", "2", "--largest", "1000", "--rounds", "300")
+    given = ("--ballots", str(folder / "clear.soi"), *grid, *sizes, "--out", str(folder / "found"))
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(told):
+        patch.setattr(study, "private_ranking", ranked)
+        patch.setattr(sys, "argv", ["jaxdp", "run", "dueling-ballots", *given])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+    assert stopped.value.code == 0
+    assert (folder / "found" / "figure.png").exists()
+    return xr.open_zarr(folder / "found" / "data.zarr").load(), told.getvalue()
+
+
+def test_results(tmp_path):
+    small, text = ran(tmp_path)
     assert small.named.dims == ("learner", "epsilon", "voters", "seed")
     np.testing.assert_array_equal(small.voters[:4], [50, 100, 250, 500])
     assert small.voters.values[-1] == 50_000
@@ -113,10 +107,6 @@ def test_results(small):
     assert (phased.named.isel(voters=0) == ballots_report.NONE).all()  # a hundred answers drop nobody
     assert phased.correct.isel(voters=-1).mean() == 1
     assert small["first"].sel(epsilon=math.inf, estimator="ballot_mle").isel(seed=0) == 0
-
-
-def test_the_report(ran):
-    small, text = ran
     for words in (
         "3 alternatives, 50 voters",
         "Without privacy a wins against each of the others: the closest, b,",
@@ -183,7 +173,7 @@ def test_too_few_seeds_are_told_before_anything_is_simulated(monkeypatch):
     monkeypatch.setattr(study, "sweep", None)  # fails where it is called
     with pytest.warns(UserWarning, match="num_seeds must be >= 86 to say which budgets .* in 95% of .*, got 4"):  # noqa: SIM117
         with pytest.raises(TypeError):
-            study.dueling_ballots(CLEAR, learner=["rucb", "ebs_phased"], num_seeds=4, key=KEY)
+            study.dueling_ballots(CLEAR, learner=["rucb", "ebs_phased"], num_seeds=4, key=jax.random.key(7))
 
 
 def test_without_a_condorcet_winner():
@@ -204,7 +194,7 @@ def test_the_report_says_who_wins_the_other_way():
     assert ballots_report.other_reading(plump.with_unranked_last(), "unknown") == ""
     assert "A wins" not in text
     with pytest.raises(ValueError, match="unranked must be one of unknown, last, got 'first'"):
-        study.dueling_ballots(plump, unranked="first", key=KEY)
+        study.dueling_ballots(plump, unranked="first", key=jax.random.key(7))
 
 
 def test_the_made_up_election_is_always_the_same():
@@ -219,7 +209,7 @@ def test_the_election_of_2003():
     if not ELECTION.exists():
         pytest.skip("no shared/data folder with the ballots of 2003 beside the repository")
     ballots = read_ballots(ELECTION)
-    results = study.dueling_ballots(ballots, epsilon=[1.0], learner=["ebs_phased"], num_seeds=80, key=KEY)
+    results = study.dueling_ballots(ballots, epsilon=[1.0], learner=["ebs_phased"], num_seeds=80, key=jax.random.key(7))
     text = ballots_report.report(results, ballots)
     assert "488 voters" in text
     assert "none is shown" in text
@@ -240,4 +230,4 @@ def test_the_election_of_2003():
 )
 def test_errors(values, message):
     with pytest.raises(ValueError, match=message):
-        study.dueling_ballots(CLEAR, **{"learner": ["rucb"], "num_seeds": 2, "key": KEY, **values})
+        study.dueling_ballots(CLEAR, **{"learner": ["rucb"], "num_seeds": 2, "key": jax.random.key(7), **values})

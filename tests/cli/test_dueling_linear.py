@@ -12,7 +12,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from jaxdp.studies import dueling_linear as study
 from jaxdp.studies.declared import Settled
 
-KEY = jax.random.key(5)
 EPSILONS, DIMS, ROUNDS = [0.1, 1.0, 10.0, math.inf], [2, 5], [10_000, 100_000, 1_000_000]
 
 
@@ -86,4 +85,4 @@ def test_errors():
     )
     for wrong, said in cases:
         with pytest.raises(ValueError, match=said):
-            study.dueling_linear(key=KEY, **wrong)
+            study.dueling_linear(key=jax.random.key(5), **wrong)

@@ -17,7 +17,6 @@ from jaxdp.studies import dueling_regret as study
 from jaxdp.studies.command import mean_and_half_width
 from jaxdp.theory import dueling as theory
 
-KEY = jax.random.key(3)
 CELL = re.compile(r"([\d,]+) \+- ([\d,]+|nan)")
 
 
@@ -71,7 +70,7 @@ def small():
         utility=[0.0, 3.0],
         horizon=120,
         num_seeds=3,
-        key=KEY,
+        key=jax.random.key(3),
     )
 
 
@@ -196,4 +195,6 @@ def test_regret_against_epsilon():
 )
 def test_errors(values, message):
     with pytest.raises(ValueError, match=message):
-        study.dueling_regret(**{"learner": ["rucb"], "horizon": 200, "num_seeds": 2, "key": KEY, **values})
+        study.dueling_regret(
+            **{"learner": ["rucb"], "horizon": 200, "num_seeds": 2, "key": jax.random.key(3), **values}
+        )

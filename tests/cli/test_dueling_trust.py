@@ -14,7 +14,6 @@ from jaxdp.stats import paired
 from jaxdp.studies import dueling_trust as study
 from jaxdp.studies.command import mean_and_half_width
 
-KEY = jax.random.key(6)
 NAMES = ["ebs_phased", "ebs_local", "double_thompson_blocks"]
 
 
@@ -51,7 +50,7 @@ def test_results():
         num_arms=[2],
         horizon=100,
         num_seeds=3,
-        key=KEY,
+        key=jax.random.key(6),
     )
     regret = small.pseudo_regret
     assert regret.dims == ("num_arms", "learner", "epsilon", "round", "seed")
@@ -119,5 +118,5 @@ def test_the_figure():
 def test_errors(values, message):
     with pytest.raises(ValueError, match=message):
         study.dueling_trust(
-            **{"learner": ["rucb"], "num_arms": [2], "horizon": 100, "num_seeds": 2, "key": KEY, **values}
+            **{"learner": ["rucb"], "num_arms": [2], "horizon": 100, "num_seeds": 2, "key": jax.random.key(6), **values}
         )

@@ -13,7 +13,6 @@ import jaxdp
 from jaxdp.studies import ldp_bandits
 from jaxdp.theory import ldp_bandits as theory
 
-KEY = jax.random.key(3)
 EPSILONS, HORIZONS = [0.5, 1.0, 4.0, math.inf], [10_000, 1_000_000, 10_000_000]
 
 
@@ -77,7 +76,7 @@ def test_the_figure():
 
 def test_a_small_run():
     results = ldp_bandits.ldp_bandits(
-        problem=["two_point"], epsilon=[1.0, math.inf], horizon=[20, 10], num_seeds=3, key=KEY
+        problem=["two_point"], epsilon=[1.0, math.inf], horizon=[20, 10], num_seeds=3, key=jax.random.key(3)
     )
     assert results.pseudo_regret.sizes == {"problem": 1, "horizon": 2, "epsilon": 2, "seed": 3}
     assert results.horizon.values.tolist() == [10, 20]
@@ -105,4 +104,4 @@ def test_errors():
     )
     for wrong, said in cases:
         with pytest.raises(ValueError, match=said):
-            ldp_bandits.ldp_bandits(key=KEY, **wrong)
+            ldp_bandits.ldp_bandits(key=jax.random.key(3), **wrong)

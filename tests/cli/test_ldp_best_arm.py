@@ -12,7 +12,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from jaxdp.studies import ldp_best_arm
 from jaxdp.theory import ldp_bandits as theory
 
-KEY = jax.random.key(4)
 EPSILONS = [0.25, 1.0, 4.0, math.inf]
 
 
@@ -61,7 +60,7 @@ def test_the_figure():
 
 def test_a_small_run():
     results = ldp_best_arm.ldp_best_arm(
-        epsilon=[4.0], learner=["successive_elimination"], gap=0.9, horizon=60, num_seeds=8, key=KEY
+        epsilon=[4.0], learner=["successive_elimination"], gap=0.9, horizon=60, num_seeds=8, key=jax.random.key(4)
     )
     assert results.rounds.sizes == {"learner": 1, "epsilon": 1, "seed": 8}
     assert (results.rounds <= 60).all()
@@ -87,4 +86,4 @@ def test_errors():
     )
     for wrong, said in cases:
         with pytest.raises(ValueError, match=said):
-            ldp_best_arm.ldp_best_arm(key=KEY, **wrong)
+            ldp_best_arm.ldp_best_arm(key=jax.random.key(4), **wrong)

@@ -18,7 +18,6 @@ from jaxdp.studies import ldp_linear_logged as logged
 from jaxdp.studies.declared import Settled
 from jaxdp.studies.linear_learners import LEARNERS, refused
 
-KEY = jax.random.key(5)
 EPSILONS, DIMS, ROUNDS = [0.5, 1.0, 4.0, 64.0, math.inf], [2, 5], [1000, 10_000, 30_000, 100_000]
 
 
@@ -97,7 +96,13 @@ def test_uniform_play_is_that_of_simulated_arms():
 
 def test_a_small_run():
     results = study.ldp_linear(
-        learner=["paper", "joint"], epsilon=[4.0, math.inf], dim=[2], num_arms=3, horizon=100, num_seeds=2, key=KEY
+        learner=["paper", "joint"],
+        epsilon=[4.0, math.inf],
+        dim=[2],
+        num_arms=3,
+        horizon=100,
+        num_seeds=2,
+        key=jax.random.key(5),
     )
     assert results.pseudo_regret.dims == ("dim", "learner", "epsilon", "round", "seed")
     missing = np.isnan(results.pseudo_regret)
@@ -144,7 +149,9 @@ def test_the_interval_of_a_log_holds_its_sampling_error(tmp_path):
         generator.integers(0, 2, rounds).astype(np.float32),
         generator.integers(0, 2, rounds),
     )
-    results = logged.ldp_linear_logged(data, learner=["joint"], epsilon=[math.inf], delta=1e-5, num_seeds=3, key=KEY)
+    results = logged.ldp_linear_logged(
+        data, learner=["joint"], epsilon=[math.inf], delta=1e-5, num_seeds=3, key=jax.random.key(5)
+    )
     assert float(results.reward.std("seed").squeeze()) == 0
     played, mean = float(results.played[0, 0, 0]), float(results.reward[0, 0, 0])
     error = math.sqrt(mean * (1 - mean) / (played - 1))  # of zeros and ones
@@ -170,7 +177,7 @@ def test_logs_that_are_not_uniform_are_refused():
     ):
         with pytest.raises(ValueError, match=f"contexts must be of a log whose arms were drawn uniformly: .*{said}"):
             logged.ldp_linear_logged(
-                logged.Data(contexts, rewards, actions), epsilon=[1.0], delta=1e-5, num_seeds=1, key=KEY
+                logged.Data(contexts, rewards, actions), epsilon=[1.0], delta=1e-5, num_seeds=1, key=jax.random.key(5)
             )
         with pytest.warns(RuntimeWarning, match="replay says nothing about learners") as caught:
             logged_contexts(contexts, actions, rewards)
@@ -229,7 +236,7 @@ def test_errors(tmp_path):
     )
     for wrong, said in cases:
         with pytest.raises(ValueError, match=said):
-            study.ldp_linear(key=KEY, **wrong)
+            study.ldp_linear(key=jax.random.key(5), **wrong)
     good, files = own_data(True), {}
     files["rewards must be among its arrays"] = {"contexts": good["contexts"]}
     files[r"contexts must be \[T, K, d\]"] = {**good, "contexts": good["contexts"][0]}
@@ -249,7 +256,7 @@ def test_errors(tmp_path):
     given: list[tuple[str, Any]] = [("dim", [3]), ("num_arms", 4), ("horizon", 500)]
     for name, value in given:
         with pytest.raises(ValueError, match=f"{name} must be left out with contexts"):
-            study.ldp_linear(contexts=logged.Data(**good), key=KEY, **{name: value})
+            study.ldp_linear(contexts=logged.Data(**good), key=jax.random.key(5), **{name: value})
 
 
 def test_means_of_rewards_in_small_types():
@@ -257,7 +264,9 @@ def test_means_of_rewards_in_small_types():
     rewards = np.full((2001, 2), 0.3, np.float16)
     rewards[0] = 1.0
     data = logged.Data(np.full((2001, 2, 1), 0.5, np.float16), rewards)
-    results = logged.ldp_linear_logged(data, learner=["ball"], epsilon=[1.0], delta=1e-5, num_seeds=1, key=KEY)
+    results = logged.ldp_linear_logged(
+        data, learner=["ball"], epsilon=[1.0], delta=1e-5, num_seeds=1, key=jax.random.key(5)
+    )
     exact = rewards.astype(float).mean()
     for found in (results.mean_reward, results.best_reward, results.reward.squeeze()):
         np.testing.assert_allclose(float(found), exact, rtol=1e-5)

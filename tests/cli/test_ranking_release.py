@@ -17,7 +17,7 @@ from jaxdp.preferences.models import sample_comparisons
 from jaxdp.studies import ranking_release as module
 from jaxdp.studies.ranking_release import least_curvature, ranking_release, release_key, release_report
 
-DTYPE = jnp.result_type(float)
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 RELEASE = ("run", "private-ranking", "--release")
 
 

@@ -15,7 +15,6 @@ from jaxdp.studies.command import mean_and_half_width
 from jaxdp.studies.declared import Settled
 from jaxdp.theory import tracking as theory
 
-KEY = jax.random.key(3)
 CELL = re.compile(r"(-?[\d,.]+) \+- ([\d,.]+|nan)")
 
 
@@ -79,7 +78,7 @@ def small():
         num_experts=[3],
         gap=0.5,
         num_seeds=3,
-        key=KEY,
+        key=jax.random.key(3),
     )
 
 
@@ -218,7 +217,7 @@ def test_your_losses(yours):
 
 def test_losses_with_nothing_to_gain():
     results = tracking_your_losses.tracking_your_losses(
-        np.ones((30, 2)), epsilon=[1.0], learner=["limited_updates"], num_switches=0, num_seeds=2, key=KEY
+        np.ones((30, 2)), epsilon=[1.0], learner=["limited_updates"], num_switches=0, num_seeds=2, key=jax.random.key(3)
     )
     assert bool(results.gained.isnull().all())
     assert "nothing to gain" in tracking_your_losses.report(results)
@@ -227,7 +226,12 @@ def test_losses_with_nothing_to_gain():
 
 def test_separation():
     results = tracking_separation.tracking_separation(
-        ratio=[1.0, 100.0], learner=["mirror_descent"], horizon=[400], num_switches=4, num_seeds=3, key=KEY
+        ratio=[1.0, 100.0],
+        learner=["mirror_descent"],
+        horizon=[400],
+        num_switches=4,
+        num_seeds=3,
+        key=jax.random.key(3),
     )
     assert results.regret_a_round.dims == ("learner", "adversary", "horizon", "ratio", "seed")
     np.testing.assert_allclose(results.epsilon, [[0.1, 10.0]])
@@ -275,7 +279,7 @@ def test_errors(values, message):
                 "horizon": [50],
                 "num_switches": [2],
                 "num_seeds": 2,
-                "key": KEY,
+                "key": jax.random.key(3),
                 **values,
             }
         )
@@ -292,7 +296,7 @@ def test_errors(values, message):
 )
 def test_errors_of_separation(values, message):
     with pytest.raises(ValueError, match=message):
-        tracking_separation.tracking_separation(**{"horizon": [50], "key": KEY, **values})
+        tracking_separation.tracking_separation(**{"horizon": [50], "key": jax.random.key(3), **values})
 
 
 @pytest.mark.parametrize(
@@ -307,4 +311,6 @@ def test_errors_of_separation(values, message):
 )
 def test_errors_of_your_losses(losses, values, message):
     with pytest.raises(ValueError, match=message):
-        tracking_your_losses.tracking_your_losses(losses, **{"num_switches": 1, "num_seeds": 2, "key": KEY, **values})
+        tracking_your_losses.tracking_your_losses(
+            losses, **{"num_switches": 1, "num_seeds": 2, "key": jax.random.key(3), **values}
+        )

@@ -12,8 +12,6 @@ from jaxdp.registry import LEARNERS
 from jaxdp.studies import trust_models as study
 from jaxdp.studies.command import mean_and_half_width
 
-KEY = jax.random.key(4)
-
 
 def test_every_bandit_with_arms_plays():
     known = study.arm_learners()
@@ -31,7 +29,12 @@ def test_every_bandit_with_arms_plays():
 @pytest.fixture(scope="module")
 def small():
     return study.trust_models(
-        epsilon=[1.0, math.inf], learner=["ucb", "ucb_central"], mean=[0.9, 0.1], horizon=100, num_seeds=3, key=KEY
+        epsilon=[1.0, math.inf],
+        learner=["ucb", "ucb_central"],
+        mean=[0.9, 0.1],
+        horizon=100,
+        num_seeds=3,
+        key=jax.random.key(4),
     )
 
 
@@ -81,4 +84,4 @@ def test_the_figure(small):
 )
 def test_errors(values, message):
     with pytest.raises(ValueError, match=message):
-        study.trust_models(**{"learner": ["ucb"], "horizon": 200, "num_seeds": 2, "key": KEY, **values})
+        study.trust_models(**{"learner": ["ucb"], "horizon": 200, "num_seeds": 2, "key": jax.random.key(4), **values})

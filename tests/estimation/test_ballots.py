@@ -19,7 +19,7 @@ from jaxdp.estimation import (
 )
 from jaxdp.preferences import Ballots, pair_features
 
-DTYPE = jnp.result_type(float)
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 ORDERS = (((0,), (1, 2)), ((2,), (3,)), ((3,), (0,), (1,), (2,)), ((1, 3), (0, 2)), ((1,),), ((1,), (2,), (0,), (3,)))
 BALLOTS = Ballots(("a", "b", "c", "d"), ORDERS, (8, 3, 4, 5, 2, 9))
 POINTS = [

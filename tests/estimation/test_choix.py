@@ -19,11 +19,11 @@ from jaxdp.preferences import sample_choices, sample_comparisons, sample_ranking
 
 choix = pytest.importorskip("choix")
 
-DTYPE = jnp.result_type(float)
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
 NUM_ITEMS = 5
 UTILITIES = np.array([0.8, -0.4, 0.1, -0.9, 0.4])
-VALUES = {"key": jax.random.key(0), "tolerance": 1e-9 if X64 else 1e-6}
+TOLERANCE = 1e-9 if X64 else 1e-6
 ALPHA = 1e-12  # choix's own regularization
 
 
@@ -44,7 +44,10 @@ def test_pairs(factory, values):
     labels = np.asarray(sample_comparisons(jax.random.key(1), jnp.asarray(features @ UTILITIES, DTYPE)))
     won = [(i, j) if label else (j, i) for (i, j), label in zip(pairs, labels, strict=True)]
     expected = choix.opt_pairwise(NUM_ITEMS, won, alpha=ALPHA, method="Newton-CG", tol=1e-10)
-    check(estimate(factory(zero_sum=True), features, labels, **values, **VALUES).theta, expected)
+    check(
+        estimate(factory(zero_sum=True), features, labels, **values, key=jax.random.key(0), tolerance=TOLERANCE).theta,
+        expected,
+    )
 
 
 def choices(sampler):
@@ -62,11 +65,17 @@ def test_top_one(factory, values):
     rest = [tuple(np.delete(items[row], labels[row])) for row in rows]
     data = [(int(items[row, labels[row]]), rest[row]) for row in rows]
     expected = choix.opt_top1(NUM_ITEMS, data, alpha=ALPHA, method="Newton-CG", tol=1e-10)
-    check(estimate(factory(zero_sum=True), features, labels, **values, **VALUES).theta, expected)
+    check(
+        estimate(factory(zero_sum=True), features, labels, **values, key=jax.random.key(0), tolerance=TOLERANCE).theta,
+        expected,
+    )
 
 
 def test_rankings():
     items, features, labels = choices(sample_rankings)
     data = [tuple(ranked) for ranked in np.take_along_axis(items, labels, axis=1).tolist()]
     expected = choix.opt_rankings(NUM_ITEMS, data, alpha=ALPHA, method="Newton-CG", tol=1e-10)
-    check(estimate(plackett_luce_mle(zero_sum=True), features, labels, **VALUES).theta, expected)
+    check(
+        estimate(plackett_luce_mle(zero_sum=True), features, labels, key=jax.random.key(0), tolerance=TOLERANCE).theta,
+        expected,
+    )

@@ -19,7 +19,7 @@ from jaxdp.estimation import (
 )
 from jaxdp.preferences import probit
 
-DTYPE = jnp.result_type(float)
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 EPSILONS = [{"epsilon": 1.0, "radius": 1.0}, {"epsilon": 4.0, "radius": 2.0}, {"epsilon": np.inf, "radius": 0.5}]
 BUDGETS = [{**point, "delta": 1e-3, "regularization": 1.0} for point in EPSILONS]
 NO_EPSILON = [{"radius": point["radius"]} for point in EPSILONS]

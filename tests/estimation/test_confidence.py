@@ -45,7 +45,8 @@ POINTS = {  # estimator, values
 }
 
 
-CLEAR = LabelNoise(*(jnp.asarray(x, float) for x in (1, 0, 0)))
+def without_noise():
+    return LabelNoise(*(jnp.asarray(x, float) for x in (1, 0, 0)))
 
 
 def test_the_formula_in_numpy():
@@ -89,7 +90,7 @@ def test_the_formula_in_numpy_with_weights_and_k_norm_noise():
     leaves = {name: jnp.asarray(value, float) for name, value in leaves.items()}
 
     def found(weights, scale):
-        noise = CLEAR._replace(weights=weights, k_norm_scale=scale)
+        noise = without_noise()._replace(weights=weights, k_norm_scale=scale)
         return jax.jit(confidence_set)(jnp.zeros(3), jnp.asarray(features, float), noise, **leaves)
 
     shape = features.T @ (weights[:, None] * features) / 50 + ridge * np.eye(3)
@@ -154,7 +155,7 @@ def test_sets_hold_the_truth(name, epsilon):
         report = estimator.privatize(key_privatize, params, features, labels)
         fit = estimator.fit(key_fit, params, features, report)
         # A planted mistake, the noise of privacy forgotten, must fail the same test.
-        forgetful = confidence_set(fit.theta, features, CLEAR, **leaves)
+        forgetful = confidence_set(fit.theta, features, without_noise(), **leaves)
         return jnp.stack([fit.confidence.contains(parameter), forgetful.contains(parameter)])
 
     count = 200

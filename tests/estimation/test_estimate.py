@@ -19,7 +19,6 @@ from jaxdp.estimation import (
 from jaxdp.preferences import probit
 
 X64 = bool(jax.config.read("jax_enable_x64"))
-KEY = jax.random.key(0)
 GENERATOR = np.random.default_rng(0)
 FEATURES = GENERATOR.normal(size=(60, 2))
 LABELS = GENERATOR.integers(0, 2, 60)
@@ -33,7 +32,7 @@ LABELS = GENERATOR.integers(0, 2, 60)
 def test_an_estimate_that_did_not_converge_is_warned_of(estimator, values):
     """At epsilon 0.05 the unbiased labels lie 40 apart, and their loss has no minimum without a ball."""
     with pytest.warns(RuntimeWarning, match=r"did not converge in 200 steps.* Give a radius") as caught:
-        estimate(estimator, FEATURES, LABELS, key=KEY, epsilon=0.05, **values)
+        estimate(estimator, FEATURES, LABELS, key=jax.random.key(0), epsilon=0.05, **values)
     assert [warning.filename for warning in caught] == [__file__]
 
 
@@ -50,13 +49,13 @@ def test_no_radius_is_advised_where_one_was_given():
 def test_nothing_is_said_of_what_converged_or_has_no_certificate(estimator, values):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        estimate(estimator, FEATURES, LABELS, key=KEY, **values)
+        estimate(estimator, FEATURES, LABELS, key=jax.random.key(0), **values)
 
 
 def test_features_as_large_as_squares_allow_are_fitted():
     for size in (1e150, 1e-130) if X64 else (1e18, 1e-11):
-        found = estimate(debiased_rr(), FEATURES * size, LABELS, key=KEY, epsilon=1.0)
-        plain = estimate(debiased_rr(), FEATURES, LABELS, key=KEY, epsilon=1.0)
+        found = estimate(debiased_rr(), FEATURES * size, LABELS, key=jax.random.key(0), epsilon=1.0)
+        plain = estimate(debiased_rr(), FEATURES, LABELS, key=jax.random.key(0), epsilon=1.0)
         np.testing.assert_allclose(np.asarray(found.theta, float) * size, plain.theta, rtol=1e-3)
 
 
@@ -79,7 +78,7 @@ def traces_of(call):
 
 def test_a_second_call_with_a_new_estimator_compiles_nothing():
     def call(**options):
-        estimate(debiased_rr(**options), FEATURES, LABELS, key=KEY, epsilon=1.0, radius=2.0)
+        estimate(debiased_rr(**options), FEATURES, LABELS, key=jax.random.key(0), epsilon=1.0, radius=2.0)
 
     call()
     assert traces_of(call) == 0
@@ -100,10 +99,10 @@ def test_equal_arguments_give_one_estimator_and_others_another():
 
 
 def test_a_changed_estimator_is_fitted_as_changed():
-    plain = estimate(mle(), FEATURES, LABELS, key=KEY)
+    plain = estimate(mle(), FEATURES, LABELS, key=jax.random.key(0))
     changed = mle()._replace(fit=lambda key, params, features, report: plain._replace(theta=plain.theta + 1))
-    np.testing.assert_array_equal(estimate(changed, FEATURES, LABELS, key=KEY).theta, plain.theta + 1)
-    np.testing.assert_array_equal(estimate(mle(), FEATURES, LABELS, key=KEY).theta, plain.theta)
+    np.testing.assert_array_equal(estimate(changed, FEATURES, LABELS, key=jax.random.key(0)).theta, plain.theta + 1)
+    np.testing.assert_array_equal(estimate(mle(), FEATURES, LABELS, key=jax.random.key(0)).theta, plain.theta)
 
 
 def test_arguments_without_a_hash_give_an_estimator_each_time():

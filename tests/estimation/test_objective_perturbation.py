@@ -13,7 +13,7 @@ from jaxdp.estimation import literal_objective_perturbation, objective_perturbat
 from jaxdp.estimation.noisy_statistic import exact_statistic
 from jaxdp.numerics import compensated
 
-DTYPE = jnp.result_type(float)
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
 DELTA, FEATURE_NORM, NUM_KEYS = 1e-3, 4.0, 4000
 

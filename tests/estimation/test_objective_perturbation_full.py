@@ -15,9 +15,8 @@ from jaxdp.estimation.objectives import statistic_objective
 from jaxdp.mechanisms import gaussian_delta
 from jaxdp.preferences import gaussian_comparisons
 
-DTYPE = jnp.result_type(float)
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
-KEY = jax.random.key(0)
 VALUES = {"epsilon": 1.0, "delta": 1e-3, "feature_norm": 0.5}
 
 
@@ -121,8 +120,8 @@ def test_a_wrong_feature_norm():
 def test_fit_does_not_look_at_the_features():
     estimator, (features, labels) = objective_perturbation_full(max_steps=50), data()
     params = estimator.params(**VALUES)
-    report = estimator.privatize(KEY, params, features, labels)
-    result = estimator.fit(KEY, params, jnp.full_like(features, jnp.nan), report)
+    report = estimator.privatize(jax.random.key(0), params, features, labels)
+    result = estimator.fit(jax.random.key(0), params, jnp.full_like(features, jnp.nan), report)
     np.testing.assert_array_equal(result.theta, report.theta)
     assert np.all(np.isfinite(result.theta))
     # what the solver needed is private
@@ -137,22 +136,22 @@ def test_records_are_made_to_fit():
     unit = features[0] / jnp.linalg.norm(features[0])
     tame = features.at[0].set(unit).at[1:3].set(0.0)  # 2 L = 1
     wild = features.at[0].multiply(1e6).at[1, 0].set(jnp.nan).at[2, 1].set(jnp.inf)
-    found = release(KEY, params, wild, labels.at[3:5].set(jnp.asarray([-7, 9], jnp.int32)))
-    expected = release(KEY, params, tame, labels.at[3:5].set(jnp.asarray([0, 1], jnp.int32)))
+    found = release(jax.random.key(0), params, wild, labels.at[3:5].set(jnp.asarray([-7, 9], jnp.int32)))
+    expected = release(jax.random.key(0), params, tame, labels.at[3:5].set(jnp.asarray([0, 1], jnp.int32)))
     np.testing.assert_allclose(found.theta, expected.theta, rtol=1e-4)
     with pytest.raises(AssertionError):
-        np.testing.assert_allclose(found.theta, release(KEY, params, features, labels).theta, rtol=1e-4)
+        np.testing.assert_allclose(found.theta, release(jax.random.key(0), params, features, labels).theta, rtol=1e-4)
     largest = jnp.finfo(DTYPE).max
     for size in (largest, largest / 4, largest / 16):  # of its largest entry
         wild = tame.at[0].set(unit / jnp.abs(unit).max() * size).at[1, 0].set(jnp.nan)
-        expected = release(KEY, params, tame, labels)
-        np.testing.assert_allclose(release(KEY, params, wild, labels).theta, expected.theta, rtol=1e-4)
+        expected = release(jax.random.key(0), params, tame, labels)
+        np.testing.assert_allclose(release(jax.random.key(0), params, wild, labels).theta, expected.theta, rtol=1e-4)
 
 
 def test_no_number_is_an_error():
     """An error would tell of one record: integers of any size, infinite and missing labels are taken."""
     features, labels = [[0.5, 0.0], [0.0, 0.5], [0.3, -0.3], [0.1, 0.0]], [0, 1, 1, 0]
-    values = {**VALUES, "key": KEY}
+    values = {**VALUES, "key": jax.random.key(0)}
     expected = estimate(objective_perturbation_full(), features, labels, **values).theta
     for wild in ([0, 2**40, 1, 0], [0, 2**64, 1, 0], [-(2**64), 10**400, 1, 0], [0.0, np.inf, 1.0, np.nan]):
         np.testing.assert_array_equal(estimate(objective_perturbation_full(), features, wild, **values).theta, expected)
@@ -167,12 +166,14 @@ def test_nothing_is_released_unless_the_solver_converged():
     features, labels = data()
     estimator = objective_perturbation_full(max_steps=1)
     params = estimator.params(**VALUES)
-    result = estimator.fit(KEY, params, features, estimator.privatize(KEY, params, features, labels))
+    result = estimator.fit(
+        jax.random.key(0), params, features, estimator.privatize(jax.random.key(0), params, features, labels)
+    )
     assert np.all(np.isnan(result.theta))
     assert not result.converged
     assert np.isinf(result.certificate)
     with pytest.raises(RuntimeError, match=r"nothing was released: .* tolerance"):
-        estimate(estimator, features, labels, key=KEY, **VALUES)
+        estimate(estimator, features, labels, key=jax.random.key(0), **VALUES)
 
 
 @pytest.mark.parametrize("zero_sum", [False, True])
@@ -181,7 +182,7 @@ def test_it_always_converges_at_the_default_tolerance(zero_sum):
     features, labels = data(200)
     for epsilon, radius in [(0.1, np.inf), (1.0, 1.0), (20.0, 1.0)]:
         params = estimator.params(**{**VALUES, "epsilon": epsilon, "radius": radius})
-        release = _lanes(zero_sum)(jax.random.split(KEY, 100), params, features, labels)
+        release = _lanes(zero_sum)(jax.random.split(jax.random.key(0), 100), params, features, labels)
         assert np.all(release.converged)
         assert np.linalg.norm(release.theta, axis=1).max() <= radius * (1 + 1e-5)
         if zero_sum:
@@ -196,7 +197,7 @@ def test_it_nearly_always_converges_where_features_do_not_span_the_space():
     features = jnp.asarray(np.eye(5)[first] - np.eye(5)[second], DTYPE)
     labels = jnp.asarray(rng.integers(0, 2, 3000), jnp.int32)
     params = objective_perturbation_full().params(epsilon=1.0, delta=1e-6, feature_norm=1.0)
-    release = _lanes(False)(jax.random.split(KEY, 50), params, features, labels)
+    release = _lanes(False)(jax.random.split(jax.random.key(0), 50), params, features, labels)
     assert np.mean(release.converged) >= 0.9  # of running sums in float32 it was 0.1
 
 
@@ -214,7 +215,7 @@ def _lanes(zero_sum):
 def test_infinite_epsilon_is_maximum_likelihood(radius):
     """No noise, and no regularization."""
     features, labels = data()
-    values = {"key": KEY, "radius": radius, "tolerance": 1e-9 if X64 else 1e-6}
+    values = {"key": jax.random.key(0), "radius": radius, "tolerance": 1e-9 if X64 else 1e-6}
     expected = estimate(mle(), features, labels, **values).theta
     found = estimate(objective_perturbation_full(), features, labels, **{**VALUES, "epsilon": np.inf}, **values).theta
     np.testing.assert_allclose(found, expected, atol=1e-7 if X64 else 1e-3)
@@ -253,5 +254,6 @@ def test_the_noise_is_for_the_norm_in_force():
     direct = estimator.params(**VALUES)
     release = jax.jit(estimator.privatize)
     np.testing.assert_array_equal(
-        release(KEY, replaced, features, labels).theta, release(KEY, direct, features, labels).theta
+        release(jax.random.key(0), replaced, features, labels).theta,
+        release(jax.random.key(0), direct, features, labels).theta,
     )

@@ -12,7 +12,7 @@ from jaxdp.estimation.one_pass import AVERAGES, BLOCK, Pass, Recipe, lanes_pass,
 from jaxdp.preferences import logistic, probit
 
 OUTER, INNER, DIM = 2, 3, 4
-DTYPE = jnp.result_type(float)
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 
 
 def data(num_samples, *, linear=False, radius=1.0):

@@ -22,7 +22,7 @@ from jaxdp.estimation.objectives import choice_objective
 from jaxdp.preferences import gaussian_choices, gaussian_comparisons
 from jaxdp.simulation import estimation_run
 
-DTYPE = jnp.result_type(float)
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
 PRECISION = {"tolerance": 1e-10 if X64 else 1e-6}
 

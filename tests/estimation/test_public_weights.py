@@ -25,7 +25,7 @@ from jaxdp.mechanisms import analytic_gaussian
 from jaxdp.preferences import pair_features, probit
 from jaxdp.simulation import estimation_run, sweep
 
-DTYPE = jnp.result_type(float)
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
 DELTA = 1e-3
 

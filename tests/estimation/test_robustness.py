@@ -26,8 +26,7 @@ from jaxdp.estimation.one_pass import Pass, Recipe, one_pass, plain_pass
 from jaxdp.numerics import compensated
 from jaxdp.preferences import gaussian_comparisons
 
-KEY = jax.random.key(0)
-DTYPE = jnp.result_type(float)
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +37,8 @@ def data():
 @pytest.mark.parametrize("unit", [1e-6, 1e-3, 1e3, 1e6])
 @pytest.mark.parametrize("radius", [np.inf, 1.0])
 def test_the_unit_of_the_features_does_not_matter(data, unit, radius):
-    reference = estimate(mle(), data.features, data.labels, key=KEY, radius=radius)
-    scaled = estimate(mle(), data.features * unit, data.labels, key=KEY, radius=radius / unit)
+    reference = estimate(mle(), data.features, data.labels, key=jax.random.key(0), radius=radius)
+    scaled = estimate(mle(), data.features * unit, data.labels, key=jax.random.key(0), radius=radius / unit)
     assert scaled.converged
     assert scaled.steps < 20
     np.testing.assert_allclose(scaled.theta * unit, reference.theta, rtol=1e-4, atol=1e-5)
@@ -52,7 +51,7 @@ def test_many_comparisons_do_not_stall():
     for make in (mle, mle_rr):
         estimator = make(zero_sum=True)
         params = estimator.params(radius=5.0, **({"epsilon": np.inf} if make is mle_rr else {}))
-        result = jax.jit(estimator.fit)(KEY, params, features, labels)
+        result = jax.jit(estimator.fit)(jax.random.key(0), params, features, labels)
         assert result.converged
         assert result.theta[0] - result.theta[1] == pytest.approx(np.log(2), abs=1e-4)
 
@@ -70,8 +69,8 @@ def test_regularization_has_the_unit_of_the_paper(data):
     estimator = objective_perturbation()
     beta = 40.0
     params = estimator.params(epsilon=np.inf, delta=1e-3, regularization=beta)
-    report = estimator.privatize(KEY, params, data.features, data.labels)
-    theta = np.asarray(estimator.fit(KEY, params, data.features, report).theta, np.float64)
+    report = estimator.privatize(jax.random.key(0), params, data.features, data.labels)
+    theta = np.asarray(estimator.fit(jax.random.key(0), params, data.features, report).theta, np.float64)
     features, labels = np.asarray(data.features, np.float64), np.asarray(data.labels)
     gradient = features.T @ (1 / (1 + np.exp(-features @ theta)) - labels) + beta * theta
     np.testing.assert_allclose(gradient, 0, atol=300 * 1e-4)
@@ -80,7 +79,7 @@ def test_regularization_has_the_unit_of_the_paper(data):
 def test_nan_features_give_nan_and_stop(data):
     estimator = mle()
     broken = data.features.at[0, 0].set(jnp.nan)
-    result = estimator.fit(KEY, estimator.params(), broken, data.labels)
+    result = estimator.fit(jax.random.key(0), estimator.params(), broken, data.labels)
     assert np.isnan(result.theta).all()
     assert np.isnan(result.certificate)
     assert not result.converged
@@ -92,22 +91,28 @@ def test_an_optimizer_that_diverges_gives_nan(data):
         lambda params: (), lambda updates, state, params=None: (jax.tree.map(lambda u: u * jnp.nan, updates), state)
     )
     estimator = mle(optimizer=broken)
-    result = estimator.fit(KEY, estimator.params(), data.features, data.labels)
+    result = estimator.fit(jax.random.key(0), estimator.params(), data.features, data.labels)
     assert np.isnan(result.theta).all()
     assert not result.converged
 
 
 def test_an_optimizer_with_a_line_search(data):
-    reference = estimate(mle(), data.features, data.labels, key=KEY)
+    reference = estimate(mle(), data.features, data.labels, key=jax.random.key(0))
     with jax.numpy_dtype_promotion("standard"):  # Optax's own line search mixes dtypes
-        result = estimate(mle(optimizer=optax.lbfgs()), data.features, data.labels, key=KEY)
+        result = estimate(mle(optimizer=optax.lbfgs()), data.features, data.labels, key=jax.random.key(0))
     assert result.converged
     np.testing.assert_allclose(result.theta, reference.theta, atol=1e-3)
 
 
 def test_steps_that_float_cannot_hold_are_capped(data):
     result = estimate(
-        sgd(step_size="inverse_time"), data.features, data.labels, key=KEY, radius=10, coverage=1, feature_norm=9
+        sgd(step_size="inverse_time"),
+        data.features,
+        data.labels,
+        key=jax.random.key(0),
+        radius=10,
+        coverage=1,
+        feature_norm=9,
     )
     assert np.isfinite(result.theta).all()
     assert np.linalg.norm(result.theta) <= 10 * (1 + 1e-5)
@@ -182,7 +187,7 @@ def test_a_feature_norm_below_the_features_does_not_lower_the_noise(data):
     spread = []
     for feature_norm in (1e-3, np.inf):
         params = estimator.params(epsilon=1.0, delta=1e-3, feature_norm=feature_norm)
-        spread.append(estimator.privatize(KEY, params, data.features, data.labels))
+        spread.append(estimator.privatize(jax.random.key(0), params, data.features, data.labels))
     np.testing.assert_array_equal(*spread)
 
 

@@ -14,7 +14,7 @@ from jaxdp.estimation import literal_objective_perturbation, sgd, sgd_objective_
 from jaxdp.mechanisms import randomized_response
 from jaxdp.preferences import probit
 
-DTYPE = jnp.result_type(float)
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
 NUM_SAMPLES, DIM = 61, 3
 BOUND, COVERAGE, FEATURE_NORM = 1.5, 0.9, 0.7

@@ -12,7 +12,7 @@ from scipy.special import softmax
 from jaxdp.estimation import sgd_krr, sgd_rr, thurstone_rr
 from jaxdp.preferences import gaussian_choices, gaussian_comparisons, probit
 
-DTYPE = jnp.result_type(float)
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 X64 = bool(jax.config.read("jax_enable_x64"))
 DIM, EPSILON = 2, 1.3
 START = np.array([0.5, -1.0])

@@ -20,21 +20,20 @@ from jaxdp.estimation import (
 from jaxdp.estimation.label_reports import report_randomized
 from jaxdp.preferences import ComparisonTable, gaussian_comparisons
 
-KEY = jax.random.key(11)
 TABLE = ComparisonTable.from_arrays(["a", "b", "a"], ["b", "a", "b"], weight=[60, 20, 40], tie=[False, False, True])
 
 
 @pytest.mark.parametrize(
-    ("estimator", "values"),
+    ("make", "values"),
     [
-        (mle(zero_sum=True), {}),
-        (debiased_rr(zero_sum=True), {"epsilon": np.inf}),
-        (objective_perturbation(zero_sum=True), {"epsilon": np.inf, "delta": 1e-6}),
+        (mle, {}),
+        (debiased_rr, {"epsilon": np.inf}),
+        (objective_perturbation, {"epsilon": np.inf, "delta": 1e-6}),
     ],
 )
-def test_half_a_win_for_either_side(estimator, values):
+def test_half_a_win_for_either_side(make, values):
     """60 wins, 20 losses and 40 ties are 80 to 40; without ties it would be ln 3."""
-    theta = estimate(estimator, *TABLE.design(), key=KEY, radius=5.0, **values).theta
+    theta = estimate(make(zero_sum=True), *TABLE.design(), key=jax.random.key(11), radius=5.0, **values).theta
     assert float(theta[0] - theta[1]) == pytest.approx(np.log(2), abs=1e-4)
 
 
@@ -42,12 +41,14 @@ def test_reports_of_ties_are_fair_coins():
     """p of y = 1 at epsilon = 1 is .731, and of a tie 1/2, without bias. Planted: ties that are losses."""
     labels = np.repeat(np.array([0, 0.5, 1], np.float32), 20_000)
     params = debiased_rr().params(epsilon=1.0)
-    report = np.asarray(report_randomized(KEY, params, jnp.zeros(0), jnp.asarray(labels))).reshape(3, -1)
+    report = np.asarray(report_randomized(jax.random.key(11), params, jnp.zeros(0), jnp.asarray(labels))).reshape(3, -1)
     assert set(np.unique(report)) == {0, 1}
     kept = 1 / (1 + np.exp(-1.0))
     expected, error = np.array([1 - kept, 0.5, kept]), 5 * 0.5 / np.sqrt(20_000)
     np.testing.assert_allclose(report.mean(axis=1), expected, atol=error)
-    lost = np.asarray(report_randomized(KEY, params, jnp.zeros(0), jnp.asarray(labels * (labels == 1)))).reshape(3, -1)
+    lost = np.asarray(
+        report_randomized(jax.random.key(11), params, jnp.zeros(0), jnp.asarray(labels * (labels == 1)))
+    ).reshape(3, -1)
     assert np.abs(lost.mean(axis=1) - expected).max() > error, "planted"
     assert expected.max() / expected.min() == pytest.approx(np.e)  # and 1/2 lies between
 
@@ -56,8 +57,8 @@ def test_coins_do_not_follow_what_is_flipped():
     """The report of a tie and whether a label of the same user would be flipped are independent."""
     count = 40_000
     params = debiased_rr().params(epsilon=0.5)
-    tie = np.asarray(report_randomized(KEY, params, jnp.zeros(0), jnp.full(count, 0.5, jnp.float32)))
-    lost = np.asarray(report_randomized(KEY, params, jnp.zeros(0), jnp.zeros(count, jnp.float32)))
+    tie = np.asarray(report_randomized(jax.random.key(11), params, jnp.zeros(0), jnp.full(count, 0.5, jnp.float32)))
+    lost = np.asarray(report_randomized(jax.random.key(11), params, jnp.zeros(0), jnp.zeros(count, jnp.float32)))
     flipped = lost == 1
     for part in (tie[flipped], tie[~flipped]):
         assert abs(part.mean() - 0.5) < 5 * 0.5 / np.sqrt(len(part))
@@ -65,12 +66,12 @@ def test_coins_do_not_follow_what_is_flipped():
 
 def test_another_label_moves_the_statistic_by_a_row_at_most():
     """The sensitivity of labels in {0, 1/2, 1} is that of {0, 1}. Planted: ties as 2 would be."""
-    features = jax.random.normal(KEY, (4, 3))
+    features = jax.random.normal(jax.random.key(11), (4, 3))
     central = objective_perturbation()
     params = central.params(epsilon=np.inf, delta=1e-6)
 
     def statistic(label):
-        return central.privatize(KEY, params, features, jnp.array([label, 1, 0.5, 0], features.dtype))
+        return central.privatize(jax.random.key(11), params, features, jnp.array([label, 1, 0.5, 0], features.dtype))
 
     length = float(jnp.linalg.norm(features[0]))
     moves = [float(jnp.linalg.norm(statistic(one) - statistic(two))) for one in (0, 0.5, 1) for two in (0, 0.5, 1)]
@@ -78,24 +79,30 @@ def test_another_label_moves_the_statistic_by_a_row_at_most():
     assert float(jnp.linalg.norm(statistic(2) - statistic(0))) > 1.5 * length
 
 
-@pytest.mark.parametrize(
-    ("make", "values"),
-    [
-        (mle, {}),
-        (debiased_rr, {"epsilon": 1.0}),
-        (mle_rr, {"epsilon": 1.0}),
-        (objective_perturbation, {"epsilon": 1.0, "delta": 1e-6}),
-        (sgd, {}),
-        (sgd_rr, {"epsilon": 1.0, "feature_norm": 10.0}),
-        (objective_perturbation_full, {"epsilon": 1.0, "delta": 1e-6, "feature_norm": 10.0}),
-    ],
-)
-def test_floats_without_ties_are_the_same_bits(make, values):
+def check_floats(make, values):
     data = gaussian_comparisons(jax.random.key(1), num_samples=60, dim=2)
     estimator = make()
-    whole = estimate(estimator, data.features, np.asarray(data.labels), key=KEY, radius=2.0, **values)
-    floats = estimate(estimator, data.features, np.asarray(data.labels, float), key=KEY, radius=2.0, **values)
+    whole = estimate(estimator, data.features, np.asarray(data.labels), key=jax.random.key(11), radius=2.0, **values)
+    floats = estimate(
+        estimator, data.features, np.asarray(data.labels, float), key=jax.random.key(11), radius=2.0, **values
+    )
     np.testing.assert_array_equal(whole.theta, floats.theta)
+
+
+@pytest.mark.parametrize(
+    ("make", "values"), [(debiased_rr, {"epsilon": 1.0}), (sgd_rr, {"epsilon": 1.0, "feature_norm": 10.0})]
+)
+def test_floats_without_ties_are_the_same_bits(make, values):
+    check_floats(make, values)
+
+
+def test_floats_without_ties_are_the_same_bits_to_all_other_estimators():
+    approximate = {"epsilon": 1.0, "delta": 1e-6}
+    check_floats(mle, {})
+    check_floats(sgd, {})
+    check_floats(mle_rr, {"epsilon": 1.0})
+    check_floats(objective_perturbation, approximate)
+    check_floats(objective_perturbation_full, {**approximate, "feature_norm": 10.0})
 
 
 def test_whether_a_tie_occurred_does_not_show_in_types():
@@ -110,7 +117,7 @@ def test_whether_a_tie_occurred_does_not_show_in_types():
     params = comparison_table(one).params()
     assert params.labels.dtype == np.float32
     shapes = [
-        jax.eval_shape(debiased_rr().privatize, KEY, debiased_rr().params(epsilon=1.0), *table.design())
+        jax.eval_shape(debiased_rr().privatize, jax.random.key(11), debiased_rr().params(epsilon=1.0), *table.design())
         for table in (none, one)
     ]
     assert shapes[0].dtype == shapes[1].dtype
@@ -118,5 +125,5 @@ def test_whether_a_tie_occurred_does_not_show_in_types():
 
 def test_other_fractions_are_refused():
     with pytest.raises(ValueError, match=r"labels must be in \{0, 1\}, or 1/2 for a tie, got 1 of \d+ that are not$"):
-        estimate(mle(), np.ones((2, 1)), [1, 0.25], key=KEY)
+        estimate(mle(), np.ones((2, 1)), [1, 0.25], key=jax.random.key(11))
     assert jnp.asarray(0.5, default_float()) == 0.5

@@ -18,7 +18,6 @@ from jaxdp.mechanisms import debias_labels
 
 X64 = bool(jax.config.read("jax_enable_x64"))
 ATOL = 1e-4  # tolerance over the least curvature
-KEY = jax.random.key(0)
 
 
 def row_space(features):
@@ -58,7 +57,7 @@ def test_theta_has_the_least_norm_in_every_order_of_rows(data, radius):
     expected = least_norm(features, labels)
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(len(labels))
-        found = estimate(mle(), features[order], labels[order], key=KEY, radius=radius)
+        found = estimate(mle(), features[order], labels[order], key=jax.random.key(0), radius=radius)
         np.testing.assert_allclose(found.theta, expected, rtol=0, atol=ATOL)
         assert found.converged
 
@@ -66,8 +65,10 @@ def test_theta_has_the_least_norm_in_every_order_of_rows(data, radius):
 def test_randomized_labels_of_dependent_columns():
     features, labels = dependent_columns()
     estimator = debiased_rr()
-    report = estimator.privatize(KEY, estimator.params(epsilon=3.0), jnp.asarray(features), jnp.asarray(labels))
-    found = estimator.fit(KEY, estimator.params(epsilon=3.0), jnp.asarray(features), report)
+    report = estimator.privatize(
+        jax.random.key(0), estimator.params(epsilon=3.0), jnp.asarray(features), jnp.asarray(labels)
+    )
+    found = estimator.fit(jax.random.key(0), estimator.params(epsilon=3.0), jnp.asarray(features), report)
     expected = least_norm(features, np.asarray(debias_labels(report, 3.0), float))
     np.testing.assert_allclose(found.theta, expected, rtol=0, atol=ATOL)
 
@@ -78,7 +79,7 @@ def test_choices_among_actions_without_a_common_direction():
     features[..., 2] = features[..., 0] - features[..., 1]
     scores = features @ [0.8, -0.4, 0.0]
     labels = np.argmax(scores + generator.gumbel(size=scores.shape), axis=1)
-    theta = np.asarray(estimate(plackett_luce_mle(), features, labels, key=KEY).theta, float)
+    theta = np.asarray(estimate(plackett_luce_mle(), features, labels, key=jax.random.key(0)).theta, float)
     basis = row_space(features)
     np.testing.assert_allclose(theta, basis @ (basis.T @ theta), rtol=0, atol=ATOL)
     chances = np.exp(log_softmax(features @ theta, axis=1))
@@ -89,7 +90,7 @@ def test_choices_among_actions_without_a_common_direction():
 def test_more_columns_than_samples():
     generator = np.random.default_rng(3)
     features, labels = generator.normal(size=(8, 20)), generator.integers(0, 2, 8)
-    theta = np.asarray(estimate(mle(), features, labels, key=KEY, radius=2.0).theta, float)
+    theta = np.asarray(estimate(mle(), features, labels, key=jax.random.key(0), radius=2.0).theta, float)
     basis = row_space(features)
     np.testing.assert_allclose(theta, basis @ (basis.T @ theta), rtol=0, atol=1e-5)
 
@@ -100,7 +101,7 @@ def test_a_penalty_decides_where_features_do_not():
     estimator = objective_perturbation(noise="k_norm")
     params = estimator.params(epsilon=1.0, regularization=0.5)
     report = jnp.asarray([0.0, 1.25])
-    theta = estimator.fit(KEY, params, jnp.asarray(features, report.dtype), report).theta
+    theta = estimator.fit(jax.random.key(0), params, jnp.asarray(features, report.dtype), report).theta
     np.testing.assert_allclose(theta, [0.0, 2.5], rtol=1e-3, atol=1e-6)
 
 
@@ -140,7 +141,7 @@ def unlike_columns():
 def test_columns_of_unlike_units():
     """The maximum is (0.98, 1.01e5), within a hundredth of a standard error (1.3 standard errors are 0.06 of it)."""
     features, labels = unlike_columns()
-    found = estimate(mle(), features, labels, key=KEY)
+    found = estimate(mle(), features, labels, key=jax.random.key(0))
     np.testing.assert_allclose(found.theta, least_norm(features, labels), rtol=3e-4)
     assert found.converged
 
@@ -162,7 +163,7 @@ def test_converged_means_within_the_decrement(radius, size):
     labels = (generator.uniform(size=500) < expit(features @ [1.0, 1 / size])).astype(int)
     estimator = mle(max_steps=20)
     report = jnp.asarray(labels)
-    found = jax.jit(estimator.fit)(KEY, estimator.params(radius=radius), jnp.asarray(features), report)
+    found = jax.jit(estimator.fit)(jax.random.key(0), estimator.params(radius=radius), jnp.asarray(features), report)
     left = decrement(features, labels, np.asarray(found.theta, float))
     assert bool(found.converged) == (left <= DECREMENT_RATIO * TOLERANCE)
     assert found.converged or not (X64 or np.isinf(radius))
@@ -173,7 +174,7 @@ def test_nearly_equal_columns():
     features = generator.normal(size=(2000, 2))
     features[:, 1] = features[:, 0] + 1e-2 * features[:, 1]
     labels = (generator.uniform(size=2000) < expit(features @ [30.0, -30.0])).astype(int)
-    found = estimate(mle(), features, labels, key=KEY)
+    found = estimate(mle(), features, labels, key=jax.random.key(0))
     assert found.converged
     assert decrement(features, labels, np.asarray(found.theta, float)) <= DECREMENT_RATIO * TOLERANCE
 
@@ -187,7 +188,7 @@ def test_derivatives_leave_out_what_features_leave_out():
     params, step = estimator.params(radius=5.0), 1e-3
 
     def fit(features):
-        return estimator.fit(KEY, params, features, jnp.asarray(labels)).theta
+        return estimator.fit(jax.random.key(0), params, features, jnp.asarray(labels)).theta
 
     _, tangent = jax.jvp(fit, (jnp.asarray(features),), (jnp.asarray(change),))
     ends = [least_norm(features + sign * step * change, labels) for sign in (1, -1)]

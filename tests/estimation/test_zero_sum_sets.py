@@ -27,7 +27,7 @@ from jaxdp.preferences import baseball1987
 from jaxdp.preferences.ballots import pair_features
 from jaxdp.preferences.models import sample_comparisons
 
-DTYPE = jnp.result_type(float)
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 POINTS = {
     "mle": (mle, {}),
     "debiased_rr": (debiased_rr, {"epsilon": 1.0}),

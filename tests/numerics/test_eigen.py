@@ -10,7 +10,7 @@ import pytest
 
 from jaxdp.numerics.eigen import LARGEST_CALL, eigh
 
-DTYPE = jnp.result_type(float)
+DTYPE = jax.dtypes.canonicalize_dtype(float)
 
 
 def matrices(*lanes, dim):

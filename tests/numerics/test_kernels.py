@@ -20,7 +20,7 @@ from jaxdp.numerics.kernels import (
     stored,
 )
 
-VALUES = jnp.arange(1, 257, dtype=jnp.uint32)
+VALUES = np.arange(1, 257, dtype=np.uint32)
 
 
 def scrambled(words):

@@ -15,8 +15,8 @@ from jaxdp.numerics.packed_factor import (
 )
 from jaxdp.numerics.small_linear_algebra import FEW, WRITTEN_OUT
 
-DTYPE = jnp.result_type(float)
-TOLERANCE = 5e-5 if jnp.float32 == DTYPE else 1e-12
+DTYPE = jax.dtypes.canonicalize_dtype(float)
+TOLERANCE = 5e-5 if np.float32 == DTYPE else 1e-12
 LANES, COUNT = 4, 3
 
 

@@ -21,8 +21,8 @@ from jaxdp.numerics.small_linear_algebra import (
     triangle_product,
 )
 
-DTYPE = jnp.result_type(float)
-TOLERANCE = 5e-5 if jnp.float32 == DTYPE else 1e-12
+DTYPE = jax.dtypes.canonicalize_dtype(float)
+TOLERANCE = 5e-5 if np.float32 == DTYPE else 1e-12
 SHAPES = [((), 1), ((3,), 2), ((2, 3), FEW), ((4,), WRITTEN_OUT + 1)]
 
 

@@ -11,14 +11,15 @@ import pytest
 
 from jaxdp.preferences import RewardData, clip_norm, differential_features, gaussian_comparisons, logistic, probit
 
-FLOAT = np.asarray(jnp.zeros(())).dtype
+FLOAT = jax.dtypes.canonicalize_dtype(float)
 ULPS = 1 + 8 * float(np.finfo(FLOAT).eps)
-KEY = jax.random.key(7)
 
 
-def draw(key: jax.Array = KEY, **values) -> RewardData:
+def draw(key: jax.Array | None = None, **values) -> RewardData:
     """Compiled as a whole, as eager calls compile each operation."""
-    return jax.jit(partial(gaussian_comparisons, **{"num_samples": 200, "dim": 6, **values}))(key)
+    return jax.jit(partial(gaussian_comparisons, **{"num_samples": 200, "dim": 6, **values}))(
+        jax.random.key(7) if key is None else key
+    )
 
 
 def norms(vectors) -> np.ndarray:
@@ -26,7 +27,7 @@ def norms(vectors) -> np.ndarray:
 
 
 def test_shapes_and_types():
-    data = gaussian_comparisons(KEY, num_samples=50, dim=4)
+    data = gaussian_comparisons(jax.random.key(7), num_samples=50, dim=4)
     assert [leaf.shape for leaf in data] == [(50, 4), (50,), (4,), ()]
     assert [leaf.dtype for leaf in data] == [FLOAT, np.int32, FLOAT, FLOAT]
     assert set(np.unique(data.labels)) == {0, 1}
@@ -52,7 +53,7 @@ def test_constraints_hold():
         assert float(data.feature_norm) == FLOAT.type(0.7)
         assert norms(data.features).max() <= 1.4 * ULPS
     free = np.asarray(draw(zero_sum=True).parameter)
-    np.testing.assert_allclose(bounded(KEY).parameter, free * min(1, 1.5 / norms(free)), rtol=1e-5)
+    np.testing.assert_allclose(bounded(jax.random.key(7)).parameter, free * min(1, 1.5 / norms(free)), rtol=1e-5)
 
 
 def test_measured_feature_norm():
@@ -85,7 +86,7 @@ def test_distribution():
 
 
 def test_jit_and_vmap():
-    keys = jax.random.split(KEY, 3)
+    keys = jax.random.split(jax.random.key(7), 3)
     batch = jax.jit(jax.vmap(partial(gaussian_comparisons, num_samples=200, dim=6)))(keys)
     for lane, key in enumerate(keys):
         for got, want in zip(batch, draw(key), strict=True):
@@ -104,7 +105,7 @@ def test_jit_and_vmap():
 )
 def test_bad_arguments(change: dict, message: str):
     with pytest.raises(ValueError, match=re.escape(message)):
-        gaussian_comparisons(KEY, **{"num_samples": 3, "dim": 3, **change})
+        gaussian_comparisons(jax.random.key(7), **{"num_samples": 3, "dim": 3, **change})
 
 
 @pytest.mark.parametrize("bound", [1e-20, 0.3, 1.0, 17.0, 1e10])

@@ -10,7 +10,7 @@ import pytest
 
 from jaxdp.preferences import Link, link, logistic, probit, sample_comparisons
 
-FLOAT = np.asarray(jnp.zeros(())).dtype  # float64 in the x64 run
+FLOAT = jax.dtypes.canonicalize_dtype(float)  # float64 in the x64 run
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}[FLOAT.name]
 LINKS = pytest.mark.parametrize("known", [logistic, probit], ids=lambda known: known.name)
 FUNCTIONS = ("cdf", "log_cdf", "slope", "curvature")

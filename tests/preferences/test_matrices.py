@@ -1,5 +1,6 @@
 """Preference matrices against brute force over triples and orders, and what is refused."""
 
+import functools
 import itertools
 import math
 
@@ -19,10 +20,16 @@ def random_matrix(num_arms, rng=RNG, grid=None):
 
 
 # Ties and near-ties come up only on a grid.
-MATRICES = [random_matrix(k) for k in (2, 3, 4) for _ in range(20)]
-MATRICES += [random_matrix(k, grid=[0.4, 0.5, 0.6, 0.7]) for k in (3, 4) for _ in range(150)]
-MATRICES += [prefs.utility_matrix(RNG.choice([0.0, 0.5, 1.0], 4)) for _ in range(20)]
-MATRICES += [prefs.lower_bound_matrix(4, c) for c in range(4)] + [prefs.cyclic_matrix(k) for k in (3, 4, 5)]
+@functools.cache
+def matrices():
+    rng = np.random.default_rng(7)
+    return [
+        *(random_matrix(k, rng) for k in (2, 3, 4) for _ in range(20)),
+        *(random_matrix(k, rng, grid=[0.4, 0.5, 0.6, 0.7]) for k in (3, 4) for _ in range(150)),
+        *(prefs.utility_matrix(rng.choice([0.0, 0.5, 1.0], 4)) for _ in range(20)),
+        *(prefs.lower_bound_matrix(4, c) for c in range(4)),
+        *(prefs.cyclic_matrix(k) for k in (3, 4, 5)),
+    ]
 
 
 def sst_by_orders(matrix):
@@ -42,8 +49,8 @@ def sti_by_triples(matrix):
 
 
 def test_transitivity_by_brute_force():
-    found = [(prefs.is_sst(matrix), prefs.is_sti(matrix)) for matrix in MATRICES]
-    assert found == [(sst_by_orders(matrix), sti_by_triples(matrix)) for matrix in MATRICES]
+    found = [(prefs.is_sst(matrix), prefs.is_sti(matrix)) for matrix in matrices()]
+    assert found == [(sst_by_orders(matrix), sti_by_triples(matrix)) for matrix in matrices()]
     assert len(set(found)) == 4  # each of the two holds with and without the other
 
 
@@ -56,7 +63,7 @@ def test_utilities_give_both():
 
 
 def test_scores_and_winners_by_brute_force():
-    for matrix in MATRICES:
+    for matrix in matrices():
         arms = range(len(matrix))
         for i, score in enumerate(prefs.borda_scores(matrix)):
             assert score == pytest.approx(np.mean([matrix[i, j] for j in arms if j != i]), abs=1e-12)
@@ -68,7 +75,7 @@ def test_scores_and_winners_by_brute_force():
         if winners:
             expected = [matrix[winners[0], i] - 0.5 for i in arms]
             assert prefs.preference_gaps(matrix).tolist() == pytest.approx(expected)
-    assert {prefs.condorcet_winner(matrix) for matrix in MATRICES} >= {-1, 0, 1, 2}
+    assert {prefs.condorcet_winner(matrix) for matrix in matrices()} >= {-1, 0, 1, 2}
 
 
 def test_effective_scores():

@@ -10,7 +10,6 @@ from jaxdp.core import State
 from jaxdp.dueling import _pair_blocks, rucb
 from jaxdp.registry import LEARNERS
 
-KEY = jax.random.key(0)
 VALUES = {"epsilon": 1.0}
 RIGHT = rucb(num_arms=2, release="blocks")
 
@@ -67,7 +66,7 @@ MISTAKES = {  # the learner, rounds, and whose outcome changes
 
 def verdict_on(learner, rounds, changed):
     attack = learner_attack(learner, VALUES, users(rounds, changed), answer=by_pair)
-    return audit(KEY, attack, trials=20_000).verdict
+    return audit(jax.random.key(0), attack, trials=20_000).verdict
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -84,7 +83,7 @@ def test_the_grey_box_finds_what_a_block_released_twice_costs():
     entry = LEARNERS["rucb_blocks"]
     for update, spent, verdict in ((RIGHT.update, 1.0, "consistent"), (released_twice, 2.0, "violated")):
         found = grey_box(
-            KEY,
+            jax.random.key(0),
             RIGHT._replace(update=update),
             VALUES,
             entry.make_user,

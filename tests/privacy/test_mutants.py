@@ -24,7 +24,11 @@ def check(name, keys):
             assert result.verdict == verdict, result
 
 
-@pytest.mark.parametrize("name", NAMES)
+# The first mistake of each file: the others of a file are alike, and are tried with every key.
+FIRST = list({ZOO[name].__module__: name for name in reversed(NAMES)}.values())
+
+
+@pytest.mark.parametrize("name", FIRST)
 def test_a_mistake_is_flagged_and_its_twin_is_not(name):
     check(name, [0])
 

@@ -1,5 +1,6 @@
 """Results can be summarized and drawn whatever the names of the values that were swept."""
 
+import functools
 import inspect
 import math
 from typing import Any
@@ -18,6 +19,7 @@ from jaxdp.validation import RESULT_NAMES
 EPSILONS = [1.0, 2.0, math.inf]
 
 
+@functools.cache
 def _names():
     """Every name that an axis of a sweep of a registered entry can have."""
     names = set()
@@ -26,9 +28,6 @@ def _names():
     for entry in LEARNERS.values():
         names |= {*inspect.signature(entry.make_environment().params).parameters}
     return sorted(names - {"epsilon"})
-
-
-NAMES = _names()
 
 
 def _values(names):
@@ -40,13 +39,13 @@ def _values(names):
 
 
 def _groups(size):
-    return [NAMES[start : start + size] for start in range(0, len(NAMES), size)]
+    return [_names()[start : start + size] for start in range(0, len(_names()), size)]
 
 
 def test_names_are_not_those_of_results():
-    assert not set(NAMES) & {*RESULT_NAMES, "seed", "round"}
-    assert len(NAMES) > 50
-    assert "reward_low" in NAMES
+    assert not set(_names()) & {*RESULT_NAMES, "seed", "round"}
+    assert len(_names()) > 50
+    assert "reward_low" in _names()
 
 
 @pytest.mark.parametrize("squeezed", [False, True], ids=["axis", "squeezed"])
