@@ -115,7 +115,7 @@ def test_nearly_dependent_columns_are_warned_of(distance):
     features, labels = dependent_columns()
     features[:, 2] += distance * np.random.default_rng(5).normal(size=len(features))
     with pytest.warns(RuntimeWarning, match=NEAR):
-        estimate(mle(), features * [1.0, 1e3, 1e-3], labels, key=KEY)
+        estimate(mle(), features * [1.0, 1e3, 1e-3], labels, key=jax.random.key(0))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -126,9 +126,9 @@ def test_nothing_is_said_of_columns_that_are_dependent_or_far_from_it(dtype):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for each in (features, apart, unused, items()[0]):
-            estimate(mle(), each.astype(dtype), labels, key=KEY)
+            estimate(mle(), each.astype(dtype), labels, key=jax.random.key(0))
         near = features + 1e-5 * np.random.default_rng(5).normal(size=features.shape)
-        estimate(objective_perturbation(), near.astype(dtype), labels, key=KEY, epsilon=1.0, delta=1e-5, radius=5.0,
+        estimate(objective_perturbation(), near.astype(dtype), labels, key=jax.random.key(0), epsilon=1.0, delta=1e-5, radius=5.0,
                  regularization=5.0)  # fmt: skip
 
 
