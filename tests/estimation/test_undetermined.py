@@ -128,8 +128,8 @@ def test_nothing_is_said_of_columns_that_are_dependent_or_far_from_it(dtype):
         for each in (features, apart, unused, items()[0]):
             estimate(mle(), each.astype(dtype), labels, key=jax.random.key(0))
         near = features + 1e-5 * np.random.default_rng(5).normal(size=features.shape)
-        estimate(objective_perturbation(), near.astype(dtype), labels, key=jax.random.key(0), epsilon=1.0, delta=1e-5, radius=5.0,
-                 regularization=5.0)  # fmt: skip
+        budget = {"epsilon": 1.0, "delta": 1e-5, "radius": 5.0, "regularization": 5.0}
+        estimate(objective_perturbation(), near.astype(dtype), labels, key=jax.random.key(0), **budget)
 
 
 def unlike_columns():
