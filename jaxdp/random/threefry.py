@@ -249,7 +249,10 @@ def of_word_pairs(
     """
     key = fast(key)
     if str(jax.random.key_impl(key)) != NAME:
-        words = jax.random.key_data(jax.random.split(key, size)) if has_words(key) else jax.random.bits(key, (size, 2))
+        if has_words(key):
+            words = jax.random.key_data(jax.random.split(key, size))
+        else:
+            words = jax.random.bits(key, (size, 2), jnp.uint32)
         return jnp.concatenate(function(words[:, 0], words[:, 1]))
 
     def both(key):

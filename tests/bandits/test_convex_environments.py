@@ -203,6 +203,7 @@ def test_hindsight(family):
     assert regret > 0.1
 
 
+@pytest.mark.precision
 def test_ball():
     keys = jax.random.split(jax.random.key(8), 4000)
     for dim in (1, 2, 5):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxdp.random import binomial, fast, key, key_from_data, multinomial, weighted_index
-from jaxdp.random.threefry import hash_words, two_uniforms
+from jaxdp.random.threefry import hash_words, pair_uniforms, two_uniforms
 
 MILLION = 10**6
 DRAWS = (31,)
@@ -277,3 +277,11 @@ def test_two_uniforms():
     other = jax.random.key(5, impl="rbg")
     drawn = jax.random.uniform(jax.random.fold_in(other, 3), (2,))
     np.testing.assert_array_equal(two_uniforms(other, 3), drawn)
+
+
+@pytest.mark.precision
+@pytest.mark.parametrize("implementation", ["rbg", "threefry2x32"])
+def test_pairs_of_uniforms_from_keys_of_other_kinds(implementation):
+    found = np.asarray(pair_uniforms(jax.random.key(5, impl=implementation), 20_000))
+    assert found.dtype == np.float32
+    assert abs(np.mean(found, dtype=np.float64) - 0.5) < 5 / np.sqrt(12 * 20_000)

@@ -79,8 +79,8 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
 
 
 def sign(key: jax.Array) -> jax.Array:
-    """1 or -1, [1] float, by a bit."""
-    return jnp.where(jax.random.bits(key, (1,)) >> 31 == 0, -1, 1).astype(default_float())
+    """Returns 1 or -1, [1] float, by a bit."""
+    return jnp.where(jax.random.bits(key, (1,), jnp.uint32) >> 31 == 0, -1, 1).astype(default_float())
 
 
 def scaled(variates: jax.Array, norm: jax.Array) -> jax.Array:
