@@ -1,0 +1,58 @@
+"""The tests that name a subject are chosen, and run in the order of what they can tell."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.loop import naming
+from tests.loop.selection import Selection, files_for, kind_of
+
+
+def item(path: str, test: str, *values: Any, slow: bool = False) -> Any:
+    """Returns what a selection reads of a collected test."""
+    return SimpleNamespace(
+        path=naming.TESTS / path,
+        name=test,
+        originalname=test,
+        nodeid=f"tests/{path}::{test}[{'-'.join(map(str, values))}]",
+        callspec=SimpleNamespace(params=dict(enumerate(values))),
+        get_closest_marker=lambda name: slow or None,
+    )
+
+
+def chosen(text, items):
+    config: Any = SimpleNamespace(hook=SimpleNamespace(pytest_deselected=lambda items: None))
+    Selection(naming.subject(text)).pytest_collection_modifyitems(config, items)
+    return items
+
+
+def test_a_test_is_chosen_by_its_code_or_its_parameters():
+    by_code = item("dueling/test_rucb.py", "test_runs_are_equal")
+    by_parameter = item("contract/test_shown.py", "test_learner", "rucb")
+    others = [
+        item("contract/test_shown.py", "test_learner", "ucb"),
+        item("golden/test_duels.py", "test_equals_the_independent_version", "double_thompson"),
+        item("dueling/test_utility_fit.py", "test_the_model_is_the_least_in_the_ball"),
+    ]
+    golden = item("golden/test_duels.py", "test_equals_the_independent_version", "rucb")
+    assert chosen("rucb", [by_code, *others, golden, by_parameter]) == [golden, by_code, by_parameter]
+
+
+def test_slow_tests_are_left_out_except_the_only_mistakes():
+    test = "test_a_mistake_is_flagged_and_its_twin_is_not"
+    mistake = item("privacy/test_mutants.py", test, "counters of duels at half their noise", slow=True)
+    other = item("privacy/test_mutants.py", test, "sparse vector, variant 3")
+    long = item("dueling/test_ebs_elimination.py", "test_they_learn", "ebs_elimination", slow=True)
+    assert chosen("ebs_elimination", [long, mistake, other]) == [mistake]
+    assert [kind_of(each) for each in (mistake, long)] == ["mutants", "tests"]
+
+
+@pytest.mark.parametrize("text", ["jaxdp/stats", "jaxdp/stats/intervals.py"])
+def test_a_folder_and_a_file_have_the_tests_that_use_them_and_their_doctests(text):
+    files = files_for(naming.subject(text))
+    assert naming.TESTS / "stats" / "test_intervals.py" in files
+    assert naming.LIBRARY / "stats" / "intervals.py" in files
+    assert naming.TESTS / "dueling" / "test_rucb.py" not in files
+    own = item("stats/test_intervals.py", "test_against_scipy")
+    assert chosen(text, [own, item("dueling/test_rucb.py", "test_runs_are_equal")]) == [own]
