@@ -24,6 +24,11 @@ def read_kept(root: Path) -> set[str]:
     return set(json.loads(path.read_text())) if path.exists() else set()
 
 
+def write_kept(root: Path, tests: Collection[str]) -> None:
+    """Writes the node ids that `read_kept` returns, one a line."""
+    (root / FOLDER / "kept.json").write_text(json.dumps(sorted(tests), indent=0) + "\n")
+
+
 def is_over(name: str, durations: Durations) -> bool:
     """Returns whether a test's duration is unknown to be within the budget; a test without an entry is within."""
     seconds = durations.get(name, 0.0)
