@@ -81,7 +81,8 @@ def subject(text: str) -> Subject:
     path = (ROOT / text).resolve()
     files = (path,) if path.is_file() else tuple(sorted(path.rglob("*.py"))) if path.is_dir() else ()
     if not files or not path.is_relative_to(LIBRARY) or any(file.suffix != ".py" for file in files):
-        known = [*entries(), *(file.relative_to(ROOT).as_posix() for file in (LIBRARY, *LIBRARY.rglob("*.py")))]
+        paths = {each for file in LIBRARY.rglob("*.py") for each in (file, file.parent)}
+        known = [*entries(), *sorted(each.relative_to(ROOT).as_posix() for each in paths)]
         near = ", ".join(difflib.get_close_matches(text, known, 4) or ("rucb", "jaxdp/stats"))
         raise UnknownNameError(
             f"NAME must be a registered name, or a file or folder of jaxdp, got {text!r}; near it: {near}"

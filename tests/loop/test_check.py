@@ -1,10 +1,13 @@
 """`make check` stops at the first failure in its order, names the check, and says what it left out."""
 
+import dataclasses
 import os
 import time
 
 import pytest
 
+from jaxdp import registry
+from jaxdp.audit import Target
 from tests.loop import naming, stages
 from tests.loop.check import check, entries_to_check, stages_of
 from tests.loop.running import FailedError, Stage
@@ -101,3 +104,20 @@ def test_a_file_that_the_linter_refuses_fails_its_stage(tmp_path):
     wanted = naming.subject("rucb")._replace(files=(file,))
     with pytest.raises(FailedError, match=r"lint: .*F401"):
         stages.style(wanted)
+
+
+def test_an_audit_that_finds_a_fault_or_raises_fails_its_stage(monkeypatch):
+    right = registry.attacks(["randomized_response"])["randomized_response"].attacks["release"]
+
+    def attacked(attack):
+        target = Target(claim=attack.claim, attacks={"release": attack})
+        monkeypatch.setattr(registry, "attacks", lambda names: {names[0]: target})
+        return stages.audit("randomized_response", "outputs")
+
+    monkeypatch.setattr(stages, "TRIALS", 1000)
+    assert "consistent" in attacked(right)
+    claimed = dataclasses.replace(right.claim, epsilon=right.claim.epsilon / 2)
+    with pytest.raises(FailedError, match=r"audit, outputs: epsilon: at least .* of 0.5 claimed"):
+        attacked(right._replace(claim=claimed))
+    with pytest.raises(FailedError, match=r"audit, outputs: release: .*TypeError"):
+        attacked(right._replace(release=lambda key: key))

@@ -57,7 +57,7 @@ def test_a_word_that_is_also_an_option_names_no_entry(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "near"), [("rucp", "rucb"), ("jaxdp/stat", "jaxdp/stats"), ("tests/stats", "near it")]
+    ("text", "near"), [("rucp", "rucb"), ("jaxdp/stat", "jaxdp/stats,"), ("tests/stats", "near it")]
 )
 def test_an_unknown_name_is_refused_with_near_ones(text, near):
     with pytest.raises(naming.UnknownNameError, match=f"NAME must be .*, got '{text}'; near it: ") as caught:
