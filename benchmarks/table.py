@@ -201,7 +201,7 @@ def main() -> None:
     start, rows = time.perf_counter(), []
     print(timing.machine())
     for name in told.rows or ROWS:
-        with timing.recorded(REPEATS) as recording:
+        with timing.record_benchmark(REPEATS) as recording:
             ROWS[name]()
         rows += rows_of(name, recording)
         print(as_markdown(rows).splitlines()[-1], flush=True)

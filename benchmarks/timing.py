@@ -39,7 +39,7 @@ _recordings: list[Recording] = []
 
 
 @contextlib.contextmanager
-def recorded(most_repeats: int) -> Iterator[Recording]:
+def record_benchmark(most_repeats: int) -> Iterator[Recording]:
     """Records a benchmark in this block, which ends after the first comparison."""
     _recordings.append(Recording(most_repeats))
     try:

@@ -69,7 +69,7 @@ def ebs_elimination(  # pragma: no cover  compiled
         for arm in range(num):
             _line(arm, digits, intercepts, slopes, arity, lines)
         for t in range(horizon):
-            left = active[0]
+            left = active[0]  # turns by number: a random order, as jaxdp's, takes no longer
             for place in range(1, size):
                 if played[active[place]] < played[left]:
                     left = active[place]

@@ -29,7 +29,7 @@ def first_largest(scores: jax.Array) -> jax.Array:
 def largest_bound(bounds: jax.Array, word: jax.Array) -> jax.Array:
     """`_means.largest_bound` in the order that a random word stands for, see `jaxdp.random.ties.ranks`."""
 
-    def tied(bounds: jax.Array, word: jax.Array, largest: jax.Array) -> jax.Array:
+    def rank_largest(bounds: jax.Array, word: jax.Array, largest: jax.Array) -> jax.Array:
         order = jnp.where(jnp.isinf(largest), 0, ties.ranks(word, len(bounds)))
         return jnp.where(bounds == largest, order, -1)
 
@@ -38,7 +38,7 @@ def largest_bound(bounds: jax.Array, word: jax.Array) -> jax.Array:
 
     if len(bounds) <= WRITTEN_OUT:
         return array_kernel(_largest_of_few)(bounds, word)
-    return first_largest(array_kernel(tied)(bounds, word, array_kernel(largest_of)(bounds)))
+    return first_largest(array_kernel(rank_largest)(bounds, word, array_kernel(largest_of)(bounds)))
 
 
 def _largest_of_few(bounds: jax.Array, word: jax.Array) -> jax.Array:

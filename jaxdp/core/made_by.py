@@ -52,7 +52,7 @@ def factory(function: Callable[P, Made]) -> Callable[P, Made]:
     """Decorates a factory, so that what it returns says how it was made.
 
     Args:
-        function: returns a NamedTuple with a field `made_by`. Of factories that call one another the outermost is told.
+        function: returns a NamedTuple with a field `made_by`. If factories are nested, the outermost one is recorded.
 
     Returns:
         The same function.
@@ -60,12 +60,12 @@ def factory(function: Callable[P, Made]) -> Callable[P, Made]:
     signature = inspect.signature(function)
 
     @functools.wraps(function)
-    def made(*args: P.args, **kwargs: P.kwargs) -> Made:
+    def make(*args: P.args, **kwargs: P.kwargs) -> Made:
         result: Any = function(*args, **kwargs)
         arguments = signature.bind(*args, **kwargs).arguments
         return result._replace(made_by=MadeBy(getattr(function, "__name__", type(function).__name__), arguments))
 
-    return made
+    return make
 
 
 def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
@@ -80,18 +80,18 @@ def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
     Returns:
         The same function.
     """
-    made = factory(function)
-    remembered = functools.lru_cache(maxsize=128, typed=True)(made)
+    make = factory(function)
+    cache = functools.lru_cache(maxsize=128, typed=True)(make)
 
     @functools.wraps(function)
-    def reused(*args: P.args, **kwargs: P.kwargs) -> Made:
+    def make_once(*args: P.args, **kwargs: P.kwargs) -> Made:
         try:
             hash((args, tuple(kwargs.values())))
         except TypeError:
-            return made(*args, **kwargs)
-        return remembered(*args, **kwargs)
+            return make(*args, **kwargs)
+        return cache(*args, **kwargs)
 
-    return reused
+    return make_once
 
 
 def described(value: Any, kind: str) -> str:

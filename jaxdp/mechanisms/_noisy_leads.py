@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar
-from jaxdp.mechanisms.noisy_sums import exact_sums, float_type, leads, record_exact, recorded
+from jaxdp.mechanisms.noisy_sums import exact_sums, float_type, leads, record_exact, tape_value
 from jaxdp.mechanisms.tape import Entry
 from jaxdp.numerics.compensated import Sum
 
@@ -57,13 +57,13 @@ def noisy_leads(
         [-1.  0.]
     """
     exact = exact_sums("totals", totals)
-    if jnp.ndim(recorded(exact)) == 0 or recorded(exact).shape[-1] == 0:
-        raise ValueError(f"totals must have a last axis of at least one total, got shape {recorded(exact).shape}")
+    if jnp.ndim(tape_value(exact)) == 0 or tape_value(exact).shape[-1] == 0:
+        raise ValueError(f"totals must have a last axis of at least one total, got shape {tape_value(exact).shape}")
     if not isinstance(exact, Sum) and jnp.issubdtype(exact.dtype, jnp.floating):
         raise ValueError(f"totals must be integers or a compensated sum, got dtype {exact.dtype}")
     dtype = float_type(exact)
     sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, dtype)
     epsilon = positive_scalar("epsilon", epsilon, dtype)
-    noise = jax.random.laplace(key, recorded(exact).shape, dtype)
-    entry = Entry("laplace", recorded(exact), "l1", key, sensitivity, epsilon, noise=noise, law="laplace")
+    noise = jax.random.laplace(key, tape_value(exact).shape, dtype)
+    entry = Entry("laplace", tape_value(exact), "l1", key, sensitivity, epsilon, noise=noise, law="laplace")
     return leads(record_exact(exact, entry), sensitivity / epsilon * noise, among)

@@ -2,13 +2,15 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar
 from jaxdp.mechanisms.noisy_sums import exact_sums, float_type, leads
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.random import ties
-from jaxdp.validation import check_choice
+from jaxdp.validation import check_choice, refuse_private
 
 _SAMPLERS = {"laplace": jax.random.laplace, "gumbel": jax.random.gumbel, "exponential": jax.random.exponential}
 
@@ -32,8 +34,9 @@ def noisy_max(
 
     Args:
         key: a PRNG key.
-        scores: [..., K] float or integer. Counts are best left integers: one beyond 2^24 that is cast to float32 is
-            rounded before it meets the noise, which then hides a user less than claimed.
+        scores: [..., K] float or integer, none of them NaN: with one among traced scores, which cannot be refused, the
+            index is 0 for every key, and not private. Counts are best left integers: one beyond 2^24 that is cast to
+            float32 is rounded before it meets the noise, which then hides a user less than claimed.
         epsilon: [] float > 0, may be traced; infinity is the exact argmax, with ties broken at random. Zero or NaN
             traced gives meaningless indices, and a negative one turns the noise around, which is not private.
         sensitivity: [] float > 0, may be traced: the largest change of any one score, where the scores may move in
@@ -45,8 +48,9 @@ def noisy_max(
         [...] int32 in [0, K): of equal noisy scores any, each as likely.
 
     Raises:
-        ValueError: if scores are neither floats nor integers or have no axis, noise has another name, or epsilon or
-            sensitivity is not a scalar, or is a Python or NumPy number that is not > 0.
+        ValueError: if scores are neither floats nor integers, have no axis or, where they are not traced, hold NaN; if
+            noise has another name; or if epsilon or sensitivity is not a scalar, or is a Python or NumPy number that is
+            not > 0.
 
     Privacy:
         - epsilon-DP in the central model for one index (one per vector of scores: budgets of the leading axes add up
@@ -71,6 +75,8 @@ def noisy_max(
     scores = _scores(scores)
     if scores.ndim == 0 or scores.shape[-1] == 0:
         raise ValueError(f"scores must have a last axis of at least one score, got shape {scores.shape}")
+    if not isinstance(scores, Tracer):
+        refuse_private("scores", "numbers other than NaN", np.isnan(scores))
     sampler = _SAMPLERS[check_choice("noise", noise, tuple(_SAMPLERS))]
     dtype = float_type(scores)
     sensitivity = positive_scalar("sensitivity", sensitivity, dtype)

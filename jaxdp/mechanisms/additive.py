@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar
 from jaxdp.mechanisms.calibration import round_up
-from jaxdp.mechanisms.noisy_sums import add_noise, exact_sums, float_type, record_exact, recorded
+from jaxdp.mechanisms.noisy_sums import add_noise, exact_sums, float_type, record_exact, tape_value
 from jaxdp.mechanisms.tape import Entry, amend
 from jaxdp.numerics.compensated import Sum
 
@@ -55,8 +55,8 @@ def laplace(key: jax.Array, values: ArrayLike | Sum, epsilon: Scalar, *, l1_sens
     dtype = float_type(exact)
     sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, dtype)
     epsilon = positive_scalar("epsilon", epsilon, dtype)
-    noise = jax.random.laplace(key, jnp.shape(recorded(exact)), dtype)
-    entry = Entry("laplace", recorded(exact), "l1", key, sensitivity, epsilon, noise=noise, law="laplace")
+    noise = jax.random.laplace(key, jnp.shape(tape_value(exact)), dtype)
+    entry = Entry("laplace", tape_value(exact), "l1", key, sensitivity, epsilon, noise=noise, law="laplace")
     noisy = add_noise(record_exact(exact, entry), sensitivity / epsilon * noise)
     amend(released=noisy)
     return noisy
@@ -111,8 +111,8 @@ def gaussian(
     else:
         scale = jnp.asarray(round_up(float(noise_stddev), dtype))
     sensitivity = None if l2_sensitivity is None else positive_scalar("l2_sensitivity", l2_sensitivity, dtype)
-    noise = sampler(key, jnp.shape(recorded(exact)), dtype)
-    entry = Entry("gaussian", recorded(exact), "l2", key, sensitivity, noise_stddev=scale, noise=noise, law="normal")
+    noise = sampler(key, jnp.shape(tape_value(exact)), dtype)
+    entry = Entry("gaussian", tape_value(exact), "l2", key, sensitivity, noise_stddev=scale, noise=noise, law="normal")
     noisy = add_noise(record_exact(exact, entry), scale * noise)
     amend(released=noisy)
     return noisy
@@ -167,7 +167,7 @@ def k_norm(
         [10. 20.]
     """
     exact = exact_sums("value", value)
-    dtype, shape = float_type(exact), jnp.shape(recorded(exact))
+    dtype, shape = float_type(exact), jnp.shape(tape_value(exact))
     if math.prod(shape) < 1 or (basis is not None and (basis.ndim != 2 or shape != basis.shape[:1])):
         given = "" if basis is None else f" and a basis of shape {basis.shape}"
         raise ValueError(f"value must have at least one entry, and as many as a basis has rows, got {shape}{given}")
@@ -176,7 +176,7 @@ def k_norm(
     noise = _in_all_directions(key, math.prod(shape) if basis is None else basis.shape[1], dtype)
     basis = None if basis is None else basis.astype(dtype)
     noise = noise.reshape(shape) if basis is None else jnp.matmul(basis, noise, precision="highest")
-    entry = Entry("k_norm", recorded(exact), "l2", key, sensitivity, epsilon, noise=noise)
+    entry = Entry("k_norm", tape_value(exact), "l2", key, sensitivity, epsilon, noise=noise)
     noisy = add_noise(record_exact(exact, entry), sensitivity / epsilon * noise)
     if basis is None:
         return noisy

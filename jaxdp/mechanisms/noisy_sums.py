@@ -58,8 +58,8 @@ def float_type(values: Exact) -> jnp.dtype:
     return values.dtype if jnp.issubdtype(values.dtype, jnp.floating) else default_float()
 
 
-def recorded(values: Exact) -> jax.Array:
-    """What a tape has of values: of a compensated sum its float."""
+def tape_value(values: Exact) -> jax.Array:
+    """Returns the values that a tape records: the float of a compensated sum, others as they are."""
     return values.total if isinstance(values, Sum) else values
 
 

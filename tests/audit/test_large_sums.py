@@ -199,11 +199,11 @@ def test_large_sums_are_as_private_as_small_ones(name, total):
 
 # ---- the mistake -----------------------------------------------------------------------------------------------------
 def cast_first(values, noise):
-    return noisy_sums.recorded(values).astype(noise.dtype) + noise
+    return noisy_sums.tape_value(values).astype(noise.dtype) + noise
 
 
 def leads_of_floats(values, noise, among=None):
-    values = noisy_sums.recorded(values)
+    values = noisy_sums.tape_value(values)
     noisy = (values - values.max()).astype(noise.dtype) + noise
     return noisy - noisy.max()
 

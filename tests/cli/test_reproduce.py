@@ -27,7 +27,7 @@ from jaxdp.studies.reproduce.rows import (
     row,
     verdict,
 )
-from jaxdp.studies.reproduce.running import listed, recorded, reproduced, summary, told, write
+from jaxdp.studies.reproduce.running import listed, make_record, reproduced, summary, told, write
 
 DOCS = Path(__file__).parents[2] / "docs"
 SMALL = Size("small")
@@ -214,11 +214,11 @@ def test_exact_rows_say_what_is_known(paper, number):
     own = the_row(paper, number)
     assert own.measure is not None
     found = own.measure(SMALL)
-    says = recorded(own, found)
+    says = make_record(own, found)
     assert (says["verdict"], says["corrected_verdict"]) == EXACT[paper][number]
     for name, rule in {**own.rules, **own.corrected_rules}.items():  # planted: a number far on the wrong side
         wrong = 1e9 if math.isfinite(rule.high) else -1e9
-        planted = recorded(own, {**found, name: Interval.exact(wrong)})
+        planted = make_record(own, {**found, name: Interval.exact(wrong)})
         assert DIFFERS in (planted["verdict"], planted["corrected_verdict"])
 
 
@@ -311,7 +311,7 @@ def made_up() -> dict:
         "versions": {"jax": "1"},
         "seconds": 1.0,
         "processor_seconds": 1.0,
-        "rows": [recorded(wrong, found), recorded(row("Lemma 2", "Says.", why="Quoted."), {})],
+        "rows": [make_record(wrong, found), make_record(row("Lemma 2", "Says.", why="Quoted."), {})],
     }
 
 
@@ -326,7 +326,7 @@ def test_a_number_of_the_claim_and_of_its_correction_is_told_of_both():
         corrected_rules={"x": at_most(2)},
     )
     record = made_up()
-    record["rows"] = [recorded(shared, {"x": Interval.exact(1.5)})]
+    record["rows"] = [make_record(shared, {"x": Interval.exact(1.5)})]
     assert "x: 1.5; claim: <= 1" in told(record["rows"][0])
     assert "x: 1.5; corrected form: <= 2" in told(record["rows"][0])
     assert "x: 1.5 (agrees if ≤ 1)<br>**differs** | At most 2. | x: 1.5 (agrees if ≤ 2)<br>**agrees** |" in page(

@@ -116,9 +116,9 @@ def _one_lane(generator, epsilon, delta, matrix, horizon, looks, failure_prob, m
     events = math.log(num * horizon / failure_prob)
     streams = [[] for _ in range(num)]
     wins, plays, duels = np.zeros((num, num)), np.zeros((num, num)), np.zeros((num, num), int)
-    active, kept, removed = list(range(num)), [], []
+    active, kept, removed, order = list(range(num)), [], [], generator.permutation(num)
     for t in range(1, horizon + 1):
-        left = min(active, key=lambda i: (sum(plays[i, j] for j in active), i))
+        left = min(active, key=lambda i: (sum(plays[i, j] for j in active), order[i]))
         right = active[generator.integers(len(active))]
         won = int(generator.random() < matrix[left, right])
         duels[left, right] += 1

@@ -177,6 +177,10 @@ def test_errors(select):
         select(key, np.zeros(3, bool), 1.0)
     with pytest.raises(ValueError, match="noise must be one of laplace, gumbel, exponential, got 'gaussian'"):
         select(key, scores, 1.0, noise="gaussian")
+    for wrong in [np.array([0, np.nan, 1], np.float32), jnp.asarray([0, jnp.nan, 1])]:
+        with pytest.raises(ValueError, match="scores must be numbers other than NaN, got 1 of 3 that are not"):
+            select(key, wrong, 1.0)
+    assert jax.jit(select)(key, wrong, 1.0) == 0  # as documented: no key changes it
     for empty in [np.float32(1), np.zeros((2, 0), np.float32)]:
         with pytest.raises(ValueError, match="scores must have a last axis"):
             select(key, empty, 1.0)

@@ -102,7 +102,7 @@ def generalized_linear(
     x, with noise. Descent steps by learning_rate against the report, back into the unit ball. Its predictions x . w are
     the labels of a linear regression: V is the sum of the reports of x x^T and of c times the identity, u the sum of
     the reports of x x^T, each times the w that its user was shown, and theta = V^-1 u. The rest is as in `linear_ucb`:
-    c = 2 L, where L >= 1 bounds eigenvalues of the noise, the arm with the largest x . theta + beta |x|_V^-1 is played,
+    c = 2 L, where L >= 1 bounds eigenvalues of the noise, an arm with the largest x . theta + beta |x|_V^-1 is played,
     and |theta - theta*|_V <= beta in all rounds with probability 1 - failure_prob.
 
     Args:

@@ -85,6 +85,8 @@ def linear_ucb(
 ) -> Learner:
     """LinUCB on private reports: plays the arm with the largest upper confidence bound x . theta + beta |x|_V^-1.
 
+    Of arms with equal bounds any is played, each as likely.
+
     A user reports x x^T and y x with noise, where x is the context of the arm that was played and y the reward. After t
     rounds V is the sum of the reports of x x^T and of c times the identity, c = 2 L, where L >= 1 bounds the
     eigenvalues of the sum of the noise; theta is V^-1 u with u the sum of the reports of y x. With probability

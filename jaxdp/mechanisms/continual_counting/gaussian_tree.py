@@ -25,7 +25,7 @@ from jaxdp.mechanisms.continual_counting.counter import (
 )
 from jaxdp.mechanisms.continual_counting.nodes import before, groups
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams
-from jaxdp.mechanisms.noisy_sums import Exact, add_noise, record_exact, recorded
+from jaxdp.mechanisms.noisy_sums import Exact, add_noise, record_exact, tape_value
 from jaxdp.mechanisms.tape import Entry
 
 
@@ -99,10 +99,10 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
 
     def noised(key: jax.Array, params: GaussianParams, value: Exact) -> tuple[Exact, jax.Array]:
         """One entry, and the noise drawn with it. The entry itself is not released, but is noised in effect."""
-        noise = jax.random.normal(key, jnp.shape(recorded(value)), default_float())
+        noise = jax.random.normal(key, jnp.shape(tape_value(value)), default_float())
         stddev, moved = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
-        told = Entry("tree", recorded(value), "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise)
+        told = Entry("tree", tape_value(value), "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise)
         return record_exact(value, told), stddev * noise
 
     def feed(

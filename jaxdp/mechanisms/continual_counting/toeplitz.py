@@ -25,7 +25,7 @@ from jaxdp.mechanisms.continual_counting.counter import (
 )
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams, gaussian_params
 from jaxdp.mechanisms.continual_counting.radii import normal_radius
-from jaxdp.mechanisms.noisy_sums import Exact, add_noise, record_exact, recorded
+from jaxdp.mechanisms.noisy_sums import Exact, add_noise, record_exact, tape_value
 from jaxdp.mechanisms.tape import Entry
 from jaxdp.numerics.kernels import apart, lanes_last, own_kernel
 from jaxdp.random import normals
@@ -134,10 +134,10 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
     def noised(key: jax.Array, params: GaussianParams, value: Exact) -> tuple[Exact, jax.Array]:
         """One entry, and the noise drawn with it. The entry itself is not released, but is noised in effect."""
-        noise = normals(key, jnp.shape(recorded(value)), default_float())
+        noise = normals(key, jnp.shape(tape_value(value)), default_float())
         stddev, moved = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
-        entry = Entry("toeplitz", recorded(value), "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise)
+        entry = Entry("toeplitz", tape_value(value), "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise)
         scaled = own_kernel(
             lambda stddev, noise: lanes_last(stddev * lanes_last(noise)), stddev, lanes_last(noise)
         )  # once for all leaky sums

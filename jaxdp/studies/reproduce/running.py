@@ -82,7 +82,7 @@ def reproduced(name: str, rows: Sequence[Row], size: Size, tell: Callable[[str],
     for row in rows:
         start = time.process_time()
         found = row.measure(size) if row.measure else {}
-        done.append(recorded(row, found, time.process_time() - start))
+        done.append(make_record(row, found, time.process_time() - start))
         tell(told(done[-1]))
     return {
         "paper": name,
@@ -97,7 +97,7 @@ def reproduced(name: str, rows: Sequence[Row], size: Size, tell: Callable[[str],
     }
 
 
-def recorded(row: Row, found: Measures, seconds: float = 0.0) -> Record:
+def make_record(row: Row, found: Measures, seconds: float = 0.0) -> Record:
     """What a row's measures say, as JSON has it."""
     return {
         "number": row.number,
