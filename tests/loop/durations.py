@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.loop.collection import ROOT, collect
 
 BUDGET = 3.0  # CPU seconds: a test that takes more is left to the long run
+SHOWN = 20  # names that are printed at most
 FOLDER = Path("tests/loop")
 Durations = Mapping[str, float | None]
 
@@ -77,7 +78,8 @@ def main(files: list[str]) -> None:
         ("tests are now left to the long run", [name for name in moved if is_over(name, new)]),
         ("tests are no longer left to the long run", [name for name in moved if not is_over(name, new)]),
     ):
-        print(f"{len(names)} {heading}", *names, sep="\n    ")
+        more = [f"and {len(names) - SHOWN} more"] if len(names) > SHOWN else []
+        print(f"{len(names)} {heading}", *names[:SHOWN], *more, sep="\n    ")
     print(f"{sum(new.get(name) is None for name in tests)} of {len(tests)} tests have no figure")
 
 

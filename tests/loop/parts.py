@@ -157,14 +157,14 @@ def main(arguments: list[str] | None = None) -> None:
     turn = commands.add_parser("turn", help="run the part whose turn it is, after those that failed")
     turn.add_argument("count", type=int, help="the number of commits")
     turn.add_argument("seconds", type=float, help="when parts are stopped")
-    options = parser.parse_args(arguments)
+    options, start = parser.parse_args(arguments), time.monotonic()
     FILES.mkdir(parents=True, exist_ok=True)
     tests = collect()
     parts = cut(list_units(tests, read_durations(ROOT)))
     if options.command == "show":
         return show(parts, tests)
     if options.command == "turn":
-        sys.exit(not take_turn(parts, options.count, options.seconds))
+        sys.exit(not take_turn(parts, options.count, options.seconds - (time.monotonic() - start)))
     numbers = range(len(parts)) if options.command == "all" else options.parts
     if unknown := [number for number in numbers if number not in range(len(parts))]:
         parser.error(f"PART must be one of the parts 0 to {len(parts) - 1}, got {unknown[0]}")
