@@ -17,7 +17,6 @@ from jaxdp.testing import check_learner
 from jaxdp.testing.distributions import check_distribution
 from tests.contract.local_moments import local_moments, sphere
 
-pytestmark = pytest.mark.once
 KEY = jax.random.key(29)
 SIZES: Any = {"num_arms": 3, "dim": 2, "update_every": 4}
 VALUES = {"epsilon": 1.0, "delta": 1e-2}
@@ -44,12 +43,10 @@ def check(learner, rounds=ROUNDS):
     check_distribution(learner, WORLD, VALUES, engine="blocks", horizon=rounds, num_lanes=1500, key=KEY, tolerance=1e-4)
 
 
-@pytest.mark.slow  # always of a learner of the registry
 def test_the_law_of_a_sum_of_reports():
     check(local_moments(**SIZES))
 
 
-@pytest.mark.slow
 def test_the_contract_with_a_sum_of_reports():
     """As that of learners of the registry, also with noise of another size."""
     check_learner(local_moments(**SIZES), WORLD, VALUES, horizon=ROUNDS, key=KEY)
@@ -61,10 +58,8 @@ def test_the_contract_with_a_sum_of_reports():
     ("make", "rounds"),
     [
         pytest.param(lambda: local_moments(**SIZES, count=jnp.square), ROUNDS, id="noise of L in place of its root"),
-        pytest.param(
-            lambda: local_moments(**SIZES, count=jnp.ones_like), ROUNDS, id="noise of one", marks=pytest.mark.slow
-        ),
-        pytest.param(padded, 1, id="a cut block", marks=pytest.mark.slow),
+        pytest.param(lambda: local_moments(**SIZES, count=jnp.ones_like), ROUNDS, id="noise of one"),
+        pytest.param(padded, 1, id="a cut block"),
     ],
 )
 def test_another_law_is_refused(make, rounds):
@@ -154,7 +149,6 @@ def test_a_tape_sees_the_sum_as_one_release():
     assert 0.99 * math.sqrt(4.5) < site.measured <= math.sqrt(4.5) * (1 + 1e-4)
 
 
-@pytest.mark.slow
 def test_a_sum_is_attacked():
     """The user is the first of a block, and the last whose report is seen: nobody else's noise hides it."""
     for count, verdict in ((lambda rounds: rounds, "consistent"), (quarter, "violated")):

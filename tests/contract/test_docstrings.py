@@ -11,8 +11,6 @@ import pytest
 import jaxdp
 from jaxdp.registry import ESTIMATORS, LEARNERS
 
-pytestmark = pytest.mark.once
-
 SECTIONS = (
     "Attributes",
     "Args",

@@ -16,9 +16,6 @@ from jaxdp.core.interface import is_space
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, EstimatorEntry, LearnerEntry, MechanismEntry, plugins
 from jaxdp.registry.entries import Entry
 from jaxdp.testing import check_registered
-from tests.few import few
-
-pytestmark = pytest.mark.once
 
 KEY = jax.random.key(11)
 ENTRIES = {**MECHANISMS, **LEARNERS, **ESTIMATORS}
@@ -67,7 +64,7 @@ def test_a_learner_of_another_size_fits(name):
     jax.eval_shape(attack.release, KEY, attack.params, neighbours[0])
 
 
-@pytest.mark.parametrize("name", few(LEARNERS, ["rucb", "hedge", "tsallis_inf", "fkm", "linear_ucb"]))
+@pytest.mark.parametrize("name", LEARNERS)
 def test_a_learner_of_another_size_plays(name):
     entry = resized(LEARNERS[name])
     run = jaxdp.simulator(entry.make(), entry.make_environment(), entry.horizon)

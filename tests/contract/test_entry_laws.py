@@ -56,11 +56,6 @@ TRUE = {
 }
 ENTRIES = {name: entry for name, entry in {**MECHANISMS, **LEARNERS}.items() if entry.law is not None}
 # To compile. Others' laws are as theirs.
-LONG = (
-    *("explore_then_commit_bounded", "rucb", "versatile_sparring", "double_thompson", "limited_updates_binary"),
-    *("lazy_weights", "lazy_weights_markov", "limited_updates_oblivious", "limited_updates_oblivious_zcdp"),
-    *("svt_restarts", "svt_lazy_zcdp", "mirror_descent"),
-)
 # The law of how much more epsilon is refuted; of others that of a tenth more.
 MORE = {"above_threshold": 1.5, "above_threshold_optimal_split": 1.5} | {
     name: 1.5 for name, entry in LEARNERS.items() if entry.family == "experts"
@@ -94,9 +89,8 @@ def test_every_law_has_its_true_epsilon_here():
 
 
 def precisions(names):
-    slow = {name: [pytest.mark.slow] if name in LONG else [] for name in names}
-    once = {name: [pytest.mark.once] if name in LEARNERS else [] for name in names}
-    return [pytest.param(name, marks=[*slow[name], *once[name]]) for name in names]
+    """Returns the names, those of mechanisms marked: their scales hang on the precision."""
+    return [name if name in LEARNERS else pytest.param(name, marks=pytest.mark.precision) for name in names]
 
 
 @pytest.mark.parametrize("name", precisions(ENTRIES))

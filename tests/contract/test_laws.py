@@ -13,7 +13,6 @@ from jaxdp.testing import check_learner
 from jaxdp.testing.distributions import check_distribution, distance
 from tests.audit.small_learners import quieter
 
-pytestmark = pytest.mark.once
 LANES = 8192
 
 
@@ -45,10 +44,10 @@ def check(name, change):
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        pytest.param("explore_then_commit", lambda learner: quieter(learner, 2.0, "counts"), marks=pytest.mark.slow),
+        pytest.param("explore_then_commit", lambda learner: quieter(learner, 2.0, "counts")),
         ("explore_then_commit", generous),
-        pytest.param("ebs_phased", lambda learner: quieter(learner, math.inf, "counts"), marks=pytest.mark.slow),
-        pytest.param("ebs_phased", lambda learner: quieter(learner, 2.0, "counts"), marks=pytest.mark.slow),
+        pytest.param("ebs_phased", lambda learner: quieter(learner, math.inf, "counts")),
+        pytest.param("ebs_phased", lambda learner: quieter(learner, 2.0, "counts")),
     ],
 )
 def test_counts_of_another_law_are_found(name, change):
@@ -56,7 +55,6 @@ def test_counts_of_another_law_are_found(name, change):
         check(name, change)
 
 
-@pytest.mark.slow
 def test_check_learner_finds_counts_without_noise():
     entry = LEARNERS["explore_then_commit"]
     learner = quieter(entry.make(), math.inf, "counts")._replace(blocks=())
@@ -67,7 +65,6 @@ def test_check_learner_finds_counts_without_noise():
         check_learner(learner, entry.make_environment(), entry.values, **options)
 
 
-@pytest.mark.slow
 def test_vectors_that_are_judged_at_the_stop():
     learner = explore_then_commit(num_arms=2, explore_rounds=4)._replace(
         answer=lambda params, public: jnp.int32(1), done=lambda params, public: jnp.asarray(False)

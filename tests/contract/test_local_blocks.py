@@ -15,7 +15,6 @@ from jaxdp.testing import check_learner
 from jaxdp.testing.distributions import check_distribution
 from tests.contract.local_commit import local_commit
 
-pytestmark = pytest.mark.once
 KEY = jax.random.key(23)
 TOTAL: Any = label_channel().total
 BANDIT = bernoulli_bandit([0.3, 0.5, 0.6])
@@ -37,13 +36,10 @@ def test_a_local_learner_with_blocks_and_counts_keeps_the_contract():
 @pytest.mark.parametrize(
     "total",
     [
-        pytest.param(lambda key, params, totals, count: totals, marks=pytest.mark.slow),
+        lambda key, params, totals, count: totals,
         lambda key, params, totals, count: TOTAL(key, replace(params, epsilon=2 * params.epsilon), totals, count),
         pytest.param(
-            lambda key, params, totals, count: (
-                TOTAL(key, params, totals, count) + jnp.where(params.epsilon < 100, 1, 0)
-            ),
-            marks=pytest.mark.slow,
+            lambda key, params, totals, count: TOTAL(key, params, totals, count) + jnp.where(params.epsilon < 100, 1, 0)
         ),
     ],
     ids=["no noise", "half the noise", "one more"],
@@ -66,7 +62,6 @@ def test_a_report_that_reads_what_changes_inside_a_block_is_refused():
         check(learner._replace(privatize=privatize, counts=None))
 
 
-@pytest.mark.slow
 def test_a_report_that_reads_it_and_moves_no_outcome_is_refused():
     """Nothing is learned any more in the last rounds: only what is released tells."""
     learner = make()
@@ -88,7 +83,6 @@ def test_a_report_that_reads_it_and_moves_no_outcome_is_refused():
         check(learner._replace(act=act, privatize=privatize, blocks=blocks, counts=None))
 
 
-@pytest.mark.slow
 def test_a_report_that_reads_it_and_is_forgotten_at_the_horizon_is_refused():
     """What was counted is dropped with the last round, which ends a phase."""
     learner = make()._replace(counts=None)

@@ -11,13 +11,9 @@ import pytest
 from jaxdp.random import fast
 from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.simulation import simulator
-from tests.few import few
-
-pytestmark = pytest.mark.once
 
 LANES = 4
 OF_CUDA = ("cu", "Sharding", "annotate_device_placement", "xla.gpu")  # cuSOLVER, cuBLAS, the GPU's Threefry
-ALWAYS = ("linear_ucb", "counter_weights", "objective_perturbation")
 
 
 def foreign(function: Callable[..., Any], *arguments: Any) -> set[str]:
@@ -44,7 +40,7 @@ def program(name: str) -> tuple[Callable[..., Any], Any, Any]:
     return jax.vmap(run, (0, None)), keys, run.params(**entry.values)
 
 
-@pytest.mark.parametrize("name", few([*LEARNERS, *ESTIMATORS], ALWAYS))
+@pytest.mark.parametrize("name", [*LEARNERS, *ESTIMATORS])
 def test_it_lowers_for_cuda_without_a_call_of_the_cpu(name):
     assert not foreign(*program(name))
 

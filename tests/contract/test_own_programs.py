@@ -11,7 +11,6 @@ from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
 from jaxdp.simulation.run.engines import MAKERS
 from jaxdp.simulation.run.rounds import Play, interact, root_keys, round_keys
 
-pytestmark = pytest.mark.once
 KEY = jax.random.key(0)
 WEIGHTS = jaxdp.experts.exponential_weights(num_experts=3, horizon=6)
 # Environments, and arguments of theirs, beside those that the registry plays.

@@ -12,8 +12,6 @@ from jaxdp.bandits import bernoulli_bandit, explore_then_commit
 from jaxdp.core import Space, arms
 from jaxdp.testing import check_learner
 
-pytestmark = pytest.mark.once
-
 ENVIRONMENT = bernoulli_bandit([0.2, 0.5, 0.8])
 VALUES, HORIZON, KEY = {"epsilon": 1.0}, 30, jax.random.key(7)
 THREE, FIVE = (explore_then_commit(num_arms=n, explore_rounds=15) for n in (3, 5))
@@ -55,7 +53,6 @@ def test_plays_outside_are_found_by_blocks():
         check_learner(late, ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY, draws_in_update=True)
 
 
-@pytest.mark.slow
 def test_plays_outside_are_found_by_counts():
     late = THREE._replace(blocks=(), counts=COUNTS._replace(plan=_owes_a_round))
     message = r"actions must be integers in \[0, 2\], .*got action 1 played -\d+ times by counts"

@@ -18,8 +18,6 @@ from jaxdp.estimation import gaussian_rewards
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
 from jaxdp.registry.channels import CHANNELS
 
-pytestmark = pytest.mark.once
-
 ADDRESS = re.compile("0x")
 PROBLEM = gaussian_rewards(num_samples=20, dim=2)
 

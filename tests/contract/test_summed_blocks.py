@@ -13,7 +13,6 @@ from jaxdp.audit import Users, play, steps
 from jaxdp.core import BlockPlan, Blocks, BlockTotal, Guarantee, Interface, Learner, Space, State, arms, default_float
 from jaxdp.numerics.kernels import folded, halved
 
-pytestmark = pytest.mark.once
 KEY = jax.random.key(11)
 LENGTH, ROUNDS = 4, 10
 CLAIM = Guarantee.none(trust_model="central", privacy_unit="one round", argument="none")

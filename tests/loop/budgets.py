@@ -37,6 +37,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Marks slow tests, and leaves out what the options do not ask for."""
     durations, kept = read_durations(config.rootpath), read_kept(config.rootpath)
     for item in items:
+        if item.get_closest_marker("slow"):
+            raise pytest.UsageError(f"{item.nodeid} is marked slow by hand; `make durations` measures what is slow")
         if is_over(item.nodeid, durations) and item.nodeid not in kept and not item.get_closest_marker("always"):
             item.add_marker(pytest.mark.slow)
     if file := config.getoption("list"):

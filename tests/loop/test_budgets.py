@@ -116,6 +116,14 @@ def test_a_test_that_has_become_slow_is_reported(run, pytester, monkeypatch):
     assert "test_known" not in printed
 
 
+def test_a_mark_by_hand_is_refused(run, pytester):
+    pytester.makefile(".py", test_it="import pytest\n\n@pytest.mark.slow\ndef test_it(): pass\n")
+    status, printed, rows = run()
+    assert status == pytest.ExitCode.USAGE_ERROR
+    assert "test_it.py::test_it is marked slow by hand" in printed
+    assert not rows
+
+
 def test_new_figures_replace_old_ones_that_differ_by_more_than_noise():
     old = {"a": 1.0, "b": 1.0, "c": 8.0, "d": None, "gone": 1.0}
     measured = {"a": 1.4, "b": 1.63, "c": 5.9, "d": 0.04, "e": 2.0, "other": 1.0}
