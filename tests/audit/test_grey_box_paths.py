@@ -49,7 +49,6 @@ def test_half_the_noise(path):
     learner = small.quieter(COMMIT.make(), 2.0, path)
     result = found(learner, path)
     assert result.faults == ("releases cost epsilon = 2 at delta = 0, claimed is 1",)
-    assert found(learner, "rounds").verdict == "consistent"
 
 
 @pytest.mark.parametrize("path", ["blocks", "counts"])

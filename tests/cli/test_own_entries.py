@@ -14,6 +14,7 @@ from jaxdp import registry
 from jaxdp.__main__ import main
 from jaxdp.registry import plugins
 from jaxdp.registry.searching import _code
+from jaxdp.testing import check_registered
 
 REPOSITORY, OWN_MODULE = Path(__file__).parents[2], Path(__file__).with_name("own_algorithms.py")
 OWN = ("follow_the_leader", "share_of_ones", "noisy_count", "quiet_count")
@@ -30,13 +31,6 @@ import dataclasses, jaxdp
 def register():
     jaxdp.register("laplace", dataclasses.replace(jaxdp.registry.MECHANISMS["laplace"], summary="mine"))
 """
-TEST = f"""
-import pytest
-from jaxdp.testing import check_registered
-@pytest.mark.parametrize("name", {OWN})
-def test_mine(name):
-    check_registered(name)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +40,6 @@ def site(tmp_path_factory):
     shutil.copy(OWN_MODULE, folder)
     (folder / "own_broken.py").write_text(BROKEN)
     (folder / "own_clash.py").write_text(CLASH)
-    (folder / "test_mine.py").write_text(TEST)
     for name, point in POINTS.items():
         info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
         info.mkdir()
@@ -60,7 +53,7 @@ def python(site, *arguments):
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=site,
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path, "COLUMNS": "80"},
         capture_output=True,
         text=True,
         check=False,
@@ -83,18 +76,6 @@ def test_they_are_listed_and_what_is_broken_is_told(site):
     )
     assert clash.startswith("warning: the entry point one of own-clash (own_clash:register) was not loaded: ValueError")
     assert clash.endswith("name must be new, got 'laplace', which is a registered mechanism")
-
-
-def test_they_are_audited(site):
-    result = python(site, "-m", "jaxdp", "audit", *OWN, "--trials", "20000")
-    assert result.returncode == 1, result.stderr
-    verdicts = {line.split()[0]: line.split()[-1] for line in result.stdout.splitlines()[1:]}
-    assert verdicts == {name: "violated" if name == "quiet_count" else "consistent" for name in OWN}
-
-
-def test_they_are_checked_by_pytest(site):
-    result = python(site, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rA", "test_mine.py")
-    assert f"{len(OWN)} passed" in result.stdout, result.stdout + result.stderr
 
 
 @pytest.fixture
@@ -120,6 +101,23 @@ def in_process(tmp_path, monkeypatch, capsys):
         table.update(entries)
     for module in ("own_algorithms", "own_by_import"):
         sys.modules.pop(module, None)
+
+
+def test_they_are_audited(in_process):
+    code, printed = in_process("audit", *OWN, "--with", "own_by_import", "--trials", "20000")
+    assert code == 1, printed.err
+    verdicts = {line.split()[0]: line.split()[-1] for line in printed.out.splitlines()[1:]}
+    assert verdicts == {name: "violated" if name == "quiet_count" else "consistent" for name in OWN}
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.filterwarnings("ignore:the entry point one of own-")
+@pytest.mark.usefixtures("in_process")
+def test_they_are_checked(name, site, monkeypatch):
+    """Entry points are loaded when a name is looked up."""
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.setattr(plugins, "_tried", set())
+    check_registered(name)
 
 
 def test_a_module_that_is_named_registers_without_an_entry_point(in_process):

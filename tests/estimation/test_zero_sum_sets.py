@@ -147,6 +147,15 @@ def test_a_pairwise_interval_is_one_call():
 
 
 def test_a_singular_matrix_at_ridge_0_is_refused():
+    estimator = objective_perturbation()
+    features, labels = np.asarray([[1.0, -1.0], [-1.0, 1.0]]), np.asarray([1, 1])
+    values = {"epsilon": 1.0, "delta": 1e-3, "radius": 8.0, "curvature": 0.25}
+    with pytest.raises(ValueError, match="ridge must be > 0 and beyond rounding where features do not span all"):
+        fitted(estimator, features, labels, **values)
+    assert np.isfinite(fitted(estimator, features, labels, **values, ridge=1e-3).confidence.width)
+
+
+def test_a_singular_matrix_that_is_traced_has_no_width():
     features, labels = baseball1987().design()
     apart = np.concatenate([features, np.zeros_like(features[:, :1])], axis=1)  # an item that was never compared
     values = {"epsilon": 1.0, "delta": 1e-3, "radius": 8.0, "curvature": 0.25}

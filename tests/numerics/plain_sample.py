@@ -1,6 +1,7 @@
 """Computes a sample of results and prints them as JSON: a script for JAXDP_PLAIN=1, and a module without it."""
 
 import json
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -51,9 +52,12 @@ def regrets():
     return {name: results(*run) for name, run in runs.items()}
 
 
-def sample():
-    return jax.tree.map(lambda found: np.asarray(found).tolist(), variates() | regrets())
+PARTS = {"variates": variates, "regrets": regrets}
+
+
+def sample(part):
+    return jax.tree.map(lambda found: np.asarray(found).tolist(), PARTS[part]())
 
 
 if __name__ == "__main__":
-    print(json.dumps({"plain": private_jax.PLAIN, "sample": sample()}))
+    print(json.dumps({"plain": private_jax.PLAIN, "sample": sample(sys.argv[1])}))

@@ -81,6 +81,9 @@ def test_a_bound_read_from_private_features_is_not_handed_over(monkeypatch):
     wrong = audited(monkeypatch, VALUES, handed_over)
     assert wrong.lower_bound > 5.0
     assert wrong.verdict == "violated"
+
+
+def test_a_bound_read_from_private_features_must_be_given(monkeypatch):
     message = "values must have feature_norm, fixed without the data: the problem reads it from the features, and full"
     with pytest.raises(ValueError, match=re.escape(message)):
         audited(monkeypatch, VALUES)
