@@ -18,12 +18,15 @@ SMALL = Effort(16, 3, 256)
 
 def pairs(domain, count=300):
     """Genomes begun and altered, as pairs."""
-    keys = jax.random.split(jax.random.key(0), count)
-    genomes = jax.vmap(domain.start)(keys)
-    for step in range(3):
-        others = jax.tree.map(lambda x: jnp.roll(x, 1, axis=0), genomes)
-        genomes = jax.vmap(domain.alter)(jax.random.split(jax.random.key(step + 1), count), genomes, others)
-    return jax.tree.map(np.asarray, jax.jit(jax.vmap(domain.pair))(genomes))
+
+    def drawn():
+        genomes = jax.vmap(domain.start)(jax.random.split(jax.random.key(0), count))
+        for step in range(3):
+            others = jax.tree.map(lambda x: jnp.roll(x, 1, axis=0), genomes)
+            genomes = jax.vmap(domain.alter)(jax.random.split(jax.random.key(step + 1), count), genomes, others)
+        return jax.vmap(domain.pair)(genomes)
+
+    return jax.tree.map(np.asarray, jax.jit(drawn)())
 
 
 @pytest.mark.parametrize(

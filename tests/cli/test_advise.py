@@ -78,10 +78,10 @@ def test_ranges_hold_together():
     draw, means = np.random.default_rng(5), np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
     truth = means[:, None] - means
     missed = 0
-    for _ in range(60):
+    for _ in range(40):
         against = comparisons(losses(means, 10, draw)).transpose("learner", "against")
         missed += bool(((against.low > truth) | (against.high < truth)).any())
-    assert missed / 60 <= LEVEL + 5 * np.sqrt(LEVEL * (1 - LEVEL) / 60)
+    assert missed / 40 <= LEVEL + 5 * np.sqrt(LEVEL * (1 - LEVEL) / 40)
 
 
 def test_ties_and_one_candidate_alone():

@@ -1,7 +1,5 @@
 """Mistakes planted in what the library computes are flagged by the command's own machinery; right twins are not."""
 
-import functools
-
 import jax
 import pytest
 
@@ -19,7 +17,6 @@ def row(entry, name, trials, turn=0):
     return found
 
 
-@functools.cache
 def flagged(name):
     """The row of a planted mistake, at the seed whose turn it is where another value or size tells."""
     planted = PLANTED[name]
