@@ -144,11 +144,12 @@ def apart_if_reversed(lanes=3000):
     """By how many standard errors at most the shares of duels and of drops differ for arms in reverse order."""
     learner = ebs_elimination(num_arms=3, horizon=22)  # it ends within a sweep
     record = {"plays": lambda look: look.public.plays.sum(1), "active": lambda look: look.public.active}
-    utilities, found = np.array([2.0, 0.0, 0.0]), []
-    for each in (utilities, utilities[::-1]):
-        run = jaxdp.simulator(learner, utility_duels(each), 22, record=record)
+    worlds, found = [utility_duels(utilities) for utilities in ([2.0, 0.0, 0.0], [0.0, 0.0, 2.0])], []
+    run = jaxdp.simulator(learner, worlds[0], 22, record=record, engine="rounds")
+    go, params = jax.jit(jax.vmap(run, (0, None))), run.params(epsilon=math.inf, confidence_multiplier=0.4)
+    for world in worlds:
         keys = jax.random.split(jax.random.fold_in(KEY(), len(found)), lanes)
-        outputs = jax.jit(jax.vmap(run, (0, None)))(keys, run.params(epsilon=math.inf, confidence_multiplier=0.4))
+        outputs = go(keys, {**params, "environment": world.params()})
         found.append({name: np.asarray(outputs[name], float)[:, -1] for name in record})
     scores = []
     for name in record:
@@ -238,15 +239,22 @@ def test_every_node_of_a_removal_has_noise_of_its_own(monkeypatch, noise):
 
 # ---- what it promises ------------------------------------------------------------------------------------------------
 @functools.cache
-def kept(num_arms, horizon, epsilon, multiplier, lanes):
-    """How often the best arm stays, and how often it is alone at the end."""
+def program(num_arms, horizon):
+    """A run, and the run of many lanes, compiled once."""
     utilities = np.concatenate([[1.0], np.zeros(num_arms - 1)])
     learner = ebs_elimination(num_arms=num_arms, horizon=horizon)
     run = jaxdp.simulator(
         learner, utility_duels(utilities), horizon, record={"active": lambda look: look.public.active}
     )
+    return run, jax.jit(jax.vmap(run, (0, None)))
+
+
+@functools.cache
+def kept(num_arms, horizon, epsilon, multiplier, lanes):
+    """How often the best arm stays, and how often it is alone at the end."""
+    run, go = program(num_arms, horizon)
     params = run.params(epsilon=epsilon, failure_prob=0.1, confidence_multiplier=multiplier)
-    active = np.asarray(jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY(), lanes), params)["active"])[:, -1]
+    active = np.asarray(go(jax.random.split(KEY(), lanes), params)["active"])[:, -1]
     return active[:, 0].mean(), (active.sum(1) == 1).mean()
 
 

@@ -54,8 +54,8 @@ def test_kernels_equal_the_plain_step(flow, monkeypatch):
     error, others = apart(stepped(_filter_kernels, FLOWS[flow]), plain)
     assert error < TOLERANCE
     assert not others
-    with monkeypatch.context() as planted:
-        planted.setattr(_filter_kernels, "exp_minus", off_by_one_percent)
+    if flow == "none":
+        monkeypatch.setattr(_filter_kernels, "exp_minus", off_by_one_percent)
         assert apart(stepped(_filter_kernels, FLOWS[flow]), plain)[0] > 100 * TOLERANCE
     if flow == "next row":  # a switch that is not counted
         monkeypatch.setattr(_filter_kernels, "_came", lambda flow, values, first: values)
@@ -110,8 +110,8 @@ def test_the_columns_of_one_row_equal_the_plain_step(odds, monkeypatch):
     error, others = apart(after(_filter_columns), plain)
     assert error < TOLERANCE
     assert not others
-    with monkeypatch.context() as planted:
-        planted.setattr(_filter_columns, "exp_minus", off_by_one_percent)
+    if odds is None:
+        monkeypatch.setattr(_filter_columns, "exp_minus", off_by_one_percent)
         assert apart(after(_filter_columns), plain)[0] > 100 * TOLERANCE
     laws = [
         jax.jit(jax.vmap(lambda sums, form=form: form.columns(sums, outlook)))(sums)

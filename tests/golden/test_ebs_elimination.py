@@ -12,7 +12,7 @@ from tests.golden.counted_duels import play, program
 pytestmark = pytest.mark.optimised
 
 REFERENCE = json.loads(golden.PATH.read_text())
-LANES = 3000
+LANES = 1000
 CASES = {"tight": "ebs_elimination", "paper": "ebs_elimination_paper", "gaussian": "ebs_elimination_gaussian"}
 
 

@@ -14,7 +14,7 @@ from tests.golden import make_linear_duels_reference as golden
 from tests.golden.numpy_linear_duels import Played
 
 REFERENCE = json.loads(golden.PATH.read_text())
-LANES = 2000
+LANES = 700
 HORIZON = 2**31 - 1
 PHASES = golden.PHASES
 

@@ -13,6 +13,8 @@ from jaxdp.core import Channel
 from jaxdp.mechanisms import label_channel, moment_channel, scalar_channel, vector_channel
 from tests.lazily import Lazy
 
+DRAWS = 20_000  # the same in all tests, which share programs
+
 
 class Case(NamedTuple):
     """A channel as it is tested.

@@ -9,11 +9,13 @@ from scipy import stats
 from jaxdp.random import index_at, weighted_index
 
 DRAWS = 100_000
+# Compiled once for each number of weights.
+INDICES = jax.jit(jax.vmap(weighted_index, (0, None)))
+INDICES_AT = jax.jit(jax.vmap(index_at, (0, None)))
 
 
 def draws(weights, seed=0):
-    keys = jax.random.split(jax.random.key(seed), DRAWS)
-    return np.asarray(jax.jit(jax.vmap(lambda key: weighted_index(key, weights)))(keys))
+    return np.asarray(INDICES(jax.random.split(jax.random.key(seed), DRAWS), weights))
 
 
 def p_value(weights, indices):
@@ -52,10 +54,6 @@ def test_bad_weights():
             weighted_index(jax.random.key(0), weights)
 
 
-def indices(uniforms, weights):
-    return jax.jit(jax.vmap(lambda uniform: index_at(uniform, weights)))(uniforms)
-
-
 @pytest.mark.precision
 @pytest.mark.parametrize("size", [1025, 1040, 5000, 40_003])
 def test_many_weights_are_drawn_from_in_their_order(size):
@@ -64,7 +62,7 @@ def test_many_weights_are_drawn_from_in_their_order(size):
     weights = generator.exponential(size=size) * (generator.random(size) < 0.1)
     weights[[0, size - 1]] = size / 10
     uniforms = np.append(generator.random(500), 0.0).astype(np.float32)
-    found = np.asarray(indices(jnp.asarray(uniforms), jnp.asarray(weights, jnp.float32)))
+    found = np.asarray(INDICES_AT(jnp.asarray(uniforms), jnp.asarray(weights, jnp.float32)))
     order = np.concatenate([np.arange(column, size, 16) for column in range(16)])
     ends = np.cumsum(weights[order])
     places = np.argsort(order)[found]
@@ -74,10 +72,10 @@ def test_many_weights_are_drawn_from_in_their_order(size):
     assert (ends[places] - weights[found] <= threshold + slack).all()
     planted = np.roll(places, 1)
     assert not (ends[planted] > threshold - slack).all()
-    extreme = jnp.asarray([0.0, 0.5, 1 - 2.0**-23], jnp.float32)
+    extreme = jnp.resize(jnp.asarray([0.0, 0.5, 1 - 2.0**-23], jnp.float32), uniforms.shape)
     for only in (0, 17, size - 1):
         single = jnp.zeros(size, jnp.float32).at[only].set(1e-20)
-        assert (np.asarray(indices(extreme, single)) == only).all()
+        assert (np.asarray(INDICES_AT(extreme, single)) == only).all()
 
 
 def test_programs_do_not_grow_with_the_weights():

@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxdp.mechanisms import Counter
 
-NUM_DRAWS = 20_000
+NUM_DRAWS = 10_000
 
 
 def keys_of(seed: int, length: int) -> jax.Array:
