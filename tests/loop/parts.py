@@ -28,14 +28,16 @@ def show(parts: Sequence[Sequence[Unit]], tests: dict[int, dict[str, set[str]]])
     durations = read_durations(ROOT)
     for number, part in enumerate(parts):
         print(f"part {number}: {_describe(part)}, about {expected_seconds(part):.0f} s on two cores")
-    slow = {name for name, marks in tests[32].items() if "slow" in marks}
-    wide = {name for name, marks in tests[64].items() if "precision" in marks and "slow" not in marks}
-    unknown = sum(durations.get(name) is None for name in slow)
+    estimate = Estimates(durations)
+    quick = [name for name, marks in tests[32].items() if "slow" not in marks]
+    wide = [name for name, marks in tests[64].items() if "precision" in marks and "slow" not in marks]
+    unknown = sum(durations.get(name) is None for name in tests[32])
     print(
         f"{len(parts)} parts, {sum(map(expected_seconds, parts)) / 60:.0f} minutes\n"
-        f"`make test` runs {len(tests[32]) - len(slow)} of {len(tests[32])} tests in 32 bits, "
-        f"and {len(wide)} of {len(tests[64])} in 64 bits\n"
-        f"{unknown} slow tests have no figure: {Estimates(durations).assumed[True]:.1f} CPU seconds assumed for each"
+        f"`make test` runs {len(quick)} of {len(tests[32])} tests in 32 bits, {len(wide)} of {len(tests[64])} in 64: "
+        f"{sum(map(estimate, quick)):.0f} and {sum(map(estimate, wide)):.0f} CPU seconds\n"
+        f"{unknown} tests have no figure: {estimate.assumed[True]:.1f} CPU seconds assumed for a slow one, "
+        f"{estimate.assumed[False]:.1f} for another"
     )
 
 
