@@ -181,6 +181,7 @@ EXPERTS = {
         neighbours=worlds.a_question_and_a_block,
         draw_user=worlds.draw_any_losses,
         users_answer=whole,
+        draws_in_update=True,
         law=svt_restarts_law,
     ),
     "svt_lazy": LearnerEntry(
