@@ -19,12 +19,14 @@ from jaxdp.simulation.run.values import taken
 from jaxdp.testing.checks import DISTRIBUTION, STRUCTURE, Check, Shared
 from jaxdp.testing.distributions import Samples, Sampling, check_same_distribution, draw, released, sampling
 from jaxdp.testing.duties import check_arguments, check_claim, check_close, check_refusals, check_values
+from jaxdp.testing.keys import check_keys_of
 from jaxdp.testing.plays import OUTSIDE, PLAYED, counting, first_outside
 from jaxdp.testing.programs import Programs, batched
 
 EXACT, RELEASE = ("params", "public", "context", "action", "feedback"), ("key", "params", "public", "sums", "length")
 OTHER = 1  # folded into roots of keys on which nothing may depend
-EAGER_ROUNDS = 2  # played operation by operation
+ENVIRONMENTS = "[0].context", "[0].feedback", "[2].world"  # inputs of a step that the learner does not see
+EAGER_ROUNDS = 1  # played operation by operation
 
 
 class Step(NamedTuple):
@@ -77,10 +79,14 @@ class LearnerPrograms(Programs):
         return released(self.learner, self.learner.params(**taken(self.learner.params, self.values)))
 
     @Shared
+    def simulate(self) -> Any:
+        """The run by rounds, under jit, so that it is traced once."""
+        return jax.jit(self._looked("rounds").simulate)
+
+    @Shared
     def traced(self) -> Any:
-        """The run by rounds, traced at the values, and its outputs' shapes: it checks that the functions fit."""
-        simulate = self._looked("rounds").simulate
-        return jax.make_jaxpr(simulate, return_shape=True)(self.keys[0], self.first_point)
+        """The run by rounds, traced at the values: it checks that the functions fit."""
+        return self.simulate.trace(self.keys[0], self.first_point)
 
     @Shared
     def step(self) -> Any:
@@ -126,7 +132,7 @@ class LearnerPrograms(Programs):
     @Shared
     def looped(self) -> list[Any]:
         """What lanes show by single steps, at the same checkpoints and in the same form as `batched`."""
-        _, shapes = self.traced
+        shapes = self.traced.out_info
 
         def shown(steps: list[Step]) -> dict[str, jax.Array]:
             rows = [steps[min(look, len(steps)) - 1].seen for look in self.looks]
@@ -142,7 +148,7 @@ class LearnerPrograms(Programs):
 
     def run(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
         """Returns what one lane shows by rounds."""
-        return self._looked("rounds").simulate(key, params)
+        return self.simulate(key, params)
 
     @Shared
     def eager(self) -> tuple[list[Any], jax.errors.KeyReuseError | None]:
@@ -163,6 +169,19 @@ class LearnerPrograms(Programs):
                 return play_some(), None
         except jax.errors.KeyReuseError as error:
             return play_some(), error
+
+    def check_traced_keys(self) -> None:
+        """Checks that the learner uses no key twice, in `init` and in all rounds.
+
+        The environment may: it shows what it drew again, as the context of a round once more with the feedback.
+        """
+        params = jax.tree.map(jnp.asarray, self.first_point)
+        check_keys_of(jax.make_jaxpr(self.learner.init)(self.keys[0], params["learner"]))
+        roots, play = jax.eval_shape(self._start, self.keys[0], params)
+        leaves = jax.tree_util.tree_leaves_with_path((roots, params, play))
+        paths = [jax.tree_util.keystr(path) for path, _ in leaves]
+        free = [index for index, path in enumerate(paths) if path.startswith(ENVIRONMENTS)]
+        check_keys_of(self.step.trace(roots, params, play).jaxpr, num_carried=len(jax.tree.leaves(play)), free=free)
 
     def check_eager(self) -> None:
         """Checks that compiled rounds do what single operations do."""

@@ -10,6 +10,7 @@ import numpy as np
 from jaxdp.core import Guarantee
 from jaxdp.testing.checks import STRUCTURE, Check, Shared
 from jaxdp.testing.duties import check_close, claim_at
+from jaxdp.testing.keys import check_keys_of
 
 NUM_SEEDS = 3
 
@@ -142,10 +143,16 @@ class Programs:
             check_close(batch, looped, self.tolerance)
 
     def check_keys(self) -> None:
-        """Checks that no key is used twice."""
+        """Checks that no key is used twice: in what is traced, and in what runs."""
+        assert self.traced is not None
+        self.check_traced_keys()
         reused = self.eager[1]
         if reused is not None:
             raise reused
+
+    def check_traced_keys(self) -> None:
+        """Checks that no key is used twice in what is traced."""
+        check_keys_of(self.traced.jaxpr)
 
     def ways(self) -> list[Check]:
         """Returns the checks of the ways to run the program."""

@@ -1,0 +1,279 @@
+"""Whether a traced function uses a random key twice: also in branches and loops, and by the words of a key.
+
+`jax.debug_key_reuse` follows arrays. Here values are followed: two arrays that are computed in the same way hold the
+same keys. So `fold_in(key, 1)` twice is one key, as is `key(0)` in every round; and to read a key's words by
+`key_data`, as draws of `jaxdp.random` do, is to use it.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+SAME = {"reshape", "squeeze", "transpose", "expand_dims", "copy", "copy_p", "convert_element_type", "device_put", "rev"}
+PARTS = {"slice", "dynamic_slice", "gather"}
+FREE = {"eq", "ne", "select_n", "random_fold_in", "random_clone", "optimization_barrier", "stop_gradient"}
+
+
+def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = ()) -> None:
+    """Checks that no key is used twice in a traced function, or in its repetitions.
+
+    A key is used where bits are drawn from it, where it is split, and where its words are read. Keys that `fold_in`
+    makes of one key and different data are different.
+
+    Args:
+        closed: a closed jaxpr, as `jax.make_jaxpr` makes it.
+        num_carried: if it is repeated, how many of its last inputs are its first outputs of the time before.
+        free: indices of inputs that may be used at will, with all keys that are made of them.
+
+    Raises:
+        AssertionError: if a key is used twice. It names the places.
+    """
+    walk = _Walk()
+    jaxpr = closed.jaxpr
+    consts = [walk.constant(const) for const in closed.consts]
+    inputs = [walk.fresh() for _ in jaxpr.invars]
+    fixed, carried = inputs[: len(inputs) - num_carried], inputs[len(inputs) - num_carried :]
+    walk.free.update(inputs[index] for index in free)
+
+    def body(loop: int, state: list[int]) -> list[int]:
+        walk.free.update(state[index - len(fixed)] for index in free if index >= len(fixed))
+        return walk.run(jaxpr, consts, [*fixed, *state])
+
+    walk.loop(body, carried, is_repeated=num_carried > 0)
+
+
+class _Walk:
+    """Numbers the values of a jaxpr, so that equal computations have equal numbers, and counts the uses of keys."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Hashable, int] = {}
+        self.loops: dict[int, frozenset[int]] = {}  # of a number: the loops in which it changes
+        self.whole: dict[int, int] = {}  # of a part: the array that it is of
+        self.used: dict[int, str] = {}  # by number of a key: where
+        self.used_parts: dict[int, str] = {}  # by number of an array: where a part of it was used
+        self.free: set[int] = set()  # keys of which any use is right
+        self.copies: set[int] = set()  # arrays that hold one key several times
+        self.called = ""  # where a function that JAX has traced before was called
+        self.active: tuple[int, ...] = ()  # the loops that are walked through
+        self.words: dict[int, tuple[int, tuple[int, ...]]] = {}  # of words that were read: key, and loops active then
+        self.once: dict[int, set[int]] = {}  # of a key: loops into which its words came from outside
+
+    def fresh(self, loops: Iterable[int] = ()) -> int:
+        """Returns the number of a value of which nothing is known, except in which loops it changes."""
+        return self.number(("fresh", len(self.numbers)), loops)
+
+    def number(self, content: Hashable, loops: Iterable[int] = ()) -> int:
+        """Returns the number of what is computed in a way."""
+        number = self.numbers.setdefault(content, len(self.numbers))
+        self.loops.setdefault(number, frozenset(loops))
+        return number
+
+    def constant(self, value: Any) -> int:
+        """Returns the number of a constant: equal arrays are one, also if they were made at several places."""
+        if jnp.issubdtype(jnp.result_type(value), jax.dtypes.prng_key):
+            value = jax.random.key_data(value)
+        array = np.asarray(value)
+        return self.number(("constant", str(array.dtype), array.shape, array.tobytes()))
+
+    def use(self, number: int, where: str) -> None:
+        """Records that a key is used."""
+        if number in self.free:
+            return
+        for other in (self.used.get(number), self.used_parts.get(number), self._use_of_whole(number)):
+            if other is not None:
+                raise AssertionError(f"a key is used twice: {other}, and {where}")
+        if number in self.copies:
+            raise AssertionError(f"a key is used twice: copies of it, {where}")
+        self.used[number] = where
+        while number in self.whole:
+            number = self.whole[number]
+            self.used_parts.setdefault(number, where)
+
+    def _read(self, words: int, where: str) -> None:
+        """Records that words of a key are used. However often, that is one use for each time that they were read."""
+        key, loops = self.words.pop(words)
+        self.use(key, where)
+        self.once.setdefault(key, set()).update(set(self.active) - set(loops))
+
+    def _use_of_whole(self, number: int) -> str | None:
+        while number in self.whole:
+            number = self.whole[number]
+            if number in self.used:
+                return self.used[number]
+        return None
+
+    def run(self, jaxpr: Any, consts: Sequence[int], inputs: Sequence[int]) -> list[int]:
+        """Walks through a jaxpr. Returns the numbers of its outputs."""
+        known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *inputs], strict=True))
+
+        def read(var: Any) -> int:
+            return self.constant(var.val) if hasattr(var, "val") else known[var]
+
+        for eqn in jaxpr.eqns:
+            outputs = self._step(eqn, [read(var) for var in eqn.invars])
+            known.update(zip(eqn.outvars, outputs, strict=True))
+        return [read(var) for var in jaxpr.outvars]
+
+    def _step(self, eqn: Any, inputs: list[int]) -> list[int]:
+        name, params = eqn.primitive.name, eqn.params
+        if name == "random_unwrap":  # is a use as soon as the words are for more than another key
+            words = self.fresh(self.loops[inputs[0]])
+            self.words[words] = inputs[0], self.active
+            return [words]
+        if name == "random_wrap" and inputs[0] in self.words:
+            return [self.words[inputs[0]][0]]
+        if name == "scan":
+            return self._scan(eqn, inputs)
+        if name == "while":
+            return self._while(eqn, inputs)
+        if name == "cond":
+            return self._cond(params["branches"], inputs[1:])
+        if name in SAME and inputs[0] in self.words:
+            return inputs
+        inner = _inner(params, len(inputs))
+        if inner is not None:
+            outer, self.called = self.called, self.called or _place(eqn)
+            outputs = self.run(inner.jaxpr, [self.constant(const) for const in inner.consts], inputs)
+            self.called = outer
+            return outputs
+        keys = [number for number, var in zip(inputs, eqn.invars, strict=True) if _is_key(var)]
+        if keys and name in SAME:
+            return keys
+        if keys and name not in PARTS | FREE | {"broadcast_in_dim", "concatenate"}:
+            for number in keys:
+                self.use(number, f"by {name}{self.called or _place(eqn)}")
+        for words in set(inputs) & self.words.keys():
+            self._read(words, f"by its words{self.called or _place(eqn)}")
+        loops = frozenset().union(*(self.loops[number] for number in inputs))
+        content = _content(name, params, inputs)
+        outputs = [
+            self.fresh(loops) if content is None else self.number((content, place), loops)
+            for place in range(len(eqn.outvars))
+        ]
+        if keys and all(number in self.free for number in keys):
+            self.free.update(outputs)
+        if keys and name in PARTS:
+            self.whole.setdefault(outputs[0], keys[0])
+        if keys and name == "broadcast_in_dim":
+            if eqn.outvars[0].aval.size == eqn.invars[0].aval.size:
+                return keys
+            self.copies.add(outputs[0])
+        return outputs
+
+    def _cond(self, branches: Sequence[Any], inputs: list[int]) -> list[int]:
+        """Branches exclude one another: each may use a key."""
+        before, all_used, all_parts, outputs = dict(self.used), {}, {}, []
+        parts = dict(self.used_parts)
+        for branch in branches:
+            self.used, self.used_parts = dict(before), dict(parts)
+            outputs.append(self.run(branch.jaxpr, [self.constant(const) for const in branch.consts], inputs))
+            all_used |= self.used
+            all_parts |= self.used_parts
+        self.used, self.used_parts = all_used, all_parts
+        return [
+            each[0]
+            if len(set(each)) == 1
+            else self.fresh(frozenset().union(*(self.loops[n] for n in (*each, *inputs))))
+            for each in zip(*outputs, strict=True)
+        ]
+
+    def _scan(self, eqn: Any, inputs: list[int]) -> list[int]:
+        params = eqn.params
+        closed, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
+        consts, carry, arrays = (
+            inputs[:num_consts],
+            inputs[num_consts : num_consts + num_carry],
+            inputs[num_consts + num_carry :],
+        )
+        is_repeated = params["length"] != 1
+
+        def body(loop: int, state: list[int]) -> list[int]:
+            elements = [self.fresh({loop} | self.loops[array]) for array in arrays]
+            for element, array in zip(elements, arrays, strict=True):
+                self.whole[element] = array
+            fixed = [self.constant(const) for const in closed.consts]
+            return self.run(closed.jaxpr, fixed, [*consts, *state, *elements])
+
+        state, outputs = self.loop(body, carry, is_repeated=is_repeated)
+        used = [self.used_parts.get(array) for array in arrays]
+        for array, where in zip(arrays, used, strict=True):
+            if where is not None:  # every element, one in each turn
+                self.used[array] = where
+        return [*state, *(self.fresh(self.loops[number]) for number in outputs[num_carry:])]
+
+    def _while(self, eqn: Any, inputs: list[int]) -> list[int]:
+        params = eqn.params
+        num_cond, num_body = params["cond_nconsts"], params["body_nconsts"]
+        of_cond, consts = inputs[:num_cond], inputs[num_cond : num_cond + num_body]
+        test, step = params["cond_jaxpr"], params["body_jaxpr"]
+
+        def body(loop: int, state: list[int]) -> list[int]:
+            self.run(test.jaxpr, [self.constant(const) for const in test.consts], [*of_cond, *state])
+            return self.run(step.jaxpr, [self.constant(const) for const in step.consts], [*consts, *state])
+
+        return self.loop(body, inputs[num_cond + num_body :])[0]
+
+    def loop(
+        self, body: Callable[[int, list[int]], list[int]], carry: list[int], *, is_repeated: bool = True
+    ) -> tuple[list[int], list[int]]:
+        """Walks through the body of a loop. Returns the numbers of the last state, and of the body's outputs."""
+        loop = self.fresh()
+        self.active += (loop,)
+        used, parts = dict(self.used), dict(self.used_parts)
+        constant = [False] * len(carry)  # what each turn hands on as it is
+        while True:
+            state = [
+                number if same else self.fresh({loop} | self.loops[number])
+                for number, same in zip(carry, constant, strict=True)
+            ]
+            outputs = body(loop, state)
+            same = [before == after for before, after in zip(state, outputs, strict=False)]
+            if same == constant:
+                break
+            constant, self.used, self.used_parts = same, dict(used), dict(parts)
+        self.active = self.active[:-1]
+        for number in self.used.keys() - used.keys():
+            if is_repeated and loop not in self.loops[number] | self.once.get(number, set()):
+                raise AssertionError(f"a key is used twice: in every turn of a loop, {self.used[number]}")
+        last = [
+            number if same else self.fresh(self.loops[number]) for number, same in zip(carry, constant, strict=True)
+        ]
+        return last, outputs
+
+
+def _is_key(var: Any) -> bool:
+    dtype = getattr(var.aval, "dtype", None)
+    return dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+def _inner(params: Any, num_inputs: int) -> Any:
+    """Returns the closed jaxpr of a call, whose arguments are those of the equation; None for other equations."""
+    for value in params.values():
+        if hasattr(value, "jaxpr") and hasattr(value, "consts") and len(value.jaxpr.invars) == num_inputs:
+            return value
+    return None
+
+
+def _content(name: str, params: Any, inputs: list[int]) -> Hashable | None:
+    """Returns what determines a result; None if that cannot be compared."""
+    content = name, tuple(sorted((key, value) for key, value in params.items() if value is not None)), tuple(inputs)
+    try:
+        hash(content)
+    except TypeError:
+        return None
+    return content
+
+
+def _place(eqn: Any) -> str:
+    """Returns the line of the user's code, as far as it is known."""
+    traceback = getattr(eqn.source_info, "traceback", None)
+    place, frame = "", traceback.as_python_traceback() if traceback is not None else None
+    while frame is not None:
+        code = frame.tb_frame.f_code
+        if "/jax/" not in code.co_filename:
+            place = f" in {code.co_name}, line {frame.tb_lineno} of {code.co_filename.rsplit('/', 1)[-1]}"
+        frame = frame.tb_next
+    return place

@@ -1,0 +1,123 @@
+"""A key that is used twice is found wherever it is used; right uses of keys are not."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxdp.random.own_words import key_uniform, own_word
+from jaxdp.random.threefry import fast, two_uniforms
+from jaxdp.testing.keys import check_keys_of
+
+
+def normal(key):
+    return jax.random.normal(key)
+
+
+def pair(key):
+    return tuple(jax.random.split(key))
+
+
+def repeat(body):
+    """Returns a loop of three turns over numbers."""
+    return lambda key: jax.lax.fori_loop(0, 3, lambda i, total: total + body(key, i), 0.0)
+
+
+def branch(first, second):
+    return lambda key: jax.lax.cond(key_uniform(jax.random.fold_in(key, 9)) < 0.5, first, second, key)
+
+
+def carried(key):
+    """A key that the state keeps, and that each turn uses."""
+    return jax.lax.scan(lambda key, _: (key, normal(key)), key, length=3)
+
+
+def handed_on(key):
+    def step(key, _):
+        key, own = pair(key)
+        return key, normal(own)
+
+    return jax.lax.scan(step, key, length=3)
+
+
+def over_keys(key):
+    return jax.lax.scan(lambda total, each: (total + normal(each), None), 0.0, jax.random.split(key, 3))
+
+
+def while_unlucky(key):
+    def again(state):
+        return state[1] < 0
+
+    return jax.lax.while_loop(again, lambda state: (state[0], normal(state[0])), (key, jnp.float32(-1)))
+
+
+def words_in_a_loop(key):
+    word = own_word(key)
+    return jax.lax.fori_loop(0, 3, lambda i, other: other ^ word, jnp.uint32(0))
+
+
+RIGHT = {
+    "two halves": lambda key: [normal(each) for each in pair(key)],
+    "one draw in each branch": branch(normal, lambda key: normal(key) + 1),
+    "a key a turn": repeat(lambda key, i: normal(jax.random.fold_in(key, i))),
+    "a key handed on": handed_on,
+    "a key an element": over_keys,
+    "vmap": lambda key: jax.vmap(normal)(jax.random.split(key, 3)),
+    "one draw for many": lambda key: jax.vmap(lambda x: x + normal(key))(jnp.arange(3.0)),
+    "children": lambda key: [normal(jax.random.fold_in(key, i)) for i in range(2)],
+    "a child beside its parent": lambda key: normal(key) + normal(jax.random.fold_in(key, 1)),
+    "another implementation": lambda key: normal(key) + key_uniform(jax.random.fold_in(fast(key), 1)),
+    "words in a loop": words_in_a_loop,
+}
+WRONG = {
+    "two draws": lambda key: normal(key) + jax.random.uniform(key),
+    "a draw and a split": lambda key: [normal(key), *pair(key)],
+    "a half twice": lambda key: [normal(pair(key)[0]), jax.random.bits(pair(key)[0])],
+    "one child twice": lambda key: [draw(jax.random.fold_in(key, 3)) for draw in (normal, jax.random.bits)],
+    "words twice": lambda key: [own_word(key), key_uniform(key)],
+    "words and a draw": lambda key: [key_uniform(key), normal(key)],
+    "a pair of words and its child": lambda key: [two_uniforms(key), normal(jax.random.fold_in(key, 0))],
+    "after a branch": lambda key: [branch(normal, lambda key: 0.0)(key), normal(key)],
+    "in a branch twice": branch(lambda key: normal(key) + jax.random.uniform(key), normal),
+    "in every turn": repeat(lambda key, i: normal(key)),
+    "one child in every turn": repeat(lambda key, i: normal(jax.random.fold_in(key, 1))),
+    "words in every turn": repeat(lambda key, i: key_uniform(key)),
+    "a constant in every turn": repeat(lambda key, i: normal(jax.random.key(0))),
+    "a key that is kept": carried,
+    "until it is lucky": while_unlucky,
+    "over the same keys": lambda key: [over_keys(key), over_keys(key)],
+    "an element and all": lambda key: [(keys := jax.random.split(key, 3)), normal(keys[1]), over_keys(key)],
+    "copies": lambda key: jax.vmap(normal)(jnp.stack([key, key])),
+    "inside jit": lambda key: [jax.jit(normal)(key), jax.jit(jax.random.uniform)(key)],
+}
+
+
+@pytest.mark.parametrize("use", RIGHT)
+def test_right_uses(use):
+    check_keys_of(jax.make_jaxpr(RIGHT[use])(jax.random.key(0)))
+
+
+@pytest.mark.parametrize("use", WRONG)
+def test_wrong_uses(use):
+    with pytest.raises(AssertionError, match="a key is used twice: "):
+        check_keys_of(jax.make_jaxpr(WRONG[use])(jax.random.key(0)))
+
+
+def test_a_state_that_keeps_a_key_is_found_where_it_is_repeated():
+    closed = jax.make_jaxpr(lambda scale, key: (key, scale * normal(key)))(jnp.float32(1), jax.random.key(0))
+    check_keys_of(closed)
+    with pytest.raises(AssertionError, match="a key is used twice: in every turn of a loop"):
+        check_keys_of(closed, num_carried=1)
+
+
+def test_a_key_of_somebody_else_may_be_used_at_will():
+    closed = jax.make_jaxpr(lambda mine, other: (normal(mine), normal(other), key_uniform(pair(other)[0])))(
+        *pair(jax.random.key(0))
+    )
+    check_keys_of(closed, free=[1])
+    with pytest.raises(AssertionError, match="a key is used twice"):
+        check_keys_of(closed, free=[0])
+
+
+def test_the_place_is_named():
+    with pytest.raises(AssertionError, match=r"in normal, line \d+ of test_keys.py"):
+        check_keys_of(jax.make_jaxpr(WRONG["two draws"])(jax.random.key(0)))
