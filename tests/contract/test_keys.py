@@ -1,11 +1,15 @@
 """A key that is used twice is found wherever it is used; right uses of keys are not."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import pytest
 
 from jaxdp.random.own_words import key_uniform, own_word
 from jaxdp.random.threefry import fast, two_uniforms
+from jaxdp.registry import LEARNERS
+from jaxdp.testing import checks_of
 from jaxdp.testing.keys import check_keys_of
 
 
@@ -121,3 +125,34 @@ def test_a_key_of_somebody_else_may_be_used_at_will():
 def test_the_place_is_named():
     with pytest.raises(AssertionError, match=r"in normal, line \d+ of test_keys.py"):
         check_keys_of(jax.make_jaxpr(WRONG["two draws"])(jax.random.key(0)))
+
+
+def draws_again(function):
+    """Returns the function, which draws once more with the key that it used."""
+
+    @functools.wraps(function)
+    def drawing(key, *arguments):
+        output = function(key, *arguments)
+        bits = jax.random.bits(key)
+        return jax.tree.map(lambda leaf: jnp.where(bits >= 0, leaf, leaf), output)
+
+    return drawing
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        *(("rucb", "privatize"), ("ucb", "privatize"), ("ucb", "init"), ("linear_ucb", "act")),
+        *(("linear_ucb", "privatize"), ("thompson", "act"), ("explore_then_commit", "update")),
+        *(("tsallis_inf", "act"), ("fkm", "act"), ("limited_updates", "update"), ("svt_restarts", "init")),
+        *(("ebs_phased", "update"), ("double_thompson", "act"), ("exponential_weights", "privatize")),
+    ],
+)
+def test_a_registered_learner_that_draws_twice_with_a_key_fails(name, function):
+    entry = LEARNERS[name]
+    learner = entry.make()
+    wrong = learner._replace(**{function: draws_again(getattr(learner, function))})
+    checks = checks_of(wrong, entry.make_environment(), entry.values, horizon=entry.horizon)
+    (check,) = (check for check in checks if check.name == "no key used twice")
+    with pytest.raises(AssertionError, match="a key is used twice"):
+        check()
