@@ -97,9 +97,8 @@ def check_learner(
     `update` depends on its key, in any round; of `update` see `draws_in_update`. A guarantee that claims something must
     depend on epsilon.
 
-    It does not see whether noise is fresh, or enough: noise that a number of the state repeats passes, and so does noise
-    of any scale. `jaxdp.audit.grey_box` finds both. A key that a function makes itself, such as `jax.random.key(0)`,
-    counts as one that every round uses. If
+    It does not see whether noise is fresh, or enough: a key that a function makes of the number of the round passes,
+    though it is the same in every run, and so does noise of any scale. `jaxdp.audit.grey_box` finds both. If
     distributions of counts or totals are to differ, the difference must have happened within the horizon, which should
     be longer than two blocks.
 

@@ -20,12 +20,12 @@ def looked(learner, answer=whole, **options):
     )
 
 
-def constant_key(key, params, state, report):
-    return COMMIT.update(jax.random.key(0), params, state, report)
+def same_keys_in_every_run(key, params, state, report):
+    return COMMIT.update(jax.random.key(state.public.round), params, state, report)
 
 
-def test_a_constant_key_passes_check_learner_and_grey_box_finds_it():
-    learner = COMMIT._replace(update=constant_key)
+def test_keys_that_are_the_same_in_every_run_pass_check_learner_and_grey_box_finds_them():
+    learner = COMMIT._replace(update=same_keys_in_every_run)
     check_learner(learner, ENTRY.make_environment(), ENTRY.values, horizon=ENTRY.horizon, key=jax.random.key(3))
 
     def found(learner):
@@ -56,3 +56,10 @@ def test_raw_data_added_to_a_noised_number_pass_leaks_and_grey_box_finds_them(ra
     assert leaks(jax.random.key(3), learner, {}, users, answer=whole).verdict == "consistent"
     found = looked(learner, draw_user=small.draw_corners(1), rounds=3)
     assert found.verdict == ("violated" if raw else "consistent")
+
+
+def test_a_constant_key_fails_check_learner():
+    learner = COMMIT._replace(update=lambda key, *arguments: COMMIT.update(jax.random.key(0), *arguments))
+    how = {"horizon": ENTRY.horizon, "key": jax.random.key(3), "only": ["no key used twice"]}
+    with pytest.raises(AssertionError, match="a key is used twice: in every turn of a loop"):
+        check_learner(learner, ENTRY.make_environment(), ENTRY.values, **how)
