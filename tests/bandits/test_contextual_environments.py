@@ -60,6 +60,12 @@ def test_where_contexts_lie(law):
     if law == "ball":
         assert abs(np.mean(norms < 0.5) - 0.5**D) < 5 * error
         assert abs(np.mean(norms**2) - 1 / 2) > 5 * error, "planted: lengths that are uniform in area"
+        lengths = np.linalg.norm(found, axis=2, keepdims=True)
+        related = [
+            np.corrcoef(lengths[:, arm, 0] ** D, np.abs(found / lengths)[:, arm], rowvar=False)[0, 1:]
+            for arm in range(K)
+        ]
+        assert np.abs(related).max() < 5 / math.sqrt(len(found)), "a length does not depend on its arm's direction"
 
 
 def test_arms_that_stay():
