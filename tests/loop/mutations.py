@@ -246,6 +246,7 @@ def main() -> None:
     modes.add_argument("--run", nargs="*", type=int, metavar="N", help="run the tests of these, or of all")
     modes.add_argument("--slow", nargs="+", type=int, metavar="N", help="run the slow tests of these")
     modes.add_argument("--old", type=Path, metavar="FOLDER", help="run what survived through another checkout's tests")
+    parser.add_argument("--rest", action="store_true", help="with --run: leave out those that have an outcome")
     parser.add_argument("--workers", type=int, choices=(1, 2), default=2, help="mutations at a time")
     given = parser.parse_args()
     every = dict(enumerate(mutations(), 1))
@@ -255,6 +256,8 @@ def main() -> None:
     from tests.loop import mutation_runs
 
     chosen = given.run or given.slow or list(every)
+    if given.rest:
+        chosen = [number for number in chosen if str(every[number]) not in read_outcomes()]
     root, marks = ROOT, "not slow and not optimised"
     if given.old:
         outcomes = read_outcomes()
