@@ -15,6 +15,7 @@ from jaxdp.audit import Users, exact_rho, g_test, grey_box, whole
 from jaxdp.experts import mirror_descent, mirror_descent_parameters
 from jaxdp.experts._mirror_sampling import step_of
 from jaxdp.experts._shares import exact_fixed_share_step, fixed_share_step, projected
+from jaxdp.mechanisms.tape import recording
 from jaxdp.numerics import compensated
 from tests.experts.counted_mutants import claimed_as_published, overspent
 
@@ -140,6 +141,19 @@ def exact_cost(learner_of, mixing="clipped"):
 def test_exact_audit_of_sampling(mixing):
     found, claimed = exact_cost(lambda learner: learner, mixing)
     assert 0.9 * claimed <= found <= claimed
+
+
+def test_a_draw_is_recorded_with_its_cost():
+    """An exponential mechanism of a budget e costs rho = e^2 / 8; scores move within twice the rate."""
+    learner = mirror_descent(num_experts=3, horizon=5, num_switches=1)
+    params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, delta=1e-6, learning_rate=0.01))
+    state = learner.init(jax.random.key(0), params)
+    with recording() as entries:
+        learner.update(jax.random.key(1), params, state, jnp.asarray([1.0, 0.0, 0.5]))
+    (entry,) = entries
+    budget = 2 * float(params.learning_rate)
+    assert (entry.name, float(entry.epsilon)) == ("play", pytest.approx(budget))
+    assert float(jnp.asarray(entry.rho)) == pytest.approx(budget**2 / 8)
 
 
 def test_a_rate_beyond_the_budget_is_flagged():
