@@ -115,6 +115,7 @@ EXPERTS = {
         neighbours=worlds.all_in_one_block,
         draw_user=worlds.draw_any_losses,
         users_answer=whole,
+        draws_in_update=True,
         law=limited_updates_law,
     ),
     # Totals are of losses that are numbers.
@@ -132,6 +133,7 @@ EXPERTS = {
         neighbours=worlds.all_in_one_block,
         draw_user=worlds.draw_losses,
         users_answer=whole,
+        draws_in_update=True,
         law=limited_updates_law,
     ),
     # Losses of the first batch make both selections of the first expert rare.
