@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from tests.loop.durations import Durations, is_over
+from tests.loop.durations import LARGER, Durations, is_over
 
 LIMIT = 1200.0  # seconds that a part may take on two cores
 PLANNED = 0.8 * LIMIT  # figures are noisy, and workers wait for the last tests
@@ -42,16 +42,19 @@ class Unit(NamedTuple):
 
 
 class Estimates:
-    """CPU seconds of tests; one without a figure is assumed to take the mean of those on its side of the budget."""
+    """CPU seconds of tests.
+
+    A test without a figure is assumed to take the mean of those within their budgets; if it is known to be slow, the
+    mean of those over the largest budget.
+    """
 
     def __init__(self, durations: Durations) -> None:
         """Computes the means."""
         self.durations = durations
         figures = {name: seconds for name, seconds in durations.items() if seconds is not None}
-        self.assumed = {
-            over: fmean([figures[name] for name in figures if is_over(name, durations) == over] or [unknown])
-            for over, unknown in UNKNOWN.items()
-        }
+        within = [seconds for name, seconds in figures.items() if not is_over(name, durations)]
+        long = [seconds for seconds in figures.values() if seconds > max(LARGER.values())]
+        self.assumed = {False: fmean(within or [UNKNOWN[False]]), True: fmean(long or [UNKNOWN[True]])}
 
     def __call__(self, name: str) -> float:
         """Returns a test's CPU seconds in 32 bits, compiled quickly."""
