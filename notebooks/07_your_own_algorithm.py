@@ -126,7 +126,7 @@ def successive_halving(*, num_arms: int, phase_rounds: int) -> Learner:
 # ## Does it keep the contract?
 #
 # `check_learner` holds it to its duties: stable shapes, jit equals eager, one compilation for every ε, no key used
-# twice, plays among the environment's actions, and counts with the law of single rounds.
+# twice, plays among the environment's actions, and counts with the distribution of single rounds.
 
 # %%
 learner = successive_halving(num_arms=4, phase_rounds=40)
