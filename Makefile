@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 FLAGS := $(VENV)/.flags
 STAGES := .cache/stages
-# Tests start about a hundred processes. Where bytecode is not kept, as in many containers, each one spends seconds on
+# Tests start dozens of processes. Where bytecode is not kept, as in many containers, each one spends seconds on
 # compiling the sources of what it imports.
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
