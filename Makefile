@@ -81,7 +81,8 @@ durations: $(FLAGS)  ## measures tests that have no duration; those in FILES="..
 	$(MERGE) $(MEASURED)/wide
 
 # The first of these that is 3.13 or newer; pyenv's own names do not run where another version is chosen.
-NEWEST = $(PYTHON_NEWEST) python3.13 $(wildcard $(HOME)/.pyenv/versions/3.13*/bin/python) python3
+PYENV = $(or $(shell pyenv root 2>/dev/null),$(HOME)/.pyenv)
+NEWEST = $(PYTHON_NEWEST) python3.13 $(wildcard $(PYENV)/versions/3.13*/bin/python) python3
 IS_NEWEST = $(shell $(1) -c 'import sys; sys.exit(sys.version_info < (3, 13))' 2>/dev/null && echo $(1))
 NONE_NEWEST = found no Python 3.13 or newer; name one: make test-newest PYTHON_NEWEST=/path/to/python3.13
 ON_NEWEST = $(MAKE) VENV=.venv-newest LOCK=requirements-newest.lock \
