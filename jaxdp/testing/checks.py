@@ -17,7 +17,7 @@ class Check:
     most expensive one.
 
     Attributes:
-        name: what is checked, in a few words.
+        name: the duty, in a few words.
         kind: "structure" for what single rounds show; "distribution" for what blocks and counts must have in common
             with single rounds.
         run: raises an exception if the algorithm fails.

@@ -75,7 +75,7 @@ def check_claim(
 
 
 def claim_at(guarantee: Callable[..., Guarantee], values: Mapping[str, float]) -> Guarantee:
-    """Returns what is claimed at a grid point.
+    """Returns the claim at a grid point.
 
     Raises:
         AssertionError: if that is no Guarantee.

@@ -56,7 +56,7 @@ class EstimatorPrograms(Programs):
         )
 
     def check_values(self) -> None:
-        """Checks that params and guarantee take the same values, and what is claimed."""
+        """Checks that params and guarantee take the same values, and checks the claim."""
         check_values(self.params, self.guarantee)
         assert self.claim is not None
 

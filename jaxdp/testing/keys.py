@@ -66,7 +66,7 @@ class _Walk:
         return self.number(("fresh", len(self.numbers)), loops)
 
     def number(self, content: Hashable, loops: Iterable[int] = ()) -> int:
-        """Returns the number of what is computed in a way."""
+        """Returns the number of a value, by how it is computed."""
         number = self.numbers.setdefault(content, len(self.numbers))
         self.loops.setdefault(number, frozenset(loops))
         return number

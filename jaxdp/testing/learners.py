@@ -30,7 +30,7 @@ EAGER_ROUNDS = 1  # played operation by operation
 
 
 class Step(NamedTuple):
-    """A round of a lane: its roots of keys, the lane before and after it, the report, and what is then seen."""
+    """A round of a lane: the roots of its keys, the lane before and after it, the report, and the outputs."""
 
     roots: Keys
     before: Play
@@ -75,7 +75,7 @@ class LearnerPrograms(Programs):
     # ---- programs ----------------------------------------------------------------------------------------------------
     @Shared
     def record(self) -> dict[str, RecordFn]:
-        """What is recorded of the public state: what changes there need not move an outcome."""
+        """Records the public state: a change there need not move an outcome."""
         return released(self.learner, self.learner.params(**taken(self.learner.params, self.values)))
 
     @Shared
@@ -90,7 +90,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def step(self) -> Any:
-        """One round, compiled: (roots of keys, params, play) -> (play, report, what is seen)."""
+        """Compiles one round: (roots of keys, params, play) -> (play, report, outputs)."""
         return jax.jit(self._step)
 
     def _step(self, roots: Keys, params: Any, play: Play) -> tuple[Play, Any, dict[str, jax.Array]]:
@@ -240,7 +240,7 @@ class LearnerPrograms(Programs):
         )
 
     def check_values(self) -> None:
-        """Checks that params and guarantee take the same values, and what is claimed."""
+        """Checks that params and guarantee take the same values, and checks the claim."""
         check_values(self.learner.params, self.learner.guarantee)
         assert self.claim is not None
 
@@ -368,7 +368,7 @@ class LearnerPrograms(Programs):
 
 
 def _at_horizon(outputs: Any) -> dict[str, jax.Array]:
-    """Returns what is seen at the horizon, or at the stop."""
+    """Returns the outputs at the horizon, or at the stop."""
     return {name: leaf if is_at_stop(name, outputs) else leaf[:, :, -1:] for name, leaf in outputs.items()}
 
 

@@ -35,7 +35,7 @@ class MechanismPrograms(Programs):
         self.release, self.exact = release, exact
 
     def run(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
-        """Returns what is released."""
+        """Returns the release."""
         return self.release(key, params, *inputs)
 
     def check_claim(self) -> None:

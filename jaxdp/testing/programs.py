@@ -49,7 +49,7 @@ class Programs:
 
     @Shared
     def claim(self) -> Guarantee:
-        """What is claimed at the values."""
+        """The claim at the values."""
         return claim_at(self.guarantee, self.values)
 
     @Shared
@@ -143,7 +143,7 @@ class Programs:
             check_close(batch, looped, self.tolerance)
 
     def check_keys(self) -> None:
-        """Checks that no key is used twice: in what is traced, and in what runs."""
+        """Checks that no key is used twice, in the trace and in a run."""
         assert self.traced is not None
         self.check_traced_keys()
         reused = self.eager[1]
@@ -151,7 +151,7 @@ class Programs:
             raise reused
 
     def check_traced_keys(self) -> None:
-        """Checks that no key is used twice in what is traced."""
+        """Checks that no key is used twice in the trace."""
         check_keys_of(self.traced.jaxpr)
 
     def ways(self) -> list[Check]:
