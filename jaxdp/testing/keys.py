@@ -182,12 +182,8 @@ class _Walk:
 
     def _scan(self, eqn: Any, inputs: list[int]) -> list[int]:
         params = eqn.params
-        closed, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
-        consts, carry, arrays = (
-            inputs[:num_consts],
-            inputs[num_consts : num_consts + num_carry],
-            inputs[num_consts + num_carry :],
-        )
+        closed = params["jaxpr"]
+        consts, carry, arrays = _split_scan(params, inputs)
         is_repeated = params["length"] != 1
 
         def body(loop: int, state: list[int]) -> list[int]:
@@ -202,7 +198,7 @@ class _Walk:
         for array, where in zip(arrays, used, strict=True):
             if where is not None:  # every element, one in each turn
                 self.used[array] = where
-        return [*state, *(self.fresh(self.loops[number]) for number in outputs[num_carry:])]
+        return [*state, *(self.fresh(self.loops[number]) for number in outputs[len(carry) :])]
 
     def _while(self, eqn: Any, inputs: list[int]) -> list[int]:
         params = eqn.params
@@ -277,3 +273,11 @@ def _place(eqn: Any) -> str:
             place = f" in {code.co_name}, line {frame.tb_lineno} of {code.co_filename.rsplit('/', 1)[-1]}"
         frame = frame.tb_next
     return place
+
+
+def _split_scan(params: Any, inputs: list[int]) -> tuple[list[int], ...]:
+    """Returns the inputs of a scan: its constants, what it carries, and the arrays that it goes through."""
+    if "num_consts" in params:
+        ends = params["num_consts"], params["num_consts"] + params["num_carry"]
+        return inputs[: ends[0]], inputs[ends[0] : ends[1]], inputs[ends[1] :]
+    return tuple(map(list, params["ft_in"].update(inputs).unpack()))  # newer versions of JAX
