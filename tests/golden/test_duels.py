@@ -54,6 +54,7 @@ OURS = Lazy(
 )
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("name", OURS)
 def test_equals_the_independent_version(name):
     learner, values, change = OURS[name]

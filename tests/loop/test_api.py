@@ -1,8 +1,11 @@
 """The public names and signatures are those of `docs/reference/api.txt`, and a change of one is named."""
 
+import pytest
+
 import jaxdp.stats
 from tests.loop import api
 
+pytestmark = pytest.mark.always  # the guard of the public surface
 RENEW = "; if this is meant, renew the file: python tests/loop/api.py"
 
 
