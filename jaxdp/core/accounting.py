@@ -7,11 +7,12 @@ if TYPE_CHECKING:
     from jaxdp.core.guarantee import Guarantee
 
 
-def dp_event(claim: "Guarantee", *, delta_apart: bool = False) -> Any:
-    """The event whose privacy loss is the worst that a claim allows; `Guarantee.to_dp_event` has the duties.
+def dp_event(claim: "Guarantee", *, accountant: str = "pld", delta_apart: bool = False) -> Any:
+    """Returns the event whose privacy loss is the worst that a claim allows; `Guarantee.to_dp_event` has the duties.
 
-    A pure claim is binary randomized response at its epsilon, which every epsilon-DP mechanism is a post-processing of
-    (Kairouz, Oh & Viswanath, 2015); a Gaussian one is the Gaussian mechanism at noise multiplier 1 / mu.
+    A Gaussian claim is the Gaussian mechanism at noise multiplier 1 / mu. A pure claim is binary randomized response at
+    its epsilon, which every epsilon-DP mechanism is a post-processing of (Kairouz, Oh & Viswanath, 2015). Discrete
+    Laplace noise of sensitivity 1 has the same two privacy losses with the same probabilities.
 
     Raises:
         ValueError: if the claim has a delta that is not kept apart.
@@ -24,6 +25,7 @@ def dp_event(claim: "Guarantee", *, delta_apart: bool = False) -> Any:
         )
     try:
         import dp_accounting
+        from dp_accounting.dp_event import DiscreteLaplaceDpEvent
     except ImportError as error:
         raise ImportError("to_dp_event needs dp-accounting: pip install 'jaxdp[accounting]'") from error
     if not claim.is_private:
@@ -32,5 +34,10 @@ def dp_event(claim: "Guarantee", *, delta_apart: bool = False) -> Any:
         return dp_accounting.ZCDpEvent(claim.rho)
     if claim.mu is not None:
         return dp_accounting.GaussianDpEvent(1 / claim.mu)
+    if accountant == "pld":  # where dp-accounting 0.6.0 counts repeated randomized response once
+        return DiscreteLaplaceDpEvent(claim.epsilon, sensitivity=1)
     odds = math.exp(-claim.epsilon)  # of a lie to the truth
-    return dp_accounting.RandomizedResponseDpEvent(2 * odds / (1 + odds), num_buckets=2)
+    response = dp_accounting.RandomizedResponseDpEvent(2 * odds / (1 + odds), num_buckets=2)
+    # Costs nothing. Accountants refuse it where they would count the response too low: PLD, and `REPLACE_SPECIAL`.
+    nothing = dp_accounting.SampledWithoutReplacementDpEvent(1, 0, dp_accounting.GaussianDpEvent(1.0))
+    return dp_accounting.ComposedDpEvent([response, nothing])

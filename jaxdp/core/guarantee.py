@@ -328,21 +328,23 @@ class Guarantee:
         delta = self.delta and self.delta * (units if is_local else _chain(self.epsilon, units))
         return Guarantee.none(**about) if delta >= 1 else Guarantee.approximate(epsilon, delta, **about)
 
-    def to_dp_event(self, *, delta_apart: bool = False) -> Any:
-        """The claim as an event of dp-accounting, for its accountants (`pip install 'jaxdp[accounting]'`).
+    def to_dp_event(self, *, accountant: str = "pld", delta_apart: bool = False) -> Any:
+        """Returns the claim as an event of dp-accounting, for its accountants (`pip install 'jaxdp[accounting]'`).
 
-        Use accountants for `NeighboringRelation.REPLACE_ONE`, which the claims here are for. They give, for each kind:
+        The event already stands for the worst pair of neighbours. Compose it as often as its algorithm runs, in one
+        call or in several, in accountants by privacy loss distributions (PLD) for `ADD_OR_REMOVE_ONE`, or by Rényi
+        divergences (RDP) for `REPLACE_ONE`. They give, for each kind:
 
-        * pure: by privacy loss distributions (PLD) and by Rényi divergences (RDP) at most what every mechanism of that
-          epsilon costs. Under `REPLACE_SPECIAL` the event means less, and the result is too small: do not use it.
-        * zcdp: by RDP, the claim's `epsilon_at` but for the coarse orders. PLD accountants refuse it.
-        * gaussian: by RDP a bound on `epsilon_at`. PLD accountants for `REPLACE_ONE` take the sensitivity for twice
-          what it is, a safe bound; those for `ADD_OR_REMOVE_ONE` give `epsilon_at`.
+        * pure: the most that any mechanism of that epsilon costs. Other accountants refuse its event.
+        * zcdp: by RDP, the claim's `epsilon_at` up to the coarse orders. PLD accountants refuse it.
+        * gaussian: by PLD `epsilon_at`, by RDP a bound on it. PLD accountants for `REPLACE_ONE` take the sensitivity
+          for twice its value, a safe bound.
         * approximate, and so most shuffle claims: no event has a delta. With `delta_apart=True` it is the event of
           epsilon alone, and you take the sum of all such claims' deltas off the delta that you ask an accountant for.
         * none: an event without privacy.
 
         Args:
+            accountant: "pld" or "rdp": where the event is to be composed. It changes the event of epsilon.
             delta_apart: whether you account for the delta of an approximate claim yourself.
 
         Returns:
@@ -353,11 +355,14 @@ class Guarantee:
             ImportError: if dp-accounting is not installed.
 
         Examples:
-            >>> about = {"trust_model": "central", "privacy_unit": "one record", "argument": "Gaussian noise"}
+            >>> about = {"trust_model": "central", "privacy_unit": "one record", "argument": "noise"}
             >>> Guarantee.gaussian(0.5, **about).to_dp_event()
             GaussianDpEvent(noise_multiplier=2.0)
+            >>> Guarantee.pure(0.5, **about).to_dp_event()
+            DiscreteLaplaceDpEvent(noise_parameter=0.5, sensitivity=1)
         """
-        return dp_event(self, delta_apart=check_flag("delta_apart", delta_apart))
+        check_choice("accountant", accountant, ("pld", "rdp"))
+        return dp_event(self, accountant=accountant, delta_apart=check_flag("delta_apart", delta_apart))
 
     def _as_approximate(self, delta: float) -> "Guarantee":
         if self.kind in ("pure", "approximate"):
