@@ -1,8 +1,8 @@
 """Small mistakes in the algorithms, and the tests that notice them: `python -m tests.loop.mutations --list`.
 
 `--run [N ...]` writes each mutated file into a copy of the repository and runs the tests that name it, as `make test`
-selects and compiles them, nearest first, up to the first failure. A failure counts if the test passes without the
-mutation. `--table` prints the last outcomes again.
+selects and compiles them, likeliest first, up to the first failure or for some CPU minutes. A failure counts if the
+test passes without the mutation. `--table` prints the last outcomes again.
 
     python -m tests.loop.mutations --run             all of them
     python -m tests.loop.mutations --slow 3 17       the slow tests alone, of some; what notices enters kept.json
@@ -17,6 +17,7 @@ import ast
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -33,6 +34,7 @@ SIGNS = {ast.Add: ast.Sub, ast.Sub: ast.Add}
 BOUNDS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 CLAIMS = ("check", "_check", "guarantee", "claim", "_claim", "__repr__", "interface")  # `claims.json` holds claims
 OTHER_KINDS = re.compile(r"\b(key\w*|keys|params|shape|dtype|float_)\b")
+NOTICED, SURVIVED, NOT_DECIDED, NOT_THERE = "noticed", "survived", "not decided", "not there"
 EITHER_WAY = {
     "maximum",
     "minimum",
@@ -230,11 +232,11 @@ def table(chosen: Iterable[tuple[int, Mutation]], outcomes: dict[str, dict]) -> 
             yield f"{number:3} {mutation}"
             continue
         verdicts.append(row["verdict"])
-        yield f"{number:3} {row['verdict']:10} {row['seconds']:5.0f} s  {mutation}"
+        yield f"{number:3} {row['verdict']:11} {row['seconds']:5.0f} s  {mutation}"
         if row["by"]:
-            yield f"{'':16}by {row['by']}"
+            yield f"{'':17}by {row['by']}"
     if verdicts:
-        yield f"noticed: {verdicts.count('noticed')} of {len(verdicts)}"
+        yield f"{', '.join(f'{count} {verdict}' for verdict, count in Counter(verdicts).items())} of {len(verdicts)}"
 
 
 def main() -> None:
@@ -261,7 +263,7 @@ def main() -> None:
     root, marks = ROOT, "not slow and not optimised"
     if given.old:
         outcomes = read_outcomes()
-        chosen = [number for number in every if outcomes.get(str(every[number]), {}).get("verdict") == "survived"]
+        chosen = [number for number in every if outcomes.get(str(every[number]), {}).get("verdict") == SURVIVED]
         root, marks = given.old, "not slow"
     elif given.slow:
         marks = "slow"
@@ -269,17 +271,25 @@ def main() -> None:
     copies = mutation_runs.Copies(root, given.workers, [every[number].path for number in chosen], marks)
 
     def run(number: int) -> None:
-        row = copies.run(every[number])
+        row = copies.run(every[number], failing)
         with file.open("a") as lines:
             lines.write(json.dumps(row) + "\n")
         print(*list(table([(number, every[number])], {row["mutation"]: row}))[:-1], sep="\n", flush=True)
-        if given.slow and row["verdict"] == "noticed":
-            mutation_runs.keep(ROOT, row["by"])
 
+    failing, remaining = set[str](), chosen
     with ThreadPoolExecutor(given.workers) as pool:
-        list(pool.map(run, chosen))
+        while remaining:
+            list(pool.map(run, remaining))
+            outcomes = read_outcomes(file)
+            tests = {number: outcomes[str(every[number])]["by"] for number in remaining}
+            failing |= copies.failing(test for test in tests.values() if test.startswith(("tests/", "jaxdp/")))
+            remaining = [number for number, test in tests.items() if test in failing]
     copies.close()
-    print(*table(((number, every[number]) for number in chosen), read_outcomes(file)), sep="\n")
+    outcomes = read_outcomes(file)
+    if given.slow:
+        rows = [outcomes[str(every[number])] for number in chosen]
+        mutation_runs.keep(ROOT, [row["by"] for row in rows if row["verdict"] == NOTICED])
+    print(*table(((number, every[number]) for number in chosen), outcomes), sep="\n")
 
 
 if __name__ == "__main__":

@@ -157,6 +157,26 @@ def names_in_test(file: Path, test: str, wanted: Subject) -> bool:
     return _named(wanted, *closure(file, test))
 
 
+def refers_to(file: Path, test: str, wanted: Subject) -> bool:
+    """Returns whether a test, or a helper that it uses, refers to what the subject's own files define."""
+    return any(place[0] in wanted.own for place in closure(file, test)[0])
+
+
+@cache
+def with_importers(path: Path) -> frozenset[Path]:
+    """Returns a file of the library, and those of its package that import it, directly or not."""
+    seen, ahead = {path}, [path]
+    while ahead:
+        wanted = ahead.pop()
+        for file in (LIBRARY / _package(path)).rglob("*.py"):
+            if file not in seen and any(
+                (definition(each) or (None,))[0] == wanted for each in module(file).imports.values()
+            ):
+                seen.add(file)
+                ahead.append(file)
+    return frozenset(each for each in seen if each.name != "__init__.py")
+
+
 @cache
 def closure(file: Path, name: str) -> tuple[frozenset[Definition], frozenset[str]]:
     """Returns what a definition of a test file refers to in the library, directly or not, and its strings."""

@@ -5,7 +5,19 @@ from collections import Counter
 
 import pytest
 
-from tests.loop.mutations import PACKAGES, ROOT, SHARES, Mutation, mutations, sites_of, table
+from tests.loop.mutation_runs import failures, first_failure
+from tests.loop.mutations import (
+    NOT_DECIDED,
+    NOTICED,
+    PACKAGES,
+    ROOT,
+    SHARES,
+    SURVIVED,
+    Mutation,
+    mutations,
+    sites_of,
+    table,
+)
 
 SAMPLE = '''
 """1 + 2"""
@@ -80,5 +92,28 @@ def test_the_table_says_which_share_was_noticed():
         f"1 noticed 2 s {first}",
         "by tests/test_a.py::test_a",
         f"2 survived 2 s {second}",
-        "noticed: 1 of 2",
+        "1 noticed, 1 survived of 2",
     ]
+
+
+def test_a_mutation_is_noticed_by_the_first_test_that_fails_and_capped_ones_are_not_decided(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:unraisableexception")  # which collects garbage after each run
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    for name, text in (
+        ("right", "def test_a(): pass\ndef test_b(): pass\n"),
+        ("wrong", "def test_a(): pass\ndef test_b(): assert False\ndef test_c(): assert False\n"),
+        ("broken", "import jaxdp.nothing\ndef test_a(): pass\n"),
+    ):
+        (tmp_path / f"test_{name}.py").write_text(text)
+    right, wrong, broken = (str(tmp_path / f"test_{name}.py") for name in ("right", "wrong", "broken"))
+
+    def verdict(*tests, **values):
+        made = first_failure([*tests], **values)
+        return made["verdict"], made["by"]
+
+    assert verdict() == verdict(right) == (SURVIVED, "")
+    assert verdict(right, wrong) == (NOTICED, "test_wrong.py::test_b")
+    assert verdict(f"{right}::test_a", f"{broken}::test_a") == (NOTICED, "test_broken.py")
+    assert verdict(right, most_seconds=0.0) == (NOT_DECIDED, "")
+    assert verdict(f"{right}::test_z") == (NOT_DECIDED, "")  # there is no such test
+    assert failures([right, wrong]) == ["test_wrong.py::test_b", "test_wrong.py::test_c"]

@@ -63,3 +63,10 @@ def test_an_unknown_name_is_refused_with_near_ones(text, near):
     with pytest.raises(naming.UnknownNameError, match=f"NAME must be .*, got '{text}'; near it: ") as caught:
         naming.subject(text)
     assert near in str(caught.value)
+
+
+def test_importers_are_of_the_same_package():
+    convex = naming.LIBRARY / "bandits" / "convex"
+    found = naming.with_importers(convex / "_world.py")
+    assert {convex / "_world.py", convex / "_environments.py"} <= found
+    assert all(file.is_relative_to(naming.LIBRARY / "bandits") and file.name != "__init__.py" for file in found)
