@@ -102,6 +102,19 @@ def test_lanes_have_models_of_their_own_and_rounds_contexts_of_their_own():
 
 
 # ---- rewards and regret ----------------------------------------------------------------------------------------------
+def test_a_binary_reward_with_a_mean_at_an_end_is_that_end(monkeypatch):
+    """Whatever is drawn: both ends of what a uniform variate can be."""
+    environment = contextual.linear_contexts([[1.0, 0.0], [-1.0, 0.0]], theta=[1.0, 0.0], rewards="binary")
+    params = environment.params(theta_norm=1.0)
+    world = environment.init(KEY(), params)
+    drawn = jnp.asarray([0, 1 - jnp.finfo(default_float()).epsneg], default_float())
+    monkeypatch.setattr(jax.random, "uniform", lambda key, **options: drawn[key])  # the variate's place for a key
+    rewards = jax.jit(jax.vmap(jax.vmap(environment.feedback, (None, None, None, 0)), (0, None, None, None)))(
+        jnp.arange(2), params, world, jnp.arange(2, dtype=jnp.int32)
+    )[1]
+    assert rewards.tolist() == [[1, -1], [1, -1]]
+
+
 @pytest.mark.parametrize(
     ("link", "rewards", "values"),
     [

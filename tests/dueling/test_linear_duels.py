@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.dueling import linear_duels, utility_duels
+from jaxdp.dueling import _linear_duels, linear_duels, utility_duels
 from jaxdp.preferences import utility_matrix
 
 KEY = partial(jax.random.key, 8)
@@ -47,20 +47,34 @@ def test_it_is_duels_of_its_utilities():
         assert [bool(judge(ours, (), jnp.int32(arm))["correct"]) for arm in range(4)] == [True, True, False, False]
 
 
-def test_a_tally_has_the_law_of_rounds():
-    """Also of more pairs than are drawn at a time, and where some or all but one are not played."""
-    features = np.stack([np.linspace(-0.9, 0.9, 9), np.linspace(0, 0.4, 9) ** 2], axis=1)
-    duels = linear_duels(features, [0.8, 0.1])
-    params, chances = duels.params(scale=3.0), utility_matrix(3 * features @ [0.8, 0.1]).ravel()
-    regret = np.add.outer(*[3 * (features @ [0.8, 0.1]).max() - 3 * features @ [0.8, 0.1]] * 2).ravel()
-    some = np.where(np.arange(81) % 2, 50, 0)
-    one = np.where(np.arange(81) == 80, 7, 0)
-    tally = duels.tally
+SCALE = 3.0
+LINE = np.stack([np.linspace(-0.9, 0.9, 5), np.linspace(0, 0.4, 5) ** 2], axis=1)  # features; the last arm is best
+UTILITIES = SCALE * LINE @ [0.8, 0.1]
+PLANS = np.stack([np.where(np.arange(25) % 2, 50, 0), np.where(np.arange(25) == 24, 7, 0), np.arange(25)])
+
+
+def tallied(num_lanes):
+    """Wins [plans, lanes, pairs] and outcomes of plans; the last one has more pairs than are drawn at a time."""
+    duels = linear_duels(LINE, [0.8, 0.1])
+    params, tally = duels.params(scale=SCALE), duels.tally
     assert tally is not None
-    many = jax.jit(jax.vmap(jax.vmap(lambda key, counts: tally(key, params, (), counts)[1:], (0, None)), (None, 0)))
-    keys, plans = jax.random.split(KEY(), 2000), jnp.asarray(np.stack([some, one, np.arange(81)]), INTEGER)
-    found, outcomes = jax.tree.map(np.asarray, many(keys, plans))
-    for plan, won in zip(np.asarray(plans), found, strict=True):
+    many = jax.vmap(jax.vmap(lambda key, counts: tally(key, params, (), counts)[1:], (0, None)), (None, 0))
+    return jax.tree.map(np.asarray, jax.jit(many)(jax.random.split(KEY(), num_lanes), jnp.asarray(PLANS, INTEGER)))
+
+
+def test_a_tally_counts_each_duel_once(monkeypatch):
+    monkeypatch.setattr(_linear_duels, "binomial", lambda key, count, chance: count)  # the left arm wins all
+    won, outcomes = tallied(1)
+    np.testing.assert_array_equal(won[:, 0], PLANS)
+    np.testing.assert_array_equal(outcomes["left_wins"][:, 0], PLANS.sum(1))
+    regret = np.add.outer(*[UTILITIES.max() - UTILITIES] * 2).ravel()
+    np.testing.assert_allclose(outcomes["pseudo_regret"][:, 0], PLANS @ regret, rtol=1e-5)
+    assert outcomes["best_duels"][:, 0].tolist() == [0, 7, 24]
+
+
+def test_a_tally_has_the_distribution_of_rounds():
+    chances, found = utility_matrix(UTILITIES).ravel(), tallied(2000)[0]
+    for plan, won in zip(PLANS, found, strict=True):
         assert (won[:, plan == 0] == 0).all()
         assert ((won >= 0) & (won <= plan)).all()
         spread = np.sqrt(plan * chances * (1 - chances))
@@ -68,9 +82,6 @@ def test_a_tally_has_the_law_of_rounds():
         assert (abs(won.std(0) - spread) <= 5 * spread / math.sqrt(2 * 2000) + 1e-3).all()
         wrong = np.roll(chances, 1)  # of another pair
         assert not (abs(won.mean(0) - plan * wrong) <= 5 * spread / math.sqrt(2000) + 1e-9).all()
-    np.testing.assert_array_equal(outcomes["left_wins"], found.sum(2))
-    np.testing.assert_allclose(outcomes["pseudo_regret"][:, 0], np.asarray(plans) @ regret, rtol=1e-5)
-    assert outcomes["best_duels"][:, 0].tolist() == [0, 7, 80]
 
 
 BAD: list[tuple[Any, Any, str]] = [
