@@ -5,15 +5,12 @@ from typing import Any
 
 import jax
 
-from jaxdp.checks import check_made
 from jaxdp.core import Environment, Estimator, Guarantee, Learner
-from jaxdp.testing.checks import Check, run_checks
+from jaxdp.testing.checks import run_checks
 from jaxdp.testing.estimators import EstimatorPrograms
-from jaxdp.testing.learners import LearnerPrograms
+from jaxdp.testing.learners import NUM_LANES, LearnerPrograms
 from jaxdp.testing.mechanisms import MechanismPrograms
-from jaxdp.validation import check_count
-
-NUM_LANES = 10_000
+from jaxdp.testing.programs import TOLERANCE
 
 
 def check_estimator(
@@ -23,19 +20,19 @@ def check_estimator(
     labels: jax.Array,
     *,
     key: jax.Array,
-    tolerance: float = 1e-4,
+    tolerance: float = TOLERANCE,
     skip: Collection[str] = (),
     only: Collection[str] = (),
 ) -> None:
     """Runs the checks of an estimator on one data set.
 
-    Argument names; that `params` and `guarantee` take the same values and refuse a bad epsilon; jit = eager; vmap over
-    seeds and epsilons = loop, with one trace for all epsilons; that no key which a function gets is used twice there;
-    at epsilon = inf the report does not depend on the key. A guarantee that claims something must depend on epsilon.
-    Where features are not declared public, the estimate depends on them through the report alone.
+    - Arguments have the names that callers use. `params` and `guarantee` take the same values and refuse a bad epsilon.
+    - jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons.
+    - No key is used twice in a function, and none is the same in every run, as `jax.random.key(0)`.
+    - At epsilon = inf the report does not depend on the key. A guarantee that claims something depends on epsilon.
+    - Where features are not declared public, the estimate depends on them through the report alone.
 
-    It does not see whether noise is fresh, or enough: a key made inside a function, such as `jax.random.key(0)`,
-    passes, and so does noise of any scale. `jaxdp.audit.audit` attacks the claim itself.
+    It does not see whether noise is enough: noise of any scale passes. `jaxdp.audit.audit` attacks the claim itself.
 
     Args:
         estimator: to check.
@@ -51,23 +48,8 @@ def check_estimator(
         AssertionError: if checks fail. It names each with its reason.
         ValueError: if a name is none of the checks.
     """
-    run_checks(
-        estimator_checks(estimator, values, features, labels, key=key, tolerance=tolerance), skip=skip, only=only
-    )
-
-
-def estimator_checks(
-    estimator: Estimator,
-    values: Mapping[str, float],
-    features: jax.Array,
-    labels: jax.Array,
-    *,
-    key: jax.Array,
-    tolerance: float = 1e-4,
-) -> list[Check]:
-    """Returns the checks that `check_estimator` runs, for the same arguments."""
-    check_made("estimator", estimator, Estimator)
-    return EstimatorPrograms(estimator, values, features, labels, key=key, tolerance=tolerance).checks()
+    programs = EstimatorPrograms(estimator, values, features, labels, key=key, tolerance=tolerance)
+    run_checks(programs.checks(), skip=skip, only=only)
 
 
 def check_learner(
@@ -77,7 +59,7 @@ def check_learner(
     *,
     horizon: int,
     key: jax.Array,
-    tolerance: float = 1e-4,
+    tolerance: float = TOLERANCE,
     num_lanes: int = NUM_LANES,
     draws_in_update: bool = False,
     may_claim_less: bool = False,
@@ -87,18 +69,19 @@ def check_learner(
 ) -> None:
     """Runs the checks of a learner on one environment.
 
-    Argument names; that `params` and `guarantee` take the same values and refuse a bad epsilon; that shapes fit and
-    states are stable; jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons; in single
-    rounds, that no key which a function gets is used twice there; that results do not depend on the checkpoints; that
-    every play is one of the actions that the environment declares, in each lane and round, by blocks and by counts too;
-    by blocks = by rounds, bit for bit, in what is released too, where both sides have blocks; by counts, and by blocks
-    with totals, as many rounds at every checkpoint, and the distribution of rounds: outcomes, metrics and what has been
-    released have the same distributions, at epsilon and at smaller ones. At epsilon = inf neither `privatize` nor
-    `update` depends on its key, in any round; of `update` see `draws_in_update`. A guarantee that claims something must
-    depend on epsilon.
+    - Arguments have the names that callers use. `params` and `guarantee` take the same values and refuse a bad epsilon.
+    - Shapes fit, states are stable; jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons.
+    - In single rounds no key is used twice in a function, and none is the same in every run.
+    - At epsilon = inf neither `privatize` nor `update` depends on its key, in any round; of `update` see
+      `draws_in_update`. A guarantee that claims something depends on epsilon.
+    - Every play is one of the actions that the environment declares, by rounds, blocks and counts. Nine lanes are
+      looked at: three seeds at epsilon, at half of it and at infinity.
+    - Blocks = rounds, bit for bit, in what is released too, where both sides have blocks, and results do not depend on
+      the checkpoints.
+    - Counts, and blocks with totals, play as many rounds up to each checkpoint, and outcomes, metrics and what has been
+      released have the distribution of rounds, at epsilon and at smaller ones. `num_lanes` lanes are drawn.
 
-    It does not see whether noise is fresh, or enough: a key that a function makes of the number of the round passes,
-    though it is the same in every run, and so does noise of any scale. `jaxdp.audit.grey_box` finds both. If
+    It does not see whether noise is enough: noise of any scale passes, and `jaxdp.audit.grey_box` finds it. If
     distributions of counts or totals are to differ, the difference must have happened within the horizon, which should
     be longer than two blocks.
 
@@ -126,39 +109,6 @@ def check_learner(
         AssertionError: if checks fail. It names each with its reason.
         ValueError: if a name is none of the checks.
     """
-    checks = learner_checks(
-        learner,
-        environment,
-        values,
-        horizon=horizon,
-        key=key,
-        tolerance=tolerance,
-        num_lanes=num_lanes,
-        draws_in_update=draws_in_update,
-        may_claim_less=may_claim_less,
-        multiple=multiple,
-    )
-    run_checks(checks, skip=skip, only=only)
-
-
-def learner_checks(
-    learner: Learner,
-    environment: Environment,
-    values: Mapping[str, float],
-    *,
-    horizon: int,
-    key: jax.Array,
-    tolerance: float = 1e-4,
-    num_lanes: int = NUM_LANES,
-    draws_in_update: bool = False,
-    may_claim_less: bool = False,
-    multiple: float = 1.0,
-) -> list[Check]:
-    """Returns the checks that `check_learner` runs, for the same arguments."""
-    check_made("learner", learner, Learner)
-    check_made("environment", environment, Environment)
-    check_count("horizon", horizon, 2)
-    check_count("num_lanes", num_lanes)
     programs = LearnerPrograms(
         learner,
         environment,
@@ -171,7 +121,7 @@ def learner_checks(
         may_claim_less=may_claim_less,
         multiple=multiple,
     )
-    return programs.checks()
+    run_checks(programs.checks(), skip=skip, only=only)
 
 
 def check_mechanism(

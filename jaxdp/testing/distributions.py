@@ -82,7 +82,7 @@ def sampling(
 
 
 def draw(plan: Sampling, engine: str) -> Samples:
-    """Returns what many lanes show, by rounds or by another engine, which get other keys.
+    """Returns the outputs of many lanes, by rounds or by another engine, which get other keys.
 
     Args:
         plan: which lanes.
@@ -90,27 +90,27 @@ def draw(plan: Sampling, engine: str) -> Samples:
     """
     learner, values, epsilons, num_lanes = plan.learner, plan.values, plan.epsilons, plan.num_lanes
     key = jax.random.split(plan.key)[int(engine != "rounds")]
-    record = released(learner, learner.params(**taken(learner.params, values)))
+    record = record_public(learner, learner.params(**taken(learner.params, values)))
     run = simulator(learner, plan.environment, plan.horizon, engine=engine, checkpoints=plan.looks, record=record)
     points = [run.params(**({**values, "epsilon": e} if e is not None else values)) for e in epsilons]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)
+    params_batch = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)
     each = np.arange(num_lanes * len(epsilons))
     tile = min(TILE, len(each))
     each = np.append(each, np.repeat(each[-1:], -len(each) % tile))  # a rest would be compiled by itself
 
     @jax.jit
-    def every(keys: jax.Array, points: Any) -> Any:
+    def run_all(keys: jax.Array, points: Any) -> Any:
         lanes = keys[each // len(epsilons)], jax.tree.map(lambda leaf: leaf[each % len(epsilons)], points)
         return jax.lax.map(lambda lane: run(*lane), lanes, batch_size=tile)
 
     def split(leaf: np.ndarray) -> np.ndarray:
         return leaf[: num_lanes * len(epsilons)].reshape(num_lanes, len(epsilons), *leaf.shape[1:])
 
-    return jax.tree.map(split, jax.device_get(every(jax.random.split(key, num_lanes), stacked)))
+    return jax.tree.map(split, jax.device_get(run_all(jax.random.split(key, num_lanes), params_batch)))
 
 
 def check_same_distribution(plan: Sampling, engine: str, rounds: Samples, others: Samples) -> None:
-    """Compares all that two samples show.
+    """Compares all outputs of two samples.
 
     Args:
         plan: of which lanes the samples are.
@@ -133,7 +133,7 @@ def check_same_distribution(plan: Sampling, engine: str, rounds: Samples, others
 
 
 def check_distribution(learner: Learner, environment: Environment, values: Mapping[str, float], **options: Any) -> None:
-    """Draws lanes by rounds and by an engine, and compares all that they show.
+    """Draws lanes by rounds and by an engine, and compares all their outputs.
 
     Args:
         learner: with the engine's functions.
@@ -153,15 +153,15 @@ def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
     first, second = (values.astype(np.float64) for values in (first, second))
     first, second = (np.sort(np.where(np.isnan(values), np.inf, values)) for values in (first, second))
 
-    def ahead(values: np.ndarray, others: np.ndarray) -> float:
+    def largest_lead(values: np.ndarray, others: np.ndarray) -> float:
         slack = tolerance * (1 + np.abs(np.where(np.isfinite(values), values, 0.0)))
         later = np.searchsorted(others, values + slack, "right")
         return float(np.max(np.searchsorted(values, values, "right") / len(values) - later / len(others)))
 
-    return max(ahead(first, second), ahead(second, first))
+    return max(largest_lead(first, second), largest_lead(second, first))
 
 
-def released(learner: Learner, params: Any) -> dict[str, RecordFn]:
+def record_public(learner: Learner, params: Any) -> dict[str, RecordFn]:
     """Returns functions that record the numbers of `public`, leaf by leaf."""
     shapes = jax.eval_shape(lambda: learner.init(jax.random.key(0), jax.tree.map(jnp.asarray, params)).public)
 

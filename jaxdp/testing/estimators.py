@@ -6,16 +6,17 @@ from typing import Any
 import chex
 import jax
 
+from jaxdp.checks import check_made
 from jaxdp.core import Estimator
 from jaxdp.testing.checks import STRUCTURE, Check
 from jaxdp.testing.duties import check_arguments, check_claim, check_refusals, check_values
-from jaxdp.testing.programs import Programs
+from jaxdp.testing.programs import TOLERANCE, Programs
 
 
 class EstimatorPrograms(Programs):
     """An estimator that privatizes a data set and is fitted to the report.
 
-    Args and their meaning are those of `jaxdp.testing.check_estimator`.
+    It takes the arguments of `jaxdp.testing.check_estimator`.
     """
 
     def __init__(
@@ -26,8 +27,9 @@ class EstimatorPrograms(Programs):
         labels: jax.Array,
         *,
         key: jax.Array,
-        tolerance: float,
+        tolerance: float = TOLERANCE,
     ) -> None:
+        check_made("estimator", estimator, Estimator)
         # What `fit` gets beside the report: the features, and others if it must not read them.
         seen = [features] if estimator.features_public else [features, 1 - 2 * features]
         super().__init__(
@@ -68,14 +70,14 @@ class EstimatorPrograms(Programs):
     def check_noiseless(self) -> None:
         """Checks that at epsilon = inf the report does not depend on the key."""
         if self.claim.is_private:
-            reports, _ = self.looped[0]
+            reports, _ = self.lane_outputs[0]
             first, *others = (jax.tree.map(lambda leaf: leaf[-1, seed], reports) for seed in range(len(self.keys)))  # noqa: B023
             for other in others:
                 chex.assert_trees_all_equal(first, other)
 
     def check_features(self) -> None:
         """Checks that the estimate depends on features that are not public through the report alone."""
-        (_, first), (_, second) = self.looped
+        (_, first), (_, second) = self.lane_outputs
         chex.assert_trees_all_equal(first, second, custom_message="fit must not read features that are not public")
 
     def checks(self) -> list[Check]:

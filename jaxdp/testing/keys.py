@@ -1,8 +1,8 @@
 """Whether a traced function uses a random key twice: also in branches and loops, and by the words of a key.
 
 `jax.debug_key_reuse` follows arrays. Here values are followed: two arrays that are computed in the same way hold the
-same keys. So `fold_in(key, 1)` twice is one key, as is `key(0)` in every round; and to read a key's words by
-`key_data`, as draws of `jaxdp.random` do, is to use it.
+same keys. So `fold_in(key, 1)` twice is one key; and to read a key's words by `key_data`, as draws of `jaxdp.random`
+do, is to use it. A key that is made of no random number, as `key(0)`, is the same in every run: to use it is wrong.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
@@ -14,14 +14,16 @@ import numpy as np
 
 SAME = {"reshape", "squeeze", "transpose", "expand_dims", "copy", "copy_p", "convert_element_type", "device_put", "rev"}
 PARTS = {"slice", "dynamic_slice", "gather"}
-FREE = {"eq", "ne", "select_n", "random_fold_in", "random_clone", "optimization_barrier", "stop_gradient"}
+SELECT = "select_n"
+MAKES = {"random_seed", "random_wrap"}
+FREE = {"eq", "ne", SELECT, "random_fold_in", "random_clone", "optimization_barrier", "stop_gradient"}
 
 
 def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = ()) -> None:
     """Checks that no key is used twice in a traced function, or in its repetitions.
 
     A key is used where bits are drawn from it, where it is split, and where its words are read. Keys that `fold_in`
-    makes of one key and different data are different.
+    makes of one key and different data are different, also from that key, as JAX has it.
 
     Args:
         closed: a closed jaxpr, as `jax.make_jaxpr` makes it.
@@ -29,7 +31,7 @@ def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = 
         free: indices of inputs that may be used at will, with all keys that are made of them.
 
     Raises:
-        AssertionError: if a key is used twice. It names the places.
+        AssertionError: if a key is used twice, or is the same in every run. It names the places.
     """
     walk = _Walk()
     jaxpr = closed.jaxpr
@@ -51,11 +53,13 @@ class _Walk:
     def __init__(self) -> None:
         self.numbers: dict[Hashable, int] = {}
         self.loops: dict[int, frozenset[int]] = {}  # of a number: the loops in which it changes
-        self.whole: dict[int, int] = {}  # of a part: the array that it is of
+        self.wholes: dict[int, set[int]] = {}  # of an element or a choice: the keys that it may be one of
         self.used: dict[int, str] = {}  # by number of a key: where
         self.used_parts: dict[int, str] = {}  # by number of an array: where a part of it was used
         self.free: set[int] = set()  # keys of which any use is right
-        self.copies: set[int] = set()  # arrays that hold one key several times
+        self.made: set[int] = set()  # keys that are the same in every run
+        self.random: set[int] = set()  # numbers that were drawn
+        self.copies: dict[int, int | None] = {}  # of an array that has keys several times: the key, if it is but one
         self.called = ""  # where a function that JAX has traced before was called
         self.active: tuple[int, ...] = ()  # the loops that are walked through
         self.words: dict[int, tuple[int, tuple[int, ...]]] = {}  # of words that were read: key, and loops active then
@@ -71,10 +75,18 @@ class _Walk:
         self.loops.setdefault(number, frozenset(loops))
         return number
 
+    def choice(self, numbers: Iterable[int], loops: Iterable[int] = ()) -> int:
+        """Returns the number of a value that may be one of others."""
+        number = self.fresh(loops)
+        self.wholes[number] = {*numbers}
+        return number
+
     def constant(self, value: Any) -> int:
         """Returns the number of a constant: equal arrays are one, also if they were made at several places."""
         if jnp.issubdtype(jnp.result_type(value), jax.dtypes.prng_key):
-            value = jax.random.key_data(value)
+            number = self.number(("key", self.constant(jax.random.key_data(value))))
+            self.made.add(number)
+            return number
         array = np.asarray(value)
         return self.number(("constant", str(array.dtype), array.shape, array.tobytes()))
 
@@ -82,15 +94,19 @@ class _Walk:
         """Records that a key is used."""
         if number in self.free:
             return
-        for other in (self.used.get(number), self.used_parts.get(number), self._use_of_whole(number)):
+        if number in self.made:
+            raise AssertionError(
+                f"a key is the same in every run: it depends on no key that was given, and is used {where}"
+            )
+        wholes = self._wholes_of(number)
+        for other in (self.used.get(number), self.used_parts.get(number), *map(self.used.get, wholes)):
             if other is not None:
                 raise AssertionError(f"a key is used twice: {other}, and {where}")
         if number in self.copies:
             raise AssertionError(f"a key is used twice: copies of it, {where}")
         self.used[number] = where
-        while number in self.whole:
-            number = self.whole[number]
-            self.used_parts.setdefault(number, where)
+        for whole in wholes:
+            self.used_parts.setdefault(whole, where)
 
     def _read(self, words: int, where: str) -> None:
         """Records that words of a key are used. However often, that is one use for each time that they were read."""
@@ -98,12 +114,12 @@ class _Walk:
         self.use(key, where)
         self.once.setdefault(key, set()).update(set(self.active) - set(loops))
 
-    def _use_of_whole(self, number: int) -> str | None:
-        while number in self.whole:
-            number = self.whole[number]
-            if number in self.used:
-                return self.used[number]
-        return None
+    def _wholes_of(self, number: int) -> list[int]:
+        """Returns the numbers of all keys that a key is an element or a choice of."""
+        wholes = [*self.wholes.get(number, ())]
+        for whole in wholes:  # grows on the way
+            wholes += [each for each in self.wholes.get(whole, ()) if each not in wholes]
+        return wholes
 
     def run(self, jaxpr: Any, consts: Sequence[int], inputs: Sequence[int]) -> list[int]:
         """Walks through a jaxpr. Returns the numbers of its outputs."""
@@ -142,11 +158,16 @@ class _Walk:
         keys = [number for number, var in zip(inputs, eqn.invars, strict=True) if _is_key(var)]
         if keys and name in SAME:
             return keys
-        if keys and name not in PARTS | FREE | {"broadcast_in_dim", "concatenate"}:
-            for number in keys:
-                self.use(number, f"by {name}{self.called or _place(eqn)}")
-        for words in set(inputs) & self.words.keys():
-            self._read(words, f"by its words{self.called or _place(eqn)}")
+        if keys and name in PARTS and keys[0] in self.copies:
+            only = self.copies[keys[0]]
+            if only is not None and eqn.outvars[0].aval.size == 1:
+                return [only]
+        draws = keys and name not in PARTS | FREE | {"broadcast_in_dim"}
+        for number in keys if draws else ():
+            self.use(number, f"by {name}{self.called or _place(eqn)}")
+        words = set(inputs) & self.words.keys()
+        for each in words:
+            self._read(each, f"by its words{self.called or _place(eqn)}")
         loops = frozenset().union(*(self.loops[number] for number in inputs))
         content = _content(name, params, inputs)
         outputs = [
@@ -155,12 +176,21 @@ class _Walk:
         ]
         if keys and all(number in self.free for number in keys):
             self.free.update(outputs)
-        if keys and name in PARTS:
-            self.whole.setdefault(outputs[0], keys[0])
+        if draws or words or not self.random.isdisjoint(inputs):
+            self.random.update(outputs)
+        elif name in MAKES or (keys and {*keys} <= self.made):
+            self.made.update(outputs)
+        if keys and name in PARTS | {SELECT}:
+            self.wholes[outputs[0]] = {*keys} - {outputs[0]}
+        copied = self.copies.get(keys[0]) if keys else None
         if keys and name == "broadcast_in_dim":
-            if eqn.outvars[0].aval.size == eqn.invars[0].aval.size:
+            size = eqn.invars[0].aval.size
+            if eqn.outvars[0].aval.size == size:
                 return keys
-            self.copies.add(outputs[0])
+            copied = keys[0] if size == 1 else copied
+            self.copies[outputs[0]] = copied
+        elif copied is not None and name in PARTS:
+            self.copies[outputs[0]] = copied
         return outputs
 
     def _cond(self, branches: Sequence[Any], inputs: list[int]) -> list[int]:
@@ -176,7 +206,7 @@ class _Walk:
         return [
             each[0]
             if len(set(each)) == 1
-            else self.fresh(frozenset().union(*(self.loops[n] for n in (*each, *inputs))))
+            else self.choice(each, frozenset().union(*(self.loops[n] for n in (*each, *inputs))))
             for each in zip(*outputs, strict=True)
         ]
 
@@ -187,18 +217,27 @@ class _Walk:
         is_repeated = params["length"] != 1
 
         def body(loop: int, state: list[int]) -> list[int]:
-            elements = [self.fresh({loop} | self.loops[array]) for array in arrays]
-            for element, array in zip(elements, arrays, strict=True):
-                self.whole[element] = array
+            elements[:] = [self._element(array, loop) for array in arrays]
             fixed = [self.constant(const) for const in closed.consts]
             return self.run(closed.jaxpr, fixed, [*consts, *state, *elements])
 
+        elements: list[int] = []
         state, outputs = self.loop(body, carry, is_repeated=is_repeated)
-        used = [self.used_parts.get(array) for array in arrays]
-        for array, where in zip(arrays, used, strict=True):
-            if where is not None:  # every element, one in each turn
-                self.used[array] = where
+        for element, array in zip(elements, arrays, strict=True):
+            if element in self.used:  # every element, one in each turn
+                self.used[array] = self.used[element]
         return [*state, *(self.fresh(self.loops[number]) for number in outputs[len(carry) :])]
+
+    def _element(self, array: int, loop: int) -> int:
+        """Returns the number of the element of an array that a turn of a loop gets."""
+        copied = self.copies.get(array)
+        if copied is not None:
+            return copied
+        element = self.number(("element", array, loop), {loop} | self.loops[array])
+        self.wholes[element] = {array}
+        if array in self.made:
+            self.made.add(element)
+        return element
 
     def _while(self, eqn: Any, inputs: list[int]) -> list[int]:
         params = eqn.params
@@ -222,7 +261,7 @@ class _Walk:
         constant = [False] * len(carry)  # what each turn hands on as it is
         while True:
             state = [
-                number if same else self.fresh({loop} | self.loops[number])
+                number if same else self.choice([number], {loop} | self.loops[number])
                 for number, same in zip(carry, constant, strict=True)
             ]
             outputs = body(loop, state)

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.checks import check_made
 from jaxdp.core import Environment, Learner
-from jaxdp.core.interface import text as described
+from jaxdp.core.interface import text as describe
 from jaxdp.simulation import simulator
 from jaxdp.simulation.run import outcomes as sums
 from jaxdp.simulation.run.engines import has_totals, play_round
@@ -17,15 +18,17 @@ from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, is_at_stop, s
 from jaxdp.simulation.run.rounds import Keys, Play, interact, round_keys, split_lane_key
 from jaxdp.simulation.run.values import taken
 from jaxdp.testing.checks import DISTRIBUTION, STRUCTURE, Check, Shared
-from jaxdp.testing.distributions import Samples, Sampling, check_same_distribution, draw, released, sampling
+from jaxdp.testing.distributions import Samples, Sampling, check_same_distribution, draw, record_public, sampling
 from jaxdp.testing.duties import check_arguments, check_claim, check_close, check_refusals, check_values
 from jaxdp.testing.keys import check_keys_of
-from jaxdp.testing.plays import OUTSIDE, PLAYED, counting, first_outside
-from jaxdp.testing.programs import Programs, batched
+from jaxdp.testing.plays import OUTSIDE, PLAYED, count_plays, first_outside
+from jaxdp.testing.programs import TOLERANCE, Programs, compile_batch
+from jaxdp.validation import check_count
 
 EXACT, RELEASE = ("params", "public", "context", "action", "feedback"), ("key", "params", "public", "sums", "length")
 OTHER = 1  # folded into roots of keys on which nothing may depend
 ENVIRONMENTS = "[0].context", "[0].feedback", "[2].world"  # inputs of a step that the learner does not see
+NUM_LANES = 10_000  # of each engine, by which distributions are compared
 EAGER_ROUNDS = 1  # played operation by operation
 
 
@@ -42,7 +45,7 @@ class Step(NamedTuple):
 class LearnerPrograms(Programs):
     """A learner and an environment, run round by round and by the learner's other engines.
 
-    Args and their meaning are those of `jaxdp.testing.check_learner`.
+    It takes the arguments of `jaxdp.testing.check_learner`.
     """
 
     def __init__(
@@ -53,21 +56,25 @@ class LearnerPrograms(Programs):
         *,
         horizon: int,
         key: jax.Array,
-        tolerance: float,
-        num_lanes: int,
-        draws_in_update: bool,
-        may_claim_less: bool,
-        multiple: float,
+        tolerance: float = TOLERANCE,
+        num_lanes: int = NUM_LANES,
+        draws_in_update: bool = False,
+        may_claim_less: bool = False,
+        multiple: float = 1.0,
     ) -> None:
+        check_made("learner", learner, Learner)
+        check_made("environment", environment, Environment)
+        check_count("horizon", horizon, 2)
+        check_count("num_lanes", num_lanes)
         self.space = next((side.interface.action for side in (environment, learner) if side.interface), None)
         # Plays are checked here, so that a learner without an interface needs no warning.
         self.learner = learner._replace(interface=learner.interface or environment.interface)
-        self.environment, self.counted = environment, counting(environment, self.space)
+        self.environment, self.counting = environment, count_plays(environment, self.space)
         self.horizon, self.num_lanes, self.draws_in_update = horizon, num_lanes, draws_in_update
         self.may_claim_less, self.multiple = may_claim_less, multiple
-        made = simulator(self.learner, self.counted, horizon, engine="rounds")
+        run = simulator(self.learner, self.counting, horizon, engine="rounds")
         super().__init__(
-            made.params, lambda **point: made.guarantee(**point)["learner"], values, key=key, tolerance=tolerance
+            run.params, lambda **point: run.guarantee(**point)["learner"], values, key=key, tolerance=tolerance
         )
         # The last round may be one after which the learner forgets.
         self.looks = sorted({1, horizon - 1, horizon})
@@ -76,16 +83,16 @@ class LearnerPrograms(Programs):
     @Shared
     def record(self) -> dict[str, RecordFn]:
         """Records the public state: a change there need not move an outcome."""
-        return released(self.learner, self.learner.params(**taken(self.learner.params, self.values)))
+        return record_public(self.learner, self.learner.params(**taken(self.learner.params, self.values)))
 
     @Shared
     def simulate(self) -> Any:
-        """The run by rounds, under jit, so that it is traced once."""
-        return jax.jit(self._looked("rounds").simulate)
+        """The compiled run by rounds. It is traced once."""
+        return jax.jit(self._simulator("rounds").simulate)
 
     @Shared
-    def traced(self) -> Any:
-        """The run by rounds, traced at the values: it checks that the functions fit."""
+    def trace(self) -> Any:
+        """The trace of the run by rounds at the values. It exists only if the functions fit."""
         return self.simulate.trace(self.keys[0], self.first_point)
 
     @Shared
@@ -95,30 +102,30 @@ class LearnerPrograms(Programs):
 
     def _step(self, roots: Keys, params: Any, play: Play) -> tuple[Play, Any, dict[str, jax.Array]]:
         self.traces.append(roots)
-        after, events = play_round(self.learner, self.counted, self.horizon, roots, params, play)
-        after, report = _strong((after, events.report))
-        return after, report, seen(self.learner, self.counted, self.record, params, after)
+        after, events = play_round(self.learner, self.counting, self.horizon, roots, params, play)
+        after, report = _drop_weak_types((after, events.report))
+        return after, report, seen(self.learner, self.counting, self.record, params, after)
 
     def _start(self, key: jax.Array, params: Any) -> tuple[Keys, Play]:
         """Returns the roots of a lane's keys, and the lane before its first round."""
         key_state, key_world, roots = split_lane_key(key)
         state = self.learner.init(key_state, params["learner"])
-        world = self.counted.init(key_world, params["environment"])
+        world = self.counting.init(key_world, params["environment"])
         zero = jnp.zeros((), jnp.result_type(int))
 
         def events() -> Any:
             keys = round_keys(roots, zero, self.horizon)
-            return interact(self.learner, self.counted, keys, params, state, world)[2]
+            return interact(self.learner, self.counting, keys, params, state, world)[2]
 
         first = jax.eval_shape(events)
         action = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), first.action)
         stopped = None if self.learner.done is None else jnp.asarray(False)
-        return roots, _strong(Play(zero, state, world, sums.empty(first.outcome), action, stopped))
+        return roots, _drop_weak_types(Play(zero, state, world, sums.empty(first.outcome), action, stopped))
 
     @Shared
     def lanes(self) -> list[list[list[Step]]]:
         """The steps of each lane of each point."""
-        assert self.traced is not None
+        assert self.trace is not None
         return [[self._lane(key, jax.tree.map(jnp.asarray, point)) for key in self.keys] for point in self.points]
 
     def _lane(self, key: jax.Array, params: Any) -> list[Step]:
@@ -130,11 +137,11 @@ class LearnerPrograms(Programs):
         return steps
 
     @Shared
-    def looped(self) -> list[Any]:
-        """What lanes show by single steps, at the same checkpoints and in the same form as `batched`."""
-        shapes = self.traced.out_info
+    def lane_outputs(self) -> list[Any]:
+        """Outputs of lanes by single steps, at the checkpoints of `batch_outputs` and in its form."""
+        shapes = self.trace.out_info
 
-        def shown(steps: list[Step]) -> dict[str, jax.Array]:
+        def outputs_at_looks(steps: list[Step]) -> dict[str, jax.Array]:
             rows = [steps[min(look, len(steps)) - 1].seen for look in self.looks]
             outputs = {name: jnp.stack([jnp.asarray(row[name]) for row in rows]) for name in rows[0]}
             if self.learner.done is not None:
@@ -144,24 +151,24 @@ class LearnerPrograms(Programs):
                 outputs |= {name: rows[-1][name.removesuffix(AT_STOP)] for name in names}
             return outputs
 
-        return [_stack([_stack([shown(steps) for steps in lanes]) for lanes in self.lanes])]
+        return [_stack([_stack([outputs_at_looks(steps) for steps in lanes]) for lanes in self.lanes])]
 
     def run(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
-        """Returns what one lane shows by rounds."""
+        """Returns the outputs of one lane by rounds."""
         return self.simulate(key, params)
 
     @Shared
-    def eager(self) -> tuple[list[Any], jax.errors.KeyReuseError | None]:
-        """The first rounds of the first lane, operation by operation; and a key that was used twice, if any."""
-        assert self.traced is not None
+    def eager_outputs(self) -> tuple[list[Any], jax.errors.KeyReuseError | None]:
+        """The first rounds of the first lane, operation by operation; and the error of a reused key, if any."""
+        assert self.trace is not None
         params = jax.tree.map(jnp.asarray, self.first_point)
 
         def play_some() -> list[Any]:
             roots, play = self._start(jax.random.clone(self.keys[0]), params)
             rounds = []
             while len(rounds) < EAGER_ROUNDS and not (play.stopped is not None and play.stopped):
-                play, events = play_round(self.learner, self.counted, self.horizon, roots, params, play)
-                rounds.append(_strong((play, events.report)))
+                play, events = play_round(self.learner, self.counting, self.horizon, roots, params, play)
+                rounds.append(_drop_weak_types((play, events.report)))
             return rounds
 
         try:
@@ -185,29 +192,29 @@ class LearnerPrograms(Programs):
 
     def check_eager(self) -> None:
         """Checks that compiled rounds do what single operations do."""
-        for compiled, eager in zip(self.lanes[0][0], self.eager[0], strict=False):
+        for compiled, eager in zip(self.lanes[0][0], self.eager_outputs[0], strict=False):
             check_close(eager, (compiled.after, compiled.report), self.tolerance)
 
-    def _looked(self, engine: str) -> Any:
+    def _simulator(self, engine: str) -> Any:
         return simulator(
-            self.learner, self.counted, self.horizon, engine=engine, checkpoints=self.looks, record=self.record
+            self.learner, self.counting, self.horizon, engine=engine, checkpoints=self.looks, record=self.record
         )
 
     @Shared
     def blocks(self) -> Any:
-        """What the same lanes show by blocks."""
-        return batched(self._looked("blocks"))(self.keys, self.stacked)
+        """Outputs of the same lanes by blocks."""
+        return compile_batch(self._simulator("blocks"))(self.keys, self.params_batch)
 
     @Shared
     def counts(self) -> Any:
-        """What lanes show by counts, at the horizon alone, so that plans are as long as they may be."""
-        run = simulator(self.learner, self.counted, self.horizon, engine="counts", record=self.record)
-        return batched(run)(self.keys, self.stacked)
+        """Outputs of lanes by counts, at the horizon alone, so that plans are as long as they may be."""
+        run = simulator(self.learner, self.counting, self.horizon, engine="counts", record=self.record)
+        return compile_batch(run)(self.keys, self.params_batch)
 
     def _sampling(self, engine: str) -> Sampling:
         return sampling(
             self.learner,
-            self.counted,
+            self.counting,
             self.values,
             engine=engine,
             horizon=self.horizon,
@@ -217,8 +224,8 @@ class LearnerPrograms(Programs):
         )
 
     @Shared
-    def many_counts(self) -> Samples:
-        """What many lanes show by counts."""
+    def count_samples(self) -> Samples:
+        """Outputs of many lanes by counts."""
         return draw(self._sampling("counts"), "counts")
 
     # ---- checks ------------------------------------------------------------------------------------------------------
@@ -252,11 +259,12 @@ class LearnerPrograms(Programs):
     def check_plays(self, engine: str, outputs: Any) -> None:
         """Checks that every play is an action that the environment declares."""
         where = np.argwhere(np.asarray(outputs[OUTSIDE])[..., -1] != 0)
-        if self.space is not None and len(where):
+        if len(where):  # where no actions are declared, only negative counts are outside
             point, seed = where[0]
             lane = self.keys[seed], self.points[point]
             text = first_outside(self.learner, self.environment, self.space, self.horizon, engine, *lane)
-            raise AssertionError(f"actions must be {described(self.space)}, as declared, got {text} by {engine}")
+            actions = "played >= 0 times" if self.space is None else f"{describe(self.space)}, as declared"
+            raise AssertionError(f"actions must be {actions}, got {text} by {engine}")
 
     def check_noiseless(self) -> None:
         """Checks that at epsilon = inf keys of privatize and update change nothing that they may not, in any round.
@@ -281,38 +289,38 @@ class LearnerPrograms(Programs):
                 )
 
     def check_looks(self) -> None:
-        """Checks that what blocks show does not depend on the checkpoints."""
-        alone = simulator(self.learner, self.counted, self.horizon, engine="blocks", record=self.record)
-        outputs = batched(alone)(self.keys, self.stacked)
+        """Checks that outputs of blocks do not depend on the checkpoints."""
+        alone = simulator(self.learner, self.counting, self.horizon, engine="blocks", record=self.record)
+        outputs = compile_batch(alone)(self.keys, self.params_batch)
         chex.assert_trees_all_equal(_at_horizon(outputs), _at_horizon(self.blocks))
 
     def check_blocks(self) -> None:
-        """Checks that blocks show what rounds show, bit for bit."""
-        first, second = ({**outputs, OUTSIDE: None} for outputs in (self.blocks, self.batched[0]))
+        """Checks that blocks have the outputs of rounds, bit for bit; `check_plays` judges plays outside."""
+        first, second = ({**outputs, OUTSIDE: None} for outputs in (self.blocks, self.batch_outputs[0]))
         chex.assert_trees_all_equal(first, second)
 
     def check_rounds_of_totals(self) -> None:
-        """Checks that blocks with totals show arrays as rounds do, and play as many rounds."""
-        chex.assert_trees_all_equal_shapes_and_dtypes(self.blocks, self.batched[0])
+        """Checks that blocks with totals have the arrays of rounds, and play as many rounds."""
+        chex.assert_trees_all_equal_shapes_and_dtypes(self.blocks, self.batch_outputs[0])
         message = "blocks must play as many rounds"
-        chex.assert_trees_all_equal(self.blocks[PLAYED], self.batched[0][PLAYED], custom_message=message)
+        chex.assert_trees_all_equal(self.blocks[PLAYED], self.batch_outputs[0][PLAYED], custom_message=message)
 
     def check_totals(self) -> None:
         """Checks that blocks with totals have the distribution of rounds."""
         self._check_distribution("blocks", draw(self._sampling("blocks"), "blocks"))
 
     def check_rounds_of_counts(self) -> None:
-        """Checks that counts show arrays as rounds do, and play up to the checkpoints."""
-        chex.assert_trees_all_equal_shapes_and_dtypes(_at_horizon(self.counts), _at_horizon(self.looped[0]))
+        """Checks that counts have the arrays of rounds, and play up to the checkpoints."""
+        chex.assert_trees_all_equal_shapes_and_dtypes(_at_horizon(self.counts), _at_horizon(self.lane_outputs[0]))
         if self.learner.done is None:
             looks = self._sampling("counts").looks
-            wrong = np.argwhere(self.many_counts[PLAYED] != np.asarray(looks))
-            played = [] if not len(wrong) else self.many_counts[PLAYED][tuple(wrong[0][:2])].tolist()
+            wrong = np.argwhere(self.count_samples[PLAYED] != np.asarray(looks))
+            played = [] if not len(wrong) else self.count_samples[PLAYED][tuple(wrong[0][:2])].tolist()
             assert not len(wrong), f"counts must play {looks} rounds, got {played}"
 
     def check_counts(self) -> None:
         """Checks that counts have the distribution of rounds."""
-        self._check_distribution("counts", self.many_counts)
+        self._check_distribution("counts", self.count_samples)
 
     def _check_distribution(self, engine: str, others: Samples) -> None:
         plan = self._sampling(engine)
@@ -339,7 +347,7 @@ class LearnerPrograms(Programs):
             ]
         checks += self.ways()
         checks += [
-            Check("plays are declared actions", STRUCTURE, lambda: self.check_plays("rounds", self.looped[0])),
+            Check("plays are declared actions", STRUCTURE, lambda: self.check_plays("rounds", self.lane_outputs[0])),
         ]
         if has_epsilon:
             checks += [Check("no noise at epsilon inf", STRUCTURE, self.check_noiseless)]
@@ -376,14 +384,14 @@ def _stack(trees: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
-def _strong(tree: Any) -> Any:
+def _drop_weak_types(tree: Any) -> Any:
     """Returns arrays whose types are not weak, as loops carry them."""
 
-    def strong(leaf: Any) -> jax.Array:
+    def drop(leaf: Any) -> jax.Array:
         is_key = jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key)
         return leaf if is_key else jnp.asarray(leaf, jnp.result_type(leaf))
 
-    return jax.tree.map(strong, tree)
+    return jax.tree.map(drop, tree)
 
 
 def _whole_numbers_of(one: jax.Array, other: jax.Array) -> jax.Array:

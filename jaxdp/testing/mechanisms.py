@@ -16,7 +16,7 @@ from jaxdp.testing.programs import Programs
 class MechanismPrograms(Programs):
     """A mechanism that releases something of its data.
 
-    Args and their meaning are those of `jaxdp.testing.check_mechanism`, except `data`, a list of inputs.
+    It takes the arguments of `jaxdp.testing.check_mechanism`, except `data`, a list of inputs.
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class MechanismPrograms(Programs):
     def check_noiseless(self) -> None:
         """Checks that at epsilon = inf the exact output is released."""
         assert self.exact is not None
-        for (data,), looped in zip(self.inputs, self.looped, strict=True):
+        for (data,), lanes in zip(self.inputs, self.lane_outputs, strict=True):
             expected = jax.tree.map(jnp.asarray, self.exact(data))
             for seed in range(len(self.keys)):
-                chex.assert_trees_all_equal(jax.tree.map(lambda leaf: leaf[-1, seed], looped), expected)  # noqa: B023
+                chex.assert_trees_all_equal(jax.tree.map(lambda leaf: leaf[-1, seed], lanes), expected)  # noqa: B023
 
     def checks(self) -> list[Check]:
         """Returns all checks that the mechanism's values allow."""

@@ -15,8 +15,8 @@ from jaxdp.simulation import Look, simulator
 OUTSIDE, PLAYED = "jaxdp_outside_plays", "jaxdp_rounds_played"
 
 
-def counting(environment: Environment, space: Any) -> Environment:
-    """The environment with two more outcomes: rounds played, and plays outside the space (negative counts of a tally).
+def count_plays(environment: Environment, space: Any) -> Environment:
+    """Adds two outcomes to an environment: rounds played, and plays outside the space (negative counts of a tally).
 
     Args:
         environment: any.
@@ -24,18 +24,18 @@ def counting(environment: Environment, space: Any) -> Environment:
     """
     integer = jnp.result_type(int)
 
-    def outside(action: Any) -> jax.Array:
+    def is_outside(action: Any) -> jax.Array:
         return jnp.asarray(False) if space is None else ~holds(space, action)
 
     def feedback(key: jax.Array, params: Any, world: Any, action: Any) -> Any:
         world, answer, outcome = environment.feedback(key, params, world, action)
-        return world, answer, {**outcome, PLAYED: jnp.ones((), integer), OUTSIDE: outside(action)}
+        return world, answer, {**outcome, PLAYED: jnp.ones((), integer), OUTSIDE: is_outside(action)}
 
     def block(keys: jax.Array, params: Any, world: Any, contexts: Any, actions: Any) -> Any:
         assert environment.block is not None
         worlds, answers, outcomes = environment.block(keys, params, world, contexts, actions)
         played = jnp.ones(len(keys), integer)
-        return worlds, answers, {**outcomes, PLAYED: played, OUTSIDE: jax.vmap(outside)(actions)}
+        return worlds, answers, {**outcomes, PLAYED: played, OUTSIDE: jax.vmap(is_outside)(actions)}
 
     def tally(key: jax.Array, params: Any, world: Any, counts: jax.Array) -> Any:
         assert environment.tally is not None
@@ -70,7 +70,7 @@ class Planned(NamedTuple):
 def first_outside(
     learner: Learner, environment: Environment, space: Any, horizon: int, engine: str, key: jax.Array, params: Any
 ) -> str:
-    """The first action outside the space that one lane plays, as text.
+    """Returns the first action outside the space that one lane plays, as text.
 
     Args:
         learner: who plays.
@@ -111,12 +111,12 @@ def _negative(learner: Learner, environment: Environment, horizon: int, key: jax
     def init(key: jax.Array, params: Any) -> Planned:
         return Planned(environment.init(key, params), jnp.zeros((), integer), jnp.zeros((), integer))
 
-    def watched(key: jax.Array, params: Any, world: Planned, counts: jax.Array) -> Any:
+    def tally_least(key: jax.Array, params: Any, world: Planned, counts: jax.Array) -> Any:
         after, totals, outcomes = tally(key, params, world.world, counts)
         place, least = jnp.argmin(counts).astype(integer), counts.min().astype(integer)
         lower = least < world.least
-        found = Planned(after, jnp.where(lower, place, world.place), jnp.where(lower, least, world.least))
-        return found, totals, outcomes
+        planned = Planned(after, jnp.where(lower, place, world.place), jnp.where(lower, least, world.least))
+        return planned, totals, outcomes
 
     def feedback(key: jax.Array, params: Any, world: Planned, action: Any) -> Any:
         after, answer, outcome = environment.feedback(key, params, world.world, action)
@@ -125,8 +125,8 @@ def _negative(learner: Learner, environment: Environment, horizon: int, key: jax
     watching = environment._replace(
         init=init,
         feedback=feedback,
-        tally=watched,
+        tally=tally_least,
         summary=lambda params, world: {"jaxdp_place": world.place, "jaxdp_count": world.least},
     )
-    found = jax.jit(simulator(learner, watching, horizon, engine="counts"))(key, params)
-    return f"action {int(found['jaxdp_place'][-1])} played {int(found['jaxdp_count'][-1])} times"
+    outputs = jax.jit(simulator(learner, watching, horizon, engine="counts"))(key, params)
+    return f"action {int(outputs['jaxdp_place'][-1])} played {int(outputs['jaxdp_count'][-1])} times"

@@ -1,4 +1,4 @@
-"""Programs that the checks of one algorithm share: a function of (key, params) that is run in several ways."""
+"""Programs that the checks of one algorithm share: one function of (key, params), run in several ways."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,10 +13,11 @@ from jaxdp.testing.duties import check_close, claim_at
 from jaxdp.testing.keys import check_keys_of
 
 NUM_SEEDS = 3
+TOLERANCE = 1e-4  # between programs that should compute the same, relative and absolute
 
 
 class Programs:
-    """One algorithm at one grid point and at other epsilons, run in several ways. All is computed when it is needed.
+    """One algorithm at one grid point and at other epsilons, run in several ways, each when it is first read.
 
     Attributes:
         params: (**values) -> params of `run`, on the host.
@@ -44,7 +45,7 @@ class Programs:
         self.traces: list[Any] = []
 
     def run(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
-        """Returns what the algorithm makes, for one lane."""
+        """Returns the outputs of one lane."""
         raise NotImplementedError
 
     @Shared
@@ -73,13 +74,13 @@ class Programs:
         return points
 
     @Shared
-    def stacked(self) -> Any:
+    def params_batch(self) -> Any:
         """The points as one pytree, whose leaves have a leading axis."""
         return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *self.points)
 
     @Shared
-    def traced(self) -> Any:
-        """`run` as it is traced for the values. Traces for other points are counted in `traces`, too."""
+    def trace(self) -> Any:
+        """The trace of `run` at the values. `traces` counts those of other points, too."""
         self.jitted = jax.jit(self._count)
         return self.jitted.trace(self.keys[0], self.first_point, *self.inputs[0])
 
@@ -88,9 +89,9 @@ class Programs:
         return self.run(key, params, *inputs)
 
     @Shared
-    def looped(self) -> list[Any]:
+    def lane_outputs(self) -> list[Any]:
         """Outputs of the compiled `run`, lane by lane: for each input, leaves of shape [points, seeds, ...]."""
-        assert self.traced is not None
+        assert self.trace is not None
 
         def stack(trees: list[Any]) -> Any:
             return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
@@ -101,16 +102,16 @@ class Programs:
         return [every_lane(inputs) for inputs in self.inputs]
 
     @Shared
-    def batched(self) -> list[Any]:
-        """Outputs of `run_batched` over all lanes at once, in the form of `looped`."""
-        assert self.traced is not None
-        run = batched(self.run, len(self.inputs[0]))
-        return [run(self.keys, self.stacked, *inputs) for inputs in self.inputs]
+    def batch_outputs(self) -> list[Any]:
+        """Outputs of `run` over all lanes at once, in the form of `lane_outputs`."""
+        assert self.trace is not None
+        run = compile_batch(self.run, len(self.inputs[0]))
+        return [run(self.keys, self.params_batch, *inputs) for inputs in self.inputs]
 
     @Shared
-    def eager(self) -> tuple[list[Any], jax.errors.KeyReuseError | None]:
-        """What runs operation by operation in the first lane, for each input; and a key that was used twice, if any."""
-        assert self.traced is not None
+    def eager_outputs(self) -> tuple[list[Any], jax.errors.KeyReuseError | None]:
+        """Outputs of the first lane, operation by operation, for each input; and the error of a reused key, if any."""
+        assert self.trace is not None
         key, point = self.keys[0], jax.tree.map(jnp.asarray, self.first_point)
         reused = None
         outputs = []
@@ -125,51 +126,51 @@ class Programs:
 
     def check_trace(self) -> None:
         """Checks that the functions fit one another, and can be traced."""
-        assert self.traced is not None
+        assert self.trace is not None
 
     def check_one_trace(self) -> None:
         """Checks that one compiled program serves every epsilon."""
-        assert self.looped is not None
+        assert self.lane_outputs is not None
         assert len(self.traces) == 1, f"one trace must serve every epsilon, got {len(self.traces)}"
 
     def check_eager(self) -> None:
         """Checks that the compiled program gives what single operations give."""
-        for eager, looped in zip(self.eager[0], self.looped, strict=True):
-            check_close(eager, jax.tree.map(lambda leaf: leaf[0, 0], looped), self.tolerance)
+        for eager, lanes in zip(self.eager_outputs[0], self.lane_outputs, strict=True):
+            check_close(eager, jax.tree.map(lambda leaf: leaf[0, 0], lanes), self.tolerance)
 
     def check_vmap(self) -> None:
         """Checks that lanes in a batch give what they give one by one."""
-        for batch, looped in zip(self.batched, self.looped, strict=True):
-            check_close(batch, looped, self.tolerance)
+        for batch, lanes in zip(self.batch_outputs, self.lane_outputs, strict=True):
+            check_close(batch, lanes, self.tolerance)
 
     def check_keys(self) -> None:
         """Checks that no key is used twice, in the trace and in a run."""
-        assert self.traced is not None
+        assert self.trace is not None
         self.check_traced_keys()
-        reused = self.eager[1]
-        if reused is not None:
-            raise reused
+        error = self.eager_outputs[1]
+        if error is not None:
+            raise error
 
     def check_traced_keys(self) -> None:
         """Checks that no key is used twice in the trace."""
-        check_keys_of(self.traced.jaxpr)
+        check_keys_of(self.trace.jaxpr)
 
     def ways(self) -> list[Check]:
         """Returns the checks of the ways to run the program."""
         return [
             Check("shapes fit under jit", STRUCTURE, self.check_trace),
-            *([Check("one trace for all epsilons", STRUCTURE, self.check_one_trace)] if self._varies else []),
+            *([Check("one trace for all epsilons", STRUCTURE, self.check_one_trace)] if self._has_epsilon else []),
             Check("jit equals eager", STRUCTURE, self.check_eager),
             Check("vmap equals loop", STRUCTURE, self.check_vmap),
             Check("no key used twice", STRUCTURE, self.check_keys),
         ]
 
     @property
-    def _varies(self) -> bool:
+    def _has_epsilon(self) -> bool:
         return "epsilon" in self.values
 
 
-def batched(run: Callable[..., Any], num_inputs: int = 0) -> Callable[..., Any]:
+def compile_batch(run: Callable[..., Any], num_inputs: int = 0) -> Callable[..., Any]:
     """Returns the run compiled, over stacked params and over seeds: one axis in another, as users nest them."""
     rest = (None,) * num_inputs
     return jax.jit(jax.vmap(jax.vmap(run, (0, None, *rest)), (None, 0, *rest)))

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 
 from jaxdp.core import Environment, Estimator, Learner
 from jaxdp.testing.checks import STRUCTURE, Check, run_checks
-from jaxdp.testing.contracts import NUM_LANES, estimator_checks, learner_checks
+from jaxdp.testing.estimators import EstimatorPrograms
+from jaxdp.testing.learners import NUM_LANES, LearnerPrograms
 from jaxdp.testing.mechanisms import MechanismPrograms
 
 
@@ -101,9 +102,9 @@ def _checks_of_made(
         if given.get(name) is None:
             raise ValueError(f"{name} must be given with {'a Learner' if is_learner else 'an Estimator'}, got None")
     if isinstance(algorithm, Learner):
-        return learner_checks(algorithm, key=key, num_lanes=num_lanes, **given)
+        return LearnerPrograms(algorithm, key=key, num_lanes=num_lanes, **given).checks()
     del given["environment"]
-    return estimator_checks(algorithm, key=key, **given)
+    return EstimatorPrograms(algorithm, key=key, **given).checks()
 
 
 def _entry(algorithm: Any) -> Any:
@@ -128,9 +129,8 @@ def _checks_of_entry(entry: Any, key: jax.Array, num_lanes: int) -> list[Check]:
     from jaxdp.registry import EstimatorEntry, LearnerEntry
 
     made = entry.make()
-    neighbours = Check("neighbours", STRUCTURE, lambda: _check_neighbours(entry, key))
     if isinstance(entry, LearnerEntry):
-        checks = learner_checks(
+        programs = LearnerPrograms(
             made,
             entry.make_environment(),
             entry.values,
@@ -143,14 +143,13 @@ def _checks_of_entry(entry: Any, key: jax.Array, num_lanes: int) -> list[Check]:
         )
     elif isinstance(entry, EstimatorEntry):
         features, labels = entry.make_data(jax.random.fold_in(key, 1))
-        checks = estimator_checks(made, entry.values, features, labels, key=jax.random.fold_in(key, 2))
+        programs = EstimatorPrograms(made, entry.values, features, labels, key=jax.random.fold_in(key, 2))
     else:
         data = [jax.tree.map(jnp.asarray, each) for each in entry.make_neighbours()]
         programs = MechanismPrograms(
             made.params, made.guarantee, made.release, entry.values, data, exact=made.exact, key=key
         )
-        checks = programs.checks()
-    return [neighbours, *checks]
+    return [Check("neighbours", STRUCTURE, lambda: _check_neighbours(entry, key)), *programs.checks()]
 
 
 def _check_neighbours(entry: Any, key: jax.Array) -> None:

@@ -27,7 +27,7 @@ def repeat(body):
 
 
 def branch(first, second):
-    return lambda key: jax.lax.cond(key_uniform(jax.random.fold_in(key, 9)) < 0.5, first, second, key)
+    return lambda key: jax.lax.cond(jnp.asarray(True), first, second, key)
 
 
 def carried(key):
@@ -59,6 +59,19 @@ def words_in_a_loop(key):
     return jax.lax.fori_loop(0, 3, lambda i, other: other ^ word, jnp.uint32(0))
 
 
+def child(number):
+    return lambda key: jax.random.fold_in(key, number)
+
+
+def children_of(keys):
+    return [jax.lax.map(lambda each, i=i: normal(child(i)(each)), keys) for i in range(2)]
+
+
+def either(key):
+    return jnp.where(normal(jax.random.fold_in(key, 9)) > 0, *pair(jax.random.fold_in(key, 8)))
+
+
+MADE = jax.random.key(0)
 RIGHT = {
     "two halves": lambda key: [normal(each) for each in pair(key)],
     "one draw in each branch": branch(normal, lambda key: normal(key) + 1),
@@ -68,9 +81,12 @@ RIGHT = {
     "vmap": lambda key: jax.vmap(normal)(jax.random.split(key, 3)),
     "one draw for many": lambda key: jax.vmap(lambda x: x + normal(key))(jnp.arange(3.0)),
     "children": lambda key: [normal(jax.random.fold_in(key, i)) for i in range(2)],
+    "children of elements": lambda key: children_of(jax.random.split(key, 3)),
     "a child beside its parent": lambda key: normal(key) + normal(jax.random.fold_in(key, 1)),
     "another implementation": lambda key: normal(key) + key_uniform(jax.random.fold_in(fast(key), 1)),
     "words in a loop": words_in_a_loop,
+    "one draw from either": lambda key: normal(either(key)),
+    "a seed that was drawn": lambda key: normal(jax.random.key(jax.random.bits(key))),
 }
 WRONG = {
     "two draws": lambda key: normal(key) + jax.random.uniform(key),
@@ -85,13 +101,36 @@ WRONG = {
     "in every turn": repeat(lambda key, i: normal(key)),
     "one child in every turn": repeat(lambda key, i: normal(jax.random.fold_in(key, 1))),
     "words in every turn": repeat(lambda key, i: key_uniform(key)),
-    "a constant in every turn": repeat(lambda key, i: normal(jax.random.key(0))),
     "a key that is kept": carried,
     "until it is lucky": while_unlucky,
     "over the same keys": lambda key: [over_keys(key), over_keys(key)],
     "an element and all": lambda key: [(keys := jax.random.split(key, 3)), normal(keys[1]), over_keys(key)],
     "copies": lambda key: jax.vmap(normal)(jnp.stack([key, key])),
+    "elements of copies": lambda key: [(keys := jnp.broadcast_to(key, (3,))), normal(keys[0]), normal(keys[1])],
+    "copies of copies": lambda key: [(keys := jnp.broadcast_to(key, (2, 3))[0]), normal(keys[0]), key_uniform(keys[2])],
+    "an element of copies and the key": lambda key: [normal(jnp.broadcast_to(key, (3,))[2]), normal(key)],
+    "over copies": lambda key: jax.lax.map(normal, jnp.broadcast_to(key, (3,))),
+    "a choice and one of it": lambda key: [normal(either(key)), normal(pair(jax.random.fold_in(key, 8))[1])],
+    "one of a choice and it": lambda key: [normal(pair(jax.random.fold_in(key, 8))[0]), normal(either(key))],
+    "a choice in a branch": lambda key: [
+        normal(branch(child(0), child(1))(key)),
+        key_uniform(jax.random.fold_in(key, 0)),
+    ],
+    "a key handed on and kept": lambda key: [handed_on(key), normal(key)],
     "inside jit": lambda key: [jax.jit(normal)(key), jax.jit(jax.random.uniform)(key)],
+}
+
+
+SAME_IN_EVERY_RUN = {
+    "a constant": lambda key: normal(jax.random.key(0)),
+    "a child of a constant": lambda key: normal(jax.random.fold_in(jax.random.key(0), 1)),
+    "a constant in every turn": repeat(lambda key, i: normal(jax.random.key(0))),
+    "the number of the turn": repeat(lambda key, i: normal(jax.random.key(i))),
+    "words of the number of the turn": repeat(
+        lambda key, i: normal(jax.random.wrap_key_data(jnp.stack([i, i]).astype(jnp.uint32)))
+    ),
+    "made outside": lambda key: normal(MADE),
+    "an element made outside": lambda key: jax.lax.map(normal, jax.random.split(MADE)),
 }
 
 
@@ -104,6 +143,12 @@ def test_right_uses(use):
 def test_wrong_uses(use):
     with pytest.raises(AssertionError, match="a key is used twice: "):
         check_keys_of(jax.make_jaxpr(WRONG[use])(jax.random.key(0)))
+
+
+@pytest.mark.parametrize("use", SAME_IN_EVERY_RUN)
+def test_keys_that_are_the_same_in_every_run(use):
+    with pytest.raises(AssertionError, match="a key is the same in every run: "):
+        check_keys_of(jax.make_jaxpr(SAME_IN_EVERY_RUN[use])(jax.random.key(0)))
 
 
 def test_a_state_that_keeps_a_key_is_found_where_it_is_repeated():

@@ -53,11 +53,23 @@ def test_plays_outside_are_found_by_blocks():
         check_learner(late, ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY, draws_in_update=True)
 
 
-def test_plays_outside_are_found_by_counts():
-    late = THREE._replace(blocks=(), counts=COUNTS._replace(plan=_owes_a_round))
-    message = r"actions must be integers in \[0, 2\], .*got action 1 played -\d+ times by counts"
+@pytest.mark.parametrize(
+    ("interface", "declared"), [(THREE.interface, r"integers in \[0, 2\]"), (None, "played >= 0 times")]
+)
+def test_plays_outside_are_found_by_counts(interface, declared):
+    late = THREE._replace(blocks=(), counts=COUNTS._replace(plan=_owes_a_round), interface=interface)
+    environment = ENVIRONMENT._replace(interface=interface)
+    message = rf"actions must be {declared}.*got action 1 played -\d+ times by counts"
     with pytest.raises(AssertionError, match=message):
-        check_learner(late, ENVIRONMENT, VALUES, horizon=HORIZON, key=KEY, draws_in_update=True)
+        check_learner(
+            late,
+            environment,
+            VALUES,
+            horizon=HORIZON,
+            key=KEY,
+            draws_in_update=True,
+            only=["counts play declared actions"],
+        )
 
 
 def test_an_own_learner_that_fits_passes_without_a_warning():
