@@ -11,7 +11,7 @@ from scipy.special import expit, ndtr
 
 from jaxdp.estimation import estimate, mle, objective_perturbation_full
 from jaxdp.estimation._objective_perturbation_full import distance_bound, noise_multiplier, output_multiplier
-from jaxdp.estimation.objectives import statistic_objective
+from jaxdp.estimation.objectives import Evaluation, statistic_objective
 from jaxdp.mechanisms import gaussian_delta
 from jaxdp.preferences import gaussian_comparisons
 
@@ -244,6 +244,23 @@ def test_the_distance_bound_holds(radius):
     inner = distances < 1e-2
     if np.isinf(radius):
         assert np.all(np.asarray(bounds)[inner] <= 5 * distances[inner] + 1e-5)
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.1])
+def test_the_distance_bound_at_the_boundary_is_that_of_the_proof(gap):
+    """Where -g has a part nu theta that pushes against the ball, and a rest of length 0.7 along it."""
+    num_samples, curvature, beta, radius, nu, rest = 10, 0.3, 2.0, 0.5, 6.0, 0.7
+    theta = np.array([radius - gap, 0.0])
+    gradient = np.array([-nu * theta[0], rest]) / num_samples  # of the mean
+    arrays = [jnp.asarray(each, DTYPE) for each in (0, 0, gradient, curvature * np.eye(2), 0)]
+    bound = distance_bound(
+        num_samples, jnp.asarray(beta, DTYPE), jnp.asarray(radius, DTYPE), private=jnp.asarray(True), zero_sum=False
+    )
+    steeper = num_samples * curvature + nu / 2
+    moved = gap * math.sqrt(2 * (num_samples * curvature + nu))
+    q = rest / steeper + moved * math.exp(gap) / math.sqrt(steeper)
+    found = jax.jit(bound)(jnp.asarray(theta, DTYPE), Evaluation(*arrays))
+    assert found == pytest.approx(gap - math.log1p(-q * math.exp(gap)), rel=1e-4)
 
 
 def test_the_noise_is_for_the_norm_in_force():

@@ -92,6 +92,12 @@ def test_directions_that_nothing_spans_are_left_out():
     np.testing.assert_allclose(predicted(flat, 7.0)[1], predicted(flat[:, :2], 7.0)[1], rtol=1e-3)
 
 
+def test_a_direction_between_the_axes_is_known():
+    line = features_of(300, 1)
+    diagonal = line * np.sqrt([[0.5, 0.5]])  # where what is left out could cancel what is known
+    np.testing.assert_allclose(predicted(diagonal, 7.0)[1], predicted(line, 7.0)[1], rtol=1e-3)
+
+
 def test_a_given_cut_is_taken_and_never_beyond_the_longest():
     features = jnp.asarray(features_of(50, 2), DTYPE)
     lengths = jnp.linalg.norm(features, axis=1)
