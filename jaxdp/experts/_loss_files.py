@@ -21,7 +21,7 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
 
     - `.csv`: numbers, quoted or not, with commas between them, UTF-8; the first line may name the experts; blank lines
       are skipped. A first line of whole numbers that is unlike the others, and a first column that counts the rows
-      beside decimals, may be a header and an index, and are refused.
+      beside decimals, may be a header and an index, and are refused, as is a column with an index's name.
     - `.npy`: a matrix as `numpy.save` writes it. It stays in the file, and parts are read where they are used.
     - `.parquet`: columns of numbers or truth values. Reading it takes pyarrow: `pip install 'jaxdp[parquet]'`.
 
@@ -62,6 +62,7 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
 
 _ROWS = 2**16  # checked at a time
 _WHOLE = re.compile("[0-9]{1,15}")
+_INDEX_REASON = "the first column looks like an index, not like an expert: leave it out (in pandas index=False)"
 
 
 def _first_bad(losses: np.ndarray) -> str:
@@ -92,9 +93,9 @@ def _parse_csv(text: str, name: str) -> np.ndarray:
         raise _bad_line(text, name, has_names) from None
     if not np.isfinite(values).all():
         raise _bad_line(text, name, has_names)
-    if (has_names and not all(title.strip() for title in titles)) or _counts_rows(lines, values):
-        reason = "the first column looks like an index, not like an expert: leave it out (in pandas index=False)"
-        raise malformed(name, "line 1", reason)
+    is_index = has_names and _is_index(titles[0], values[:, 0])
+    if (has_names and not all(title.strip() for title in titles)) or is_index or _counts_rows(lines, values):
+        raise malformed(name, "line 1", _INDEX_REASON)
     if not has_names and _are_column_numbers([title.strip() for title in titles], rest, values[1:]):
         reason = f"{shown(first.strip())} may name columns or be a round: use names, or write numbers such as 1.0"
         raise malformed(name, "line 1", reason)
@@ -118,6 +119,13 @@ def _are_column_numbers(titles: list[str], rest: str, values: np.ndarray) -> boo
     if largest <= 1 < numbers.max():
         return True
     return counts_up and ("." in rest or (numbers.max() > largest and (len(numbers) > 2 or numbers.min() > 1)))
+
+
+def _is_index(title: str, values: np.ndarray) -> bool:
+    """Whether a column is an index by its name; an expert may be called index, but does not count rows."""
+    title = title.strip().lower()
+    counts = len(values) > 1 and values[0] in (0, 1) and bool(np.all(np.diff(values) == 1))
+    return bool(re.fullmatch(r"unnamed: \d+|__index_level_\d+__", title)) or (title == "index" and counts)
 
 
 def _counts_rows(lines: str, values: np.ndarray) -> bool:
@@ -176,6 +184,11 @@ def _read_parquet(name: str) -> np.ndarray:
     except Exception as error:  # damaged bytes fail in more ways than pyarrow documents
         raise malformed(name, "data", f"not a readable Parquet file ({shown(str(error))})") from error
     columns = [_column(column, title, name) for title, column in zip(table.column_names, table.columns, strict=True)]
+    indices = (table.schema.pandas_metadata or {}).get("index_columns", [])  # a dict stands for one not in the file
+    for title, values in zip(table.column_names, columns, strict=True):
+        if title in [index for index in indices if isinstance(index, str)] or _is_index(title, values):
+            reason = f"column {shown(title)} is an index, not an expert: leave it out (in pandas index=False)"
+            raise malformed(name, "schema", reason)
     return np.stack(columns, axis=1) if columns else np.zeros((0, 0))
 
 

@@ -53,6 +53,13 @@ def outcome(fields: dict[str, str]) -> tuple[str, str, bool]:
     return first, second, is_tie
 
 
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Returns the members of a JSON object, of which the standard reader would keep the last of each name."""
+    if duplicated := sorted(name for name, count in Counter(name for name, _ in pairs).items() if count > 1):
+        raise ValueError(f"duplicated names {shown(duplicated)}")
+    return dict(pairs)
+
+
 def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], int]]:
     """Returns the rows of a JSONL file, one object a line: (where it is, columns, fields, 1).
 
@@ -64,7 +71,7 @@ def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], i
             continue
         where = f"line {number}"
         try:
-            found = json.loads(line)
+            found = json.loads(line, object_pairs_hook=_distinct)
         except (ValueError, RecursionError) as error:
             raise malformed(name, where, f"not a JSON object ({shown(str(error))})") from None
         if not isinstance(found, dict):
@@ -72,7 +79,8 @@ def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], i
         kept = (*BATTLE_COLUMNS, "weight") if is_of_battles(list(found)) else _COLUMNS
         found = {column: found[column] for column in kept if column in found}
         for column, value in found.items():
-            if not isinstance(value, str | int | float):
+            is_name = column not in ("weight", "tie")
+            if not isinstance(value, str | int | float) or value != value or (is_name and isinstance(value, bool)):
                 raise malformed(name, where, f"{column} must be text or a number, got {shown(value)}")
         try:
             check_columns(list(found))

@@ -1,6 +1,6 @@
 """The arguments that many studies have, as they are declared."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Annotated, Any
 
 import jax
@@ -8,6 +8,7 @@ import typer
 
 from jaxdp.studies.command import root_key
 from jaxdp.studies.declared import Made
+from jaxdp.validation import warn_large_delta
 
 
 def grid(help: str, *names: str) -> Any:
@@ -27,3 +28,17 @@ Horizon = Annotated[int, typer.Option(help="Rounds, >= 100.")]
 GaussianDelta = Annotated[float, typer.Option(help="Failure mass of Gaussian noise, in (0, 1).")]
 Delta = Annotated[float, typer.Option(help="Failure mass where a central estimator's noise is Gaussian, in (0, 1).")]
 Key = Annotated[jax.Array, Made(root_key)]
+
+
+def fixed_delta(names: Container[str], delta: float, num_records: int) -> dict[str, float]:
+    """Returns the delta of a learner that takes one, else nothing. Warns where delta > 1 / num_records.
+
+    Args:
+        names: of the learner's values.
+        delta: in (0, 1).
+        num_records: of the study: rounds, where each is another user's.
+    """
+    if "delta" not in names:
+        return {}
+    warn_large_delta(delta, num_records)
+    return {"delta": delta}

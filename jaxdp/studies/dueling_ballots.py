@@ -26,7 +26,7 @@ from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Look, Run, simulator, sweep
 from jaxdp.simulation.run.values import parameters
-from jaxdp.studies.arguments import Key, NumSeeds, grid
+from jaxdp.studies.arguments import Key, NumSeeds, fixed_delta, grid
 from jaxdp.studies.ballots_report import NONE, NOT_PRIVATE, ONE_COIN, SURELY, fewest_seeds, report, winner_of
 from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.private_ranking import UNKNOWN, private_ranking
@@ -269,7 +269,7 @@ def _run(
     delta: float,
 ) -> Run:
     """One learner on the ballots, and then on larger electorates, of which it plays those that it can."""
-    fixed = {"delta": delta} if "delta" in entry.values else {}
+    fixed = fixed_delta(entry.values, delta, voters[0])
     record = {"named": named}
 
     def made(horizon: int) -> Learner:

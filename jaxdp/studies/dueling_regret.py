@@ -20,7 +20,7 @@ from jaxdp.preferences import preference_gaps, utility_matrix
 from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import power_law
-from jaxdp.studies.arguments import Epsilons, Horizon, Key, NumSeeds, Registered
+from jaxdp.studies.arguments import Epsilons, Horizon, Key, NumSeeds, Registered, fixed_delta
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.theory import dueling as theory
@@ -106,7 +106,7 @@ def dueling_regret(
         made = entry.make()
         engine = "counts" if made.counts else "auto"
         run = simulator(made, duels, horizon, checkpoints=looks, engine=engine)
-        fixed = {"delta": delta} if "delta" in entry.values else {}
+        fixed = fixed_delta(entry.values, delta, horizon)
         return dataclasses.replace(run, params=partial(run.params, **fixed), guarantee=partial(run.guarantee, **fixed))
 
     results = sweep(

@@ -19,7 +19,7 @@ from jaxdp import dueling, plotting
 from jaxdp.registry import LEARNERS
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import paired
-from jaxdp.studies.arguments import Epsilons, Horizon, Key, NumSeeds, Registered, grid
+from jaxdp.studies.arguments import Epsilons, Horizon, Key, NumSeeds, Registered, fixed_delta, grid
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.studies.dueling_regret import sized
@@ -107,7 +107,7 @@ def dueling_trust(
         duels = dueling.utility_duels(np.linspace(span, 0, num_arms))
         engine = "counts" if made.counts else "rounds" if horizon <= FEW_ROUNDS else "auto"
         run = simulator(made, duels, horizon, checkpoints=[horizon // 10, horizon], engine=engine)
-        fixed = {"delta": delta} if "delta" in entry.values else {}
+        fixed = fixed_delta(entry.values, delta, horizon)
         return dataclasses.replace(run, params=partial(run.params, **fixed), guarantee=partial(run.guarantee, **fixed))
 
     results = sweep(

@@ -117,7 +117,7 @@ def ldp_linear(
     def build(learner: str, dim: int) -> Run:
         made = LEARNERS[learner].make(num_arms, dim, horizon)
         run = simulator(made, linear_contexts(num_arms=num_arms, dim=dim), horizon, checkpoints=looks)
-        return at_delta(run, learner, delta)
+        return at_delta(run, learner, delta, horizon)
 
     results = sweep(
         build,

@@ -155,7 +155,8 @@ def ldp_linear_logged(
 
     def build(learner: str) -> Run:
         made = LEARNERS[learner].make(num_arms, dim, horizon)
-        return at_delta(simulator(on_logged(made) if is_logged else made, environment, horizon), learner, delta)
+        run = simulator(on_logged(made) if is_logged else made, environment, horizon)
+        return at_delta(run, learner, delta, horizon)
 
     results = sweep(
         build,

@@ -11,6 +11,7 @@ import xarray as xr
 from jaxdp.bandits.contextual import linear_ucb, linear_ucb_joint
 from jaxdp.core import Learner
 from jaxdp.simulation import Run
+from jaxdp.studies.arguments import fixed_delta
 from jaxdp.theory.contextual import joint_linear_order, linear_order
 from jaxdp.theory.ldp_bandits import CLAIMED
 from jaxdp.validation import check_choice
@@ -68,15 +69,16 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
     return {str(name): LEARNERS[str(name)].label for name in results.learner.values}
 
 
-def at_delta(run: Run, name: str, delta: float) -> Run:
+def at_delta(run: Run, name: str, delta: float, num_records: int) -> Run:
     """The run of a learner with this delta, if it takes one; at budgets that the learner refuses it plays at less.
 
     Args:
         run: of the learner.
         name: of the learner.
         delta: in (0, 1).
+        num_records: rounds; a delta above one over it is warned of.
     """
-    fixed = {} if LEARNERS[name].is_pure else {"delta": delta}
+    fixed = fixed_delta(() if LEARNERS[name].is_pure else ("delta",), delta, num_records)
     largest = math.nextafter(PUBLISHED, 0) if name == "paper" else math.inf
 
     def cut(epsilon: float) -> float:

@@ -14,7 +14,7 @@ from jaxdp.core import Environment, Learner
 from jaxdp.experts import classes
 from jaxdp.simulation import Run, simulator
 from jaxdp.simulation.run.values import parameters
-from jaxdp.studies.arguments import grid
+from jaxdp.studies.arguments import fixed_delta, grid
 from jaxdp.validation import check_choice, check_count, check_horizon
 
 METRICS = ("loss", "regret", "best_loss", "dynamic_regret", "best_sequence_loss")
@@ -186,7 +186,7 @@ def tracking_run(learner: Learner, environment: Environment, horizon: int, delta
         A run whose outputs are the `METRICS`, without a dimension of rounds.
     """
     run = simulator(learner, environment, horizon, checkpoints=[horizon])
-    fixed = {"delta": delta} if "delta" in parameters(learner.params) else {}
+    fixed = fixed_delta(parameters(learner.params), delta, horizon)
     simulate = run.simulate
 
     def at_the_end(key: jax.Array, params: object) -> Mapping[str, jax.Array]:

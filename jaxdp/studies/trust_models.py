@@ -21,7 +21,7 @@ from jaxdp.bandits import bernoulli_bandit
 from jaxdp.core import Interface, Space, arms
 from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Run, simulator, sweep
-from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, Registered
+from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, Registered, fixed_delta
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.validation import check_choice, check_delta, check_horizon
@@ -125,7 +125,7 @@ def trust_models(
         entry = sized(known[learner], num_arms, horizon)
         made = entry.make()
         run = simulator(made, world, horizon, checkpoints=looks, engine="counts" if made.counts else "auto")
-        fixed = {"delta": delta} if "delta" in entry.values else {}
+        fixed = fixed_delta(entry.values, delta, horizon)
         return dataclasses.replace(run, params=partial(run.params, **fixed), guarantee=partial(run.guarantee, **fixed))
 
     results = sweep(

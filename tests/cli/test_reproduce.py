@@ -268,7 +268,8 @@ def test_the_command_lists_measures_and_overwrites_nothing(tmp_path, monkeypatch
     ("arguments", "message"),
     [
         (["nobody"], "paper must be one of dp-reward, dp-dueling, tracking, ldp-bandits, got 'nobody'"),
-        (["--full"], "paper must be given with --full, --row or --out, got none"),
+        (["--full"], "paper must be given with --full, --row, --out or --seed, got none"),
+        (["--seed", "3"], "paper must be given with --full, --row, --out or --seed, got none"),
         (["tracking", "--row", "Thm 99"], "row must be in one of"),
         (["tracking", "--seed", "-1"], "seed must be in"),
     ],

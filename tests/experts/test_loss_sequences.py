@@ -193,6 +193,8 @@ def test_csv(tmp_path, names):
         ('"0","1"\n0.2,0.7\n', r"""losses.csv, line 1: '"0","1"' may name columns"""),
         (",a,b\n0,0.2,0.7\n1,0.9,0.1\n", r"losses.csv, line 1: the first column looks like an index"),
         ("round,a,b\n1,0.2,0.7\n2,0.9,0.1\n3,0,1\n", r"losses.csv, line 1: the first column looks like an index"),
+        ("index,a,b\n0,0,1\n1,1,0\n", r"losses.csv, line 1: the first column looks like an index"),
+        ("Unnamed: 0,a,b\n5,0.2,0.7\n9,0.9,0.1\n", r"losses.csv, line 1: the first column looks like an index"),
         (",0,1\n0,0.2,0.7\n1,0.9,0.1\n", r"losses.csv, line 1: a loss must be a finite number, got ''"),
         ('"' + "0" * 200_000, r"losses.csv, data: field larger than field limit"),
         ('"0.1","0.2"\n"x","0.7"\n', r"losses.csv, line 2: a loss must be a finite number, got 'x'"),
@@ -212,6 +214,7 @@ def test_bad_csv(tmp_path, text, message):
         ('"a","b"\n"0.9",0.1\n', [[0.9, 0.1]]),
         ("a,b\r0.2,0.7\r0.9,0.1", [[0.2, 0.7], [0.9, 0.1]]),
         ("0.0,1.0\n0.2,0.7\n", [[0, 1], [0.2, 0.7]]),
+        ("index,bond\n0,0.7\n0.5,0.1\n", [[0, 0.7], [0.5, 0.1]]),  # a fund's name
         ("0,9\n1,9\n2,8\n3,7\n", [[0, 9], [1, 9], [2, 8], [3, 7]]),
     ],
 )
@@ -287,4 +290,18 @@ def test_parquet(tmp_path):
         written(pa.array([0.5, 0.5]), pa.array([0.5, math.inf]))
     path.write_bytes(b"PAR1 not parquet")
     with pytest.raises(ValueError, match=r"losses.parquet, data: not a readable Parquet file"):
+        read_losses(path)
+
+
+@pytest.mark.parametrize("index", [[5, 6], [0.0, 0.5]])
+@pytest.mark.parametrize("name", [None, "day"])
+def test_an_index_in_parquet_is_no_expert(tmp_path, index, name):
+    pandas, path = pytest.importorskip("pandas"), tmp_path / "losses.parquet"
+    pytest.importorskip("pyarrow")
+    rows = pandas.DataFrame({"a": [0.2, 0.7], "b": [0.9, 0.1]})
+    rows.to_parquet(path)
+    np.testing.assert_array_equal(read_losses(path), rows.to_numpy())
+    rows.index = pandas.Index(index, name=name)
+    rows.to_parquet(path)
+    with pytest.raises(ValueError, match=r"losses\.parquet, schema: column '(day|__index_level_0__)' is an index"):
         read_losses(path)

@@ -90,6 +90,9 @@ def test_ties_in_parquet(kind, tmp_path):
         ("x.jsonl", "[1]", r"x.jsonl, line 1: not a JSON object, got \[1\]"),
         ("x.jsonl", '{"winner": "a"}', r"x.jsonl, line 1: missing columns \['loser'\]"),
         ("x.jsonl", '{"winner": "a", "loser": null}', "x.jsonl, line 1: loser must be text or a number, got None"),
+        ("x.jsonl", '{"winner": "a", "loser": NaN}', "x.jsonl, line 1: loser must be text or a number, got nan"),
+        ("x.jsonl", '{"winner": true, "loser": "a"}', "x.jsonl, line 1: winner must be text or a number, got True"),
+        ("x.jsonl", '{"winner": "a", "loser": "b", "winner": "b"}', r"x.jsonl, line 1: .* names \['winner'\]"),
     ],
 )
 def test_malformed_rows(name, text, message, tmp_path):

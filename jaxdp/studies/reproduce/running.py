@@ -205,8 +205,8 @@ def command(
         ValueError: if a name is unknown, or out is not a new or empty folder.
     """
     if paper is None:
-        if only or out is not None or full:
-            raise ValueError("paper must be given with --full, --row or --out, got none")
+        if only or out is not None or full or seed:
+            raise ValueError("paper must be given with --full, --row, --out or --seed, got none")
         tell(listed())
         return
     from jaxdp.studies.output import claimed_folder  # Matplotlib, which a list does not need
