@@ -2,9 +2,9 @@
 
 It runs, at most two at a time: the claim, beside `claims.json`; the contract's checks; the audit without a search, of
 what is noised and of outputs; the independent version, the zoo's mistakes and other tests that name it; the results,
-beside those of the last commit; the linter and the types. It stops at the first check that fails and prints its name
-first. Exit status: 0 if all is well, 1 if a check fails, 2 if there is no such name. Where NEW_RESULTS is set, results
-that differ are listed and no failure.
+beside those of the last landed commit; the linter and the types. It stops at the first check that fails and prints its
+name first. Exit status: 0 if all is well, 1 if a check fails, 2 if there is no such name. Where NEW_RESULTS is set,
+and not to 0, results that differ are listed and no failure.
 """
 
 import os
@@ -39,7 +39,7 @@ def stages_of(wanted: naming.Subject) -> tuple[list[Stage], list[str]]:
     found.append(Stage("tests", lambda: stages.tests(wanted)))
     for name in names:
         found.append(Stage(f"distribution of {name}", lambda name=name: stages.contract(name, "distribution")))
-    may_differ = bool(os.environ.get("NEW_RESULTS"))
+    may_differ = os.environ.get("NEW_RESULTS", "") not in ("", "0")
     found += [Stage(f"results of {name}", lambda name=name: stages.results(name, may_differ)) for name in names]
     found += [Stage("style", lambda: stages.style(wanted)), Stage("types", lambda: stages.types(wanted))]
     return found, [name for name in wanted.entries if name not in names]

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -123,29 +123,37 @@ def _environment(job: str) -> dict[str, str]:
 def take_turn(parts: Sequence[Sequence[Unit]], count: int, seconds: float) -> bool:
     """Runs the parts that are due, then part `count` modulo their number, and returns whether all passed.
 
-    A part is due if it failed in an earlier run, or had no time. Units and not numbers are recorded, since tests that
-    change move the ends of parts.
+    A part is due if it failed in an earlier run, was interrupted, or had no time. Units and not numbers are recorded,
+    since tests that change move the ends of parts. The record is renewed before each part, so that a run that is
+    killed forgets none.
     """
     end, turn = time.monotonic() + seconds, count % len(parts)
     due = [tuple(pair) for pair in json.loads(DUE.read_text())] if DUE.exists() else None
-    first = [number for pair in due or () for number, part in enumerate(parts) if pair in {unit[:2] for unit in part}]
+    owed = {number: [unit for unit in part if unit[:2] in set(due or ())] for number, part in enumerate(parts)}
+    owed = {number: units for number, units in owed.items() if units}
     print(f"part {turn} of {len(parts)} has its turn: {count} modulo {len(parts)}")
     if due is None:
         print(
             "earlier runs left no record here: a part that failed in one of them is not known, and waits for its turn"
         )
-    elif first:
-        print(f"first those that failed or had no time: {', '.join(map(str, dict.fromkeys(first)))}")
-    failed, waiting = [], []
-    for place, number in enumerate(dict.fromkeys([*first, turn])):
+    elif owed:
+        print(f"first those that failed or were not run to their end: {', '.join(map(str, owed))}")
+    owed.setdefault(turn, [parts[turn][0]])
+    passed = True
+    for place, number in enumerate([*owed]):
+        _write_due(owed)
         left = end - time.monotonic()
         if place and expected_seconds(parts[number]) > left:
-            _print_stage(f"part {number}: NOT RUN, for want of time; it runs first next time, if .cache is kept")
-            waiting.append(parts[number][0])
+            _print_stage(f"part {number}: NOT RUN for want of time; the next run owes it, if .cache is kept")
         else:
-            failed += run_part(parts, number, left)[:1]
-    DUE.write_text(json.dumps([unit[:2] for unit in (*failed, *waiting)]))
-    return not failed
+            owed[number] = run_part(parts, number, left)
+            passed &= not owed[number]
+    _write_due(owed)
+    return passed
+
+
+def _write_due(owed: Mapping[int, Sequence[Unit]]) -> None:
+    DUE.write_text(json.dumps([unit[:2] for units in owed.values() for unit in units]))
 
 
 def main(arguments: list[str] | None = None) -> None:

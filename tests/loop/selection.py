@@ -28,7 +28,7 @@ class Selection:
 
     Args:
         wanted: the subject.
-        skip_slow: whether tests marked slow are left out, except the only mistakes of the zoo.
+        skip_slow: whether tests marked slow are left out, except the only mistakes of the zoo, and one if all are slow.
     """
 
     def __init__(self, wanted: naming.Subject, *, skip_slow: bool = True) -> None:
@@ -43,7 +43,7 @@ class Selection:
             quick = [item for item in chosen if item.get_closest_marker("slow") is None]
             if not any(kind_of(item) == "mutants" for item in quick):
                 quick += [item for item in chosen if kind_of(item) == "mutants"][:1]
-            chosen = quick
+            chosen = quick or sorted(chosen, key=self.place)[:1]
         chosen.sort(key=self.place)
         kept = {*map(id, chosen)}
         config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])

@@ -3,6 +3,7 @@
 Each function returns a note, or raises a `FailedError` that begins with the name of the check.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import importlib
@@ -168,13 +169,17 @@ def tests(wanted: naming.Subject) -> str:
     watch = Watch()
     options = ["-x", "-p", "no:xdist", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
     status = pytest.main([*options, *map(str, files_for(wanted))], plugins=[Selection(wanted), watch])
-    if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) or watch.failure:
+    if status == pytest.ExitCode.NO_TESTS_COLLECTED and not watch.failure:
+        if wanted.text in wanted.entries:
+            raise FailedError(f"tests: no test names {wanted.text}, and none of its docstrings has an example")
+        return f"no test names {wanted.text}: those of its folder are run by the folder's name"
+    if status != pytest.ExitCode.OK or watch.failure:
         raise FailedError(watch.failure or f"tests: pytest ended with {status!r}")
-    return watch.note() or "none names it"
+    return watch.note()
 
 
 def results(name: str, may_differ: bool = False) -> str:
-    """Compares an entry's results with those of the last commit, in 32 bits.
+    """Compares an entry's results with those of the last landed commit, in 32 bits.
 
     Args:
         name: of the entry.
@@ -197,7 +202,12 @@ def results(name: str, may_differ: bool = False) -> str:
         found = same_results.results(ROOT, 32, pattern, os.environ.get("XLA_FLAGS", ""), new, times=False)
     finally:
         new.unlink(missing_ok=True)
-    lines = list(same_results.differences(pickle.loads(file.read_bytes()), found))
+    old = pickle.loads(file.read_bytes())
+    if not found:
+        raise FailedError(f"results: nothing was compared: {same_results.WORKER.name} has no case of {name}")
+    if not old:
+        return f"nothing to compare: {name} is not in {commit[:10]}"
+    lines = list(same_results.differences(old, found))
     if lines:
         print(*lines, sep="\n")
         if may_differ:
@@ -209,16 +219,28 @@ def results(name: str, may_differ: bool = False) -> str:
 def reference_commit() -> tuple[str | None, str]:
     """Returns the commit to compare results with; or None, and why there is nothing to compare.
 
-    It is the last commit where the library was changed since, and else the one before it.
+    On a branch it is the last commit that the branch shares with main. On main it is the last commit if the library
+    has changed since, and otherwise the commit before it.
     """
     try:
         changed = _git("status", "--porcelain", "--", "jaxdp").strip()
-        commit = _git("rev-parse", "--verify", "HEAD" if changed else "HEAD~1").strip()
+        commit = _landed_commit() or _git("rev-parse", "--verify", "HEAD" if changed else "HEAD~1").strip()
         if not changed and not _git("diff", "--name-only", commit, "HEAD", "--", "jaxdp").strip():
             return None, f"jaxdp is that of {commit[:10]}, file by file"
     except (OSError, subprocess.CalledProcessError):
         return None, "there is no earlier commit to compare with"
     return commit, ""
+
+
+def _landed_commit() -> str | None:
+    """Returns the commit at which HEAD left main, or main as it was last fetched; None if HEAD is there."""
+    head = _git("rev-parse", "--verify", "HEAD").strip()
+    for main in ("main", "origin/main"):
+        with contextlib.suppress(subprocess.CalledProcessError):
+            commit = _git("merge-base", "HEAD", main).strip()
+            if commit != head:
+                return commit
+    return None
 
 
 def _checkout(commit: str) -> Path:

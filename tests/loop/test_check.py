@@ -2,8 +2,10 @@
 
 import dataclasses
 import os
+import pickle
 import time
 
+import numpy as np
 import pytest
 
 from jaxdp import registry
@@ -104,6 +106,92 @@ def test_a_file_that_the_linter_refuses_fails_its_stage(tmp_path):
     wanted = naming.subject("rucb")._replace(files=(file,))
     with pytest.raises(FailedError, match=r"lint: .*F401"):
         stages.style(wanted)
+
+
+def test_an_entry_without_a_test_fails_its_stage_and_a_file_says_so(monkeypatch):
+    monkeypatch.setattr(stages.pytest, "main", lambda *arguments, **options: pytest.ExitCode.NO_TESTS_COLLECTED)
+    with pytest.raises(FailedError, match="tests: no test names rucb"):
+        stages.tests(naming.subject("rucb"))
+    assert stages.tests(naming.subject("jaxdp/stats/arrays.py")).startswith("no test names jaxdp/stats/arrays.py")
+
+
+ONES, ZEROS = ({"case": {"x": values}} for values in (np.ones(2), np.zeros(2)))
+
+
+@pytest.fixture
+def compare(monkeypatch, tmp_path):
+    """Returns a function that compares results of two checkouts, given as (old, new)."""
+
+    def of(old, new, **options):
+        def write(checkout, bits, pattern, flags, file, times):
+            file.write_bytes(pickle.dumps(old))
+            return new if checkout == naming.ROOT else old
+
+        monkeypatch.setattr(stages.same_results, "results", write)
+        return stages.results("rucb", **options)
+
+    monkeypatch.setattr(stages, "KEPT", tmp_path)
+    monkeypatch.setattr(stages, "reference_commit", lambda: ("abc", ""))
+    monkeypatch.setattr(stages, "_checkout", lambda commit: tmp_path)
+    return of
+
+
+@pytest.mark.parametrize(
+    ("old", "note"), [(ONES, "1 outputs are those of abc"), ({}, "nothing to compare: rucb is not in abc")]
+)
+def test_equal_results_and_new_entries_pass(compare, old, note):
+    assert compare(old, ONES) == note
+
+
+def test_differences_that_are_meant_are_counted(compare):
+    assert compare(ONES, ZEROS, may_differ=True) == "1 of 1 outputs differ from those of abc"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [(ONES, ZEROS, "results differ from"), (ONES, {}, "nothing was compared"), ({}, {}, "nothing was compared")],
+)
+def test_differences_and_comparisons_of_nothing_fail(compare, old, new, reason):
+    with pytest.raises(FailedError, match=reason):
+        compare(old, new)
+
+
+def test_results_are_compared_with_the_last_landed_commit(monkeypatch, tmp_path):
+    monkeypatch.setattr(stages, "ROOT", tmp_path)
+    for name in ("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"):
+        monkeypatch.setenv(name, "name")
+
+    def commit(text):
+        (tmp_path / "jaxdp" / "file.py").write_text(text)
+        stages._git("add", "-A")
+        stages._git("commit", "-q", "-m", text)
+        return stages._git("rev-parse", "HEAD").strip()
+
+    stages._git("init", "-q", "-b", "main")
+    (tmp_path / "jaxdp").mkdir()
+    first = commit("first")
+    assert stages.reference_commit() == (None, "there is no earlier commit to compare with")
+    second = commit("second")
+    assert stages.reference_commit() == (first, "")
+    (tmp_path / "jaxdp" / "file.py").write_text("changed")
+    assert stages.reference_commit() == (second, "")
+    stages._git("checkout", "-q", "-b", "mine")
+    commit("third")
+    commit("fourth")
+    assert stages.reference_commit() == (second, "")
+    commit("second")
+    assert stages.reference_commit() == (None, f"jaxdp is that of {second[:10]}, file by file")
+    (tmp_path / "jaxdp" / "file.py").write_text("changed again")
+    assert stages.reference_commit() == (second, "")
+
+
+def test_new_results_are_meant_where_the_variable_is_set(monkeypatch):
+    meant = []
+    monkeypatch.setattr(stages, "results", lambda name, may_differ: meant.append(may_differ))
+    for value in ("", "0", "1"):
+        monkeypatch.setenv("NEW_RESULTS", value)
+        next(stage for stage in stages_of(naming.subject("rucb"))[0] if stage.name == "results of rucb").run()
+    assert meant == [False, False, True]
 
 
 def test_an_audit_that_finds_a_fault_or_raises_fails_its_stage(monkeypatch):

@@ -48,6 +48,11 @@ def test_slow_tests_are_left_out_except_the_only_mistakes():
     assert [kind_of(each) for each in (mistake, long)] == ["mutants", "tests"]
 
 
+def test_where_all_tests_are_slow_one_is_left():
+    golden, other = (item(f"{folder}/test_rucb.py", "test_it", "rucb", slow=True) for folder in ("golden", "dueling"))
+    assert chosen("rucb", [other, golden]) == [golden]
+
+
 @pytest.mark.parametrize("text", ["jaxdp/stats", "jaxdp/stats/intervals.py"])
 def test_a_folder_and_a_file_have_the_tests_that_use_them_and_their_doctests(text):
     files = files_for(naming.subject(text))

@@ -137,6 +137,28 @@ def test_a_part_without_time_is_reported_and_runs_first_next_time(folder, monkey
     assert turn(monkeypatch, 3) == (True, [2, 3])
 
 
+def test_an_interrupted_run_forgets_no_part(folder, monkeypatch):
+    turn(monkeypatch, 1, wrong={1})
+
+    def stop(parts, number, seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "run_part", stop)
+    with pytest.raises(KeyboardInterrupt):
+        take_turn(PARTS, 2, 1000.0)
+    assert turn(monkeypatch, 3) == (True, [1, 2, 3])
+
+
+def test_all_units_that_failed_are_recorded(folder, monkeypatch):
+    parts = [[Unit("32 bits optimised", f"test_{number}", 1.0) for number in range(4)]]
+    monkeypatch.setattr(module, "run_part", lambda parts, number, seconds: parts[0][1:3])
+    assert not take_turn(parts, 0, 1000.0)
+    ran = []
+    monkeypatch.setattr(module, "run_part", lambda parts, number, seconds: ran.append(number) or [])
+    assert take_turn([[unit] for unit in parts[0]], 0, 1000.0)
+    assert ran == [1, 2, 0]
+
+
 def test_without_a_record_nothing_is_claimed_about_earlier_runs(folder, monkeypatch, capsys):
     turn(monkeypatch, 0)
     assert "not known" in capsys.readouterr().out
