@@ -21,7 +21,8 @@ from jaxdp.estimation import (
     sgd_objective_perturbation,
     sgd_rr,
 )
-from jaxdp.estimation.objectives import sum_over_samples
+from jaxdp.estimation.newton import newton_on_ball
+from jaxdp.estimation.objectives import Evaluation, sum_over_samples
 from jaxdp.estimation.one_pass import Pass, Recipe, one_pass, plain_pass
 from jaxdp.numerics import compensated
 from jaxdp.preferences import gaussian_comparisons
@@ -32,6 +33,18 @@ DTYPE = jax.dtypes.canonicalize_dtype(float)
 @pytest.fixture(scope="module")
 def data():
     return gaussian_comparisons(jax.random.key(5), num_samples=300, dim=3)
+
+
+def test_newton_damps_the_steps_after_a_rise_of_the_objective():
+    """Each rise quadruples the damping, from 0.1 on, and each fall quarters it; a rise within rounding is none."""
+    optimizer, eps = newton_on_ball(jnp.asarray(np.inf, DTYPE)), float(jnp.finfo(DTYPE).eps)
+    step, theta, one = jax.jit(optimizer.update), jnp.zeros(1, DTYPE), jnp.ones(1, DTYPE)
+    state, damping = optimizer.init(theta), []
+    for value in (1, 2, 2, 2, 1 + 3 * eps, 1, 1 + 6 * eps, 1, 1, 1):  # always at the same point, of slope 1
+        evaluation = Evaluation(jnp.asarray(value, DTYPE), jnp.asarray(1, DTYPE), one, one[None], 0 * one[0])
+        moved, state = step(one, state, theta, evaluation=evaluation)
+        damping.append(-1 / float(moved[0]) - 1)
+    np.testing.assert_allclose(damping, [0, 0.1, 0.4, 1.6, 0.4, 0.1, 0.4, 0.1, 0.025, 0], atol=1e-4)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e-3, 1e3, 1e6])

@@ -24,7 +24,7 @@ from jaxdp.mechanisms import (
     shuffled,
     shuffled_ones,
 )
-from jaxdp.mechanisms._shuffled_bits import LEFT_OUT, MARGIN, delta_measure, law_of_others
+from jaxdp.mechanisms._shuffled_bits import LEFT_OUT, MARGIN, delta_measure, law_of_others, worst
 
 INF = math.inf
 SUSPICIOUS = 1e-6
@@ -88,8 +88,14 @@ def test_delta_of_few_users_to_ten_digits(batch):
 @pytest.mark.parametrize(("epsilon", "local_epsilon", "batch"), [(0.1, 0.6, 120), (1.0, 5.0, 300), (0.2, 4.0, 401)])
 def test_the_worst_number_of_ones_of_all(epsilon, local_epsilon, batch):
     """Where bounds on ranges of numbers are compared, as where each number is tried."""
-    measure = delta_measure(epsilon, local_epsilon)
+    measure, looked_at = delta_measure(epsilon, local_epsilon), itertools.count(1)
     deltas = [measure(law_of_others(ones, local_epsilon, batch)) for ones in range(batch)]
+
+    def counting(law):
+        assert next(looked_at) < batch, "the search must end, and sooner than one that tries each number"
+        return measure(law)
+
+    assert worst(counting, local_epsilon, batch) == (max(deltas), np.argmax(deltas))
     assert shuffle_delta(epsilon, local_epsilon, batch) == max(deltas)
     assert shuffle_worst_ones(epsilon, local_epsilon, batch) == np.argmax(deltas)
     assert max(deltas) > 1.001 * measure(law_of_others(batch // 2, local_epsilon, batch))
