@@ -67,26 +67,26 @@ def _seen(
     which, model, in_steps = rounds_seen(claim, 0, rounds), claim.trust_model, path != "rounds"
     others = jnp.arange(rounds, dtype=changed.dtype) != changed
 
-    def rows(tree: Any, are_seen: Any, *, own: bool) -> Any:
+    def rows(tree: Any, are_seen: Any) -> Any:
         if not are_seen:
             return None
-        if model == "local":
-            return jax.tree.map(lambda x: x[changed], tree)
-        return jax.tree.map(lambda x: kept(others, x), tree) if own and model == "joint" else tree
+        return jax.tree.map(lambda x: x[changed], tree) if model == "local" else tree
 
-    before = rows(transcript.before, which.before, own=False)
+    before, actions = rows(transcript.before, which.before), rows(transcript.actions, which.actions)
     if in_steps and model == "local" and which.before:
         before = transcript.before
     if model != "local" and at_random and "public" in claim.sees:
         before = jax.tree.map(lambda x: x[0], transcript.before)
-    reports = rows(transcript.reports, which.reports, own=True)
+    if model == "joint":
+        actions = jax.tree.map(lambda x: kept(others, x), actions)
+    reports = rows(transcript.reports, which.reports)
     if total:  # one stands for those of all its rounds
-        reports = None if model == "joint" or not which.reports else transcript.reports
+        reports = transcript.reports if which.reports else None
     seen = {
         "report": reports,
-        "action": None if total and model == "local" else rows(transcript.actions, which.actions, own=True),
+        "action": None if total and model == "local" else actions,
         "before": before,
-        "public": rows(transcript.after, which.after, own=False),
+        "public": rows(transcript.after, which.after),
         "length": transcript.length if in_steps or stops else None,
     }
     return {name: tree for name, tree in seen.items() if tree is not None}

@@ -10,14 +10,13 @@ import numpy as np
 
 from jaxdp.audit.accounting import Change, change
 from jaxdp.audit.adversary import Users
-from jaxdp.audit.seen import stop_is_seen
+from jaxdp.audit.seen import is_seen, stop_is_seen
 from jaxdp.audit.steps import Scene, Step, at, choose, places_of, react, step_keys
 from jaxdp.core import State
 from jaxdp.mechanisms import tape
 
 QUICKLY = {"xla_backend_optimization_level": 0}  # compiled for few steps; all lanes by the same scalar code
 LANE = "jaxdp_lane"
-OWN = ("the play", "the report")  # of a step's user
 Use = Callable[[jax.Array], jax.Array]
 traced_apart = jax.make_user_context(None)  # by a name: what was traced under another one is not taken from the cache
 _traces = [object()]  # names the traces made under tapes; a new name forgets them
@@ -162,7 +161,7 @@ def replay(
         found = []
         for what, leaves in seen.items():
             # In the joint model everyone but the replaced user must see the same.
-            others = ~own if scene.claim.trust_model == "joint" and what in OWN else slice(None)
+            others = ~own if scene.claim.trust_model == "joint" and what == "the play" else slice(None)
             masks = [np.asarray(_differ(leaf[others], leaf[:1]).any(axis=0)) for leaf in leaves]
             if any(mask.any() for mask in masks):
                 found.append(Changed(number, what, masks, run.seen[-1][what]))
@@ -182,7 +181,7 @@ def visible(scene: Scene, play: Any, report: Any, state: State, used: Any) -> di
     claim, seen = scene.claim, {}
     if scene.sees_public and claim.trust_model != "local":
         seen["the public state"] = (state.public, used)
-    if "action" in claim.sees:
+    if is_seen(claim, "action"):
         seen["the play"] = play
     if claim.trust_model == "local" or "report" in claim.sees:
         seen["the report"] = report

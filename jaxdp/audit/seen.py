@@ -25,13 +25,25 @@ class Parts(NamedTuple):
     after: Any
 
 
+def is_seen(claim: Guarantee, what: str) -> bool:
+    """Returns whether an adversary sees `what` of a round: it is logged, or an action of the joint model's others.
+
+    In the joint model every user sees their own action, and all but the one who differs may be the adversary's.
+
+    Args:
+        claim: of the learner.
+        what: "action", "report" or "public".
+    """
+    return what in claim.sees or (claim.trust_model == "joint" and what == "action")
+
+
 def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
     """Of each part of a transcript the rounds that are seen.
 
     *Central*, *shuffle*: all rounds of what is in `sees`; what a server sees of a batch is in `public`. *Local*: of the
     user who differs the report, and what else is in `sees`: the play, and `public` before the report; all that comes
-    later follows from these and from others' data. *Joint*: as central, but of the user who differs only `public` after
-    the round.
+    later follows from these and from others' data. *Joint*: the actions of all other users, and `public` after every
+    round where `sees` has it. Others' reports follow from what they see and from noise of their own.
 
     Args:
         claim: of the learner.
@@ -51,11 +63,11 @@ def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
     own, others = (changed,), tuple(r for r in every if model != "joint" or r != changed)
 
     def if_logged(what: str, which: tuple[Any, ...]) -> tuple[Any, ...]:
-        return which if what in claim.sees else ()
+        return which if is_seen(claim, what) else ()
 
     if model == "local":
         return Parts(if_logged("action", own), own, if_logged("public", own), ())
-    return Parts(if_logged("action", others), if_logged("report", others), (), if_logged("public", every))
+    return Parts(if_logged("action", others), if_logged("report", every), (), if_logged("public", every))
 
 
 def stop_is_seen(claim: Guarantee, learner: Learner) -> bool:
@@ -67,11 +79,10 @@ def stop_is_seen(claim: Guarantee, learner: Learner) -> bool:
 
 
 def shown(claim: Guarantee, changed: int | None, past: Past) -> Past:
-    """What an adversary sees of the past: what the claim lets be logged.
+    """Returns what an adversary sees of the past: what the claim lets be logged, and what other users know.
 
-    In the local and the joint model all other users may be the adversary's, who then knows their plays and reports, and
-    in the local model the states that follow from these; so that all this is shown but what belongs to the user who
-    differs.
+    In the local and the joint model all other users may be the adversary's, who then knows their plays, and in the
+    local model their reports and the states that follow from these.
 
     Args:
         claim: of the learner.
@@ -88,7 +99,7 @@ def shown(claim: Guarantee, changed: int | None, past: Past) -> Past:
     model = claim.trust_model
 
     def masked(tree: Any, name: str) -> Any:
-        if model == "joint" and name != "public":  # an own play or report is not logged
+        if model == "joint" and name == "action":  # one's own action may follow one's own data
             where = others
         elif name in claim.sees:
             where = everybody

@@ -144,7 +144,7 @@ def _seen(
 ) -> dict[str, Any]:
     model, in_steps = claim.trust_model, path != "rounds"
     # Of a block or a total no single user's can be told from where it stands; a total's report is every user's.
-    reports = None if model == "joint" else transcript.reports if which.reports else None
+    reports = transcript.reports if which.reports else None
     all_before = in_steps and model == "local" and which.before
     seen = {
         "report": reports if by_total else _rows(transcript.reports, which.reports),

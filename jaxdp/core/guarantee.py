@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxdp.core.accounting import dp_event
+from jaxdp.core.composition import composed, of_person
 from jaxdp.core.conversions import gaussian_epsilon, zcdp_epsilon
 from jaxdp.core.made_by import cut
 from jaxdp.core.shown import guarantee_rows, page
 from jaxdp.validation import (
-    INT64_MAX,
     check_above,
     check_at_least,
     check_choice,
     check_count,
-    check_delta,
     check_epsilon,
     check_flag,
 )
@@ -27,7 +26,7 @@ _SEES = {  # by trust model, unless the claim says otherwise: a curator's report
     "central": ("action", "public"),
     "local": SEEN,
     "shuffle": ("action", "public"),
-    "joint": ("action", "public"),
+    "joint": ("public",),
 }
 _AS_TRUSTED = frozenset({"as the trust model says"})
 
@@ -48,8 +47,10 @@ class Guarantee:
         adjacency: how neighbouring inputs differ.
         argument: one sentence, why the claim holds.
         sees: what of each round of a learner the world may log under this claim, out of "report", "action" and
-            "public". By default all of it in the local model, and all but reports in the others. A contextual learner
-            whose action depends on a private context leaves out "action".
+            "public". By default all of it in the local model, and all but reports in the central and the shuffle model.
+            A contextual learner whose action depends on a private context leaves out "action". In the joint model it is
+            "public" or nothing, as a user's action may depend on that user's data without noise; all other users also
+            see their own actions.
         unit_leaves: names of the leaves of a user's data that may differ between neighbours; None is all of them.
         batch: in the shuffle model the users who are shuffled together, >= 1; else None.
         local_epsilon: in the shuffle model the budget of one user's report before it is shuffled, > 0; else None.
@@ -104,10 +105,11 @@ class Guarantee:
                     raise ValueError(f"{name} must be None outside the shuffle model, got {value}")
                 check(name, value)
         seen = _SEES[self.trust_model] if self.sees == _AS_TRUSTED else self.sees
-        if isinstance(seen, str) or not seen:
+        is_joint = self.trust_model == "joint"
+        if isinstance(seen, str) or not (seen or is_joint):
             raise ValueError(f"sees must be a list of some of {', '.join(SEEN)}, got {seen!r}")
         for what in seen:
-            check_choice("sees", what, SEEN)
+            check_choice("sees in the joint model" if is_joint else "sees", what, SEEN[-1:] if is_joint else SEEN)
         object.__setattr__(self, "sees", frozenset(seen))
         if self.unit_leaves is not None:
             if isinstance(self.unit_leaves, str):
@@ -238,40 +240,7 @@ class Guarantee:
             Dwork & Roth (2014), Theorem 3.16; Bun & Steinke (2016), Lemma 1.7 and Proposition 1.4; Dong, Roth & Su
             (2022), Corollary 3.3.
         """
-        for name in ("trust_model", "privacy_unit", "adjacency", "unit_leaves", "batch"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if mine != theirs:
-                raise ValueError(f"{name} must be the same to compose two guarantees, got {mine!r} and {theirs!r}")
-        seen = self.sees & other.sees
-        if not seen:
-            raise ValueError(f"sees must have something in common to compose, got {self.sees} and {other.sees}")
-        about: dict[str, Any] = {
-            "trust_model": self.trust_model,
-            "privacy_unit": self.privacy_unit,
-            "adjacency": self.adjacency,
-            "argument": f"composition of: {self.argument}; {other.argument}",
-            "sees": seen,
-            "unit_leaves": self.unit_leaves,
-            "batch": self.batch,
-        }
-        if self.local_epsilon is not None and other.local_epsilon is not None:  # a user sends both reports
-            about["local_epsilon"] = self.local_epsilon + other.local_epsilon
-        pair = {self.kind, other.kind}
-        if "none" in pair:
-            return Guarantee.none(**about)
-        if pair <= {"pure", "approximate"}:
-            total = self.delta + other.delta
-            if total >= 1:
-                return Guarantee.none(**about)
-            return Guarantee.approximate(self.epsilon + other.epsilon, total, **about)
-        if pair == {"gaussian"}:
-            return Guarantee.gaussian(math.hypot(self.mu or 0.0, other.mu or 0.0), **about)
-        if "zcdp" in pair and "approximate" not in pair:
-            return Guarantee.zcdp(_rho(self) + _rho(other), **about)
-        if delta is None:
-            raise ValueError(f"delta must be given to compose a {self.kind} claim with a {other.kind} one, got None")
-        check_delta(delta)
-        return self._as_approximate(delta).compose(other._as_approximate(delta))
+        return composed(self, other, delta)
 
     def of_person(self, units: int, *, privacy_unit: str) -> "Guarantee":
         """The claim for a person who holds several privacy units, all of which may change at once.
@@ -304,29 +273,7 @@ class Guarantee:
             >>> print(Guarantee.zcdp(0.1, trust_model="central", **about).of_person(3, privacy_unit="one voter"))
             0.9-zCDP, central, one voter
         """
-        units = check_count("units", units, maximum=INT64_MAX)
-        is_local = self.trust_model == "local"
-        how = "the reports of up to {} units compose" if is_local else "group privacy of up to {} units"
-        about: dict[str, Any] = {
-            "trust_model": self.trust_model,
-            "privacy_unit": privacy_unit,
-            "adjacency": self.adjacency,
-            "argument": self.argument if units == 1 else f"{how.format(units)}: {self.argument}",
-            "sees": self.sees,
-            "unit_leaves": self.unit_leaves,
-            "batch": self.batch,
-        }
-        if self.local_epsilon is not None:
-            about["local_epsilon"] = units * self.local_epsilon
-        if not self.is_private:
-            return Guarantee.none(**about)
-        if self.rho is not None:
-            return Guarantee.zcdp(self.rho * units * (1 if is_local else units), **about)
-        if self.mu is not None:
-            return Guarantee.gaussian(self.mu * (math.sqrt(units) if is_local else units), **about)
-        epsilon = units * self.epsilon
-        delta = self.delta and self.delta * (units if is_local else _chain(self.epsilon, units))
-        return Guarantee.none(**about) if delta >= 1 else Guarantee.approximate(epsilon, delta, **about)
+        return of_person(self, units, privacy_unit)
 
     def to_dp_event(self, *, accountant: str = "pld", delta_apart: bool = False) -> Any:
         """Returns the claim as an event of dp-accounting, for its accountants (`pip install 'jaxdp[accounting]'`).
@@ -364,35 +311,12 @@ class Guarantee:
         check_choice("accountant", accountant, ("pld", "rdp"))
         return dp_event(self, accountant=accountant, delta_apart=check_flag("delta_apart", delta_apart))
 
-    def _as_approximate(self, delta: float) -> "Guarantee":
-        if self.kind in ("pure", "approximate"):
-            return self
-        epsilon = max(self.epsilon_at(delta), math.ulp(0.0))  # a claim's is > 0
-        if epsilon == math.inf:
-            return dataclasses.replace(self, kind="none", rho=None, mu=None)
-        return dataclasses.replace(self, kind="approximate", epsilon=epsilon, delta=delta, rho=None, mu=None)
-
     def to_dict(self) -> dict[str, Any]:
         """The claim as plain values, for provenance; infinity is the string "inf", which every JSON reader takes."""
         values = {**dataclasses.asdict(self), "sees": _listed(self.sees), "unit_leaves": _listed(self.unit_leaves)}
         return {
             name: "inf" if isinstance(value, float) and math.isinf(value) else value for name, value in values.items()
         }
-
-
-def _chain(epsilon: float, units: int) -> float:
-    """The sum of e^(i epsilon) over i < units; infinity where it overflows."""
-    try:
-        return math.expm1(units * epsilon) / math.expm1(epsilon)
-    except OverflowError:
-        return math.inf
-
-
-def _rho(claim: Guarantee) -> float:
-    if claim.rho is not None:
-        return claim.rho
-    budget = claim.epsilon if claim.mu is None else claim.mu
-    return budget * budget / 2  # its power would not overflow to infinity
 
 
 def _listed(names: Iterable[str] | None) -> list[str] | None:

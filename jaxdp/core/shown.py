@@ -79,7 +79,7 @@ def guarantee_rows(claim: Any) -> Rows:
         ("claim", str(claim)),
         ("because", claim.argument),
         ("neighbours", claim.adjacency),
-        ("may be logged", ", ".join(sorted(claim.sees))),
+        ("may be logged", ", ".join(sorted(claim.sees)) or "nothing"),
     ]
 
 

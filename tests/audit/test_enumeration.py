@@ -138,13 +138,13 @@ def test_who_sees_what():
         return tuple(None if part is None else part.tolist() for part in seen(transcript, claim, changed))
 
     assert shown("central") == ([0, 1, 2], [10, 11, 12], None, [30, 31, 32])
-    assert shown("joint", 1) == ([0, 2], [10, 12], None, [30, 31, 32])
-    assert shown("joint", 1, sees=("public",)) == (None, None, None, [30, 31, 32])
+    assert shown("joint", 1, sees=("public",)) == ([0, 2], None, None, [30, 31, 32])
+    assert shown("joint", 1, sees=()) == ([0, 2], None, None, None)
     assert shown("local", 1) == ([1], [11], [21], None)
     assert shown("local", 2, sees=("report",)) == (None, [12], None, None)
     for trust_model, changed in (("local", None), ("joint", 3)):
         with pytest.raises(ValueError, match=rf"changed must be a round in \[0, 3\) in the {trust_model} model, got"):
-            shown(trust_model, changed)
+            shown(trust_model, changed, sees=("public",))
     assert shown("shuffle", sees=("public",)) == (None, None, None, [30, 31, 32])
 
 

@@ -147,13 +147,14 @@ def test_where_a_learner_stops_is_seen_though_nothing_else_is(trust_model):
         return laplace(key, number, params, l1_sensitivity=1.0) > 0.5
 
     raw = small.stops_after(lambda key, params, number: number > 0.5)
+    sees = frozenset() if trust_model == "joint" else frozenset({"action"})
     for learner, verdict in ((raw, "violated"), (small.stops_after(noised), "consistent")):
-        learner = claiming(learner, trust_model=trust_model, sees=frozenset({"action"}))
+        learner = claiming(learner, trust_model=trust_model, sees=sees)
         assert look(learner).verdict == verdict
         attack = learner_attack(learner, {"epsilon": 1.0}, users, answer=whole)
         assert audit(jax.random.key(0), attack, trials=10_000).verdict == verdict
         assert leaks(jax.random.key(0), learner, {"epsilon": 1.0}, users, answer=whole).verdict == verdict
-    learner = claiming(raw, trust_model=trust_model, sees=frozenset({"action"}))
+    learner = claiming(raw, trust_model=trust_model, sees=sees)
     assert look(learner).faults == (f"the stop {AROUND}",)
 
 
@@ -165,7 +166,7 @@ def test_the_play_of_a_local_learner():
 
 def test_joint_learners_show_others_nothing():
     """All but the replaced user's own play and report."""
-    learner = claiming(small.shows_its_context("joint"), sees=frozenset({"action", "public", "report"}))
+    learner = small.shows_its_context("joint")
     assert look(learner, draw_both).verdict == "consistent"
 
     def update(key, params, state, report):
@@ -176,7 +177,7 @@ def test_joint_learners_show_others_nothing():
 
     # What one user said reaches the next one's play, if the state that carries it is not logged.
     follows = tells._replace(act=lambda key, params, public, context: (public[0] > 0.5).astype(jnp.int32))
-    hidden = claiming(follows, sees=frozenset({"action"}))
+    hidden = claiming(follows, sees=frozenset())
     assert look(hidden, draw_both).faults == (f"the play {AROUND}",)
 
 

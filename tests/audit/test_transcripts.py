@@ -88,6 +88,28 @@ def test_joint_leaves_out_the_users_own_play():
     assert audit(jax.random.key(0), attack, trials=1000).verdict == "violated"
 
 
+@pytest.mark.parametrize("sees", [(), ("public",)])
+def test_plays_of_others_that_follow_the_users_context_are_seen(sees):
+    """All users but one see their own plays, and may be the adversary's, whatever may be logged."""
+
+    def flips(key, params, state, report):
+        noise = jax.random.bernoulli(key, 1 / (1 + jnp.exp(params)))
+        return State((), jnp.where(noise, 1 - report, report))
+
+    def remembers(key, params, state, report):
+        return State((), report)
+
+    contexts = np.asarray([0, 1], np.int32)
+    neighbours = Users(np.zeros((2, 1)), contexts), Users(np.zeros((2, 1)), np.asarray([1, 1], np.int32))
+    for update, verdict in ((remembers, "violated"), (flips, "consistent")):
+        learner = small.curator(
+            update, lambda: State((), jnp.int32(0)), act=lambda key, params, public, context: context + 2 * public
+        )._replace(privatize=lambda key, params, public, context, action, feedback: context)
+        learner = small.with_claim(learner, small.claimed("joint", sees=sees))
+        attack = learner_attack(learner, VALUES, neighbours, answer=whole)
+        assert audit(jax.random.key(0), attack, trials=20_000).verdict == verdict
+
+
 def draws_its_start(trust_model, sees):
     """Draws the noise of the first release into the first public state, and replaces it by that release."""
     learner = small.curator(

@@ -166,6 +166,12 @@ def test_what_may_be_logged():
     for sees in ((), "report"):  # nothing at all is not the default
         with pytest.raises(ValueError, match="sees must be a list of some of report, action, public, got"):
             Guarantee.pure(0.5, **ABOUT, sees=sees)  # pyright: ignore[reportArgumentType]
+    joint = {**ABOUT, "trust_model": "joint"}
+    assert Guarantee.pure(0.5, **joint).sees == {"public"}
+    assert Guarantee.pure(0.5, **joint, sees=()).compose(Guarantee.pure(0.5, **joint)).sees == frozenset()
+    for sees in ("action", "report"):  # a user's own ones follow that user's data
+        with pytest.raises(ValueError, match=f"sees in the joint model must be one of public, got '{sees}'"):
+            Guarantee.pure(0.5, **joint, sees=("public", sees))
     with pytest.raises(ValueError, match="unit_leaves must be a list of names, got 'context'"):
         Guarantee.pure(0.5, **ABOUT, unit_leaves="context")
 
