@@ -39,8 +39,8 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
         Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
 
     Deviations:
-        The probability of moving is a multiple of 2^-32, rounded up: above epsilon = 20 the report becomes more private
-        than claimed. Only above epsilon = 87, where sigmoid(-epsilon) underflows in float32, does no label move.
+        The probability of moving is a multiple of 2^-32, rounded up, and at least 2^-32 at each finite epsilon: above
+        epsilon = 20 the report becomes more private than claimed.
 
     Examples:
         >>> labels = jnp.array([0, 1, 2, 1], jnp.int32)
@@ -256,8 +256,24 @@ def _spare(epsilon: jax.Array) -> jax.Array:
 
 
 def _rare(probability: jax.Array, epsilon: jax.Array) -> jax.Array:
-    """A probability <= 1/2, rounded up."""
-    return jnp.ceil(probability * (1 + _spare(epsilon)) * GRID).astype(jnp.uint32)
+    """A probability <= 1/2, rounded up. That of a finite epsilon is not 0, though float32 may make it so."""
+    words = jnp.ceil(probability * (1 + _spare(epsilon)) * GRID).astype(jnp.uint32)
+    return jnp.maximum(words, (epsilon < jnp.inf).astype(jnp.uint32))
+
+
+def chance_for_counts(chance: jax.Array, epsilon: jax.Array) -> jax.Array:
+    """Returns a probability of moving for `binomial`, which rounds small ones to its grid: there it is rounded up.
+
+    Args:
+        chance: [...] float32 or float64 in [0, 1], of a label that moves at epsilon.
+        epsilon: [] float > 0, of the same dtype; infinity leaves the chance as it is.
+
+    Returns:
+        [...] of the same dtype. Chances that have 18 binary digits on the grid and more are left as they are.
+    """
+    grid = 2.0 ** -jnp.finfo(chance.dtype).bits
+    is_rare = (chance < grid * 2**18) & (epsilon < jnp.inf)
+    return jnp.where(is_rare, chance * (1 + _spare(epsilon)) + grid, chance)
 
 
 def _nearly_even(bias: jax.Array) -> jax.Array:

@@ -50,7 +50,8 @@ def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
     Deviations:
         BTRS's transformation is rounded to integers at 513 points and linear in between, so that candidates have known
         probabilities, without float rounding. Relative errors of a count's probability: about 1e-5 in float32, from the
-        acceptance ratio and the lengths of the cells, 1e-7 in float64. With 32 random bits a variate, float32 does not
+        acceptance ratio and the lengths of the cells, 1e-7 in float64; up to 5e-4 in float32 where p is a little above
+        1e-4 and the mean is small, as XLA's log1p loses digits there. With 32 random bits a variate, float32 does not
         resolve probabilities of 1e-9 and less: an event may gain or lose 1e-10.
 
     Examples:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from jaxdp.mechanisms import debias_labels, debias_one_hot, debias_scalar, randomize_scalar, randomized_response
+from jaxdp.mechanisms._randomized_response import sign_turns
+from jaxdp.mechanisms.channel.label import noisy_ones
 
 NUM_DRAWS = 100_000
 EPSILONS = np.array([1e-3, 0.1, 1.0, 5.0, np.inf], np.float32)
@@ -71,7 +73,7 @@ def probabilities_of_moving(monkeypatch, epsilon, num_labels):
 
 @pytest.mark.precision
 @pytest.mark.parametrize("num_labels", [2, 3, 100])
-@pytest.mark.parametrize("epsilon", [1e-4, 1e-2, 0.3, 1.2, 5.0, 15.0, 30.0])
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-2, 0.3, 1.2, 5.0, 15.0, 30.0, 87.0, 90.0, 1e4, 3e38])
 def test_probabilities_are_within_the_claim_and_close_to_it(monkeypatch, epsilon, num_labels):
     """Exactly, not by sampling: the log odds of the draw never exceed epsilon, and hardly fall short of it."""
     monkeypatch.setattr(jax.random, "randint", lambda key, shape, low, high, dtype: jnp.full(shape, low, dtype))
@@ -82,6 +84,43 @@ def test_probabilities_are_within_the_claim_and_close_to_it(monkeypatch, epsilon
     if epsilon < 15:  # beyond, the least probability of a move is 2^-32
         assert spent >= epsilon - 1e-6 * num_labels - 2e-3 * epsilon
     assert probabilities_of_moving(monkeypatch, jnp.float32(math.inf), num_labels) == 0
+
+
+@pytest.mark.precision
+@pytest.mark.parametrize("epsilon", [0.3, 5.0, 30.0, 87.0, 90.0, 3e38])
+def test_a_sure_sign_turns_as_often_as_is_claimed(monkeypatch, epsilon):
+    def turns(word, epsilon):
+        monkeypatch.setattr(jax.random, "bits", lambda key, shape, dtype=None: jnp.full(shape, word, jnp.uint32))
+        return bool(sign_turns(jax.random.key(0), jnp.ones((), jnp.float32), jnp.float32(epsilon)))
+
+    claimed = math.ceil(2.0**32 / (1 + math.exp(min(epsilon, 700.0))))
+    assert claimed >= 1
+    assert turns(claimed - 1, epsilon)
+    assert not turns(0, math.inf)
+
+
+def chance_of_a_move(monkeypatch, epsilon, count):
+    """The exact probability that any of so many reports is a move: searches the first of the waiting times' words."""
+    low, width, moved = 0, 2**31, np.zeros(1, bool)
+    while width > 1:
+        width //= 2**10 if width > 2 else 2
+        words = jnp.asarray(low + width * np.arange(2**10), jnp.uint32)
+        monkeypatch.setattr(jax.random, "bits", lambda key, shape, dtype, words=words: words.astype(dtype))
+        with jax.disable_jit():
+            counts = jnp.full(words.shape, count, jnp.int32)
+            moved = np.asarray(noisy_ones(jax.random.key(0), epsilon, 0 * counts, counts) != 0)
+        low += width * max(int(moved.sum()) - 1, 0)
+    return (low + moved[0]) / 2**32
+
+
+@pytest.mark.precision
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("epsilon", [10.0, 15.0, 21.8, 22.3, 30.0, 90.0])
+def test_counts_show_a_move_as_often_as_is_claimed(monkeypatch, epsilon, count):
+    """A count that shows no move at all would tell two neighbours apart for certain."""
+    chance = chance_of_a_move(monkeypatch, jnp.float32(epsilon), count)
+    claimed = -math.expm1(-count * math.log1p(1 / (1 + math.exp(epsilon))))
+    assert claimed * (1 - 2e-6) <= chance <= claimed * (1 + 1e-4) + 1.5 * count / 2**32
 
 
 @pytest.mark.precision

@@ -9,7 +9,12 @@ from jax.typing import ArrayLike
 
 from jaxdp.core import Channel, Scalar, claimed, default_float, factory, scalar_leaf
 from jaxdp.mechanisms._arrays import label_array
-from jaxdp.mechanisms._randomized_response import debias_labels, debias_one_hot, randomized_response
+from jaxdp.mechanisms._randomized_response import (
+    chance_for_counts,
+    debias_labels,
+    debias_one_hot,
+    randomized_response,
+)
 from jaxdp.mechanisms.channel._bounds import TwoPoints, bounds_of
 from jaxdp.mechanisms.channel._host import local_claim
 from jaxdp.random import binomial, multinomial
@@ -89,7 +94,7 @@ def label_channel(num_labels: int = 2) -> Channel:
         if num_labels == 2:
             return noisy_ones(key, epsilon, totals, jnp.asarray(count))
         del count  # the sum of totals
-        odds = jnp.where(jnp.eye(num_labels, dtype=bool), 1, jnp.exp(-epsilon))
+        odds = jnp.where(jnp.eye(num_labels, dtype=bool), 1, chance_for_counts(jnp.exp(-epsilon), epsilon))
         moved = multinomial(key, totals, jnp.broadcast_to(odds, (*totals.shape, num_labels)))
         return moved.sum(axis=-2, dtype=totals.dtype)
 
@@ -124,5 +129,5 @@ def noisy_ones(key: jax.Array, epsilon: jax.Array, ones: jax.Array, count: jax.A
     """
     key_ones, key_zeros = jax.random.split(key)
     # The probability that a label moves keeps its digits where it is small.
-    move = jnp.broadcast_to(jax.nn.sigmoid(-epsilon), ones.shape)
+    move = jnp.broadcast_to(chance_for_counts(jax.nn.sigmoid(-epsilon), epsilon), ones.shape)
     return ones - binomial(key_ones, ones, move) + binomial(key_zeros, count - ones, move)
