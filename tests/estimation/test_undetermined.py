@@ -12,6 +12,7 @@ import pytest
 from scipy.special import expit, log_softmax
 
 from jaxdp.estimation import debiased_rr, estimate, mle, objective_perturbation, plackett_luce_mle
+from jaxdp.estimation._estimate import _warn_nearly_dependent
 from jaxdp.estimation.maximum_likelihood import TOLERANCE
 from jaxdp.estimation.solver import DECREMENT_RATIO
 from jaxdp.mechanisms import debias_labels
@@ -116,6 +117,18 @@ def test_nearly_dependent_columns_are_warned_of(distance):
     features[:, 2] += distance * np.random.default_rng(5).normal(size=len(features))
     with pytest.warns(RuntimeWarning, match=NEAR):
         estimate(mle(), features * [1.0, 1e3, 1e-3], labels, key=jax.random.key(0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_that_are_not_used_are_no_dependent_ones(dtype):
+    features, _ = dependent_columns()
+    noise, unused = np.random.default_rng(5).normal(size=features.shape), np.zeros((len(features), 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for each in (unused, features, features + 0.01 * noise):
+            _warn_nearly_dependent(np.hstack([unused, each, unused]).astype(dtype))
+    with pytest.warns(RuntimeWarning, match=NEAR):
+        _warn_nearly_dependent(np.hstack([unused, features + 1e-5 * noise]).astype(dtype))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -7,6 +7,7 @@ import pytest
 
 from tests.loop.mutation_runs import failures, first_failure
 from tests.loop.mutations import (
+    EQUIVALENT,
     NOT_DECIDED,
     NOTICED,
     PACKAGES,
@@ -83,7 +84,7 @@ def test_every_package_has_its_share():
         assert ast.dump(ast.parse(each.mutated(text))) != ast.dump(ast.parse(text)), each
 
 
-def test_the_table_says_which_share_was_noticed():
+def test_the_table_says_which_share_was_noticed(monkeypatch):
     first, second = (Mutation("a.py", "sign", 1, 1, 0, 1, new, "x") for new in ("y", "z"))
     rows = {str(each): {"verdict": verdict, "seconds": 2.0, "by": by} for each, verdict, by in (
         (first, "noticed", "tests/test_a.py::test_a"), (second, "survived", "")
@@ -94,6 +95,8 @@ def test_the_table_says_which_share_was_noticed():
         f"2 survived 2 s {second}",
         "1 noticed, 1 survived of 2",
     ]
+    monkeypatch.setitem(EQUIVALENT, "a.py: 1: x -> z", "x is z")
+    assert list(table([(2, second)], rows))[1:] == [f"{'':17}as x is z", "1 equivalent of 1"]
 
 
 def test_a_mutation_is_noticed_by_the_first_test_that_fails_and_capped_ones_are_not_decided(tmp_path, monkeypatch):
