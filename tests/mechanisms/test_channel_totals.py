@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from jaxdp.mechanisms import LabelParams, label_channel
+from jaxdp.testing.keys import check_keys_of
 from tests.mechanisms.channels import CASES, params_of
 
 KEY = partial(jax.random.key, 11)
@@ -78,6 +79,14 @@ def test_a_total_has_the_law_of_the_sum_of_reports(name):
             check_one_law(expected, totals(name)(key_totals, params_of(name, epsilon / 2)))
     exact = totals(name)(KEY(), params_of(name, math.inf))
     assert np.all(np.asarray(exact) == (HAVE if name == "labels_5" else ONES))
+
+
+@pytest.mark.parametrize("name", [*BINARY, "labels_5"])
+def test_a_total_uses_no_key_twice(name):
+    total, params = CASES[name].channel.total, params_of(name, 0.7)
+    assert total is not None
+    have = jnp.asarray(HAVE if name == "labels_5" else ONES, INTEGER)
+    check_keys_of(jax.make_jaxpr(lambda key: total(key, params, have, jnp.asarray(COUNT, INTEGER)))(KEY()))
 
 
 def test_one_users_noise_is_not_that_of_all():
