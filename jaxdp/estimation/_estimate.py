@@ -61,9 +61,9 @@ def estimate(
 
     Raises:
         TypeError: if a value that the estimator needs is missing, or one is given that it does not take.
-        ValueError: if estimator is a factory that was not called, key is not a typed one, shapes are wrong, a feature
-            is not finite, too long for feature_norm or of a size whose square is out of range, a label is not what the
-            estimator takes, or a value is out of range.
+        ValueError: if it is called inside a transformation of JAX, estimator is a factory that was not called, key is
+            not a typed one, shapes are wrong, a feature is not finite, too long for feature_norm or of a size whose
+            square is out of range, a label is not what the estimator takes, or a value is out of range.
         RuntimeError: from an estimator that releases nothing unless its solver converged, if it did not.
 
     Examples:
@@ -74,6 +74,11 @@ def estimate(
         ((3,), True)
     """
     check_made("estimator", estimator, Estimator)
+    if any(isinstance(given, jax.core.Tracer) for given in (jnp.zeros(()), key, features, labels)):
+        raise ValueError(
+            "estimate must be called outside of jax.jit, jax.vmap and the like, as it checks data on the host, got "
+            "traced arrays; inside, call estimator.privatize and estimator.fit"
+        )
     check_key(key)
     feature_norm = values.get("feature_norm", np.inf)
     takes = inspect.signature(estimator.params)

@@ -241,3 +241,13 @@ def test_features_longer_than_twice_the_feature_norm():
 def test_estimate_checks_values():
     with raises("epsilon", -1.0):
         estimate(mle_rr(), FEATURES, LABELS, key=jax.random.key(0), epsilon=-1.0)
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap])
+def test_estimate_inside_a_transformation_names_what_to_call(transform):
+    features = np.ones((1, 4, 2))
+    fit = transform(
+        lambda features: estimate(mle(), features[0], [0, 1, 1, 0], key=jax.random.key(0), radius=1.0).theta
+    )
+    with pytest.raises(ValueError, match=r"estimate must be called outside of jax\.jit"):
+        fit(features if transform is jax.jit else features[None])
