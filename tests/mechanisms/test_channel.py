@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from jaxdp.audit import Attack, audit
-from jaxdp.core import Channel, Guarantee
+from jaxdp.core import Channel, Guarantee, default_float
 from jaxdp.mechanisms import label_channel, laplace, moment_channel, scalar_channel, vector_channel
 from jaxdp.mechanisms.channel import scalar
+from jaxdp.mechanisms.channel.vector import into_ball
 from jaxdp.registry.channels import CHANNELS
 from tests.mechanisms.channels import CASES, DRAWS, params_of, sampler, stacked
 
@@ -122,6 +123,16 @@ def test_an_audit_catches_mutants(name):
 
 
 @pytest.mark.precision
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_few_vectors_of_a_sphere_are_rounded(norm):
+    """Only those whose norm, as it is computed, is above the radius: 7% at most."""
+    vectors = np.random.default_rng(0).uniform(-1, 1, (4000, 3)).astype(default_float())
+    norms = abs(vectors).sum(1) if norm == "l1" else np.sqrt((vectors * vectors).sum(1))
+    shown = np.asarray(jax.jit(jax.vmap(lambda *given: into_ball(*given, norm)))(vectors, norms))
+    np.testing.assert_allclose(shown, vectors, rtol=4 * np.finfo(vectors.dtype).eps)
+    assert (shown == vectors).all(1).mean() > 0.85
+
+
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_no_vector_leaves_the_ball(norm):
     """Nor its edge, by more than the sensitivity counts."""
