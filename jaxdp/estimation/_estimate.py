@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from numpy.typing import ArrayLike
 
 from jaxdp.checks import check_leaves, check_made
@@ -74,7 +75,7 @@ def estimate(
         ((3,), True)
     """
     check_made("estimator", estimator, Estimator)
-    if any(isinstance(given, jax.core.Tracer) for given in (jnp.zeros(()), key, features, labels)):
+    if any(isinstance(given, Tracer) for given in (jnp.zeros(()), key, features, labels)):
         raise ValueError(
             "estimate must be called outside of jax.jit, jax.vmap and the like, as it checks data on the host, got "
             "traced arrays; inside, call estimator.privatize and estimator.fit"
