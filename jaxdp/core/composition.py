@@ -28,6 +28,7 @@ def composed(claim: "Guarantee", other: "Guarantee", delta: float | None = None)
         "sees": seen,
         "unit_leaves": claim.unit_leaves,
         "batch": claim.batch,
+        "numerical_delta": _below_one(_both(claim.numerical_delta, other.numerical_delta)),
     }
     if claim.local_epsilon is not None and other.local_epsilon is not None:  # a user sends both reports
         about["local_epsilon"] = claim.local_epsilon + other.local_epsilon
@@ -63,6 +64,7 @@ def of_person(claim: "Guarantee", units: int, privacy_unit: str) -> "Guarantee":
         "sees": claim.sees,
         "unit_leaves": claim.unit_leaves,
         "batch": claim.batch,
+        "numerical_delta": _of_units(claim, units, is_local),
     }
     if claim.local_epsilon is not None:
         about["local_epsilon"] = units * claim.local_epsilon
@@ -75,6 +77,24 @@ def of_person(claim: "Guarantee", units: int, privacy_unit: str) -> "Guarantee":
     epsilon = units * claim.epsilon
     delta = claim.delta and claim.delta * (units if is_local else _chain(claim.epsilon, units))
     return made.none(**about) if delta >= 1 else made.approximate(epsilon, delta, **about)
+
+
+def _both(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def _below_one(delta: float | None) -> float | None:
+    """None for a bound that says nothing."""
+    return delta if delta is not None and delta < 1 else None
+
+
+def _of_units(claim: "Guarantee", units: int, is_local: bool) -> float | None:
+    """The numerical delta of several units."""
+    if not claim.numerical_delta or units == 1:
+        return claim.numerical_delta
+    if is_local:
+        return _below_one(units * claim.numerical_delta)
+    return _below_one(_chain(claim.epsilon, units) * claim.numerical_delta) if math.isfinite(claim.epsilon) else None
 
 
 def _as_approximate(claim: "Guarantee", delta: float) -> "Guarantee":

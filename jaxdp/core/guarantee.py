@@ -54,6 +54,9 @@ class Guarantee:
         unit_leaves: names of the leaves of a user's data that may differ between neighbours; None is all of them.
         batch: in the shuffle model the users who are shuffled together, >= 1; else None.
         local_epsilon: in the shuffle model the budget of one user's report before it is shuffled, > 0; else None.
+        numerical_delta: a proved bound, in [0, 1), on what the program's arithmetic adds to delta; 0 where it is exact.
+            Random bits count as ideal. None: no bound is stated, and the claim holds in real arithmetic, that is up to
+            floating point.
 
     Examples:
         >>> label = {"privacy_unit": "one label", "argument": "randomized response"}
@@ -78,6 +81,7 @@ class Guarantee:
     unit_leaves: tuple[str, ...] | None = None
     batch: int | None = None
     local_epsilon: float | None = None
+    numerical_delta: float | None = None
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
@@ -104,6 +108,8 @@ class Guarantee:
                 if self.trust_model != "shuffle":
                     raise ValueError(f"{name} must be None outside the shuffle model, got {value}")
                 check(name, value)
+        if self.numerical_delta is not None and not 0 <= self.numerical_delta < 1:
+            raise ValueError(f"numerical_delta must be in [0, 1) or None, got {self.numerical_delta}")
         seen = _SEES[self.trust_model] if self.sees == _AS_TRUSTED else self.sees
         is_joint = self.trust_model == "joint"
         if isinstance(seen, str) or not (seen or is_joint):
@@ -116,7 +122,7 @@ class Guarantee:
                 raise ValueError(f"unit_leaves must be a list of names, got {self.unit_leaves!r}")
             object.__setattr__(self, "unit_leaves", tuple(self.unit_leaves))
         # Plain numbers: equal claims are written alike, whatever type their budget came in.
-        for name in ("epsilon", "delta", "rho", "mu", "batch", "local_epsilon"):
+        for name in ("epsilon", "delta", "rho", "mu", "batch", "local_epsilon", "numerical_delta"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, int(value) if name == "batch" else float(value))
 
@@ -186,13 +192,23 @@ class Guarantee:
             "gaussian": f"{self.mu or 0:g}-GDP",
             "none": "no claim",
         }[self.kind]
-        return f"{budget}, {self.trust_model}, {self.privacy_unit}"
+        rounding = f" (rounding: delta {self.numerical_delta:.1g})" if self.is_private and self.numerical_delta else ""
+        return f"{budget}{rounding}, {self.trust_model}, {self.privacy_unit}"
+
+    @property
+    def arithmetic(self) -> str:
+        """How the program's arithmetic keeps the claim, in words."""
+        if not self.is_private:
+            return "no claim"
+        if self.numerical_delta is None:
+            return "up to floating point: no bound on what rounding adds is stated"
+        return f"rounding adds at most {self.numerical_delta:.3g} to delta" if self.numerical_delta else "exact"
 
     def epsilon_at(self, delta: float) -> float:
         """The smallest epsilon for which the claim is known to imply (epsilon, delta)-DP.
 
         Args:
-            delta: in [0, 1).
+            delta: in [0, 1), besides `numerical_delta`, which is not counted here.
 
         Returns:
             epsilon in [0, inf]: of a pure claim its own; of an approximate claim its own where delta is at least the
@@ -230,7 +246,8 @@ class Guarantee:
 
         Returns:
             The guarantee of the pair, under which the world may log what both allow. A sum of deltas that reaches 1
-            claims nothing, and so do a budget that overflows and any claim beside none.
+            claims nothing, and so do a budget that overflows and any claim beside none. Numerical deltas add up; where
+            one is not stated, or their sum reaches 1, that of the pair is not stated either.
 
         Raises:
             ValueError: if the two differ in trust model, privacy unit, adjacency, unit leaves or batch, or allow
@@ -259,7 +276,8 @@ class Guarantee:
 
         Returns:
             The guarantee of replacing one person. A delta that reaches 1 claims nothing, and neither does a budget that
-            overflows.
+            overflows. A numerical delta grows as a delta does; for groups under zCDP or Gaussian claims one above 0 is
+            not stated.
 
         Raises:
             ValueError: if units is not a whole number >= 1.

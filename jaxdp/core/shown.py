@@ -79,6 +79,7 @@ def guarantee_rows(claim: Any) -> Rows:
         ("claim", str(claim)),
         ("because", claim.argument),
         ("neighbours", claim.adjacency),
+        ("arithmetic", claim.arithmetic),
         ("may be logged", ", ".join(sorted(claim.sees)) or "nothing"),
     ]
 

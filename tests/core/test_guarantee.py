@@ -289,3 +289,36 @@ def test_a_claim_without_an_epsilon_is_attacked(native):
         return audit(jax.random.key(5), attack, trials=20_000).verdict
 
     assert (verdict(1.0), verdict(0.1)) == ("consistent", "violated")
+
+
+def test_what_arithmetic_adds_to_delta():
+    exact, drifts = (Guarantee.pure(0.5, **ABOUT, numerical_delta=delta) for delta in (0, 1e-10))
+    unknown = Guarantee.pure(0.5, **ABOUT)
+    assert (unknown.numerical_delta, exact.numerical_delta) == (None, 0.0)
+    assert [claim.arithmetic for claim in (unknown, exact, drifts, Guarantee.none(**ABOUT))] == [
+        "up to floating point: no bound on what rounding adds is stated",
+        "exact",
+        "rounding adds at most 1e-10 to delta",
+        "no claim",
+    ]
+    assert str(drifts) == "0.5-DP (rounding: delta 1e-10), central, one label"
+    assert str(exact) == str(unknown) == "0.5-DP, central, one label"
+    assert drifts.to_dict()["numerical_delta"] == 1e-10
+    for delta in (-1e-9, 1.0, math.nan):
+        with pytest.raises(ValueError, match="numerical_delta must be in"):
+            Guarantee.pure(0.5, **ABOUT, numerical_delta=delta)
+
+
+def test_what_arithmetic_adds_is_composed():
+    exact, drifts = (Guarantee.pure(0.5, **ABOUT, numerical_delta=delta) for delta in (0, 1e-10))
+    half, unknown = Guarantee.pure(0.5, **ABOUT, numerical_delta=0.5), Guarantee.pure(0.5, **ABOUT)
+    pairs = ((exact, drifts, 1e-10), (drifts, drifts, 2e-10), (exact, unknown, None), (half, half, None))
+    for one, other, expected in pairs:
+        assert one.compose(other).numerical_delta == other.compose(one).numerical_delta == expected
+    gaussian = Guarantee.gaussian(1.0, **ABOUT, numerical_delta=1e-10)
+    assert gaussian.compose(drifts, delta=1e-3).numerical_delta == 2e-10
+    local = Guarantee.pure(0.5, **{**ABOUT, "trust_model": "local"}, numerical_delta=1e-10)
+    assert local.of_person(3, privacy_unit="one voter").numerical_delta == pytest.approx(3e-10)
+    group = drifts.of_person(3, privacy_unit="one voter").numerical_delta
+    assert group == pytest.approx(1e-10 * (1 + math.exp(0.5) + math.exp(1)))
+    assert [gaussian.of_person(k, privacy_unit="one voter").numerical_delta for k in (1, 2)] == [1e-10, None]

@@ -1,6 +1,7 @@
 """What the host does alike for every channel: claims, and scales that are rounded up."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -25,22 +26,24 @@ def rounded_up(name: str, value: float) -> np.floating:
     return round_up(value, default_float())
 
 
-def local_claim(unit: str, argument: str, sees: Iterable[str] | None = None) -> Callable[..., Guarantee]:
+def local_claim(
+    unit: str, argument: str, sees: Iterable[str] | None = None, numerical_delta: float | None = None
+) -> Callable[..., Guarantee]:
     """The claim of a channel calibrated to epsilon, or to (epsilon, delta).
 
     Args:
         unit: what one report protects.
         argument: why.
         sees: as `Guarantee.sees`; None is its default.
+        numerical_delta: as `Guarantee.numerical_delta`.
 
     Returns:
         (epsilon, delta=0.0) -> Guarantee, in the local model.
     """
-    limits = {} if sees is None else {"sees": frozenset(sees)}
+    limits: dict[str, Any] = {} if sees is None else {"sees": frozenset(sees)}
 
     def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
-        return Guarantee.approximate(
-            epsilon, delta, trust_model="local", privacy_unit=unit, argument=argument, **limits
-        )
+        about = {"trust_model": "local", "privacy_unit": unit, "argument": argument, **limits}
+        return Guarantee.approximate(epsilon, delta, **about, numerical_delta=numerical_delta)
 
     return claim

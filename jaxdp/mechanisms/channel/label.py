@@ -107,7 +107,7 @@ def label_channel(num_labels: int = 2) -> Channel:
 
     return Channel(
         params,
-        claimed(params, local_claim("one label", "randomized response")),
+        claimed(params, local_claim("one label", "randomized response", numerical_delta=0.0)),
         report,
         estimate,
         total,

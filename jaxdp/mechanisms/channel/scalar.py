@@ -163,7 +163,7 @@ def scalar_channel(report: str = "rr", *, binary: bool = False) -> Channel:
     }[report]
     return Channel(
         values,
-        claimed(values, local_claim("one value", argument)),
+        claimed(values, local_claim("one value", argument, numerical_delta=0.0 if is_rr else None)),
         report_,
         estimate,
         total if binary else None,

@@ -23,6 +23,7 @@ COLUMNS = (
     "claimed_delta",
     "claimed_rho",
     "claimed_mu",
+    "numerical_delta",
     "trust_model",
     "privacy_unit",
     "adjacency",
@@ -41,9 +42,10 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
     Returns:
         One row for every grid point and algorithm. Columns: the grid's values by their axes' names, as the results'
         coordinates have them; `algorithm`, the name that the run has for it; `claim`, in words; and the claim's parts,
-        as `Guarantee` has them: `kind`, `claimed_epsilon`, `claimed_delta`, `claimed_rho`, `claimed_mu`, `trust_model`,
-        `privacy_unit`, `adjacency`, `argument`. Where the claim is in another currency, epsilon is infinite, and rho
-        and mu are NaN. The table's own `to_latex` needs the package jinja2, which pandas does not install.
+        as `Guarantee` has them: `kind`, `claimed_epsilon`, `claimed_delta`, `claimed_rho`, `claimed_mu`,
+        `numerical_delta`, `trust_model`, `privacy_unit`, `adjacency`, `argument`. Where the claim is in another
+        currency, epsilon is infinite, and rho and mu are NaN; a numerical delta that is not stated is NaN. The table's
+        own `to_latex` needs the package jinja2, which pandas does not install.
 
     Raises:
         ValueError: if the results do not tell how they were made, or hold those of another sweep as well.
@@ -105,5 +107,6 @@ def _parts(claim: Guarantee) -> dict[str, Any]:
         "claim": str(claim),
         "kind": claim.kind,
         **{f"claimed_{name}": math.nan if value is None else value for name, value in budgets.items()},
+        "numerical_delta": math.nan if claim.numerical_delta is None else claim.numerical_delta,
         **{name: getattr(claim, name) for name in ("trust_model", "privacy_unit", "adjacency", "argument")},
     }
