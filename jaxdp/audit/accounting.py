@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from jaxdp.mechanisms import gaussian_epsilon, tape, zcdp_epsilon
+from jaxdp.numerics import fixed_point
 
 
 class Change(NamedTuple):
@@ -49,7 +50,7 @@ def change(entry: tape.Entry) -> Change:
     Returns:
         Its changes in its norm. What becomes NaN or infinite, or stops being so, has changed by infinity.
     """
-    value = np.asarray(entry.value).astype(np.float64)
+    value = exact(entry.value)
     count = len(value)
     same = (value == value[:1]) | (np.isnan(value) & np.isnan(value[:1]))
     with np.errstate(invalid="ignore"):
@@ -80,6 +81,14 @@ def change(entry: tape.Entry) -> Change:
     )
 
 
+def exact(value: Any) -> np.ndarray:
+    """A recorded value as float64: integers and sums in fixed point are exact up to 2^53 units."""
+    if isinstance(value, fixed_point.Sum):
+        whole, part = (np.asarray(word).astype(np.float64) for word in value)
+        return whole + part / fixed_point.UNITS
+    return np.asarray(value).astype(np.float64)
+
+
 def scalar(value: Any) -> float:
     """A number of the base's run."""
     return float(np.asarray(value).ravel()[0])
@@ -101,7 +110,8 @@ def loss(entry: tape.Entry) -> np.ndarray:
     Returns:
         [neighbours] float; NaN where the value changes and the release is not known to be a sum of it and noise.
     """
-    value, count = np.asarray(entry.value).astype(np.float64), len(np.asarray(entry.value))
+    value = exact(entry.value)
+    count = len(value)
     same = (value == value[:1]) | (np.isnan(value) & np.isnan(value[:1]))
     if entry.noise is None or (entry.law, entry.norm) not in (("laplace", "l1"), ("normal", "l2")):
         return np.where(same.reshape(count, -1).all(axis=1), 0.0, np.nan)

@@ -87,7 +87,7 @@ def wrong_use(release: Release) -> list[str]:
         scale = getattr(entry, name)
         if scale is not None and not alike(np.asarray(scale)):
             faults.append(f"{'threshold' if name == 'run' else name} of {release.site} depends on private data")
-    value = np.asarray(entry.value)
+    value = exact(entry.value)
     for bound, outside in ((entry.low, np.less), (entry.high, np.greater)):
         if bound is not None:
             limit = np.asarray(bound).reshape(-1, *[1] * (value.ndim - 1))
@@ -100,7 +100,7 @@ def wrong_use(release: Release) -> list[str]:
 
 def _is_sum(entry: tape.Entry) -> bool:
     """Whether the base's value and the scaled noise make what is released, as nearly as floats tell."""
-    value, noise, released = (np.asarray(x)[0].astype(np.float64) for x in (entry.value, entry.noise, entry.released))
+    value, noise, released = (exact(x)[0] for x in (entry.value, entry.noise, entry.released))
     scaled = noise_scale(entry) * noise
     with np.errstate(invalid="ignore"):
         sums, slack = value + scaled, SLACK * (np.abs(value) + np.abs(scaled))

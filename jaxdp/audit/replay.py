@@ -296,7 +296,8 @@ def _one(scene: Scene, step: Step, keys: Any, use: Use, made: list[tuple[str, An
 def _arrays(entry: tape.Entry) -> dict[str, jax.Array]:
     """The entry's numbers, which a vmap may return."""
     words = ("name", "norm", "law", "each")
-    return {name: jnp.asarray(x) for name, x in entry._asdict().items() if name not in words and x is not None}
+    numbers = {name: x for name, x in entry._asdict().items() if name not in words and x is not None}
+    return jax.tree.map(jnp.asarray, numbers)
 
 
 def _differ(batch: np.ndarray, other: np.ndarray) -> np.ndarray:

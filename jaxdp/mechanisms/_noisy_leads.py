@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from jaxdp.mechanisms import _grid
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar
-from jaxdp.mechanisms.noisy_sums import exact_sums, float_type, leads, record_exact, tape_value
-from jaxdp.mechanisms.tape import Entry
-from jaxdp.numerics.compensated import Sum
+from jaxdp.mechanisms._integer_noise import laplace_steps
+from jaxdp.mechanisms.tape import Entry, record
+from jaxdp.numerics.fixed_point import Sum, in_64_bits
 
 
 def noisy_leads(
@@ -25,14 +26,14 @@ def noisy_leads(
 
     Args:
         key: a PRNG key.
-        totals: [..., num_totals] integer, or a `jaxdp.numerics.compensated.Sum` of floats.
+        totals: [..., num_totals] integer, or a `jaxdp.numerics.fixed_point.Sum` of real data.
         epsilon: [] float > 0, may be traced; infinity adds nothing. Bad traced values as for `laplace`.
         l1_sensitivity: [] float > 0, may be traced: largest change of the whole of `totals` in L1 norm.
         among: [..., num_totals] bool, which totals take part; it must be public. None is all.
 
     Returns:
-        [..., num_totals] float <= 0 but for rounding: each noisy total less the largest of those that take part.
-        Values of others mean nothing.
+        [..., num_totals] float <= 0: each noisy total less the largest of those that take part. Values of others mean
+        nothing.
 
     Raises:
         ValueError: if totals are of another kind or none, or epsilon or l1_sensitivity is not a scalar, or is a Python
@@ -49,21 +50,36 @@ def noisy_leads(
         Dwork & Roth (2014), Theorem 3.6.
 
     Deviations:
-        Floating-point noise, as in `laplace`.
+        Noise is rounded down to a multiple of a step, as in `laplace`: equal leads are possible.
 
     Examples:
         >>> counts = jnp.array([2**30, 2**30 + 1], jnp.int32)
         >>> print(noisy_leads(jax.random.key(0), counts, float("inf"), l1_sensitivity=1.0))  # no privacy, no noise
         [-1.  0.]
     """
-    exact = exact_sums("totals", totals)
-    if jnp.ndim(tape_value(exact)) == 0 or tape_value(exact).shape[-1] == 0:
-        raise ValueError(f"totals must have a last axis of at least one total, got shape {tape_value(exact).shape}")
-    if not isinstance(exact, Sum) and jnp.issubdtype(exact.dtype, jnp.floating):
-        raise ValueError(f"totals must be integers or a compensated sum, got dtype {exact.dtype}")
-    dtype = float_type(exact)
-    sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, dtype)
-    epsilon = positive_scalar("epsilon", epsilon, dtype)
-    noise = jax.random.laplace(key, tape_value(exact).shape, dtype)
-    entry = Entry("laplace", tape_value(exact), "l1", key, sensitivity, epsilon, noise=noise, law="laplace")
-    return leads(record_exact(exact, entry), sensitivity / epsilon * noise, among)
+    exact = _grid.exact_values("totals", totals)
+    shape = _grid.shape_of(exact)
+    if len(shape) == 0 or shape[-1] == 0:
+        raise ValueError(f"totals must have a last axis of at least one total, got shape {shape}")
+    if isinstance(exact, jax.Array) and not _grid.is_integer(exact):
+        raise ValueError(f"totals must be integers or a sum in fixed point, got dtype {exact.dtype}")
+    with jax.enable_x64(True):
+        sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, jnp.float64)
+        epsilon = positive_scalar("epsilon", epsilon, jnp.float64)
+    return _noisy_leads(key, exact, epsilon, sensitivity, among, _grid.float_type(exact))
+
+
+@in_64_bits
+def _noisy_leads(
+    key: jax.Array,
+    exact: _grid.Exact,
+    epsilon: jax.Array,
+    sensitivity: jax.Array,
+    among: jax.Array | None,
+    dtype: jnp.dtype,
+) -> jax.Array:
+    grid = _grid.laplace_grid(exact, sensitivity, epsilon)
+    noise = laplace_steps(key, _grid.shape_of(exact), grid.drawn)
+    drawn = (noise.astype(jnp.float64) / grid.drawn).astype(dtype)
+    used = record(Entry("laplace", exact, "l1", key, sensitivity, epsilon, noise=drawn, law="laplace"))
+    return _grid.noisy_leads(used, noise, grid, among, dtype)

@@ -7,17 +7,20 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar
-from jaxdp.mechanisms.noisy_sums import exact_sums, float_type, leads
+from jaxdp.mechanisms._grid import Exact, exact_values, float_type, shape_of, wide
+from jaxdp.mechanisms._integer_noise import exponentials, gumbels, laplaces
 from jaxdp.mechanisms.tape import Entry, record
+from jaxdp.numerics import fixed_point
+from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.random import ties
 from jaxdp.validation import check_choice, refuse_private
 
-_SAMPLERS = {"laplace": jax.random.laplace, "gumbel": jax.random.gumbel, "exponential": jax.random.exponential}
+_SAMPLERS = {"laplace": laplaces, "gumbel": gumbels, "exponential": exponentials}
 
 
 def noisy_max(
     key: jax.Array,
-    scores: ArrayLike,
+    scores: ArrayLike | fixed_point.Sum,
     epsilon: Scalar,
     *,
     sensitivity: Scalar = 1.0,
@@ -34,9 +37,10 @@ def noisy_max(
 
     Args:
         key: a PRNG key.
-        scores: [..., K] float or integer, none of them NaN: with one among traced scores, which cannot be refused, the
-            index is 0 for every key, and not private. Counts are best left integers: one beyond 2^24 that is cast to
-            float32 is rounded before it meets the noise, which then hides a user less than claimed.
+        scores: [..., K] float, integer or `jaxdp.numerics.fixed_point.Sum`, none of them NaN: with one among traced
+            scores, which cannot be refused, the index is 0 for every key, and not private. Counts are best left
+            integers: one beyond 2^24 that is cast to float32 is rounded before it meets the noise, which then hides a
+            user less than claimed.
         epsilon: [] float > 0, may be traced; infinity is the exact argmax, with ties broken at random. Zero or NaN
             traced gives meaningless indices, and a negative one turns the noise around, which is not private.
         sensitivity: [] float > 0, may be traced: the largest change of any one score, where the scores may move in
@@ -65,35 +69,43 @@ def noisy_max(
         permute-and-flip as exponential noise; Cesar & Rogers (2021) for zCDP.
 
     Deviations:
-        floating-point noise: in float32 an index of probability below about 1e-7 is never drawn.
+        Noise and scores are added in 64 bits, from words of 64 bits: a probability is off by a factor of at most
+        1 + 2^-36, except that an index of probability below 2^-53 may never be drawn.
 
     Examples:
         >>> scores = jnp.array([1.0, 3.0, 2.0], jnp.float32)
         >>> int(noisy_max(jax.random.key(0), scores, float("inf")))  # no privacy, no noise
         1
     """
-    scores = _scores(scores)
-    if scores.ndim == 0 or scores.shape[-1] == 0:
-        raise ValueError(f"scores must have a last axis of at least one score, got shape {scores.shape}")
-    if not isinstance(scores, Tracer):
-        refuse_private("scores", "numbers other than NaN", np.isnan(scores))
-    sampler = _SAMPLERS[check_choice("noise", noise, tuple(_SAMPLERS))]
-    dtype = float_type(scores)
-    sensitivity = positive_scalar("sensitivity", sensitivity, dtype)
-    epsilon = positive_scalar("epsilon", epsilon, dtype)
-    draws = sampler(key, scores.shape, dtype)
+    exact, shape = exact_values("scores", scores), shape_of(exact_values("scores", scores))
+    if len(shape) == 0 or shape[-1] == 0:
+        raise ValueError(f"scores must have a last axis of at least one score, got shape {shape}")
+    if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(exact)):
+        refuse_private("scores", "numbers other than NaN", np.isnan(jax.tree.leaves(exact)[0]))
+    check_choice("noise", noise, tuple(_SAMPLERS))
+    with jax.enable_x64(True):
+        sensitivity = positive_scalar("sensitivity", sensitivity, jnp.float64)
+        epsilon = positive_scalar("epsilon", epsilon, jnp.float64)
+    return _noisy_max(key, exact, epsilon, sensitivity, noise)
+
+
+@in_64_bits
+def _noisy_max(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.Array, noise: str) -> jax.Array:
+    draws = _SAMPLERS[noise](key, shape_of(exact))
     rho = jnp.square(epsilon) / 8 if noise == "gumbel" else None
-    entry = Entry("noisy_max", scores, "spread", key, sensitivity, epsilon, rho, noise=draws, law=noise)
-    scores = record(entry)
-    draws = 2 * sensitivity / epsilon * draws
-    noisy_scores = scores + draws if jnp.issubdtype(scores.dtype, jnp.floating) else leads(scores, draws)
-    order = ties.ranks(ties.word_beside(key), scores.size).reshape(scores.shape)
-    return ties.largest(noisy_scores, order)
+    recorded = draws.astype(float_type(exact))
+    entry = Entry("noisy_max", exact, "spread", key, sensitivity, epsilon, rho, noise=recorded, law=noise)
+    scores = wide(record(entry))
+    # Differences first: they are exact, and small where it matters.
+    behind = scores - scores.max(-1, keepdims=True)
+    noisy = behind + 2 * sensitivity / epsilon * draws
+    order = ties.ranks(ties.word_beside(key), behind.size).reshape(behind.shape)
+    return ties.largest(noisy, order)
 
 
 def noisy_min(
     key: jax.Array,
-    scores: ArrayLike,
+    scores: ArrayLike | fixed_point.Sum,
     epsilon: Scalar,
     *,
     sensitivity: Scalar = 1.0,
@@ -103,7 +115,7 @@ def noisy_min(
 
     Args:
         key: a PRNG key.
-        scores: [..., K] float or integer, for example losses.
+        scores: [..., K] float, integer or `jaxdp.numerics.fixed_point.Sum`, for example losses.
         epsilon: as for `noisy_max`.
         sensitivity: as for `noisy_max`.
         noise: as for `noisy_max`.
@@ -123,12 +135,11 @@ def noisy_min(
     Deviations:
         As `noisy_max`.
     """
-    scores = _scores(scores)
-    # Of integers all that is one more, and does not overflow: only differences count.
-    turned = ~scores if jnp.issubdtype(scores.dtype, jnp.integer) else -scores
+    exact = exact_values("scores", scores)
+    if isinstance(exact, fixed_point.Sum):
+        turned = fixed_point.negative(exact)
+    elif isinstance(exact, jax.Array) and jnp.issubdtype(exact.dtype, jnp.integer):
+        turned = ~exact  # all are one more than the negatives, and do not overflow: only differences count
+    else:
+        turned = jax.tree.map(jnp.negative, exact)
     return noisy_max(key, turned, epsilon, sensitivity=sensitivity, noise=noise)
-
-
-def _scores(scores: ArrayLike) -> jax.Array:
-    """Scores as floats or as integers of the default type."""
-    return jnp.asarray(exact_sums("scores", scores))

@@ -1,17 +1,27 @@
 """Additive noise: the Laplace and Gaussian mechanisms, and noise in all directions alike for pure privacy."""
 
 import math
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar
-from jaxdp.mechanisms.calibration import round_up
-from jaxdp.mechanisms.noisy_sums import add_noise, exact_sums, float_type, record_exact, tape_value
-from jaxdp.mechanisms.tape import Entry, amend
-from jaxdp.numerics.compensated import Sum
+from jaxdp.mechanisms._grid import (
+    LARGEST,
+    Exact,
+    exact_values,
+    float_type,
+    k_norm_grid,
+    laplace_grid,
+    noisy_values,
+    normal_grid,
+    shape_of,
+)
+from jaxdp.mechanisms._integer_noise import directed, laplace_steps, normal_steps
+from jaxdp.mechanisms.tape import Entry, amend, record
+from jaxdp.numerics.fixed_point import Sum, in_64_bits
+from jaxdp.validation import check_at_least
 
 
 def laplace(key: jax.Array, values: ArrayLike | Sum, epsilon: Scalar, *, l1_sensitivity: Scalar) -> jax.Array:
@@ -51,13 +61,20 @@ def laplace(key: jax.Array, values: ArrayLike | Sum, epsilon: Scalar, *, l1_sens
         >>> print(laplace(jax.random.key(0), counts, float("inf"), l1_sensitivity=1.0))  # no privacy, no noise
         [10. 20.]
     """
-    exact = exact_sums("values", values)
-    dtype = float_type(exact)
-    sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, dtype)
-    epsilon = positive_scalar("epsilon", epsilon, dtype)
-    noise = jax.random.laplace(key, jnp.shape(tape_value(exact)), dtype)
-    entry = Entry("laplace", tape_value(exact), "l1", key, sensitivity, epsilon, noise=noise, law="laplace")
-    noisy = add_noise(record_exact(exact, entry), sensitivity / epsilon * noise)
+    exact = exact_values("values", values)
+    with jax.enable_x64(True):
+        sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, jnp.float64)
+        epsilon = positive_scalar("epsilon", epsilon, jnp.float64)
+    return _laplace(key, exact, epsilon, sensitivity, float_type(exact))
+
+
+@in_64_bits
+def _laplace(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.Array, dtype: jnp.dtype) -> jax.Array:
+    grid = laplace_grid(exact, sensitivity, epsilon)
+    noise = laplace_steps(key, shape_of(exact), grid.drawn)
+    drawn = (noise.astype(jnp.float64) / grid.drawn).astype(dtype)
+    entry = Entry("laplace", exact, "l1", key, sensitivity, epsilon, noise=drawn, law="laplace")
+    noisy = noisy_values(record(entry), noise, grid, dtype)
     amend(released=noisy)
     return noisy
 
@@ -68,7 +85,6 @@ def gaussian(
     noise_stddev: Scalar,
     *,
     l2_sensitivity: Scalar | None = None,
-    sampler: Callable[[jax.Array, tuple[int, ...], jnp.dtype], jax.Array] = jax.random.normal,
 ) -> jax.Array:
     """Adds independent N(0, noise_stddev^2) noise to each value.
 
@@ -80,8 +96,6 @@ def gaussian(
             or infinite values, a negative one the noise of its absolute value.
         l2_sensitivity: [] float > 0, may be traced: what noise_stddev was calibrated for. It changes nothing but what
             an auditor compares the values' changes with.
-        sampler: (key, shape, dtype) -> standard normal variates: `jax.random.normal`, or `jaxdp.random.normals`, which
-            takes half the time for many values on CPU, and whose float32 variates end at 6.7 instead of 5.4.
 
     Returns:
         [...] the noisy values, in the dtype of `values`; for integers, in JAX's default float type, rounded after the
@@ -102,18 +116,27 @@ def gaussian(
     Deviations:
         floating-point noise, as in `laplace`; in float32 it ends at about 5.4 standard deviations.
     """
-    exact = exact_sums("values", values)
-    dtype = float_type(exact)
+    exact = exact_values("values", values)
     if jnp.ndim(noise_stddev) != 0:
         raise ValueError(f"noise_stddev must be a scalar, got shape {jnp.shape(noise_stddev)}")
-    if isinstance(noise_stddev, jax.Array):
-        scale = noise_stddev.astype(dtype)
-    else:
-        scale = jnp.asarray(round_up(float(noise_stddev), dtype))
-    sensitivity = None if l2_sensitivity is None else positive_scalar("l2_sensitivity", l2_sensitivity, dtype)
-    noise = sampler(key, jnp.shape(tape_value(exact)), dtype)
-    entry = Entry("gaussian", tape_value(exact), "l2", key, sensitivity, noise_stddev=scale, noise=noise, law="normal")
-    noisy = add_noise(record_exact(exact, entry), scale * noise)
+    with jax.enable_x64(True):
+        if not isinstance(noise_stddev, jax.Array):
+            noise_stddev = jnp.asarray(check_at_least("noise_stddev", float(noise_stddev), 0.0))
+        scale = noise_stddev.astype(jnp.float64)
+        known = l2_sensitivity is not None
+        sensitivity = positive_scalar("l2_sensitivity", l2_sensitivity, jnp.float64) if known else None
+    return _gaussian(key, exact, scale, sensitivity, float_type(exact))
+
+
+@in_64_bits
+def _gaussian(
+    key: jax.Array, exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None, dtype: jnp.dtype
+) -> jax.Array:
+    grid = normal_grid(exact, stddev, sensitivity)
+    noise = normal_steps(key, shape_of(exact), grid.drawn)
+    drawn = (noise.astype(jnp.float64) / grid.drawn).astype(dtype)
+    entry = Entry("gaussian", exact, "l2", key, sensitivity, noise_stddev=stddev, noise=drawn, law="normal")
+    noisy = noisy_values(record(entry), noise, grid, dtype)
     amend(released=noisy)
     return noisy
 
@@ -166,33 +189,36 @@ def k_norm(
         >>> print(k_norm(jax.random.key(0), sums, float("inf"), sensitivity=1.0))  # no privacy, no noise
         [10. 20.]
     """
-    exact = exact_sums("value", value)
-    dtype, shape = float_type(exact), jnp.shape(tape_value(exact))
+    exact = exact_values("value", value)
+    shape = shape_of(exact)
     if math.prod(shape) < 1 or (basis is not None and (basis.ndim != 2 or shape != basis.shape[:1])):
         given = "" if basis is None else f" and a basis of shape {basis.shape}"
         raise ValueError(f"value must have at least one entry, and as many as a basis has rows, got {shape}{given}")
-    sensitivity = positive_scalar("sensitivity", sensitivity, dtype)
-    epsilon = positive_scalar("epsilon", epsilon, dtype)
-    noise = _in_all_directions(key, math.prod(shape) if basis is None else basis.shape[1], dtype)
-    basis = None if basis is None else basis.astype(dtype)
-    noise = noise.reshape(shape) if basis is None else jnp.matmul(basis, noise, precision="highest")
-    entry = Entry("k_norm", tape_value(exact), "l2", key, sensitivity, epsilon, noise=noise)
-    noisy = add_noise(record_exact(exact, entry), sensitivity / epsilon * noise)
+    with jax.enable_x64(True):
+        sensitivity = positive_scalar("sensitivity", sensitivity, jnp.float64)
+        epsilon = positive_scalar("epsilon", epsilon, jnp.float64)
+    dtype = float_type(exact)
+    noisy = _k_norm(key, exact, epsilon, sensitivity, basis, dtype)
     if basis is None:
         return noisy
+    basis = basis.astype(dtype)
     return jnp.matmul(basis, jnp.matmul(basis.T, noisy, precision="highest"), precision="highest")
 
 
-def _in_all_directions(key: jax.Array, dim: int, dtype: jnp.dtype) -> jax.Array:
-    """[dim] float with the density exp(-|z|), up to a constant: its length is Gamma(dim), a sum of exponentials."""
-    if dim == 0:
-        return jnp.zeros((0,), dtype)
-    key_length, key_direction = jax.random.split(key)
-    length = jnp.sum(jax.random.exponential(key_length, (dim,), dtype))
-    if dim == 1:
-        return length * jax.random.rademacher(key_direction, (1,), dtype)
-    direction = jax.random.normal(key_direction, (dim,), dtype)
-    size = jnp.sqrt(jnp.sum(direction**2))
-    # All of it 0, as a generator of finitely many numbers may draw it, stands for the first axis.
-    first = jnp.zeros((dim,), dtype).at[0].set(1)
-    return length * jnp.where(size > 0, direction / jnp.where(size > 0, size, 1), first)
+@in_64_bits
+def _k_norm(
+    key: jax.Array,
+    exact: Exact,
+    epsilon: jax.Array,
+    sensitivity: jax.Array,
+    basis: jax.Array | None,
+    dtype: jnp.dtype,
+) -> jax.Array:
+    grid, shape = k_norm_grid(exact, sensitivity, epsilon), shape_of(exact)
+    noise = directed(key, math.prod(shape) if basis is None else basis.shape[1])
+    if basis is not None:
+        noise = jnp.matmul(basis.astype(jnp.float64), noise, precision="highest")
+    noise = noise.reshape(shape)
+    entry = Entry("k_norm", exact, "l2", key, sensitivity, epsilon, noise=noise.astype(dtype))
+    steps = jnp.floor(jnp.clip(grid.drawn * noise, -LARGEST, LARGEST)).astype(jnp.int64)
+    return noisy_values(record(entry), steps, grid, dtype)

@@ -7,10 +7,15 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
+from jaxdp.mechanisms._grid import LARGEST, LARGEST_SCALE, Exact, exact_values, power_below, wide
+from jaxdp.mechanisms._integer_noise import laplace_steps
 from jaxdp.mechanisms.tape import Entry, amend, record, recording
+from jaxdp.numerics import fixed_point
+from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.validation import check_choice
 
 NAME = "above_threshold"
+LARGEST_STEPS = 2**50  # of a noisy threshold, which two words of 32 bits hold
 # The share of epsilon that the threshold's noise gets: one half, or 1 : 2^(2/3) between threshold and queries.
 SPLITS = {"even": 0.5, "optimal": 1 / (1 + 2 ** (2 / 3))}
 
@@ -19,14 +24,14 @@ class AboveThreshold(NamedTuple):
     """One run of AboveThreshold. Secret: only what `above_threshold_step` reports may be released.
 
     Attributes:
-        noisy_threshold: [] float, drawn once.
+        noisy_threshold: [] drawn once, in units of the largest power of two that is at most the sensitivity.
         sensitivity: [] float > 0, declared of each query.
         epsilon: [] float > 0, of the run.
         query_scale: [] float >= 0, of each query's Laplace noise.
         halted: [] bool, whether a query has been reported above; from then on none is, whatever its value.
     """
 
-    noisy_threshold: jax.Array
+    noisy_threshold: fixed_point.Sum
     sensitivity: jax.Array
     epsilon: jax.Array
     query_scale: jax.Array
@@ -75,34 +80,31 @@ def above_threshold_init(
         raise ValueError(f"threshold must be a scalar, got shape {jnp.shape(threshold)}")
     sensitivity = positive_scalar("sensitivity", sensitivity, epsilon.dtype)
     threshold = jnp.asarray(threshold, epsilon.dtype)
-    unit = sensitivity / epsilon
-    noise = jax.random.laplace(key, (), epsilon.dtype)
-    noisy_threshold = threshold + unit / share * noise
-    # A threshold that follows the data is a query, too.
-    entry = Entry(f"{NAME}_init", threshold, "max", key, sensitivity, epsilon, noise=noise, law="laplace")
-    record(entry._replace(run=noisy_threshold))
     return AboveThreshold(
-        noisy_threshold=noisy_threshold,
+        noisy_threshold=_draw_threshold(key, threshold, sensitivity, epsilon, share),
         sensitivity=sensitivity,
         epsilon=epsilon,
-        query_scale=2 * unit / (1 - share),
+        query_scale=2 * (sensitivity / epsilon) / (1 - share),
         halted=jnp.asarray(False),
     )
 
 
-def above_threshold_step(key: jax.Array, state: AboveThreshold, query: ArrayLike) -> tuple[AboveThreshold, jax.Array]:
+def above_threshold_step(
+    key: jax.Array, state: AboveThreshold, query: ArrayLike | fixed_point.Sum
+) -> tuple[AboveThreshold, jax.Array]:
     """Asks one query; for use inside a scan.
 
     Args:
         key: a PRNG key, a new one for every query.
         state: from `above_threshold_init` or the last step.
-        query: [] float, the exact answer. It may depend on all earlier reports. NaN is never reported above.
+        query: [] float, integer or `jaxdp.numerics.fixed_point.Sum`, the exact answer. It may depend on all earlier
+            reports. NaN is never reported above.
 
     Returns:
         (state, above): [] bool, whether the noisy answer reached the noisy threshold; False once the run has halted.
 
     Raises:
-        ValueError: if query is not a float.
+        ValueError: if query is something else.
 
     Privacy:
         - As `above_threshold`.
@@ -113,13 +115,53 @@ def above_threshold_step(key: jax.Array, state: AboveThreshold, query: ArrayLike
     Deviations:
         As `above_threshold`.
     """
-    query = float_array("query", query).astype(state.query_scale.dtype)
-    noise = jax.random.laplace(key, (), query.dtype)
-    entry = Entry(NAME, query, "max", key, state.sensitivity, state.epsilon, noise=noise, law="laplace")
-    noisy_query = record(entry._replace(run=state.noisy_threshold)) + state.query_scale * noise
-    above = (noisy_query >= state.noisy_threshold) & ~state.halted
+    return _ask(key, state, exact_values("query", query))
+
+
+@in_64_bits
+def _draw_threshold(
+    key: jax.Array, threshold: jax.Array, sensitivity: jax.Array, epsilon: jax.Array, share: float
+) -> fixed_point.Sum:
+    step = _step(sensitivity)
+    noise, drawn = _noise(
+        key, sensitivity.astype(jnp.float64) / (epsilon.astype(jnp.float64) * share), step, sensitivity
+    )
+    # Rounded up: a query on the grid reaches the threshold where it reaches the next step.
+    steps = jnp.ceil(jnp.clip(threshold.astype(jnp.float64) / step, -LARGEST_STEPS, LARGEST_STEPS)).astype(jnp.int64)
+    noisy = jnp.clip(steps + noise, -LARGEST_STEPS, LARGEST_STEPS)
+    whole, part = noisy >> fixed_point.BITS, noisy & (fixed_point.UNITS - 1)
+    integer = jnp.int64 if epsilon.dtype == jnp.float64 else jnp.int32
+    run = fixed_point.Sum(whole.astype(integer), part.astype(integer))
+    # A threshold that follows the data is a query, too.
+    entry = Entry(f"{NAME}_init", threshold, "max", key, sensitivity, epsilon, noise=drawn, law="laplace")
+    record(entry._replace(run=wide(run)))
+    return run
+
+
+@in_64_bits
+def _ask(key: jax.Array, state: AboveThreshold, query: Exact) -> tuple[AboveThreshold, jax.Array]:
+    step = _step(state.sensitivity)
+    noise, drawn = _noise(key, state.query_scale.astype(jnp.float64), step, state.sensitivity)
+    entry = Entry(NAME, query, "max", key, state.sensitivity, state.epsilon, noise=drawn, law="laplace")
+    asked = wide(record(entry._replace(run=wide(state.noisy_threshold))))
+    steps = jnp.round(jnp.clip(jnp.where(jnp.isnan(asked), 0, asked) / step, -LARGEST, LARGEST)).astype(jnp.int64)
+    whole, part = (word.astype(jnp.int64) for word in state.noisy_threshold)
+    above = (steps + noise >= whole * fixed_point.UNITS + part) & ~jnp.isnan(asked) & ~state.halted
     amend(halted=state.halted, reported=above)
     return state._replace(halted=state.halted | above), above
+
+
+def _step(sensitivity: jax.Array) -> jax.Array:
+    """The step of a run's grid, [] float64."""
+    return power_below(sensitivity.astype(jnp.float64)) / fixed_point.UNITS
+
+
+def _noise(key: jax.Array, scale: jax.Array, step: jax.Array, sensitivity: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Laplace noise in steps, for a sensitivity that rounding has made larger by a step, and as it was drawn."""
+    steps = scale / step * (1 + step / sensitivity.astype(jnp.float64))
+    drawn = jnp.where((steps > 0) & (steps <= LARGEST_SCALE), steps, LARGEST_SCALE)
+    noise = laplace_steps(key, (), drawn)
+    return jnp.where(steps == 0, 0, noise), (noise.astype(jnp.float64) / drawn).astype(sensitivity.dtype)
 
 
 def above_threshold(
@@ -165,7 +207,8 @@ def above_threshold(
         Dwork & Roth (2014), Algorithm 1 and Theorem 3.23; Lyu, Su & Li (2017), section 4.2, for the split.
 
     Deviations:
-        floating-point noise, as in `laplace`.
+        Queries and noise are rounded to steps of at least 2^-21 of the sensitivity, and compared as integers; noise is
+        made for a sensitivity that is larger by a step.
 
     Examples:
         >>> queries = jnp.array([0.0, 3.0, 5.0, 9.0], jnp.float32)
@@ -177,7 +220,7 @@ def above_threshold(
         raise ValueError(f"queries must have shape [K] with K >= 1, got {queries.shape}")
     key_threshold, key_queries = jax.random.split(key)
     start = above_threshold_init(key_threshold, epsilon, threshold=threshold, sensitivity=sensitivity, split=split)
-    run = start.noisy_threshold
+    run = fixed_point.to_float(start.noisy_threshold, start.epsilon.dtype)
     queries = record(Entry(NAME, queries, "max", key, start.sensitivity, start.epsilon, run=run))
 
     def ask(key: jax.Array, query: jax.Array) -> jax.Array:

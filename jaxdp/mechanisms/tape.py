@@ -105,7 +105,7 @@ def recording(use: Callable[[jax.Array], jax.Array] = lambda value: value) -> It
         _open.reset(token)
 
 
-def record(entry: Entry) -> jax.Array:
+def record(entry: Entry) -> Any:
     """Writes an entry, if a tape is open. A mechanism of one's own calls this just before it adds its noise.
 
     Args:
@@ -126,14 +126,14 @@ def record(entry: Entry) -> jax.Array:
     tape = _open.get()
     if tape is None:
         return entry.value
-    value = jnp.asarray(entry.value)
-    if value.size == 0:
-        raise ValueError(f"value must not be empty, got shape {value.shape}")
+    value = jax.tree.map(jnp.asarray, entry.value)
+    if any(leaf.size == 0 for leaf in jax.tree.leaves(value)):
+        raise ValueError(f"value must not be empty, got shape {jax.tree.map(jnp.shape, value)}")
     key = entry.key
     if key is not None and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         key = jax.random.key_data(key)
     tape.entries.append(entry._replace(value=value, key=key))
-    return tape.use(value)
+    return jax.tree.map(tape.use, value)
 
 
 def amend(**fields: Any) -> None:

@@ -23,7 +23,7 @@ from jax import lax
 from jax.extend.random import define_prng_impl, threefry_prng_impl
 from jax.typing import ArrayLike
 
-from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, stored
+from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel, stored
 
 NAME = "jaxdp_threefry2x32"
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -32,6 +32,7 @@ CHAINS = 4  # vectors of hashes computed at once
 VECTOR = 8  # words in 256 bits
 SHORT = 8  # keys of one split that are few
 LARGEST_INDEX = 2**32
+Words = Callable[[int], tuple[jax.Array, jax.Array]]
 UNSIGNED = {8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32, 64: jnp.uint64}
 
 
@@ -267,6 +268,38 @@ def of_word_pairs(
         return jnp.concatenate([found.real, found.imag])
 
     return lax.platform_dependent(jax.random.key_data(key), cpu=on_cpu, default=lambda key: jnp.concatenate(both(key)))
+
+
+def from_words(
+    function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *about: jax.Array
+) -> jax.Array:
+    """Returns an elementwise function of 64-bit words, which each number has of its own.
+
+    Args:
+        function: (words, *about) -> [size], where words(0), words(1), ... are independent pairs of [size] uint32, the
+            two words of a hash, and the size is that of the shape.
+        key: [] typed PRNG key. Of a Threefry key the pairs are its first children.
+        shape: of the result.
+        about: [] arrays.
+
+    Returns:
+        [*shape], one kernel on CPU; lanes of `jax.vmap` are the fast axis where it has at most 16 numbers.
+    """
+    key, size = fast(key), math.prod(shape)
+    if str(jax.random.key_impl(key)) != NAME:
+        if has_words(key):
+            both = jax.random.key_data(jax.random.split(key, 2 * size)).reshape(2, size, 2)
+        else:
+            both = jax.random.bits(key, (2, size, 2), jnp.uint32)
+        return function(lambda number: (both[number, :, 0], both[number, :, 1]), *about).reshape(shape)
+
+    def numbers(data: jax.Array, *about: jax.Array) -> jax.Array:
+        def words(number: int) -> tuple[jax.Array, jax.Array]:
+            return _hash_index(data, lax.iota(jnp.uint32, size) + np.uint32(number * size))
+
+        return lanes_last(function(words, *about))
+
+    return lanes_last(own_kernel(numbers, jax.random.key_data(key), *about)).reshape(shape)
 
 
 def pair_uniforms(key: jax.Array, size: int, dtype: Any = jnp.float32) -> jax.Array:

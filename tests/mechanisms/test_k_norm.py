@@ -102,7 +102,7 @@ def test_one_compilation_for_every_epsilon():
         return k_norm(jax.random.key(0), jnp.zeros(3, jnp.float32), epsilon, sensitivity=epsilon * 2)
 
     for epsilon in (0.1, 2.0):
-        np.testing.assert_allclose(noisy(jnp.float32(epsilon)), noisy(jnp.float32(1.0)), rtol=1e-5)
+        np.testing.assert_allclose(noisy(jnp.float32(epsilon)), noisy(jnp.float32(1.0)), rtol=1e-3)  # steps of 2^-14
     assert len(traces) == 1
 
 

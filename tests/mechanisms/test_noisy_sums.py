@@ -148,7 +148,7 @@ def test_mechanisms_take_integers():
     assert noisy_leads(key, counts, inf, l1_sensitivity=1.0).tolist() == [-1.0, 0.0]
     for noisy in (laplace(key, counts, inf, l1_sensitivity=1.0), gaussian(key, counts, 0.0)):
         np.testing.assert_array_equal(noisy, counts.astype(FLOAT))
-    with pytest.raises(ValueError, match="totals must be integers or a compensated sum, got dtype float"):
+    with pytest.raises(ValueError, match="totals must be integers or a sum in fixed point, got dtype float"):
         noisy_leads(key, counts.astype(FLOAT), 1.0, l1_sensitivity=1.0)
     with pytest.raises(ValueError, match="epsilon must be > 0, got 0"):
         noisy_leads(key, counts, 0.0, l1_sensitivity=1.0)

@@ -10,15 +10,14 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp.core import Channel, Scalar, claimed, default_float, factory, only, scalar_leaf
-from jaxdp.mechanisms.additive import gaussian
 from jaxdp.mechanisms.calibration import analytic_gaussian, classical_gaussian
 from jaxdp.mechanisms.channel._ball import OnSphere, fixed_proxy, randomize_in_ball, sphere_radius
 from jaxdp.mechanisms.channel._bounds import Additive, bounds_of
+from jaxdp.mechanisms.channel._float_noise import add_normals
 from jaxdp.mechanisms.channel._host import local_claim, rounded_up
 from jaxdp.mechanisms.channel.vector import into_ball, norm_error
 from jaxdp.numerics.kernels import lanes_fast
 from jaxdp.numerics.small_linear_algebra import square_triangle, triangle
-from jaxdp.random import normals
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_positive
 
 REPORTS = ("gaussian", "l2_ball")
@@ -168,22 +167,14 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
         scalar_leaf("the noise of y x", max(report_radius, float(found.cross_stddev)) * float(bound))
         return found
 
-    def in_lanes(key: jax.Array, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
-        return normals(key, shape, dtype, lanes_fast=True)
-
     def noised(key: jax.Array, params: MomentParams, vector: jax.Array, scale: jax.Array | float) -> jax.Array:
         """The vector of moments, or of sums of them, with noise of `scale` times the standard deviation of one."""
         outer, cross = (scale * jnp.asarray(part, vector.dtype) for part in (params.noise_stddev, params.cross_stddev))
         if not is_paper:
-            return gaussian(key, vector, outer, l2_sensitivity=sensitivity(math.sqrt(4.5)), sampler=in_lanes)
+            return add_normals(key, vector, outer, sensitivity(math.sqrt(4.5)))
         key_outer, key_cross = jax.random.split(key)
         parts = (key_outer, vector[:num_outer], outer), (key_cross, vector[num_outer:], cross)
-        return jnp.concatenate(
-            [
-                gaussian(each, part, stddev, l2_sensitivity=sensitivity(2.0), sampler=in_lanes)
-                for each, part, stddev in parts
-            ]
-        )
+        return jnp.concatenate([add_normals(each, part, stddev, sensitivity(2.0)) for each, part, stddev in parts])
 
     def unless_clear(params: MomentParams, noisy: jax.Array, exact: Moments) -> Moments:
         """The moments that the noisy vector stands for; at epsilon = inf the exact moments in their place."""

@@ -137,7 +137,7 @@ def test_gaussian_trees_draw_once_an_entry(arity, combine):
 
 def drawn_noise(keys, params, levels, combine):
     """[T, levels] what `feed` draws, for one counter."""
-    zeros = jnp.zeros(levels) if combine else jnp.zeros(())
+    zeros = jnp.zeros(levels if combine else (), int)
     draw = lambda key: laplace(key, zeros, jnp.asarray(params.epsilon), l1_sensitivity=params.l1_sensitivity)  # noqa: E731
     noise = np.asarray(jax.vmap(draw)(keys), np.float64)
     return noise if combine else np.broadcast_to(noise[:, None], (len(keys), levels))

@@ -1,0 +1,191 @@
+"""Values of mechanisms as integers on a public grid, to which integer noise is added.
+
+All of it is computed in 64 bits, in programs of 32 bits, too: a grid has more steps than float32 numbers have digits.
+A value that is rounded to a multiple of the step, and noise that is rounded down to one, give the value and the real
+noise, rounded down: what is released is post-processing of a mechanism with real noise, on values that have moved by
+at most a step more.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.typing import ArrayLike
+
+from jaxdp.core import default_float
+from jaxdp.numerics import compensated, fixed_point
+
+Exact = jax.Array | fixed_point.Sum | compensated.Sum
+LARGEST = 2.0**61  # steps of a value and of noise, so that their sum is an integer of 64 bits
+LARGEST_SCALE = 2.0**56  # steps
+FINER = 2.0**-20  # a step at most, of a sensitivity
+LAPLACE_STEP = 2.0**-21  # of a scale, unless that is coarser than FINER
+NORMAL_STEP = 2.0**-24  # of a standard deviation
+K_NORM_STEP = 2.0**-14  # of both
+UNKNOWN = 2.0**-7  # the sensitivity of Gaussian noise that declares none, of its standard deviation, or more
+
+
+class Grid(NamedTuple):
+    """A public grid, and noise on it.
+
+    Attributes:
+        step: [] float64, a power of two.
+        scale: [] float64, of the noise in steps, for a sensitivity that rounding has made larger; 0 without noise, NaN
+            where there is no noise that the words hold.
+        drawn: [] float64, the same, 2^21 in place of 0 and NaN.
+    """
+
+    step: jax.Array
+    scale: jax.Array
+    drawn: jax.Array
+
+
+def exact_values(name: str, values: ArrayLike | fixed_point.Sum | compensated.Sum) -> Exact:
+    """Returns values as what noise can be added to: floats, integers of the default type, or sums.
+
+    Args:
+        name: of the argument, for the error.
+        values: [...] float or integer array, or a `jaxdp.numerics.fixed_point.Sum`.
+
+    Returns:
+        Floats and sums as they are, shorter integers as the default ones.
+
+    Raises:
+        ValueError: if values are something else, or of a type of integers that the default one may not hold, as
+            NumPy's int64 without 64-bit mode.
+    """
+    if isinstance(values, fixed_point.Sum | compensated.Sum):
+        return values
+    integer = jnp.result_type(int)
+    given = getattr(values, "dtype", None)
+    if given is not None and jnp.issubdtype(given, jnp.integer) and jnp.iinfo(given).max > jnp.iinfo(integer).max:
+        # Of NumPy's integers JAX would drop the upper bits.
+        raise ValueError(f"{name} must have a dtype that {integer} holds, got {given}")
+    try:
+        array = jnp.asarray(values)
+    except OverflowError as error:
+        raise ValueError(f"{name} must be within the range of {integer}, got larger integers") from error
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        return array
+    if not jnp.issubdtype(array.dtype, jnp.integer):
+        raise ValueError(f"{name} must be floats or integers, got dtype {array.dtype}")
+    return array.astype(integer)
+
+
+def shape_of(values: Exact) -> tuple[int, ...]:
+    """Returns the shape of values."""
+    return jnp.shape(jax.tree.leaves(values)[0])
+
+
+def float_type(values: Exact) -> jnp.dtype:
+    """Returns the dtype of values with noise: their own, of integers and sums the default float."""
+    if isinstance(values, fixed_point.Sum):
+        return default_float()
+    dtype = jax.tree.leaves(values)[0].dtype
+    return dtype if jnp.issubdtype(dtype, jnp.floating) else default_float()
+
+
+def wide(values: Exact) -> jax.Array:
+    """Returns values as float64, exactly: integers up to 2^53, further ones clipped. Traced in 64 bits."""
+    if isinstance(values, fixed_point.Sum):
+        return values.whole.astype(jnp.float64) + values.part.astype(jnp.float64) * (1 / fixed_point.UNITS)
+    if isinstance(values, compensated.Sum):
+        return values.total.astype(jnp.float64) - values.excess.astype(jnp.float64)
+    if jnp.issubdtype(values.dtype, jnp.integer):
+        values = jnp.clip(values.astype(jnp.int64), -(2**53), 2**53)
+    return values.astype(jnp.float64)
+
+
+def power_below(value: jax.Array) -> jax.Array:
+    """Returns the largest power of two that is at most a normal number > 0, [] float64."""
+    exponent = lax.bitcast_convert_type(value, jnp.int64) & (0x7FF << 52)
+    return lax.bitcast_convert_type(exponent, jnp.float64)
+
+
+def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
+    """Returns the grid of Laplace noise on values of which the L1 sensitivity is declared, [] float64 both."""
+    entries = math.prod(shape_of(exact))
+    coarsest = power_below(sensitivity) * FINER / 2 ** math.ceil(math.log2(max(entries, 1)))
+    if isinstance(exact, fixed_point.Sum):
+        coarsest = jnp.minimum(coarsest, 1 / fixed_point.UNITS)
+    elif is_integer(exact):
+        coarsest = jnp.minimum(coarsest, 1.0)
+    wanted = power_below(sensitivity / epsilon) * LAPLACE_STEP
+    step = jnp.clip(wanted, coarsest * 2.0**-6, coarsest)
+    # Integers and sums are multiples of the step, so that rounding does not move them.
+    rounding = 0 if isinstance(exact, fixed_point.Sum) or is_integer(exact) else entries
+    return _grid(step, (sensitivity / step + rounding) / epsilon, (sensitivity > 0) & (epsilon > 0))
+
+
+def normal_grid(exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None) -> Grid:
+    """Returns the grid of normal noise of a standard deviation, calibrated for an L2 sensitivity: [] float64 both."""
+    used = jnp.where(stddev > 0, stddev, 1.0)
+    step = power_below(used) * NORMAL_STEP
+    declared = used * UNKNOWN if sensitivity is None else sensitivity
+    larger = 1 + math.sqrt(math.prod(shape_of(exact))) * step / declared
+    valid = (stddev >= 0) & (stddev < math.inf) & (declared > 0)
+    return _grid(step, jnp.where(stddev > 0, used / step * larger, 0), valid)
+
+
+def k_norm_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
+    """Returns the grid of noise in all directions alike, of an L2 sensitivity, [] float64 both."""
+    root = math.sqrt(math.prod(shape_of(exact)))
+    step = power_below(jnp.minimum(sensitivity / epsilon, sensitivity / root)) * K_NORM_STEP
+    step = jnp.maximum(step, power_below(sensitivity) * 2.0**-30)
+    return _grid(step, (sensitivity / step + root) / epsilon, (sensitivity > 0) & (epsilon > 0))
+
+
+def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -> jax.Array:
+    """Returns values + noise, rounded to floats after the addition.
+
+    Args:
+        exact: [...] the values.
+        noise: [...] int64, in steps.
+        grid: of the noise.
+        dtype: of the result.
+
+    Returns:
+        [...] float. Values that are not finite are returned as they are; all is NaN where the scale is.
+    """
+    values = wide(exact)
+    steps = _steps(values, grid.step) + jnp.where(grid.scale == 0, 0, noise)
+    noisy = jnp.where((grid.scale == 0) | ~jnp.isfinite(values), values, steps.astype(jnp.float64) * grid.step)
+    return jnp.where(jnp.isnan(grid.scale), jnp.nan, noisy).astype(dtype)
+
+
+def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | None, dtype: jnp.dtype) -> jax.Array:
+    """Returns by how much each noisy value is behind the largest noisy one, <= 0, of those that count.
+
+    Args:
+        exact: [..., num_values] the values.
+        noise: [..., num_values] int64, in steps.
+        grid: of the noise.
+        among: [..., num_values] bool, which values count; None for all. Leads of others mean nothing.
+        dtype: of the result.
+
+    Returns:
+        [..., num_values] float: differences of integers, rounded once.
+    """
+    steps = _steps(wide(exact), grid.step) + jnp.where(grid.scale == 0, 0, noise)
+    counted = steps if among is None else jnp.where(among, steps, jnp.iinfo(jnp.int64).min)
+    behind = (steps - counted.max(-1, keepdims=True)).astype(jnp.float64) * grid.step
+    return jnp.where(jnp.isnan(grid.scale), jnp.nan, behind).astype(dtype)
+
+
+def is_integer(exact: Exact) -> bool:
+    """Whether values are integers."""
+    return isinstance(exact, jax.Array) and jnp.issubdtype(exact.dtype, jnp.integer)
+
+
+def _grid(step: jax.Array, scale: jax.Array, valid: jax.Array) -> Grid:
+    scale = jnp.where(valid & (scale <= LARGEST_SCALE), scale, jnp.nan)
+    step = jnp.where(scale > 0, step, 1.0)
+    return Grid(step, scale, jnp.where(scale > 0, scale, 2.0**21))
+
+
+def _steps(values: jax.Array, step: jax.Array) -> jax.Array:
+    """Values in steps, rounded to the nearest, int64; NaN counts as 0."""
+    steps = jnp.round(jnp.where(jnp.isnan(values), 0, values) / step)
+    return jnp.clip(steps, -LARGEST, LARGEST).astype(jnp.int64)

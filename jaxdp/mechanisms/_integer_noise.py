@@ -1,0 +1,120 @@
+"""Real noise rounded down to integers, from words of 64 bits: traced in 64 bits.
+
+The probability of each integer k is right up to a relative error of about 2^-52 times the number of integers that one
+logarithm has to tell apart: below 2^-30 for Laplace noise of a scale up to 2^22, and up to 2^46 from two digits. A
+normal variate of standard deviation 2^24 is two, of 2^14 multiples of 2^10 and of 2^11. So the total variation between
+the program's distribution and the real one is below 1e-9, for each number drawn; noise ends at 43 scales, and at 9.3
+standard deviations.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxdp.numerics.kernels import any_lane
+from jaxdp.random.threefry import Words, from_words
+
+ONE_LOGARITHM = 2.0**22
+COARSE = 2.0**10  # of normal variates
+FINE = 2.0**11  # standard deviation of their fine part
+
+
+def laplace_steps(key: jax.Array, shape: tuple[int, ...], scale: jax.Array) -> jax.Array:
+    """Draws floor(Laplace(scale)).
+
+    Args:
+        key: a PRNG key.
+        shape: of what is drawn.
+        scale: [] float64 in (0, 2^56].
+
+    Returns:
+        [*shape] int64.
+    """
+
+    def drawn(size: Callable[..., jax.Array]) -> Callable[[], jax.Array]:
+        def signed(words: Words, scale: jax.Array) -> jax.Array:
+            number = size(words, scale).astype(jnp.int64)
+            return number ^ -(words(0)[1] & 1).astype(jnp.int64)  # -1 - number has all bits turned
+
+        return lambda: from_words(signed, key, shape, scale)
+
+    return lax.cond(any_lane(scale > ONE_LOGARITHM), drawn(_two_digits), drawn(_one_digit))
+
+
+def normal_steps(key: jax.Array, shape: tuple[int, ...], stddev: jax.Array) -> jax.Array:
+    """Draws normal variates of a standard deviation of 2^24 to 2^25, rounded to integers, [*shape] int64."""
+
+    def steps(words: Words, stddev: jax.Array) -> jax.Array:
+        first, second = _normal_pair(words)
+        rest = jnp.sqrt((stddev - FINE) * (stddev + FINE))
+        return (COARSE * jnp.round(rest * (1 / COARSE) * first) + jnp.floor(FINE * second)).astype(jnp.int64)
+
+    return from_words(steps, key, shape, stddev)
+
+
+def directed(key: jax.Array, dim: int) -> jax.Array:
+    """Draws [dim] float64 of the density exp(-|z|), up to a constant: a length from Gamma(dim), and a direction."""
+    if dim == 0:
+        return jnp.zeros((0,), jnp.float64)
+    if dim == 1:
+        return laplaces(key, (1,))
+    key_length, key_direction = jax.random.split(key)
+    length = jnp.sum(exponentials(key_length, (dim,)))
+    direction = from_words(lambda words: _normal_pair(words)[0], key_direction, (dim,))
+    return length * direction / jnp.sqrt(jnp.sum(direction**2))
+
+
+def exponentials(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Draws exponential variates of mean 1, [*shape] float64."""
+    return from_words(lambda words: _exponential(words(0)), key, shape)
+
+
+def laplaces(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Draws Laplace variates of scale 1, [*shape] float64."""
+
+    def signed(words: Words) -> jax.Array:
+        size = _exponential(words(0))
+        return jnp.where(words(0)[1] & 1 == 1, -size, size)
+
+    return from_words(signed, key, shape)
+
+
+def gumbels(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Draws standard Gumbel variates, [*shape] float64."""
+    return from_words(lambda words: -jnp.log(_exponential(words(0))), key, shape)
+
+
+def _uniform(pair: tuple[jax.Array, jax.Array]) -> jax.Array:
+    """Uniform variates in (0, 1) of 63 bits, from both words of a hash but the last bit."""
+    high, low = (word.astype(jnp.float64) for word in (pair[0], pair[1] >> np.uint32(1)))
+    return high * 2.0**-32 + (low + 0.5) * 2.0**-63
+
+
+def _exponential(pair: tuple[jax.Array, jax.Array]) -> jax.Array:
+    return -jnp.log(_uniform(pair))
+
+
+def _normal_pair(words: Words) -> tuple[jax.Array, jax.Array]:
+    """Two independent standard normal variates.
+
+    Source:
+        Box & Muller (1958).
+    """
+    radius, angle = jnp.sqrt(2 * _exponential(words(0))), _uniform(words(1)) * (2 * np.pi)
+    return radius * jnp.cos(angle), radius * jnp.sin(angle)
+
+
+def _one_digit(words: Words, scale: jax.Array) -> jax.Array:
+    """floor(scale * exponential variate)."""
+    return jnp.floor(_exponential(words(0)) * scale)
+
+
+def _two_digits(words: Words, scale: jax.Array) -> jax.Array:
+    """The same from two logarithms: how many times a base is in the variate, and what is left, are independent."""
+    base = jnp.where(scale > ONE_LOGARITHM, jnp.exp2(jnp.ceil(jnp.log2(scale) / 2)), 1)
+    high = jnp.floor(_exponential(words(0)) * (scale / base))
+    low = jnp.floor(-scale * jnp.log1p(_uniform(words(1)) * jnp.expm1(-base / scale)))
+    return high * base + jnp.where(base > 1, jnp.clip(low, 0, base - 1), 0)

@@ -1,0 +1,122 @@
+"""Exact sums of real data: each datum is a whole number of public units, and a sum is an integer in two words.
+
+A float sum of private data rounds, and what it rounds depends on all data: after many additions a neighbour's sum is
+off by more than the datum that was replaced, so that noise made for one datum hides it no longer. Here a datum is
+rounded once, before it enters the sum, to a multiple of its range / 2^20. A sum then changes by exactly the datum's
+change, in whatever order it was added, up to 2^31 - 1 ranges (2^63 - 1 in 64 bits).
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import NamedTuple, ParamSpec, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+BITS = 20
+UNITS = 2**BITS  # of one range
+MOST_TERMS = 2**10  # data whose units may be added up as integers before they enter a sum
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Sum(NamedTuple):
+    """A sum of data, exactly: whole + part / 2^20 ranges.
+
+    Attributes:
+        whole: [...] integers of the default type, whole ranges, rounded down.
+        part: [...] the same, units beyond them, in [0, 2^20).
+    """
+
+    whole: jax.Array
+    part: jax.Array
+
+
+def in_64_bits(function: Callable[P, R]) -> Callable[P, R]:
+    """Returns the function, traced with 64-bit types, also in a program that has none elsewhere.
+
+    Its results should be of types that exist in 32-bit mode.
+    """
+
+    @wraps(function)
+    def traced(*args: P.args, **kwargs: P.kwargs) -> R:
+        with jax.enable_x64(True):
+            return function(*args, **kwargs)
+
+    return traced
+
+
+def zero(shape: int | tuple[int, ...] = ()) -> Sum:
+    """Returns an empty sum of this shape."""
+    nothing = jnp.zeros(shape, jnp.result_type(int))
+    return Sum(nothing, nothing)
+
+
+def units(values: jax.Array, scale: jax.Array | float = UNITS, *, lowest: int = 0) -> jax.Array:
+    """Rounds data to whole numbers of units, and clips these.
+
+    Args:
+        values: [...] float, data less the lower end of their range; NaN counts as 0.
+        scale: [] float, units of 1: 2^20 / (upper end - lower end), public. A product, as a quotient takes longer.
+        lowest: units of the lower end: 0, or -2^20 of data in [-1, 1], where the range is 1.
+
+    Returns:
+        [...] integers of the default type in [lowest, 2^20]. Both ends of the range are exact.
+
+    Examples:
+        >>> print(units(jnp.array([0.0, 0.25, 1.0, 7.0, jnp.nan])))
+        [      0  262144 1048576 1048576       0]
+    """
+    scaled = jnp.where(jnp.isnan(values), 0, values) * jnp.asarray(scale, values.dtype)
+    whole = jnp.round(jnp.clip(scaled, 2 * lowest, 2 * UNITS)).astype(jnp.result_type(int))
+    return jnp.clip(whole, lowest, UNITS)
+
+
+def add(running: Sum, more: jax.Array) -> Sum:
+    """Adds units: those of one datum each, or the sum of those of up to 2^10 data."""
+    return _carried(running.whole, running.part + more.astype(running.part.dtype))
+
+
+def plus(left: Sum, right: Sum) -> Sum:
+    """Adds two sums."""
+    return _carried(left.whole + right.whole, left.part + right.part)
+
+
+def minus(left: Sum, right: Sum) -> Sum:
+    """Subtracts the right sum from the left one."""
+    return _carried(left.whole - right.whole, left.part - right.part)
+
+
+def negative(values: Sum) -> Sum:
+    """Returns the sums of the data's negatives."""
+    return _carried(-values.whole, -values.part)
+
+
+def summed(values: Sum, axis: int = 0) -> Sum:
+    """Returns the sum along an axis of at most 2^10 sums."""
+    return _carried(
+        jnp.sum(values.whole, axis, dtype=values.whole.dtype), jnp.sum(values.part, axis, dtype=values.part.dtype)
+    )
+
+
+def above_least(values: Sum) -> Sum:
+    """Returns by how much each sum exceeds the least one of its row, [..., n]."""
+    least = jnp.min(values.whole, -1, keepdims=True)
+    part = jnp.where(values.whole == least, values.part, UNITS)
+    return minus(values, Sum(least, jnp.min(part, -1, keepdims=True)))
+
+
+def at_least(left: Sum, right: Sum) -> jax.Array:
+    """Returns where left >= right, [...] bool."""
+    return (left.whole > right.whole) | ((left.whole == right.whole) & (left.part >= right.part))
+
+
+def to_float(values: Sum, dtype: jnp.dtype) -> jax.Array:
+    """Returns the sums in ranges, [...] float, rounded to the dtype: what is post-processed, once, at the end."""
+    return values.whole.astype(dtype) + values.part.astype(dtype) * jnp.asarray(1 / UNITS, dtype)
+
+
+def _carried(whole: jax.Array, part: jax.Array) -> Sum:
+    """The sum of whole ranges and of units, which may be more than a range, or negative."""
+    return Sum(whole + (part >> BITS), part & (UNITS - 1))
