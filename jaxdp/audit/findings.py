@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.audit.accounting import noise_scale, scalar
+from jaxdp.audit.accounting import exact, noise_scale, scalar
 from jaxdp.audit.replay import Release, Site, alike
 from jaxdp.core import Guarantee
 from jaxdp.core.made_by import cut
