@@ -20,8 +20,7 @@ from jaxdp.numerics import compensated, fixed_point
 Exact = jax.Array | fixed_point.Sum | compensated.Sum
 LARGEST = 2.0**61  # steps of a value and of noise, so that their sum is an integer of 64 bits
 LARGEST_SCALE = 2.0**56  # steps
-FINER = 2.0**-20  # a step at most, of a sensitivity
-LAPLACE_STEP = 2.0**-21  # of a scale, unless that is coarser than FINER
+LAPLACE_STEP = 2.0**-21  # of a sensitivity, and less where many numbers share it
 NORMAL_STEP = 2.0**-24  # of a standard deviation
 K_NORM_STEP = 2.0**-14  # of both
 UNKNOWN = 2.0**-7  # the sensitivity of Gaussian noise that declares none, of its standard deviation, or more
@@ -106,16 +105,13 @@ def power_below(value: jax.Array) -> jax.Array:
 
 def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
     """Returns the grid of Laplace noise on values of which the L1 sensitivity is declared, [] float64 both."""
-    entries = math.prod(shape_of(exact))
-    coarsest = power_below(sensitivity) * FINER / 2 ** math.ceil(math.log2(max(entries, 1)))
+    step, entries = power_below(sensitivity) * LAPLACE_STEP, math.prod(shape_of(exact))
     if isinstance(exact, fixed_point.Sum):
-        coarsest = jnp.minimum(coarsest, 1 / fixed_point.UNITS)
+        step, rounding = jnp.minimum(step, 1 / fixed_point.UNITS), 0  # sums and integers are multiples of the step
     elif is_integer(exact):
-        coarsest = jnp.minimum(coarsest, 1.0)
-    wanted = power_below(sensitivity / epsilon) * LAPLACE_STEP
-    step = jnp.clip(wanted, coarsest * 2.0**-6, coarsest)
-    # Integers and sums are multiples of the step, so that rounding does not move them.
-    rounding = 0 if isinstance(exact, fixed_point.Sum) or is_integer(exact) else entries
+        step, rounding = jnp.minimum(step, 1.0), 0
+    else:
+        step, rounding = step / 2 ** math.ceil(math.log2(max(entries, 1))), entries
     return _grid(step, (sensitivity / step + rounding) / epsilon, (sensitivity > 0) & (epsilon > 0))
 
 

@@ -1,10 +1,10 @@
 """Real noise rounded down to integers, from words of 64 bits: traced in 64 bits.
 
-The probability of each integer k is right up to a relative error of about 2^-52 times the number of integers that one
-logarithm has to tell apart: below 2^-30 for Laplace noise of a scale up to 2^22, and up to 2^46 from two digits. A
-normal variate of standard deviation 2^24 is two, of 2^14 multiples of 2^10 and of 2^11. So the total variation between
-the program's distribution and the real one is below 1e-9, for each number drawn; noise ends at 43 scales, and at 9.3
-standard deviations.
+A logarithm in float64 moves the place where noise passes from one integer k to the next by k 2^-52 of an integer. Noise
+of a scale beyond 2^21 has two digits, each from a logarithm of its own. A normal variate of standard deviation 2^24 is
+two, of 2^14 multiples of 2^10 and of 2^11. So the total variation between the program's distribution and the real one,
+also at outputs e^epsilon times less likely, is below 1e-9 for each number. Noise ends at 43 scales, and at 9.3 standard
+deviations.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from jax import lax
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.random.threefry import Words, from_words
 
-ONE_LOGARITHM = 2.0**22
+ONE_LOGARITHM = 2.0**21  # the largest scale
 COARSE = 2.0**10  # of normal variates
 FINE = 2.0**11  # standard deviation of their fine part
 

@@ -20,11 +20,11 @@ from jaxdp.mechanisms._grid import (
 )
 from jaxdp.mechanisms._integer_noise import directed, laplace_steps, normal_steps
 from jaxdp.mechanisms.tape import Entry, amend, record
-from jaxdp.numerics.fixed_point import Sum, in_64_bits
+from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.validation import check_at_least
 
 
-def laplace(key: jax.Array, values: ArrayLike | Sum, epsilon: Scalar, *, l1_sensitivity: Scalar) -> jax.Array:
+def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_sensitivity: Scalar) -> jax.Array:
     """Adds independent Laplace(l1_sensitivity / epsilon) noise to each value.
 
     Args:
@@ -81,7 +81,7 @@ def _laplace(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.
 
 def gaussian(
     key: jax.Array,
-    values: ArrayLike | Sum,
+    values: ArrayLike | Exact,
     noise_stddev: Scalar,
     *,
     l2_sensitivity: Scalar | None = None,
@@ -143,7 +143,7 @@ def _gaussian(
 
 def k_norm(
     key: jax.Array,
-    value: ArrayLike | Sum,
+    value: ArrayLike | Exact,
     epsilon: Scalar,
     *,
     sensitivity: Scalar,

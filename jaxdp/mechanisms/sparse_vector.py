@@ -221,12 +221,12 @@ def above_threshold(
     key_threshold, key_queries = jax.random.split(key)
     start = above_threshold_init(key_threshold, epsilon, threshold=threshold, sensitivity=sensitivity, split=split)
     run = fixed_point.to_float(start.noisy_threshold, start.epsilon.dtype)
-    queries = record(Entry(NAME, queries, "max", key, start.sensitivity, start.epsilon, run=run))
+    asked = record(Entry(NAME, queries, "max", key, start.sensitivity, start.epsilon, run=run))
 
     def ask(key: jax.Array, query: jax.Array) -> jax.Array:
         with recording():  # each query by itself, which the entry above has
             return above_threshold_step(key, start, query)[1]
 
-    above = jax.vmap(ask)(jax.random.split(key_queries, queries.shape[0]), queries)
+    above = jax.vmap(ask)(jax.random.split(key_queries, queries.shape[0]), asked)
     first = jax.lax.argmax(above, 0, jnp.int32)
     return jnp.where(jnp.any(above), first, jnp.int32(queries.shape[0]))

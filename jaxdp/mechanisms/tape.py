@@ -105,14 +105,14 @@ def recording(use: Callable[[jax.Array], jax.Array] = lambda value: value) -> It
         _open.reset(token)
 
 
-def record(entry: Entry) -> Any:
+def record(entry: Entry) -> jax.Array:
     """Writes an entry, if a tape is open. A mechanism of one's own calls this just before it adds its noise.
 
     Args:
         entry: the release; a typed key is kept as its data.
 
     Returns:
-        The value to noise: the entry's own, if no tape is open that puts in another.
+        The value to noise, an array or a sum as the entry has it: its own, if no tape is open that puts in another.
 
     Raises:
         ValueError: if the entry has an unknown norm or law, an empty value or no cost.

@@ -12,6 +12,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 BITS = 20
 UNITS = 2**BITS  # of one range
@@ -53,7 +54,7 @@ def zero(shape: int | tuple[int, ...] = ()) -> Sum:
     return Sum(nothing, nothing)
 
 
-def units(values: jax.Array, scale: jax.Array | float = UNITS, *, lowest: int = 0) -> jax.Array:
+def units(values: jax.Array, scale: ArrayLike = UNITS, *, lowest: int = 0) -> jax.Array:
     """Rounds data to whole numbers of units, and clips these.
 
     Args:

@@ -11,7 +11,7 @@ import scipy.stats
 from jaxdp import registry
 from jaxdp.audit import Attack, audit
 from jaxdp.mechanisms import k_norm
-from jaxdp.numerics import compensated
+from jaxdp.numerics import fixed_point
 
 X64 = bool(jax.config.read("jax_enable_x64"))
 NUM_DRAWS = 50_000
@@ -86,7 +86,7 @@ def test_no_noise_and_every_shape():
 def test_integers_and_exact_sums_get_the_same_noise():
     key, counts = jax.random.key(0), jnp.asarray([7, -3], jnp.int32)
     floats = counts.astype(jnp.float32)
-    exact = compensated.add(compensated.zero(floats), floats)
+    exact = fixed_point.Sum(counts.astype(int), jnp.zeros(2, int))
     expected = k_norm(key, floats, 1.0, sensitivity=1.0)
     np.testing.assert_allclose(k_norm(key, exact, 1.0, sensitivity=1.0), expected, rtol=1e-6)
     if not X64:  # where integers become float64, and other words are drawn

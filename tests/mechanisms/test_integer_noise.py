@@ -1,0 +1,116 @@
+"""The distribution of integer noise, computed from the program itself.
+
+Noise is monotone in the word that it is made from. So where it passes from one integer to the next is found by
+bisection among all words, and the words between two such places are the integer's probability.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import kstest, laplace, norm
+
+from jaxdp.mechanisms import _integer_noise as noise
+from jaxdp.mechanisms._grid import laplace_grid
+from jaxdp.numerics import fixed_point
+from jaxdp.numerics.fixed_point import in_64_bits
+
+WORDS = 2**63  # one bit of 64 is the sign
+
+
+@in_64_bits
+def digits_of(words: np.ndarray, scale: float, *, digit: int, dtype=jnp.float64) -> np.ndarray:
+    """The first or the second digit of noise of this scale, from words [n] of Python's integers below 2^63."""
+    high = jnp.asarray(np.asarray([word >> 31 for word in words], np.uint32))
+    low = jnp.asarray(np.asarray([(word & (2**31 - 1)) << 1 for word in words], np.uint32))
+    base = base_of(scale)
+    half = jnp.full_like(high, 1 << 31)
+
+    def given(number: int) -> tuple[jax.Array, jax.Array]:
+        return (high, low) if number == digit else (half, half)
+
+    if dtype != jnp.float64:  # the planted mistake: one float32 logarithm
+        uniform = noise._uniform((high, low)).astype(dtype)
+        return np.asarray(jnp.floor(-jnp.log(uniform) * scale).astype(jnp.float64))
+    if base == 1:
+        return np.asarray(noise._one_digit(given, jnp.float64(scale)))
+    both = np.asarray(noise._two_digits(given, jnp.float64(scale)))
+    return both // base if digit == 0 else both % base
+
+
+def base_of(scale: float) -> float:
+    return 2.0 ** np.ceil(np.log2(scale) / 2) if scale > noise.ONE_LOGARITHM else 1.0
+
+
+def words_at_least(values: np.ndarray, scale: float, *, digit: int, dtype=jnp.float64) -> list[int]:
+    """How many words give a digit of at least each value: the larger a word, the smaller the variate."""
+    is_rising = digit == 1  # the second digit rises with its word
+    low, high = [0] * len(values), [WORDS] * len(values)
+    while any(left < right for left, right in zip(low, high, strict=True)):
+        middle = [(left + right) // 2 for left, right in zip(low, high, strict=True)]
+        reached = digits_of(np.asarray(middle, object), scale, digit=digit, dtype=dtype) >= values
+        for place, is_reached in enumerate(reached if not is_rising else ~reached):
+            if low[place] < high[place]:
+                low[place], high[place] = (
+                    (middle[place] + 1, high[place]) if is_reached else (low[place], middle[place])
+                )
+    return [WORDS - count for count in low] if is_rising else low
+
+
+def probabilities(values: np.ndarray, scale: float, *, digit: int, dtype=jnp.float64) -> np.ndarray:
+    """P(digit = value), float64."""
+    above = words_at_least(values, scale, digit=digit, dtype=dtype)
+    beyond = words_at_least(values + 1, scale, digit=digit, dtype=dtype)
+    return np.asarray([(left - right) / WORDS for left, right in zip(above, beyond, strict=True)])
+
+
+def excess(scale: float, shift: int, epsilon: float, *, dtype=jnp.float64, count: int = 60) -> float:
+    """An estimate of delta at epsilon: the mean of (1 - e^epsilon P(k + shift) / P(k))+, over k by its distribution."""
+    random = np.random.default_rng(1)
+    numbers = np.floor(random.exponential(scale, count))
+    base = base_of(scale)
+    both = []
+    for values in (numbers, numbers + shift):
+        first = probabilities(values // base, scale, digit=0, dtype=dtype)
+        both.append(first * (probabilities(values % base, scale, digit=1) if base > 1 else 1.0))
+    drawn = both[0] > 0
+    return float(np.maximum(0.0, 1 - np.exp(epsilon) * both[1][drawn] / both[0][drawn]).mean())
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 1e-6])
+def test_laplace_noise_is_private_to_a_billionth(epsilon):
+    with jax.enable_x64(True):
+        total = fixed_point.Sum(jnp.zeros(1, int), jnp.zeros(1, int))
+        grid = laplace_grid(total, jnp.float64(1.0), jnp.float64(epsilon))
+        scale, shift = float(grid.scale), round(1 / float(grid.step))
+    assert excess(scale, shift, epsilon) < 1e-9
+
+
+def test_one_logarithm_in_float32_is_not():
+    assert excess(2.0**21, 2**21, 1.0, dtype=jnp.float32) > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("draw", "distribution"),
+    [
+        (lambda key: noise.laplace_steps(key, (4,), jnp.float64(2.0**20.3)).astype(float) / 2.0**20.3, laplace),
+        (lambda key: noise.laplace_steps(key, (4,), jnp.float64(2.0**40.1)).astype(float) / 2.0**40.1, laplace),
+        (lambda key: noise.normal_steps(key, (4,), jnp.float64(2.0**24.7)).astype(float) / 2.0**24.7, norm),
+    ],
+)
+def test_noise_has_its_distribution(draw, distribution):
+    keys = jax.random.split(jax.random.key(3), 5000)
+    drawn = in_64_bits(lambda: np.asarray(jax.vmap(draw)(keys)))()
+    assert kstest(drawn.ravel(), distribution.cdf).pvalue > 1e-3
+    assert kstest(drawn.ravel() * 1.1, distribution.cdf).pvalue < 1e-3
+    assert abs(np.corrcoef(drawn[:, 0], drawn[:, 1])[0, 1]) < 5 / np.sqrt(len(drawn))
+
+
+def test_values_of_a_grid_meet_the_same_outputs():
+    """A sum and its neighbour, off by a datum of .3, release numbers of one grid: their floats would not meet."""
+    keys = jax.random.split(jax.random.key(0), 2000)
+    with jax.enable_x64(True):
+        grid = laplace_grid(jnp.zeros(1, jnp.float32), jnp.float64(1.0), jnp.float64(1.0))
+        steps = jax.vmap(lambda key: noise.laplace_steps(key, (1,), grid.drawn))(keys)
+        assert steps.dtype == jnp.int64
+        assert len(np.unique(np.asarray(steps) % 1024)) > 500  # no number of the grid is left out
