@@ -231,6 +231,7 @@ def test_a_claim_as_plain_values():
         "unit_leaves": None,
         "batch": None,
         "local_epsilon": None,
+        "numerical_delta": None,
     }
 
 
