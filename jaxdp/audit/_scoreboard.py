@@ -94,7 +94,9 @@ def scoreboard(
     Every path between the given inputs; the inputs that a search finds, of the first path, unless a grey box looks at
     inputs, as at a learner's; one point of other values or sizes. Each gets a tenth of the trials, at least 50,000; the
     one that promises most gets all of them, on fresh outputs. What a search looks at serves it alone: bounds are
-    counted on outputs of their own.
+    counted on outputs of their own. A grey box looks at a target's second point, if there is one, and in place of the
+    first one: more is reached there. Where there is none, or it cannot tell, outputs are attacked there, by the first
+    path.
 
     What raises an exception is skipped, with a note in the row: the other ways and the other claims are still tried.
 
@@ -105,7 +107,8 @@ def scoreboard(
         confidence: that all lower bounds of all rows hold. Each of n rows has an error probability of
             (1 - confidence) / n. Within a row attacks share it evenly, but that by all trials has a half, if others
             had fewer. Of correct claims all, so often, stay consistent.
-        thorough: whether every path gets all trials and a long search, a learner's too, and every point is attacked.
+        thorough: whether every path gets all trials and a long search, a learner's too, every point is attacked, a
+            second one by all paths, and what is noised is looked at in both.
         searched: whether inputs are searched, and points attacked; without, it is the given inputs at the claim's own
             values alone, which is quicker and sees less.
         turn: which of the points of a target is attacked, if not all are: their number modulo how many there are.
@@ -143,6 +146,7 @@ def expected_minutes(targets: Mapping[str, Target]) -> float:
         is_learner = target.grey_box is not None
         attack, look = (30, 25) if is_learner else (4, 6)
         searches = len(target.spaces) + sum(1 for _ in target.points if target.spaces)
+        seconds += 0 if target.second is None else len(target.second.attacks) * attack + 15 * is_learner
         seconds += (len(target.attacks) + 1) * attack + searches * look + len(target.points) * attack / 3
         seconds += 15 * is_learner
     return seconds / 60
@@ -169,26 +173,40 @@ class _Audit:
         self.notes: list[str] = []
         self.done: list[Done] = []
         self.seen: list[Tried] = []
+        self.laws: list[tuple[float, float]] = []  # exact numbers, and what is claimed
+        self.boxes: list[GreyBox] = []
+        self.second = [] if target.second is None else list(target.second.attacks.items())[: None if thorough else 1]
         # What a search of a learner's users finds, its grey box sees as well, and sooner.
         self.spaces = list(target.spaces.items())[: None if thorough else int(target.grey_box is None)]
-        ways = len(target.attacks) + FOUND * len(self.spaces) + (1 + FOUND * thorough) * len(self.points)
+        ways = (
+            len(target.attacks)
+            + len(self.second)
+            + FOUND * len(self.spaces)
+            + (1 + FOUND * thorough) * len(self.points)
+        )
         self.first = trials if ways <= 1 else min(trials, max(trials // FIRST_LOOK, FEW))
         error = (1 - confidence) * (1.0 if self.first == trials else 1 - LAST_LOOK)
         self.each, self.last = 1 - error / max(1, ways), 1 - (1 - confidence) * LAST_LOOK
 
     def row(self) -> Row:
         """Everything, and what was found."""
-        start, target = time.perf_counter(), self.target
+        start, target, second = time.perf_counter(), self.target, self.target.second
         own = self.trials if self.thorough else self.first
         for number, (path, attack) in enumerate(target.attacks.items()):
             # The first path's key does not depend on its name.
             self.attack(Way(path, "", lambda attack=attack: attack), own, key=self.key if number == 0 else None)
-        laws, box = target.laws, target.grey_box
-        exact = None if laws is None else self.tried("exact law", lambda: exact_budget(*laws(), target.claim))
-        grey = None if box is None else self.tried("grey box", lambda: box(self.folded("grey box")))
-        self.notes += () if grey is None else grey.notes
+        exact, pair = self.exact(target), None
+        if second is None or second.grey_box is None or self.thorough:
+            grey = self.look(target)
+            pair = None if grey is None else grey.pair
+        if second is not None:
+            self.exact(second)
+            grey = self.look(second)
+            if self.thorough or grey is None or grey.verdict == "cannot tell":
+                for path, attack in self.second:
+                    self.attack(Way(path, second.point, lambda attack=attack: attack), own)
         for path, space in self.spaces:
-            for way in self.found(path, space, None if grey is None else grey.pair):
+            for way in self.found(path, space, pair):
                 self.attack(way, self.first)
         for point in self.points:
             self.at(point)
@@ -213,9 +231,9 @@ class _Audit:
             path="" if worst is None else worst.way.path,
             trials=self.trials if result is None else result.trials,
             seconds=time.perf_counter() - start,
-            verdict=self.verdict(exact, grey),
+            verdict=self.verdict(),
             event="" if result is None else result.event,
-            faults=() if grey is None else grey.faults,
+            faults=tuple(dict.fromkeys(fault for box in self.boxes for fault in box.faults)),
             notes=(*target.notes, *self.notes),
             point="" if worst is None else worst.way.point,
             code="" if worst is None else worst.way.code,
@@ -234,6 +252,32 @@ class _Audit:
         except Exception as error:
             self.notes.append(failed(what, error))
             return None
+
+    def exact(self, target: Target) -> float | None:
+        """The exact number of the target's laws, if they are known."""
+        laws = target.laws
+        if laws is None:
+            return None
+        what = f"exact law at {target.point}" if target.point else "exact law"
+        exact = self.tried(what, lambda: exact_budget(*laws(), target.claim))
+        if exact is not None:
+            claimed = native(target.claim)[1]
+            self.laws.append((exact, claimed))
+            if target.point and _exceeds(exact, claimed):
+                self.notes.append(f"{what}: {self.currency} = {exact:.6g}, claimed is {claimed:g}")
+        return exact
+
+    def look(self, target: Target) -> GreyBox | None:
+        """What the target's grey box finds."""
+        box = target.grey_box
+        if box is None:
+            return None
+        what = f"grey box at {target.point}" if target.point else "grey box"
+        grey = self.tried(what, lambda: box(self.folded("grey box")))
+        if grey is not None:
+            self.boxes.append(grey)
+            self.notes += [note for note in grey.notes if note not in self.notes]
+        return grey
 
     def attack(self, way: Way, trials: int, key: jax.Array | None = None, *, is_last: bool = False) -> None:
         """Tries a way, with so many trials."""
@@ -300,13 +344,10 @@ class _Audit:
         key = self.folded(f"again {best.way.what} {best.way.code}")
         self.attack(best.way, self.trials, key=key, is_last=True)
 
-    def verdict(self, exact: float | None, grey: GreyBox | None) -> str:
+    def verdict(self) -> str:
         """Of all ways together."""
-        verdicts = {done.result.verdict for done in self.done}
-        if exact is not None:
-            verdicts.add("violated" if exact > self.claimed * (1 + SLACK) else "consistent")
-        if grey is not None:
-            verdicts.add(grey.verdict)
+        verdicts = {done.result.verdict for done in self.done} | {grey.verdict for grey in self.boxes}
+        verdicts |= {"violated" if _exceeds(exact, claimed) else "consistent" for exact, claimed in self.laws}
         found = next((verdict for verdict in ("violated", "consistent") if verdict in verdicts), "cannot tell")
         return "blunt" if found == "consistent" and self.is_blunt() else found
 
@@ -315,6 +356,10 @@ class _Audit:
         reached = self.target.reached
         own = [done.ratio for done in self.done if not done.way.point]
         return reached is not None and self.trials >= JUDGED and bool(own) and max(own) < BLUNT * reached
+
+
+def _exceeds(exact: float, claimed: float) -> bool:
+    return exact > claimed * (1 + SLACK)
 
 
 def _refuted(result: AuditResult) -> bool:

@@ -58,6 +58,8 @@ class Target:
         spaces: by path, inputs to search besides those of `attacks`.
         points: other values and sizes.
         reached: the share of the claim that attacks on right code reach, at the claim's own values; None if unknown.
+        second: the same algorithm at a second point, where other caps, budgets and phases bind; None if there is none.
+        point: of a second one, how it differs, such as "max_switches=2".
     """
 
     claim: Guarantee
@@ -68,6 +70,8 @@ class Target:
     spaces: Mapping[str, Callable[[], Space]] = field(default_factory=dict)
     points: tuple[Point, ...] = ()
     reached: float | None = None
+    second: "Target | None" = None
+    point: str = ""
 
     def __repr__(self) -> str:
         known = [name for name, way in (("exact law", self.laws), ("grey box", self.grey_box)) if way is not None]

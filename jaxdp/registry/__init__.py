@@ -14,6 +14,7 @@ from jaxdp.registry.data import tiny_choices, tiny_data, tiny_election
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, Mechanism, MechanismEntry
 from jaxdp.registry.plugins import import_modules, load_plugins
 from jaxdp.registry.registered import ESTIMATORS, KINDS, LEARNERS, MECHANISMS, register
+from jaxdp.registry.second import Second
 from jaxdp.registry.table import claims_table, listing
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "LearnerEntry",
     "Mechanism",
     "MechanismEntry",
+    "Second",
     "attack",
     "attacks",
     "claims_table",

@@ -12,6 +12,7 @@ from jaxdp.core import Environment
 from jaxdp.registry.draws import either, spread
 from jaxdp.registry.entries import LearnerEntry
 from jaxdp.registry.laws import explore_then_commit_law
+from jaxdp.registry.second import Second
 
 # Values beyond what a learner clips to are a user's to hold, too.
 LOW, HIGH = -5.0, 5.0
@@ -64,6 +65,33 @@ def _an_epoch_moves(num_arms: int) -> tuple[Users, Users]:
     return _one_reward_moves(0, 1, num_arms, 4 * num_arms, np.int32)
 
 
+def _beyond_exploring(low: float, high: float, num_arms: int, explore_rounds: int, dtype: Any) -> tuple[Users, Users]:
+    """As many rounds after exploring as before."""
+    return _one_reward_moves(low, high, num_arms, 2 * explore_rounds, dtype)
+
+
+def _binary_beyond(num_arms: int, explore_rounds: int) -> tuple[Users, Users]:
+    return _beyond_exploring(0, 1, num_arms, explore_rounds, np.int32)
+
+
+def _bounded_beyond(num_arms: int, explore_rounds: int) -> tuple[Users, Users]:
+    return _beyond_exploring(LOW, HIGH, num_arms, explore_rounds, float)
+
+
+def _the_first_arm_stays(num_arms: int) -> tuple[Users, Users]:
+    """The first arm alone pays, but once perhaps, so that it is played through several blocks."""
+    always = np.zeros((18, num_arms), np.int32)
+    always[:, 0] = 1
+    once = always.copy()
+    once[0, 0] = 0
+    return Users(always), Users(once)
+
+
+def _three_epochs(num_arms: int) -> tuple[Users, Users]:
+    """The rounds of `_an_epoch_moves`, and as many of a later epoch."""
+    return _one_reward_moves(0, 1, num_arms, 8 * num_arms, np.int32)
+
+
 def _draw_binary(key: jax.Array, num_arms: int) -> Users:
     return Users(either(key, 0, 1, num_arms, jnp.int32))
 
@@ -91,6 +119,7 @@ BANDITS = {
         neighbours=_binary_neighbours,
         draw_user=_draw_binary,
         law=explore_then_commit_law,
+        second=Second({"explore_rounds": 6}, neighbours=_binary_beyond),
     ),
     "explore_then_commit_bounded": LearnerEntry(
         family="bandits",
@@ -107,6 +136,7 @@ BANDITS = {
         neighbours=_bounded_neighbours,
         draw_user=_draw_any,
         law=explore_then_commit_law,
+        second=Second({"explore_rounds": 6}, neighbours=_bounded_beyond),
     ),
     "tsallis_inf": LearnerEntry(
         family="bandits",
@@ -189,6 +219,7 @@ BANDITS = {
         horizon=40,
         neighbours=_an_epoch_moves,
         draw_user=_draw_binary,
+        second=Second(neighbours=_three_epochs),
     ),
     "ucb_central": LearnerEntry(
         family="bandits",
@@ -203,6 +234,7 @@ BANDITS = {
         horizon=30,
         neighbours=_first_reward_moves,
         draw_user=_draw_binary,
+        second=Second(neighbours=_the_first_arm_stays),
     ),
     "ucb_central_tree": LearnerEntry(
         family="bandits",
@@ -217,5 +249,6 @@ BANDITS = {
         environment=_bernoulli,
         neighbours=_first_reward_moves,
         draw_user=_draw_binary,
+        second=Second({"horizon": 24}, neighbours=_the_first_arm_stays),
     ),
 }

@@ -93,7 +93,12 @@ def target(entry: Entry, name: str = "") -> Target:
             attacks[path] = make()
         except Exception as error:  # other paths and other entries can be attacked all the same
             notes.append(failed(path, error))
-    box = _box(entry) if isinstance(entry, LearnerEntry) else None
+    box, second = _box(entry) if isinstance(entry, LearnerEntry) else None, None
+    try:
+        at = entry.at_second()
+        second = None if at is None else dataclasses.replace(target(at, name), point=str(entry.second))
+    except Exception as error:
+        notes.append(failed(str(entry.second), error))
     if isinstance(entry, LearnerEntry) and box is None:
         notes.append("grey box: the entry has no draw_user")
     return Target(
@@ -105,6 +110,7 @@ def target(entry: Entry, name: str = "") -> Target:
         spaces=spaces(entry, name, attacks),
         points=points(entry, name, attacks, paths),
         reached=entry.reached,
+        second=second,
     )
 
 

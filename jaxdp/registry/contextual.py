@@ -10,6 +10,7 @@ from jaxdp.audit import Users
 from jaxdp.bandits import contextual
 from jaxdp.core import Environment, default_float
 from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.second import Second
 
 HUGE = 1e30  # beyond what learners scale contexts and rewards down to; its square overflows
 # Of two dimensions: users 1 and 2, with rewards of opposite sign, are as far apart as two can be.
@@ -89,14 +90,22 @@ LINEAR = {
 
 
 # ---- linear rewards, joint privacy -----------------------------------------------------------------------------------
-def the_first_user_is_replaced(num_arms: int, dim: int) -> tuple[Users, Users]:
-    """As `a_user_is_replaced`, and two users more, after whom the counter says more of the first."""
-    others = Users(np.full((2, num_arms), np.nan), np.asarray(context_of(2, num_arms, dim), float)[None].repeat(2, 0))
+def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple[Users, Users]:
+    """As `a_user_is_replaced`, and users more, after whom the counter says more of the first."""
+    context = np.asarray(context_of(2, num_arms, dim), float)
+    others = Users(np.full((later, num_arms), np.nan), context[None].repeat(later, 0))
     first, second = (
         jax.tree.map(lambda *parts: np.concatenate(parts), one, others) for one in a_user_is_replaced(num_arms, dim)
     )
     return first, second
 
+
+def the_first_of_sixteen(num_arms: int, dim: int) -> tuple[Users, Users]:
+    """As `the_first_user_is_replaced`, and twelve users more, with whom a tree has four levels."""
+    return the_first_user_is_replaced(num_arms, dim, later=15)
+
+
+SIXTEEN = Second({"horizon": 16}, neighbours=the_first_of_sixteen)
 
 JOINT = {
     "linear_ucb_joint": _entry(
@@ -107,6 +116,7 @@ JOINT = {
         sizes={"num_arms": 2, "dim": 2, "horizon": 4},
         values={"epsilon": 1.0, "delta": 1e-2},
         neighbours=the_first_user_is_replaced,
+        second=SIXTEEN,
     ),
     "linear_ucb_joint_tree": _entry(
         "the same from trees of noisy blocks",
@@ -116,6 +126,7 @@ JOINT = {
         sizes={"num_arms": 2, "dim": 2, "horizon": 4},
         values={"epsilon": 1.0, "delta": 1e-2},
         neighbours=the_first_user_is_replaced,
+        second=SIXTEEN,
     ),
 }
 

@@ -11,6 +11,7 @@ from jaxdp.core import default_float
 from jaxdp.mechanisms import Counter, doubling_counter, toeplitz_counter, tree_counter
 from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.mechanisms import Pair, claim
+from jaxdp.registry.second import Second
 
 UNIT = "one entry of a stream"
 # Counters are made when they are used: they have the float type of that time.
@@ -113,6 +114,7 @@ COUNTERS = {
         domain=_bits,
         neighbours=_the_first_entry_moves,
         exact=_total,
+        second=Second({"horizon": 16}),
     ),
     "toeplitz_counter": MechanismEntry(
         family="mechanisms",
@@ -131,6 +133,7 @@ COUNTERS = {
         domain=_bits,
         neighbours=_the_first_entry_moves,
         exact=_total,
+        second=Second({"horizon": 16}),
     ),
     "doubling_counter": MechanismEntry(
         family="mechanisms",
@@ -149,5 +152,6 @@ COUNTERS = {
         domain=_bits,
         neighbours=_the_second_entry_moves,
         exact=_total,
+        second=Second({"horizon": 16}),
     ),
 }

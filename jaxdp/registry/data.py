@@ -38,6 +38,10 @@ def _relabelled(features: list, first: list[int], second: list[int]) -> tuple[Da
 # Two records, of which the longer one's label changes: the noise is for the longest, and nothing else hides it.
 COMPARISONS = _relabelled([[1.0, 0.0], [0.3, 0.4]], [0, 1], [1, 1])
 CHOICES = _relabelled([[[1.0, 0.0], [0.2, 0.3], [0.0, 0.0]], [[0.3, 0.4], [0.0, 0.0], [0.1, 0.1]]], [0, 1], [2, 1])
+# The longest of four records, of which the shortest decide the cut: choosing it with labels would move it.
+_FOUR = np.asarray([[1.0, 0.0], [0.22, 0.6], [0.15, 0.07], [-0.07, 0.07]])
+MOVES_A_CUT = _relabelled(_FOUR.tolist(), [0, 1, 1, 1], [1, 1, 1, 1])
+CHOICES_MOVE_A_CUT = _relabelled(np.stack([_FOUR, 0 * _FOUR], axis=1).tolist(), [1, 0, 0, 0], [0, 0, 0, 0])
 # One record that turns by a right angle, at the longest that it may be. It has no others to hide among.
 _TURNED = np.zeros(1, np.int32)
 ONE_RECORD = ((np.asarray([[2.0, 0.0]], np.float32), _TURNED), (np.asarray([[0.0, 2.0]], np.float32), _TURNED))

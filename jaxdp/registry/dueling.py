@@ -10,6 +10,7 @@ from jaxdp.core import Environment
 from jaxdp.preferences import cyclic_matrix, lower_bound_matrix
 from jaxdp.registry.entries import LearnerEntry
 from jaxdp.registry.laws import double_thompson_law, ebs_local_law, rucb_law, versatile_sparring_law
+from jaxdp.registry.second import Second
 
 
 def _ranked(num_arms: int) -> Environment:
@@ -68,6 +69,17 @@ def _the_first_block_ends(num_arms: int, arity: int = 2) -> tuple[Users, Users]:
     return _the_first_duel_moves(num_arms, (arity - 1) * num_arms + 1)
 
 
+def _later_drops(num_arms: int) -> tuple[Users, Users]:
+    return _the_first_duel_moves(num_arms, 16)
+
+
+def _two_phases(num_arms: int) -> tuple[Users, Users]:
+    """The rounds of `_one_duel_moves`, and those of a later phase."""
+    first, second = (Users(np.tile(users.answers, (3, 1, 1))) for users in _one_duel_moves(num_arms))
+    second.answers[num_arms**2 :, 0] = 0
+    return first, second
+
+
 def _every_duel_moves(num_arms: int) -> tuple[Users, Users]:
     """One round, in which every duel is lost, or won."""
     lost, won = (Users(np.full((1, num_arms, num_arms), won, np.int32)) for won in (0, 1))
@@ -95,6 +107,7 @@ DUELING = {
         neighbours=_one_duel_moves,
         draw_user=draw_duels,
         users_answer=by_pair,
+        second=Second(neighbours=_two_phases),
     ),
     # Leaves alone, and intervals so narrow that the second duel may drop an arm: an outcome is in two leaves soon.
     "ebs_elimination": LearnerEntry(
@@ -109,6 +122,7 @@ DUELING = {
         neighbours=_an_early_drop,
         draw_user=draw_duels,
         users_answer=by_pair,
+        second=Second(neighbours=_later_drops),
     ),
     # Blocks of four entries above the leaves: the first arm's fourth duel, in round ten, ends the first of them.
     "ebs_elimination_gaussian": LearnerEntry(
@@ -124,6 +138,7 @@ DUELING = {
         neighbours=_the_first_block_ends,
         draw_user=draw_duels,
         users_answer=by_pair,
+        second=Second({"horizon": 16}, neighbours=_later_drops),
     ),
     "ebs_local": LearnerEntry(
         family="dueling",

@@ -17,6 +17,7 @@ from jaxdp.checks import check_made
 from jaxdp.core import Environment, Estimator, Guarantee, Learner, MadeBy
 from jaxdp.core.made_by import cut, described
 from jaxdp.registry.data import COMPARISONS, Data, tiny_data
+from jaxdp.registry.second import Second
 from jaxdp.simulation.run.values import parameters, taken
 from jaxdp.validation import check_choice, check_count
 
@@ -68,6 +69,8 @@ class Entry:
         domain: for auditors: a function of the sizes, and of the values, that makes a `jaxdp.audit.Domain`, the pairs
             of inputs to search; None is the fixed neighbours alone, and for a learner the users of its `draw_user`.
         reached: for auditors: the share of the claim that attacks on right code find with 10^6 trials, or None.
+        second: for auditors: a second point to attack, at which each cap, budget and phase binds that the first one
+            leaves unbound; or None.
 
     Raises:
         ValueError: if a field is not what it must be.
@@ -88,6 +91,7 @@ class Entry:
     other_sizes: tuple[Mapping[str, Any], ...] = ()
     domain: Callable[..., Domain] | None = None
     reached: float | None = None
+    second: Second | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.summary, str) or not self.summary.strip() or "\n" in self.summary:
@@ -97,6 +101,8 @@ class Entry:
             given = getattr(self, name)
             if not isinstance(given, Mapping) or not all(isinstance(each, str) for each in given):
                 raise ValueError(f"{name} must be a mapping whose keys are names, got {given!r}")
+        if not (self.second is None or isinstance(self.second, Second)):
+            raise ValueError(f"second must be a jaxdp.registry.Second, got {self.second!r}")
         for name in self._functions:
             given = getattr(self, name)
             if not (callable(given) or (given is None and self._default(name) is None)):
@@ -139,6 +145,15 @@ class Entry:
             ValueError: if no function of the entry takes a size of that name.
         """
         return dataclasses.replace(self, sizes=self._changed(sizes))
+
+    def at_second(self) -> Self | None:
+        """The entry at its second point, where it has no other values and sizes to attack; None if it has none."""
+        second = self.second
+        if second is None:
+            return None
+        at = dataclasses.replace(self, second=None, grid={}, other_sizes=(), reached=None).sized(**second.sizes)
+        neighbours = at.neighbours if second.neighbours is None else second.neighbours
+        return dataclasses.replace(at, values={**at.values, **second.values}, neighbours=neighbours)
 
     def make_neighbours(self) -> tuple[Any, Any]:
         """The two neighbouring inputs, at the entry's sizes and values."""

@@ -1,8 +1,18 @@
 """Offline estimators."""
 
 from jaxdp import estimation
-from jaxdp.registry.data import BALLOTS, CHOICES, ONE_BALLOT, ONE_RECORD, tiny_choices, tiny_election
+from jaxdp.registry.data import (
+    BALLOTS,
+    CHOICES,
+    CHOICES_MOVE_A_CUT,
+    MOVES_A_CUT,
+    ONE_BALLOT,
+    ONE_RECORD,
+    tiny_choices,
+    tiny_election,
+)
 from jaxdp.registry.entries import EstimatorEntry
+from jaxdp.registry.second import Second
 
 SAMPLES = {"num_samples": 60, "dim": 3}
 CHOSEN = {"num_samples": 60, "num_actions": 4, "dim": 3}
@@ -74,6 +84,7 @@ ESTIMATION = {
         variant={"weights": "cut"},
         sizes=SAMPLES,
         values={"epsilon": 1.0, "delta": 1e-3, "radius": 3.0},
+        second=Second(values={"epsilon": 4.0}, neighbours=MOVES_A_CUT),
     ),
     "objective_perturbation_cut_k_norm": EstimatorEntry(
         family="estimation",
@@ -84,6 +95,7 @@ ESTIMATION = {
         variant={"weights": "cut", "noise": "k_norm"},
         sizes=SAMPLES,
         values={"epsilon": 1.0, "radius": 3.0},
+        second=Second(values={"epsilon": 4.0}, neighbours=MOVES_A_CUT),
     ),
     "sgd_objective_perturbation": EstimatorEntry(
         family="estimation",
@@ -103,6 +115,7 @@ ESTIMATION = {
         variant={"weights": "cut", "noise": "k_norm"},
         sizes=SAMPLES,
         values={"epsilon": 1.0, "radius": 3.0},
+        second=Second(values={"epsilon": 4.0}, neighbours=MOVES_A_CUT),
     ),
     "literal_objective_perturbation": EstimatorEntry(
         family="estimation",
@@ -176,6 +189,7 @@ ESTIMATION = {
         values={"epsilon": 1.0, "radius": 3.0},
         data=tiny_choices,
         neighbours=CHOICES,
+        second=Second(values={"epsilon": 4.0}, neighbours=CHOICES_MOVE_A_CUT),
     ),
     "sgd_krr": EstimatorEntry(
         family="estimation",
@@ -232,5 +246,6 @@ ESTIMATION = {
         values={"epsilon": 1.0, "radius": 3.0},
         data=tiny_election,
         neighbours=ONE_BALLOT,
+        second=Second(values={"epsilon": 5.0}),
     ),
 }

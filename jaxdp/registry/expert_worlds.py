@@ -110,3 +110,39 @@ def given_up_late(num_experts: int) -> tuple[Users, Users]:
 def blamed_and_drawn_again(num_experts: int) -> tuple[Users, Users]:
     """The first round's losses end the first expert's time, or do not, and count in the selection thereafter."""
     return blame_moves(num_experts, 0, "all", "first", "first")
+
+
+# ---- of second points ------------------------------------------------------------------------------------------------
+def a_loss_of_a_long_run(num_experts: int, horizon: int) -> tuple[Users, Users]:
+    """The first loss of as many rounds as there are, of which the others have none."""
+    return blame_moves(num_experts, 0, *["none"] * (horizon - 1))
+
+
+def batches_of_blame(num_experts: int, horizon: int) -> tuple[Users, Users]:
+    """The first loss, where all others are of all but the first expert, to the horizon."""
+    return blame_moves(num_experts, 0, *["others"] * (horizon - 1))
+
+
+def the_first_of_batches_decides(num_experts: int, horizon: int) -> tuple[Users, Users]:
+    """The first expert has two losses in the first batch, of which one moves, and there are none later."""
+    return blame_moves(num_experts, 0, "first", *["none"] * (horizon - 2))
+
+
+def four_blocks(num_experts: int) -> tuple[Users, Users]:
+    """The losses of rounds 2 and 3 as in one block, then a block of four rounds and most of one of eight."""
+    return blame_moves(num_experts, 1, "first", "first", *["none"] * 9)
+
+
+def an_epoch_and_more(num_experts: int) -> tuple[Users, Users]:
+    """A question and a block of the first epoch, and rounds enough for others, as after a restart."""
+    return blame_moves(num_experts, 1, "none", "first", *["none"] * 3, *["first"] * 3, *["none"] * 3)
+
+
+def given_up_until_the_cap(num_experts: int, horizon: int) -> tuple[Users, Users]:
+    """As `given_up_late`; then losses of all experts, which end anyone's time as often as that may be, and go on."""
+    return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * (horizon - 7))
+
+
+def drawn_until_the_cap(num_experts: int, horizon: int) -> tuple[Users, Users]:
+    """As `blamed_and_drawn_again`; then losses of all experts, to the horizon."""
+    return blame_moves(num_experts, 0, "all", "first", "first", *["all"] * (horizon - 4))

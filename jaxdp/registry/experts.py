@@ -13,6 +13,7 @@ from jaxdp.registry.expert_laws import (
     svt_lazy_law,
     svt_restarts_law,
 )
+from jaxdp.registry.second import Second
 
 SOURCE = "Freund & Schapire (1997), Hedge; noise by Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018), Theorem 8"
 LAZY = "Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard, with accounting of its own"
@@ -66,6 +67,7 @@ EXPERTS = {
         draws_in_update=True,
         may_claim_less=True,
         law=lazy_weights_law,
+        second=Second(values={"fake_switch_prob": 0.3, "budget": 1}),
     ),
     # Two batches of five rounds, and one resample at most. Losses of the first batch make it draw one expert rarely.
     "lazy_weights_switching": LearnerEntry(
@@ -84,6 +86,7 @@ EXPERTS = {
         draws_in_update=True,
         may_claim_less=True,
         law=lazy_weights_law,
+        second=Second({"horizon": 15}, {"batch": 3}, worlds.batches_of_blame),
     ),
     "lazy_weights_markov": LearnerEntry(
         family="experts",
@@ -101,6 +104,7 @@ EXPERTS = {
         draws_in_update=True,
         may_claim_less=True,
         law=lazy_weights_law,
+        second=Second(values={"fake_switch_prob": 0.3, "budget": 1}),
     ),
     "limited_updates": LearnerEntry(
         family="experts",
@@ -117,6 +121,7 @@ EXPERTS = {
         users_answer=whole,
         draws_in_update=True,
         law=limited_updates_law,
+        second=Second(neighbours=worlds.four_blocks),
     ),
     # Totals are of losses that are numbers.
     "limited_updates_binary": LearnerEntry(
@@ -135,6 +140,7 @@ EXPERTS = {
         users_answer=whole,
         draws_in_update=True,
         law=limited_updates_law,
+        second=Second(neighbours=worlds.four_blocks),
     ),
     # Losses of the first batch make both selections of the first expert rare.
     "limited_updates_oblivious": LearnerEntry(
@@ -151,6 +157,7 @@ EXPERTS = {
         users_answer=whole,
         draws_in_update=True,
         law=limited_updates_oblivious_law,
+        second=Second({"horizon": 8}, {"batch": 3}, worlds.the_first_of_batches_decides),
     ),
     "limited_updates_oblivious_zcdp": LearnerEntry(
         family="experts",
@@ -167,6 +174,7 @@ EXPERTS = {
         users_answer=whole,
         draws_in_update=True,
         law=limited_updates_oblivious_law,
+        second=Second({"horizon": 8}, {"batch": 3}, worlds.a_loss_of_a_long_run),
     ),
     # A margin so low that epochs of a few rounds end. A question every three rounds: each window has all of these, and
     # may move by as much as is declared.
@@ -185,6 +193,7 @@ EXPERTS = {
         users_answer=whole,
         draws_in_update=True,
         law=svt_restarts_law,
+        second=Second(neighbours=worlds.an_epoch_and_more),
     ),
     "svt_lazy": LearnerEntry(
         family="experts",
@@ -200,6 +209,7 @@ EXPERTS = {
         users_answer=whole,
         draws_in_update=True,
         law=svt_lazy_law,
+        second=Second({"horizon": 24}, {"max_switches": 2}, worlds.given_up_until_the_cap),
     ),
     "svt_lazy_zcdp": LearnerEntry(
         family="experts",
@@ -216,6 +226,7 @@ EXPERTS = {
         users_answer=whole,
         draws_in_update=True,
         law=svt_lazy_law,
+        second=Second({"horizon": 16}, {"max_switches": 2}, worlds.drawn_until_the_cap),
     ),
     "counter_weights": LearnerEntry(
         family="experts",
@@ -229,6 +240,7 @@ EXPERTS = {
         neighbours=worlds.all_losses_move,
         draw_user=worlds.draw_any_losses,
         users_answer=whole,
+        second=Second({"horizon": 16}, neighbours=worlds.a_loss_of_a_long_run),
     ),
     "counter_weights_switching": LearnerEntry(
         family="experts",
@@ -243,6 +255,7 @@ EXPERTS = {
         neighbours=worlds.all_losses_move,
         draw_user=worlds.draw_any_losses,
         users_answer=whole,
+        second=Second({"horizon": 16}, neighbours=worlds.a_loss_of_a_long_run),
     ),
     "mirror_descent": LearnerEntry(
         family="experts",
@@ -320,6 +333,7 @@ EXPERTS = {
         draw_user=worlds.draw_any_losses,
         users_answer=whole,
         draws_in_update=True,
+        second=Second({"horizon": 8}, neighbours=worlds.a_loss_of_a_long_run),
     ),
     "hedge": LearnerEntry(
         family="experts",

@@ -8,6 +8,7 @@ from jaxdp import dueling
 from jaxdp.audit import Users, by_pair
 from jaxdp.core import Environment, Learner
 from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.second import Second
 
 
 def _arms(num_arms: int) -> np.ndarray:
@@ -33,16 +34,20 @@ def _draw_duels(key: jax.Array, num_arms: int) -> Users:
     return Users(jax.random.bernoulli(key, shape=(num_arms, num_arms)).astype(jnp.int32))
 
 
-def _the_first_duel_moves(num_arms: int) -> tuple[Users, Users]:
-    """A phase of two duels, and two more. The left arm loses the first or not; it wins the others.
+def _the_first_duel_moves(num_arms: int, rounds: int = 4) -> tuple[Users, Users]:
+    """A phase of two duels, and more. The left arm loses the first or not; it wins the others.
 
     The first answer is used where its phase ends, and once more if what was won is not counted from zero again.
     """
-    lost = np.ones((4, num_arms, num_arms), np.int32)
+    lost = np.ones((rounds, num_arms, num_arms), np.int32)
     lost[0] = 0
     won = lost.copy()
     won[0] = 1
     return Users(lost), Users(won)
+
+
+def _two_phases(num_arms: int) -> tuple[Users, Users]:
+    return _the_first_duel_moves(num_arms, 12)
 
 
 LINEAR_DUELS = {
@@ -60,5 +65,6 @@ LINEAR_DUELS = {
         neighbours=_the_first_duel_moves,
         draw_user=_draw_duels,
         users_answer=by_pair,
+        second=Second(neighbours=_two_phases),
     ),
 }

@@ -12,6 +12,7 @@ from jaxdp.audit.exact import Law
 from jaxdp.audit.shuffle_law import law_of_ones
 from jaxdp.core import Guarantee, default_float
 from jaxdp.registry.entries import MechanismEntry
+from jaxdp.registry.second import Second
 
 Bits = tuple[np.ndarray, np.ndarray]
 VALUES = {"epsilon": 1.0, "delta": 1e-3}
@@ -39,6 +40,14 @@ def worst_bits(num_users: int) -> Bits:
         zero[1 : 1 + mechanisms.shuffle_worst_ones(epsilon, local_epsilon, num_users)] = 1
     one = zero.copy()
     one[0] = 1
+    return zero, one
+
+
+def _all_others_hold_one(num_users: int) -> Bits:
+    """The first user holds 0 or 1, and all others a 1, however the claim is counted."""
+    one = np.ones(num_users, np.int32)
+    zero = one.copy()
+    zero[0] = 0
     return zero, one
 
 
@@ -83,5 +92,6 @@ SHUFFLED = {
         domain=_bits,
         neighbours=worst_bits,
         exact=_sum,
+        second=Second({"num_users": 40}, neighbours=_all_others_hold_one),
     ),
 }

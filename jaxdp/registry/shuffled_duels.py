@@ -8,9 +8,12 @@ from jaxdp import dueling, mechanisms
 from jaxdp.audit import Users, by_pair
 from jaxdp.core import Environment
 from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.second import Second
 
 # A first batch of twelve users an arm at a budget of 1.24, and a second one that the horizon does not end.
 VALUES = {"epsilon": 1.0, "delta": 1e-2, "failure_prob": 0.1, "confidence_multiplier": 0.07}
+
+LARGER = {"epsilon": 1.2}  # at a second point
 
 
 def _ranked(num_arms: int) -> Environment:
@@ -37,6 +40,11 @@ def one_batch(num_arms: int, **values: float) -> tuple[Users, Users]:
     local_epsilon, lost = float(params.local_epsilon[0, num_arms]), batch
     if local_epsilon > values["epsilon"]:
         lost = batch - mechanisms.shuffle_worst_ones(values["epsilon"], local_epsilon, batch)  # the first user's, too
+    return _of_batch(num_arms, batch, lost)
+
+
+def _of_batch(num_arms: int, batch: int, lost: int) -> tuple[Users, Users]:
+    """The first arm's batch, in which so many users, the first one with them, say that it lost."""
     answers = np.ones((batch * num_arms, num_arms, num_arms), np.int32)
     answers[: lost * num_arms : num_arms, 0] = 0  # arms take turns on the left
     won = answers.copy()
@@ -46,6 +54,12 @@ def one_batch(num_arms: int, **values: float) -> tuple[Users, Users]:
 
 def _one_batch(num_arms: int) -> tuple[Users, Users]:
     return one_batch(num_arms)
+
+
+def _all_others_say_won(num_arms: int) -> tuple[Users, Users]:
+    """The same where all others say that the arm won, however the claim is counted."""
+    params = dueling.ebs_shuffle(num_arms=num_arms).params(**{**VALUES, **LARGER})
+    return _of_batch(num_arms, int(params.passes[0, num_arms]) * num_arms, 1)
 
 
 SHUFFLED_DUELS = {
@@ -63,5 +77,6 @@ SHUFFLED_DUELS = {
         draw_user=_draw_duels,
         users_answer=by_pair,
         randomizes=True,
+        second=Second(values=LARGER, neighbours=_all_others_say_won),
     ),
 }

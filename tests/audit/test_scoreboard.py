@@ -207,6 +207,49 @@ def test_claims_at_the_ends_of_the_floats(kind, claimed):
     assert row_of(Attack(told, None, (NUMBERS[0], NUMBERS[0]), claim), trials=100).lower_bound == 0
 
 
+def second_of(spent, **more):
+    """A target that is right at its first point, and spends so much at its second one."""
+    return target({"rounds": 0.5}, second=target({"rounds": spent}, point="size=2", **more))
+
+
+def test_a_second_point():
+    row = row_of(second_of(0.5))
+    assert [(each.point, each.path) for each in row.tried] == [("", "rounds"), ("size=2", "rounds")]
+    assert (row.verdict, row.notes) == ("consistent", ())
+    row = row_of(second_of(2.0), searched=False)
+    assert (row.verdict, row.point, row.path) == ("violated", "size=2", "rounds")
+    assert row.exact is None
+    assert remarks(row) == ["  worst at size=2"]
+
+
+def test_the_law_of_a_second_point():
+    row = row_of(second_of(0.1, laws=response_laws(1.5)))
+    assert (row.verdict, row.exact) == ("violated", None)
+    assert row.notes == ("exact law at size=2: epsilon = 1.5, claimed is 1",)
+    assert row_of(second_of(0.1, laws=response_laws(1.0))).verdict == "consistent"
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_a_second_point_is_where_a_grey_box_looks(thorough):
+    """Outputs are attacked there where it cannot tell."""
+    claim, steps = Guarantee.pure(1.0, **ABOUT), []
+
+    def box(faults=(), notes=()):
+        return lambda key: GreyBox(claim=claim, sites=(), spent=0.0, faults=faults, notes=notes)
+
+    for faults, notes, verdict in (((), (), "consistent"), (("a",), (), "violated"), ((), ("b",), "consistent")):
+        second = target({"rounds": 0.5, "blocks": 0.5}, point="size=2", grey_box=box(faults, notes))
+        steps.clear()
+        row = row_of(
+            target({"rounds": 0.5}, grey_box=box(), second=second),
+            before=lambda step: steps.append(step.what),
+            thorough=thorough,
+        )
+        assert (row.verdict, row.faults, row.notes) == (verdict, faults, notes)
+        outputs = ["rounds at size=2", "blocks at size=2"][: 2 if thorough else bool(notes)]
+        assert steps == ["rounds", *["grey box"] * thorough, "grey box at size=2", *outputs]
+
+
 def test_what_is_done_next_is_told():
     steps: list[Step] = []
     row_of(target({"rounds": 1.0, "blocks": 1.0}, laws=response_laws(1.0)), before=steps.append)

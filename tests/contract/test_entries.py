@@ -13,7 +13,16 @@ import jaxdp
 from jaxdp import registry
 from jaxdp.audit import Users
 from jaxdp.core.interface import is_space
-from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, EstimatorEntry, LearnerEntry, MechanismEntry, plugins
+from jaxdp.registry import (
+    ESTIMATORS,
+    LEARNERS,
+    MECHANISMS,
+    EstimatorEntry,
+    LearnerEntry,
+    MechanismEntry,
+    Second,
+    plugins,
+)
 from jaxdp.registry.entries import Entry
 from jaxdp.testing import check_registered
 
@@ -43,6 +52,31 @@ def test_an_entry_says_what_it_is(name):
         assert len(repr(each)) < 200
     for each in told:
         assert entry.factory.__name__ in repr(each)
+
+
+SECOND = [name for name, entry in ENTRIES.items() if entry.second is not None]
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_a_second_point_is_another_one(name):
+    entry = ENTRIES[name]
+    at = entry.at_second()
+    assert at.second is None
+    assert at.make().guarantee(**at.values).is_private
+    first, second = (
+        registry.attack(name, each.make_neighbours(), values=each.values, sizes=each.sizes) for each in (entry, at)
+    )
+    told = [jax.tree.leaves((attack.params, attack.neighbours)) for attack in (first, second)]
+    assert entry.sizes != at.sizes or any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(*told, strict=True))
+    jax.eval_shape(second.release, KEY, second.params, second.neighbours[0])
+
+
+def test_what_is_no_second_point():
+    with pytest.raises(ValueError, match=r"second must be a jaxdp\.registry\.Second, got"):
+        dataclasses.replace(LEARNERS["rucb"], second={"horizon": 3})
+    wrong = dataclasses.replace(LEARNERS["rucb"], second=Second({"weight": 3}))
+    with pytest.raises(ValueError, match="sizes must be arguments"):
+        wrong.at_second()
 
 
 @pytest.mark.parametrize("name", LEARNERS)
