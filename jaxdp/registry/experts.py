@@ -22,6 +22,8 @@ TRACKING = 'Asi, Raman & Saha (2025), {}, "Tracking the Best Expert Privately", 
 BATCHES = "McSherry & Talwar (2007), the exponential mechanism, in batches of rounds"
 
 COUNTED = "Hedge on noisy prefix sums after Agarwal & Singh (2017), with the square-root Toeplitz counter"
+# Of seven decisions several give a sequence up, but one alone may be drawn anew.
+A_BUDGET_OF_ONE = Second({"horizon": 8}, {"fake_switch_prob": 0.3, "budget": 1}, worlds.a_loss_of_a_long_run)
 
 EXPERTS = {
     "exponential_weights": LearnerEntry(
@@ -67,7 +69,7 @@ EXPERTS = {
         draws_in_update=True,
         may_claim_less=True,
         law=lazy_weights_law,
-        second=Second(values={"fake_switch_prob": 0.3, "budget": 1}),
+        second=A_BUDGET_OF_ONE,
     ),
     # Two batches of five rounds, and one resample at most. Losses of the first batch make it draw one expert rarely.
     "lazy_weights_switching": LearnerEntry(
@@ -86,7 +88,7 @@ EXPERTS = {
         draws_in_update=True,
         may_claim_less=True,
         law=lazy_weights_law,
-        second=Second({"horizon": 15}, {"batch": 3}, worlds.batches_of_blame),
+        second=Second({"horizon": 15}, {"batch": 3, "fake_switch_prob": 0.5, "budget": 1}, worlds.batches_of_blame),
     ),
     "lazy_weights_markov": LearnerEntry(
         family="experts",
@@ -104,7 +106,7 @@ EXPERTS = {
         draws_in_update=True,
         may_claim_less=True,
         law=lazy_weights_law,
-        second=Second(values={"fake_switch_prob": 0.3, "budget": 1}),
+        second=A_BUDGET_OF_ONE,
     ),
     "limited_updates": LearnerEntry(
         family="experts",

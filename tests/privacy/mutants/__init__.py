@@ -23,7 +23,12 @@ from tests.privacy.mutants.convex import (
     losses_at_twice_epsilon,
     same_noise_for_both_points,
 )
-from tests.privacy.mutants.counters import counter_at_the_noise_of_one_level, counter_at_twice_epsilon
+from tests.privacy.mutants.counters import (
+    counter_at_the_noise_of_one_level,
+    counter_at_twice_epsilon,
+    little_noise_in_blocks_of_four,
+    little_noise_in_blocks_of_sixteen,
+)
 from tests.privacy.mutants.dueling import (
     counters_at_half_their_noise,
     counters_fed_upon_wins,
@@ -87,6 +92,8 @@ ZOO = {
     "choices' statistic at half its noise": half_the_choice_statistic,
     "a continual counter at twice epsilon": counter_at_twice_epsilon,
     "a continual counter at the noise of one level": counter_at_the_noise_of_one_level,
+    "a Gaussian tree of four entries with little noise in inner blocks": little_noise_in_blocks_of_four,
+    "a Gaussian tree of sixteen entries with little noise in inner blocks": little_noise_in_blocks_of_sixteen,
     "objective perturbation for records at a tenth of its noise": a_tenth_of_the_noise_for_records,
     "a learner that commits to the exact best arm": unnoised_choice,
     "a learner that uses its round's key twice": reused_key,
