@@ -39,8 +39,8 @@ black-box audit cannot see:
   them (10^6 trials: below 0.005 of rho).
 * *Floating-point holes.* The lowest bits of textbook floating-point noise can reveal the exact value (Mironov 2012).
   The events here are thresholds on scores of the output's magnitude, and pass over such bits, except where whole
-  outputs repeat. `audit(..., low_bits=True)` looks at the power of two that divides a float, and then flags the noise
-  of this library, too: its claims are of real numbers.
+  outputs repeat. `audit(..., low_bits=True)` looks at the power of two that divides a float, and then flags noise in
+  floats. Noise of this library's mechanisms is an integer on a grid.
 * *Timing, memory, the seed.* Only the output is looked at, and keys are taken to be secret and random.
 * *Shapes the scores cannot draw.* Outputs that repeat are told apart one by one. Others are ordered by single
   coordinates (of up to 8), by sums of a linear function, a piecewise linear one or a histogram of each coordinate, and

@@ -115,7 +115,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         in epoch e.
 
     Deviations:
-        R by the root. Noisy totals are compared by their leads (`noisy_leads`), which floats hold; floating-point
+        R by the root. Noisy totals are compared by their leads (`noisy_leads`); floating-point
         noise, as in `laplace`.
 
     Examples:

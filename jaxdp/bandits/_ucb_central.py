@@ -125,7 +125,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
 
     Deviations:
         All of an arm's blocks count, not its last alone: J noise variates for half as much sampling error. The tree's
-        radius is the exact Chernoff bound of its own noise, two-sided. Floating-point noise, as in `laplace`.
+        radius is the exact Chernoff bound of its own noise, two-sided. Integer noise, as in `laplace`.
 
     Examples:
         >>> import jax, jaxdp

@@ -150,7 +150,7 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
           duels counts in N as n^2 / (n + 8 / epsilon^2): so many outcomes would have the variance of its share of wins,
           noise included. The law of the noise is not that of a
           Beta variate, and its tails are longer. At epsilon = inf there is no noise, but posteriors still wait for the
-          end of a block. Floating-point noise, as in `laplace`.
+          end of a block. Integer noise, as in `laplace`.
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":

@@ -92,7 +92,7 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
 
     Deviations:
         Opponents come in turn, not at random, which leaves the mean of a share exact and its spread smaller. Noisy
-        counts are compared by their leads (`noisy_leads`), which floats hold; floating-point noise, as in `laplace`.
+        counts are compared by their leads (`noisy_leads`); integer noise, as in `laplace`.
 
     Examples:
         >>> import jax, jaxdp

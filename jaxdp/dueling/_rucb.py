@@ -144,7 +144,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
     Deviations:
         "local": the common factor c is divided out of all bounds less 1/2, which changes no decision. "blocks": at
         epsilon = inf there is no noise, but bounds still wait for the end of a block. An unreleased pair has the bound
-        2 that the paper gives to one that has not met. Floating-point noise, as in `laplace`.
+        2 that the paper gives to one that has not met. Integer noise, as in `laplace`.
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":

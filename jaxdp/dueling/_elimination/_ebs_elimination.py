@@ -130,7 +130,7 @@ def ebs_elimination(
         about); its first term is proved for fixed sets, and covers all that may become active if 2^(K - 1) failure_prob
         <= K T. Arms dropped together are removed by one entry. Scores are compared after every round, those after a
         removal in the round that follows. Noisy nodes are rounded to a lattice of about 2^-12 of the noise's scale,
-        which is post-processing; floating-point noise, as in `laplace`.
+        which is post-processing; integer noise, as in `laplace`.
 
     Examples:
         >>> import jax, jaxdp

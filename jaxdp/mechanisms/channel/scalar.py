@@ -82,7 +82,7 @@ def scalar_channel(report: str = "rr", *, binary: bool = False) -> Channel:
 
     Deviations:
         Zheng et al. do not clip, without which unbounded values are not private. Laplace and Gaussian noise are
-        floating-point noise, as in `laplace`.
+        Integers on a grid, as in `laplace`; the value is a float, up to floating point.
 
     Examples:
         >>> channel = scalar_channel("rr")

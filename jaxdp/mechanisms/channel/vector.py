@@ -69,7 +69,7 @@ def vector_channel(shape: tuple[int, ...], norm: str) -> Channel:
         Dwork & Roth (2014), Theorem 3.6; Balle & Wang (2018), Theorem 8.
 
     Deviations:
-        floating-point noise, as in `laplace`.
+        Integers on a grid, as in `laplace`; the value is a float, up to floating point.
     """
     sizes = tuple(check_count("shape", size) for size in check_list("shape", shape))
     is_gaussian = check_choice("norm", norm, NORMS) == "l2"
