@@ -51,6 +51,10 @@ def test_half_the_noise(path):
     assert result.faults == ("releases cost epsilon = 2 at delta = 0, claimed is 1",)
 
 
+def test_half_the_noise_of_counts_does_not_hide_in_rounds():
+    assert found(small.quieter(COMMIT.make(), 2.0, "counts"), "rounds", rounds=7).verdict == "consistent"
+
+
 @pytest.mark.parametrize("path", ["blocks", "counts"])
 def test_no_noise_at_all(path):
     assert found(small.quieter(COMMIT.make(), np.inf, path), path).spent == np.inf

@@ -99,6 +99,8 @@ def test_without_privacy_it_is_oful():
     wider = {**values, "confidence_multiplier": 1.5}
     planted = simulated(linear_ucb_joint(**sizes, update_every=1), 60, 8, values=wider)["pseudo_regret"]
     assert np.abs(planted - local).max() > 0.1, "planted: a wider ellipsoid"
+    later = simulated(linear_ucb_joint(**sizes, update_every=10), 60, 8, values=values)["pseudo_regret"]
+    assert np.abs(later - local).max() > 0.1, "planted: a model that is solved for in every tenth round"
 
 
 def test_both_counters_are_the_same_without_privacy():

@@ -4,10 +4,8 @@ import dataclasses
 import functools
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -379,15 +377,6 @@ def test_sweep_into_a_store_in_shares_and_inspect(tmp_path, monkeypatch, capsys)
         assert (code, message in printed.err) == (2, True), printed.err
 
 
-# A shell's background jobs ignore SIGINT, and what they start inherits that.
-INTERRUPTIBLE = """
-import signal
-from jaxdp.__main__ import app, main
-signal.signal(signal.SIGINT, signal.default_int_handler)
-main()
-"""
-
-
 @pytest.mark.parametrize(("verb", "option"), [("sweep", "--store"), ("run", "--out")])
 def test_an_address_is_refused_and_makes_no_folder(tmp_path, monkeypatch, verb, option):
     monkeypatch.chdir(tmp_path)
@@ -402,20 +391,3 @@ def test_an_address_is_refused_and_makes_no_folder(tmp_path, monkeypatch, verb, 
     with pytest.raises(ValueError, match=r"^store must be a path in a file system, not an address, got s3:/+bucket"):
         CliRunner().invoke(app, ["inspect", "s3://bucket/runs"], catch_exceptions=False)
     assert not list(tmp_path.iterdir())
-
-
-def test_control_c_is_told_in_lines_and_not_as_a_traceback(tmp_path):
-    arguments = ("sweep", "reward-estimation", "--num-samples", "300", "--seeds", "4000", "--store", "s.zarr")
-    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(REPOSITORY / ".cache" / "jax")}
-    process = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTIBLE, *arguments, "--chunk-size", "16"],
-        cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    while process.poll() is None and not list((tmp_path / "s.zarr" / "computed").rglob("c/*/*/*")):
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate()
-    assert process.returncode == 130, err
-    assert err.startswith("interrupted: ")
-    assert f"lanes of the sweep are safe in {tmp_path / 's.zarr'}; the same call goes on from there" in err
-    assert "Traceback" not in err

@@ -17,6 +17,7 @@ from jaxdp.estimation import (
     with_confidence,
 )
 from jaxdp.preferences import probit
+from tests.events import durations_of
 
 X64 = bool(jax.config.read("jax_enable_x64"))
 GENERATOR = np.random.default_rng(0)
@@ -61,18 +62,8 @@ def test_features_as_large_as_squares_allow_are_fitted():
 
 def traces_of(call):
     """How many functions JAX traces or compiles in a call."""
-    events = []
-
-    def listen(event: str, duration_secs: float, **about: Any):
-        del duration_secs, about
-        if event.startswith("/jax/core/compile/"):
-            events.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
+    with durations_of("/jax/core/compile/") as events:
         call()
-    finally:
-        jax.monitoring.clear_event_listeners()
     return len(events)
 
 

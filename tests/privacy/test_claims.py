@@ -26,7 +26,7 @@ def row(name, trials):
 def test_a_claim_is_not_refuted(name):
     found = row(name, 20_000)
     assert found.verdict == "consistent", found
-    assert found.ratio > 0.1, found
+    assert found.ratio > (0.9 if name == "randomized_response" else 0.1), found
 
 
 def test_the_published_mirror_descent_costs_more_than_was_said():

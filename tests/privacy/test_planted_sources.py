@@ -42,6 +42,7 @@ def test_a_right_twin_is_not(of):
         assert found.verdict == "consistent", found
 
 
+@pytest.mark.always  # of all mistakes here, the one that is found in the fewest seconds
 def test_code_of_a_pair_runs_and_finds_the_same(monkeypatch):
     planted = PLANTED["scores rounded to a grid"]
     monkeypatch.setitem(registry.MECHANISMS, planted.of, planted.entry)

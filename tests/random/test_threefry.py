@@ -9,6 +9,7 @@ import pytest
 
 from jaxdp.random import binomial, fast, key, key_from_data, multinomial, weighted_index
 from jaxdp.random.threefry import hash_words, pair_uniforms, two_uniforms
+from tests.events import durations_of
 
 MILLION = 10**6
 DRAWS = (31,)
@@ -229,18 +230,9 @@ def test_the_checker_of_key_reuse_follows_a_key_through_fast():
 @pytest.mark.parametrize("name", ["bits32", "split", "fold_in", "normal", *(f"own {name}" for name in OWN)])
 def test_a_second_eager_call_compiles_nothing(name, make_key):
     sampler = OWN[name.removeprefix("own ")] if name.startswith("own ") else SAMPLERS[name]
-    compiled = []
-
-    def listen(event, duration_secs, **details):
-        if event.endswith("backend_compile_duration"):
-            compiled.append(details)
-
     sampler(make_key(0))
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
+    with durations_of("backend_compile_duration") as compiled:
         sampler(make_key(1))
-    finally:
-        jax.monitoring.clear_event_listeners()
     assert compiled == []
 
 

@@ -1,5 +1,8 @@
 """Compiled programs on disk: where, by whose word, that the sweep's own programs are there, and the same results."""
 
+import json
+import os
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -105,6 +108,39 @@ def test_the_name_tells_processors_and_versions_apart(monkeypatch):
     assert all(len(name) < 80 for name in names)
 
 
+ANOTHER = """
+import sys
+import jax, jaxdp
+from tests.simulation import test_compilation as tests
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jaxdp.cache_compilations(sys.argv[1])
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+print(tests.swept().pseudo_regret.values.tolist())
+"""
+
+
+def swept():
+    run = jaxdp.simulator(explore_then_commit(num_arms=2, explore_rounds=4), bernoulli_bandit([0.1, 0.9]), horizon=8)
+    return jaxdp.sweep(run, axes={"epsilon": [1.0, 2.0]}, num_seeds=5, key=jax.random.key(0))
+
+
+def test_another_process_reads_the_sweeps_program(untold, tmp_path):
+    """Only there a name of the program that hangs on the process, as on an address, would be noticed."""
+    EXECUTABLES.clear()
+    path = jaxdp.cache_compilations(tmp_path)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # tests' programs are small
+    here = swept()
+    assert path is not None
+    programs = sorted(file.name for file in path.iterdir() if file.name.startswith("jit_lane-"))
+    assert programs
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_COMPILATION_CACHE")}
+    done = subprocess.run(
+        [sys.executable, "-c", ANOTHER, str(tmp_path)], capture_output=True, text=True, check=True, env=environment
+    )
+    assert json.loads(done.stdout) == here.pseudo_regret.values.tolist()
+    assert sorted(file.name for file in path.iterdir() if file.name.startswith("jit_lane-")) == programs
+
+
 def test_the_sweeps_program_is_kept_and_read_again(untold):
     """It is compiled with options of its own, ahead of time: that goes through the cache as well."""
     events = []
@@ -114,10 +150,8 @@ def test_the_sweeps_program_is_kept_and_read_again(untold):
 
     def run():
         EXECUTABLES.clear()  # as a process that starts
-        learner = explore_then_commit(num_arms=2, explore_rounds=4)
-        run = jaxdp.simulator(learner, bernoulli_bandit([0.1, 0.9]), horizon=8)
         events.clear()
-        return jaxdp.sweep(run, axes={"epsilon": [1.0, 2.0]}, num_seeds=5, key=jax.random.key(0))
+        return swept()
 
     jax.numpy.zeros(3).block_until_ready()  # the process has compiled before
     path = jaxdp.cache_compilations()

@@ -11,6 +11,7 @@ import pytest
 import jaxdp
 from jaxdp.simulation import Run
 from jaxdp.simulation.sweeps.executables import EXECUTABLES, Executables
+from tests.events import durations_of
 
 KEY = partial(jax.random.key, 0)
 
@@ -18,16 +19,9 @@ KEY = partial(jax.random.key, 0)
 @pytest.fixture
 def compiled():
     """What XLA compiles, or reads from the cache on disk, in a list."""
-    events = []
-
-    def listen(event, duration_secs, **details):
-        if event.endswith("backend_compile_duration"):
-            events.append(details)
-
     EXECUTABLES.clear()
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    yield events
-    jax.monitoring.clear_event_listeners()
+    with durations_of("backend_compile_duration") as events:
+        yield events
 
 
 def cell(shift, scales=(1.0, 2.0), *, unread=0, num_seeds=5, **given):

@@ -25,6 +25,7 @@ from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.run.stacking import stack_params
 from jaxdp.simulation.sweeps.executables import EXECUTABLES
 from jaxdp.validation import check_epsilon
+from tests.events import durations_of
 from tests.lazily import Lazy
 
 DIM = 3
@@ -190,11 +191,6 @@ def test_provenance():
 
 def test_one_compilation_for_each_static_point():
     """However many chunks, and however many grid points share it."""
-    compiled = []
-
-    def listen(event, duration_secs, **details):
-        if event.endswith("backend_compile_duration"):
-            compiled.append(details)
 
     def build(num_arms):
         learner = jaxdp.bandits.explore_then_commit(num_arms=num_arms, explore_rounds=4 * num_arms)
@@ -203,17 +199,13 @@ def test_one_compilation_for_each_static_point():
     def run(chunk_size):
         axes, static_axes = {"epsilon": [1.0, 2.0, math.inf]}, {"num_arms": [2, 3]}
         key = jax.random.key(0)
-        compiled.clear()
         EXECUTABLES.clear()
-        sweep(build, axes=axes, static_axes=static_axes, num_seeds=6, key=key, tile_size=4, chunk_size=chunk_size)
+        with durations_of("backend_compile_duration") as compiled:
+            sweep(build, axes=axes, static_axes=static_axes, num_seeds=6, key=key, tile_size=4, chunk_size=chunk_size)
         return len(compiled)
 
     run(1)  # what compiles once in a process is compiled now
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        assert [run(chunk_size) for chunk_size in (1, 100)] == [2, 2]
-    finally:
-        jax.monitoring.clear_event_listeners()
+    assert [run(chunk_size) for chunk_size in (1, 100)] == [2, 2]
 
 
 def test_one_program_for_all_values_and_one_for_each_static_point():
