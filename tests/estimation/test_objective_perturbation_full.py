@@ -274,3 +274,9 @@ def test_the_noise_is_for_the_norm_in_force():
         release(jax.random.key(0), replaced, features, labels).theta,
         release(jax.random.key(0), direct, features, labels).theta,
     )
+
+
+def test_the_claim_says_that_a_failed_solve_is_not_covered():
+    made = objective_perturbation_full()
+    assert "not covered: whether the solver converged" in made.guarantee(epsilon=1.0, delta=1e-3, feature_norm=1.0).argument
+    assert "not covered" not in made.guarantee(epsilon=math.inf, delta=1e-3, feature_norm=1.0).argument

@@ -200,6 +200,17 @@ def test_claims_are_within_the_budget_and_use_it(accounting):
     assert int(learner.params(**given).budget) > 0
 
 
+def test_claims_say_where_weights_drift():
+    def argument(sequences):
+        learner = lazy_weights(num_experts=2, horizon=8, sequences=sequences, num_switches=0)
+        return learner.guarantee(epsilon=1.0, delta=1e-3).argument
+
+    drifts = jnp.zeros(()).dtype == jnp.float32
+    for sequences in (classes.switching(num_switches=1), classes.markov(), classes.markov(switch_rate=0.1)):
+        assert ("not covered" in argument(sequences)) == drifts
+    assert "not covered" not in argument(None)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
