@@ -278,5 +278,8 @@ def test_the_noise_is_for_the_norm_in_force():
 
 def test_the_claim_says_that_a_failed_solve_is_not_covered():
     made = objective_perturbation_full()
-    assert "not covered: whether the solver converged" in made.guarantee(epsilon=1.0, delta=1e-3, feature_norm=1.0).argument
+    assert (
+        "not covered: whether the solver converged"
+        in made.guarantee(epsilon=1.0, delta=1e-3, feature_norm=1.0).argument
+    )
     assert "not covered" not in made.guarantee(epsilon=math.inf, delta=1e-3, feature_norm=1.0).argument
