@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jax.typing import ArrayLike
 
 from jaxdp.core import default_float
+from jaxdp.mechanisms._integer_noise import power_below
 from jaxdp.numerics import compensated, fixed_point
 
 Exact = jax.Array | fixed_point.Sum | compensated.Sum
@@ -95,12 +95,6 @@ def wide(values: Exact) -> jax.Array:
     if jnp.issubdtype(values.dtype, jnp.integer):
         values = jnp.clip(values.astype(jnp.int64), -(2**53), 2**53)
     return values.astype(jnp.float64)
-
-
-def power_below(value: jax.Array) -> jax.Array:
-    """Returns the largest power of two that is at most a normal number > 0, [] float64."""
-    exponent = lax.bitcast_convert_type(value, jnp.int64) & (0x7FF << 52)
-    return lax.bitcast_convert_type(exponent, jnp.float64)
 
 
 def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:

@@ -1,58 +1,58 @@
 """Real noise rounded down to integers, from words of 64 bits: traced in 64 bits.
 
-A logarithm in float64 moves the place where noise passes from one integer k to the next by k 2^-52 of an integer. Noise
-of a scale beyond 2^21 has two digits, each from a logarithm of its own. A normal variate of standard deviation 2^24 is
-two, of 2^14 multiples of 2^10 and of 2^11. So the total variation between the program's distribution and the real one,
-also at outputs e^epsilon times less likely, is below 1e-9 for each number. Noise ends at 43 scales, and at 9.3 standard
+A logarithm in float64 moves the place where noise passes from one integer k to the next by k 2^-52 of an integer. So
+Laplace noise has two digits, each from a logarithm of its own. A normal variate of standard deviation 2^24 is two, of
+2^14 multiples of 2^10 and of 2^11. The total variation between the program's distribution and the real one, also at
+outputs e^epsilon times less likely, is then below 1e-9 for each number. Noise ends at 43 scales, and at 9.3 standard
 deviations.
 """
-
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxdp.numerics.kernels import any_lane
 from jaxdp.random.threefry import Words, from_words
 
-ONE_LOGARITHM = 2.0**21  # the largest scale
 COARSE = 2.0**10  # of normal variates
 FINE = 2.0**11  # standard deviation of their fine part
 
 
-def laplace_steps(key: jax.Array, shape: tuple[int, ...], scale: jax.Array) -> jax.Array:
-    """Draws floor(Laplace(scale)).
+def laplace_of(words: Words, scale: jax.Array) -> jax.Array:
+    """Returns floor(Laplace(scale)) of words, int64.
 
     Args:
-        key: a PRNG key.
-        shape: of what is drawn.
+        words: of `from_words`.
         scale: [] float64 in (0, 2^56].
-
-    Returns:
-        [*shape] int64.
     """
-
-    def drawn(size: Callable[..., jax.Array]) -> Callable[[], jax.Array]:
-        def signed(words: Words, scale: jax.Array) -> jax.Array:
-            number = size(words, scale).astype(jnp.int64)
-            return number ^ -(words(0)[1] & 1).astype(jnp.int64)  # -1 - number has all bits turned
-
-        return lambda: from_words(signed, key, shape, scale)
-
-    return lax.cond(any_lane(scale > ONE_LOGARITHM), drawn(_two_digits), drawn(_one_digit))
+    high, low, base = exponential_digits(words, scale)
+    number = (high * base + low).astype(jnp.int64)
+    return number ^ -(words(0)[1] & 1).astype(jnp.int64)  # -1 - number has all bits turned
 
 
-def normal_steps(key: jax.Array, shape: tuple[int, ...], stddev: jax.Array) -> jax.Array:
-    """Draws normal variates of a standard deviation of 2^24 to 2^25, rounded to integers, [*shape] int64."""
+def exponential_digits(words: Words, scale: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Returns floor(scale * exponential variate) as high * base + low, float64.
 
-    def steps(words: Words, stddev: jax.Array) -> jax.Array:
-        first, second = _normal_pair(words)
-        rest = jnp.sqrt((stddev - FINE) * (stddev + FINE))
-        return (COARSE * jnp.round(rest * (1 / COARSE) * first) + jnp.floor(FINE * second)).astype(jnp.int64)
+    How many times a base is in the variate, and what is left, are independent; each is from a logarithm of its own,
+    which has few integers to tell apart.
+    """
+    base = jnp.maximum(2 * power_below(jnp.sqrt(scale)), 1)
+    high = jnp.floor(_exponential(words(0)) * (scale / base))
+    low = jnp.floor(-scale * jnp.log1p(_uniform(words(1)) * jnp.expm1(-base / scale)))
+    return high, jnp.clip(low, 0, base - 1), base
 
-    return from_words(steps, key, shape, stddev)
+
+def power_below(value: jax.Array) -> jax.Array:
+    """Returns the largest power of two that is at most a normal number > 0, [] float64."""
+    exponent = lax.bitcast_convert_type(value, jnp.int64) & (0x7FF << 52)
+    return lax.bitcast_convert_type(exponent, jnp.float64)
+
+
+def normal_of(words: Words, stddev: jax.Array) -> jax.Array:
+    """Returns a normal variate of a standard deviation of 2^24 to 2^25, rounded to an integer, int64."""
+    first, second = _normal_pair(words)
+    rest = jnp.sqrt((stddev - FINE) * (stddev + FINE))
+    return (COARSE * jnp.round(rest * (1 / COARSE) * first) + jnp.floor(FINE * second)).astype(jnp.int64)
 
 
 def directed(key: jax.Array, dim: int) -> jax.Array:
@@ -105,16 +105,3 @@ def _normal_pair(words: Words) -> tuple[jax.Array, jax.Array]:
     """
     radius, angle = jnp.sqrt(2 * _exponential(words(0))), _uniform(words(1)) * (2 * np.pi)
     return radius * jnp.cos(angle), radius * jnp.sin(angle)
-
-
-def _one_digit(words: Words, scale: jax.Array) -> jax.Array:
-    """floor(scale * exponential variate)."""
-    return jnp.floor(_exponential(words(0)) * scale)
-
-
-def _two_digits(words: Words, scale: jax.Array) -> jax.Array:
-    """The same from two logarithms: how many times a base is in the variate, and what is left, are independent."""
-    base = jnp.where(scale > ONE_LOGARITHM, jnp.exp2(jnp.ceil(jnp.log2(scale) / 2)), 1)
-    high = jnp.floor(_exponential(words(0)) * (scale / base))
-    low = jnp.floor(-scale * jnp.log1p(_uniform(words(1)) * jnp.expm1(-base / scale)))
-    return high * base + jnp.where(base > 1, jnp.clip(low, 0, base - 1), 0)

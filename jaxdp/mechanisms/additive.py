@@ -10,6 +10,7 @@ from jaxdp.mechanisms._arrays import Scalar, positive_scalar
 from jaxdp.mechanisms._grid import (
     LARGEST,
     Exact,
+    Grid,
     exact_values,
     float_type,
     k_norm_grid,
@@ -18,9 +19,10 @@ from jaxdp.mechanisms._grid import (
     normal_grid,
     shape_of,
 )
-from jaxdp.mechanisms._integer_noise import directed, laplace_steps, normal_steps
+from jaxdp.mechanisms._integer_noise import directed, laplace_of, normal_of
 from jaxdp.mechanisms.tape import Entry, amend, record
 from jaxdp.numerics.fixed_point import in_64_bits
+from jaxdp.random.threefry import Words, from_words
 from jaxdp.validation import check_at_least
 
 
@@ -75,10 +77,13 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
 @in_64_bits
 def _laplace(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.Array, dtype: jnp.dtype) -> jax.Array:
     grid = laplace_grid(exact, sensitivity, epsilon)
-    noise = laplace_steps(key, shape_of(exact), grid.drawn)
-    drawn = (noise.astype(jnp.float64) / grid.drawn).astype(dtype)
-    entry = Entry("laplace", exact, "l1", key, sensitivity, epsilon, noise=drawn, law="laplace")
-    noisy = noisy_values(record(entry), noise, grid, dtype)
+    drawn = (from_words(laplace_of, key, shape_of(exact), grid.drawn).astype(jnp.float64) / grid.drawn).astype(dtype)
+    used = record(Entry("laplace", exact, "l1", key, sensitivity, epsilon, noise=drawn, law="laplace"))
+
+    def noised(words: Words, exact: Exact, grid: Grid) -> jax.Array:
+        return noisy_values(exact, laplace_of(words, grid.drawn), grid, dtype)
+
+    noisy = from_words(noised, key, shape_of(exact), jax.tree.map(jnp.ravel, used), grid)
     amend(released=noisy)
     return noisy
 
@@ -139,10 +144,13 @@ def _gaussian(
     key: jax.Array, exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None, dtype: jnp.dtype
 ) -> jax.Array:
     grid = normal_grid(exact, stddev, sensitivity)
-    noise = normal_steps(key, shape_of(exact), grid.drawn)
-    drawn = (noise.astype(jnp.float64) / grid.drawn).astype(dtype)
-    entry = Entry("gaussian", exact, "l2", key, sensitivity, noise_stddev=stddev, noise=drawn, law="normal")
-    noisy = noisy_values(record(entry), noise, grid, dtype)
+    drawn = (from_words(normal_of, key, shape_of(exact), grid.drawn).astype(jnp.float64) / grid.drawn).astype(dtype)
+    used = record(Entry("gaussian", exact, "l2", key, sensitivity, noise_stddev=stddev, noise=drawn, law="normal"))
+
+    def noised(words: Words, exact: Exact, grid: Grid) -> jax.Array:
+        return noisy_values(exact, normal_of(words, grid.drawn), grid, dtype)
+
+    noisy = from_words(noised, key, shape_of(exact), jax.tree.map(jnp.ravel, used), grid)
     amend(released=noisy)
     return noisy
 

@@ -7,11 +7,12 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
-from jaxdp.mechanisms._grid import LARGEST, LARGEST_SCALE, Exact, exact_values, power_below, wide
-from jaxdp.mechanisms._integer_noise import laplace_steps
+from jaxdp.mechanisms._grid import LARGEST, LARGEST_SCALE, Exact, exact_values, wide
+from jaxdp.mechanisms._integer_noise import laplace_of, power_below
 from jaxdp.mechanisms.tape import Entry, amend, record, recording
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
+from jaxdp.random.threefry import Words, from_words
 from jaxdp.validation import check_choice
 
 NAME = "above_threshold"
@@ -140,13 +141,20 @@ def _draw_threshold(
 
 @in_64_bits
 def _ask(key: jax.Array, state: AboveThreshold, query: Exact) -> tuple[AboveThreshold, jax.Array]:
-    step = _step(state.sensitivity)
-    noise, drawn = _noise(key, state.query_scale.astype(jnp.float64), step, state.sensitivity)
+    drawn = _noise(key, state.query_scale.astype(jnp.float64), _step(state.sensitivity), state.sensitivity)[1]
     entry = Entry(NAME, query, "max", key, state.sensitivity, state.epsilon, noise=drawn, law="laplace")
-    asked = wide(record(entry._replace(run=wide(state.noisy_threshold))))
-    steps = jnp.round(jnp.clip(jnp.where(jnp.isnan(asked), 0, asked) / step, -LARGEST, LARGEST)).astype(jnp.int64)
-    whole, part = (word.astype(jnp.int64) for word in state.noisy_threshold)
-    above = (steps + noise >= whole * fixed_point.UNITS + part) & ~jnp.isnan(asked) & ~state.halted
+    asked = record(entry._replace(run=wide(state.noisy_threshold)))
+
+    def reaches(words: Words, asked: Exact, state: AboveThreshold) -> jax.Array:
+        step, value = _step(state.sensitivity), wide(asked)
+        scale = _scale(state.query_scale.astype(jnp.float64), step, state.sensitivity)
+        noise = jnp.where(scale == 0, 0, laplace_of(words, scale))
+        steps = jnp.round(jnp.clip(jnp.where(jnp.isnan(value), 0, value) / step, -LARGEST, LARGEST)).astype(jnp.int64)
+        whole, part = (word.astype(jnp.int64) for word in state.noisy_threshold)
+        above = steps + noise >= whole * fixed_point.UNITS + part
+        return above & ~jnp.isnan(value) & (scale <= LARGEST_SCALE) & ~state.halted
+
+    above = from_words(reaches, key, (), asked, state)
     amend(halted=state.halted, reported=above)
     return state._replace(halted=state.halted | above), above
 
@@ -156,11 +164,16 @@ def _step(sensitivity: jax.Array) -> jax.Array:
     return power_below(sensitivity.astype(jnp.float64)) / fixed_point.UNITS
 
 
+def _scale(scale: jax.Array, step: jax.Array, sensitivity: jax.Array) -> jax.Array:
+    """A scale in steps, for a sensitivity that rounding has made larger by a step."""
+    return scale / step * (1 + step / sensitivity.astype(jnp.float64))
+
+
 def _noise(key: jax.Array, scale: jax.Array, step: jax.Array, sensitivity: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Laplace noise in steps, for a sensitivity that rounding has made larger by a step, and as it was drawn."""
-    steps = scale / step * (1 + step / sensitivity.astype(jnp.float64))
+    """Laplace noise in steps, and as it was drawn."""
+    steps = _scale(scale, step, sensitivity)
     drawn = jnp.where((steps > 0) & (steps <= LARGEST_SCALE), steps, LARGEST_SCALE)
-    noise = laplace_steps(key, (), drawn)
+    noise = from_words(laplace_of, key, (), drawn)
     return jnp.where(steps == 0, 0, noise), (noise.astype(jnp.float64) / drawn).astype(sensitivity.dtype)
 
 

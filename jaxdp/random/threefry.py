@@ -270,9 +270,7 @@ def of_word_pairs(
     return lax.platform_dependent(jax.random.key_data(key), cpu=on_cpu, default=lambda key: jnp.concatenate(both(key)))
 
 
-def from_words(
-    function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *about: jax.Array
-) -> jax.Array:
+def from_words(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *about: Any) -> jax.Array:
     """Returns an elementwise function of 64-bit words, which each number has of its own.
 
     Args:
@@ -280,7 +278,7 @@ def from_words(
             two words of a hash, and the size is that of the shape.
         key: [] typed PRNG key. Of a Threefry key the pairs are its first children.
         shape: of the result.
-        about: [] arrays.
+        about: trees of [] or [size] arrays.
 
     Returns:
         [*shape], one kernel on CPU; lanes of `jax.vmap` are the fast axis where it has at most 16 numbers.
@@ -293,7 +291,7 @@ def from_words(
             both = jax.random.bits(key, (2, size, 2), jnp.uint32)
         return function(lambda number: (both[number, :, 0], both[number, :, 1]), *about).reshape(shape)
 
-    def numbers(data: jax.Array, *about: jax.Array) -> jax.Array:
+    def numbers(data: jax.Array, *about: Any) -> jax.Array:
         def words(number: int) -> tuple[jax.Array, jax.Array]:
             return _hash_index(data, lax.iota(jnp.uint32, size) + np.uint32(number * size))
 

@@ -14,6 +14,7 @@ from jaxdp.mechanisms import _integer_noise as noise
 from jaxdp.mechanisms._grid import laplace_grid
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
+from jaxdp.random.threefry import from_words
 
 WORDS = 2**63  # one bit of 64 is the sign
 
@@ -23,23 +24,16 @@ def digits_of(words: np.ndarray, scale: float, *, digit: int, dtype=jnp.float64)
     """The first or the second digit of noise of this scale, from words [n] of Python's integers below 2^63."""
     high = jnp.asarray(np.asarray([word >> 31 for word in words], np.uint32))
     low = jnp.asarray(np.asarray([(word & (2**31 - 1)) << 1 for word in words], np.uint32))
-    base = base_of(scale)
-    half = jnp.full_like(high, 1 << 31)
-
-    def given(number: int) -> tuple[jax.Array, jax.Array]:
-        return (high, low) if number == digit else (half, half)
-
     if dtype != jnp.float64:  # the planted mistake: one float32 logarithm
         uniform = noise._uniform((high, low)).astype(dtype)
         return np.asarray(jnp.floor(-jnp.log(uniform) * scale).astype(jnp.float64))
-    if base == 1:
-        return np.asarray(noise._one_digit(given, jnp.float64(scale)))
-    both = np.asarray(noise._two_digits(given, jnp.float64(scale)))
-    return both // base if digit == 0 else both % base
+    return np.asarray(noise.exponential_digits(lambda number: (high, low), jnp.float64(scale))[digit])
 
 
+@in_64_bits
 def base_of(scale: float) -> float:
-    return 2.0 ** np.ceil(np.log2(scale) / 2) if scale > noise.ONE_LOGARITHM else 1.0
+    zero = jnp.zeros(1, jnp.uint32)
+    return float(noise.exponential_digits(lambda number: (zero, zero), jnp.float64(scale))[2])
 
 
 def words_at_least(values: np.ndarray, scale: float, *, digit: int, dtype=jnp.float64) -> list[int]:
@@ -68,7 +62,7 @@ def excess(scale: float, shift: int, epsilon: float, *, dtype=jnp.float64, count
     """An estimate of delta at epsilon: the mean of (1 - e^epsilon P(k + shift) / P(k))+, over k by its distribution."""
     random = np.random.default_rng(1)
     numbers = np.floor(random.exponential(scale, count))
-    base = base_of(scale)
+    base = base_of(scale) if dtype == jnp.float64 else 1.0
     both = []
     for values in (numbers, numbers + shift):
         first = probabilities(values // base, scale, digit=0, dtype=dtype)
@@ -93,9 +87,15 @@ def test_one_logarithm_in_float32_is_not():
 @pytest.mark.parametrize(
     ("draw", "distribution"),
     [
-        (lambda key: noise.laplace_steps(key, (4,), jnp.float64(2.0**20.3)).astype(float) / 2.0**20.3, laplace),
-        (lambda key: noise.laplace_steps(key, (4,), jnp.float64(2.0**40.1)).astype(float) / 2.0**40.1, laplace),
-        (lambda key: noise.normal_steps(key, (4,), jnp.float64(2.0**24.7)).astype(float) / 2.0**24.7, norm),
+        (
+            lambda key: from_words(noise.laplace_of, key, (4,), jnp.float64(2.0**20.3)).astype(float) / 2.0**20.3,
+            laplace,
+        ),
+        (
+            lambda key: from_words(noise.laplace_of, key, (4,), jnp.float64(2.0**40.1)).astype(float) / 2.0**40.1,
+            laplace,
+        ),
+        (lambda key: from_words(noise.normal_of, key, (4,), jnp.float64(2.0**24.7)).astype(float) / 2.0**24.7, norm),
     ],
 )
 def test_noise_has_its_distribution(draw, distribution):
@@ -111,6 +111,6 @@ def test_values_of_a_grid_meet_the_same_outputs():
     keys = jax.random.split(jax.random.key(0), 2000)
     with jax.enable_x64(True):
         grid = laplace_grid(jnp.zeros(1, jnp.float32), jnp.float64(1.0), jnp.float64(1.0))
-        steps = jax.vmap(lambda key: noise.laplace_steps(key, (1,), grid.drawn))(keys)
+        steps = jax.vmap(lambda key: from_words(noise.laplace_of, key, (1,), grid.drawn))(keys)
         assert steps.dtype == jnp.int64
         assert len(np.unique(np.asarray(steps) % 1024)) > 500  # no number of the grid is left out
