@@ -48,6 +48,9 @@ def test_a_law_tells_that_a_budget_is_passed():
     """A right one is below the claim; at the first point either is."""
     right, wrong = right_of("a budget of all decisions"), target(a_budget_of_all_decisions())
     for made, is_wrong in ((right, False), (right.second, False), (wrong, False), (wrong.second, True)):
+        assert made is not None
+        assert made.laws is not None
+        assert made.claim.rho is not None
         assert (exact_budget(*made.laws(), made.claim) > made.claim.rho) == is_wrong
 
 

@@ -1,0 +1,165 @@
+"""The share of planted mistakes that audits flag: five kinds in each central learner, at its second audited point.
+
+`python benchmarks/planted_kinds.py [NAME ...]` wraps a registered learner's functions, so that each kind is the same
+mistake in all learners. All but the last kind keep every noise scale as it is:
+
+- twice: a datum is counted in its round, and once more in the next one;
+- cap: one use more than `budget` or `max_switches` allows; of learners without, a datum weighs twice in sums;
+- phase: what is public stays as it was where the exact sum of all data so far is in the upper half of its range;
+- noise: every round's update draws by the key of the first one;
+- sensitivity: noise is drawn for half the sensitivity, which is for twice the budget.
+
+A grey box looks first; outputs are attacked where it finds nothing. Rounds alone are played. The right learner, so
+wrapped, is not to be flagged.
+"""
+
+import argparse
+import dataclasses
+import functools
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from jaxdp.audit import Target, scoreboard
+from jaxdp.audit.adversary import example
+from jaxdp.core import Learner, State
+from jaxdp.registry import LEARNERS
+from jaxdp.registry.claims import target
+from jaxdp.registry.registered import claim_of
+
+KINDS = ("right", "twice", "cap", "phase", "noise", "sensitivity")
+CAPS = ("budget", "max_switches")
+LOUDER = ("epsilon", "monitor_epsilon", "learning_rate")
+TRIALS = 100_000
+
+
+def added(report: Any, more: Any, action: Any) -> Any:
+    """A report with the data of another one added; a play that it begins with stays."""
+    if _has_play(report, action):
+        return (report[0], *jax.tree.map(jnp.add, tuple(report[1:]), tuple(more[1:])))
+    return jax.tree.map(jnp.add, report, more)
+
+
+def total(report: Any, action: Any) -> jax.Array:
+    """The sum of a report's data, [] float."""
+    data = tuple(report[1:]) if _has_play(report, action) else report
+    return sum((jnp.sum(leaf).astype(float) for leaf in jax.tree.leaves(data)), jnp.zeros(()))
+
+
+def _has_play(report: Any, action: Any) -> bool:
+    same = isinstance(report, tuple) and len(report) > 1
+    return same and jax.tree.structure(report[0]) == jax.tree.structure(action)
+
+
+def wrong(right: Learner, kind: str) -> Learner:
+    """The learner by rounds, with a mistake of a kind.
+
+    Its private state has also the key data of the first round, the last report, the sum of data, and rounds played.
+    """
+
+    def shapes(params: Any, public: Any) -> tuple[Any, Any]:
+        assert right.interface is not None
+        space = right.interface
+        action, feedback, context = (example(each) for each in (space.action, space.feedback, space.context))
+        report = jax.eval_shape(right.privatize, jax.random.key(0), params, public, context, action, feedback)
+        return action, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), report)
+
+    def init(key, params) -> State:
+        state = right.init(key, params)
+        none = shapes(params, state.public)[1]
+        own = jnp.zeros_like(jax.random.key_data(key)), none, jnp.zeros(()), jnp.int32(0)
+        return State((state.private, *own), state.public)
+
+    def update(key, params, state: State, report) -> State:
+        private, first, last, so_far, rounds = state.private
+        action = shapes(params, state.public)[0]
+        first = jnp.where(rounds == 0, jax.random.key_data(key), first)
+        used, given = params, report
+        if kind == "noise":
+            key = jax.random.wrap_key_data(first)
+        if kind == "sensitivity":
+            used = _changed(params, LOUDER, lambda leaf: 2 * leaf)
+        if kind == "cap":
+            if _names(params, CAPS):
+                used = _changed(params, CAPS, lambda leaf: leaf + 1)
+            else:
+                given = added(report, report, action)
+        if kind == "twice":
+            given = added(report, last, action)
+        so_far, rounds = so_far + total(report, action), rounds + 1
+        after = right.update(key, used, State(private, state.public), given)
+        public = after.public
+        if kind == "phase":
+            stays = so_far > 0.5 * rounds
+            public = jax.tree.map(lambda old, new: jnp.where(stays, old, new), state.public, public)
+        return State((after.private, first, report, so_far, rounds), public)
+
+    return right._replace(init=init, update=update, blocks=(), counts=None)
+
+
+def _names(params: Any, names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if hasattr(params, name)]
+
+
+def _changed(params: Any, names: tuple[str, ...], change: Callable[[Any], Any]) -> Any:
+    if not _names(params, names):
+        raise ValueError(f"params must have one of {', '.join(names)}, got {type(params).__name__}")
+    return dataclasses.replace(params, **{name: change(getattr(params, name)) for name in _names(params, names)})
+
+
+def planted(name: str, kind: str) -> Target:
+    """The target of a learner with a mistake, at its second point where it has one."""
+    entry = LEARNERS[name]
+
+    @functools.wraps(entry.factory)
+    def factory(**arguments: Any) -> Learner:
+        return wrong(entry.factory(**arguments), kind)
+
+    made = target(dataclasses.replace(entry, factory=factory, law=None))
+    return made if made.second is None else made.second
+
+
+def verdict(name: str, kind: str) -> tuple[str, str]:
+    """(whether a mistake is flagged, by what)."""
+    made = planted(name, kind)
+    if made.grey_box is not None:
+        found = made.grey_box(jax.random.key(0))
+        if found.verdict == "violated":
+            return "flagged", f"grey box: {found.faults[0]}"
+    given = dataclasses.replace(made, grey_box=None)
+    (row,) = scoreboard(jax.random.key(1), {name: given}, trials=TRIALS, searched=False, confidence=0.999)
+    bound = f"outputs: {row.lower_bound:.3g} of {row.claimed:.3g} {'; '.join(row.notes)}"
+    return "flagged" if row.verdict == "violated" else "not flagged", bound
+
+
+def main() -> None:
+    """Prints a line for each mistake, and the share that was flagged."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    central = [name for name, entry in LEARNERS.items() if claim_of(entry).trust_model != "local"]
+    central = [name for name in central if LEARNERS[name].proof != "none"]
+    parser.add_argument("names", nargs="*", choices=[[], *central], default=central)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    given = parser.parse_args()
+    flagged, right, start = [], [], time.process_time()
+    for name in given.names:
+        for kind in given.kinds:
+            try:
+                told, by = verdict(name, kind)
+            except Exception as error:
+                told, by = "not tried", f"{type(error).__name__}: {' '.join(str(error).split())[:150]}"
+            print(f"{name:32}{kind:12}{told:12}{by}", flush=True)
+            if told != "not tried":
+                (right if kind == "right" else flagged).append(told == "flagged")
+    print(f"flagged: {sum(flagged)} of {len(flagged)} mistakes, {sum(right)} of {len(right)} right learners")
+    print(f"{time.process_time() - start:.0f} s of a processor")
+
+
+if __name__ == "__main__":
+    main()
