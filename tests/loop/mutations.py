@@ -44,6 +44,10 @@ EQUIVALENT = {
     "jaxdp/estimation/public_weights.py: 51: grouped > 0 -> (grouped >= 0)": (
         "lengths are >= 0, and what is divided by a length of 0 is replaced by 0 anyway"
     ),
+    "jaxdp/mechanisms/continual_counting/counter.py: 46: "
+    "jnp.issubdtype(known, jnp.bool_) -> (jnp.issubdtype(jnp.bool_, known))": (
+        "either way round it asks whether the dtype of an array is that of truth values"
+    ),
 }
 EITHER_WAY = {
     "maximum",
