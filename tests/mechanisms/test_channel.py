@@ -128,7 +128,7 @@ def test_few_vectors_of_a_sphere_are_rounded(norm):
     """Only those whose norm, as it is computed, is above the radius: 7% at most."""
     vectors = np.random.default_rng(0).uniform(-1, 1, (4000, 3)).astype(default_float())
     norms = abs(vectors).sum(1) if norm == "l1" else np.sqrt((vectors * vectors).sum(1))
-    shown = np.asarray(jax.jit(jax.vmap(lambda *given: into_ball(*given, norm)))(vectors, norms))
+    shown = np.asarray(jax.jit(jax.vmap(lambda vector, radius: into_ball(vector, radius, norm)))(vectors, norms))
     np.testing.assert_allclose(shown, vectors, rtol=4 * np.finfo(vectors.dtype).eps)
     assert (shown == vectors).all(1).mean() > 0.85
 
