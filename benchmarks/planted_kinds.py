@@ -42,9 +42,8 @@ TRIALS = 100_000
 
 def added(report: Any, more: Any, action: Any) -> Any:
     """A report with the data of another one added; a play that it begins with stays."""
-    if _has_play(report, action):
-        return (report[0], *jax.tree.map(jnp.add, tuple(report[1:]), tuple(more[1:])))
-    return jax.tree.map(jnp.add, report, more)
+    both = jax.tree.map(jnp.add, report, more)
+    return (report[0], *both[1:]) if _has_play(report, action) else both
 
 
 def total(report: Any, action: Any) -> jax.Array:
@@ -54,8 +53,8 @@ def total(report: Any, action: Any) -> jax.Array:
 
 
 def _has_play(report: Any, action: Any) -> bool:
-    same = isinstance(report, tuple) and len(report) > 1
-    return same and jax.tree.structure(report[0]) == jax.tree.structure(action)
+    parts: Any = report
+    return isinstance(report, tuple) and jax.tree.structure(parts[0]) == jax.tree.structure(action)
 
 
 def wrong(right: Learner, kind: str) -> Learner:

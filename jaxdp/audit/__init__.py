@@ -28,7 +28,8 @@ black-box audit cannot see:
   in particular, or after a run that few random ones resemble, stays hidden. By default a search looks at about 100 to
   400 pairs, 1000 outputs each (of learners 500), which shows an excess of a factor; `thorough` at 600, 2000 each.
   Learners whose users react to the past are attacked by these alone, estimators between the given data sets.
-* *Other values and sizes.* One of those that an entry names, by turns; all with `thorough`. A mistake that needs two of
+* *Other values and sizes.* A second point, where caps, budgets and phases bind that the first one leaves unbound; and
+  one of the others that an entry names, by turns; all with `thorough`. A mistake that needs two of
   them together, a longer run or more entries than named stays hidden.
 * *Rare events.* An event of probability q is seen q times the number of trials. 10^6 trials find Laplace noise that
   fails once in 10^4 releases; where it fails once in 2 * 10^4, they usually do not. A mechanism that gives everything
