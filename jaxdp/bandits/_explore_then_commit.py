@@ -17,14 +17,13 @@ from jaxdp.core import (
     State,
     arms,
     claimed,
-    default_float,
     factory,
     interval_leaves,
     only,
     scalar_leaf,
 )
 from jaxdp.mechanisms import noisy_leads
-from jaxdp.numerics import compensated
+from jaxdp.numerics import fixed_point
 from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_count, check_epsilon
 
@@ -38,11 +37,13 @@ class Params:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         low: [] float, rewards are clipped from below here.
         high: [] float, rewards are clipped from above here.
+        scale: [] float, units of a reward: 2^20 / (high - low).
     """
 
     epsilon: Scalar
     low: Scalar
     high: Scalar
+    scale: Scalar
 
 
 class Private(NamedTuple):
@@ -50,7 +51,7 @@ class Private(NamedTuple):
 
     Attributes:
         totals: [num_arms] sum of exploration rewards of each arm: int32 (int64 under x64) wins of binary rewards;
-            compensated floats, of rewards less `reward_low`, for bounded ones.
+            `fixed_point.Sum`, of rewards less `reward_low` in ranges, for bounded ones.
     """
 
     totals: Any
@@ -85,7 +86,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     Raises:
         ValueError: if num_arms < 2, explore_rounds is not a positive multiple of it or more than integers count, or
-            rewards has another name.
+            rewards has another name; from `params`, if a value is out of range, or 2^20 / (reward_high - reward_low) is
+            more than a float.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -95,8 +97,9 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
-        - Sensitivity: A reward enters one arm's total once, so the totals have L1 sensitivity D, which is reward_high -
-          reward_low, or 1 for binary rewards, and they are released once, with Laplace(D / epsilon) noise for each arm.
+        - Sensitivity: A reward enters one arm's total once, so the totals, in ranges reward_high - reward_low of
+          bounded rewards, have L1 sensitivity 1, and they are released once, with Laplace(1 / epsilon) noise for each
+          arm.
         - Released: `best_arm`, which is post-processing of the noisy totals.
         - Private: `totals`.
 
@@ -104,8 +107,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         Standard; the Laplace mechanism is Dwork & Roth (2014), Theorem 3.6.
 
     Deviations:
-        Noisy totals are compared by their leads (`noisy_leads`), which floats hold; floating-point noise, as in
-        `laplace`.
+        Bounded rewards are rounded to multiples of 2^-20 of their range, both ends exact, and summed as integers.
+        Noisy totals are compared by their leads (`noisy_leads`), which floats hold; noise as in `laplace`.
 
     Examples:
         >>> import jax, jaxdp
@@ -124,7 +127,11 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     def params(*, epsilon: float, reward_low: float = 0.0, reward_high: float = 1.0) -> Params:
         lowest, highest = interval_leaves(reward_low, reward_high, names=ENDS)
-        return Params(epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)), low=lowest, high=highest)
+        budget, width = scalar_leaf("epsilon", check_epsilon(epsilon)), float(highest) - float(lowest)
+        if not fixed_point.UNITS / width < float(jnp.finfo(lowest.dtype).max):
+            raise ValueError(f"{ENDS[1]} - {ENDS[0]} must be > 2^20 / the largest {lowest.dtype}, got {width}")
+        scale = scalar_leaf("scale", fixed_point.UNITS / width)
+        return Params(epsilon=budget, low=lowest, high=highest, scale=scale)
 
     def claim(epsilon: float) -> Guarantee:
         return Guarantee.pure(
@@ -137,7 +144,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     def init(key, params: Params) -> State:
         del key
         integer = jnp.result_type(int)
-        totals = jnp.zeros(num_arms, integer) if binary else compensated.zero(jnp.zeros(num_arms, default_float()))
+        totals = jnp.zeros(num_arms, integer) if binary else fixed_point.zero(num_arms)
         return State(Private(totals), Public(jnp.zeros((), integer), jnp.int32(-1)))
 
     def arm(round_: jax.Array, best_arm: jax.Array) -> jax.Array:
@@ -152,16 +159,20 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         return action, feedback  # central model: the curator sees the play and the reward itself
 
     def update(key, params: Params, state: State, report) -> State:
-        totals = add(params, state.private.totals, *report)
+        action, reward = report
+        mine = jnp.arange(num_arms, dtype=action.dtype) == action
+        totals = add(state.private.totals, jnp.where(mine, whole(params, reward), 0))
         return advance(key, params, state, totals, jnp.ones_like(state.public.round))
 
-    def add(params: Params, totals: Any, action: jax.Array, reward: jax.Array) -> Any:
-        """The totals after one more reward of an arm, clipped."""
-        mine = jnp.arange(num_arms, dtype=action.dtype) == action
+    def whole(params: Params, rewards: jax.Array) -> jax.Array:
+        """Rewards, clipped, in whole numbers: of wins, or of units from the lower end."""
         if binary:
-            return totals + jnp.where(mine, jnp.clip(reward, 0, 1), 0).astype(totals.dtype)
-        clipped = jnp.where(reward > params.low, jnp.minimum(reward, params.high), params.low)  # NaN is low, too
-        return compensated.add(totals, jnp.where(mine, clipped - params.low, 0))
+            return jnp.clip(rewards, 0, 1).astype(jnp.result_type(int))
+        return fixed_point.units(rewards - params.low, params.scale)
+
+    def add(totals: Any, more: jax.Array) -> Any:
+        """The totals after whole numbers of a few more rounds."""
+        return totals + more if binary else fixed_point.add(totals, more)
 
     def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
         """Goes on by some rounds, and commits if exploration ends with the last of them."""
@@ -178,11 +189,10 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     def release(key, params: Params, totals: Any) -> jax.Array:
         """Returns the arm with the largest noisy total."""
-        sensitivity = 1.0 if binary else params.high - params.low
-        leads = noisy_leads(key, totals, params.epsilon, l1_sensitivity=sensitivity)
+        leads = noisy_leads(key, totals, params.epsilon, l1_sensitivity=1.0)
         return ties.largest(leads, ties.ranks(ties.word_beside(key), num_arms))
 
-    many = bulk.Algorithm(num_arms, explore_rounds, arm, add, advance)
+    many = bulk.Algorithm(num_arms, explore_rounds, arm, whole, add, advance)
     values = only(params, ("epsilon",) if binary else ("epsilon", *ENDS))
     return Learner(
         params=values,
@@ -191,7 +201,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(bulk.blocks(many, binary=binary),),
+        blocks=(bulk.blocks(many),),
         counts=bulk.counts(many) if binary else None,
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers")),
         min_horizon=explore_rounds + 1,  # else it never commits

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._bulk import as_counted, rewards_of, totals_of, turns
+from jaxdp.bandits._bulk import as_counted, totals_of, turns
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 
 if TYPE_CHECKING:
@@ -26,14 +26,16 @@ class Algorithm(NamedTuple):
         num_arms: number of arms.
         explore_rounds: rounds of exploration.
         arm: (round, best_arm) -> the arm of a round.
-        add: (params, totals, arm, reward) -> totals.
+        whole: (params, rewards) -> rewards in whole numbers.
+        add: (totals, whole numbers of each arm) -> totals.
         advance: (key, params, state, totals, rounds) -> state after so many rounds.
     """
 
     num_arms: int
     explore_rounds: int
     arm: Callable[[jax.Array, jax.Array], jax.Array]
-    add: Callable[..., Any]
+    whole: Callable[["Params", jax.Array], jax.Array]
+    add: Callable[[Any, jax.Array], Any]
     advance: Callable[..., State]
 
     def rounds_ahead(self, public: "Public", limit: jax.Array) -> jax.Array:
@@ -42,38 +44,19 @@ class Algorithm(NamedTuple):
         return jnp.where(public.round < self.explore_rounds, jnp.minimum(limit, left), limit)
 
 
-def blocks(algorithm: Algorithm, *, binary: bool) -> Blocks:
-    """Blocks of rounds.
-
-    Args:
-        algorithm: the algorithm.
-        binary: whether totals are integers, which may be added up in any order.
-    """
+def blocks(algorithm: Algorithm) -> Blocks:
+    """Blocks of rounds, whose rewards are added up as integers, in any order."""
 
     def plan(keys, params: "Params", public: "Public", contexts: None, limit) -> BlockPlan:
         del params, contexts
         rounds = public.round + jnp.arange(len(keys), dtype=public.round.dtype)
         return BlockPlan(algorithm.arm(rounds, public.best_arm), algorithm.rounds_ahead(public, limit))
 
-    def added_at_once(params: "Params", totals: jax.Array, report, length: jax.Array) -> jax.Array:
-        actions, feedback = report
-        return totals + totals_of(actions, rewards_of(feedback, length, totals.dtype), algorithm.num_arms)
-
-    def added_in_order(params: "Params", totals: Any, report, length: jax.Array) -> Any:
-        """One after the other, as floats round: the result must be that of single rounds."""
-        actions, feedback = report
-
-        def step(totals, entry):
-            action, reward, is_planned = entry
-            added = algorithm.add(params, totals, action, reward)
-            return jax.tree.map(lambda new, old: jnp.where(is_planned, new, old), added, totals), None
-
-        planned = jnp.arange(len(actions), dtype=length.dtype) < length
-        return jax.lax.scan(step, totals, (actions, feedback, planned), unroll=16)[0]
-
     def absorb(keys, params: "Params", state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
-        added = added_at_once if binary else added_in_order
-        totals = added(params, state.private.totals, report, plan.length)
+        actions, feedback = report
+        planned = jnp.arange(len(actions), dtype=plan.length.dtype) < plan.length
+        rewards = jnp.where(planned, algorithm.whole(params, feedback), 0)
+        totals = algorithm.add(state.private.totals, totals_of(actions, rewards, algorithm.num_arms))
         return algorithm.advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
 
     return Blocks(BLOCK_PER_ARM * algorithm.num_arms, plan, absorb)

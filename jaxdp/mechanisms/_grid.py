@@ -171,7 +171,7 @@ def is_integer(exact: Exact) -> bool:
 
 def _grid(step: jax.Array, scale: jax.Array, valid: jax.Array) -> Grid:
     scale = jnp.where(valid & (scale <= LARGEST_SCALE), scale, jnp.nan)
-    step = jnp.where(scale > 0, step, 1.0)
+    step = jnp.where(scale >= 0, step, 1.0)  # without noise, too: leads are differences of steps
     return Grid(step, scale, jnp.where(scale > 0, scale, 2.0**21))
 
 

@@ -15,7 +15,7 @@ import scipy.stats
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
 from jaxdp.core import State
-from jaxdp.numerics import compensated
+from jaxdp.numerics import compensated, fixed_point
 from jaxdp.random import ties
 from tests.golden.make_bandit_reference import COMMIT, EPSILONS, LANES, PATH, make
 
@@ -41,6 +41,10 @@ def totals_are_integers(totals):
     return isinstance(totals, jax.Array)
 
 
+def in_ranges(whole, part=(0, 0)):
+    return fixed_point.Sum(*(jnp.asarray(word, jnp.result_type(int)) for word in (whole, part)))
+
+
 def check_release(learner, totals, scale, lead, **values):
     """P(noise of the second arm exceeds the first's by more than the lead), two Laplace variates of this scale."""
     exact = math.exp(-lead / scale) * (0.5 + lead / (4 * scale))
@@ -54,11 +58,7 @@ def test_noise_of_the_release(rewards):
     if rewards == "binary":
         totals, width, bounds = jnp.asarray([3, 0]), 1.0, {}
     else:
-        totals, width, bounds = (
-            compensated.zero(jnp.zeros(2))._replace(total=jnp.asarray([3.0, 0.0])),
-            3.0,
-            {"reward_low": -1.0, "reward_high": 2.0},
-        )
+        totals, width, bounds = in_ranges([1, 0]), 3.0, {"reward_low": -1.0, "reward_high": 2.0}
     check_release(learner, totals, width / 0.5, 3.0, epsilon=0.5, **bounds)
     for wrong in (0.8, 1.25):
         with pytest.raises(AssertionError):
@@ -71,7 +71,7 @@ def test_without_noise_it_commits_to_the_largest_total(rewards):
     for pair in ([3, 2], [2, 3]):
         totals = jnp.asarray(pair)
         if rewards == "bounded":
-            totals = compensated.zero(jnp.zeros(2))._replace(total=totals.astype(jnp.result_type(float)))
+            totals = in_ranges(pair)
         assert second_arm_share(learner, totals, epsilon=math.inf) == float(np.argmax(pair))
 
 
@@ -119,9 +119,9 @@ def test_rewards_beyond_the_bounds_are_clipped():
     learner = explore_then_commit(num_arms=2, explore_rounds=10, rewards="bounded")
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, reward_low=-1.0, reward_high=2.0))
     state = learner.init(KEY(), params)
-    for reward, counted in ((1e6, 3.0), (-1e6, 0.0), (0.5, 1.5)):
+    for reward, counted in ((1e6, 1.0), (-1e6, 0.0), (0.5, 0.5), (math.nan, 0.0), (math.inf, 1.0), (-math.inf, 0.0)):
         after = learner.update(KEY(), params, state, (jnp.int32(0), jnp.asarray(reward)))
-        assert after.private.totals.total.tolist() == [counted, 0.0]
+        assert fixed_point.to_float(after.private.totals, jnp.float32).tolist() == [counted, 0.0]
 
 
 def test_rewards_after_exploration_are_not_looked_at():
@@ -221,13 +221,13 @@ def committed(rewards, totals, values, num_keys=20_000):
     start = learner.init(jax.random.key(0), params)
     binary = rewards == "binary"
     dtype = jax.tree.leaves(start.private.totals)[0].dtype
-    held = jnp.asarray(totals, dtype) if binary else compensated.Sum(*(jnp.asarray(part, dtype) for part in totals))
+    held = jnp.asarray(totals, dtype) if binary else in_ranges(*totals)
     state = start._replace(
         private=start.private._replace(totals=held),
         public=start.public._replace(round=jnp.asarray(2**30 - 1, start.public.round.dtype)),
     )
 
-    @jax.jit  # the state is an argument: of constants, the compiler would undo the compensation
+    @jax.jit
     def last(keys, state, reward):
         return jax.vmap(lambda key: learner.update(key, params, state, (jnp.int32(1), reward)).public.best_arm)(keys)
 
@@ -250,12 +250,78 @@ def test_one_reward_on_top_of_large_totals():
     assert committed("binary", [2**28 + 1, 2**28], {"epsilon": math.inf})(0) == 0.0
 
 
-def test_what_rounding_left_out_of_bounded_totals_counts():
-    large, values = [2.0**26] * 2, {"epsilon": math.inf, "reward_low": 0.0, "reward_high": 8.0}
-    ahead = committed("bounded", (large, [0, -2]), values, num_keys=1)
-    behind = committed("bounded", (large, [0, 4]), values, num_keys=1)
-    assert ahead(0.0) == 1.0
-    assert behind(0.0) == 0.0
+def test_a_unit_of_bounded_totals_counts():
+    large, values = [2**29] * 2, {"epsilon": math.inf, "reward_low": 0.0, "reward_high": 8.0}
+    for part, best in (((0, 1), 1.0), ((1, 0), 0.0)):
+        assert committed("bounded", (large, part), values, num_keys=1)(0.0) == best
+
+
+EXPLORE_ROUNDS, WIDTH = 2**31 - 2, 4096  # rewards fed; by rounds or by blocks
+
+
+def driven_apart(add, start, rewards):
+    """Two float sums after rewards that drive them apart: each the one of some that does most. The second had 1 less."""
+
+    def step(pair, some):
+        after = jax.vmap(lambda reward: jax.tree.map(lambda *two: jnp.stack(two), *(add(s, reward) for s in pair)))(
+            some
+        )
+        apart = after.total[:, 0] - after.total[:, 1]
+        worst = jnp.argmax(apart)
+        pair = tuple(jax.tree.map(lambda leaf, i=i: leaf[worst, i], after) for i in range(2))
+        return pair, some[worst]
+
+    first = tuple(add(start, jnp.asarray(reward, start.total.dtype)) for reward in (1.0, 0.0))
+    return jax.jit(lambda: jax.lax.scan(step, first, rewards))()
+
+
+@functools.cache
+def adversarial(whole):
+    """Rewards that drive compensated float32 sums, of these whole ranges, apart; and by how much they then differ."""
+    start = compensated.Sum(jnp.float32(whole), jnp.float32(0))
+    some = jax.random.uniform(jax.random.key(3), (WIDTH, 16), jnp.float32, 0.5, 1.0)
+    (larger, smaller), rewards = driven_apart(compensated.add, start, some)
+    return np.asarray(rewards), float(larger.total) - float(smaller.total)
+
+
+@pytest.mark.parametrize("engine", ["rounds", "blocks"])
+@pytest.mark.parametrize("whole", [2**24, 2**26, 2**30 - 1 - WIDTH])
+@pytest.mark.parametrize("part", [0, 2**20 - 1])
+def test_neighbours_differ_by_the_replaced_reward(whole, part, engine):
+    """From totals of so many ranges on, at a carry and before one: by exactly its units, whatever the others are."""
+    rewards, apart = adversarial(whole)
+    assert abs(apart - 1) >= 1  # planted: compensated sums of floats are off by more than a reward
+    learner = explore_then_commit(num_arms=2, explore_rounds=EXPLORE_ROUNDS, rewards="bounded")
+    params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, reward_low=-1.0, reward_high=2.0))
+    start = learner.init(KEY(), params)
+    state = start._replace(private=start.private._replace(totals=in_ranges([whole] * 2, [part] * 2)))
+    dtype = jnp.result_type(float)
+    paid = jnp.repeat(jnp.asarray(rewards, dtype) * 3 - 1, 2)  # both arms in turn
+
+    def by_rounds(state, paid):
+        def step(state, reward):
+            action = learner.act(KEY(), params, state.public, None)
+            return learner.update(KEY(), params, state, (action, reward)), None
+
+        return jax.lax.scan(step, state, paid)[0]
+
+    def by_blocks(state, paid):
+        (form,) = learner.blocks
+        keys = jax.random.split(KEY(), form.length)
+
+        def step(state, rewards):
+            plan = form.plan(keys, params, state.public, None, jnp.asarray(form.length, state.public.round.dtype))
+            return form.absorb(keys, params, state, plan, (plan.actions, rewards))[0], None
+
+        return jax.lax.scan(step, state, paid.reshape(-1, form.length))[0]
+
+    go = jax.jit(by_rounds if engine == "rounds" else by_blocks)
+    words = [go(state, paid.at[0].set(first)).private.totals for first in (2.0, -1.0, 0.1)]
+    units = [[int(w) * 2**20 + int(p) for w, p in zip(*total, strict=True)] for total in words]
+    true = [whole * 2**20 + part + sum(round(min(float(r) * 2**20, 2**20)) for r in rewards)] * 2
+    assert [a - b for a, b in zip(*units[:2], strict=True)] == [2**20, 0]
+    assert [a - b for a, b in zip(*units[::2], strict=True)] == [2**20 - round(1.1 / 3 * 2**20), 0]
+    assert abs(units[0][1] - true[1]) <= WIDTH  # a reward is off by a unit at most, as it is moved to [-1, 2]
 
 
 @pytest.mark.parametrize("engine", ["rounds", "blocks", "counts"])
@@ -298,6 +364,18 @@ def test_values_that_float32_cannot_hold(values, message):
         pytest.skip("float64 holds them")
     with pytest.raises(ValueError, match=message):
         explore_then_commit(num_arms=2, explore_rounds=2, rewards="bounded").params(**values)
+
+
+def test_a_range_whose_units_floats_cannot_hold():
+    if jax.config.read("jax_enable_x64"):
+        pytest.skip("float64 holds them")
+    learner = explore_then_commit(num_arms=2, explore_rounds=2, rewards="bounded")
+    with pytest.raises(ValueError, match=r"reward_high - reward_low must be > 2\^20 / the largest float32, got 1.5"):
+        learner.params(epsilon=1.0, reward_high=1.5e-38)
+    params = learner.params(epsilon=0.1, reward_high=1e-32)
+    state = learner.init(KEY(), params)
+    after = learner.update(KEY(), params, state, (jnp.int32(0), jnp.asarray(0.25e-32)))
+    assert fixed_point.to_float(after.private.totals, jnp.float32).tolist() == [0.25, 0.0]
 
 
 def test_counts_may_be_whole_floats():
