@@ -26,6 +26,7 @@ from jaxdp.estimation.noisy_statistic import (
     Weighted,
     check_release,
     cut_of,
+    noise_stddev,
     release_statistic,
     sensitivity_unit,
     statistic_claim,
@@ -52,7 +53,8 @@ def _report_statistic(release: Release, zero_sum: bool):
         features = center(features) if zero_sum else features
         terms = features * labels.astype(features.dtype)[:, None]
         basis = searched(features, zero_sum=zero_sum)
-        return release_statistic(key, params, terms, feature_norms(features), lambda: _rows(features), release, basis)
+        sizes, lengths = jnp.abs(features), feature_norms(features)
+        return release_statistic(key, params, terms, sizes, lengths, lambda: _rows(features), release, basis)
 
     return privatize
 
@@ -247,7 +249,7 @@ def literal_objective_perturbation(
     def privatize(key, params: Params, features, labels):
         w = jnp.zeros(features.shape[1], features.dtype)
         unit = sensitivity_unit(params, feature_norms(features), PAPER)
-        return labels, gaussian(key, w, jnp.asarray(params.noise_multiplier, features.dtype) * unit)
+        return labels, gaussian(key, w, noise_stddev(params.noise_multiplier, unit))
 
     def fit(key, params: Params, features, report) -> Estimate:
         del key

@@ -18,6 +18,7 @@ from jax.typing import ArrayLike
 from jaxdp.core import Estimator, Guarantee, Scalar, claimed, default_float, reusing_factory, scalar_leaf
 from jaxdp.estimation.constraints import center, project, radius_leaf
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS
+from jaxdp.estimation.noisy_statistic import noise_stddev
 from jaxdp.estimation.objectives import Evaluation, add_quadratic, label_loss, likelihood_objective
 from jaxdp.estimation.solver import Estimate, minimize
 from jaxdp.mechanisms import analytic_gaussian, gaussian, round_up
@@ -206,12 +207,11 @@ def objective_perturbation_full(
     def privatize(key, params: Params, features, labels) -> Release:
         dtype, dim = features.dtype, features.shape[1]
         key_objective, key_output = jax.random.split(key)
-        noise_stddev = jnp.asarray(params.noise_multiplier, dtype) / 2  # of w over 2 L
-        w = gaussian(key_objective, jnp.zeros(dim, dtype), noise_stddev)
+        w = gaussian(key_objective, jnp.zeros(dim, dtype), noise_stddev(params.noise_multiplier, 0.5))  # over 2 L
         exact = perturbed_minimizer(params, features, labels, w, zero_sum=zero_sum, max_steps=max_steps)
         sensitivity = 2 * jnp.asarray(params.tolerance, dtype)
-        noise_stddev = jnp.asarray(params.output_multiplier, dtype) * sensitivity
-        noisy = gaussian(key_output, exact.theta, noise_stddev, l2_sensitivity=sensitivity)
+        stddev = noise_stddev(params.output_multiplier, sensitivity)
+        noisy = gaussian(key_output, exact.theta, stddev, l2_sensitivity=sensitivity)
         width = 2 * jnp.asarray(params.feature_norm, dtype)
         theta = project(noisy, jnp.asarray(params.radius, dtype) * width, zero_sum=zero_sum) / width
         return Release(jnp.where(exact.converged, theta, jnp.nan), exact.converged)

@@ -22,6 +22,7 @@ from jax.typing import ArrayLike
 from jaxdp.core import Estimator, Guarantee, Scalar, default_float, only, reusing_factory
 from jaxdp.estimation.label_noise import searched
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, Params, full_batch_estimator, make_params
+from jaxdp.estimation.noisy_statistic import noise_stddev
 from jaxdp.estimation.objectives import Objective, statistic_objective
 from jaxdp.estimation.public_weights import NOISES, check_weights
 from jaxdp.mechanisms import analytic_gaussian, gaussian, k_norm, randomized_response, round_up
@@ -273,8 +274,8 @@ def ballot_objective_perturbation(
         sensitivity = round_up(ballot_sensitivity(num_items), features.dtype)
         halves = leads.astype(features.dtype) / 2  # exact, and their sum is zero
         if is_gaussian:
-            noise_stddev = jnp.asarray(params.noise_multiplier, features.dtype) * sensitivity
-            noisy = gaussian(key, halves, noise_stddev, l2_sensitivity=sensitivity)
+            stddev = noise_stddev(params.noise_multiplier, sensitivity)
+            noisy = gaussian(key, halves, stddev, l2_sensitivity=sensitivity)
         else:
             basis = searched(jnp.asarray(design, features.dtype), zero_sum=True)
             noisy = k_norm(key, halves, params.epsilon, sensitivity=sensitivity, basis=basis)

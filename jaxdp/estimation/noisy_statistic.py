@@ -1,5 +1,10 @@
-"""A sufficient statistic of labels, released once with noise: how much noise, of which kind, and what is claimed."""
+"""A sufficient statistic of labels, released once with noise: how much noise, of which kind, and what is claimed.
 
+It is summed and noised in 64 bits, in programs of 32 bits, too. Each term is rounded to a multiple of a public unit,
+the sum is an integer, and noise is made for what rounding can add to a label's term.
+"""
+
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,9 +24,10 @@ from jaxdp.estimation.public_weights import (
     cut_weights,
     effective_cut,
     noise_variance,
+    power_below,
 )
 from jaxdp.mechanisms import analytic_gaussian, classical_gaussian, gaussian, k_norm, round_up
-from jaxdp.numerics import compensated
+from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.validation import check_above, check_at_least, check_choice, check_delta, check_epsilon
 
 CONSTANTS = ("analytic", "classical", "paper")
@@ -186,12 +192,31 @@ def statistic_claim(release: Release) -> Callable[..., Guarantee]:
     return claim
 
 
-def exact_statistic(terms: jax.Array) -> compensated.Sum:
-    """The sum over samples of terms [num_samples, dim], which noise is added to: off by far less than one of them.
+def exact_statistic(terms: jax.Array, bounds: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Sums terms as integers, so that one term moves the sum by itself, whatever the others are. Traced in 64 bits.
 
-    A float32 sum of many terms is rounded by more than a single label moves it, and would be hidden less than claimed.
+    Args:
+        terms: [num_samples, dim] float64.
+        bounds: [dim] float64, public: the largest size that terms may have.
+
+    Returns:
+        [dim] float64, the sum; and [] float64, by how much more than its own change, in L2 norm, a term can move it.
     """
-    return compensated.fold(compensated.zero(terms)._replace(total=terms), 0)
+    power = jnp.where(bounds > 0, power_below(bounds), 1)
+    bits = math.ceil(math.log2(len(terms)))
+    units = jnp.round(terms / power[None] * 2.0 ** (60 - bits))  # below 2^61, and their sum below 2^62 in size
+    total = jnp.sum(units.astype(jnp.int64), axis=0, dtype=jnp.int64).astype(jnp.float64) * 2.0 ** (bits - 60) * power
+    # A unit from the term, and twice half a unit in the last place of the sum.
+    error = jnp.sum(jnp.where(bounds > 0, power, 0)) * 2.0 ** (bits - 50)
+    return jnp.where(jnp.all(jnp.isfinite(terms), axis=0), total, jnp.nan), error
+
+
+@in_64_bits
+def noise_stddev(multiplier: Scalar, sensitivity: Scalar) -> jax.Array:
+    """Returns the standard deviation of Gaussian noise, [] float64: NaN where it would vanish, unless none is asked."""
+    multiplier, sensitivity = (jnp.asarray(factor, jnp.float64) for factor in (multiplier, sensitivity))
+    product = multiplier * sensitivity
+    return jnp.where((multiplier > 0) & ~(product > 0), jnp.nan, product)
 
 
 def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> jax.Array:
@@ -223,6 +248,7 @@ def release_statistic(
     key: jax.Array,
     params: Params,
     terms: jax.Array,
+    sizes: jax.Array,
     lengths: jax.Array,
     rows: Callable[[], jax.Array],
     release: Release,
@@ -234,24 +260,40 @@ def release_statistic(
         key: of the noise.
         params: of the estimator.
         terms: [num_samples, dim] float.
+        sizes: [num_samples, dim] float, public: the largest size that each term may have.
         lengths: [num_samples] float, public: by how much one label may move its term at most, in L2 norm.
         rows: () -> [num_samples, num_rows, dim] float; see `effective_cut`.
         release: how.
         basis: [dim, rank] float, orthonormal columns that span all terms' changes; None is all.
 
     Returns:
-        [dim] float, the noisy sum; where samples are weighted that of the weighted terms, with the cut.
+        [dim] float, the noisy sum; where samples are weighted that of the weighted terms, with the cut. NaN where
+        the lengths are 0 and the sizes are not; 0 where both are.
     """
     if not release.is_weighted:
-        statistic = exact_statistic(terms)
-        return _noised(key, params, statistic, sensitivity_unit(params, lengths, release), release, basis)
+        unit = sensitivity_unit(params, lengths, release)
+        return _released(key, params, terms, sizes, lengths, None, unit, release, basis)
     cut = cut_of(params, lengths, rows(), release, basis)
-    statistic = exact_statistic(terms * cut_weights(lengths, cut)[:, None])
-    return WithCut(_noised(key, params, statistic, cut, release, basis), cut)
+    return WithCut(_released(key, params, terms, sizes, lengths, cut, cut, release, basis), cut)
 
 
-def _noised(key, params: Params, statistic: compensated.Sum, unit: jax.Array, release: Release, basis) -> jax.Array:
-    dtype = statistic.total.dtype
+@in_64_bits
+def _released(
+    key, params: Params, terms, sizes, lengths, cut: jax.Array | None, unit: jax.Array, release: Release, basis
+) -> jax.Array:
+    dtype = terms.dtype
+    terms, sizes, lengths, unit = (each.astype(jnp.float64) for each in (terms, sizes, lengths, unit))
+    reach = jnp.max(lengths)
+    if cut is not None:
+        weights, reach = cut_weights(lengths, unit)[:, None], unit
+        terms, sizes = terms * weights, sizes * weights
+    bounds = jnp.max(sizes, axis=0)
+    statistic, error = exact_statistic(terms, bounds)
+    larger = 1 + jnp.where(reach > 0, error / reach, 0)
     if release.noise == "k_norm":
-        return k_norm(key, statistic, jnp.asarray(params.epsilon, dtype), sensitivity=unit, basis=basis)
-    return gaussian(key, statistic, jnp.asarray(params.noise_multiplier, dtype) * unit)
+        epsilon = jnp.asarray(params.epsilon, jnp.float64)
+        noisy = k_norm(key, statistic, epsilon, sensitivity=unit * larger, basis=basis)
+    else:
+        stddev = noise_stddev(params.noise_multiplier, unit * larger)
+        noisy = gaussian(key, statistic, stddev, l2_sensitivity=reach * larger)
+    return jnp.where((reach == 0) & jnp.all(bounds == 0), 0, noisy).astype(dtype)

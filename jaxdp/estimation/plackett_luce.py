@@ -37,8 +37,9 @@ from jaxdp.estimation.noisy_statistic import (
     statistic_params,
 )
 from jaxdp.estimation.objectives import Objective, choice_objective
-from jaxdp.estimation.public_weights import feature_norms
+from jaxdp.estimation.public_weights import cast_up, feature_norms
 from jaxdp.mechanisms import LabelParams, debias_one_hot, label_channel
+from jaxdp.numerics.fixed_point import in_64_bits
 
 CONSTANTS = ("analytic", "classical")
 
@@ -210,7 +211,8 @@ def plackett_luce_objective_perturbation(
         chosen = jnp.einsum("nk,nkd->nd", targets, features, precision="highest")
         basis = searched(features[:, 0], zero_sum=zero_sum)
         rows = features / np.sqrt(num_actions).astype(features.dtype)  # their second moment: the information at 0
-        return release_statistic(key, params, chosen, _lengths(features), lambda: rows, release, basis)
+        sizes = jnp.max(jnp.abs(features), axis=1)
+        return release_statistic(key, params, chosen, sizes, _lengths(features), lambda: rows, release, basis)
 
     def objective(params: Params, features, report, scale) -> Objective:
         ridge = jnp.asarray(params.regularization, features.dtype) / scale**2
@@ -245,14 +247,16 @@ def chosen_sum(features: jax.Array, targets: jax.Array) -> jax.Array:
     return jnp.einsum("nk,nkd->d", targets, features, precision="highest")
 
 
+@in_64_bits
 def _lengths(features: jax.Array) -> jax.Array:
-    """The largest distance between two of a sample's actions: [num_samples] float.
+    """The largest distance between two of a sample's actions, rounded up: [num_samples] float.
 
     Cyclic shifts by at most K / 2 pair every action with every other.
     """
+    wide = features.astype(jnp.float64)
     shifts = range(1, features.shape[1] // 2 + 1)
-    distances = [feature_norms(features - jnp.roll(features, shift, axis=1)) for shift in shifts]
-    return jnp.max(jnp.stack(distances), axis=(0, 2))
+    distances = [feature_norms(wide - jnp.roll(wide, shift, axis=1)) for shift in shifts]
+    return cast_up(jnp.max(jnp.stack(distances), axis=(0, 2)), features.dtype)
 
 
 def _no_ridge(features: jax.Array) -> jax.Array:

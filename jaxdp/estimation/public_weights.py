@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxdp.core import Scalar, scalar_leaf
 from jaxdp.mechanisms import analytic_gaussian
 from jaxdp.numerics.eigen import eigh
+from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.validation import check_at_least, check_choice, check_count, check_epsilon
 
 WEIGHTS = ("none", "cut")
@@ -34,14 +36,32 @@ class WithCut(NamedTuple):
     cut: jax.Array
 
 
+@in_64_bits
 def feature_norms(features: jax.Array) -> jax.Array:
-    """Returns the norms along the last axis, [..., dim] float -> [...]; squares neither overflow nor vanish.
+    """Returns the norms along the last axis, [..., dim] float -> [...], rounded up: they are sensitivities.
 
-    A norm that vanished would be a sensitivity of 0, and noise of scale 0. Powers of two scale without rounding.
+    A norm that vanished would be a sensitivity of 0. No square overflows or vanishes: each vector is divided by a power
+    of two, which does not round, and the smallest normal number stands for smaller norms that are not 0.
     """
-    largest = jnp.max(jnp.abs(features))
-    _, exponent = jnp.frexp(jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1))
-    return jnp.ldexp(jnp.linalg.norm(jnp.ldexp(features, -exponent), axis=-1), exponent)
+    wide = features.astype(jnp.float64)
+    unit = power_below(jnp.max(jnp.abs(wide), axis=-1, keepdims=True))
+    norms = jnp.linalg.norm(wide / unit, axis=-1) * unit[..., 0]
+    # In 64 bits the norm itself may be rounded down, in 32 the last bits are beyond what is returned.
+    return cast_up(norms * (1 + features.shape[-1] * 2.0**-52), features.dtype)
+
+
+def cast_up(norms: jax.Array, dtype: jnp.dtype) -> jax.Array:
+    """Casts float64 numbers >= 0 without rounding down, to 0 or normal numbers. Traced in 64 bits."""
+    limits = jnp.finfo(dtype)
+    cast = norms.astype(dtype)
+    cast = jnp.where(cast.astype(jnp.float64) < norms, cast * (1 + limits.eps), cast)
+    return jnp.where(norms > 0, jnp.maximum(cast, limits.tiny), cast)
+
+
+def power_below(values: jax.Array) -> jax.Array:
+    """Returns the largest power of two that is at most each value; 1/2 for what is not positive and finite."""
+    normal = jnp.where((values > 0) & jnp.isfinite(values), values, 0.5)
+    return lax.stop_gradient(normal / (2 * jnp.frexp(normal)[0]))
 
 
 def cut_leaf(cut: float) -> Scalar:
@@ -71,8 +91,10 @@ def effective_cut(
         [] float.
     """
     given = jnp.asarray(cut, lengths.dtype)
-    candidates, errors = predicted_errors(lengths, rows if basis is None else _matmul(rows, basis), noise_variance)
-    chosen = candidates[jnp.argmin(errors)]
+    unit = power_below(jnp.max(lengths))  # the choice does not depend on the features' unit, but squares may vanish
+    within = (rows if basis is None else _matmul(rows, basis)) / unit
+    candidates, errors = predicted_errors(lengths / unit, within, noise_variance)
+    chosen = candidates[jnp.argmin(errors)] * unit
     return jnp.minimum(jnp.where(given > 0, given, chosen), jnp.max(lengths))
 
 

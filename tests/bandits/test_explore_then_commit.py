@@ -260,7 +260,7 @@ EXPLORE_ROUNDS, WIDTH = 2**31 - 2, 4096  # rewards fed; by rounds or by blocks
 
 
 def driven_apart(add, start, rewards):
-    """Two float sums after rewards that drive them apart: each the one of some that does most. The second had 1 less."""
+    """Two float sums, one of 1 more, after rewards that drive them apart: each the one of some that does most."""
 
     def step(pair, some):
         after = jax.vmap(lambda reward: jax.tree.map(lambda *two: jnp.stack(two), *(add(s, reward) for s in pair)))(

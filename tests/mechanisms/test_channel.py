@@ -245,6 +245,24 @@ def test_values_out_of_range_are_refused():
             make()
 
 
+@pytest.mark.skipif(WIDE, reason="the range of float32")
+@pytest.mark.parametrize("report", ["rr", "laplace"])
+def test_tiny_values_have_noise(report):
+    """The noise's scale, or half the width, is less than the least normal float: the value was reported as it is."""
+    channel, keys = scalar_channel(report), jax.random.split(KEY(), 1000)
+    params = channel.params(epsilon=10.0, high=1.5e-38)
+    low, high = (
+        np.asarray(jax.vmap(lambda key, value=value: channel.report(key, params, value))(keys))
+        for value in (0.0, 1.5e-38)
+    )
+    assert np.isfinite([low, high]).all()
+    if report == "rr":
+        np.testing.assert_array_equal(low, high)  # both ends are 0 as floats
+    else:
+        assert len(np.unique(high)) > 900
+        assert np.mean(high == np.float32(1.5e-38)) < 0.01
+
+
 def test_values_that_do_not_matter_are_refused():
     with pytest.raises(TypeError, match="delta"):
         scalar_channel("rr").params(epsilon=1.0, delta=0.1)
