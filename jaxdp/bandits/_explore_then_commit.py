@@ -168,7 +168,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         """Rewards, clipped, in whole numbers: of wins, or of units from the lower end."""
         if binary:
             return jnp.clip(rewards, 0, 1).astype(jnp.result_type(int))
-        return fixed_point.units(rewards - params.low, params.scale)
+        return fixed_point.units(rewards - params.low, jnp.asarray(params.scale))
 
     def add(totals: Any, more: jax.Array) -> Any:
         """The totals after whole numbers of a few more rounds."""

@@ -51,7 +51,7 @@ def _rows(features: jax.Array) -> jax.Array:
 def _report_statistic(release: Release, zero_sum: bool):
     def privatize(key, params: Params, features, labels):
         features = center(features) if zero_sum else features
-        terms = features * labels.astype(features.dtype)[:, None]
+        terms = features * jnp.clip(labels, 0, 1).astype(features.dtype)[:, None]
         basis = searched(features, zero_sum=zero_sum)
         sizes, lengths = jnp.abs(features), feature_norms(features)
         return release_statistic(key, params, terms, sizes, lengths, lambda: _rows(features), release, basis)
@@ -115,7 +115,9 @@ def objective_perturbation(
     Deviations:
         The noise is on S and calibrated by the analytic Gaussian mechanism at sensitivity max w_i |x_i|;
         `constants="paper"` takes sigma = L sqrt(8 log(2/delta) + 4 epsilon) / epsilon. The paper's proof needs the
-        exact minimiser and beta > 0; neither is needed here. The paper has neither weights nor pure privacy.
+        exact minimiser and beta > 0; neither is needed here. The paper has neither weights nor pure privacy. Terms of S
+        are rounded to multiples of at most 2^-59 n of the largest one, and summed as integers; noise is made for what
+        rounding can add to a label's term, and rounded to its own grid, as in `gaussian` and `k_norm`.
     """
     release = check_release(constants, weights, noise)
 

@@ -204,7 +204,7 @@ def exact_statistic(terms: jax.Array, bounds: jax.Array) -> tuple[jax.Array, jax
     """
     power = jnp.where(bounds > 0, power_below(bounds), 1)
     bits = math.ceil(math.log2(len(terms)))
-    units = jnp.round(terms / power[None] * 2.0 ** (60 - bits))  # below 2^61, and their sum below 2^62 in size
+    units = jnp.round(terms / power[None] * 2.0 ** (60 - bits))  # their sum is below 2^61 in size
     total = jnp.sum(units.astype(jnp.int64), axis=0, dtype=jnp.int64).astype(jnp.float64) * 2.0 ** (bits - 60) * power
     # A unit from the term, and twice half a unit in the last place of the sum.
     error = jnp.sum(jnp.where(bounds > 0, power, 0)) * 2.0 ** (bits - 50)

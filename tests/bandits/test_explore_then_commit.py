@@ -285,8 +285,7 @@ def adversarial(whole):
 
 
 @pytest.mark.parametrize("engine", ["rounds", "blocks"])
-@pytest.mark.parametrize("whole", [2**24, 2**26, 2**30 - 1 - WIDTH])
-@pytest.mark.parametrize("part", [0, 2**20 - 1])
+@pytest.mark.parametrize(("whole", "part"), [(2**24, 0), (2**26, 2**20 - 1), (2**30 - 1 - WIDTH, 2**20 - 1)])
 def test_neighbours_differ_by_the_replaced_reward(whole, part, engine):
     """From totals of so many ranges on, at a carry and before one: by exactly its units, whatever the others are."""
     rewards, apart = adversarial(whole)
