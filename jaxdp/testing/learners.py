@@ -22,7 +22,7 @@ from jaxdp.testing.distributions import Samples, Sampling, check_same_distributi
 from jaxdp.testing.duties import check_arguments, check_claim, check_close, check_refusals, check_values
 from jaxdp.testing.keys import check_keys_of
 from jaxdp.testing.plays import OUTSIDE, PLAYED, count_plays, first_outside
-from jaxdp.testing.programs import TOLERANCE, Programs, compile_batch
+from jaxdp.testing.programs import TOLERANCE, Programs, compile_batch, stack
 from jaxdp.validation import check_count
 
 EXACT, RELEASE = ("params", "public", "context", "action", "feedback"), ("key", "params", "public", "sums", "length")
@@ -96,6 +96,11 @@ class LearnerPrograms(Programs):
         return self.simulate.trace(self.keys[0], self.first_point)
 
     @Shared
+    def start(self) -> Any:
+        """Compiles `_start`."""
+        return jax.jit(self._start)
+
+    @Shared
     def step(self) -> Any:
         """Compiles one round: (roots of keys, params, play) -> (play, report, outputs)."""
         return jax.jit(self._step)
@@ -129,7 +134,7 @@ class LearnerPrograms(Programs):
         return [[self._lane(key, jax.tree.map(jnp.asarray, point)) for key in self.keys] for point in self.points]
 
     def _lane(self, key: jax.Array, params: Any) -> list[Step]:
-        roots, play = self._start(key, params)
+        roots, play = self.start(key, params)
         steps: list[Step] = []
         while len(steps) < self.horizon and not (play.stopped is not None and play.stopped):
             steps.append(Step(roots, play, *self.step(roots, params, play)))
@@ -143,15 +148,15 @@ class LearnerPrograms(Programs):
 
         def outputs_at_looks(steps: list[Step]) -> dict[str, jax.Array]:
             rows = [steps[min(look, len(steps)) - 1].seen for look in self.looks]
-            outputs = {name: jnp.stack([jnp.asarray(row[name]) for row in rows]) for name in rows[0]}
+            outputs = stack(rows)
             if self.learner.done is not None:
                 after = steps[-1].after
-                outputs |= dict(zip(STOPPING, (after.round, ~jnp.asarray(after.stopped)), strict=True))
+                outputs |= dict(zip(STOPPING, (after.round, ~np.asarray(after.stopped)), strict=True))
                 names = [name for name in shapes if is_at_stop(name, shapes) and name not in STOPPING]
                 outputs |= {name: rows[-1][name.removesuffix(AT_STOP)] for name in names}
             return outputs
 
-        return [_stack([_stack([outputs_at_looks(steps) for steps in lanes]) for lanes in self.lanes])]
+        return [stack([stack([outputs_at_looks(steps) for steps in lanes]) for lanes in self.lanes])]
 
     def run(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
         """Returns the outputs of one lane by rounds."""
@@ -378,10 +383,6 @@ class LearnerPrograms(Programs):
 def _at_horizon(outputs: Any) -> dict[str, jax.Array]:
     """Returns the outputs at the horizon, or at the stop."""
     return {name: leaf if is_at_stop(name, outputs) else leaf[:, :, -1:] for name, leaf in outputs.items()}
-
-
-def _stack(trees: list[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
 def _drop_weak_types(tree: Any) -> Any:

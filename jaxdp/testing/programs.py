@@ -93,9 +93,6 @@ class Programs:
         """Outputs of the compiled `run`, lane by lane: for each input, leaves of shape [points, seeds, ...]."""
         assert self.trace is not None
 
-        def stack(trees: list[Any]) -> Any:
-            return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
-
         def every_lane(inputs: tuple[Any, ...]) -> Any:
             return stack([stack([self.jitted(key, point, *inputs) for key in self.keys]) for point in self.points])
 
@@ -168,6 +165,11 @@ class Programs:
     @property
     def _has_epsilon(self) -> bool:
         return "epsilon" in self.values
+
+
+def stack(trees: Sequence[Any]) -> Any:
+    """Returns one pytree of NumPy arrays with a leading axis: an operation on JAX arrays would be compiled first."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *jax.device_get(list(trees)))
 
 
 def compile_batch(run: Callable[..., Any], num_inputs: int = 0) -> Callable[..., Any]:
