@@ -20,6 +20,7 @@ from jaxdp.mechanisms import (
     tape,
     zcdp_epsilon,
 )
+from jaxdp.numerics.fixed_point import to_float
 from tests.audit import small_learners as small
 
 
@@ -43,7 +44,7 @@ def noisy(key, value, epsilon, sensitivity=1.0):
             "noise_stddev of gaussian in update depends on private data",
         ),
         (
-            lambda k, p, r: above_threshold_init(k, p, threshold=r[0]).noisy_threshold,
+            lambda k, p, r: to_float(above_threshold_init(k, p, threshold=r[0]).noisy_threshold, jnp.float32),
             "threshold of above_threshold_init in update depends on private data",
         ),
     ],
