@@ -74,6 +74,24 @@ def units(values: jax.Array, scale: ArrayLike = UNITS, *, lowest: int = 0) -> ja
     return jnp.clip(whole, lowest, UNITS)
 
 
+def from_floats(values: jax.Array) -> Sum:
+    """Returns each datum as a sum of its own, where data are in no range of which they are a share.
+
+    Args:
+        values: [...] float, rounded to multiples of 2^-20; NaN counts as 0, and what `Sum` cannot hold as the nearest
+            that it can.
+
+    Examples:
+        >>> [leaf.tolist() for leaf in from_floats(jnp.array([-0.75, 3.0]))]
+        [[-1, 3], [262144, 0]]
+    """
+    integer = jnp.result_type(int)
+    largest = jnp.nextafter(jnp.asarray(2.0 ** (jnp.iinfo(integer).bits - 1), values.dtype), 0)
+    held = jnp.clip(jnp.where(jnp.isnan(values), 0, values), -largest, largest)
+    whole = jnp.trunc(held)  # what is left is exact
+    return _carried(whole.astype(integer), jnp.round((held - whole) * UNITS).astype(integer))
+
+
 def add(running: Sum, more: jax.Array) -> Sum:
     """Adds units: those of one datum each, or the sum of those of up to 2^10 data."""
     return _carried(running.whole, running.part + more.astype(running.part.dtype))

@@ -32,6 +32,7 @@ from jaxdp.core import (
 )
 from jaxdp.mechanisms import Counter, toeplitz_counter, tree_counter
 from jaxdp.mechanisms.channel.vector import into_ball, norm_error
+from jaxdp.numerics.fixed_point import UNITS
 from jaxdp.numerics.small_linear_algebra import square_triangle, triangle
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
@@ -129,8 +130,9 @@ def linear_ucb_joint(
         - Claim: (epsilon, delta)-DP in the joint model: of what everybody but the user who differs gets to see.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
         - Why: A user is one entry of the counter's stream, which moves by at most sqrt(4.5) in L2 norm, see
-          `moment_channel`; the counter is calibrated to that. Everybody sees the models, which follow from the counter.
-          A user's own action depends on the user's context besides, and so does what the user shows the curator.
+          `moment_channel`; the counter is calibrated to that, and to the rounding of its entries. Everybody sees the
+          models, which follow from the counter. A user's own action depends on the user's context besides, and so does
+          what the user shows the curator.
         - Released: models.
         - Private: the counter.
 
@@ -141,7 +143,8 @@ def linear_ucb_joint(
         Noise for both moments at once, equal in all directions and analytically calibrated, where the paper has a
         binary tree of Wishart or Gaussian matrices; the square-root factorisation in place of the tree; radii as for
         `linear_ucb`, with v_t in place of its noise. The model is not computed anew in every round; where V has no
-        Cholesky factor it stays as it is.
+        Cholesky factor it stays as it is. Entries of x x^T and y x / Y are rounded to multiples of 2^-20 and summed as
+        integers; noise is of floats, as in `toeplitz_counter`.
 
     Examples:
         >>> learner = linear_ucb_joint(num_arms=10, dim=5, horizon=10_000)
@@ -164,7 +167,8 @@ def linear_ucb_joint(
     ) -> Params:
         bound = scalar_leaf("reward_bound", check_positive("reward_bound", reward_bound))
         proxy = float(bound) ** 2 if noise_proxy is None else check_positive("noise_proxy", noise_proxy)
-        sensitivity = math.sqrt(4.5) * (1 + 4 * norm_error(dim))
+        # Of two vectors that differ, the counter rounds each entry by half a unit at most.
+        sensitivity = math.sqrt(4.5) * (1 + 4 * norm_error(dim)) + math.sqrt(num_entries) / UNITS
         multiplier = check_positive("confidence_multiplier", confidence_multiplier)
         return Params(
             counter=counted.params(epsilon=epsilon, delta=delta, l2_sensitivity=sensitivity),

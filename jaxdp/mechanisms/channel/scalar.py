@@ -8,13 +8,14 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.core import Channel, Scalar, claimed, default_float, factory, interval_leaves, only, scalar_leaf
+from jaxdp.mechanisms._grid import exact_values
 from jaxdp.mechanisms._randomized_response import debias_scalar, randomize_scalar
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian
 from jaxdp.mechanisms.channel._bounds import Additive, TwoPoints, bounds_of
 from jaxdp.mechanisms.channel._host import local_claim, rounded_up
 from jaxdp.mechanisms.channel.label import noisy_ones
-from jaxdp.mechanisms.noisy_sums import add_noise, exact_sums
+from jaxdp.mechanisms.noisy_sums import add_noise
 from jaxdp.validation import check_choice, check_epsilon, check_flag
 
 REPORTS = ("rr", "laplace", "gaussian")
@@ -144,7 +145,7 @@ def scalar_channel(report: str = "rr", *, binary: bool = False) -> Channel:
             gamma = jax.random.gamma(key_gamma, jnp.maximum(count, 1).astype(dtype), dtype=dtype)
             spread = jnp.where(count > 0, jnp.sqrt(2 * gamma), 0) / epsilon
             noise = jax.random.normal(key_noise, totals.shape, dtype)
-        return add_noise(exact_sums("totals", totals), spread * noise)
+        return add_noise(exact_values("totals", totals), spread * noise)
 
     def spread(params: ScalarParams):
         low, high, width, epsilon = (float(x) for x in (params.low, params.high, params.width, params.epsilon))

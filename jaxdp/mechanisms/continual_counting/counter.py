@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from jax.typing import ArrayLike, DTypeLike
 
-from jaxdp.core import MadeBy
+from jaxdp.core import MadeBy, default_float
 from jaxdp.core.made_by import described
-from jaxdp.mechanisms.noisy_sums import Exact
-from jaxdp.numerics import compensated
+from jaxdp.mechanisms._grid import Exact
+from jaxdp.numerics import fixed_point
 from jaxdp.validation import check_count, check_finite, check_list
 
 
@@ -26,10 +26,14 @@ class Counter(NamedTuple):
         params: (**values) -> Params. On the host: validates, and calibrates in float64.
         init: (key, params, shape=(), *, clocks=(), dtype=int) -> state of `shape` many counters. `clocks` are leading
             axes of `shape`: counters along them are fed at times of their own, all others share a clock. `dtype` is the
-            kind of the stream: integers are added up as integers (int32; int64 under x64).
+            kind of the stream: integers are added up as integers (int32; int64 under x64), floats as well, in multiples
+            of 2^-20.
         feed: (key, params, state, value, fed=True) -> state. A new key for every entry. value: [*shape], of the
             stream's kind (bools and short integers count as integers). fed: [*clocks] bool; where it is false nothing
-            happens. An integer that its dtype cannot hold, or a sum of such, wraps around.
+            happens. An integer that its dtype cannot hold, or a sum of integers or floats beyond int32 (int64), wraps
+            around. Floats are rounded to multiples of 2^-20, NaN counts as 0: sensitivities are of rounded entries.
+            Rounding moves no entry that is in [0, 1] or [-1, 1] out of it; where another bound is used, as on the
+            length of a vector of d entries, add 2^-20 for each entry in L1, 2^-20 sqrt(d) in L2 norm.
         read: (params, state) -> [*shape] float, the estimates of the sums so far. 0 before the first entry; NaN after
             more entries than the horizon.
         prefixes: (keys, params, values) -> [T, *shape] float: what `read` gives after each of the entries `values`
@@ -114,23 +118,24 @@ def stream_dtype(dtype: DTypeLike, floating: np.dtype) -> np.dtype:
 
 
 def nothing(shape: tuple[int, ...], dtype: DTypeLike) -> Exact:
-    """Sums of a stream before its first entry: integers, or compensated floats, which large sums do not round."""
-    zeros = jnp.zeros(shape, dtype)
-    return zeros if jnp.issubdtype(zeros.dtype, jnp.integer) else compensated.zero(zeros)
+    """Returns sums of a stream before its first entry: integers, or of floats sums in fixed point."""
+    return jnp.zeros(shape, dtype) if jnp.issubdtype(dtype, jnp.integer) else fixed_point.zero(shape)
 
 
 def joined(left: Exact, right: Exact) -> Exact:
-    """The sum of two sums of a stream."""
-    if isinstance(left, compensated.Sum) or isinstance(right, compensated.Sum):
-        return compensated.plus(compensated.Sum(*left), compensated.Sum(*right))
-    return left + right
+    """Returns the sum of two sums of a stream."""
+    return fixed_point.plus(left, right) if isinstance(left, fixed_point.Sum) else left + right
 
 
 def summed(values: Exact, axis: int) -> Exact:
-    """The sum of entries of a stream, or of sums of it, along an axis."""
-    if isinstance(values, compensated.Sum):
-        return compensated.fold(values, axis)
-    return values.sum(axis=axis, dtype=values.dtype)
+    """Returns the sum of entries of a stream, or of sums of it, along an axis, however many there are."""
+    if not isinstance(values, fixed_point.Sum):
+        return values.sum(axis=axis, dtype=values.dtype)
+
+    def both(left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        return tuple(fixed_point.plus(fixed_point.Sum(*left), fixed_point.Sum(*right)))
+
+    return fixed_point.Sum(*jax.lax.reduce(tuple(values), tuple(fixed_point.zero()), both, (axis,)))
 
 
 def entry(value: ArrayLike, shape: tuple[int, ...], sums: Exact) -> Exact:
@@ -144,14 +149,15 @@ def entry(value: ArrayLike, shape: tuple[int, ...], sums: Exact) -> Exact:
     Raises:
         ValueError: if it has another shape, is a float in a stream of integers, or not of real numbers.
     """
-    array, dtype = _array("value", value), (sums.total if isinstance(sums, compensated.Sum) else sums).dtype
+    array, in_fixed_point = _array("value", value), isinstance(sums, fixed_point.Sum)
+    dtype = default_float() if in_fixed_point else sums.dtype
     if array.shape != shape:
         raise ValueError(f"value must have shape {shape}, got {array.shape}")
     if jnp.issubdtype(array.dtype, jnp.floating) and jnp.issubdtype(dtype, jnp.integer):
         raise ValueError(f"value must be integers (init the counter with dtype=float for others), got {array.dtype}")
     stream_dtype(array.dtype, dtype)
     array = array.astype(dtype)
-    return compensated.zero(array)._replace(total=array) if isinstance(sums, compensated.Sum) else array
+    return fixed_point.from_floats(array) if in_fixed_point else array
 
 
 def fed_mask(fed: ArrayLike, clocks: tuple[int, ...]) -> jax.Array:

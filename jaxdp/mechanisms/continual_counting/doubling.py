@@ -81,7 +81,8 @@ def doubling_counter(
 
     Deviations:
         epochs' sums are not released a second time with a share of the budget; the trees' own estimates of them serve,
-        so that every tree has the whole budget. Any arity. Sums and floating-point noise as in `tree_counter`.
+        so that every tree has the whole budget. Any arity. Sums as in `tree_counter`; noise as in
+        `laplace` and `gaussian`.
     """
     horizon, arity = check_horizon(horizon, spare=1), check_arity(arity)
     levels = num_digits(horizon, arity)

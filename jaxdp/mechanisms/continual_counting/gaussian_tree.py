@@ -13,6 +13,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import default_float
+from jaxdp.mechanisms._grid import Exact, shape_of
 from jaxdp.mechanisms.continual_counting.counter import (
     check_shapes,
     entry,
@@ -25,8 +26,9 @@ from jaxdp.mechanisms.continual_counting.counter import (
 )
 from jaxdp.mechanisms.continual_counting.nodes import before, groups
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams
-from jaxdp.mechanisms.noisy_sums import Exact, add_noise, record_exact, tape_value
-from jaxdp.mechanisms.tape import Entry
+from jaxdp.mechanisms.noisy_sums import add_noise
+from jaxdp.mechanisms.tape import Entry, record
+from jaxdp.random import normals
 
 
 class GaussianTreeState(NamedTuple):
@@ -34,7 +36,7 @@ class GaussianTreeState(NamedTuple):
 
     Attributes:
         clock: [*clocks] integers, entries fed; at most horizon + 1.
-        total: [*shape] the exact sum: integers, or compensated floats, rounded only with the noise.
+        total: [*shape] the exact sum: integers, or sums in fixed point, rounded only with the noise.
         digits: [levels, *clocks] integers, how many blocks of each level make up the stream so far.
         errors: [levels, *shape] float, the sum of their estimates' errors.
     """
@@ -99,11 +101,11 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
 
     def noised(key: jax.Array, params: GaussianParams, value: Exact) -> tuple[Exact, jax.Array]:
         """One entry, and the noise drawn with it. The entry itself is not released, but is noised in effect."""
-        noise = jax.random.normal(key, jnp.shape(tape_value(value)), default_float())
+        noise = normals(key, shape_of(value), default_float())
         stddev, moved = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
-        told = Entry("tree", tape_value(value), "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise)
-        return record_exact(value, told), stddev * noise
+        told = Entry("tree", value, "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise)
+        return record(told), stddev * noise
 
     def feed(
         key: jax.Array, params: GaussianParams, state: GaussianTreeState, value: ArrayLike, fed: ArrayLike = True

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.mechanisms._grid import Exact
 from jaxdp.mechanisms.continual_counting.counter import joined, nothing, spread, summed
-from jaxdp.mechanisms.noisy_sums import Exact
 from jaxdp.numerics.compensated import rounded
 
 
@@ -16,7 +16,7 @@ class Nodes(NamedTuple):
 
     Attributes:
         digits: [levels, *clocks] integers, how many blocks of each level.
-        sums: [levels, *shape], what they sum to: integers, or compensated floats. Secret.
+        sums: [levels, *shape], what they sum to: integers, or sums in fixed point. Secret.
         estimates: [levels, *shape] float, the sum of their noisy estimates.
     """
 

@@ -10,6 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import default_float, factory
+from jaxdp.mechanisms._grid import Exact, shape_of
 from jaxdp.mechanisms.continual_counting.buffers import Buffers, find_buffers, row_norms, sensitivity
 from jaxdp.mechanisms.continual_counting.counter import (
     Counter,
@@ -25,8 +26,8 @@ from jaxdp.mechanisms.continual_counting.counter import (
 )
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams, gaussian_params
 from jaxdp.mechanisms.continual_counting.radii import normal_radius
-from jaxdp.mechanisms.noisy_sums import Exact, add_noise, record_exact, tape_value
-from jaxdp.mechanisms.tape import Entry
+from jaxdp.mechanisms.noisy_sums import add_noise
+from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics.kernels import apart, lanes_last, own_kernel
 from jaxdp.random import normals
 from jaxdp.validation import check_horizon
@@ -37,7 +38,7 @@ class ToeplitzState(NamedTuple):
 
     Attributes:
         clock: [*clocks] integers, entries fed; at most horizon + 1.
-        total: [*shape] the exact sum: integers, or compensated floats, rounded only with the noise.
+        total: [*shape] the exact sum: integers, or sums in fixed point, rounded only with the noise.
         sums: [num_buffers + 1, *shape] float, leaky running sums of the noise drawn.
     """
 
@@ -89,11 +90,12 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         (2023) for the square root; Denisov et al. (2022), Theorem 2.1, for adaptive streams.
 
     Deviations:
-        Decays and weights minimise the worst variance numerically, among factorisations with interlaced poles;
-        floating-point noise, as in `gaussian`, but to 6.7 standard deviations (`jaxdp.random.normals`). Sum and noise
-        are kept apart, so that integers are added up as integers and nothing stalls; leaky sums lose gap * sum, not
-        1 - gap, which floats hold too coarsely. On a tape an entry of the stream costs what it costs at most, at the
-        beginning of the stream.
+        Decays and weights minimise the worst variance numerically, among factorisations with interlaced poles. Sum and
+        noise are kept apart: entries are added up as integers (floats in multiples of 2^-20), and nothing stalls. Noise
+        is made of floats: normal variates of a float's digits that end at 6.7 standard deviations
+        (`jaxdp.random.normals`), in leaky sums that round; it meets the exact sum in 64 bits. So the claim holds up to
+        floating point. Leaky sums lose gap * sum, not 1 - gap, which floats hold too coarsely. On a tape an entry of
+        the stream costs what it costs at most, at the beginning of the stream.
 
     Examples:
         >>> counter = toeplitz_counter(horizon=2**20)
@@ -134,14 +136,14 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
     def noised(key: jax.Array, params: GaussianParams, value: Exact) -> tuple[Exact, jax.Array]:
         """One entry, and the noise drawn with it. The entry itself is not released, but is noised in effect."""
-        noise = normals(key, jnp.shape(tape_value(value)), default_float())
+        noise = normals(key, shape_of(value), default_float())
         stddev, moved = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
-        entry = Entry("toeplitz", tape_value(value), "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise)
+        entry = Entry("toeplitz", value, "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise)
         scaled = own_kernel(
             lambda stddev, noise: lanes_last(stddev * lanes_last(noise)), stddev, lanes_last(noise)
         )  # once for all leaky sums
-        return record_exact(value, entry), lanes_last(scaled)
+        return record(entry), lanes_last(scaled)
 
     def feed(
         key: jax.Array, params: GaussianParams, state: ToeplitzState, value: ArrayLike, fed: ArrayLike = True

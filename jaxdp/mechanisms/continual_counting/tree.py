@@ -8,6 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import default_float, factory
+from jaxdp.mechanisms._grid import Exact
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import best_arity, check_arity, digits_of, level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.counter import (
@@ -25,7 +26,6 @@ from jaxdp.mechanisms.continual_counting.counter import (
 from jaxdp.mechanisms.continual_counting.gaussian_tree import gaussian_tree
 from jaxdp.mechanisms.continual_counting.noise import node_noise
 from jaxdp.mechanisms.continual_counting.radii import HUGE, chernoff, level_cumulants, normal_radius, rate_grid
-from jaxdp.mechanisms.noisy_sums import Exact
 from jaxdp.validation import check_horizon
 
 
@@ -91,9 +91,11 @@ def tree_counter(
         `combine`; Qardaji, Yang & Li (2013) for the arity.
 
     Deviations:
-        floating-point noise, as in `laplace`. Blocks are summed up exactly (streams of integers as integers, of floats
-        with compensation) and rounded only after noise is added, so that large sums are as private as small ones;
-        estimates are rounded, but nothing stalls or drifts.
+        Blocks are summed up as integers (entries that are floats in multiples of 2^-20), Laplace noise is added to
+        these as in `laplace`, and what is released is rounded to floats: estimates are, too, but nothing stalls or
+        drifts. With Gaussian noise the error of an estimate is a sum of floats, each a normal variate of a float's
+        digits that ends at 6.7 standard deviations (`jaxdp.random.normals`); sum and error are added in 64 bits. So
+        much of that claim holds up to floating point.
 
     Examples:
         >>> counter = tree_counter(horizon=2**20 - 1)
