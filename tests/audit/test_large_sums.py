@@ -15,6 +15,7 @@ from jaxdp.dueling import ebs_elimination, ebs_phased
 from jaxdp.dueling._elimination import counters as ebs_counters
 from jaxdp.estimation import objective_perturbation
 from jaxdp.mechanisms import (
+    _grid,
     additive,
     analytic_gaussian,
     doubling_counter,
@@ -22,11 +23,11 @@ from jaxdp.mechanisms import (
     laplace,
     noisy_leads,
     noisy_max,
-    noisy_sums,
     toeplitz_counter,
     tree_counter,
 )
-from jaxdp.mechanisms.continual_counting import toeplitz
+from jaxdp.mechanisms.continual_counting import gaussian_tree, toeplitz
+from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import Sum
 
 # The smaller of two neighbours, between which a cast to float32 jumps; and next to the largest integers.
@@ -198,19 +199,24 @@ def test_large_sums_are_as_private_as_small_ones(name, total):
 
 # ---- the mistake -----------------------------------------------------------------------------------------------------
 def cast_first(values, noise):
-    return noisy_sums.tape_value(values).astype(noise.dtype) + noise
+    exact = fixed_point.to_float(values, noise.dtype) if isinstance(values, fixed_point.Sum) else values
+    return exact.astype(noise.dtype) + noise
 
 
-def leads_of_floats(values, noise, among=None):
-    values = noisy_sums.tape_value(values)
-    noisy = (values - values.max()).astype(noise.dtype) + noise
+def steps_of_floats(exact, noise, grid, dtype):
+    return cast_first(exact, (noise.astype(float) * grid.step).astype(dtype))
+
+
+def leads_of_floats(exact, noise, grid, among, dtype):
+    noisy = steps_of_floats(exact - exact.max(), noise, grid, dtype)
     return noisy - noisy.max()
 
 
 def mistaken(monkeypatch):
-    for module in (additive, ebs_counters, toeplitz):
+    for module in (ebs_counters, gaussian_tree, toeplitz):
         monkeypatch.setattr(module, "add_noise", cast_first)
-    monkeypatch.setattr("jaxdp.mechanisms._noisy_leads.leads", leads_of_floats)
+    monkeypatch.setattr(additive, "noisy_values", steps_of_floats)
+    monkeypatch.setattr(_grid, "noisy_leads", leads_of_floats)
 
 
 @pytest.mark.parametrize(("name", "total"), [("laplace", "2^29"), ("removal", "2^29"), ("phase", "2^29")])

@@ -14,6 +14,7 @@ import jaxdp
 from jaxdp.bandits.contextual import linear_contexts, linear_ucb, linear_ucb_joint
 from jaxdp.bandits.contextual._linear_ucb_joint import Report, joint_moments, joint_vector
 from jaxdp.mechanisms import tape
+from jaxdp.numerics.fixed_point import UNITS, to_float
 
 KEY = partial(jax.random.key, 9)
 DTYPE = jnp.result_type(float)
@@ -44,7 +45,7 @@ def counted(learner, angle, reward):
         report = learner.privatize(KEY(), params, state.public, context, 1, jnp.asarray(reward, DTYPE))
         learner.update(KEY(), params, state, report)
     (entry,) = entries
-    return np.asarray(entry.value, float), float(entry.sensitivity), float(entry.noise_stddev)
+    return np.asarray(to_float(entry.value, DTYPE), float), float(entry.sensitivity), float(entry.noise_stddev)
 
 
 @pytest.mark.parametrize("counter", COUNTERS)
@@ -55,6 +56,7 @@ def test_the_sensitivity_is_that_of_users_at_60_degrees(counter):
         for angle, reward in [(0.0, 9.0), *((angle, -9.0) for angle in np.radians([40, 50, 60, 70, 80, 180]))]
     )
     assert declared == pytest.approx(math.sqrt(4.5), rel=1e-4)
+    assert declared >= math.sqrt(4.5) + math.sqrt(5) / UNITS  # of five entries, each rounded
     apart = [np.linalg.norm(other[0] - base) for other in others]
     assert max(apart) == apart[2] == pytest.approx(math.sqrt(4.5), rel=1e-4)
     separate = math.sqrt(2) + 2  # the two moments' own sensitivities, added
