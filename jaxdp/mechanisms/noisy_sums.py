@@ -10,12 +10,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.mechanisms._grid import wide
+from jaxdp.mechanisms._grid import Exact, wide
 from jaxdp.numerics.compensated import rounded
-from jaxdp.numerics.fixed_point import Sum, in_64_bits
+from jaxdp.numerics.fixed_point import in_64_bits
 
 
-def add_noise(values: jax.Array | Sum, noise: jax.Array) -> jax.Array:
+def add_noise(values: Exact, noise: jax.Array) -> jax.Array:
     """Returns values + noise, rounded to floats after the addition.
 
     Args:
@@ -28,7 +28,7 @@ def add_noise(values: jax.Array | Sum, noise: jax.Array) -> jax.Array:
         wrap, however large the noise. Sums are added in 64 bits. Noise beyond 2^30 is coarser than a unit itself, as
         float32 numbers of that size are.
     """
-    if isinstance(values, Sum):
+    if isinstance(values, tuple):
         return _add_to_sum(values, noise)
     if jnp.issubdtype(values.dtype, jnp.floating):
         return values + noise
@@ -40,7 +40,7 @@ def add_noise(values: jax.Array | Sum, noise: jax.Array) -> jax.Array:
 
 
 @in_64_bits
-def _add_to_sum(values: Sum, noise: jax.Array) -> jax.Array:
+def _add_to_sum(values: Exact, noise: jax.Array) -> jax.Array:
     return (wide(values) + noise.astype(jnp.float64)).astype(noise.dtype)
 
 

@@ -11,9 +11,10 @@ from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import MadeBy, default_float
 from jaxdp.core.made_by import described
-from jaxdp.mechanisms._grid import Exact
 from jaxdp.numerics import fixed_point
 from jaxdp.validation import check_count, check_finite, check_list
+
+Exact = jax.Array | fixed_point.Sum  # sums of a stream
 
 
 class Counter(NamedTuple):
@@ -124,7 +125,11 @@ def nothing(shape: tuple[int, ...], dtype: DTypeLike) -> Exact:
 
 def joined(left: Exact, right: Exact) -> Exact:
     """Returns the sum of two sums of a stream."""
-    return fixed_point.plus(left, right) if isinstance(left, fixed_point.Sum) else left + right
+    if isinstance(left, fixed_point.Sum):
+        assert isinstance(right, fixed_point.Sum)
+        return fixed_point.plus(left, right)
+    assert not isinstance(right, fixed_point.Sum)
+    return left + right
 
 
 def summed(values: Exact, axis: int) -> Exact:
@@ -132,7 +137,7 @@ def summed(values: Exact, axis: int) -> Exact:
     if not isinstance(values, fixed_point.Sum):
         return values.sum(axis=axis, dtype=values.dtype)
 
-    def both(left: tuple[jax.Array, jax.Array], right: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def both(left: tuple[jax.Array, ...], right: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         return tuple(fixed_point.plus(fixed_point.Sum(*left), fixed_point.Sum(*right)))
 
     return fixed_point.Sum(*jax.lax.reduce(tuple(values), tuple(fixed_point.zero()), both, (axis,)))
@@ -149,15 +154,15 @@ def entry(value: ArrayLike, shape: tuple[int, ...], sums: Exact) -> Exact:
     Raises:
         ValueError: if it has another shape, is a float in a stream of integers, or not of real numbers.
     """
-    array, in_fixed_point = _array("value", value), isinstance(sums, fixed_point.Sum)
-    dtype = default_float() if in_fixed_point else sums.dtype
+    array = _array("value", value)
+    dtype = default_float() if isinstance(sums, fixed_point.Sum) else sums.dtype
     if array.shape != shape:
         raise ValueError(f"value must have shape {shape}, got {array.shape}")
     if jnp.issubdtype(array.dtype, jnp.floating) and jnp.issubdtype(dtype, jnp.integer):
         raise ValueError(f"value must be integers (init the counter with dtype=float for others), got {array.dtype}")
     stream_dtype(array.dtype, dtype)
     array = array.astype(dtype)
-    return fixed_point.from_floats(array) if in_fixed_point else array
+    return fixed_point.from_floats(array) if isinstance(sums, fixed_point.Sum) else array
 
 
 def fed_mask(fed: ArrayLike, clocks: tuple[int, ...]) -> jax.Array:

@@ -13,8 +13,9 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import default_float
-from jaxdp.mechanisms._grid import Exact, shape_of
+from jaxdp.mechanisms._grid import shape_of
 from jaxdp.mechanisms.continual_counting.counter import (
+    Exact,
     check_shapes,
     entry,
     fed_mask,

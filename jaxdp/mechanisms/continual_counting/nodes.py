@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.mechanisms._grid import Exact
-from jaxdp.mechanisms.continual_counting.counter import joined, nothing, spread, summed
+from jaxdp.mechanisms.continual_counting.counter import Exact, joined, nothing, spread, summed
 from jaxdp.numerics.compensated import rounded
 
 

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import default_float, leaf_rounded_down
-from jaxdp.mechanisms._grid import Exact
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian, round_up, zcdp_gaussian
+from jaxdp.mechanisms.continual_counting.counter import Exact
 from jaxdp.validation import check_above, check_choice, check_epsilon, check_number
 
 Leaf = np.ndarray | np.floating | jax.Array

@@ -10,10 +10,11 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import default_float, factory
-from jaxdp.mechanisms._grid import Exact, shape_of
+from jaxdp.mechanisms._grid import shape_of
 from jaxdp.mechanisms.continual_counting.buffers import Buffers, find_buffers, row_norms, sensitivity
 from jaxdp.mechanisms.continual_counting.counter import (
     Counter,
+    Exact,
     check_shapes,
     check_times,
     entry,

@@ -75,7 +75,10 @@ def test_sums_of_floats_move_by_something_else():
         return (compensated.plus(kept, compensated.zero(now)._replace(total=now)), plain + now), None
 
     (kept, plain), _ = jax.jit(lambda: jax.lax.scan(step, (start, start.total), entries))()
-    for sums in (np.float64(kept.total) - np.float64(kept.excess), np.float64(plain)):
+    for sums in (
+        np.asarray(kept.total, np.float64) - np.asarray(kept.excess, np.float64),
+        np.asarray(plain, np.float64),
+    ):
         assert sums[1] - sums[0] != 1.0
 
 
