@@ -48,25 +48,6 @@ def plus(left: Sum, right: Sum) -> Sum:
     return Sum(result, (result - total) - rest)
 
 
-def fold(values: Sum, axis: int) -> Sum:
-    """The sum along an axis, by halves: as exact as `plus`, however many there are.
-
-    Args:
-        values: sums of shape [..., length, ...], length >= 1.
-        axis: of the length.
-
-    Returns:
-        A sum without this axis.
-    """
-    running = jax.tree.map(lambda x: jnp.moveaxis(x, axis, 0), values)
-    while len(running.total) > 1:
-        half = len(running.total) // 2
-        joined = plus(*(jax.tree.map(lambda x, s=s: x[s], running) for s in (slice(half), slice(half, 2 * half))))
-        odd = jax.tree.map(lambda x, h=half: x[2 * h :], running)
-        running = jax.tree.map(lambda *parts: jnp.concatenate(parts), joined, odd)
-    return jax.tree.map(lambda x: x[0], running)
-
-
 def rounded(product: jax.Array) -> jax.Array:
     """A product as it is, rounded before it enters a sum.
 

@@ -8,7 +8,6 @@ import pytest
 from jaxdp.mechanisms import _grid as grid
 from jaxdp.mechanisms import gaussian, laplace, noisy_leads, noisy_max, noisy_min
 from jaxdp.mechanisms.noisy_sums import add_noise
-from jaxdp.numerics import compensated
 from jaxdp.numerics.fixed_point import UNITS, Sum, in_64_bits, to_float
 
 pytestmark = pytest.mark.precision
@@ -117,17 +116,6 @@ def test_noisy_sums_in_fixed_point_depend_on_sum_and_noise_together(add, holds):
             ]
             same.append(np.array_equal(*moved))
     assert all(same) == holds
-
-
-def test_fold_is_as_exact_as_two_floats():
-    terms = np.random.default_rng(1).uniform(size=(3, 100_001)).astype(FLOAT)
-    exact = terms.astype(np.longdouble).sum(axis=1)
-    found = jax.jit(lambda x: compensated.fold(compensated.zero(x)._replace(total=x), 1))(terms)
-    rest = np.abs(np.longdouble(found.total) - np.longdouble(found.excess) - exact)
-    limit = 2.0**-40 if FLOAT.itemsize == 4 else 2.0**-60  # longdouble's own rounding
-    assert np.all(rest <= limit * exact)
-    plain = terms.sum(axis=1, dtype=FLOAT).astype(np.longdouble)
-    assert np.max(np.abs(plain - exact)) > limit * exact.max()
 
 
 def reference_leads(values, noise, among):
