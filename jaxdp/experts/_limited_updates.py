@@ -13,15 +13,13 @@ from jaxdp.core import (
     Scalar,
     State,
     claimed,
-    default_float,
     factory,
     scalar_leaf,
 )
 from jaxdp.experts import _limited_updates_bulk as bulk
-from jaxdp.experts._clear_losses import behind
-from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._losses import UNIT, clipped, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min
-from jaxdp.numerics import compensated
+from jaxdp.numerics import fixed_point
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_choice, check_count, check_epsilon
 
@@ -45,7 +43,7 @@ class Private(NamedTuple):
     """What the curator knows.
 
     Attributes:
-        totals: [num_experts] losses of the block of rounds that is being played: compensated floats, or int32 (int64
+        totals: [num_experts] losses of the block of rounds that is being played: a `fixed_point.Sum`, or int32 (int64
             under x64) counts of binary losses.
     """
 
@@ -104,8 +102,8 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
           proof the arg min.
         * Noise is one-sided exponential by default, of the paper's scale 2 / epsilon: never worse in utility.
         * Theorem 3.1 leaves out the factor log T that its Lemma 3.3 has: 16 log(N T / failure_prob) log(T) / epsilon.
-        * Totals are compensated sums, and selected from by differences, which are rounded to floats; floating-point
-          noise, as in `laplace`.
+        * Bounded losses are rounded to multiples of 2^-20, and summed and compared as integers; noise as in
+          `noisy_min`.
 
     Examples:
         >>> import math, jaxdp
@@ -135,9 +133,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         del params
         integer = jnp.result_type(int)
         expert = jax.random.randint(key, (), 0, num_experts, jnp.int32)
-        totals = (
-            jnp.zeros(num_experts, integer) if binary else compensated.zero(jnp.zeros(num_experts, default_float()))
-        )
+        totals = jnp.zeros(num_experts, integer) if binary else fixed_point.zero(num_experts)
         return State(Private(totals), Public(jnp.zeros((), integer), expert))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
@@ -146,8 +142,8 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
         del key, params, public, context, action
-        losses = clipped(feedback)  # central model: the curator sees the losses themselves
-        return jnp.round(losses).astype(jnp.result_type(int)) if binary else losses
+        # Central model: the curator sees the losses themselves.
+        return jnp.round(clipped(feedback)).astype(jnp.result_type(int)) if binary else units_of(feedback)
 
     many = algorithm(num_experts=num_experts, noise=noise, binary=binary)
 
@@ -162,7 +158,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         act=act,
         privatize=privatize,
         update=update,
-        blocks=bulk.blocks(many, binary=binary),
+        blocks=bulk.blocks(many),
         counts=bulk.counts(many) if binary else None,
         interface=losses_interface(num_experts),
     )
@@ -177,7 +173,7 @@ def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
         return jax.tree.map(lambda leaf: jnp.where(first, jnp.zeros_like(leaf), leaf), state.private.totals)
 
     def add(totals: Any, losses: jax.Array) -> Any:
-        return totals + losses if binary else compensated.add(totals, losses)
+        return totals + losses if binary else fixed_point.add(totals, losses)
 
     def advance(key: Callable[[], jax.Array], params: Params, state: State, totals: Any, played: jax.Array) -> State:
         """Goes on by some rounds of one block, and selects if the next round begins another one (lines 3 to 7)."""
@@ -185,8 +181,7 @@ def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
         due = begins_block(round_)
 
         def release() -> jax.Array:
-            scores = totals if binary else behind(totals)
-            return jnp.where(due, noisy_min(key(), scores, params.epsilon, noise=noise), expert)
+            return jnp.where(due, noisy_min(key(), totals, params.epsilon, noise=noise), expert)
 
         expert = jax.lax.cond(any_lane(due), release, lambda: expert)
         return State(Private(totals), Public(round_, expert))

@@ -23,7 +23,7 @@ class Algorithm(NamedTuple):
     Attributes:
         num_experts: number of experts.
         started: (state) -> totals of the block before the next round's losses.
-        add: (totals, losses) -> totals.
+        add: (totals, losses of up to 2^10 rounds, added up as integers) -> totals.
         advance: (key, params, state, totals, rounds) -> state after so many rounds; `key()` is the last round's key,
             computed only where an expert is selected.
         rounds_left: (rounds played) -> [] integer, rounds that the block still has.
@@ -36,36 +36,18 @@ class Algorithm(NamedTuple):
     rounds_left: Callable[[jax.Array], jax.Array]
 
 
-def blocks(algorithm: Algorithm, *, binary: bool) -> tuple[Blocks, ...]:
-    """Short blocks of rounds, then long ones.
-
-    Args:
-        algorithm: the algorithm.
-        binary: whether totals are integers, which may be added up in any order.
-    """
+def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
+    """Short blocks of rounds, then long ones."""
 
     def plan(keys, params: "Params", public: "Public", contexts: None, limit) -> BlockPlan:
         del params, contexts
         length = jnp.minimum(limit, algorithm.rounds_left(public.round))
         return BlockPlan(jnp.broadcast_to(public.expert, keys.shape), length)
 
-    def added_at_once(totals: jax.Array, losses: jax.Array, planned: jax.Array) -> jax.Array:
-        return totals + jnp.sum(jnp.where(planned[:, None], losses, 0), axis=0)
-
-    def added_in_order(totals: Any, losses: jax.Array, planned: jax.Array) -> Any:
-        """One after the other, as floats round: the result must be that of single rounds."""
-
-        def step(totals, entry):
-            losses, is_planned = entry
-            added = algorithm.add(totals, losses)
-            return jax.tree.map(lambda new, old: jnp.where(is_planned, new, old), added, totals), None
-
-        return jax.lax.scan(step, totals, (losses, planned), unroll=16)[0]
-
     def absorb(keys, params: "Params", state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
-        added = added_at_once if binary else added_in_order
-        totals = added(algorithm.started(state), report, planned)
+        added = jnp.sum(jnp.where(planned[:, None], report, 0), axis=0, dtype=report.dtype)
+        totals = algorithm.add(algorithm.started(state), added)
         played = plan.length.astype(state.public.round.dtype)
         return algorithm.advance(lambda: keys[plan.length - 1], params, state, totals, played), plan.length
 

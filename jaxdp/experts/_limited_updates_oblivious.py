@@ -14,15 +14,13 @@ from jaxdp.core import (
     Scalar,
     State,
     claimed,
-    default_float,
     factory,
     leaf_rounded_down,
     only,
 )
-from jaxdp.experts._clear_losses import behind
-from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min, zcdp_rho
-from jaxdp.numerics import compensated
+from jaxdp.numerics import fixed_point
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_choice, check_count, check_delta, check_epsilon, check_horizon
 
@@ -107,8 +105,7 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         * Against oblivious adversaries the expected regret is at most ln N / rate + rate batch T / 8; the default batch
           minimises this over whole numbers (over some of them, where there are many). For pure DP the least is of order
           T^(2/3) (ln N)^(2/3) / epsilon^(1/3). An adversary that adapts punishes the expert of a batch.
-        * Totals are compensated sums, and selected from by differences, which are rounded to floats; floating-point
-          noise, as in `laplace`.
+        * Losses are rounded to multiples of 2^-20, and summed and compared as integers; noise as in `noisy_min`.
 
     Examples:
         >>> import jaxdp
@@ -151,8 +148,7 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
     def init(key, params: Params) -> State:
         del params
         expert = jax.random.randint(key, (), 0, num_experts, jnp.int32)
-        totals = compensated.zero(jnp.zeros(num_experts, default_float()))
-        return State(totals, Public(jnp.zeros((), jnp.result_type(int)), expert))
+        return State(fixed_point.zero(num_experts), Public(jnp.zeros((), jnp.result_type(int)), expert))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, params, context
@@ -160,15 +156,15 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
         del key, params, public, context, action
-        return clipped(feedback)  # central model: the curator sees the losses themselves
+        return units_of(feedback)  # central model: the curator sees the losses themselves
 
     def update(key, params: Params, state: State, report) -> State:
-        totals, round_ = compensated.add(state.private, report), state.public.round + 1
+        totals, round_ = fixed_point.add(state.private, report), state.public.round + 1
         due = (round_ % jnp.asarray(params.batch) == 0) & (round_ < horizon)
 
         def release() -> jax.Array:
             level = 2 * jnp.asarray(params.learning_rate)  # of the exponential mechanism, as a budget
-            return jnp.where(due, noisy_min(key, behind(totals), level, noise="gumbel"), state.public.expert)
+            return jnp.where(due, noisy_min(key, totals, level, noise="gumbel"), state.public.expert)
 
         return State(totals, Public(round_, jax.lax.cond(any_lane(due), release, lambda: state.public.expert)))
 

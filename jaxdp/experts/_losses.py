@@ -3,7 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Interface, Space, arms
+from jaxdp.core import Interface, Space, arms, default_float
+from jaxdp.numerics import fixed_point
 
 UNIT = "one round's loss vector"  # of privacy
 
@@ -21,3 +22,13 @@ def clipped(losses: jax.Array) -> jax.Array:
         [0.   0.25 1.   0.  ]
     """
     return jnp.where(losses > 0, jnp.minimum(losses, 1), 0)  # NaN is not > 0
+
+
+def units_of(losses: jax.Array) -> jax.Array:
+    """Losses as curators add them up: clipped to [0, 1], NaN as 0, then integers, multiples of 2^-20.
+
+    Examples:
+        >>> print(units_of(jnp.asarray([-1.0, 0.25, 7.0, jnp.nan])))
+        [      0  262144 1048576       0]
+    """
+    return fixed_point.units(jnp.asarray(losses, default_float()))

@@ -15,17 +15,16 @@ from jaxdp.core import (
     Scalar,
     State,
     claimed,
-    default_float,
     factory,
     leaf_rounded_down,
     only,
     scalar_leaf,
 )
-from jaxdp.experts._clear_losses import behind, of_expert
-from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._clear_losses import of_expert
+from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min, zcdp_rho
 from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, above_threshold_step
-from jaxdp.numerics import compensated
+from jaxdp.numerics import fixed_point
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import (
     check_at_least,
@@ -64,13 +63,13 @@ class Private(NamedTuple):
     """What the curator knows.
 
     Attributes:
-        totals: [num_experts] compensated sums of all losses.
-        own: [] compensated sum of the losses of the expert that is played, since it was selected.
+        totals: [num_experts] sums of all losses.
+        own: [] sum of the losses of the expert that is played, since it was selected.
         monitor: the run of AboveThreshold.
     """
 
-    totals: compensated.Sum
-    own: compensated.Sum
+    totals: fixed_point.Sum
+    own: fixed_point.Sum
     monitor: AboveThreshold
 
 
@@ -155,8 +154,8 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
           least number for which so many halves make (ln N + rate best_loss) / 0.38 with probability 1 - failure_prob.
           With probability 1 - 2 failure_prob the loss is then at most K (1 / rate + 2 a + 2).
         * Selection waits for the end of the next round, so that when it is made is public before its noise is drawn.
-        * Totals are compensated sums, and selected from by differences, which are rounded to floats; floating-point
-          noise, as in `laplace`.
+        * Losses are rounded to multiples of 2^-20, and summed, compared and asked about as integers; noise as in
+          `noisy_min` and `above_threshold`.
 
     Examples:
         >>> import jaxdp
@@ -218,8 +217,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
     def init(key, params: Params) -> State:
         key_expert, key_monitor = jax.random.split(key)
-        none = jnp.zeros(num_experts, default_float())
-        private = Private(compensated.zero(none), compensated.zero(none[0]), start(key_monitor, params))
+        private = Private(fixed_point.zero(num_experts), fixed_point.zero(), start(key_monitor, params))
         expert = jax.random.randint(key_expert, (), 0, num_experts, jnp.int32)
         return State(private, Public(expert, jnp.int32(0), jnp.zeros((), jnp.result_type(int))))
 
@@ -229,7 +227,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del key, params, public, context
-        return action, clipped(feedback)  # central model: the curator sees the play and the losses themselves
+        return action, units_of(feedback)  # central model: the curator sees the play and the losses themselves
 
     def update(key, params: Params, state: State, report) -> State:
         key_threshold, key_query, key_select = jax.random.split(key, 3)
@@ -244,18 +242,18 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
         monitor = jax.lax.cond(any_lane(fresh), restarted, lambda: private.monitor)
         own = jax.tree.map(lambda leaf: jnp.where(fresh, jnp.zeros_like(leaf), leaf), private.own)
-        own = compensated.add(own, of_expert(losses, action))
-        totals = compensated.add(private.totals, losses)
+        own = fixed_point.add(own, of_expert(losses, action))
+        totals = fixed_point.add(private.totals, losses)
 
         def ask() -> tuple[AboveThreshold, jax.Array]:
-            asked, above = above_threshold_step(key_query, monitor, own.total - own.excess)
+            asked, above = above_threshold_step(key_query, monitor, own)
             return jax.tree.map(lambda new, old: jnp.where(watches, new, old), asked, monitor), above & watches
 
         monitor, above = jax.lax.cond(any_lane(watches), ask, lambda: (monitor, jnp.asarray(False)))
 
         def select() -> jax.Array:
             level = 2 * jnp.asarray(params.learning_rate)  # of the exponential mechanism, as a budget
-            chosen = noisy_min(key_select, behind(totals), level, noise="gumbel")
+            chosen = noisy_min(key_select, totals, level, noise="gumbel")
             return jnp.where(selects, chosen, public.expert)
 
         expert = jax.lax.cond(any_lane(selects), select, lambda: public.expert)

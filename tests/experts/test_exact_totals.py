@@ -1,0 +1,203 @@
+"""Sums of losses in the clear are exact however large they are: neighbours differ by the loss that was replaced."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp import experts
+from jaxdp.core import State
+from jaxdp.experts import _svt_lazy
+from jaxdp.numerics import compensated, fixed_point
+
+EXPERTS, ROUNDS = 3, 256
+INTEGER = jnp.result_type(int)
+HORIZON = 2**31 - 2
+STARTS = [(whole, part) for whole in (2**24, 2**26, 2**30 - 1) for part in (0, fixed_point.UNITS - 1)]
+
+
+class Case(NamedTuple):
+    """A learner with private sums.
+
+    Attributes:
+        make: () -> learner.
+        values: of its params.
+        before: (state) -> a state from which so many rounds only add.
+        sums: the path of its sums in the private state.
+        adds: ([rounds, experts] units of losses) -> what each round adds to them, expert 0 being played.
+    """
+
+    make: Any
+    values: dict[str, Any]
+    before: Any
+    sums: tuple[str, ...] = ()
+    adds: Any = lambda units: units
+
+
+def late(state):
+    """Within a block of rounds, or a batch."""
+    return state._replace(public=state.public._replace(round=jnp.full((), 2**30 + 5, INTEGER)))
+
+
+def no_more_switches(state):
+    return state._replace(public=state.public._replace(switches=jnp.int32(1), played=jnp.ones((), INTEGER)))
+
+
+CASES = {
+    "limited_updates": Case(lambda: experts.limited_updates(num_experts=EXPERTS), {}, late, ("totals",)),
+    "limited_updates_oblivious": Case(
+        lambda: experts.limited_updates_oblivious(num_experts=EXPERTS, horizon=HORIZON), {"batch": 2**30}, late
+    ),
+    "svt_lazy": Case(
+        lambda: experts.svt_lazy(num_experts=EXPERTS, horizon=HORIZON),
+        {"max_switches": 1},
+        no_more_switches,
+        ("totals",),
+    ),
+}
+
+
+def replaced(private, path, sums):
+    if not path:
+        return sums
+    inner = replaced(getattr(private, path[0]), path[1:], sums)
+    return private._replace(**{path[0]: inner})
+
+
+def adversarial():
+    """[2, ROUNDS, EXPERTS] losses of two neighbours, most of which have all of their digits."""
+    losses = np.random.default_rng(63).uniform(0.9, 1, (ROUNDS, EXPERTS))
+    first, second = losses.copy(), losses.copy()
+    first[0], second[0] = [0.0, 1.0, 0.75], [1.0, 0.0, 0.5]
+    return np.stack([first, second])
+
+
+def integers(sums):
+    """[...] Python integers, units of the sums."""
+    whole, part = (np.asarray(word).astype(object) for word in sums)
+    return whole * fixed_point.UNITS + part
+
+
+def rounds_of(case, *, together=False):
+    """(losses, sums) -> the learner's sums after the rounds: one by one, or many at once by its blocks."""
+    learner = case.make()
+    params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, **case.values))
+    begun = case.before(learner.init(jax.random.key(0), params))
+    actions, keys = jnp.zeros(ROUNDS, jnp.int32), jax.random.split(jax.random.key(1), ROUNDS)
+
+    def report_of(key, action, losses):
+        return learner.privatize(key, params, begun.public, None, action, losses)
+
+    def step(state, entry):
+        return learner.update(entry[0], params, state, report_of(*entry)), None
+
+    def at_once(state, losses):
+        block = learner.blocks[-1]
+        size = block.length
+        for begin in range(0, ROUNDS - size + 1, size):
+            some = tuple(values[begin : begin + size] for values in (keys, actions, losses))
+            plan = block.plan(some[0], params, state.public, None, jnp.asarray(size, INTEGER))
+            state, _ = block.absorb(some[0], params, state, plan, jax.vmap(report_of)(*some))
+        return state
+
+    @jax.jit
+    def after(losses, sums):
+        state = State(replaced(begun.private, case.sums, sums), begun.public)
+        state = at_once(state, losses) if together else jax.lax.scan(step, state, (keys, actions, losses))[0]
+        return functools.reduce(getattr, case.sums, state.private)
+
+    return after
+
+
+def check_exact(case, starts, *, together=False, read=integers, encode=lambda sums: sums):
+    """Both neighbours' sums are those of Python's integers."""
+    run = rounds_of(case, together=together)
+    for whole, part in starts:
+        sums = encode(fixed_point.Sum(*(jnp.full(EXPERTS, word, INTEGER) for word in (whole, part))))
+        for losses in adversarial():
+            rows = jnp.asarray(losses, jnp.result_type(float))
+            units = np.round(np.asarray(rows, np.float64) * fixed_point.UNITS).astype(np.int64)
+            found = read(run(rows, sums)) - (whole * fixed_point.UNITS + part)
+            assert (found == case.adds(units).sum(axis=0)).all()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sums_are_exact(name):
+    check_exact(CASES[name], STARTS)
+
+
+BULK = [name for name in CASES if CASES[name].make().blocks]
+
+
+@pytest.mark.parametrize("name", BULK)
+def test_sums_of_many_rounds_are_exact(name):
+    check_exact(CASES[name], STARTS, together=True)
+
+
+# ---- the old way, planted --------------------------------------------------------------------------------------------
+def words_of(sums):
+    """The words of a fixed-point sum hold the bits of a compensated sum of floats."""
+    bits = (jax.lax.bitcast_convert_type(leaf.astype(jnp.float32), jnp.int32) for leaf in sums)
+    return fixed_point.Sum(*(word.astype(INTEGER) for word in bits))
+
+
+def floats_of(sums):
+    return compensated.Sum(*(jax.lax.bitcast_convert_type(word.astype(jnp.int32), jnp.float32) for word in sums))
+
+
+def compensated_add(running, units):
+    return words_of(compensated.add(floats_of(running), units.astype(jnp.float32) * (1 / fixed_point.UNITS)))
+
+
+def plain_add(running, units):
+    total = floats_of(running).total + units.astype(jnp.float32) * (1 / fixed_point.UNITS)
+    return words_of(compensated.zero(total)._replace(total=total))
+
+
+def rounded_start(sums):
+    part = sums.part.astype(jnp.float32) * (1 / fixed_point.UNITS)
+    return words_of(compensated.Sum(sums.whole.astype(jnp.float32), -part))
+
+
+def read_floats(sums):
+    total, excess = (np.asarray(leaf, np.float64) for leaf in floats_of(sums))
+    return np.round((total - excess) * fixed_point.UNITS).astype(np.int64).astype(object)
+
+
+@pytest.mark.parametrize("wrong", [compensated_add, plain_add])
+@pytest.mark.parametrize("name", CASES)
+def test_float_sums_are_noticed(name, wrong, monkeypatch):
+    monkeypatch.setattr(fixed_point, "add", wrong)
+    with pytest.raises(AssertionError):
+        check_exact(CASES[name], [(2**30, 0)], read=read_floats, encode=rounded_start)
+
+
+# ---- what is asked ---------------------------------------------------------------------------------------------------
+def question(own, monkeypatch):
+    """What `svt_lazy` asks after a round of loss 1, from so much lost."""
+    learner = experts.svt_lazy(num_experts=EXPERTS, horizon=HORIZON)
+    params, asked = learner.params(epsilon=1.0, max_switches=2), []
+    state = learner.init(jax.random.key(0), params)
+    state = State(state.private._replace(own=own), state.public._replace(played=jnp.ones((), INTEGER)))
+
+    def step(key, monitor, query):
+        asked.append(query)
+        return monitor, jnp.asarray(False)
+
+    monkeypatch.setattr(_svt_lazy, "above_threshold_step", step)
+    with jax.disable_jit():
+        report = learner.privatize(KEY, params, state.public, None, jnp.int32(0), jnp.ones(EXPERTS))
+        learner.update(KEY, params, state, report)
+    return asked[0]
+
+
+KEY = jax.random.key(0)
+
+
+def test_a_question_is_the_exact_loss(monkeypatch):
+    for whole, part in STARTS:
+        own = fixed_point.Sum(jnp.asarray(whole, INTEGER), jnp.asarray(part, INTEGER))
+        assert int(integers(question(own, monkeypatch))) == (whole + 1) * fixed_point.UNITS + part
