@@ -41,10 +41,10 @@ from benchmarks.peers import numba_bandits, numba_experts, numba_lazy
 from benchmarks.timing import machine
 from jaxdp.bandits._means_kernels import first_largest
 from jaxdp.experts import classes
-from jaxdp.experts._restart_windows_kernels import largest, largest_sums, replaced
+from jaxdp.experts._restart_windows_kernels import largest, replaced
 from jaxdp.experts._share_kernels import kernel
 from jaxdp.mechanisms.continual_counting.buffers import find_buffers
-from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_fast, own_kernel
+from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_fast, lanes_last, own_kernel
 from jaxdp.numerics.lookup import entry
 from jaxdp.random import fast, index_at, key_uniform, normals, weighted_index
 from jaxdp.random.coins import coins_but_one
@@ -150,8 +150,9 @@ def asked(keys, good, sums, memory):
     sums = lanes_fast(own_kernel(added, lanes_fast(losses), lanes_fast(sums)))
     noise = jnp.log(key_uniform(keys[0])) + jnp.log(key_uniform(keys[2]))
     memory = replaced(jnp.arange(memory.shape[1]) == good, sums, memory)
-    most = largest_sums(sums, memory)
-    return (largest(most) > noise).astype(jnp.int32), sums, memory
+    sums, memory = lanes_last(sums), lanes_last(memory)
+    most = own_kernel(lambda sums, memory: lanes_last(largest(sums[:, None] - memory)), sums, memory)
+    return (largest(lanes_last(most)) > noise).astype(jnp.int32), sums, memory
 
 
 def filtered(keys, good, sums, rows):

@@ -8,8 +8,9 @@ from jaxdp.numerics.compensated import Sum
 
 
 def of_expert(losses: jax.Array, expert: jax.Array) -> jax.Array:
-    """The loss of one expert, [] float; 0 for an expert that there is not."""
-    return jnp.sum(jnp.where(jnp.arange(losses.shape[-1], dtype=expert.dtype) == expert, losses, 0))
+    """The loss of one expert, []; 0 for an expert that there is not."""
+    its = jnp.where(jnp.arange(losses.shape[-1], dtype=expert.dtype) == expert, losses, 0)
+    return jnp.sum(its, dtype=losses.dtype)
 
 
 def behind(totals: Sum) -> jax.Array:

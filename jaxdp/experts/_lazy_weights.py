@@ -23,17 +23,20 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.core.conversions import zcdp_rho
+from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._lane_kernels import carried, chosen  # the same values, in a layout for CPUs
+from jaxdp.experts._lazy_decisions import scaled, wants_another
 from jaxdp.experts._lazy_parameters import ACCOUNTINGS, SMALLEST, LazyParameters, lazy_weights_parameters, privacy_cost
-from jaxdp.experts._losses import UNIT, clipped, losses_interface
-from jaxdp.experts._rounds_together import added
+from jaxdp.experts._losses import UNIT, losses_interface, units_of
+from jaxdp.experts._rounds_together import added_up
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
 from jaxdp.experts.classes import static
 from jaxdp.mechanisms import round_up
 from jaxdp.mechanisms.tape import Entry, record
+from jaxdp.numerics import fixed_point
+from jaxdp.numerics.fixed_point import Sum
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.random import weighted_index
-from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive, check_within
 
 SLACK = 1e-9  # relative, of the budget: given parameters may come from it
@@ -66,11 +69,11 @@ class Private(NamedTuple):
 
     Attributes:
         weights: of the class, before this batch.
-        losses: [num_experts] float, in this batch so far.
+        losses: [num_experts] sums, in this batch so far.
     """
 
     weights: Weights
-    losses: jax.Array
+    losses: Sum
 
 
 class Public(NamedTuple):
@@ -159,9 +162,9 @@ def lazy_weights(
         probability may never be drawn. In float32 weights of sequences that may switch round apart for neighbouring
         losses: the range of a resample was seen to exceed 2 rate by 3% at T = 10^6 and by 8% at 10^7, so that its part
         of the cost may be 5% and 17% above the number that is claimed; the claim's argument says that this is not
-        covered, and no worst case is proved. With 64-bit floats there is none of it, nor over
-        `static()`, whose weights are kept by compensated sums. Losses within a batch are added plainly: those of 0 or 1
-        are exact up to 2^24 rounds. Where the prior rolls on, a switch has the resolution 2^-23.
+        covered, and no worst case is proved. With 64-bit floats there is none of it. Losses are rounded to multiples of
+        2^-20, and those of a batch summed as integers; evidence is a compensated sum of rate * loss in floats. Whether a
+        sequence is kept is computed in 64 bits. Where the prior rolls on, a switch has the resolution 2^-23.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     together = check_count("together", together)
@@ -221,7 +224,7 @@ def lazy_weights(
         none = jnp.zeros((), jnp.result_type(int))
         weights = made.init()
         label = made.draw(key, weights, steps(params, none))
-        return State(Private(weights, jnp.zeros(num_experts, default_float())), Public(none, label, none))
+        return State(Private(weights, fixed_point.zero(num_experts)), Public(none, label, none))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, params, context
@@ -229,9 +232,9 @@ def lazy_weights(
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
         del key, params, public, context, action
-        return clipped(feedback)
+        return units_of(feedback)
 
-    def advance(key, params: Params, state: State, losses: jax.Array, rounds: jax.Array) -> State:
+    def advance(key, params: Params, state: State, losses: Sum, rounds: jax.Array) -> State:
         """After rounds of one batch, the losses of which are added up, and the last of which may be its end."""
         weights, public = state.private.weights, state.public
         played = public.round + rounds
@@ -247,7 +250,7 @@ def lazy_weights(
         return carried(after)
 
     def update(key, params: Params, state: State, report) -> State:
-        losses = carried(state.private.losses + report)
+        losses = carried(fixed_point.add(state.private.losses, report))
         return advance(key, params, state, losses, jnp.ones_like(state.public.round))
 
     def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
@@ -256,8 +259,9 @@ def lazy_weights(
         return BlockPlan(jnp.broadcast_to(public.label.expert, keys.shape), jnp.minimum(limit, left))
 
     def absorb(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
-        planned = jnp.arange(together, dtype=plan.length.dtype) < plan.length
-        losses, rounds = added(state.private.losses, report, planned), plan.length.astype(state.public.round.dtype)
+        planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
+        losses = fixed_point.add(state.private.losses, added_up(report, planned))
+        rounds = plan.length.astype(state.public.round.dtype)
         return advance(keys[plan.length - 1], params, state, losses, rounds), plan.length
 
     values = only(params, [name for name in _VALUES if name != "delta" or not is_pure])
@@ -268,7 +272,7 @@ def lazy_weights(
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(Blocks(together, plan, absorb),) if together > 1 else (),
+        blocks=(Blocks(min(together, fixed_point.MOST_TERMS), plan, absorb),) if together > 1 else (),
         horizon=horizon,
         interface=losses_interface(num_experts),
     )
@@ -282,7 +286,7 @@ def _batch_end(
     key: jax.Array,
     params: Params,
     weights: Weights,
-    losses: jax.Array,
+    losses: Sum,
     public: Public,
     played: jax.Array,
     step: jax.Array,
@@ -292,41 +296,16 @@ def _batch_end(
     """A round at whose end the batch may end: if it does, weights move, and the sequence is kept or drawn anew."""
     key_keep, key_draw, key_roll = jax.random.split(key, 3)
     may = is_end & (public.resamples < params.budget)
-    scaled = params.learning_rate * losses
-    moved = made.forward(weights, step, scaled)
-    own = jnp.sum(jnp.where(jnp.arange(made.num_experts, dtype=jnp.int32) == public.label.expert, scaled, 0))
-    resampled = may & _wants_another(key_keep, params, own, may, is_pure)
+    moved = made.forward(weights, step, scaled(params.learning_rate, losses).astype(default_float()))
+    own = Sum(*(of_expert(word, public.label.expert) for word in losses))
+    resampled = may & wants_another(key_keep, params, own, may, is_pure)
     drawn, rolled = _drawn(key_draw, made, params, moved, step + 1, resampled), made.roll(key_roll, public.label, step)
 
     label = chosen(resampled, drawn, chosen(is_end, rolled, public.label))
     return State(
-        Private(chosen(is_end, moved, weights), carried(jnp.where(is_end, 0, losses))),
+        Private(chosen(is_end, moved, weights), carried(jax.tree.map(lambda word: jnp.where(is_end, 0, word), losses))),
         Public(played, label, public.resamples + resampled.astype(public.resamples.dtype)),
     )
-
-
-def _wants_another(key: jax.Array, params: Params, own: jax.Array, may: jax.Array, is_pure: bool) -> jax.Array:
-    """Whether a sequence whose scaled loss in the batch is `own` is not kept: [] bool.
-
-    Written on the tape: log probabilities, whose largest change is the pure cost, and half of the range of whose
-    changes tells the zero-concentrated one.
-    """
-    rate, fake = params.learning_rate, params.fake_switch_prob
-    kept, given_up = (1 - fake) * jnp.exp(-own), fake - (1 - fake) * jnp.expm1(-own)  # probabilities, whose sum is 1
-    scores = jnp.log(jnp.stack([kept, given_up]))
-    if is_pure:
-        most = jnp.maximum(rate, jnp.log1p((1 - fake) * -jnp.expm1(-rate) / fake))
-        entry = Entry("keep_or_resample", scores, "max", key, most, jnp.where(may, most, 0))
-    else:
-        spread = jnp.log1p(jnp.expm1(rate) / fake) / 2  # half the range of log odds
-        epsilon = jnp.where(may, 2 * spread, 0)
-        entry = Entry("keep_or_resample", scores, "spread", key, spread, epsilon, jnp.square(epsilon) / 8)
-    told = record(entry)
-    if told is not scores:  # an auditor's tape put in other scores
-        kept, given_up = jax.nn.softmax(told)
-    coarse, fine = two_uniforms(key)
-    drawn = coarse + fine * jnp.finfo(coarse.dtype).eps  # small ones with all of their digits
-    return jnp.where(given_up < kept, drawn < given_up, drawn >= kept)  # the rarer of the two is what is compared with
 
 
 def _drawn(

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
+from jaxdp.experts._rounds_together import added_up
 
 if TYPE_CHECKING:
     from jaxdp.experts._limited_updates import Params, Public
@@ -46,8 +47,7 @@ def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
 
     def absorb(keys, params: "Params", state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
-        added = jnp.sum(jnp.where(planned[:, None], report, 0), axis=0, dtype=report.dtype)
-        totals = algorithm.add(algorithm.started(state), added)
+        totals = algorithm.add(algorithm.started(state), added_up(report, planned))
         played = plan.length.astype(state.public.round.dtype)
         return algorithm.advance(lambda: keys[plan.length - 1], params, state, totals, played), plan.length
 

@@ -7,67 +7,75 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.experts import _restart_windows_kernels as kernels
+from jaxdp.numerics import fixed_point
+from jaxdp.numerics.fixed_point import BITS, UNITS, Sum, in_64_bits
 
 CHUNK = 128  # beginnings of windows that are looked at together
+LARGEST = 2**51  # units of a question, which two words of 32 bits hold
+LEAST = -(2**62)  # units, below every excess
+Slack = Callable[[jax.Array], jax.Array]  # times at which windows begin -> [...] float64 that regret must exceed
 
 
 class Windows(Protocol):
     """A choice of windows. Time is counted in questions: 1 is the round of the first one."""
 
-    def empty(self, dtype: jnp.dtype) -> jax.Array:
+    def empty(self) -> Sum:
         """Nothing, in the shape of what is remembered."""
         ...
 
-    def remember(self, memory: jax.Array, beyond: jax.Array, now: jax.Array, asks: jax.Array) -> jax.Array:
+    def remember(self, memory: Sum, regrets: Sum, now: jax.Array, asks: jax.Array) -> Sum:
         """Keeps the sums of the round before this one, if a question was asked there.
 
         Args:
             memory: so far.
-            beyond: [num_experts] float, sums over the epoch up to that round.
+            regrets: [num_experts] sums over the epoch up to that round.
             now: [] integer, the time of the last question.
             asks: [] bool, whether it was asked in that round.
         """
         ...
 
-    def largest(
-        self, memory: jax.Array, beyond: jax.Array, window_slack: jax.Array, now: jax.Array, begin: jax.Array
-    ) -> jax.Array:
-        """The largest, over windows of this epoch that end now and over experts, of sum - window_slack sqrt(length).
+    def largest(self, memory: Sum, regrets: Sum, slack: Slack, now: jax.Array, begin: jax.Array) -> Sum:
+        """The largest, over windows of this epoch that end now and over experts, of regret - slack.
 
         Args:
             memory: of questions before this one.
-            beyond: [num_experts] float, sums over the rounds of the epoch.
-            window_slack: [] float.
+            regrets: [num_experts] sums over the rounds of the epoch.
+            slack: of a window by its beginning, public.
             now: [] integer, this question's time.
             begin: [] integer < now, time at which the epoch began.
 
         Returns:
-            [] float.
+            [] sum.
         """
         ...
 
 
-def replaced(written: jax.Array, beyond: jax.Array, memory: jax.Array) -> jax.Array:
-    """The memory, [num_experts, levels] float, with the sums of now in the columns `written`, [levels] bool."""
-    return jnp.where(written[None], beyond[:, None], memory)
+def replaced(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
+    """The memory, [num_experts, levels], with the values of now in the columns `written`, [levels] bool."""
+    return jnp.where(written[None], now[:, None], memory)
 
 
-def largest_sums(beyond: jax.Array, memory: jax.Array) -> jax.Array:
-    """The largest, over experts, of sums since a column was remembered: [levels] float."""
-    return jnp.max(beyond[:, None] - memory, axis=0)
+def largest_sums(regrets: Sum, memory: Sum) -> jax.Array:
+    """The largest, over experts, of regrets since a column was remembered: [levels] units, int64."""
+    return jnp.max(wide(regrets)[:, None] - wide(memory), axis=0)
+
+
+def wide(sums: Sum) -> jax.Array:
+    """Sums as integers of 64 bits."""
+    return sums.whole.astype(jnp.int64) * UNITS + sums.part.astype(jnp.int64)
 
 
 class Steps(NamedTuple):
     """What windows compute from sums.
 
     Attributes:
-        replaced: (written, beyond, memory) -> memory.
-        largest_sums: (beyond, memory) -> [levels] float.
-        largest: ([n] float) -> [] float, the largest.
+        replaced: (written, now, memory) -> memory.
+        largest_sums: (regrets, memory) -> [levels] units.
+        largest: ([n] integers) -> [], the largest.
     """
 
     replaced: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
-    largest_sums: Callable[[jax.Array, jax.Array], jax.Array]
+    largest_sums: Callable[[Sum, Sum], jax.Array]
     largest: Callable[[jax.Array], jax.Array]
 
 
@@ -82,29 +90,30 @@ class All(NamedTuple):
     checks: int
     steps: Steps = KERNELS  # laid out for CPUs, whatever the number of experts
 
-    def empty(self, dtype: jnp.dtype) -> jax.Array:
+    def empty(self) -> Sum:
         """No sums yet."""
-        return jnp.zeros((self.num_experts, CHUNK * (1 + self.checks // CHUNK)), dtype)
+        return fixed_point.zero((self.num_experts, CHUNK * (1 + self.checks // CHUNK)))
 
-    def remember(self, memory: jax.Array, beyond: jax.Array, now: jax.Array, asks: jax.Array) -> jax.Array:
+    def remember(self, memory: Sum, regrets: Sum, now: jax.Array, asks: jax.Array) -> Sum:
         """In rounds between questions the next one's column is written, and again: no branch, and so no copy."""
-        return memory.at[:, now + (~asks).astype(now.dtype)].set(beyond, mode="drop")
+        place = now + (~asks).astype(now.dtype)
+        return jax.tree.map(lambda words, new: words.at[:, place].set(new, mode="drop"), memory, regrets)
 
-    def largest(
-        self, memory: jax.Array, beyond: jax.Array, window_slack: jax.Array, now: jax.Array, begin: jax.Array
-    ) -> jax.Array:
+    @in_64_bits
+    def largest(self, memory: Sum, regrets: Sum, slack: Slack, now: jax.Array, begin: jax.Array) -> Sum:
         """Chunk after chunk, from the first time of all: lanes begin their epochs at different times."""
         offsets = jnp.arange(CHUNK, dtype=now.dtype)
 
         def step(chunk: jax.Array, largest: jax.Array) -> jax.Array:
             times = chunk * CHUNK + offsets
-            columns = jax.lax.dynamic_slice_in_dim(memory, chunk * CHUNK, CHUNK, axis=1)
-            sums = jnp.max(beyond[:, None] - columns, axis=0)
-            excess = sums - window_slack * _root(now - times, sums.dtype)
-            return jnp.maximum(largest, jnp.max(jnp.where((times > begin) & (times < now), excess, -jnp.inf)))
+            columns = jax.tree.map(
+                lambda words: jax.lax.dynamic_slice_in_dim(words, chunk * CHUNK, CHUNK, axis=1), memory
+            )
+            excess = largest_sums(regrets, columns) - _units(slack(jnp.clip(times, begin, now)))
+            return jnp.maximum(largest, jnp.max(jnp.where((times > begin) & (times < now), excess, LEAST)))
 
-        whole = _whole_epoch(self.steps, beyond, window_slack, now, begin)
-        return jax.lax.fori_loop(jnp.zeros_like(now), now // CHUNK + 1, step, whole)
+        whole = _whole_epoch(self.steps, regrets, slack, begin)
+        return _as_sum(jax.lax.fori_loop(jnp.zeros_like(now), now // CHUNK + 1, step, whole), now.dtype)
 
 
 class Dyadic(NamedTuple):
@@ -123,37 +132,39 @@ class Dyadic(NamedTuple):
         """One for each power of two up to the last question's time."""
         return self.checks.bit_length()
 
-    def empty(self, dtype: jnp.dtype) -> jax.Array:
+    def empty(self) -> Sum:
         """No sums yet."""
-        return jnp.zeros((self.num_experts, self.levels), dtype)
+        return fixed_point.zero((self.num_experts, self.levels))
 
-    def remember(self, memory: jax.Array, beyond: jax.Array, now: jax.Array, asks: jax.Array) -> jax.Array:
+    def remember(self, memory: Sum, regrets: Sum, now: jax.Array, asks: jax.Array) -> Sum:
         """A time is an odd multiple of one power of two."""
         power = jnp.left_shift(1, jnp.arange(self.levels, dtype=now.dtype))
         written = asks & ((now & -now) == power)
-        return self.steps.replaced(written, beyond, memory)
+        return jax.tree.map(lambda words, new: self.steps.replaced(written, new, words), memory, regrets)
 
-    def largest(
-        self, memory: jax.Array, beyond: jax.Array, window_slack: jax.Array, now: jax.Array, begin: jax.Array
-    ) -> jax.Array:
+    @in_64_bits
+    def largest(self, memory: Sum, regrets: Sum, slack: Slack, now: jax.Array, begin: jax.Array) -> Sum:
         """All at once."""
         level = jnp.arange(self.levels, dtype=now.dtype)
         last = jnp.right_shift(now - 1, level)  # multiples before this question's time
         times = jnp.left_shift(last - 1 + (last & 1), level)
-        sums = self.steps.largest_sums(beyond, memory)
-        excess = sums - window_slack * _root(now - times, sums.dtype)
-        largest = self.steps.largest(jnp.where(times > begin, excess, -jnp.inf))
-        return jnp.maximum(largest, _whole_epoch(self.steps, beyond, window_slack, now, begin))
+        excess = self.steps.largest_sums(regrets, memory) - _units(slack(jnp.maximum(times, begin)))
+        largest = self.steps.largest(jnp.where(times > begin, excess, LEAST))
+        return _as_sum(jnp.maximum(largest, _whole_epoch(self.steps, regrets, slack, begin)), now.dtype)
 
 
 KINDS = {"all": All, "dyadic": Dyadic}
 
 
-def _whole_epoch(
-    steps: Steps, beyond: jax.Array, window_slack: jax.Array, now: jax.Array, begin: jax.Array
-) -> jax.Array:
-    return steps.largest(beyond) - window_slack * _root(now - begin, beyond.dtype)
+def _whole_epoch(steps: Steps, regrets: Sum, slack: Slack, begin: jax.Array) -> jax.Array:
+    return steps.largest(wide(regrets)) - _units(slack(begin))
 
 
-def _root(length: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    return jnp.sqrt(jnp.maximum(length, 0).astype(dtype))
+def _units(slack: jax.Array) -> jax.Array:
+    return jnp.round(jnp.clip(slack * UNITS, -(2.0**60), 2.0**60)).astype(jnp.int64)
+
+
+def _as_sum(question: jax.Array, dtype: jnp.dtype) -> Sum:
+    """A question beyond the words is clipped, which moves it by no more than it did."""
+    clipped = jnp.clip(question, -LARGEST, LARGEST - 1)
+    return Sum((clipped >> BITS).astype(dtype), (clipped & (UNITS - 1)).astype(dtype))

@@ -7,23 +7,31 @@ short rows slowly.
 import jax
 import jax.numpy as jnp
 
+from jaxdp.numerics.fixed_point import UNITS, Sum
 from jaxdp.numerics.kernels import WRITTEN_OUT, folded, lanes_last, own_kernel
 
 
-def replaced(written: jax.Array, beyond: jax.Array, memory: jax.Array) -> jax.Array:
+def replaced(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
     """`_restart_windows.replaced`."""
-    return lanes_last(jnp.where(written[None], lanes_last(beyond)[:, None], lanes_last(memory)))
+    return lanes_last(jnp.where(written[None], lanes_last(now)[:, None], lanes_last(memory)))
 
 
-def largest_sums(beyond: jax.Array, memory: jax.Array) -> jax.Array:
+def largest_sums(regrets: Sum, memory: Sum) -> jax.Array:
     """`_restart_windows.largest_sums`."""
 
-    def found(beyond: jax.Array, memory: jax.Array) -> jax.Array:
-        return lanes_last(largest(lanes_last(beyond)[:, None] - lanes_last(memory)))
+    def largest_since(regrets: Sum, memory: Sum) -> jax.Array:
+        now, then = (
+            whole.astype(jnp.int64) * UNITS + part.astype(jnp.int64) for whole, part in map(_placed, (regrets, memory))
+        )
+        return lanes_last(largest(now[:, None] - then))
 
-    return lanes_last(own_kernel(found, lanes_last(beyond), lanes_last(memory)))
+    return lanes_last(own_kernel(largest_since, _placed(regrets), _placed(memory)))
 
 
 def largest(values: jax.Array) -> jax.Array:
-    """The largest of values [n, ...] along the first axis: [...] float."""
+    """The largest of values [n, ...] along the first axis: [...]."""
     return folded(jnp.maximum, values) if len(values) <= WRITTEN_OUT else values.max(axis=0)
+
+
+def _placed(sums: Sum) -> Sum:
+    return Sum(*map(lanes_last, sums))

@@ -1,8 +1,9 @@
-"""Limited updates that begin anew when the sparse vector technique says that the losses' law has changed."""
+"""Limited updates that begin anew when the sparse vector technique says that the losses' distribution has changed."""
 
+import functools
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,9 +24,10 @@ from jaxdp.experts import _restart_windows as windows_of
 from jaxdp.experts import _svt_restarts_bulk as bulk
 from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._lane_kernels import carried
-from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, above_threshold_step
-from jaxdp.numerics import compensated
+from jaxdp.numerics import fixed_point
+from jaxdp.numerics.compensated import rounded
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.numerics.lookup import nearest
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_number, check_probability
@@ -63,16 +65,14 @@ class Private(NamedTuple):
     Attributes:
         selection: of the limited updates.
         monitor: the run of AboveThreshold.
-        regrets: [num_experts] compensated sums over the epoch: losses of the plays less those of each expert.
-        beyond: [num_experts] float, the same less what is put down to chance.
-        windows: what is remembered of earlier rounds, at which windows begin.
+        regrets: [num_experts] sums over the epoch: losses of the plays less those of each expert.
+        windows: [num_experts, ...] the regrets of earlier rounds, at which windows begin.
     """
 
     selection: selection.Private
     monitor: AboveThreshold
-    regrets: compensated.Sum
-    beyond: jax.Array
-    windows: Any
+    regrets: fixed_point.Sum
+    windows: fixed_point.Sum
 
 
 class Public(NamedTuple):
@@ -105,7 +105,7 @@ def svt_restarts(
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
         windows: which windows are looked at. "all" that begin where a question could have been asked: memory of
-            N T / check_every floats, and a question costs N t / check_every operations in round t. "dyadic": two of
+            2 N T / check_every integers, and a question costs N t / check_every operations in round t. "dyadic": two of
             about each length 2^k check_every, and the whole epoch: memory and time O(N log T), for later restarts. With
             T = 1e5, N = 10, failure_prob = 0.01 and a shift of gap 0.5 in the middle, the median delay is 4,200 rounds
             at epsilon = 1 and 1,300 at epsilon = 4, where "all" on a grid of 16 rounds needs 2,800 and 1,000.
@@ -166,9 +166,8 @@ def svt_restarts(
           bounds for the block's means and the window's sums, and the tail of the selection's noise; each of these four
           events has the probability b = failure_prob / 5 at most, and the fifth is that of the questions' noise.
         * The play of a round is chosen before its losses are seen.
-        * Sums of regret are compensated; windows are differences of floats, so that a question of real-valued losses
-          may be off by about T / 2^23; losses of 0 or 1 are exact up to T = 2^24. Floating-point noise, as in
-          `laplace`.
+        * Losses, and what is put down to chance, are rounded to multiples of 2^-20; regrets, windows and questions are
+          integers. Noise as in `noisy_min` and `above_threshold`.
 
     Examples:
         >>> import jaxdp
@@ -212,10 +211,8 @@ def svt_restarts(
     def init(key, params: Params) -> State:
         key_selection, key_monitor = jax.random.split(key)
         begin = limited.init(key_selection, shared(params))
-        none = jnp.zeros(num_experts, default_float())
-        private = Private(
-            begin.private, start(key_monitor, params), compensated.zero(none), none, memory.empty(none.dtype)
-        )
+        regrets = fixed_point.zero(num_experts)
+        private = Private(begin.private, start(key_monitor, params), regrets, memory.empty())
         return State(private, Public(jnp.zeros_like(begin.public.round), begin.public, jnp.int32(0)))
 
     def shared(params: Params) -> selection.Params:
@@ -232,18 +229,28 @@ def svt_restarts(
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del key, params, public, context
-        return action, clipped(feedback)  # central model: the curator sees the play and the losses themselves
+        return action, units_of(feedback)  # central model: the curator sees the play and the losses themselves
 
     def slack_until(params: Params, round_: jax.Array) -> jax.Array:
-        """How much of the regret of the first `round_` >= 1 rounds of an epoch is put down to chance.
+        """How much of the regret of the first rounds of an epoch is put down to chance, float64; traced in 64 bits.
 
         A window's own part, window_slack times the root of its length, is not in it.
         """
+        any_, round_ = round_ > 0, jnp.maximum(round_, 1)
         first = selection.highest_power(round_)
         block = (jnp.iinfo(round_.dtype).bits - 1) - jax.lax.clz(round_)
-        rounds = (round_ - first + 1).astype(default_float())
-        of_block = nearest(jnp.asarray(params.block_slack), block)
-        return nearest(jnp.asarray(params.slack_before), block) + compensated.rounded(of_block * rounds)
+        of_block, before = (
+            nearest(jnp.asarray(table), block).astype(jnp.float64)
+            for table in (params.block_slack, params.slack_before)
+        )
+        return jnp.where(any_, before + rounded(of_block * (round_ - first + 1).astype(jnp.float64)), 0)
+
+    def slack(params: Params, now: jax.Array, begin: jax.Array, times: jax.Array) -> jax.Array:
+        """What the regret of windows from these times to now must exceed, float64; traced in 64 bits."""
+        until_now, until_then = (slack_until(params, (time - begin) * check_every) for time in (now, times))
+        rounds = ((now - times) * check_every).astype(jnp.float64)
+        own, margin = (jnp.asarray(value).astype(jnp.float64) for value in (params.window_slack, params.margin))
+        return until_now - until_then + rounded(own * jnp.sqrt(rounds)) + margin
 
     def question(round_: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The number of questions asked in so many rounds, and whether the last one was asked in the last round."""
@@ -261,9 +268,14 @@ def svt_restarts(
         monitor = jax.lax.cond(any_lane(fresh), restarted, lambda: private.monitor)
         regrets = jax.tree.map(lambda leaf: jnp.where(fresh, jnp.zeros_like(leaf), leaf), private.regrets)
         totals = inner.started(State(private.selection, public.selection))
-        # A window's excess: sums over the epoch up to now, `beyond`, less those remembered from before the window.
-        windows_ = memory.remember(private.windows, private.beyond, *question(public.round))
+        # A window's regret: that of the epoch up to now, less what is remembered from before the window.
+        windows_ = memory.remember(private.windows, private.regrets, *question(public.round))
         return State(private._replace(monitor=monitor, windows=windows_), public), bulk.Sums(regrets, totals)
+
+    def added(sums: bulk.Sums, expert: jax.Array, losses: jax.Array) -> bulk.Sums:
+        """After losses of rounds in which the expert plays."""
+        regrets = fixed_point.add(sums.regrets, of_expert(losses, expert) - losses)
+        return bulk.Sums(regrets, inner.add(sums.totals, losses))
 
     def advance(key, params: Params, state: State, sums: bulk.Sums, played: jax.Array) -> State:
         """After rounds of one expert, whose losses are in the sums: a question, if the last of them has one."""
@@ -277,15 +289,13 @@ def svt_restarts(
             sums.totals,
             played,
         )
-        beyond = (regrets.total - slack_until(params, epoch_round + played)) - regrets.excess
         begin = (public.round - epoch_round) // check_every
         now, asks = question(round_)
 
         def ask() -> tuple[AboveThreshold, jax.Array]:  # lines 8 and 9: one question, the largest of all windows'
-            window_slack = params.window_slack * math.sqrt(check_every)
-            largest = memory.largest(private.windows, beyond, window_slack, now, begin)
+            largest = memory.largest(private.windows, regrets, functools.partial(slack, params, now, begin), now, begin)
             run = private.monitor._replace(halted=private.monitor.halted | ~asks)  # who is not asked does not answer
-            run, above = above_threshold_step(jax.random.fold_in(key, QUERY), run, largest - params.margin)
+            run, above = above_threshold_step(jax.random.fold_in(key, QUERY), run, largest)
             return run._replace(halted=private.monitor.halted | above), above
 
         # A branch only where no lane of a batch is asked.
@@ -298,16 +308,15 @@ def svt_restarts(
         )
         return carried(
             State(
-                Private(chosen.private, monitor, regrets, beyond, private.windows),
+                Private(chosen.private, monitor, regrets, private.windows),
                 Public(round_, selected, public.restarts + above.astype(jnp.int32)),
             )
         )
 
     def update(key, params: Params, state: State, report) -> State:
         action, losses = report
-        state, (regrets, totals) = begun(key, params, state)
-        sums = bulk.Sums(compensated.add(regrets, of_expert(losses, action) - losses), inner.add(totals, losses))
-        return advance(key, params, state, sums, jnp.ones_like(state.public.round))
+        state, sums = begun(key, params, state)
+        return advance(key, params, state, added(sums, action, losses), jnp.ones_like(state.public.round))
 
     return Learner(
         params=params,
@@ -316,7 +325,7 @@ def svt_restarts(
         act=act,
         privatize=privatize,
         update=update,
-        blocks=bulk.blocks(bulk.Algorithm(begun, advance), num_experts=num_experts, check_every=check_every),
+        blocks=bulk.blocks(bulk.Algorithm(begun, added, advance), num_experts=num_experts, check_every=check_every),
         horizon=horizon,
         interface=losses_interface(num_experts),
     )

@@ -1,4 +1,4 @@
-"""`svt_restarts` many rounds at a time, with the results of single rounds bit for bit.
+"""`svt_restarts` many rounds at a time, with the results of single rounds.
 
 Between two questions nothing is released but the ends of blocks of rounds of its inner algorithm, which are known
 beforehand: an expert plays the rounds up to the nearer of the two, and their losses are added in one kernel.
@@ -12,8 +12,8 @@ import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, State
 from jaxdp.experts._limited_updates import rounds_left
-from jaxdp.experts._rounds_together import added_exactly, added_regrets
-from jaxdp.numerics.compensated import Sum
+from jaxdp.experts._rounds_together import added_up
+from jaxdp.numerics.fixed_point import Sum
 
 if TYPE_CHECKING:
     from jaxdp.experts._svt_restarts import Params, Public
@@ -39,10 +39,12 @@ class Algorithm(NamedTuple):
 
     Attributes:
         begun: (key, params, state) -> (state, sums) before the next round's losses.
+        added: (sums, expert, losses of rounds in which it plays, added up as integers) -> sums.
         advance: (key, params, state, sums, rounds) -> state after so many rounds, of which the key is the last one's.
     """
 
     begun: Callable[..., tuple[State, Sums]]
+    added: Callable[[Sums, jax.Array, jax.Array], Sums]
     advance: Callable[..., State]
 
 
@@ -53,16 +55,14 @@ def blocks(algorithm: Algorithm, *, num_experts: int, check_every: int) -> tuple
     def plan(keys, params: "Params", public: "Public", contexts: None, limit) -> BlockPlan:
         del params, contexts
         unasked = check_every - public.round % check_every
-        together = jnp.minimum(limit, jnp.minimum(unasked, rounds_left(public.selection.round)))
-        return BlockPlan(jnp.broadcast_to(public.selection.expert, keys.shape), together)
+        rounds = jnp.minimum(limit, jnp.minimum(unasked, rounds_left(public.selection.round)))
+        return BlockPlan(jnp.broadcast_to(public.selection.expert, keys.shape), rounds)
 
     def absorb(keys, params: "Params", state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, losses = report
         state, sums = algorithm.begun(keys[0], params, state)
         planned = jnp.arange(length, dtype=plan.length.dtype) < plan.length
-        sums = Sums(
-            added_regrets(sums.regrets, actions[0], losses, planned), added_exactly(sums.totals, losses, planned)
-        )
+        sums = algorithm.added(sums, actions[0], added_up(losses, planned))
         played = plan.length.astype(state.public.round.dtype)
         return algorithm.advance(keys[plan.length - 1], params, state, sums, played), plan.length
 

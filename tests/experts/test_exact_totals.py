@@ -46,6 +46,18 @@ def no_more_switches(state):
     return state._replace(public=state.public._replace(switches=jnp.int32(1), played=jnp.ones((), INTEGER)))
 
 
+def lazy():
+    return experts.lazy_weights(num_experts=EXPERTS, horizon=HORIZON, together=64)
+
+
+def restarts():
+    return experts.svt_restarts(num_experts=EXPERTS, horizon=HORIZON, check_every=2**20)
+
+
+def within_an_epoch(state):
+    return state._replace(public=state.public._replace(selection=late(State((), state.public.selection)).public))
+
+
 CASES = {
     "limited_updates": Case(lambda: experts.limited_updates(num_experts=EXPERTS), {}, late, ("totals",)),
     "limited_updates_oblivious": Case(
@@ -57,6 +69,9 @@ CASES = {
         no_more_switches,
         ("totals",),
     ),
+    "lazy_weights": Case(lazy, {"delta": 1e-3, "batch": 2**30}, late, ("losses",)),
+    "svt_restarts, totals": Case(restarts, {}, within_an_epoch, ("selection", "totals")),
+    "svt_restarts, regrets": Case(restarts, {}, within_an_epoch, ("regrets",), lambda units: units[:, :1] - units),
 }
 
 
@@ -158,8 +173,8 @@ def plain_add(running, units):
 
 
 def rounded_start(sums):
-    part = sums.part.astype(jnp.float32) * (1 / fixed_point.UNITS)
-    return words_of(compensated.Sum(sums.whole.astype(jnp.float32), -part))
+    total = sums.whole.astype(jnp.float32)
+    return words_of(compensated.Sum(total, (total.astype(INTEGER) - sums.whole).astype(jnp.float32)))
 
 
 def read_floats(sums):
@@ -167,12 +182,15 @@ def read_floats(sums):
     return np.round((total - excess) * fixed_point.UNITS).astype(np.int64).astype(object)
 
 
-@pytest.mark.parametrize("wrong", [compensated_add, plain_add])
+WRONG = {compensated_add: 2**30 + 40, plain_add: 2**30}  # a sum from which each goes wrong
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("name", CASES)
 def test_float_sums_are_noticed(name, wrong, monkeypatch):
     monkeypatch.setattr(fixed_point, "add", wrong)
     with pytest.raises(AssertionError):
-        check_exact(CASES[name], [(2**30, 0)], read=read_floats, encode=rounded_start)
+        check_exact(CASES[name], [(WRONG[wrong], 0)], read=read_floats, encode=rounded_start)
 
 
 # ---- what is asked ---------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from jaxdp.audit import exact_epsilon, exact_rho, g_test
-from jaxdp.experts import _lazy_weights, classes, lazy_weights, lazy_weights_parameters
+from jaxdp.experts import _lazy_decisions, classes, lazy_weights, lazy_weights_parameters
+from jaxdp.numerics import fixed_point
 from tests.experts import enumerated
 from tests.experts.lazy_mutants import unlimited, without_fake_switches
 
@@ -263,7 +264,7 @@ def test_fake_switches_are_as_often_as_they_should_be(fake):
 @pytest.mark.parametrize(("fine", "expected"), [(0.2, True), (0.6, False)])
 def test_rare_fake_switches_are_drawn_with_more_digits_than_one_float_has(fine, expected, monkeypatch):
     """The threshold 1e-6 lies between two values of a uniform float32 variate."""
-    monkeypatch.setattr(_lazy_weights, "two_uniforms", lambda key: jnp.asarray([8 * 2.0**-23, fine], jnp.float32))
+    monkeypatch.setattr(_lazy_decisions, "two_uniforms", lambda key: jnp.asarray([8 * 2.0**-23, fine], jnp.float32))
     assert bool(wanted(jax.random.key(0), decision(1e-6))) is expected
 
 
@@ -273,5 +274,4 @@ def decision(fake):
 
 
 def wanted(key, params):
-    zero = jnp.zeros((), params.learning_rate.dtype)
-    return _lazy_weights._wants_another(key, params, zero, jnp.asarray(True), False)
+    return _lazy_decisions.wants_another(key, params, fixed_point.zero(), jnp.asarray(True), False)

@@ -1,4 +1,4 @@
-"""Losses of several rounds at once are added as those of single rounds, and learners that do so play the same."""
+"""Losses of several rounds are added at once, and learners that do so play the same."""
 
 import jax
 import jax.numpy as jnp
@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.experts import _lazy_weights, _rounds_together, _svt_restarts_bulk, classes
-from jaxdp.experts._clear_losses import of_expert
-from jaxdp.numerics import compensated
-from jaxdp.numerics.compensated import Sum
+from jaxdp.experts import _lazy_weights, _svt_restarts_bulk, classes
+from jaxdp.experts._rounds_together import added_up
+from jaxdp.numerics import fixed_point
 
 LANES, ROUNDS = 100, 19
 FLOAT = jnp.result_type(float)
@@ -25,59 +24,19 @@ def equal(left, right):
     return all(jax.tree.leaves(same))
 
 
-def one_by_one(add, running, losses, planned):
-    def step(running, entry):
-        values, is_planned = entry
-        return jax.tree.map(lambda new, old: jnp.where(is_planned, new, old), add(running, values), running), None
-
-    return jax.lax.scan(step, running, (losses, planned))[0]
-
-
 def inputs(num_experts):
     random = np.random.default_rng(num_experts)
-    losses = jnp.asarray(random.random((LANES, ROUNDS, num_experts)), FLOAT)
-    planned = jnp.asarray(np.arange(ROUNDS) < random.integers(0, ROUNDS + 1, (LANES, 1)))
-    total, low = jnp.asarray(random.normal(size=(2, LANES, num_experts)) * 1000, FLOAT)
-    expert = jnp.asarray(random.integers(0, num_experts, LANES), jnp.int32)
-    return Sum(total, low * jnp.finfo(FLOAT).eps), expert, losses, planned
-
-
-FORMS = {
-    "added": (
-        lambda form, running, expert, *rounds: form(running.total, *rounds),
-        lambda running, expert, *rounds: one_by_one(jnp.add, running.total, *rounds),
-    ),
-    "added_exactly": (
-        lambda form, running, expert, *rounds: form(running, *rounds),
-        lambda running, expert, *rounds: one_by_one(compensated.add, running, *rounds),
-    ),
-    "added_regrets": (
-        lambda form, *rounds: form(*rounds),
-        lambda running, expert, *rounds: one_by_one(
-            lambda running, losses: compensated.add(running, of_expert(losses, expert) - losses), running, *rounds
-        ),
-    ),
-}
+    losses = jnp.asarray(random.integers(0, fixed_point.UNITS + 1, (LANES, ROUNDS, num_experts)), jnp.result_type(int))
+    return losses, jnp.asarray(np.arange(ROUNDS) < random.integers(0, ROUNDS + 1, (LANES, 1)))
 
 
 @pytest.mark.optimised
 @pytest.mark.parametrize("num_experts", SIZES)
-@pytest.mark.parametrize("name", FORMS)
-def test_sums_are_the_plain_ones(name, num_experts):
-    call, plain = FORMS[name]
-    form, given = getattr(_rounds_together, name), inputs(num_experts)
-    expected = in_lanes(plain, *given)
-    assert equal(in_lanes(lambda *given: call(form, *given), *given), expected)
-
-    def backwards(*given):  # the same losses in another order
-        *others, losses, planned = given
-        return form(*others, losses[::-1], planned[::-1])
-
-    def of_all(*given):
-        return form(*given[:-1], given[-1] | True)
-
-    for wrong in (backwards, of_all):
-        assert not equal(in_lanes(lambda *given, wrong=wrong: call(wrong, *given), *given), expected)
+def test_sums_are_those_of_the_planned_rounds(num_experts):
+    losses, planned = inputs(num_experts)
+    expected = (np.asarray(losses) * np.asarray(planned)[..., None]).sum(axis=1)
+    np.testing.assert_array_equal(in_lanes(added_up, losses, planned), expected)
+    assert not equal(in_lanes(lambda losses, planned: added_up(losses, planned | True), losses, planned), expected)
 
 
 def shifting(num_experts, horizon, law):
@@ -130,7 +89,7 @@ def test_lazy_weights_plays_the_same(together, batch, monkeypatch):
     rounds, auto = played(lazy(1), values, "rounds"), played(lazy(together), values, "auto")
     assert equal(auto, rounds)
     if batch == together == 7:
-        monkeypatch.setattr(_lazy_weights, "added", lambda running, losses, planned: running + losses.sum(axis=0))
+        monkeypatch.setattr(_lazy_weights, "added_up", lambda losses, planned: losses.sum(axis=0))
         assert not equal(played(lazy(together), values, "auto"), rounds)
 
 

@@ -262,7 +262,7 @@ def reusing(right):
 
     def init(key, params):
         state = right.init(key, params)
-        return State((state.private, jnp.zeros(3, state.private.beyond.dtype)), state.public)
+        return State((state.private, jnp.zeros(3, state.private.regrets.whole.dtype)), state.public)
 
     def update(key, params, state, report):
         private, last = state.private
