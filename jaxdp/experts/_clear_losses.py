@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Scalar
-from jaxdp.numerics.compensated import Sum
+from jaxdp.numerics import fixed_point
+from jaxdp.numerics.fixed_point import Sum
 
 
 def of_expert(losses: jax.Array, expert: jax.Array) -> jax.Array:
@@ -14,19 +14,5 @@ def of_expert(losses: jax.Array, expert: jax.Array) -> jax.Array:
 
 
 def behind(totals: Sum) -> jax.Array:
-    """By how much each total exceeds the smallest one of its row, [..., num_experts] float.
-
-    Differences first: totals are large, and their excess matters for what is between them. Selection needs no more, as
-    its law does not change if all scores move by the same amount.
-    """
-    return (totals.total - totals.total.min(-1, keepdims=True)) - totals.excess
-
-
-def odds(totals: Sum, learning_rate: Scalar) -> jax.Array:
-    """What experts are drawn in proportion to by exponential weights, [num_experts] float: exp(-learning_rate * total).
-
-    Args:
-        totals: [num_experts], of losses.
-        learning_rate: [] float > 0.
-    """
-    return jnp.exp(-learning_rate * behind(totals))
+    """By how much each total exceeds the smallest one of its row, [..., num_experts] float64; traced in 64 bits."""
+    return fixed_point.to_float(fixed_point.above_least(totals), jnp.float64)

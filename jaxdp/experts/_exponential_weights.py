@@ -17,8 +17,8 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
-from jaxdp.experts._clear_losses import odds
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._shares import odds
 from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up
 from jaxdp.numerics import compensated
 from jaxdp.random import weighted_index

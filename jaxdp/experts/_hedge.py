@@ -19,7 +19,7 @@ from jaxdp.core import (
 )
 from jaxdp.experts._lane_kernels import added  # `compensated.add`, laid out for CPUs where experts are few
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
-from jaxdp.experts._share_kernels import odds  # laid out for CPUs; `_clear_losses` has it as it reads
+from jaxdp.experts._share_kernels import odds  # laid out for CPUs; `_shares` has it as it reads
 from jaxdp.numerics import compensated
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_count, check_horizon, check_positive

@@ -83,6 +83,7 @@ def mirror_descent(
         bound of "noisy_losses" is Jensen's: E ln sum w e^{-rate (l + Z)} <= ln sum w e^{-rate l} + ln E e^{-rate Z}.
 
     Deviations:
+        Losses of "intervals" are rounded to multiples of 2^-20 and summed as integers; weights are computed in 64 bits.
         Shares of "sampling" with fixed share are compensated sums: rounded in every round, those of neighbouring losses
         would drift apart by more than 2 rate at long horizons. In 32-bit floats its rate pays for what reading them
         rounds, and "clipped" sampling ends at a horizon of 10^5. D is T in the source, where it is not counted what

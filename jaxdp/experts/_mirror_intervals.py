@@ -21,12 +21,13 @@ from jaxdp.core import (
 )
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._clear_losses import behind
-from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.experts._mirror_parameters import level_switches, mirror_descent_parameters
 from jaxdp.experts._mirror_sampling import law_of_play, step_of
 from jaxdp.mechanisms import gaussian, round_up
 from jaxdp.mechanisms.tape import Entry, record
-from jaxdp.numerics import compensated
+from jaxdp.numerics import fixed_point
+from jaxdp.numerics.fixed_point import UNITS, Sum, in_64_bits
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_epsilon, check_positive
 
@@ -92,11 +93,11 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         return Guarantee.zcdp(zcdp_rho(epsilon, delta), **unit)
 
     def init(key, params: Params) -> State:
-        totals = jnp.zeros((num_levels, num_experts), default_float())
+        totals = fixed_point.zero((num_levels, num_experts))
         shares = jnp.full(num_levels, 1 / num_levels, default_float())
-        even = jnp.full_like(totals, 1 / num_experts)
+        even = jnp.full((num_levels, num_experts), 1 / num_experts, default_float())
         laws = law_of_play(params.epsilon, even, _each_drawn(key, even))
-        return State(compensated.zero(totals), Public(jnp.zeros((), jnp.result_type(int)), laws, shares))
+        return State(totals, Public(jnp.zeros((), jnp.result_type(int)), laws, shares))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del params, context
@@ -104,19 +105,20 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
         del key, params, public, context, action
-        return clipped(feedback)
+        return units_of(feedback)
 
     def update(key, params: Params, state: State, report) -> State:
         key_losses, key_draws = jax.random.split(key)
         round, laws, shares = state.public
         stddev = jnp.asarray(params.noise_stddev)
-        noisy = gaussian(key_losses, jnp.sum(laws * report[None], axis=1), stddev, l2_sensitivity=math.sqrt(num_levels))
+        losses = jnp.sum(laws * (report.astype(laws.dtype) * (1 / UNITS))[None], axis=1)
+        noisy = gaussian(key_losses, losses, stddev, l2_sensitivity=math.sqrt(num_levels))
         # An interval of length 2^k ends when the count of rounds is a multiple of 2^k: its totals are forgotten.
         lengths = jnp.left_shift(1, jnp.arange(num_levels, dtype=round.dtype))
         ends = (round + 1) % lengths == 0
-        added = compensated.add(state.private, jnp.broadcast_to(report, state.private.total.shape))
+        added = fixed_point.add(state.private, jnp.broadcast_to(report, laws.shape))
         totals = jax.tree.map(lambda leaf: jnp.where(ends[:, None], 0, leaf), added)
-        weights = _weights(key_draws, behind(totals), jnp.asarray(params.interval_rates))
+        weights = _weights(key_draws, totals, jnp.asarray(params.interval_rates))
         laws = law_of_play(params.epsilon, weights, _each_drawn(key_draws, weights))
         return State(totals, Public(round + 1, laws, step(shares, params.learning_rate * noisy)))
 
@@ -134,18 +136,18 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
     )
 
 
-def _weights(key: jax.Array, excess_losses: jax.Array, rates: jax.Array) -> jax.Array:
+@in_64_bits
+def _weights(key: jax.Array, totals: Sum, rates: jax.Array) -> jax.Array:
     """[num_levels, num_experts] float, whose rows have sum 1, by which each level draws its expert.
-
-    `excess_losses` are by how much each total exceeds its level's least one.
 
     They are as many exponential mechanisms. On a tape they are one entry, which costs (half the range)^2 / 2 for each
     level.
     """
-    scores = -rates[:, None] * excess_losses
-    largest = rates.max()
+    exact = -rates.astype(jnp.float64)[:, None] * behind(totals)
+    scores, largest = exact.astype(rates.dtype), rates.max()
     told = record(Entry("levels", scores, "spread", key, largest, 2 * largest, jnp.square(largest) / 2))
-    return jax.nn.softmax(told, axis=1)
+    used = exact if told is scores else told.astype(jnp.float64)
+    return jax.nn.softmax(used, axis=1).astype(rates.dtype)
 
 
 def _each_drawn(key: jax.Array, weights: jax.Array) -> jax.Array:

@@ -110,7 +110,7 @@ def read(shares: Sum) -> jax.Array:
 
 
 def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:
-    """`_clear_losses.odds`."""
+    """`_shares.odds`."""
     smallest = fold(jnp.minimum, lambda total: total, totals.total)
 
     def weight(total, excess, smallest, learning_rate):

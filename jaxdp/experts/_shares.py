@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxdp.core import Scalar
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
 
@@ -80,3 +81,15 @@ def projected(shares: jax.Array, floor: float) -> jax.Array:
     fits = (ordered * scales >= floor).at[-1].set(True)  # only rounding can make the last one fail
     scale = jnp.sum(jnp.where(places == jnp.argmax(fits).astype(shares.dtype), scales, 0))
     return jnp.maximum(scale * shares, floor)
+
+
+def odds(totals: Sum, learning_rate: Scalar) -> jax.Array:
+    """What experts are drawn in proportion to by exponential weights, [num_experts] float: exp(-learning_rate * total).
+
+    Totals are public. Differences first: they are small, and the excess of large totals matters for them.
+
+    Args:
+        totals: [num_experts], of losses.
+        learning_rate: [] float > 0.
+    """
+    return jnp.exp(-learning_rate * ((totals.total - totals.total.min(-1, keepdims=True)) - totals.excess))

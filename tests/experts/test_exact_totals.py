@@ -1,6 +1,8 @@
 """Sums of losses in the clear are exact however large they are: neighbours differ by the loss that was replaced."""
 
+import ast
 import functools
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -46,6 +48,15 @@ def no_more_switches(state):
     return state._replace(public=state.public._replace(switches=jnp.int32(1), played=jnp.ones((), INTEGER)))
 
 
+def intervals():
+    return experts.mirror_descent(num_experts=EXPERTS, horizon=HORIZON, num_switches=1, form="intervals")
+
+
+def within_an_interval(state):
+    """Of every level that is longer than the rounds of a test."""
+    return state._replace(public=state.public._replace(round=jnp.full((), 2**30 - ROUNDS - 3, INTEGER)))
+
+
 def lazy():
     return experts.lazy_weights(num_experts=EXPERTS, horizon=HORIZON, together=64)
 
@@ -69,6 +80,7 @@ CASES = {
         no_more_switches,
         ("totals",),
     ),
+    "mirror_descent": Case(intervals, {"delta": 1e-3}, within_an_interval),
     "lazy_weights": Case(lazy, {"delta": 1e-3, "batch": 2**30}, late, ("losses",)),
     "svt_restarts, totals": Case(restarts, {}, within_an_epoch, ("selection", "totals")),
     "svt_restarts, regrets": Case(restarts, {}, within_an_epoch, ("regrets",), lambda units: units[:, :1] - units),
@@ -120,9 +132,12 @@ def rounds_of(case, *, together=False):
 
     @jax.jit
     def after(losses, sums):
+        shapes = functools.reduce(getattr, case.sums, begun.private)
+        sums = jax.tree.map(lambda word, like: jnp.broadcast_to(word, like.shape), sums, shapes)
         state = State(replaced(begun.private, case.sums, sums), begun.public)
         state = at_once(state, losses) if together else jax.lax.scan(step, state, (keys, actions, losses))[0]
-        return functools.reduce(getattr, case.sums, state.private)
+        found = functools.reduce(getattr, case.sums, state.private)
+        return jax.tree.map(lambda word: word.reshape(-1, EXPERTS)[-1], found)  # of the longest intervals
 
     return after
 
@@ -191,6 +206,38 @@ def test_float_sums_are_noticed(name, wrong, monkeypatch):
     monkeypatch.setattr(fixed_point, "add", wrong)
     with pytest.raises(AssertionError):
         check_exact(CASES[name], [(WRONG[wrong], 0)], read=read_floats, encode=rounded_start)
+
+
+# ---- what is still added up in floats --------------------------------------------------------------------------------
+FLOATS = {
+    "_hedge.py": "without privacy",
+    "_lane_kernels.py": "sums of `hedge`",
+    "_exponential_weights.py": "reports of a local learner",
+    "_comparators.py": "outcomes",
+    "_mirror_sampling.py": "shares, which are products",
+    "_shares.py": "shares, and public totals",
+    "_share_kernels.py": "the same",
+    "_sequence_class.py": "weights, which are products",
+    "_filter.py": "the same",
+    "classes.py": "the same",
+}
+
+
+def adds_floats(source):
+    """Whether a module imports sums of floats; `rounded` alone is of public numbers."""
+    imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    names = {(node.module, alias.name) for node in imports for alias in node.names}
+    module = "jaxdp.numerics.compensated"
+    return ("jaxdp.numerics", "compensated") in names or any(
+        where == module and name != "rounded" for where, name in names
+    )
+
+
+def test_no_other_sums_are_floats():
+    files = sorted(Path(experts.__path__[0]).glob("*.py"))
+    assert {file.name for file in files if adds_floats(file.read_text(encoding="utf-8"))} == set(FLOATS)
+    assert adds_floats("from jaxdp.numerics import compensated, fixed_point")
+    assert adds_floats("from jaxdp.numerics.compensated import Sum, rounded")
 
 
 # ---- what is asked ---------------------------------------------------------------------------------------------------
