@@ -12,7 +12,7 @@ import pytest
 
 from jaxdp import experts
 from jaxdp.core import State
-from jaxdp.experts import _svt_lazy
+from jaxdp.experts import _restart_windows, _svt_lazy, _svt_restarts
 from jaxdp.numerics import compensated, fixed_point
 
 EXPERTS, ROUNDS = 3, 256
@@ -241,28 +241,61 @@ def test_no_other_sums_are_floats():
 
 
 # ---- what is asked ---------------------------------------------------------------------------------------------------
-def question(own, monkeypatch):
-    """What `svt_lazy` asks after a round of loss 1, from so much lost."""
-    learner = experts.svt_lazy(num_experts=EXPERTS, horizon=HORIZON)
-    params, asked = learner.params(epsilon=1.0, max_switches=2), []
-    state = learner.init(jax.random.key(0), params)
-    state = State(state.private._replace(own=own), state.public._replace(played=jnp.ones((), INTEGER)))
+def asked(module, learner, values, state, losses, monkeypatch):
+    """What a learner asks the sparse vector technique after a round of these losses, in which expert 0 plays."""
+    params, queries = learner.params(epsilon=1.0, **values), []
 
     def step(key, monitor, query):
-        asked.append(query)
+        queries.append(query)
         return monitor, jnp.asarray(False)
 
-    monkeypatch.setattr(_svt_lazy, "above_threshold_step", step)
+    monkeypatch.setattr(module, "above_threshold_step", step)
     with jax.disable_jit():
-        report = learner.privatize(KEY, params, state.public, None, jnp.int32(0), jnp.ones(EXPERTS))
+        report = learner.privatize(KEY, params, state.public, None, jnp.int32(0), jnp.asarray(losses))
         learner.update(KEY, params, state, report)
-    return asked[0]
+    return int(integers(queries[0]))
 
 
 KEY = jax.random.key(0)
 
 
-def test_a_question_is_the_exact_loss(monkeypatch):
-    for whole, part in STARTS:
-        own = fixed_point.Sum(jnp.asarray(whole, INTEGER), jnp.asarray(part, INTEGER))
-        assert int(integers(question(own, monkeypatch))) == (whole + 1) * fixed_point.UNITS + part
+@pytest.mark.parametrize(("whole", "part"), STARTS)
+def test_a_question_is_the_exact_loss(whole, part, monkeypatch):
+    learner, values = experts.svt_lazy(num_experts=EXPERTS, horizon=HORIZON), {"max_switches": 2}
+    state = learner.init(KEY, learner.params(epsilon=1.0, **values))
+    own = fixed_point.Sum(jnp.asarray(whole, INTEGER), jnp.asarray(part, INTEGER))
+    state = State(state.private._replace(own=own), state.public._replace(played=jnp.ones((), INTEGER)))
+    query = asked(_svt_lazy, learner, values, state, [1.0, 0.5, 0.25], monkeypatch)
+    assert query == (whole + 1) * fixed_point.UNITS + part
+
+
+@pytest.mark.parametrize("windows", ["dyadic", "all"])
+@pytest.mark.parametrize(("whole", "part"), STARTS)
+def test_a_question_moves_by_what_the_window_does(windows, whole, part, monkeypatch):
+    """Expert 1 leads by far since a window's beginning, at which sums were large, too."""
+    learner = experts.svt_restarts(num_experts=EXPERTS, horizon=300, windows=windows)
+    state = learner.init(KEY, learner.params(epsilon=1.0))
+    regrets = jax.tree.map(lambda word: jnp.asarray([0, word, 0], INTEGER), fixed_point.Sum(whole, part))
+    public = state.public._replace(
+        round=jnp.asarray(8, INTEGER), selection=state.public.selection._replace(round=jnp.asarray(8, INTEGER))
+    )
+    state = State(state.private._replace(regrets=regrets), public)
+    queries = [
+        asked(_svt_restarts, learner, {}, state, losses, monkeypatch)
+        for losses in ([0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.75, 0.0, 1.0])
+    ]
+    assert queries[1] - queries[0] == 2 * fixed_point.UNITS
+    assert queries[1] - queries[2] == fixed_point.UNITS // 4
+    assert 0 < (whole - 1) * fixed_point.UNITS + part - queries[0] < 2**10 * fixed_point.UNITS  # slack is public
+
+
+def test_a_rounded_question_is_noticed(monkeypatch):
+    """Sums are read as floats of 32 bits where windows are compared."""
+
+    def rounded(sums):
+        floats = fixed_point.to_float(sums, jnp.float32).astype(jnp.float64)
+        return jnp.round(floats * fixed_point.UNITS).astype(jnp.int64)
+
+    monkeypatch.setattr(_restart_windows, "wide", rounded)
+    with pytest.raises(AssertionError):
+        test_a_question_moves_by_what_the_window_does("all", *STARTS[2], monkeypatch)
