@@ -29,7 +29,7 @@ def wants_another(key: jax.Array, params: "Params", own: Sum, may: jax.Array, is
 @in_64_bits
 def _exceeds(
     key: jax.Array,
-    uniforms: tuple[jax.Array, jax.Array],
+    uniforms: jax.Array,
     params: "Params",
     own: jax.Array,
     may: jax.Array,
@@ -44,7 +44,7 @@ def _exceeds(
     chance = jnp.asarray(fake).astype(jnp.float64)
     # Probabilities, whose sum is 1.
     kept, given_up = (1 - chance) * jnp.exp(-own), chance - (1 - chance) * jnp.expm1(-own)
-    scores = jnp.log(jnp.stack([kept, given_up])).astype(uniforms[0].dtype)
+    scores = jnp.log(jnp.stack([kept, given_up])).astype(uniforms.dtype)
     if is_pure:
         most = jnp.maximum(rate, jnp.log1p((1 - fake) * -jnp.expm1(-rate) / fake))
         entry = Entry("keep_or_resample", scores, "max", key, most, jnp.where(may, most, 0))
@@ -55,6 +55,6 @@ def _exceeds(
     told = record(entry)
     if told is not scores:  # an auditor's tape put in other scores
         kept, given_up = jax.nn.softmax(told.astype(jnp.float64))
-    coarse, fine = (each.astype(jnp.float64) for each in uniforms)
-    drawn = coarse + fine * float(jnp.finfo(uniforms[0].dtype).eps)  # small ones with all of their digits
+    coarse, fine = uniforms.astype(jnp.float64)
+    drawn = coarse + fine * float(jnp.finfo(uniforms.dtype).eps)  # small ones with all of their digits
     return jnp.where(given_up < kept, drawn < given_up, drawn >= kept)  # the rarer of the two is what is compared with
