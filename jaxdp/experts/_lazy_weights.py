@@ -163,8 +163,8 @@ def lazy_weights(
         losses: the range of a resample was seen to exceed 2 rate by 3% at T = 10^6 and by 8% at 10^7, so that its part
         of the cost may be 5% and 17% above the number that is claimed; the claim's argument says that this is not
         covered, and no worst case is proved. With 64-bit floats there is none of it. Losses are rounded to multiples of
-        2^-20, and those of a batch summed as integers; evidence is a compensated sum of rate * loss in floats. Whether a
-        sequence is kept is computed in 64 bits. Where the prior rolls on, a switch has the resolution 2^-23.
+        2^-20, and those of a batch summed as integers; evidence is a compensated sum of rate * loss in floats. Whether
+        a sequence is kept is computed in 64 bits. Where the prior rolls on, a switch has the resolution 2^-23.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     together = check_count("together", together)
