@@ -20,7 +20,7 @@ from jaxdp.mechanisms._grid import (
     shape_of,
 )
 from jaxdp.mechanisms._integer_noise import directed, laplace_of, normal_of
-from jaxdp.mechanisms.tape import Entry, amend, record
+from jaxdp.mechanisms.tape import Entry, amend, is_open, record
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.random.threefry import Words, from_words
 from jaxdp.validation import check_at_least
@@ -77,13 +77,16 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
 @in_64_bits
 def _laplace(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.Array, dtype: jnp.dtype) -> jax.Array:
     grid = laplace_grid(exact, sensitivity, epsilon)
-    drawn = (from_words(laplace_of, key, shape_of(exact), grid.drawn).astype(jnp.float64) / grid.drawn).astype(dtype)
-    used = record(Entry("laplace", exact, "l1", key, sensitivity, epsilon, noise=drawn, law="laplace"))
 
     def noised(words: Words, exact: Exact, grid: Grid) -> jax.Array:
         return noisy_values(exact, laplace_of(words, grid.drawn), grid, dtype)
 
-    noisy = from_words(noised, key, shape_of(exact), jax.tree.map(jnp.ravel, used), grid)
+    if not is_open():  # in one kernel
+        return from_words(noised, key, shape_of(exact), jax.tree.map(jnp.ravel, exact), grid)
+    noise = from_words(laplace_of, key, shape_of(exact), grid.drawn)
+    drawn = (noise.astype(jnp.float64) / grid.drawn).astype(dtype)
+    used = record(Entry("laplace", exact, "l1", key, sensitivity, epsilon, noise=drawn, law="laplace"))
+    noisy = noisy_values(used, noise, grid, dtype)
     amend(released=noisy)
     return noisy
 
@@ -144,13 +147,16 @@ def _gaussian(
     key: jax.Array, exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None, dtype: jnp.dtype
 ) -> jax.Array:
     grid = normal_grid(exact, stddev, sensitivity)
-    drawn = (from_words(normal_of, key, shape_of(exact), grid.drawn).astype(jnp.float64) / grid.drawn).astype(dtype)
-    used = record(Entry("gaussian", exact, "l2", key, sensitivity, noise_stddev=stddev, noise=drawn, law="normal"))
 
     def noised(words: Words, exact: Exact, grid: Grid) -> jax.Array:
         return noisy_values(exact, normal_of(words, grid.drawn), grid, dtype)
 
-    noisy = from_words(noised, key, shape_of(exact), jax.tree.map(jnp.ravel, used), grid)
+    if not is_open():  # in one kernel
+        return from_words(noised, key, shape_of(exact), jax.tree.map(jnp.ravel, exact), grid)
+    noise = from_words(normal_of, key, shape_of(exact), grid.drawn)
+    drawn = (noise.astype(jnp.float64) / grid.drawn).astype(dtype)
+    used = record(Entry("gaussian", exact, "l2", key, sensitivity, noise_stddev=stddev, noise=drawn, law="normal"))
+    noisy = noisy_values(used, noise, grid, dtype)
     amend(released=noisy)
     return noisy
 

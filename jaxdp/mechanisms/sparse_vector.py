@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
 from jaxdp.mechanisms._grid import LARGEST, LARGEST_SCALE, Exact, exact_values, wide
 from jaxdp.mechanisms._integer_noise import laplace_of, power_below
-from jaxdp.mechanisms.tape import Entry, amend, record, recording
+from jaxdp.mechanisms.tape import Entry, amend, is_open, record, recording
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.random.threefry import Words, from_words
@@ -141,22 +141,30 @@ def _draw_threshold(
 
 @in_64_bits
 def _ask(key: jax.Array, state: AboveThreshold, query: Exact) -> tuple[AboveThreshold, jax.Array]:
-    drawn = _noise(key, state.query_scale.astype(jnp.float64), _step(state.sensitivity), state.sensitivity)[1]
-    entry = Entry(NAME, query, "max", key, state.sensitivity, state.epsilon, noise=drawn, law="laplace")
-    asked = record(entry._replace(run=wide(state.noisy_threshold)))
+    if is_open():
+        noise, drawn = _noise(key, state.query_scale.astype(jnp.float64), _step(state.sensitivity), state.sensitivity)
+        entry = Entry(NAME, query, "max", key, state.sensitivity, state.epsilon, noise=drawn, law="laplace")
+        asked = record(entry._replace(run=wide(state.noisy_threshold)))
+        above = _reaches(asked, noise, state)
+        amend(halted=state.halted, reported=above)
+    else:
 
-    def reaches(words: Words, asked: Exact, state: AboveThreshold) -> jax.Array:
-        step, value = _step(state.sensitivity), wide(asked)
-        scale = _scale(state.query_scale.astype(jnp.float64), step, state.sensitivity)
-        noise = jnp.where(scale == 0, 0, laplace_of(words, scale))
-        steps = jnp.round(jnp.clip(jnp.where(jnp.isnan(value), 0, value) / step, -LARGEST, LARGEST)).astype(jnp.int64)
-        whole, part = (word.astype(jnp.int64) for word in state.noisy_threshold)
-        above = steps + noise >= whole * fixed_point.UNITS + part
-        return above & ~jnp.isnan(value) & (scale <= LARGEST_SCALE) & ~state.halted
+        def reaches(words: Words, query: Exact, state: AboveThreshold) -> jax.Array:
+            scale = _scale(state.query_scale.astype(jnp.float64), _step(state.sensitivity), state.sensitivity)
+            return _reaches(query, jnp.where(scale == 0, 0, laplace_of(words, scale)), state)
 
-    above = from_words(reaches, key, (), asked, state)
-    amend(halted=state.halted, reported=above)
+        above = from_words(reaches, key, (), query, state)  # in one kernel
     return state._replace(halted=state.halted | above), above
+
+
+def _reaches(query: Exact, noise: jax.Array, state: AboveThreshold) -> jax.Array:
+    """Whether a query with noise, in steps, reaches the threshold of a run that has not halted."""
+    step, value = _step(state.sensitivity), wide(query)
+    scale = _scale(state.query_scale.astype(jnp.float64), step, state.sensitivity)
+    steps = jnp.round(jnp.clip(jnp.where(jnp.isnan(value), 0, value) / step, -LARGEST, LARGEST)).astype(jnp.int64)
+    whole, part = (word.astype(jnp.int64) for word in state.noisy_threshold)
+    above = steps + noise >= whole * fixed_point.UNITS + part
+    return above & ~jnp.isnan(value) & (scale <= LARGEST_SCALE) & ~state.halted
 
 
 def _step(sensitivity: jax.Array) -> jax.Array:

@@ -105,6 +105,11 @@ def recording(use: Callable[[jax.Array], jax.Array] = lambda value: value) -> It
         _open.reset(token)
 
 
+def is_open() -> bool:
+    """Returns whether a tape is open, so that noise must be recorded apart from what it is added to."""
+    return _open.get() is not None
+
+
 def record(entry: Entry) -> jax.Array:
     """Writes an entry, if a tape is open. A mechanism of one's own calls this just before it adds its noise.
 

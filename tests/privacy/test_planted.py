@@ -36,7 +36,8 @@ RIGHT = (
 def test_a_planted_mistake_is_flagged(planted, name):
     """With few trials; by the path where it is, where an attack alone finds it."""
     assert name in planted
-    (row,) = scoreboard(jax.random.key(0), registry.attacks([name]), trials=20_000, searched=False)
+    trials = 200_000 if name == "rho_claimed_half" else 20_000  # few tell little of a rho
+    (row,) = scoreboard(jax.random.key(0), registry.attacks([name]), trials=trials, searched=False)
     assert row.verdict == "violated", row
     assert row.faults or row.path == WRONG[name], row
 
