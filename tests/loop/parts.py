@@ -99,6 +99,12 @@ def _run_job(number: int, job: str, units: list[Unit], seconds: float | None) ->
     return [unit for unit in units if unit.name not in passed] or units
 
 
+def _failed(number: int) -> set[str]:
+    """The tests of a part that are recorded as failed."""
+    lines = [line for file in FILES.glob(f"{number}-*.jsonl") for line in file.read_text().splitlines()]
+    return {row["test"] for row in map(json.loads, lines) if row["outcome"] == "failed"}
+
+
 def _command(job: str, units: list[Unit], measured: Path) -> list[str | Path]:
     if job in TARGETS:
         return ["make", "--no-print-directory", job]
@@ -116,16 +122,16 @@ def _environment(job: str) -> dict[str, str]:
     return {
         **os.environ,
         "JAX_ENABLE_X64": str(int(JOBS[job].bits == 64)),
-        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}",
+        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip(),  # of a blank XLA makes the name of a file
     }
 
 
 def take_turn(parts: Sequence[Sequence[Unit]], count: int, seconds: float) -> bool:
     """Runs the parts that are due, then part `count` modulo their number, and returns whether all passed.
 
-    A part is due if it failed in an earlier run, was interrupted, or had no time. Units and not numbers are recorded,
-    since tests that change move the ends of parts. The record is renewed before each part, so that a run that is
-    killed forgets none.
+    A part is due if it failed in an earlier run, was interrupted, or had no time: that it had none is printed, and is
+    no failure, unless a test failed before its time was up. Units and not numbers are recorded, since tests that change
+    move the ends of parts. The record is renewed before each part, so that a run that is killed forgets none.
     """
     end, turn = time.monotonic() + seconds, count % len(parts)
     due = [tuple(pair) for pair in json.loads(DUE.read_text())] if DUE.exists() else None
@@ -147,7 +153,10 @@ def take_turn(parts: Sequence[Sequence[Unit]], count: int, seconds: float) -> bo
             _print_stage(f"part {number}: NOT RUN for want of time; the next run owes it, if .cache is kept")
         else:
             owed[number] = run_part(parts, number, left)
-            passed &= not owed[number]
+            in_time = time.monotonic() < end
+            passed &= not (owed[number] and in_time) and not _failed(number) & {unit.name for unit in owed[number]}
+            if owed[number] and not in_time:
+                _print_stage(f"part {number}: NOT RUN to its end for want of time; the next run owes the rest")
     _write_due(owed)
     return passed
 

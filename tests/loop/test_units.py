@@ -8,6 +8,7 @@ from tests.loop import parts as module
 from tests.loop.parts import main, run_part, take_turn
 from tests.loop.units import (
     CORES,
+    JOBS,
     LIMIT,
     OPTIMISED,
     PLANNED,
@@ -137,6 +138,21 @@ def test_a_part_without_time_is_reported_and_runs_first_next_time(folder, monkey
     assert turn(monkeypatch, 3) == (True, [2, 3])
 
 
+@pytest.mark.parametrize("outcome", ["passed", "failed"])
+def test_a_part_that_is_stopped_owes_the_rest_and_fails_if_a_test_did(folder, monkeypatch, capsys, outcome):
+    part = [Unit("32 bits optimised", f"test_{number}", 1.0) for number in range(2)]
+    monkeypatch.setattr(module, "FILES", folder)
+    (folder / "0-32-bits-optimised.jsonl").write_text(json.dumps({"test": "test_0", "outcome": outcome}))
+
+    def stop(parts, number, seconds):
+        return part[outcome == "passed" :]
+
+    monkeypatch.setattr(module, "run_part", stop)
+    assert take_turn([part], 0, 0.0) == (outcome == "passed")
+    assert "part 0: NOT RUN to its end" in capsys.readouterr().out
+    assert json.loads((folder / "due.json").read_text()) == [list(unit[:2]) for unit in stop(None, 0, 0.0)]
+
+
 def test_an_interrupted_run_forgets_no_part(folder, monkeypatch):
     turn(monkeypatch, 1, wrong={1})
 
@@ -204,3 +220,11 @@ def test_a_part_that_does_not_exist_is_refused(folder, monkeypatch, capsys):
         main(["run", "99"])
     assert stopped.value.code == 2
     assert "PART must be one of the parts 0 to" in capsys.readouterr().err
+
+
+def test_flags_of_optimised_jobs_name_no_file(monkeypatch):
+    """XLA takes flags that do not begin with a dash, as a blank, for the name of a file, and ends the process."""
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.setenv("QUICKLY", "--quick=1")
+    flags = [module._environment(job)["XLA_FLAGS"] for job in JOBS]
+    assert set(flags) == {"", "--quick=1"}
