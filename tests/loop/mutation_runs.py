@@ -94,7 +94,7 @@ class Copies:
                 path.write_text(text)
                 _forget(path)
             self.free.put(copy)
-        return {"mutation": str(mutation), **made, "failing": sorted(failing)}
+        return {"mutation": mutation.identity, **made, "failing": sorted(failing)}
 
     def failing(self, tests: Iterable[str]) -> set[str]:
         """Returns those of the tests, or files of tests, that fail without a mutation."""

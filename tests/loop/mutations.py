@@ -9,13 +9,14 @@ test passes without the mutation. `--table` prints the last outcomes again.
     python -m tests.loop.mutations --old FOLDER      what survived, through the tests of another checkout
 
 Kinds of mutation: the sign of a term, a number that is twice as large, a key of a split in place of another one, a
-count or comparison that is off by one, two arguments in each other's place.
+count or comparison that is off by one, two arguments in each other's place. Which are made hangs on the text of their
+lines alone, by a hash: another change of a file moves none of them, and their outcomes hold.
 """
 
 import argparse
 import ast
+import hashlib
 import json
-import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -35,20 +36,8 @@ BOUNDS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 CLAIMS = ("check", "_check", "guarantee", "claim", "_claim", "__repr__", "interface")  # `claims.json` holds claims
 OTHER_KINDS = re.compile(r"\b(key\w*|keys|params|shape|dtype|float_)\b")
 NOTICED, SURVIVED, NOT_DECIDED, NOT_THERE = "noticed", "survived", "not decided", "not there"
-# Mutations that change no result, without their lines, and why.
-EQUIVALENT = {
-    "jaxdp/experts/_lazy_parameters.py: 66: 700.0 -> (1400.0)": (
-        "no class charges 61250 nats a round, from which on a rate is above 700; where the price is infinite, so is "
-        "the bound, at any rate"
-    ),
-    "jaxdp/estimation/public_weights.py: 51: grouped > 0 -> (grouped >= 0)": (
-        "lengths are >= 0, and what is divided by a length of 0 is replaced by 0 anyway"
-    ),
-    "jaxdp/mechanisms/continual_counting/counter.py: 46: "
-    "jnp.issubdtype(known, jnp.bool_) -> (jnp.issubdtype(jnp.bool_, known))": (
-        "either way round it asks whether the dtype of an array is that of truth values"
-    ),
-}
+# Why mutations change no result, by their identities.
+EQUIVALENT: dict[str, str] = {}
 EITHER_WAY = {
     "maximum",
     "minimum",
@@ -75,6 +64,7 @@ class Mutation(NamedTuple):
         end: of it.
         new: what stands there instead.
         old: the expression.
+        text: of the line on which it begins, without space around it.
     """
 
     path: str
@@ -85,15 +75,30 @@ class Mutation(NamedTuple):
     end: int
     new: str
     old: str
+    text: str
 
     def __str__(self) -> str:
-        old, new = (" ".join(text.split()) for text in (self.old, self.new))
-        return f"{self.path}:{self.line}:{self.column} {self.kind}: {old} -> {new}"
+        return f"{self.path}:{self.line}:{self.column} {self._change()}"
+
+    @property
+    def identity(self) -> str:
+        """What it is called where its outcome is kept: it has no numbers of lines, which other changes move."""
+        return f"{self.path} {self._change()} in {self.text}"
+
+    @property
+    def rank(self) -> str:
+        """A hash, of which the smallest are chosen."""
+        seeded = f"{SEED} {self.path} {self.kind} {self.text}"
+        return hashlib.sha256(seeded.encode()).hexdigest()
 
     @property
     def proof(self) -> str:
         """Why it changes no result; empty if it changes some."""
-        return EQUIVALENT.get(f"{self.path}: {self.column}: {self.old} -> {self.new}", "")
+        return EQUIVALENT.get(self.identity, "")
+
+    def _change(self) -> str:
+        old, new = (" ".join(text.split()) for text in (self.old, self.new))
+        return f"{self.kind}: {old} -> {new}"
 
     def mutated(self, text: str) -> str:
         """Returns the file's text with the mistake.
@@ -113,24 +118,31 @@ def mutations() -> list[Mutation]:
     return [each for package in PACKAGES for each in _of_package(package)]
 
 
-def _of_package(package: str) -> Iterator[Mutation]:
-    chosen, generator = [], random.Random(f"{SEED} {package}")
+def _of_package(package: str) -> list[Mutation]:
     sites: dict[str, list[Mutation]] = {kind: [] for kind in SHARES}
     for path in sorted((ROOT / "jaxdp" / package).rglob("*.py")):
         if path.name != "__init__.py":
             for site in sites_of(path.read_text(), path.relative_to(ROOT).as_posix()):
                 sites[site.kind].append(site)
-    for each in sites.values():
-        generator.shuffle(each)
-    wanted = [kind for kind, share in SHARES.items() for _ in range(share)]
-    for kind in wanted:
-        files = [each.path for each in chosen]
+    return sorted(choose(sites))
+
+
+def choose(sites: dict[str, list[Mutation]]) -> list[Mutation]:
+    """Returns as many mutations of each kind as `SHARES` has, at most one of a line and `MOST_OF_A_FILE` of a file.
+
+    Args:
+        sites: by kind, in the order of their files.
+    """
+    chosen: list[Mutation] = []
+    ranked = {kind: sorted(each, key=lambda site: site.rank) for kind, each in sites.items()}  # stable: the first one
+    for kind, share in SHARES.items():
         rest = [kind, *(other for other in SHARES if other != kind)]  # a package may lack a kind
-        fits = (site for name in rest for site in sites[name] if files.count(site.path) < MOST_OF_A_FILE)
-        site = next(fits)
-        sites[site.kind].remove(site)
-        chosen.append(site)
-    yield from sorted(chosen)
+        for site in (site for name in rest for site in ranked[name]):
+            is_new = all((site.path, site.text) != (each.path, each.text) for each in chosen)
+            if share and is_new and sum(each.path == site.path for each in chosen) < MOST_OF_A_FILE:
+                chosen.append(site)
+                share -= 1
+    return chosen
 
 
 def sites_of(text: str, path: str) -> Iterator[Mutation]:
@@ -151,9 +163,8 @@ def sites_of(text: str, path: str) -> Iterator[Mutation]:
                 assert node.end_lineno is not None
                 assert node.end_col_offset is not None
                 start, end = place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset)
-                yield Mutation(
-                    path, kind, node.lineno, node.col_offset + 1, start, end, f"({ast.unparse(new)})", text[start:end]
-                )
+                changed, line = f"({ast.unparse(new)})", lines[node.lineno - 1].strip()
+                yield Mutation(path, kind, node.lineno, node.col_offset + 1, start, end, changed, text[start:end], line)
 
 
 def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
@@ -237,7 +248,7 @@ def _name(function: ast.expr) -> str:
 
 
 def read_outcomes(file: Path = OUTCOMES) -> dict[str, dict]:
-    """Returns the last outcome of each mutation, by its text."""
+    """Returns the last outcome of each mutation, by its identity."""
     rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     return {row["mutation"]: row for row in rows}
 
@@ -246,7 +257,7 @@ def table(chosen: Iterable[tuple[int, Mutation]], outcomes: dict[str, dict]) -> 
     """Yields a line for each mutation, and the share that was noticed."""
     verdicts = []
     for number, mutation in chosen:
-        row = outcomes.get(str(mutation))
+        row = outcomes.get(mutation.identity)
         if row is None:
             yield f"{number:3} {mutation}"
             continue
@@ -281,11 +292,11 @@ def main() -> None:
 
     chosen = given.run or given.slow or list(every)
     if given.rest:
-        chosen = [number for number in chosen if str(every[number]) not in read_outcomes()]
+        chosen = [number for number in chosen if every[number].identity not in read_outcomes()]
     root, marks = ROOT, "not slow and not optimised"
     if given.old:
         outcomes, missed = read_outcomes(), (SURVIVED, NOT_DECIDED)
-        chosen = [number for number in every if outcomes.get(str(every[number]), {}).get("verdict") in missed]
+        chosen = [number for number in every if outcomes.get(every[number].identity, {}).get("verdict") in missed]
         root, marks = given.old, "not slow"
     elif given.slow:
         marks = "slow"
@@ -303,13 +314,13 @@ def main() -> None:
         while remaining:
             list(pool.map(run, remaining))
             outcomes = read_outcomes(file)
-            tests = {number: outcomes[str(every[number])]["by"] for number in remaining}
+            tests = {number: outcomes[every[number].identity]["by"] for number in remaining}
             failing |= copies.failing(test for test in tests.values() if test.startswith(("tests/", "jaxdp/")))
             remaining = [number for number, test in tests.items() if test in failing]
     copies.close()
     outcomes = read_outcomes(file)
     if given.slow:
-        rows = [outcomes[str(every[number])] for number in chosen]
+        rows = [outcomes[every[number].identity] for number in chosen]
         mutation_runs.keep(ROOT, [row["by"] for row in rows if row["verdict"] == NOTICED])
     print(*table(((number, every[number]) for number in chosen), outcomes), sep="\n")
 

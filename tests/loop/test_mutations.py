@@ -15,6 +15,7 @@ from tests.loop.mutations import (
     SHARES,
     SURVIVED,
     Mutation,
+    choose,
     mutations,
     sites_of,
     table,
@@ -77,16 +78,38 @@ def test_another_version_of_a_file_has_the_same_mistake_or_none():
 def test_every_package_has_its_share():
     every = mutations()
     assert every == mutations()
-    assert len({str(each) for each in every}) == len(every) == len(PACKAGES) * sum(SHARES.values()) == 60
+    assert len({each.identity for each in every}) == len(every) == len(PACKAGES) * sum(SHARES.values()) == 60
+    assert EQUIVALENT.keys() <= {each.identity for each in every}
     assert Counter(each.path.split("/")[1] for each in every) == dict.fromkeys(PACKAGES, 12)
     for each in every:
         text = (ROOT / each.path).read_text()
         assert ast.dump(ast.parse(each.mutated(text))) != ast.dump(ast.parse(text)), each
 
 
+def test_a_change_elsewhere_moves_no_mutation():
+    def identities(text):
+        sites = {kind: [] for kind in SHARES}
+        for path in ("a.py", "b.py", "c.py"):
+            for site in sites_of(text if path == "b.py" else SAMPLE, path):
+                sites[site.kind].append(site)
+        return [site.identity for site in choose(sites)]
+
+    chosen = identities(SAMPLE)
+    assert chosen
+    moved = "# moved\n\n" + SAMPLE.replace("    noise = ", "    nothing = note(total)\n    noise = ")
+    assert identities(moved) == chosen
+    lines = [site for site in sites_of(SAMPLE, "b.py") if site.identity in chosen]
+    assert lines
+    changed = identities(SAMPLE.replace(lines[0].text, lines[0].text + "  # changed"))
+    assert changed != chosen
+    assert [each for each in chosen if each not in changed] == [
+        each for each in chosen if lines[0].text in each and "b.py" in each
+    ]
+
+
 def test_the_table_says_which_share_was_noticed(monkeypatch):
-    first, second = (Mutation("a.py", "sign", 1, 1, 0, 1, new, "x") for new in ("y", "z"))
-    rows = {str(each): {"verdict": verdict, "seconds": 2.0, "by": by} for each, verdict, by in (
+    first, second = (Mutation("a.py", "sign", 1, 1, 0, 1, new, "x", "f(x)") for new in ("y", "z"))
+    rows = {each.identity: {"verdict": verdict, "seconds": 2.0, "by": by} for each, verdict, by in (
         (first, "noticed", "tests/test_a.py::test_a"), (second, "survived", "")
     )}  # fmt: skip
     assert [" ".join(line.split()) for line in table(enumerate([first, second], 1), rows)] == [
@@ -95,7 +118,7 @@ def test_the_table_says_which_share_was_noticed(monkeypatch):
         f"2 survived 2 s {second}",
         "1 noticed, 1 survived of 2",
     ]
-    monkeypatch.setitem(EQUIVALENT, "a.py: 1: x -> z", "x is z")
+    monkeypatch.setitem(EQUIVALENT, "a.py sign: x -> z in f(x)", "x is z")
     assert list(table([(2, second)], rows))[1:] == [f"{'':17}as x is z", "1 equivalent of 1"]
 
 
