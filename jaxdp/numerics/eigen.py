@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxdp.numerics.platforms import by_platform
 from jaxdp.numerics.private_jax import custom_vmap
 
 LARGEST_CALL = 2**14  # entries cubed: 131 matrices of 5 x 5, 16 of 10 x 10
@@ -61,7 +62,7 @@ def _of_many(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
 @_of_many.def_vmap
 def _of_lanes(num_lanes: int, batched: list[bool], matrices: jax.Array):
     del batched  # of the one argument, which has the lanes
-    return jax.lax.platform_dependent(matrices, cpu=_few_at_a_time, default=_all_at_once), (True, True)
+    return by_platform(matrices, cpu=_few_at_a_time, default=_all_at_once), (True, True)
 
 
 def _all_at_once(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:

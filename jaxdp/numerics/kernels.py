@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.numerics.platforms import by_platform
 from jaxdp.numerics.private_jax import custom_vmap, in_memory_as, inlineable, settled
 
 WRITTEN_OUT = 16
@@ -36,7 +37,7 @@ def stored(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def own_kernel(function: Callable[..., Any], *arguments: Any) -> Any:
     """function(*arguments), as a kernel of its own on CPU; on other devices as it is."""
-    return jax.lax.platform_dependent(*arguments, cpu=stored(function), default=function)
+    return by_platform(*arguments, cpu=stored(function), default=function)
 
 
 @jax.custom_jvp
@@ -68,7 +69,7 @@ def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
     """
     if values.ndim > 0 and len(values) > longest:
         return values
-    return jax.lax.platform_dependent(values, cpu=_placed(0), default=lambda values: values)
+    return by_platform(values, cpu=_placed(0), default=lambda values: values)
 
 
 def lanes_last_if_small(values: jax.Array) -> jax.Array:
@@ -140,7 +141,7 @@ def lanes_slow(values: jax.Array) -> jax.Array:
 
     Where an axis has length 1, XLA may choose another order of axes. It is the same in memory, but XLA copies.
     """
-    return jax.lax.platform_dependent(values, cpu=_in_order, default=lambda values: values)
+    return by_platform(values, cpu=_in_order, default=lambda values: values)
 
 
 @custom_vmap

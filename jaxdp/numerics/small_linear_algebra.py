@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.numerics.kernels import across_lanes, halved, own_kernel, stored
+from jaxdp.numerics.platforms import by_platform
 
 WRITTEN_OUT = 32  # dimensions
 FEW = 6  # fewer steps than these are cheap to compute again
@@ -52,7 +53,7 @@ def by_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) 
 
     if dim < FEW:
         return plain(inputs)
-    return jax.lax.platform_dependent(inputs, cpu=partial(function, stored), default=plain)
+    return by_platform(inputs, cpu=partial(function, stored), default=plain)
 
 
 def _cholesky(matrix: jax.Array) -> jax.Array:

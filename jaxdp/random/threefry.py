@@ -24,6 +24,7 @@ from jax.extend.random import define_prng_impl, threefry_prng_impl
 from jax.typing import ArrayLike
 
 from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel, stored
+from jaxdp.numerics.platforms import by_platform
 
 NAME = "jaxdp_threefry2x32"
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -95,8 +96,8 @@ def _bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
     # whole vectors. Narrower words overlap by themselves, since more of them fit a vector.
     for width, chains in ((VECTOR, CHAINS), (VECTOR, 1)):
         if bit_width >= 32 and -size % (width * chains) <= size // 4:
-            return lax.platform_dependent(key, cpu=padded, default=words)
-    return lax.platform_dependent(key, cpu=stored(words), default=words)
+            return by_platform(key, cpu=padded, default=words)
+    return by_platform(key, cpu=stored(words), default=words)
 
 
 def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
@@ -115,7 +116,7 @@ def _children(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
         position = lax.reshape(lax.iota(jnp.uint32, 2 * size), dimensions)
         return _hash_pairs(key, position >> 1, position & 1)
 
-    return lax.reshape(lax.platform_dependent(key, cpu=stored(pairs), default=pairs), (*shape, 2))
+    return lax.reshape(by_platform(key, cpu=stored(pairs), default=pairs), (*shape, 2))
 
 
 def _fold_in(key: jax.Array, data: int) -> jax.Array:
@@ -127,7 +128,7 @@ def _child(key: jax.Array, data: jax.Array) -> jax.Array:
     def pair(key, data):
         return _hash_pairs(key, data, lax.iota(jnp.uint32, 2))
 
-    return lax.platform_dependent(key, data, cpu=stored(pair), default=pair)
+    return by_platform(key, data, cpu=stored(pair), default=pair)
 
 
 IMPLEMENTATION = define_prng_impl(
@@ -267,7 +268,7 @@ def of_word_pairs(
         found = pairs(key)
         return jnp.concatenate([found.real, found.imag])
 
-    return lax.platform_dependent(jax.random.key_data(key), cpu=on_cpu, default=lambda key: jnp.concatenate(both(key)))
+    return by_platform(jax.random.key_data(key), cpu=on_cpu, default=lambda key: jnp.concatenate(both(key)))
 
 
 def from_words(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *about: Any) -> jax.Array:

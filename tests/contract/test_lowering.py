@@ -11,9 +11,16 @@ import pytest
 from jaxdp.random import fast
 from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.simulation import simulator
+from tests.any_device import any_device
 
 LANES = 4
 OF_CUDA = ("cu", "Sharding", "annotate_device_placement", "xla.gpu")  # cuSOLVER, cuBLAS, the GPU's Threefry
+
+
+@pytest.fixture(autouse=True, scope="module")
+def all_forms():
+    with any_device():
+        yield
 
 
 def foreign(function: Callable[..., Any], *arguments: Any) -> set[str]:
@@ -43,6 +50,11 @@ def program(name: str) -> tuple[Callable[..., Any], Any, Any]:
 @pytest.mark.parametrize("name", [*LEARNERS, *ESTIMATORS])
 def test_it_lowers_for_cuda_without_a_call_of_the_cpu(name):
     assert not foreign(*program(name))
+
+
+def test_forms_of_other_devices_are_what_is_lowered():
+    text = jax.jit(lambda key: jax.random.split(key)).trace(fast(jax.random.key(0))).lower(lowering_platforms=("cuda",))
+    assert "inlineable" not in text.as_text()  # as kernels of a CPU are
 
 
 def test_a_call_of_the_cpu_is_found():

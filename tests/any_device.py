@@ -1,0 +1,19 @@
+"""Programs as they are where there are other devices than CPUs; no GPU is needed to trace and lower them."""
+
+import contextlib
+from collections.abc import Iterator
+
+import jax
+import pytest
+
+from jaxdp.numerics import platforms
+
+
+@contextlib.contextmanager
+def any_device() -> Iterator[None]:
+    """Traces the forms of all devices; what JAX has traced before has those of a CPU alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(platforms, "has_only_cpus", lambda: False)
+        jax.clear_caches()
+        yield
+    jax.clear_caches()
