@@ -108,9 +108,9 @@ def counter_weights(
         not proved: increments of n are correlated, and a sequence that switches does not collect the noise of totals.
 
     Deviations:
-        Losses are rounded to multiples of 2^-20 and summed as integers; noise is of floats, as in `toeplitz_counter`:
-        the claim holds up to floating point. Noisy losses are differences of the released floats, so their sum is the
-        released total, and rounding does not accumulate.
+        Losses are rounded to multiples of 2^-20 and summed as integers, and so is noise, as in `toeplitz_counter`.
+        Noisy losses are differences of the released floats, so their sum is the released total, and rounding does not
+        accumulate.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon, spare=1)
     sequences = static() if sequences is None else sequences

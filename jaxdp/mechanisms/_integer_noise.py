@@ -14,8 +14,7 @@ from jax import lax
 
 from jaxdp.random.threefry import Words, from_words
 
-COARSE = 2.0**10  # of normal variates
-FINE = 2.0**11  # standard deviation of their fine part
+COARSE = 2.0**10  # unit of the first digit of normal variates
 
 
 def laplace_of(words: Words, scale: jax.Array) -> jax.Array:
@@ -48,11 +47,19 @@ def power_below(value: jax.Array) -> jax.Array:
     return lax.bitcast_convert_type(exponent, jnp.float64)
 
 
-def normal_of(words: Words, stddev: jax.Array) -> jax.Array:
-    """Returns a normal variate of a standard deviation of 2^24 to 2^25, rounded to an integer, int64."""
+def normal_of(words: Words, stddev: jax.Array, coarse: jax.Array | float = COARSE) -> jax.Array:
+    """Returns a normal variate, rounded to an integer, int64.
+
+    Args:
+        words: of `from_words`.
+        stddev: [] float64, at least 2^24; up to 2^26 for the default unit.
+        coarse: unit of the first digit, a power of two about the root of stddev / 16. The second digit's standard
+            deviation is twice as large.
+    """
     first, second = _normal_pair(words)
-    rest = jnp.sqrt((stddev - FINE) * (stddev + FINE))
-    return (COARSE * jnp.round(rest * (1 / COARSE) * first) + jnp.floor(FINE * second)).astype(jnp.int64)
+    fine = 2 * coarse
+    rest = jnp.sqrt((stddev - fine) * (stddev + fine))
+    return (coarse * jnp.round(rest * (1 / coarse) * first) + jnp.floor(fine * second)).astype(jnp.int64)
 
 
 def directed(key: jax.Array, dim: int) -> jax.Array:

@@ -207,14 +207,19 @@ def steps_of_floats(exact, noise, grid, dtype):
     return cast_first(exact, (noise.astype(float) * grid.step).astype(dtype))
 
 
+def errors_of_floats(total, error, grid, dtype):
+    return cast_first(total, (error.astype(float) * grid.step).astype(dtype))
+
+
 def leads_of_floats(exact, noise, grid, among, dtype):
     noisy = steps_of_floats(exact - exact.max(), noise, grid, dtype)
     return noisy - noisy.max()
 
 
 def mistaken(monkeypatch):
-    for module in (ebs_counters, gaussian_tree, toeplitz):
-        monkeypatch.setattr(module, "add_noise", cast_first)
+    monkeypatch.setattr(ebs_counters, "add_noise", cast_first)
+    for module in (gaussian_tree, toeplitz):
+        monkeypatch.setattr(module, "with_error", errors_of_floats)
     monkeypatch.setattr(additive, "noisy_values", steps_of_floats)
     monkeypatch.setattr(_grid, "noisy_leads", leads_of_floats)
 

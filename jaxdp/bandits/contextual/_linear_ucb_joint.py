@@ -144,7 +144,7 @@ def linear_ucb_joint(
         binary tree of Wishart or Gaussian matrices; the square-root factorisation in place of the tree; radii as for
         `linear_ucb`, with v_t in place of its noise. The model is not computed anew in every round; where V has no
         Cholesky factor it stays as it is. Entries of x x^T and y x / Y are rounded to multiples of 2^-20 and summed as
-        integers; noise is of floats, as in `toeplitz_counter`.
+        integers, and so is noise, as in `toeplitz_counter`.
 
     Examples:
         >>> learner = linear_ucb_joint(num_arms=10, dim=5, horizon=10_000)

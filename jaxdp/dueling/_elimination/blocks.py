@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import BlockPlan, Blocks, State, UntilFn, default_float
+from jaxdp.core import BlockPlan, Blocks, State, UntilFn
 from jaxdp.dueling._elimination import arms as arms
 from jaxdp.dueling._elimination import counters as counters
 from jaxdp.dueling._elimination import kernels as kernels
@@ -141,7 +141,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) ->
     def _upper_noise(keys, params: Params, digits: jax.Array) -> jax.Array:
         """[levels - 1, columns] noise of the inner nodes that may end, from the keys of the rounds that end them."""
         if trees.levels == 1:
-            return jnp.zeros((0, width), default_float())
+            return jnp.zeros((0, width), jnp.result_type(int))
         row = jnp.clip(trees.arity - digits - 1, 0, num_sweeps - 1)
 
         def draw(key):

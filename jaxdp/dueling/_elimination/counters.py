@@ -11,9 +11,9 @@ from jaxdp.core import default_float
 from jaxdp.dueling._elimination.arms import Params, Private, Public
 from jaxdp.mechanisms import tape
 from jaxdp.mechanisms.continual_counting import nodes as tree
-from jaxdp.mechanisms.continual_counting.noise import Noise
+from jaxdp.mechanisms.continual_counting.noise import LaplaceParams, Noise
+from jaxdp.mechanisms.lattice import lattice_gaussian, lattice_laplace
 from jaxdp.mechanisms.noisy_sums import add_noise
-from jaxdp.numerics.compensated import rounded
 from jaxdp.numerics.kernels import own_kernel
 
 # Tags folded into the round's key, one per further draw. The leaf uses the untagged key.
@@ -47,19 +47,31 @@ class Trees(NamedTuple):
 
 
 def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -> jax.Array:
-    """Noise of nodes."""
-    with tape.recording():  # what is noised is written by `_released`
-        return trees.noise.add(key, params.noise, None, jnp.zeros(shape, default_float()))
+    """Noise of nodes: integers of the default type, of the lattice's quantum or of 1, whichever is less."""
+    noise = params.noise
+    if isinstance(noise, LaplaceParams):
+        return lattice_laplace(key, shape, params.quantum, noise.epsilon, noise.l1_sensitivity)
+    return lattice_gaussian(key, shape, params.quantum, noise.noise_stddev, noise.l2_sensitivity)
 
 
 def noisy(trees: Trees, params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
-    """Noisy sums of nodes on a lattice: post-processing.
+    """Noisy sums of nodes on a lattice: post-processing of exact sums of integers.
 
-    So sums of leaves do not depend on the order, and noise that programs round otherwise in its last bits is the same.
-    Floats are outcomes, 0 or 1; integers may be large.
+    So sums of leaves do not depend on the order, and programs that round otherwise give the same.
+
+    Args:
+        trees: their shape.
+        params: of the learner.
+        exact: [...] floats that are outcomes, 0 or 1, or integers, which may be large.
+        noise: [...] integers of `draw`.
     """
-    exact = exact.astype(noise.dtype) if trees.in_floats else exact
-    return jnp.round(add_noise(exact, rounded(noise)) / params.quantum) * params.quantum
+    quantum = jnp.asarray(params.quantum)
+    fine = noise.astype(quantum.dtype) * jnp.minimum(quantum, 1)  # exact where the quantum is at most 1
+    integers = exact.astype(noise.dtype)
+    half = (integers & noise) + ((integers ^ noise) >> 1)  # of their sum, rounded down; it does not wrap
+    small = exact.astype(fine.dtype) + fine if trees.in_floats else add_noise(integers, fine)
+    noisy = jnp.where(quantum > 1, 2 * half.astype(fine.dtype), small)
+    return jnp.round(noisy / quantum) * quantum
 
 
 def feed(
@@ -89,7 +101,7 @@ def feed(
     values = noisy(trees, params, exact, noise)[None]
     if trees.levels > 1:
         larger, shape = done.sums[1:], (trees.levels - 1, *arms)
-        nothing = jnp.zeros(shape, values.dtype)
+        nothing = jnp.zeros(shape, jnp.result_type(int))
         sums, noise = jax.lax.cond(
             done.ends[1].any(),
             lambda: _released(trees, keys[1], params, larger, shape, len(larger)),
@@ -147,7 +159,8 @@ def _released(
 ) -> tuple[jax.Array, jax.Array]:
     """Exact sums as an auditor has them, and noise of a shape. An entry changes so many nodes by its change each."""
     noise, scale = draw(trees, key, params, shape), trees.noise.scale(params.noise, None)
-    unit = jnp.where(scale > 0, noise / scale, 0)  # scaled by zero where nothing is private
+    units = noise.astype(scale.dtype) * jnp.minimum(params.quantum, 1)
+    unit = jnp.where(scale > 0, units / scale, 0)  # scaled by zero where nothing is private
     if trees.name == "laplace":
         entry = tape.Entry("laplace", sums, "l1", key, float(nodes), nodes / scale, noise=unit, law="laplace")
     else:

@@ -50,8 +50,8 @@ class Block(NamedTuple):
         length: [] int32, rounds.
         won: [block] int32, users' answers.
         right: [block] int32, opponents.
-        noise: [block] float, of the leaves.
-        upper_noise: [levels - 1, num_arms] float, of the inner nodes that may end.
+        noise: [block] integers of `counters.draw`, of the leaves.
+        upper_noise: [levels - 1, num_arms] integers, of the inner nodes that may end.
     """
 
     params: Params
@@ -146,7 +146,7 @@ def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
         there = now.turns[None] & (place < length[None])
         won = jnp.where(there, jnp.clip(won, 0, 1), 0).astype(nodes.sums.dtype)
         params = jax.tree.map(lambda leaf: leaf[None], params)
-        return won, jnp.where(there, counters.noisy(trees, params, won.astype(noise.dtype), noise), 0)
+        return won, jnp.where(there, counters.noisy(trees, params, won, noise), 0)
 
     won, leaf = own_kernel(entries, block.noise.reshape(rows), block.won.reshape(rows), now, length, params)
     leaves = _leaves(nodes.estimates[0], leaf, last, ends)

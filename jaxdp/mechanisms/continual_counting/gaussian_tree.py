@@ -2,7 +2,7 @@
 
 When an entry comes, a block of every level up to some one ends, and each such block has noise of its own. But of all
 these noises only one sum is ever used: that in the estimate of the largest block. It is Gaussian, so it is drawn at
-once. The estimates have the law that they have with a draw for each block.
+once. The estimates have the distribution that they have with a draw for each block. All errors are integers.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import default_float
-from jaxdp.mechanisms._grid import shape_of
+from jaxdp.mechanisms._grid import NORMAL_STEP, Grid, shape_of
 from jaxdp.mechanisms.continual_counting.counter import (
     Exact,
     check_shapes,
@@ -27,9 +27,18 @@ from jaxdp.mechanisms.continual_counting.counter import (
 )
 from jaxdp.mechanisms.continual_counting.nodes import before, groups
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams
-from jaxdp.mechanisms.noisy_sums import add_noise
+from jaxdp.mechanisms.continual_counting.steps import (
+    Steps,
+    integers,
+    no_steps,
+    noise_grid,
+    normal_steps,
+    to_steps,
+    unit_of,
+    with_error,
+)
 from jaxdp.mechanisms.tape import Entry, record
-from jaxdp.random import normals
+from jaxdp.numerics.fixed_point import in_64_bits
 
 
 class GaussianTreeState(NamedTuple):
@@ -39,13 +48,13 @@ class GaussianTreeState(NamedTuple):
         clock: [*clocks] integers, entries fed; at most horizon + 1.
         total: [*shape] the exact sum: integers, or sums in fixed point, rounded only with the noise.
         digits: [levels, *clocks] integers, how many blocks of each level make up the stream so far.
-        errors: [levels, *shape] float, the sum of their estimates' errors.
+        errors: [levels, *shape] integers in two words, the sum of their estimates' errors in steps of the noise's grid.
     """
 
     clock: jax.Array
     total: Any
     digits: jax.Array
-    errors: jax.Array
+    errors: Steps
 
 
 class GaussianTree(NamedTuple):
@@ -97,58 +106,114 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
             jnp.zeros(clocks, jnp.result_type(int)),
             nothing(shape, stream_dtype(dtype, default_float())),
             jnp.zeros((levels, *clocks), jnp.int32),
-            jnp.zeros((levels, *shape), default_float()),
+            no_steps((levels, *shape)),
         )
 
-    def noised(key: jax.Array, params: GaussianParams, value: Exact) -> tuple[Exact, jax.Array]:
-        """One entry, and the noise drawn with it. The entry itself is not released, but is noised in effect."""
-        noise = normals(key, shape_of(value), default_float())
+    def grid_of(params: GaussianParams, total: Exact, size: int) -> Grid:
+        """The grid of noise on so many sums: each of an entry's levels is off by a step where its block ends."""
+        return noise_grid(params, unit_of(total), shares.min(), NORMAL_STEP, 2 * np.sqrt(levels * max(size, 1)))
+
+    def noised(
+        key: jax.Array, params: GaussianParams, value: Exact, tops: jax.Array, grid: Grid
+    ) -> tuple[Exact, jax.Array]:
+        """One entry, and the noise drawn with it. The entry itself is not released, but is noised in effect.
+
+        `tops` is which of the levels [levels, ...] the largest block that ends is of.
+        """
+        dtype = jnp.asarray(params.noise_stddev).dtype
         stddev, moved = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
-        told = Entry("tree", value, "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise)
-        return record(told), stddev * noise
+        noise, drawn = _drawn(key, tops, shares / shares.min(), grid, shape_of(value), dtype)
+        told = Entry("tree", value, "l2", key, moved / unit, noise_stddev=stddev / unit, noise=drawn)
+        return record(told), noise
 
     def feed(
         key: jax.Array, params: GaussianParams, state: GaussianTreeState, value: ArrayLike, fed: ArrayLike = True
     ) -> GaussianTreeState:
-        shape = state.errors.shape[1:]
+        shape = shape_of(state.total)
         mask = fed_mask(fed, state.clock.shape)
         entered = jax.tree.map(lambda x: jnp.where(spread(mask, shape), x, 0), entry(value, shape, state.total))
-        entered, noise = noised(key, params, entered)
-        digits, errors = [], []
-        ends, known = mask, jnp.zeros_like(noise)  # whether a block of this level ends, and its error but for the noise
+        ends, tops, digits = [mask], [], []
         for h in range(levels):
-            is_top = ends & (state.digits[h] < arity - 1) if h < levels - 1 else ends
-            wide, wide_top = spread(ends, shape), spread(is_top, shape)
-            error = known + jnp.asarray(shares[h], noise.dtype) * noise
-            digits.append(jnp.where(is_top, state.digits[h] + 1, jnp.where(ends, 0, state.digits[h])))
-            kept = jnp.where(wide, 0, state.errors[h])
-            errors.append(jnp.where(wide_top, state.errors[h] + error, kept))
-            if h < levels - 1:
-                known = jnp.asarray(rests[h + 1], noise.dtype) * (state.errors[h] + known)
-            ends = ends & ~is_top
+            is_top = ends[h] & (state.digits[h] < arity - 1) if h < levels - 1 else ends[h]
+            digits.append(jnp.where(is_top, state.digits[h] + 1, jnp.where(ends[h], 0, state.digits[h])))
+            tops.append(is_top)
+            ends.append(ends[h] & ~is_top)
+        wide_ends, wide_tops = (
+            jnp.stack([jnp.broadcast_to(spread(each, shape), shape) for each in some]) for some in (ends[:levels], tops)
+        )
+        grid = grid_of(params, state.total, wide_tops[0].size)
+        entered, noise = noised(key, params, entered, wide_tops, grid)
+        errors = _errors(state.errors, noise, wide_ends, wide_tops, rests)
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
-        return GaussianTreeState(clock, joined(state.total, entered), jnp.stack(digits), jnp.stack(errors))
+        return GaussianTreeState(clock, joined(state.total, entered), jnp.stack(digits), errors)
 
     def read(params: GaussianParams, state: GaussianTreeState) -> jax.Array:
-        del params
-        estimate = add_noise(state.total, state.errors.sum(axis=0))
-        return jnp.where(spread(state.clock, estimate.shape) <= horizon, estimate, jnp.nan)
+        shape = shape_of(state.total)
+        grid = grid_of(params, state.total, int(np.prod(shape)))
+        estimate = _estimate(state.total, state.errors, grid, default_float())
+        return jnp.where(spread(state.clock, shape) <= horizon, estimate, jnp.nan)
 
     def prefixes(keys: jax.Array, params: GaussianParams, values: ArrayLike) -> jax.Array:
         values = whole_stream(keys, values, horizon, default_float())
-        stream = entry(values, values.shape, nothing((), values.dtype))
-        stream, noise = jax.vmap(lambda key, value: noised(key, params, value))(keys, stream)
-        length, times = len(noise), jnp.arange(1, len(noise) + 1)
-        known, error = jnp.zeros_like(noise), noise
-        total = before(error, arity)[times]
-        for h in range(1, levels):
-            if arity**h > length:
-                break
-            children, inside = groups(error, arity), groups(known, arity)
-            known = jnp.asarray(rests[h], noise.dtype) * (children[:, :-1].sum(axis=1) + inside[:, -1])
-            error = known + jnp.asarray(shares[h], noise.dtype) * noise[arity**h - 1 :: arity**h]
-            total = total + before(error, arity)[times // arity**h]
-        return add_noise(jax.lax.associative_scan(joined, stream), total)
+        stream, shape = entry(values, values.shape, nothing((), values.dtype)), values.shape[1:]
+        times = np.arange(1, len(values) + 1)
+        tops = np.stack([(times % arity**h == 0) & (times // arity**h % arity > 0) for h in range(levels)], axis=-1)
+        grid = grid_of(params, stream, int(np.prod(shape)))
+
+        def one(key: jax.Array, value: Exact, tops: jax.Array) -> tuple[Exact, jax.Array]:
+            return noised(key, params, value, tops.reshape(-1, *(1,) * len(shape)), grid)
+
+        stream, noise = jax.vmap(one)(keys, stream, jnp.asarray(tops))
+        totals = jax.lax.associative_scan(joined, stream)
+        return _estimates(totals, noise, arity, rests, grid, default_float())
 
     return GaussianTree(init, feed, read, prefixes)
+
+
+@in_64_bits
+def _drawn(
+    key: jax.Array, tops: jax.Array, shares: np.ndarray, grid: Grid, shape: tuple[int, ...], dtype: np.dtype
+) -> tuple[jax.Array, jax.Array]:
+    """An entry's noise in steps, and in units of its standard deviation."""
+    share = jnp.ones(tops.shape[1:], jnp.float64)
+    for h, each in enumerate(shares):
+        share = jnp.where(tops[h], each, share)
+    scales = jnp.broadcast_to(grid.drawn * share, shape)
+    noise = normal_steps(key, scales, shape)
+    return noise, (noise.astype(jnp.float64) / scales).astype(dtype)
+
+
+@in_64_bits
+def _errors(errors: Steps, noise: jax.Array, ends: jax.Array, tops: jax.Array, rests: np.ndarray) -> Steps:
+    """The errors after an entry."""
+    old, known, new = integers(errors), jnp.zeros(noise.shape, jnp.float64), []
+    for h in range(len(old)):  # known: a block's error but for what is drawn
+        kept = jnp.where(ends[h], 0, old[h])
+        new.append(jnp.where(tops[h], old[h] + jnp.round(known).astype(jnp.int64) + noise, kept))
+        if h < len(old) - 1:
+            known = rests[h + 1] * (old[h].astype(jnp.float64) + known)
+    return to_steps(jnp.stack(new))
+
+
+@in_64_bits
+def _estimate(total: Exact, errors: Steps, grid: Grid, dtype: np.dtype) -> jax.Array:
+    return with_error(total, integers(errors).sum(axis=0), grid, dtype)
+
+
+@in_64_bits
+def _estimates(
+    totals: Exact, noise: jax.Array, arity: int, rests: np.ndarray, grid: Grid, dtype: np.dtype
+) -> jax.Array:
+    """The estimates of all prefixes, from the noise [T, ...] that `feed` draws."""
+    length, times = len(noise), jnp.arange(1, len(noise) + 1)
+    known, error = jnp.zeros(noise.shape, jnp.float64), noise
+    total = before(error, arity)[times]
+    for h in range(1, len(rests)):
+        if arity**h > length:
+            break
+        children, inside = groups(error, arity), groups(known, arity)
+        known = rests[h] * (children[:, :-1].sum(axis=1).astype(jnp.float64) + inside[:, -1])
+        error = jnp.round(known).astype(jnp.int64) + noise[arity**h - 1 :: arity**h]
+        total = total + before(error, arity)[times // arity**h]
+    return with_error(totals, total, grid, dtype)

@@ -1,7 +1,6 @@
 """Continual counters from a Toeplitz factorisation near the square root, in a few running sums."""
 
-import functools
-import operator
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +9,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import default_float, factory
-from jaxdp.mechanisms._grid import shape_of
+from jaxdp.mechanisms._grid import Grid, shape_of
 from jaxdp.mechanisms.continual_counting.buffers import Buffers, find_buffers, row_norms, sensitivity
 from jaxdp.mechanisms.continual_counting.counter import (
     Counter,
@@ -27,11 +26,22 @@ from jaxdp.mechanisms.continual_counting.counter import (
 )
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams, gaussian_params
 from jaxdp.mechanisms.continual_counting.radii import normal_radius
-from jaxdp.mechanisms.noisy_sums import add_noise
+from jaxdp.mechanisms.continual_counting.steps import (
+    Steps,
+    integers,
+    no_steps,
+    noise_grid,
+    normal_steps,
+    to_steps,
+    with_error,
+)
 from jaxdp.mechanisms.tape import Entry, record
-from jaxdp.numerics.kernels import apart, lanes_last, own_kernel
-from jaxdp.random import normals
+from jaxdp.numerics.fixed_point import in_64_bits
+from jaxdp.numerics.kernels import apart
 from jaxdp.validation import check_horizon
+
+STEP = 2.0**-26  # of the standard deviation of what an entry adds to the noise
+PARTS = 12  # binary digits of leaky sums below a step
 
 
 class ToeplitzState(NamedTuple):
@@ -40,12 +50,26 @@ class ToeplitzState(NamedTuple):
     Attributes:
         clock: [*clocks] integers, entries fed; at most horizon + 1.
         total: [*shape] the exact sum: integers, or sums in fixed point, rounded only with the noise.
-        sums: [num_buffers + 1, *shape] float, leaky running sums of the noise drawn.
+        noise: [*shape] integers in two words, steps of the noise's grid.
+        sums: [num_buffers + 1, *shape] the same in 2^-12 of a step, leaky running sums of the noise drawn.
     """
 
     clock: jax.Array
     total: Any
-    sums: jax.Array
+    noise: Steps
+    sums: Steps
+
+
+class Leaks(NamedTuple):
+    """Leaky sums, and how noise is made of them.
+
+    Attributes:
+        gaps: [num_buffers + 1] float64, what each sum loses.
+        weights: [num_buffers + 1] float64, of sums in the noise, where an entry's own weight is 1.
+    """
+
+    gaps: np.ndarray
+    weights: np.ndarray
 
 
 @factory
@@ -91,12 +115,14 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         (2023) for the square root; Denisov et al. (2022), Theorem 2.1, for adaptive streams.
 
     Deviations:
-        Decays and weights minimise the worst variance numerically, among factorisations with interlaced poles. Sum and
-        noise are kept apart: entries are added up as integers (floats in multiples of 2^-20), and nothing stalls. Noise
-        is made of floats: normal variates of a float's digits that end at 6.7 standard deviations
-        (`jaxdp.random.normals`), in leaky sums that round; it meets the exact sum in 64 bits. So the claim holds up to
-        floating point. Leaky sums lose gap * sum, not 1 - gap, which floats hold too coarsely. On a tape an entry of
-        the stream costs what it costs at most, at the beginning of the stream.
+        - Decays and weights minimise the worst variance numerically, among factorisations with interlaced poles. Leaky
+          sums lose gap * sum, not 1 - gap, which floats hold too coarsely.
+        - Entries are added up as integers (floats in multiples of 2^-20). Noise is an integer, too: fresh noise of an
+          entry, with steps between 2^-27 and 2^-26 of its standard deviation, and a rounded function of earlier noise.
+          So an entry's release is fresh noise on an integer. Rounding moves all these integers by at most about 4 steps
+          times the root of the horizon in L2 norm (for units that change one entry of each counter), and noise is
+          larger by that share, which `variance` leaves out.
+        - On a tape an entry of the stream costs what it costs at most, at the beginning of the stream.
 
     Examples:
         >>> counter = toeplitz_counter(horizon=2**20)
@@ -109,6 +135,9 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     weights, gaps = (x.astype(default_float()) for x in exact)
     buffers = Buffers(weights, gaps)  # as they are used: rounded
     norm = sensitivity(buffers, horizon)
+    used = np.asarray(weights, np.float64)
+    leaks = Leaks(np.asarray(gaps, np.float64), used / used.sum())
+    off = 4 * np.sqrt(horizon) * largest_rounding(leaks, horizon)
 
     def params(
         *,
@@ -132,57 +161,46 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         return ToeplitzState(
             jnp.zeros(clocks, jnp.result_type(int)),
             nothing(shape, stream_dtype(dtype, default_float())),
-            jnp.zeros((len(gaps), *shape), default_float()),
+            no_steps(shape),
+            no_steps((len(gaps), *shape)),
         )
 
-    def noised(key: jax.Array, params: GaussianParams, value: Exact) -> tuple[Exact, jax.Array]:
+    def grid_of(params: GaussianParams, size: int) -> Grid:
+        """The grid of noise on so many sums."""
+        return noise_grid(params, math.inf, used.sum(), STEP, off * np.sqrt(max(size, 1)))
+
+    def noised(key: jax.Array, params: GaussianParams, value: Exact, grid: Grid) -> tuple[Exact, jax.Array]:
         """One entry, and the noise drawn with it. The entry itself is not released, but is noised in effect."""
-        noise = normals(key, shape_of(value), default_float())
         stddev, moved = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
-        entry = Entry("toeplitz", value, "l2", key, moved / unit, noise_stddev=stddev / unit, noise=noise)
-        scaled = own_kernel(
-            lambda stddev, noise: lanes_last(stddev * lanes_last(noise)), stddev, lanes_last(noise)
-        )  # once for all leaky sums
-        return record(entry), lanes_last(scaled)
+        noise, drawn = _drawn(key, grid, shape_of(value), stddev.dtype)
+        entry = Entry("toeplitz", value, "l2", key, moved / unit, noise_stddev=stddev / unit, noise=drawn)
+        return record(entry), noise
 
     def feed(
         key: jax.Array, params: GaussianParams, state: ToeplitzState, value: ArrayLike, fed: ArrayLike = True
     ) -> ToeplitzState:
-        shape = state.sums.shape[1:]
+        shape = shape_of(state.total)
         mask = fed_mask(fed, state.clock.shape)
         wide = spread(mask, shape)
         entered = jax.tree.map(lambda x: jnp.where(wide, x, 0), entry(value, shape, state.total))
-        entered, noise = noised(key, params, entered)
-        leaks = jnp.asarray(gaps).reshape((-1,) + (1,) * len(shape))
-        sums = jnp.where(wide[None], state.sums + (noise[None] - leaks * state.sums), state.sums)
+        entered, fresh = noised(key, params, entered, grid_of(params, math.prod(shape)))
+        noise, sums = jax.tree.map(
+            lambda new, old: jnp.where(wide, new, old), _after(state.sums, fresh, leaks), (state.noise, state.sums)
+        )
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
-        return ToeplitzState(clock, apart(joined, state.total, entered), sums)
-
-    def weighted(sums: jax.Array) -> jax.Array:
-        return functools.reduce(operator.add, [jnp.asarray(weight) * sums[j] for j, weight in enumerate(weights)])
+        return ToeplitzState(clock, apart(joined, state.total, entered), noise, sums)
 
     def read(params: GaussianParams, state: ToeplitzState) -> jax.Array:
-        del params
-        noise = weighted(state.sums)
-        estimate = apart(add_noise, state.total, noise)
-        return jnp.where(spread(state.clock, estimate.shape) <= horizon, estimate, jnp.nan)
+        shape = shape_of(state.total)
+        estimate = _estimate(state.total, state.noise, grid_of(params, math.prod(shape)), default_float())
+        return jnp.where(spread(state.clock, shape) <= horizon, estimate, jnp.nan)
 
     def prefixes(keys: jax.Array, params: GaussianParams, values: ArrayLike) -> jax.Array:
         values = whole_stream(keys, values, horizon, default_float())
-        stream = entry(values, values.shape, nothing((), values.dtype))
-        stream, noise = jax.vmap(lambda key, value: noised(key, params, value))(keys, stream)
-
-        def running(gap: jax.Array) -> jax.Array:
-            # log of the decay, as decays near 1 are coarse; sums over halves, then over halves of those
-            def join(left, right):
-                return left[0] + right[0], left[1] * jnp.exp(right[0]) + right[1]
-
-            logs = jnp.broadcast_to(jnp.log1p(-gap), noise.shape)
-            return jax.lax.associative_scan(join, (logs, noise))[1]
-
-        sums = jnp.stack([running(gap) for gap in jnp.asarray(gaps)])
-        return add_noise(jax.lax.associative_scan(joined, stream), weighted(sums))
+        stream, grid = entry(values, values.shape, nothing((), values.dtype)), grid_of(params, values[0].size)
+        stream, noise = jax.vmap(lambda key, value: noised(key, params, value, grid))(keys, stream)
+        return _estimates(jax.lax.associative_scan(joined, stream), noise, leaks, grid, default_float())
 
     def variance(params: GaussianParams, times: ArrayLike) -> np.ndarray:
         stddev = np.asarray(params.noise_stddev, np.float64)
@@ -200,3 +218,58 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         return normal_radius(jnp.asarray(params.noise_stddev) * jnp.sqrt(square), failure_prob)
 
     return Counter(params, init, feed, read, prefixes, variance, radius, horizon)
+
+
+def largest_rounding(leaks: Leaks, horizon: int) -> float:
+    """Returns by how many steps rounding moves what an entry's noise is added to, at most.
+
+    It is half a step where sums are rounded, half where noise is, and a leaky sum is off by half of its unit in every
+    round, of which it forgets a share; 2^-5 is for sums in float64.
+    """
+    kept = np.minimum(horizon, 1 / np.maximum(leaks.gaps, 1 / horizon))
+    return 1 + float(leaks.weights @ np.where(leaks.gaps > 0, kept, 0.0)) * 2.0 ** -(PARTS + 1) + 2.0**-5
+
+
+@in_64_bits
+def _drawn(key: jax.Array, grid: Grid, shape: tuple[int, ...], dtype: np.dtype) -> tuple[jax.Array, jax.Array]:
+    """An entry's noise in steps, and in units of its standard deviation."""
+    noise = normal_steps(key, grid.drawn, shape)
+    return noise, (noise.astype(jnp.float64) / grid.drawn).astype(dtype)
+
+
+@in_64_bits
+def _after(sums: Steps, fresh: jax.Array, leaks: Leaks) -> tuple[Steps, Steps]:
+    """The noise after an entry, and its leaky sums."""
+    old, noise, new = integers(sums), jnp.zeros(fresh.shape, jnp.float64), []
+    for each, gap, weight in zip(old, leaks.gaps, leaks.weights, strict=True):
+        kept = each - jnp.round(gap * each.astype(jnp.float64)).astype(jnp.int64)
+        noise = noise + weight * kept.astype(jnp.float64)
+        new.append(kept + (fresh << PARTS))
+    return to_steps(fresh + jnp.round(noise * 2.0**-PARTS).astype(jnp.int64)), to_steps(jnp.stack(new))
+
+
+@in_64_bits
+def _estimate(total: Exact, noise: Steps, grid: Grid, dtype: np.dtype) -> jax.Array:
+    return with_error(total, integers(noise), grid, dtype)
+
+
+@in_64_bits
+def _estimates(totals: Exact, fresh: jax.Array, leaks: Leaks, grid: Grid, dtype: np.dtype) -> jax.Array:
+    """The estimates of all prefixes, from the noise [T, ...] that `feed` draws."""
+    drawn = fresh.astype(jnp.float64)
+
+    def before(gap: float) -> jax.Array:
+        """The leaky sum before each entry, less what it loses with it."""
+
+        # log of the decay, as decays near 1 are coarse; sums over halves, then over halves of those
+        def join(left, right):
+            return left[0] + right[0], left[1] * jnp.exp(right[0]) + right[1]
+
+        logs = jnp.broadcast_to(jnp.float64(np.log1p(-gap)), drawn.shape)
+        sums = jax.lax.associative_scan(join, (logs, drawn))[1]
+        return (1 - gap) * jnp.concatenate([jnp.zeros_like(sums[:1]), sums[:-1]])
+
+    known = sum(
+        (weight * before(gap) for gap, weight in zip(leaks.gaps, leaks.weights, strict=True)), jnp.zeros_like(drawn)
+    )
+    return with_error(totals, fresh + jnp.round(known).astype(jnp.int64), grid, dtype)

@@ -93,9 +93,10 @@ def tree_counter(
     Deviations:
         Blocks are summed up as integers (entries that are floats in multiples of 2^-20), Laplace noise is added to
         these as in `laplace`, and what is released is rounded to floats: estimates are, too, but nothing stalls or
-        drifts. With Gaussian noise the error of an estimate is a sum of floats, each a normal variate of a float's
-        digits that ends at 6.7 standard deviations (`jaxdp.random.normals`); sum and error are added in 64 bits. So
-        much of that claim holds up to floating point.
+        drifts. With Gaussian noise errors are integers as well: fresh noise in steps of at most 2^-24 of its standard
+        deviation, of which sums are multiples, and a rounded function of earlier noise. So an entry's release is fresh
+        noise on an integer, which rounding moves by a step more for each level; noise is made for that, in units that
+        change one entry of each counter. Noise beyond 2^46 steps gives NaN.
 
     Examples:
         >>> counter = tree_counter(horizon=2**20 - 1)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.mechanisms import Counter
+from jaxdp.mechanisms.tape import recording
 
 NUM_DRAWS = 10_000
 
@@ -40,3 +41,19 @@ def check_variance(found: np.ndarray, variance: np.ndarray) -> None:
     """Mean 0 and this variance at each time, to 5 standard errors; kurtosis is at most that of one Laplace variable."""
     assert np.all(np.abs(found.mean(axis=1)) <= 5 * np.sqrt(variance / NUM_DRAWS))
     assert np.all(np.abs(np.square(found).mean(axis=1) / variance - 1) <= 5 * np.sqrt(5 / NUM_DRAWS))
+
+
+def drawn_noise(counter: Counter, keys, params, values) -> np.ndarray:
+    """[length, ...] standard normal variates that a counter draws when it is fed a stream."""
+
+    @jax.jit
+    def run(keys, params, values):
+        def step(state, now):
+            with recording() as entries:
+                state = counter.feed(now[0], params, state, now[1])
+            return state, entries[0].noise
+
+        start = counter.init(keys[0], params, values.shape[1:], dtype=values.dtype)
+        return jax.lax.scan(step, start, (keys, values))[1]
+
+    return np.asarray(run(keys, params, values), np.float64)

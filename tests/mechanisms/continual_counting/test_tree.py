@@ -11,7 +11,7 @@ import pytest
 from jaxdp.mechanisms import best_arity, laplace, tree_counter, tree_variance
 from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.gaussian_tree import fresh_shares
-from jaxdp.random import normals
+from tests.mechanisms.continual_counting import streams
 from tests.mechanisms.continual_counting.streams import check_variance, errors, fed_one_by_one, keys_of
 
 VALUES = {"laplace": {"epsilon": 1.0}, "gaussian": {"rho": 0.5}}
@@ -130,7 +130,7 @@ def test_gaussian_trees_draw_once_an_entry(arity, combine):
     counter = tree_counter(horizon=length, arity=arity, noise="gaussian", combine=combine)
     params, keys = counter.params(rho=0.5), keys_of(1, length)
     values = jax.random.randint(jax.random.key(2), (length,), -1, 5)
-    drawn = np.asarray(jax.vmap(lambda key: normals(key, ()))(keys), np.float64) * float(params.noise_stddev)
+    drawn = streams.drawn_noise(counter, keys, params, values) * float(params.noise_stddev)
     expected = np.cumsum(np.asarray(values)) + mixing(length, arity, combine)[1] @ drawn
     np.testing.assert_allclose(fed_one_by_one(counter, keys, params, values), expected, rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(jax.jit(counter.prefixes)(keys, params, values), expected, rtol=1e-5, atol=1e-4)

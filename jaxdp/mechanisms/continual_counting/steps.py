@@ -1,0 +1,104 @@
+"""Normal noise of counters whose noises depend on each other, in whole steps of a public grid.
+
+After an entry a counter may release S + e, the exact sum and an error. The error is z + f, where z is fresh noise and f
+a function of all noise before, and both are integers. Who knows what was released knows, for any stream, all noise
+before. So an entry's release is z on the integer S + f, which a neighbour's stream moves as the real mechanism's, up to
+what rounding f moves: noise is made for that, too. Rounding is a function of noise alone, and no float of the state
+meets private data.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.mechanisms._grid import Exact, Grid, wide
+from jaxdp.mechanisms._integer_noise import normal_of, power_below
+from jaxdp.mechanisms.continual_counting.noise import GaussianParams
+from jaxdp.numerics import fixed_point
+from jaxdp.numerics.fixed_point import in_64_bits
+from jaxdp.random.threefry import Words, from_words
+
+LOW = 31  # bits of the lower word
+LARGEST_SCALE = 2.0**46  # steps, so that float64 holds sums of noise exactly
+
+
+class Steps(NamedTuple):
+    """Integers of 62 bits in two words, which programs of 32 bits can carry.
+
+    Attributes:
+        high: [...] int32.
+        low: [...] int32 >= 0, the lower 31 bits.
+    """
+
+    high: jax.Array
+    low: jax.Array
+
+
+def no_steps(shape: tuple[int, ...]) -> Steps:
+    """Returns zeros."""
+    return Steps(jnp.zeros(shape, jnp.int32), jnp.zeros(shape, jnp.int32))
+
+
+def integers(steps: Steps) -> jax.Array:
+    """Returns steps as int64. Traced in 64 bits."""
+    return (steps.high.astype(jnp.int64) << LOW) | steps.low.astype(jnp.int64)
+
+
+def to_steps(numbers: jax.Array) -> Steps:
+    """Returns int64 numbers as steps."""
+    low = numbers & jnp.int64(2**LOW - 1)
+    return Steps((numbers >> LOW).astype(jnp.int32), low.astype(jnp.int32))
+
+
+@in_64_bits
+def noise_grid(params: GaussianParams, unit: float, share: float, step: float, off: float) -> Grid:
+    """Returns the grid of a counter's noise. Traced in 64 bits.
+
+    Args:
+        params: of the counter.
+        unit: sums are multiples of it, and so are steps not larger; infinity where sums are rounded to steps.
+        share: the smallest standard deviation of an entry's noise, in units of `noise_stddev`.
+        step: a power of two, at most so much of that standard deviation.
+        off: how many steps rounding moves all numbers that noise is added to, in L2 norm, at most.
+    """
+    stddev, moved = (jnp.asarray(leaf).astype(jnp.float64) for leaf in (params.noise_stddev, params.l2_sensitivity))
+    least = jnp.where(stddev > 0, stddev, 1.0) * share
+    size = jnp.minimum(power_below(least) * step, unit)
+    scale = least / size * (1 + off * size / (share * moved))
+    scale = jnp.where((stddev >= 0) & (moved > 0) & (scale <= LARGEST_SCALE), jnp.where(stddev > 0, scale, 0), jnp.nan)
+    return Grid(size, scale, jnp.where(scale > 0, scale, 2.0**25))
+
+
+def unit_of(total: Exact) -> float:
+    """Returns the public unit of which sums are multiples."""
+    return 1 / fixed_point.UNITS if isinstance(total, fixed_point.Sum) else 1.0
+
+
+@in_64_bits
+def normal_steps(key: jax.Array, scales: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Draws normal variates, rounded to integers, [*shape] int64.
+
+    Args:
+        key: a PRNG key.
+        scales: [*shape] float64 >= 2^24, their standard deviations.
+        shape: of the result.
+    """
+
+    def drawn(words: Words, scales: jax.Array) -> jax.Array:
+        return normal_of(words, scales, power_below(jnp.sqrt(scales)) / 4)
+
+    return from_words(drawn, key, shape, jnp.broadcast_to(scales, shape).ravel())
+
+
+@in_64_bits
+def with_error(total: Exact, error: jax.Array, grid: Grid, dtype: np.dtype) -> jax.Array:
+    """Returns the exact sums and their errors, [...] int64 steps, rounded to floats after the addition.
+
+    Sums that are not multiples of a step are rounded to the nearest. NaN where the scale is.
+    """
+    whole = wide(total)
+    whole = jnp.where(grid.step > unit_of(total), jnp.round(whole / grid.step) * grid.step, whole)
+    noisy = whole + jnp.where(grid.scale == 0, 0, error.astype(jnp.float64) * grid.step)
+    return jnp.where(jnp.isnan(grid.scale), jnp.nan, noisy).astype(dtype)

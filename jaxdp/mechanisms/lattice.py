@@ -1,0 +1,104 @@
+"""Noise on a lattice that is drawn before the integers to which it is added are known."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxdp.mechanisms._grid import Grid, laplace_grid, normal_grid
+from jaxdp.mechanisms._integer_noise import laplace_of, normal_of, power_below
+from jaxdp.numerics.fixed_point import in_64_bits
+from jaxdp.random.threefry import Words, from_words
+
+
+def lattice_laplace(
+    key: jax.Array, shape: tuple[int, ...], quantum: ArrayLike, epsilon: ArrayLike, l1_sensitivity: ArrayLike
+) -> jax.Array:
+    """Draws the noise of `laplace` on integers, rounded to the nearest multiple of a quantum or of 1.
+
+    An integer is a multiple of the finer one of both, so that integer and rounded noise are the noisy integer, rounded.
+
+    Args:
+        key: a PRNG key.
+        shape: of the result.
+        quantum: [] float, a power of two.
+        epsilon: [] float > 0; infinity draws nothing.
+        l1_sensitivity: [] float > 0.
+
+    Returns:
+        [*shape] integers of the default type, in multiples of the quantum or of 1, whichever is less; clipped to
+        what the type holds.
+    """
+    return _laplace(key, shape, quantum, epsilon, l1_sensitivity, jnp.result_type(int))
+
+
+def lattice_gaussian(
+    key: jax.Array, shape: tuple[int, ...], quantum: ArrayLike, noise_stddev: ArrayLike, l2_sensitivity: ArrayLike
+) -> jax.Array:
+    """Draws the noise of `gaussian` on integers, as `lattice_laplace`.
+
+    Args:
+        key: a PRNG key.
+        shape: of the result.
+        quantum: [] float, a power of two.
+        noise_stddev: [] float >= 0.
+        l2_sensitivity: [] float > 0.
+
+    Returns:
+        As `lattice_laplace`.
+    """
+    return _gaussian(key, shape, quantum, noise_stddev, l2_sensitivity, jnp.result_type(int))
+
+
+@in_64_bits
+def _laplace(
+    key: jax.Array,
+    shape: tuple[int, ...],
+    quantum: ArrayLike,
+    epsilon: ArrayLike,
+    sensitivity: ArrayLike,
+    dtype: jnp.dtype,
+) -> jax.Array:
+    values = jnp.zeros(shape, jnp.int32)
+    grid = laplace_grid(values, *(jnp.asarray(each).astype(jnp.float64) for each in (sensitivity, epsilon)))
+    return _rounded(key, shape, quantum, grid, laplace_of, dtype)
+
+
+@in_64_bits
+def _gaussian(
+    key: jax.Array,
+    shape: tuple[int, ...],
+    quantum: ArrayLike,
+    stddev: ArrayLike,
+    sensitivity: ArrayLike,
+    dtype: jnp.dtype,
+) -> jax.Array:
+    values = jnp.zeros(shape, jnp.int32)
+    grid = normal_grid(values, *(jnp.asarray(each).astype(jnp.float64) for each in (stddev, sensitivity)))
+    coarser = jnp.maximum(grid.step, 1.0)  # than integers
+    grid = Grid(grid.step / coarser, grid.scale * coarser, grid.drawn * coarser)
+
+    def drawn(words: Words, scale: jax.Array) -> jax.Array:
+        return normal_of(words, scale, power_below(jnp.sqrt(scale)) / 4)
+
+    return _rounded(key, shape, quantum, grid, drawn, dtype)
+
+
+def _rounded(
+    key: jax.Array,
+    shape: tuple[int, ...],
+    quantum: ArrayLike,
+    grid: Grid,
+    drawn: Callable[[Words, jax.Array], jax.Array],
+    dtype: jnp.dtype,
+) -> jax.Array:
+    """Noise on a grid in multiples of the quantum or of 1; halves go up."""
+    multiple = jnp.minimum(jnp.asarray(quantum).astype(jnp.float64), 1.0) / grid.step
+    largest = jnp.iinfo(dtype).max
+
+    def noised(words: Words, scale: jax.Array, multiple: jax.Array, is_noisy: jax.Array) -> jax.Array:
+        noise = jnp.floor(drawn(words, scale).astype(jnp.float64) / multiple + 0.5)
+        return jnp.where(is_noisy, jnp.clip(noise, -largest, largest), 0).astype(dtype)
+
+    return from_words(noised, key, shape, grid.drawn, multiple, grid.scale != 0)

@@ -1,0 +1,114 @@
+"""Integer noise of counters: what a neighbour's stream needs of it to release the same, step by step."""
+
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import kstest, norm
+
+from jaxdp.mechanisms import toeplitz_counter, tree_counter
+from jaxdp.mechanisms.continual_counting import gaussian_tree, steps, toeplitz
+from jaxdp.numerics import fixed_point
+from jaxdp.numerics.fixed_point import UNITS, in_64_bits
+
+LENGTH, CHANGED, RHO = 60, 17, 0.1
+INTEGER = jnp.result_type(int)
+MAKE = {
+    "gaussian tree": lambda: tree_counter(horizon=63, arity=3, noise="gaussian"),
+    "toeplitz": lambda: toeplitz_counter(horizon=63),
+}
+
+
+def integers(numbers) -> list[int]:
+    return [(int(high) << steps.LOW) + int(low) for high, low in zip(*map(np.ravel, numbers), strict=True)]
+
+
+def released(state, step: float) -> int:
+    """The exact sum and its error in steps, as `with_error` adds them, before they are a float."""
+    whole = Fraction(int(state.total.whole)) + Fraction(int(state.total.part), UNITS)
+    error = sum(integers(state.errors if hasattr(state, "errors") else state.noise))
+    found = whole / Fraction(step) + error
+    if step > 1 / UNITS:
+        return round(whole / Fraction(step)) + error
+    assert found.denominator == 1
+    return int(found)
+
+
+def words(number: int) -> steps.Steps:
+    return steps.Steps(jnp.int32(number >> steps.LOW), jnp.int32(number & (2**steps.LOW - 1)))
+
+
+def cost(name: str, start: int, change: float, monkeypatch, *, rounds_sums: bool = False) -> float:
+    """The squared norm of what a neighbour's noise must be moved by, in standard deviations, against the claim's."""
+    counter, grids, scales, fresh = MAKE[name](), [], [], []
+    params = counter.params(rho=RHO, l2_sensitivity=change)
+    module = toeplitz if name == "toeplitz" else gaussian_tree
+
+    def drawn(key, scale, shape):
+        scales.append(scale)
+        return in_64_bits(steps.integers)(fresh[-1])
+
+    def kept_grid(*arguments):
+        grids.append(steps.noise_grid(*arguments))
+        return grids[-1]
+
+    monkeypatch.setattr(module, "normal_steps", drawn)
+    monkeypatch.setattr(module, "noise_grid", kept_grid)
+
+    @jax.jit
+    def feed(params, state, value, noise):
+        fresh.append(noise)
+        state = counter.feed(jax.random.key(0), params, state, value)
+        return state, (grids[-1].step * 2.0**30).astype(jnp.float32), scales[-1].astype(jnp.float32)
+
+    random = np.random.default_rng(0)
+    entries = np.round(random.uniform(size=LENGTH) * UNITS) / UNITS
+    streams = entries.copy(), entries.copy()
+    streams[0][CHANGED], streams[1][CHANGED] = 0.5 + change / 2, 0.5 - change / 2
+    noises = [int(each) for each in random.normal(size=LENGTH) * 2.0**25]
+    first, second = (counter.init(None, params, (), dtype=float) for _ in range(2))
+    first, second = (state._replace(total=state.total._replace(whole=INTEGER.type(start))) for state in (first, second))
+    total = 0.0
+
+    def fed(state, value, noise):
+        state, step, scale = feed(params, state, jnp.asarray(value, float), words(noise))
+        if rounds_sums:  # the planted mistake
+            whole = jnp.float32(float(state.total.whole) + float(state.total.part) / UNITS)
+            state = state._replace(total=fixed_point.Sum(whole.astype(int), jnp.zeros((), int)))
+        return state, float(step) * 2.0**-30, float(scale)
+
+    for noise, left, right in zip(noises, *streams, strict=True):
+        first, step, scale = fed(first, left, noise)
+        needed = released(first, step) - released(fed(second, right, 0)[0], step)
+        second = fed(second, right, needed)[0]
+        assert released(second, step) == released(first, step)
+        total += ((noise - needed) / scale) ** 2
+    return total / (2 * RHO)
+
+
+@pytest.mark.parametrize("start", [2**24, 2**26, 2**30 - 1])
+@pytest.mark.parametrize("name", MAKE)
+def test_a_replaced_entry_costs_what_is_claimed(name, start, monkeypatch):
+    assert 0.2 < cost(name, start, 1.0, monkeypatch) <= 1.0
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_a_sum_that_is_rounded_costs_more(name, monkeypatch):
+    assert cost(name, 2**23, 0.25, monkeypatch, rounds_sums=True) > 1.0
+
+
+def test_words_hold_integers():
+    numbers = [0, 1, -1, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**61, -(2**61)]
+    there = in_64_bits(lambda: steps.to_steps(jnp.asarray(numbers, jnp.int64)))()
+    assert integers(there) == numbers
+    assert in_64_bits(lambda: steps.integers(there).tolist())() == numbers
+
+
+@pytest.mark.parametrize("scale", [2.0**24.3, 2.0**31.8, 2.0**40.1])
+def test_noise_of_any_scale_is_normal(scale):
+    draw = in_64_bits(lambda: np.asarray(steps.normal_steps(jax.random.key(3), jnp.float64(scale), (20_000,))) / scale)
+    drawn = draw()
+    assert kstest(drawn, norm.cdf).pvalue > 1e-3
+    assert kstest(drawn * 1.05, norm.cdf).pvalue < 1e-3  # a wrong scale
