@@ -11,19 +11,17 @@ from numpy.typing import ArrayLike
 
 from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Estimator, default_float
+from jaxdp.estimation.doubts import warn_doubts
 from jaxdp.estimation.solver import Estimate
 from jaxdp.validation import (
-    WITH_X64,
     check_above,
     check_finite,
     check_key,
     refuse_private,
-    warn_caller,
     warn_large_delta,
 )
 
 ROUNDING = 1e-6  # features in float32
-NEARLY_DEPENDENT = 2e-3  # least over largest singular value of columns of norm 1, below which float32 cannot fit
 _INT32 = np.iinfo(np.int32).min, np.iinfo(np.int32).max
 
 
@@ -56,9 +54,10 @@ def estimate(
 
     Warns:
         UserWarning: if delta is above 1 / num_samples, where a claim allows whole labels to be published.
-        RuntimeWarning: if the solver did not converge, or if columns of public features depend on each other so
-            nearly that 32-bit floats cannot fit them. Both read what was reported and public features alone, so that
-            the warnings are post-processing of the report.
+        RuntimeWarning: if the solver did not converge; if it did, without a radius, where the objective seems to have
+            no minimum; if a constant learning rate does not suit the size of features; or if columns of public features
+            depend on each other so nearly, or lengths of rows differ so much, that 32-bit floats cannot fit them. All
+            read what was reported and public features alone, so that the warnings are post-processing of the report.
 
     Raises:
         TypeError: if a value that the estimator needs is missing, or one is given that it does not take.
@@ -107,44 +106,11 @@ def estimate(
     result = jax.jit(estimator.fit)(key_fit, params, features, report)
     if estimator.check_estimate is not None:
         estimator.check_estimate(result)
-    if np.any(np.isposinf(getattr(result, "certificate", np.inf))):  # no solver: an algorithm without a certificate
-        return result
-    if not np.all(result.converged):
-        radius = takes.parameters.get("radius")
-        _warn_not_converged(result, bounds=radius is not None and np.isinf(values.get("radius", radius.default)))
+    taken = takes.bind(**values)
+    taken.apply_defaults()
     has_ridge = estimator.noise is not None and estimator.noise(params, features).regularization > 0
-    if estimator.features_public and given.ndim == 2 and default_float() == np.float32 and not has_ridge:
-        _warn_nearly_dependent(given)
+    warn_doubts(estimator, result, given, taken.arguments, num_samples=len(labels), ridge=bool(has_ridge))
     return result
-
-
-def _warn_not_converged(result: Any, *, bounds: bool) -> None:
-    """Warns that a solver stopped early; `bounds` says whether a radius would help."""
-    radius = "Give a radius (without one noisy labels may have no minimum), or bring" if bounds else "Bring"
-    warn_caller(
-        f"the estimate did not converge in {int(result.steps)} steps, its certificate is "
-        f"{float(result.certificate):.2g}: do not rely on theta. {radius} the columns of features to similar sizes",
-        RuntimeWarning,
-    )
-
-
-def _warn_nearly_dependent(features: np.ndarray) -> None:
-    """Warns of columns that are dependent but for a part that is too small for float32 and no rounding."""
-    columns = features.astype(np.float64).reshape(-1, features.shape[-1])
-    sizes = np.abs(columns).max(axis=0)
-    columns = columns[:, sizes > 0] / sizes[sizes > 0]
-    columns = np.linalg.qr(columns / np.linalg.norm(columns, axis=0), mode="r")
-    singular = np.linalg.svd(columns, compute_uv=False)
-    eps = np.finfo(features.dtype if np.issubdtype(features.dtype, np.floating) else np.float64).eps
-    rounding, relative = 8 * np.sqrt(len(sizes)) * eps, singular / max(singular.max(initial=0), np.finfo(float).tiny)
-    near = relative[(relative > rounding) & (relative < NEARLY_DEPENDENT)]
-    if len(near):
-        warn_caller(
-            f"columns of features are nearly dependent (with columns of norm 1, the least singular value is "
-            f"{near.min():.1g} of the largest): 32-bit floats do not determine theta along their difference, whatever "
-            f"`converged` says. Drop a column, or use 64 bits{WITH_X64}",
-            RuntimeWarning,
-        )
 
 
 def _numbers(values: ArrayLike) -> np.ndarray:

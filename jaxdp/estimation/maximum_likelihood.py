@@ -13,6 +13,7 @@ from jaxdp.core import Estimator, Guarantee, NoiseFn, Scalar, claimed, only, reu
 from jaxdp.estimation.constraints import center, radius_leaf
 from jaxdp.estimation.label_noise import LabelNoise, randomized_labels, searched
 from jaxdp.estimation.label_reports import report_clear, report_coins, report_randomized, unbiased_labels
+from jaxdp.estimation.newton import FARTHEST
 from jaxdp.estimation.objectives import (
     Objective,
     label_loss,
@@ -166,10 +167,13 @@ def full_batch_estimator(
         unit = scale = jnp.ones((), features.dtype)
         if optimizer is None:
             unit, scale = _units(features, params.radius, zero_sum=zero_sum)
+        radius = jnp.asarray(params.radius, features.dtype) * unit
+        if optimizer is None:  # beyond the farthest point that an unbounded search visits it bounds nothing
+            radius = jnp.where(radius > FARTHEST, jnp.inf, radius)
         estimate = minimize(
             objective(params, features / jnp.broadcast_to(scale, features.shape), report, scale),
             dim=features.shape[-1],
-            radius=jnp.asarray(params.radius, features.dtype) * unit,
+            radius=radius,
             tolerance=jnp.asarray(params.tolerance, features.dtype),
             zero_sum=zero_sum,
             optimizer=optimizer,

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import expit, log_softmax
 
 from jaxdp.estimation import debiased_rr, estimate, mle, objective_perturbation, plackett_luce_mle
-from jaxdp.estimation._estimate import _warn_nearly_dependent
+from jaxdp.estimation.doubts import warn_rounded_features
 from jaxdp.estimation.maximum_likelihood import TOLERANCE
 from jaxdp.estimation.solver import DECREMENT_RATIO
 from jaxdp.mechanisms import debias_labels
@@ -126,9 +126,9 @@ def test_columns_that_are_not_used_are_no_dependent_ones(dtype):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for each in (unused, features, features + 0.01 * noise):
-            _warn_nearly_dependent(np.hstack([unused, each, unused]).astype(dtype))
+            warn_rounded_features(np.hstack([unused, each, unused]).astype(dtype))
     with pytest.warns(RuntimeWarning, match=NEAR):
-        _warn_nearly_dependent(np.hstack([unused, features + 1e-5 * noise]).astype(dtype))
+        warn_rounded_features(np.hstack([unused, features + 1e-5 * noise]).astype(dtype))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -1,0 +1,169 @@
+"""Warnings of estimates that a careful user would not trust. They read what was released and public features alone."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxdp.core import Estimator, default_float
+from jaxdp.estimation.newton import FARTHEST
+from jaxdp.validation import WITH_X64, warn_caller
+
+NEARLY_DEPENDENT = 2e-3  # least over largest singular value of columns of norm 1, below which float32 cannot fit
+OVERSHOOT = 8.0  # learning rate times squared norm: twice over the logistic loss's largest curvature, 1/4
+STANDSTILL = 0.1  # sum of all steps times curvature: theta has come a tenth of its way
+SATURATED = 0.01  # mean probability of the less likely answer
+FEWEST_NATS = 4.0  # Fisher information on the scale of theta: 1 / 4 is the variance of its logarithm
+
+
+def warn_unconverged(estimator: Estimator, result: Any, features: np.ndarray, values: Mapping[str, Any]) -> None:
+    """Warns that a solver stopped early, with what helps.
+
+    Args:
+        estimator: of the result.
+        result: the estimate; its `converged` is False.
+        features: as given. They are not read unless they are public.
+        values: of the estimator's params, with defaults.
+    """
+    radius, advice = values.get("radius"), "Bring the columns of features to similar sizes"
+    size = _size(features) if estimator.features_public else 0.0
+    if radius is not None and np.isinf(radius):
+        advice = "Give a radius (without one noisy labels may have no minimum), or b" + advice[1:]
+    elif radius is not None and radius * size > FARTHEST:
+        advice = (
+            f"A radius of {radius:g} does not bound the search for features of size {size:.1g}: multiply the features "
+            "by a constant, so that their size is about 1, and choose the radius for these"
+        )
+    warn_caller(
+        f"the estimate did not converge in {int(result.steps)} steps, its certificate is "
+        f"{float(result.certificate):.2g}: do not rely on theta. {advice}",
+        RuntimeWarning,
+    )
+
+
+def warn_one_pass(features: np.ndarray, learning_rate: float, *, is_weighted: bool) -> None:
+    """Warns of a constant step that is far too large or too small for the features.
+
+    Args:
+        features: [num_samples, dim] or [num_samples, K, dim].
+        learning_rate: eta > 0.
+        is_weighted: whether samples with long features count less.
+    """
+    wide = features.astype(np.float64)
+    wide = wide - wide.mean(axis=1, keepdims=True) if wide.ndim == 3 else wide[:, None]
+    squares = np.sum(wide**2, axis=-1).max(axis=1)
+    typical = np.median(squares) if is_weighted else np.mean(squares)
+    if learning_rate * typical > OVERSHOOT:
+        effect, change = "steps overshoot, and theta is where the last ones led", "lower"
+    elif len(squares) * learning_rate * typical / 4 < STANDSTILL and typical > 0:
+        effect, change = "steps hardly leave 0, where theta starts", "raise"
+    else:
+        return
+    warn_caller(
+        f"do not rely on theta: with learning_rate {learning_rate:g} and features whose squared norm is {typical:.2g} "
+        f"{effect}. Multiply the features by a constant, so that their norm is about 1, or {change} learning_rate",
+        RuntimeWarning,
+    )
+
+
+def warn_no_minimum(features: np.ndarray, theta: np.ndarray) -> None:
+    """Warns of a converged search without a bound that went on until all answers were certain.
+
+    Where the model's probabilities are all near 0 or 1, and the samples say less about the size of theta than one over
+    its variance should be, the objective falls on, ever more slowly, as theta grows.
+
+    Args:
+        features: [num_samples, dim] or [num_samples, K, dim].
+        theta: [dim].
+    """
+    margins = features.astype(np.float64) @ theta.astype(np.float64)
+    margins = margins if margins.ndim == 2 else np.stack([margins, np.zeros_like(margins)], axis=1)
+    weights = np.exp(margins - margins.max(axis=1, keepdims=True))
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    means = np.sum(shares * margins, axis=1, keepdims=True)
+    information = float(np.sum(shares * (margins - means) ** 2))
+    if np.mean(1 - shares.max(axis=1)) < SATURATED and information < FEWEST_NATS:
+        warn_caller(
+            f"do not rely on the size of theta, of norm {np.linalg.norm(theta):.2g}: by it nearly all answers are "
+            "certain, and the objective may have no minimum, as where labels can be separated. Give a radius, of a few "
+            "units where features are about 1",
+            RuntimeWarning,
+        )
+
+
+def warn_rounded_features(features: np.ndarray) -> None:
+    """Warns of features that determine theta, but not in float32: columns are nearly dependent, or few rows far longer.
+
+    Args:
+        features: [num_samples, dim] or [num_samples, K, dim].
+    """
+    wide = features.astype(np.float64)
+    if wide.ndim == 3:  # what all actions share enters no choice
+        wide = wide[:, 1:] - wide[:, :1]
+    wide = wide.reshape(-1, wide.shape[-1])
+    sizes = np.abs(wide).max(axis=0)
+    wide = wide[:, sizes > 0] / sizes[sizes > 0]
+    lengths = np.linalg.norm(wide, axis=1)
+    rows = wide[lengths > 0] / lengths[lengths > 0, None]
+    eps = np.finfo(features.dtype if np.issubdtype(features.dtype, np.floating) else np.float64).eps
+    alike = _singular_values(rows)  # which directions there are does not depend on the lengths of rows
+    rank = int(np.sum(alike > 8 * np.sqrt(len(sizes)) * eps))
+    least = min(_singular_values(wide)[:rank], default=1.0)
+    if least >= NEARLY_DEPENDENT:
+        return
+    if min(alike[:rank]) >= NEARLY_DEPENDENT:
+        ratio = lengths.max() / np.median(lengths[lengths > 0])
+        sentence = (
+            f"the longest row of features is {ratio:.1g} times the median one: 32-bit floats lose what the others say "
+            f"of theta, whatever `converged` says. Bring rows to similar sizes, or use 64 bits{WITH_X64}"
+        )
+    else:
+        sentence = (
+            f"columns of features are nearly dependent (with columns of norm 1, the least singular value is "
+            f"{least:.1g} of the largest): 32-bit floats do not determine theta along their difference, whatever "
+            f"`converged` says. Drop a column, or use 64 bits{WITH_X64}"
+        )
+    warn_caller(sentence, RuntimeWarning)
+
+
+def _size(features: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(features.astype(np.float64) ** 2)))
+
+
+def _is_free(features: np.ndarray, values: Mapping[str, Any]) -> bool:
+    """Whether the radius is too large to bound a search, or infinite."""
+    return values.get("radius", 0.0) * max(_size(features), np.finfo(float).tiny) > FARTHEST
+
+
+def _singular_values(columns: np.ndarray) -> np.ndarray:
+    """Returns the singular values, decreasing, relative to the largest, of columns divided by their norms."""
+    norms = np.linalg.norm(columns, axis=0)
+    triangle = np.linalg.qr(columns / np.where(norms > 0, norms, 1), mode="r")
+    singular = np.linalg.svd(triangle, compute_uv=False)
+    return singular / max(singular.max(initial=0), np.finfo(float).tiny)
+
+
+def warn_doubts(
+    estimator: Estimator, result: Any, features: np.ndarray, values: Mapping[str, Any], *, num_samples: int, ridge: bool
+) -> None:
+    """Warns of an estimate that should not be trusted.
+
+    Args:
+        estimator: of the result.
+        result: an `Estimate`, or what has its fields.
+        features: as given.
+        values: of the estimator's params, with defaults.
+        num_samples: of labels; features of ballots are those of pairs of items.
+        ridge: whether the objective has a penalty.
+    """
+    reads_features = estimator.features_public and features.ndim in (2, 3)
+    if np.any(np.isposinf(getattr(result, "certificate", np.inf))):  # no solver: an algorithm without a certificate
+        if reads_features and "learning_rate" in values:
+            warn_one_pass(features, values["learning_rate"], is_weighted="cut" in values)
+        return
+    if not np.all(result.converged):
+        warn_unconverged(estimator, result, features, values)
+    elif reads_features and not ridge and len(features) == num_samples and _is_free(features, values):
+        warn_no_minimum(features, np.asarray(result.theta))
+    if reads_features and not ridge and default_float() == np.float32:
+        warn_rounded_features(features)
