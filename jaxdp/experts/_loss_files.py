@@ -21,7 +21,8 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
 
     - `.csv`: numbers, quoted or not, with commas between them, UTF-8; the first line may name the experts; blank lines
       are skipped. A first line of whole numbers that is unlike the others, and a first column that counts the rows
-      beside decimals, may be a header and an index, and are refused, as is a column with an index's name.
+      beside decimals, may be a header and an index, and are refused, as is a column with an index's name. Two rows are
+      too few to see whether a column counts them: they are warned of.
     - `.npy`: a matrix as `numpy.save` writes it. It stays in the file, and parts are read where they are used.
     - `.parquet`: columns of numbers or truth values. Reading it takes pyarrow: `pip install 'jaxdp[parquet]'`.
 
@@ -36,7 +37,8 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
         float type.
 
     Warns:
-        UserWarning: if the first line is 0,1,... and what follows does not show whether it is a header.
+        UserWarning: if the first line is 0,1,... and what follows does not show whether it is a header, or if there are
+            one or two rounds, and the first column has their numbers.
 
     Raises:
         ValueError: if the file is malformed, with the file, the line or the row (from 0) and the reason; if its name
@@ -94,8 +96,14 @@ def _parse_csv(text: str, name: str) -> np.ndarray:
     if not np.isfinite(values).all():
         raise _bad_line(text, name, has_names)
     is_index = has_names and _is_index(titles[0], values[:, 0])
-    if (has_names and not all(title.strip() for title in titles)) or is_index or _counts_rows(lines, values):
+    counts_rows = _counts_rows(lines, values)
+    if (has_names and not all(title.strip() for title in titles)) or is_index or (counts_rows and len(values) > 2):
         raise malformed(name, "line 1", _INDEX_REASON)
+    if counts_rows:
+        warn_caller(
+            f"{name}, line {1 + has_names}: the first column was read as an expert's losses. If it numbers the rows, "
+            "leave it out (in pandas index=False); if it holds losses, numbers such as 1.0 say so"
+        )
     if not has_names and _are_column_numbers([title.strip() for title in titles], rest, values[1:]):
         reason = f"{shown(first.strip())} may name columns or be a round: use names, or write numbers such as 1.0"
         raise malformed(name, "line 1", reason)
@@ -129,12 +137,14 @@ def _is_index(title: str, values: np.ndarray) -> bool:
 
 
 def _counts_rows(lines: str, values: np.ndarray) -> bool:
-    """Whether the first column has the numbers of rows, from 0 or 1, beside columns of decimals."""
+    """Whether the first column may number the rows: it counts up, from 0 or 1 if it is short, unlike the others."""
     first = values[:, 0]
-    if len(first) < 3 or first[0] not in (0, 1) or not np.all(np.diff(first) == 1):
+    if (len(first) < 3 and first[0] not in (0, 1)) or not np.all(np.diff(first) == 1):
         return False
     is_whole = all(_WHOLE.fullmatch(row[0].strip()) for row in csv.reader(io.StringIO(lines)) if "".join(row).strip())
-    return is_whole and bool(np.any(values[:, 1:] != np.floor(values[:, 1:])))
+    others = values[:, 1:]
+    is_longer = len(first) > 2 and first.max() > others.max(initial=-np.inf) and others.size > 0
+    return is_whole and (is_longer or bool(np.any(others != np.floor(others))))
 
 
 def _bad_line(text: str, name: str, has_names: bool) -> ValueError:

@@ -1,5 +1,6 @@
 """A claim whose delta exceeds one over the number of records is warned of, at the line that asked for it."""
 
+import importlib
 import warnings
 
 import jax
@@ -32,6 +33,32 @@ def test_a_run_warns_when_its_values_are_given():
     with pytest.warns(UserWarning, match=SENTENCE) as caught:
         run_of(4).params(epsilon=1.0, delta=0.5)
     assert [warning.filename for warning in caught] == [__file__]
+
+
+def bandit_run(learner, horizon=1000):
+    return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.6, 0.4]), horizon)
+
+
+def test_a_sweep_of_ones_own_run_warns_of_a_delta_above_one_over_the_horizon():
+    run = bandit_run(jaxdp.bandits.ucb(num_arms=2, report="gaussian"))
+    with pytest.warns(UserWarning, match="delta should be far below 1 / 1000, .* got 0.01") as caught:
+        jaxdp.sweep(run, axes={"epsilon": [1.0], "delta": [0.01]}, num_seeds=2, key=jax.random.key(0))
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_a_run_says_nothing_of_a_small_delta_or_without_privacy():
+    run = bandit_run(jaxdp.bandits.ucb(num_arms=2, report="gaussian"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.params(epsilon=1.0, delta=1e-3)
+        run.params(epsilon=np.inf, delta=0.5)
+        bandit_run(jaxdp.bandits.ucb(num_arms=2)).params(epsilon=1.0)
+
+
+@pytest.mark.parametrize("name", ["ldp_best_arm", "ldp_linear"])
+def test_a_studys_default_delta_is_far_below_one_over_its_default_horizon(name):
+    study = importlib.import_module(f"jaxdp.studies.{name}")
+    assert study.DELTA <= 0.1 / study.HORIZON
 
 
 @pytest.mark.parametrize("values", [{"epsilon": 1.0, "delta": 0.25}, {"epsilon": np.inf, "delta": 0.5}])

@@ -1,6 +1,7 @@
 """A user's losses stay one array of the type they have, are checked first, and come from files."""
 
 import math
+import warnings
 from functools import partial
 
 import jax
@@ -193,6 +194,8 @@ def test_csv(tmp_path, names):
         ('"0","1"\n0.2,0.7\n', r"""losses.csv, line 1: '"0","1"' may name columns"""),
         (",a,b\n0,0.2,0.7\n1,0.9,0.1\n", r"losses.csv, line 1: the first column looks like an index"),
         ("round,a,b\n1,0.2,0.7\n2,0.9,0.1\n3,0,1\n", r"losses.csv, line 1: the first column looks like an index"),
+        ("5,0.2,0.7\n6,0.9,0.1\n7,0,1\n", r"losses.csv, line 1: the first column looks like an index"),
+        ("0,1,0\n1,0,1\n2,1,1\n", r"losses.csv, line 1: the first column looks like an index"),
         ("index,a,b\n0,0,1\n1,1,0\n", r"losses.csv, line 1: the first column looks like an index"),
         ("Unnamed: 0,a,b\n5,0.2,0.7\n9,0.9,0.1\n", r"losses.csv, line 1: the first column looks like an index"),
         (",0,1\n0,0.2,0.7\n1,0.9,0.1\n", r"losses.csv, line 1: a loss must be a finite number, got ''"),
@@ -233,6 +236,21 @@ def test_a_first_line_that_may_number_the_columns_is_warned_of(tmp_path, text, l
     with pytest.warns(UserWarning, match=r"losses.csv, line 1: '0,1.*' was read as a round") as warned:
         np.testing.assert_array_equal(read_losses(tmp_path / "losses.csv"), losses)
     assert warned[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("0,0.2,0.7\n1,0.9,0.1\n", 1), ("1,0.2,0.7\n2,0.9,0.1\n", 1), ("0,0.2\n", 1), ("round,a\n0,0.2\n1,0.9\n", 2)],
+)
+def test_a_first_column_that_may_number_two_rows_is_warned_of(tmp_path, text, line):
+    (tmp_path / "losses.csv").write_text(text)
+    with pytest.warns(UserWarning, match=rf"losses.csv, line {line}: the first column was read as an") as warned:
+        assert read_losses(tmp_path / "losses.csv").shape[0] <= 2
+    assert warned[0].filename == __file__
+    (tmp_path / "losses.csv").write_text(text.replace("0,", "0.0,").replace("1,", "1.0,"))  # as the warning advises
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_losses(tmp_path / "losses.csv")
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n", "\n\n"])

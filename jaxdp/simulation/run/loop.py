@@ -19,7 +19,7 @@ from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merged, seen
 from jaxdp.simulation.run.rounds import Keys, Play, round_keys, split_lane_key
 from jaxdp.simulation.run.values import check_point, check_taken, maker, once, parameters, taken, with_names
-from jaxdp.validation import check_horizon, check_key
+from jaxdp.validation import check_horizon, check_key, warn_large_delta
 
 
 def simulator(
@@ -48,7 +48,8 @@ def simulator(
         UserWarning: if the learner declares no interface, where the environment does: its plays are then not known to
             be among the environment's actions; or if the horizon ends before the learner does all that it is made for.
             (Python shows each once for a learner and a line that calls.) From `params`: if the environment's mean
-            rewards lie outside the interval to which the learner clips rewards.
+            rewards lie outside the interval to which the learner clips rewards, or if a given delta leaves the claim a
+            delta above one over the horizon.
 
     Args:
         learner: the algorithm.
@@ -114,6 +115,8 @@ def simulator(
             "environment": check_leaves(whose[1], made_world(**taken(environment.params, values))),
         }
         warn_outside(learner, environment, made, whose[0], parameters(learner.params))
+        if values.get("delta") and (claim := guarantee(**values)["learner"]).is_private:
+            warn_large_delta(claim.delta, horizon)
         return made
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
