@@ -7,6 +7,7 @@ from jax.typing import ArrayLike
 from jaxdp.mechanisms import _grid
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar
 from jaxdp.mechanisms._integer_noise import laplace_of
+from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics.fixed_point import Sum, in_64_bits
 from jaxdp.random.threefry import from_words
@@ -71,6 +72,7 @@ def noisy_leads(
 
 
 @in_64_bits
+@traced_once("dtype")
 def _noisy_leads(
     key: jax.Array,
     exact: _grid.Exact,

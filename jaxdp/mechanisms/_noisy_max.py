@@ -9,6 +9,7 @@ from jax.typing import ArrayLike
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar
 from jaxdp.mechanisms._grid import Exact, exact_values, float_type, shape_of, wide
 from jaxdp.mechanisms._integer_noise import exponentials, gumbels, laplaces
+from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
@@ -90,6 +91,7 @@ def noisy_max(
 
 
 @in_64_bits
+@traced_once("noise")
 def _noisy_max(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.Array, noise: str) -> jax.Array:
     draws = _SAMPLERS[noise](key, shape_of(exact))
     rho = jnp.square(epsilon) / 8 if noise == "gumbel" else None

@@ -20,6 +20,7 @@ from jaxdp.mechanisms._grid import (
     shape_of,
 )
 from jaxdp.mechanisms._integer_noise import directed, laplace_of, normal_of
+from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.tape import Entry, amend, is_open, record
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.random.threefry import Words, from_words
@@ -75,6 +76,7 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
 
 
 @in_64_bits
+@traced_once("dtype")
 def _laplace(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.Array, dtype: jnp.dtype) -> jax.Array:
     grid = laplace_grid(exact, sensitivity, epsilon)
 
@@ -143,6 +145,7 @@ def gaussian(
 
 
 @in_64_bits
+@traced_once("dtype")
 def _gaussian(
     key: jax.Array, exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None, dtype: jnp.dtype
 ) -> jax.Array:
@@ -227,6 +230,7 @@ def k_norm(
 
 
 @in_64_bits
+@traced_once("dtype")
 def _k_norm(
     key: jax.Array,
     exact: Exact,

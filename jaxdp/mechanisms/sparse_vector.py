@@ -9,6 +9,7 @@ from jax.typing import ArrayLike
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
 from jaxdp.mechanisms._grid import LARGEST, LARGEST_SCALE, Exact, exact_values, wide
 from jaxdp.mechanisms._integer_noise import laplace_of, power_below
+from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.tape import Entry, amend, is_open, record, recording
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
@@ -120,6 +121,7 @@ def above_threshold_step(
 
 
 @in_64_bits
+@traced_once("share")
 def _draw_threshold(
     key: jax.Array, threshold: jax.Array, sensitivity: jax.Array, epsilon: jax.Array, share: float
 ) -> fixed_point.Sum:
@@ -140,6 +142,7 @@ def _draw_threshold(
 
 
 @in_64_bits
+@traced_once()
 def _ask(key: jax.Array, state: AboveThreshold, query: Exact) -> tuple[AboveThreshold, jax.Array]:
     if is_open():
         noise, drawn = _noise(key, state.query_scale.astype(jnp.float64), _step(state.sensitivity), state.sensitivity)
