@@ -36,7 +36,7 @@ PRINTED = {
     "docs/howto/own_learner.md": ["consistent", "epsilon"],
     "docs/howto/own_mechanism.md": ["consistent"],
     "docs/howto/register.md": ["consistent"],
-    "docs/howto/rewards.md": ["k_norm", "estimator", "1-DP, central, one label"],
+    "docs/howto/rewards.md": ["k_norm", "estimator", "1-DP (rounding: delta 1e-06), central, one label"],
 }
 
 

@@ -23,6 +23,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.mechanisms import noisy_leads
+from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics import fixed_point
 from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_count, check_epsilon
@@ -139,6 +140,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
             trust_model="central",
             privacy_unit="one round's reward",
             argument="one release of totals, each reward in one of them, by the Laplace mechanism",
+            numerical_delta=laplace_delta(epsilon),
         )
 
     def init(key, params: Params) -> State:

@@ -23,6 +23,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.mechanisms import noisy_leads
+from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_positive, check_probability
 
 CONSTANTS = ("tight", "paper")
@@ -165,6 +166,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
             trust_model="central",
             privacy_unit="one round's reward",
             argument="each reward enters one total, released once by the Laplace mechanism at L1 sensitivity 1",
+            numerical_delta=laplace_delta(epsilon),
         )
 
     def init(key, params: Params) -> State:

@@ -23,6 +23,8 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.mechanisms import laplace, tree_counter
+from jaxdp.mechanisms.continual_counting.arity import best_arity, num_digits
+from jaxdp.mechanisms.numerical import laplace_delta, nodes_delta
 from jaxdp.numerics import compensated
 from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
@@ -140,6 +142,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         raise ValueError(f"horizon must be given for 'tree', and only for it, got {horizon} for {release!r}")
     rounds = None if horizon is None else check_horizon(horizon, spare=1)
     counter = None if rounds is None else tree_counter(horizon=rounds)
+    levels = 0 if rounds is None else num_digits(rounds, best_arity(rounds))
 
     def params(*, epsilon: float, exploration_rate: float = 4.0) -> Params:
         budget = scalar_leaf("epsilon", check_epsilon(epsilon))
@@ -162,6 +165,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
             trust_model="central",
             privacy_unit="one round's reward",
             argument=f"each reward {how}, at L1 sensitivity 1",
+            numerical_delta=laplace_delta(epsilon) if counter is None else nodes_delta(epsilon, levels),
         )
 
     def init(key, params: Params) -> State:

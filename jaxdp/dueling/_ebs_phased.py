@@ -17,6 +17,7 @@ from jaxdp.dueling._phases import (
     phases_and_sizes,
 )
 from jaxdp.mechanisms import noisy_leads
+from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.validation import check_choice, check_epsilon, check_num_arms, check_positive, check_probability
 
 CONSTANTS = ("tight", "split")
@@ -127,6 +128,7 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
             trust_model="central",
             privacy_unit="one duel's outcome",
             argument="each outcome enters one count, released once by the Laplace mechanism at L1 sensitivity 1",
+            numerical_delta=laplace_delta(epsilon),
         )
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):

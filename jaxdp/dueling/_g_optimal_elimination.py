@@ -43,6 +43,7 @@ from jaxdp.dueling._arm_features import check_features
 from jaxdp.dueling._phase_designs import Design, duels_paper, duels_tight, explored_paper, first_design, next_design
 from jaxdp.dueling._utility_fit import fit_in_ball
 from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_epsilon, check_horizon, check_positive, check_probability
@@ -228,6 +229,7 @@ def g_optimal_elimination(
             trust_model="central",
             privacy_unit="one duel's outcome",
             argument="each outcome enters one count, released once by the Laplace mechanism at L1 sensitivity 1",
+            numerical_delta=laplace_delta(epsilon),
         )
 
     def margin_of(phase: jax.Array) -> jax.Array:

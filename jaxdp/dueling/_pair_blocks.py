@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxdp.core import Guarantee, Scalar, default_float
 from jaxdp.dueling._exploration import Params
 from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics.compensated import rounded
 from jaxdp.numerics.kernels import lanes_last
 
@@ -147,6 +148,7 @@ def claim(epsilon: float) -> Guarantee:
         trust_model="central",
         privacy_unit="one duel's outcome",
         argument="each outcome enters one total, released once by Laplace noise, at L1 sensitivity 1",
+        numerical_delta=laplace_delta(epsilon),
     )
 
 

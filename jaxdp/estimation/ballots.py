@@ -26,6 +26,7 @@ from jaxdp.estimation.noisy_statistic import noise_stddev
 from jaxdp.estimation.objectives import Objective, statistic_objective
 from jaxdp.estimation.public_weights import NOISES, check_weights
 from jaxdp.mechanisms import analytic_gaussian, gaussian, k_norm, randomized_response, round_up
+from jaxdp.mechanisms.numerical import NUMBERS, vector_delta
 from jaxdp.preferences import pair_features
 from jaxdp.validation import check_choice, check_count, refuse_private
 
@@ -138,13 +139,16 @@ def _of_ballots(*arguments, max_steps: int) -> Estimator:
     return plain._replace(check=check_ballots)
 
 
-def _claim(trust_model: str, argument: str, epsilon: float, delta: float = 0.0) -> Guarantee:
+def _claim(
+    trust_model: str, argument: str, epsilon: float, delta: float = 0.0, numerical_delta: float | None = None
+) -> Guarantee:
     return Guarantee.approximate(
         epsilon,
         delta,
         trust_model=trust_model,
         privacy_unit=UNIT,
         argument="none: epsilon is infinite, and ballots are used as they are" if np.isinf(epsilon) else argument,
+        numerical_delta=numerical_delta,
     )
 
 
@@ -257,9 +261,10 @@ def ballot_objective_perturbation(
         argument = (
             "ballots enter through the sum of y x over all pairs of items alone, whose L2 sensitivity is sqrt(m (m^2 - "
             f"1) / 3); it is released once with {'Gaussian' if is_gaussian else 'K-norm'} noise, and the estimate is "
-            "post-processing"
+            f"post-processing; rounding is counted for at most {NUMBERS} items"
         )
-        return _claim("central", argument, epsilon, delta)
+        added = vector_delta(epsilon, delta if is_gaussian else None)
+        return _claim("central", argument, epsilon, delta, added)
 
     def privatize(key, params: CentralParams, features, labels):
         num_ballots, num_items = _check_design(features, labels)

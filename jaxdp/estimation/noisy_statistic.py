@@ -27,6 +27,7 @@ from jaxdp.estimation.public_weights import (
     power_below,
 )
 from jaxdp.mechanisms import analytic_gaussian, classical_gaussian, gaussian, k_norm, round_up
+from jaxdp.mechanisms.numerical import NUMBERS, vector_delta
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.validation import check_above, check_at_least, check_choice, check_delta, check_epsilon
 
@@ -186,7 +187,9 @@ def statistic_claim(release: Release) -> Callable[..., Guarantee]:
             argument="none: epsilon is infinite, so that no noise is added"
             if np.isinf(epsilon)
             else f"labels enter through a sum alone, whose L2 sensitivity is the largest {longest} of a public "
-            f"differential feature; it is released once with {kind} noise, and the estimate is post-processing",
+            f"differential feature; it is released once with {kind} noise, and the estimate is post-processing; "
+            f"rounding is counted for at most {NUMBERS} features",
+            numerical_delta=vector_delta(epsilon, delta if release.noise == "gaussian" else None),
         )
 
     return claim

@@ -24,6 +24,7 @@ from jaxdp.experts._lane_kernels import MOST, carried
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
 from jaxdp.experts._sequence_class import Sequences, Weights
 from jaxdp.experts.classes import static
+from jaxdp.mechanisms.numerical import TOEPLITZ_STEPS, normal_delta
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_count, check_epsilon, check_horizon, check_positive
 
@@ -138,7 +139,9 @@ def counter_weights(
         }
         if check_epsilon(epsilon) == math.inf:
             return Guarantee.none(**unit)
-        return Guarantee.zcdp(zcdp_rho(epsilon, delta), **unit)
+        rho = zcdp_rho(epsilon, delta)
+        numbers = horizon * num_experts  # all noise from the entry on
+        return Guarantee.zcdp(rho, **unit, numerical_delta=normal_delta(numbers, rho=rho, steps=TOEPLITZ_STEPS))
 
     def init(key, params: Params) -> State:
         zeros = jnp.zeros(num_experts, default_float())

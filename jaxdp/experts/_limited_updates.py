@@ -19,6 +19,7 @@ from jaxdp.core import (
 from jaxdp.experts import _limited_updates_bulk as bulk
 from jaxdp.experts._losses import UNIT, clipped, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min
+from jaxdp.mechanisms.numerical import selection_delta
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_choice, check_count, check_epsilon
@@ -127,6 +128,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
             trust_model="central",
             privacy_unit=UNIT,
             argument="each loss vector is in the totals of one block, from which one expert is selected privately",
+            numerical_delta=selection_delta(num_experts, epsilon),
         )
 
     def init(key, params: Params) -> State:

@@ -20,6 +20,7 @@ from jaxdp.core import (
 )
 from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min, zcdp_rho
+from jaxdp.mechanisms.numerical import selection_delta
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_choice, check_count, check_delta, check_epsilon, check_horizon
@@ -137,13 +138,17 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
             batch=np.dtype(jnp.result_type(int)).type(int(batch)),
         )
 
-    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+    def claim(epsilon: float, batch: int | None, delta: float = 0.0) -> Guarantee:
         argument = "every loss vector is in the totals of all later batches, each selected from by the exponential "
-        unit = UNIT
-        if is_pure:
-            return Guarantee.pure(epsilon, trust_model="central", privacy_unit=unit, argument=argument + "mechanism")
-        rho = zcdp_rho(epsilon, delta)
-        return Guarantee.zcdp(rho, trust_model="central", privacy_unit=unit, argument=argument + "mechanism")
+        chosen = params(epsilon=epsilon, delta=delta, batch=batch)
+        updates = -(-horizon // int(chosen.batch))
+        about = {
+            "trust_model": "central",
+            "privacy_unit": UNIT,
+            "argument": argument + "mechanism",
+            "numerical_delta": selection_delta(num_experts, 2 * float(chosen.learning_rate), selections=updates),
+        }
+        return Guarantee.pure(epsilon, **about) if is_pure else Guarantee.zcdp(zcdp_rho(epsilon, delta), **about)
 
     def init(key, params: Params) -> State:
         del params

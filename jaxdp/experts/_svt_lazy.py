@@ -23,6 +23,7 @@ from jaxdp.core import (
 from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min, zcdp_rho
+from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
 from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, above_threshold_step
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.kernels import any_lane
@@ -201,14 +202,22 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
             max_switches=np.int32(min(most, horizon)),
         )
 
-    def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+    def claim(
+        epsilon: float, best_loss: float, failure_prob: float, max_switches: int | None, delta: float = 0.0
+    ) -> Guarantee:
         unit = UNIT
         argument = (
             "each loss vector is in one run of the sparse vector technique, and in a limited number of selections"
         )
-        if is_pure:
-            return Guarantee.pure(epsilon, trust_model="central", privacy_unit=unit, argument=argument)
-        return Guarantee.zcdp(zcdp_rho(epsilon, delta), trust_model="central", privacy_unit=unit, argument=argument)
+        values = {"best_loss": best_loss, "failure_prob": failure_prob, "max_switches": max_switches}
+        chosen = params(epsilon=epsilon, delta=delta, **values)
+        monitored, selections = float(chosen.monitor_epsilon), int(chosen.max_switches)
+        added = all_of(
+            selection_delta(num_experts, 2 * float(chosen.learning_rate), selections=selections),
+            sparse_vector_delta(monitored / 2),
+        )
+        about = {"trust_model": "central", "privacy_unit": unit, "argument": argument, "numerical_delta": added}
+        return Guarantee.pure(epsilon, **about) if is_pure else Guarantee.zcdp(zcdp_rho(epsilon, delta), **about)
 
     def start(key, params: Params) -> AboveThreshold:
         begun = above_threshold_init(key, jnp.asarray(params.monitor_epsilon), threshold=jnp.asarray(params.threshold))

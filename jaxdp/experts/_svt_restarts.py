@@ -25,6 +25,7 @@ from jaxdp.experts import _svt_restarts_bulk as bulk
 from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._lane_kernels import carried
 from jaxdp.experts._losses import UNIT, losses_interface, units_of
+from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
 from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, above_threshold_step
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.compensated import rounded
@@ -206,6 +207,7 @@ def svt_restarts(
             privacy_unit=UNIT,
             argument="each loss vector is in one selection and in one run of the sparse vector technique, of half "
             "the budget each",
+            numerical_delta=all_of(selection_delta(num_experts, epsilon / 2), sparse_vector_delta(epsilon / 2)),
         )
 
     def init(key, params: Params) -> State:

@@ -9,12 +9,23 @@ import numpy as np
 from jaxdp.audit import Domain, replaced_rows
 from jaxdp.core import default_float
 from jaxdp.mechanisms import Counter, doubling_counter, toeplitz_counter, tree_counter
+from jaxdp.mechanisms.numerical import TOEPLITZ_STEPS, gaussian_rho, nodes_delta, normal_delta
 from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.mechanisms import Pair, claim
 from jaxdp.registry.second import Second
 
 UNIT = "one entry of a stream"
+LONGEST = 16  # of the horizons here
+LEVELS = LONGEST.bit_length()
 # Counters are made when they are used: they have the float type of that time.
+
+
+def _in_nodes(epsilon: float, delta: float) -> float | None:
+    return nodes_delta(epsilon, LEVELS)
+
+
+def _in_entries(epsilon: float, delta: float) -> float | None:
+    return normal_delta(LONGEST, rho=gaussian_rho(epsilon, delta), steps=TOEPLITZ_STEPS)
 
 
 def _prefixes(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
@@ -106,7 +117,9 @@ COUNTERS = {
         sizes={"horizon": 3},
         values={"epsilon": 1.0},
         params=_tree_params,
-        guarantee=claim("central", UNIT, "Laplace mechanism on blocks, of which an entry is in one of each level"),
+        guarantee=claim(
+            "central", UNIT, "Laplace mechanism on blocks, of which an entry is in one of each level", _in_nodes
+        ),
         release=_tree,
         others={"feed": _fed_tree},
         grid={"epsilon": (0.1, 4.0)},
@@ -125,7 +138,9 @@ COUNTERS = {
         sizes={"horizon": 3},
         values={"epsilon": 1.0, "delta": 1e-3},
         params=_toeplitz_params,
-        guarantee=claim("central", UNIT, "analytic Gaussian mechanism on C x, of which estimates are a function"),
+        guarantee=claim(
+            "central", UNIT, "analytic Gaussian mechanism on C x, of which estimates are a function", _in_entries
+        ),
         release=_toeplitz,
         others={"feed": _fed_toeplitz},
         grid={"epsilon": (0.1, 4.0)},
@@ -144,7 +159,9 @@ COUNTERS = {
         sizes={"horizon": 3},
         values={"epsilon": 1.0},
         params=_doubling_params,
-        guarantee=claim("central", UNIT, "Laplace mechanism on blocks; an entry is in one tree, once in each level"),
+        guarantee=claim(
+            "central", UNIT, "Laplace mechanism on blocks; an entry is in one tree, once in each level", _in_nodes
+        ),
         release=_doubling,
         others={"feed": _fed_doubling},
         grid={"epsilon": (0.1, 4.0)},

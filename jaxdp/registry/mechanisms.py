@@ -10,6 +10,7 @@ import numpy as np
 from jaxdp import mechanisms
 from jaxdp.audit import Domain, moved_values, replaced_rows
 from jaxdp.core import Guarantee, default_float
+from jaxdp.mechanisms.numerical import laplace_delta, selection_delta, sparse_vector_delta, vector_delta
 from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.laws import above_threshold_law, label_law, noisy_max_law, sign_law
 from jaxdp.validation import check_delta, check_epsilon, check_positive
@@ -18,8 +19,17 @@ Pair = tuple[np.ndarray, np.ndarray]
 UNIT = "one record"
 
 
-def claim(trust_model: str, unit: str, argument: str) -> Callable[..., Guarantee]:
-    """A `guarantee`: pure, or approximate where a delta is given."""
+def claim(
+    trust_model: str, unit: str, argument: str, added: Callable[[float, float], float | None] = lambda *budget: None
+) -> Callable[..., Guarantee]:
+    """A `guarantee`: pure, or approximate where a delta is given.
+
+    Args:
+        trust_model: of the claim.
+        unit: of privacy.
+        argument: why it holds.
+        added: (epsilon, delta) -> what arithmetic adds to delta.
+    """
 
     def guarantee(
         *, epsilon: float, delta: float | None = None, sensitivity: float = 1.0, bound: float = 1.0
@@ -31,9 +41,33 @@ def claim(trust_model: str, unit: str, argument: str) -> Callable[..., Guarantee
             trust_model=trust_model,
             privacy_unit=unit,
             argument=argument,
+            numerical_delta=added(epsilon, delta or 0.0),
         )
 
     return guarantee
+
+
+NUMBERS = 8  # of a release, at most: see the sizes
+
+
+def _laplaces(epsilon: float, delta: float) -> float | None:
+    return laplace_delta(epsilon, numbers=NUMBERS, spread=NUMBERS)
+
+
+def _normals(epsilon: float, delta: float) -> float | None:
+    return vector_delta(epsilon, delta, numbers=NUMBERS)
+
+
+def _vectors(epsilon: float, delta: float) -> float | None:
+    return vector_delta(epsilon, None, numbers=NUMBERS)
+
+
+def _selected(epsilon: float, delta: float) -> float | None:
+    return selection_delta(NUMBERS, epsilon)
+
+
+def _asked(epsilon: float, delta: float) -> float | None:
+    return sparse_vector_delta(epsilon / 2)
 
 
 class Params(NamedTuple):
@@ -76,8 +110,8 @@ def _noisy_leads(key, params, data):
     return mechanisms.noisy_leads(key, data, params.epsilon, l1_sensitivity=params.unit)
 
 
-def _gaussian(key, noise_stddev, data):
-    return mechanisms.gaussian(key, data, noise_stddev)
+def _gaussian(key, noise_stddev, data, *, sensitivity=1.0):
+    return mechanisms.gaussian(key, data, noise_stddev, l2_sensitivity=sensitivity)
 
 
 def _k_norm(key, params, data):
@@ -193,7 +227,7 @@ NOISY_MAX = {
         sizes={"num_scores": 3},
         values={"epsilon": 1.0},
         params=_for_sensitivity,
-        guarantee=claim("central", UNIT, f"{text} of scale 2 / epsilon on scores of sensitivity 1"),
+        guarantee=claim("central", UNIT, f"{text} of scale 2 / epsilon on scores of sensitivity 1", _selected),
         release=_noisy_max,
         grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
         other_sizes=({"num_scores": 8},),
@@ -223,7 +257,7 @@ ABOVE_THRESHOLD = {
         sizes={"num_queries": 9},
         values={"epsilon": 1.0},
         params=_for_sensitivity,
-        guarantee=claim("central", UNIT, f"AboveThreshold on queries of sensitivity 1, {text}"),
+        guarantee=claim("central", UNIT, f"AboveThreshold on queries of sensitivity 1, {text}", _asked),
         release=_above_threshold,
         grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
         other_sizes=({"num_queries": 3},),
@@ -247,7 +281,7 @@ RELEASES = {
         sizes={"num_counts": 2},
         values={"epsilon": 1.0},
         params=_for_sensitivity,
-        guarantee=claim("central", UNIT, "Laplace mechanism at L1 sensitivity 1"),
+        guarantee=claim("central", UNIT, "Laplace mechanism at L1 sensitivity 1", _laplaces),
         release=_laplace,
         grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
         domain=_l1_change,
@@ -263,7 +297,7 @@ RELEASES = {
         sizes={"num_counts": 2},
         values={"epsilon": 1.0, "delta": 1e-3},
         params=_analytic_stddev,
-        guarantee=claim("central", UNIT, "analytic Gaussian mechanism at L2 sensitivity 1"),
+        guarantee=claim("central", UNIT, "analytic Gaussian mechanism at L2 sensitivity 1", _normals),
         release=_gaussian,
         grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
         domain=_l2_change,
@@ -279,7 +313,7 @@ RELEASES = {
         sizes={"num_counts": 2},
         values={"epsilon": 0.5, "delta": 1e-3},
         params=_classical_stddev,
-        guarantee=claim("central", UNIT, "classical Gaussian mechanism at L2 sensitivity 1 and epsilon < 1"),
+        guarantee=claim("central", UNIT, "classical Gaussian mechanism at L2 sensitivity 1 and epsilon < 1", _normals),
         release=_gaussian,
         grid={"epsilon": (0.1, 0.9), "sensitivity": SENSITIVITIES},
         domain=_l2_change,
@@ -295,7 +329,7 @@ RELEASES = {
         sizes={"num_counts": 2},
         values={"epsilon": 1.0},
         params=_for_sensitivity,
-        guarantee=claim("central", UNIT, "K-norm mechanism of the Euclidean ball at L2 sensitivity 1"),
+        guarantee=claim("central", UNIT, "K-norm mechanism of the Euclidean ball at L2 sensitivity 1", _vectors),
         release=_k_norm,
         grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
         other_sizes=({"num_counts": 5},),
@@ -364,7 +398,9 @@ RELEASES = {
         sizes={"num_counts": 5},  # of two, one difference alone is seen, which tells less
         values={"epsilon": 1.0},
         params=_for_sensitivity,
-        guarantee=claim("central", UNIT, "Laplace mechanism at L1 sensitivity 1; differences are post-processing"),
+        guarantee=claim(
+            "central", UNIT, "Laplace mechanism at L1 sensitivity 1; differences are post-processing", _laplaces
+        ),
         release=_noisy_leads,
         grid={"epsilon": BUDGETS, "sensitivity": (3.0,)},
         other_sizes=({"num_counts": 2},),

@@ -32,6 +32,8 @@ from jaxdp.core import (
 )
 from jaxdp.mechanisms import Counter, toeplitz_counter, tree_counter
 from jaxdp.mechanisms.channel.vector import into_ball, norm_error
+from jaxdp.mechanisms.continual_counting.arity import best_arity, num_digits
+from jaxdp.mechanisms.numerical import TOEPLITZ_STEPS, gaussian_rho, normal_delta, tree_steps
 from jaxdp.numerics.fixed_point import UNITS
 from jaxdp.numerics.small_linear_algebra import square_triangle, triangle
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
@@ -149,7 +151,7 @@ def linear_ucb_joint(
     Examples:
         >>> learner = linear_ucb_joint(num_arms=10, dim=5, horizon=10_000)
         >>> print(learner.guarantee(epsilon=1.0, delta=1e-5))
-        (1, 1e-05)-DP, joint, one user's context and reward
+        (1, 1e-05)-DP (rounding: delta 7e-07), joint, one user's context and reward
     """
     num_arms, dim = check_count("num_arms", num_arms, 2), check_count("dim", dim)
     rounds = check_horizon(horizon, spare=1)
@@ -185,12 +187,20 @@ def linear_ucb_joint(
         )
 
     def claim(epsilon: float, delta: float) -> Guarantee:
+        rho = gaussian_rho(epsilon, delta)
+        if counter == "toeplitz":  # all noise from the entry on
+            added = normal_delta(rounds * num_entries, rho=rho, steps=TOEPLITZ_STEPS)
+        else:
+            levels = num_digits(rounds, best_arity(rounds, noise="gaussian"))
+            steps = tree_steps(3 * math.sqrt(levels / rho), 1 / UNITS)
+            added = normal_delta(levels * num_entries, rho=rho, steps=steps)
         return Guarantee.approximate(
             epsilon,
             delta,
             trust_model="joint",
             privacy_unit="one user's context and reward",
             argument="one Gaussian counter over (x x^T, y x), clipped, at L2 sensitivity sqrt(4.5)",
+            numerical_delta=added,
         )
 
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -34,6 +34,7 @@ from jaxdp.mechanisms.continual_counting import best_arity
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.noise import node_noise
+from jaxdp.mechanisms.numerical import gaussian_rho, laplace_delta, normal_delta
 from jaxdp.validation import check_choice, check_count, check_horizon, check_num_arms
 
 CONSTANTS = ("tight", "paper")
@@ -169,12 +170,17 @@ def ebs_elimination(
         )
 
     def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
+        if trees.name == "gaussian":
+            added = normal_delta(2 * levels, rho=gaussian_rho(epsilon, delta))
+        else:
+            added = laplace_delta(epsilon / (2 * levels), releases=2 * levels)
         return Guarantee.approximate(
             epsilon,
             delta,
             trust_model="central",
             privacy_unit="one duel's outcome",
             argument="each outcome enters one continual counter at most twice, with opposite signs",
+            numerical_delta=added,
         )
 
     def init(key, params: Params) -> State:
