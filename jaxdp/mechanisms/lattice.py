@@ -8,6 +8,7 @@ from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._grid import Grid, laplace_grid, normal_grid
 from jaxdp.mechanisms._integer_noise import laplace_of, normal_of, power_below
+from jaxdp.mechanisms._traced import traced_once
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.random.threefry import Words, from_words
 
@@ -52,6 +53,7 @@ def lattice_gaussian(
 
 
 @in_64_bits
+@traced_once("shape", "dtype")
 def _laplace(
     key: jax.Array,
     shape: tuple[int, ...],
@@ -66,6 +68,7 @@ def _laplace(
 
 
 @in_64_bits
+@traced_once("shape", "dtype")
 def _gaussian(
     key: jax.Array,
     shape: tuple[int, ...],
