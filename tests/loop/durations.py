@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.loop.collection import ROOT, collect
 
-BUDGET = 0.5  # CPU seconds: a test that takes more is left to the long run
+BUDGET = 0.3  # CPU seconds: a test that takes more is left to the long run
 # Golden comparisons and planted mistakes find most wrong algorithms for their seconds.
 LARGER = {"tests/golden/": 3.0, "tests/privacy/": 3.0}
 SHOWN = 20  # names that are printed at most

@@ -30,9 +30,9 @@ MARKS = {
 }
 TESTS = {32: MARKS, 64: MARKS | {"b::wide": set()}}
 DURATIONS = {
-    "a::quick": 0.5,
+    "a::quick": 0.3,
     "a::slow": 10.0,
-    "b::precise": 0.3,
+    "b::precise": 0.1,
     "b::both": None,
     "c::lanes": 2.5,  # over the budget, and not of those that take longest
     "c::slow_lanes": 10.0,
@@ -63,7 +63,7 @@ def test_the_long_run_is_what_is_left_out():
 
 def test_tests_without_a_figure_take_as_long_as_others():
     estimate = Estimates(DURATIONS)
-    assert (estimate("b::both"), estimate("new"), estimate("a::slow")) == (10.0, 0.8 / 2, 10.0)
+    assert (estimate("b::both"), estimate("new"), estimate("a::slow")) == (10.0, 0.4 / 2, 10.0)
     assert Estimates({})("new") > 0
 
 

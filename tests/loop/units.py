@@ -9,7 +9,7 @@ from tests.loop.durations import LARGER, Durations, is_over
 LIMIT = 1200.0  # seconds that a part may take on two cores
 PLANNED = 0.8 * LIMIT  # figures are noisy, and workers wait for the last tests
 CORES = 2
-UNKNOWN = {False: 0.5, True: 10.0}  # CPU seconds of tests within the budget and over it, before any is measured
+UNKNOWN = {False: 0.3, True: 10.0}  # CPU seconds of tests within the budget and over it, before any is measured
 START = 30.0  # seconds until the first test of a job runs
 TARGETS = {"docs": 600.0, "test-newest": 900.0}  # targets of the Makefile, with their seconds on two cores
 OPTIMISED = 2.0  # times the figure of a test that was measured with programs that are compiled quickly
