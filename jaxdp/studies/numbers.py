@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, get_args, get_origin
@@ -36,12 +37,15 @@ def number(text: Any) -> float:
     """Reads a number; defaults, which are numbers, are returned.
 
     Raises:
-        typer.BadParameter: if text is none.
+        typer.BadParameter: if text is none, or is beyond the range of float64.
     """
     try:
-        return text if not isinstance(text, str) else float(text)
+        value = text if not isinstance(text, str) else float(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a number, such as 0.5, 1e4 or inf{_repeat(text)}") from None
+    if isinstance(text, str) and math.isinf(value) and "inf" not in text.lower():
+        raise typer.BadParameter(f"a number must be within the range of float64, or inf, got {text}")
+    return value
 
 
 def _repeat(text: str) -> str:

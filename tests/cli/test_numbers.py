@@ -30,6 +30,9 @@ def test_numbers():
         number("0.1,0.3")
     with pytest.raises(typer.BadParameter, match=r"'x' is not a number, such as 0.5, 1e4 or inf$"):
         number("x")
+    for text in ("1e400", "-1e400"):  # Python makes infinity of it, which is another budget
+        with pytest.raises(typer.BadParameter, match=rf"must be within the range of float64, or inf, got {text}$"):
+            number(text)
 
 
 def printed(monkeypatch, capsys, *arguments):

@@ -202,6 +202,19 @@ def test_labels_of_another_value_are_refused_though_their_file_is_sound(tmp_path
     assert jaxdp.open(path).identical(whole)
 
 
+def test_a_damaged_file_of_labels_has_one_advice(tmp_path):
+    path = tmp_path / "s.zarr"
+    sweep(build, **SWEEP(), store=path)
+    file = path / "epsilon" / "c" / "0"
+    content = bytearray(file.read_bytes())
+    content[3] ^= 4
+    file.write_bytes(content)
+    with pytest.raises(
+        ValueError, match=rf"where {file} cannot be read: its checksum is wrong; the call that wrote it m"
+    ):
+        jaxdp.open(path)
+
+
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"num_seeds": 3, "programs": [{"points": 1}]}'])
 def test_results_whose_provenance_says_nothing(text):
     results = sweep(build, **SWEEP()).assign_attrs(provenance=text)

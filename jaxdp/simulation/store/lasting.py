@@ -9,7 +9,7 @@ from zarr.abc.store import ByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
-from jaxdp.simulation.store.seal import METADATA
+from jaxdp.simulation.store.seal import COMPUTES_AGAIN, METADATA
 
 try:
     from google_crc32c import value as crc32c
@@ -139,6 +139,6 @@ class LastingStore(LocalStore):
             return value
         content = value.as_numpy_array()
         if len(content) < 4 or crc32c(content[:-4]) != int.from_bytes(content[-4:].tobytes(), "little"):
-            advice = "; the call that wrote it computes it again" if self.read_only else ""
+            advice = COMPUTES_AGAIN if self.read_only else ""
             raise OSError(f"{self.root / key} cannot be read: its checksum is wrong{advice}")
         return value

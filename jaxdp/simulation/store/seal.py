@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 METADATA = "zarr.json"
+COMPUTES_AGAIN = "; the call that wrote it computes it again"
 COMPUTED = "computed"
 IDENTITY = "identity"
 LAYOUT = "layout"

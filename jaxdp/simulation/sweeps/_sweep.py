@@ -14,6 +14,7 @@ from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.store.chunks import Chunk, chunk_shape, chunks, share
 from jaxdp.simulation.store.creation import check_same_sweep, check_storable, open_or_create
 from jaxdp.simulation.store.files import COMPUTED, Store, open_dataset
+from jaxdp.simulation.store.identity import differences_of_stores, shortfalls
 from jaxdp.simulation.store.locks import UnwritableError, can_lock, share_lock
 from jaxdp.simulation.store.nans import NanCount
 from jaxdp.simulation.sweeps._replay import Recipe, attach
@@ -186,7 +187,7 @@ def sweep(
                 _in_memory(source, results, chunks(plan.static_sizes, plan.sizes, shape()), nans, report)
             else:
                 if path.exists() and not overwrite and not can_lock(path):
-                    _from_read_only(path, source, index, count, nans, report)
+                    _from_read_only(path, source, index, count, nans, report, grow=grow)
                 else:
                     if grow:
                         grow_store(path, plan, source, results)
@@ -229,13 +230,18 @@ def _in_memory(
         nans.add(arrays)
 
 
-def _from_read_only(path: Path, source: Source, index: int, count: int, nans: NanCount, report: Reporter) -> None:
+def _from_read_only(
+    path: Path, source: Source, index: int, count: int, nans: NanCount, report: Reporter, *, grow: bool
+) -> None:
     """Checks that a store, beside which nothing can be written, has all that is wanted.
 
     Raises:
         OSError: if it has not.
     """
     store = Store(path)
+    more = differences_of_stores(source.identity, store.identity)
+    if grow and more and not shortfalls(source.identity, store.identity):
+        raise UnwritableError(f"store must be where files can be written to grow, got {path}, where {more}")
     check_same_sweep(store, source.identity)
     wanted = share(store.chunks, index, count)
     missing, damaged = store.examine(wanted, nans)
