@@ -181,7 +181,7 @@ def _drawn(
         share = jnp.where(tops[h], each, share)
     scales = jnp.broadcast_to(grid.drawn * share, shape)
     noise = normal_steps(key, scales, shape)
-    return noise, (noise.astype(jnp.float64) / scales).astype(dtype)
+    return jnp.where(grid.scale == 0, 0, noise), (noise.astype(jnp.float64) / scales).astype(dtype)
 
 
 @in_64_bits

@@ -234,7 +234,7 @@ def largest_rounding(leaks: Leaks, horizon: int) -> float:
 def _drawn(key: jax.Array, grid: Grid, shape: tuple[int, ...], dtype: np.dtype) -> tuple[jax.Array, jax.Array]:
     """An entry's noise in steps, and in units of its standard deviation."""
     noise = normal_steps(key, grid.drawn, shape)
-    return noise, (noise.astype(jnp.float64) / grid.drawn).astype(dtype)
+    return jnp.where(grid.scale == 0, 0, noise), (noise.astype(jnp.float64) / grid.drawn).astype(dtype)
 
 
 @in_64_bits
