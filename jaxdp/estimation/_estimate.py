@@ -109,7 +109,8 @@ def estimate(
     taken = takes.bind(**values)
     taken.apply_defaults()
     has_ridge = estimator.noise is not None and estimator.noise(params, features).regularization > 0
-    warn_doubts(estimator, result, given, taken.arguments, num_samples=len(labels), ridge=bool(has_ridge))
+    repeats = len(labels) if (given.ndim, labels.ndim) == (2, 2) else 1
+    warn_doubts(estimator, result, given, taken.arguments, repeats=repeats, ridge=bool(has_ridge))
     return result
 
 

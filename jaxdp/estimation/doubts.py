@@ -12,7 +12,8 @@ from jaxdp.validation import WITH_X64, warn_caller
 NEARLY_DEPENDENT = 2e-3  # least over largest singular value of columns of norm 1, below which float32 cannot fit
 OVERSHOOT = 8.0  # learning rate times squared norm: twice over the logistic loss's largest curvature, 1/4
 STANDSTILL = 0.1  # sum of all steps times curvature: theta has come a tenth of its way
-SATURATED = 0.01  # mean probability of the less likely answer
+SATURATED = 0.04  # Fisher information relative to that at theta = 0
+RANK = 1e-9  # relative eigenvalues below are rounding
 FEWEST_NATS = 4.0  # Fisher information on the scale of theta: 1 / 4 is the variance of its logarithm
 
 
@@ -25,7 +26,7 @@ def warn_unconverged(estimator: Estimator, result: Any, features: np.ndarray, va
         features: as given. They are not read unless they are public.
         values: of the estimator's params, with defaults.
     """
-    radius, advice = values.get("radius"), "Bring the columns of features to similar sizes"
+    radius, advice = values.get("radius"), "Bring the columns of features to similar sizes, of about 1"
     size = _size(features) if estimator.features_public else 0.0
     if radius is not None and np.isinf(radius):
         advice = "Give a radius (without one noisy labels may have no minimum), or b" + advice[1:]
@@ -66,27 +67,42 @@ def warn_one_pass(features: np.ndarray, learning_rate: float, *, is_weighted: bo
     )
 
 
-def warn_no_minimum(features: np.ndarray, theta: np.ndarray) -> None:
-    """Warns of a converged search without a bound that went on until all answers were certain.
+def warn_no_minimum(features: np.ndarray, theta: np.ndarray, *, repeats: int = 1) -> None:
+    """Warns of a converged search without a bound along which the objective seems to fall on for ever.
 
-    Where the model's probabilities are all near 0 or 1, and the samples say less about the size of theta than one over
-    its variance should be, the objective falls on, ever more slowly, as theta grows.
+    In some direction nearly all answers are certain, so that the Fisher information is far below its value at theta =
+    0, and says less about the size of theta than its variance needs.
 
     Args:
         features: [num_samples, dim] or [num_samples, K, dim].
         theta: [dim].
+        repeats: answers to each row.
     """
-    margins = features.astype(np.float64) @ theta.astype(np.float64)
-    margins = margins if margins.ndim == 2 else np.stack([margins, np.zeros_like(margins)], axis=1)
-    weights = np.exp(margins - margins.max(axis=1, keepdims=True))
-    shares = weights / weights.sum(axis=1, keepdims=True)
-    means = np.sum(shares * margins, axis=1, keepdims=True)
-    information = float(np.sum(shares * (margins - means) ** 2))
-    if np.mean(1 - shares.max(axis=1)) < SATURATED and information < FEWEST_NATS:
+    wide = features.astype(np.float64)
+    wide = wide if wide.ndim == 3 else np.stack([wide, np.zeros_like(wide)], axis=1)
+    sizes = np.abs(wide).max(axis=(0, 1))
+    wide, scaled = wide / np.where(sizes > 0, sizes, 1), theta.astype(np.float64) * sizes
+
+    def information(at: np.ndarray) -> np.ndarray:
+        margins = wide @ at
+        shares = np.exp(margins - margins.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        centred = (wide - np.einsum("nk,nkd->nd", shares, wide)[:, None]) * np.sqrt(shares)[..., None]
+        flat = centred.reshape(-1, centred.shape[-1])
+        return repeats * flat.T @ flat
+
+    values, vectors = np.linalg.eigh(information(np.zeros_like(scaled)))
+    spanned = values > values.max() * RANK
+    if not spanned.any():
+        return
+    roots, vectors = np.sqrt(values[spanned]), vectors[:, spanned]
+    ratios, directions = np.linalg.eigh((vectors / roots).T @ information(scaled) @ (vectors / roots))
+    along = directions[:, 0] @ (roots * (scaled @ vectors))
+    if ratios[0] < SATURATED and ratios[0] * along**2 < FEWEST_NATS:
         warn_caller(
-            f"do not rely on the size of theta, of norm {np.linalg.norm(theta):.2g}: by it nearly all answers are "
-            "certain, and the objective may have no minimum, as where labels can be separated. Give a radius, of a few "
-            "units where features are about 1",
+            f"do not rely on the size of theta, of norm {np.linalg.norm(theta):.2g}: by it some answers are certain, "
+            "and the objective may have no minimum, as where labels can be separated. Give a radius, of a few units "
+            "where features are about 1",
             RuntimeWarning,
         )
 
@@ -144,7 +160,7 @@ def _singular_values(columns: np.ndarray) -> np.ndarray:
 
 
 def warn_doubts(
-    estimator: Estimator, result: Any, features: np.ndarray, values: Mapping[str, Any], *, num_samples: int, ridge: bool
+    estimator: Estimator, result: Any, features: np.ndarray, values: Mapping[str, Any], *, repeats: int, ridge: bool
 ) -> None:
     """Warns of an estimate that should not be trusted.
 
@@ -153,7 +169,7 @@ def warn_doubts(
         result: an `Estimate`, or what has its fields.
         features: as given.
         values: of the estimator's params, with defaults.
-        num_samples: of labels; features of ballots are those of pairs of items.
+        repeats: labels of each row of features; more than one of ballots.
         ridge: whether the objective has a penalty.
     """
     reads_features = estimator.features_public and features.ndim in (2, 3)
@@ -163,7 +179,7 @@ def warn_doubts(
         return
     if not np.all(result.converged):
         warn_unconverged(estimator, result, features, values)
-    elif reads_features and not ridge and len(features) == num_samples and _is_free(features, values):
-        warn_no_minimum(features, np.asarray(result.theta))
+    elif reads_features and not ridge and _is_free(features, values):
+        warn_no_minimum(features, np.asarray(result.theta), repeats=repeats)
     if reads_features and not ridge and default_float() == np.float32:
         warn_rounded_features(features)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jaxdp.estimation import (
+    ballot_mle,
     debiased_rr,
     estimate,
     literal_objective_perturbation,
@@ -20,6 +21,7 @@ from jaxdp.estimation import (
     thurstone_rr,
 )
 from jaxdp.estimation.doubts import warn_rounded_features
+from jaxdp.preferences import Ballots
 
 X64 = bool(jax.config.read("jax_enable_x64"))
 GENERATOR = np.random.default_rng(0)
@@ -28,6 +30,10 @@ LABELS = (FEATURES @ [0.5, -0.3, 0.2] + GENERATOR.logistic(size=200) > 0).astype
 ACTIONS = GENERATOR.normal(size=(200, 4, 3))
 CHOICES = (ACTIONS @ [0.5, -0.3, 0.2] + GENERATOR.gumbel(size=(200, 4))).argmax(axis=1)
 SEPARATED = (FEATURES @ [0.5, -0.3, 0.2] > 0).astype(int)
+
+QUASI = np.repeat([[1.0, -1, 0], [1, 0, -1], [0, 1, -1]], 40, axis=0)  # of three items, the first of which never lost
+QUASI_LABELS = np.where(np.arange(120) < 80, 1, np.arange(120) % 2)
+ELECTION = Ballots(("a", "b", "c"), (((0,), (1,), (2,)), ((1,), (0,), (2,))), (120, 80))
 
 
 def fit(estimator, features=FEATURES, labels=LABELS, **values):
@@ -112,10 +118,19 @@ def test_a_learning_rate_that_suits_long_features_is_not_warned_of():
     [
         (mle(), FEATURES, SEPARATED, {}),
         (plackett_luce_mle(), ACTIONS, (ACTIONS @ [0.5, -0.3, 0.2]).argmax(axis=1), {}),
+        (mle(), QUASI, QUASI_LABELS, {}),
+        (ballot_mle(), *ELECTION.design(), {}),
         (mle_rr(), FEATURES, LABELS, {"epsilon": 0.05}),
         (mle_rr(), FEATURES * 1e10, LABELS, {"epsilon": 0.05, "radius": 5.0}),
     ],
-    ids=["separated", "choices", "randomized", "randomized, long"],
+    ids=[
+        "separated",
+        "choices",
+        "one item never lost",
+        "ballots, one item is always last",
+        "randomized",
+        "randomized, long",
+    ],
 )
 def test_an_objective_without_a_minimum_is_warned_of(estimator, features, labels, values):
     """The search went on until the objective was flat within its tolerance, and said that it converged."""
@@ -131,3 +146,6 @@ def test_strong_preferences_are_not_taken_for_no_minimum():
         warnings.simplefilter("error")
         fit(mle(), features, labels)
         fit(mle(), FEATURES, SEPARATED, radius=5.0)
+        fit(mle(), FEATURES[:10], np.arange(10) % 2)
+        fit(ballot_mle(), *ELECTION.design(), radius=5.0)
+        fit(mle(), QUASI, np.arange(120) % 3 > 0)
