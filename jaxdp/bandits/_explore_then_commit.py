@@ -25,6 +25,7 @@ from jaxdp.core import (
 from jaxdp.mechanisms import noisy_leads
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics import fixed_point
+from jaxdp.numerics.kernels import own_kernel
 from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_count, check_epsilon
 
@@ -163,7 +164,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     def update(key, params: Params, state: State, report) -> State:
         action, reward = report
         mine = jnp.arange(num_arms, dtype=action.dtype) == action
-        totals = add(state.private.totals, jnp.where(mine, whole(params, reward), 0))
+        paid = own_kernel(whole, params, reward)  # once for all arms
+        totals = add(state.private.totals, jnp.where(mine, paid, 0))
         return advance(key, params, state, totals, jnp.ones_like(state.public.round))
 
     def whole(params: Params, rewards: jax.Array) -> jax.Array:

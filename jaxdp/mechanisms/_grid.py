@@ -3,7 +3,7 @@
 All of it is computed in 64 bits, in programs of 32 bits, too: a grid has more steps than float32 numbers have digits.
 A value that is rounded to a multiple of the step, and noise that is rounded down to one, give the value and the real
 noise, rounded down: what is released is post-processing of a mechanism with real noise, on values that have moved by
-at most a step more.
+at most a step more. Both are whole numbers of steps in float64, and exact; their sum is rounded once, if at all.
 """
 
 import math
@@ -14,13 +14,12 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.core import default_float
-from jaxdp.mechanisms._integer_noise import power_below
+from jaxdp.mechanisms._integer_noise import ONE_DIGIT, power_below
 from jaxdp.numerics import compensated, fixed_point
 
 Exact = jax.Array | fixed_point.Sum | compensated.Sum
-LARGEST = 2.0**61  # steps of a value and of noise, so that their sum is an integer of 64 bits
-LARGEST_SCALE = 2.0**56  # steps
-LAPLACE_STEP = 2.0**-21  # of a sensitivity, and less where many numbers share it
+LARGEST_SCALE = 2.0**47  # steps, so that noise is an integer of less than 2^53
+FINEST, COARSEST = 2.0**-21, 2.0**-10  # steps of Laplace noise, of a sensitivity, and less where many numbers share it
 NORMAL_STEP = 2.0**-24  # of a standard deviation
 K_NORM_STEP = 2.0**-14  # of both
 UNKNOWN = 2.0**-7  # the sensitivity of Gaussian noise that declares none, of its standard deviation, or more
@@ -31,12 +30,14 @@ class Grid(NamedTuple):
 
     Attributes:
         step: [] float64, a power of two.
+        per_one: [] float64, 1 / step.
         scale: [] float64, of the noise in steps, for a sensitivity that rounding has made larger; 0 without noise, NaN
             where there is no noise that the words hold.
         drawn: [] float64, the same, 2^21 in place of 0 and NaN.
     """
 
     step: jax.Array
+    per_one: jax.Array
     scale: jax.Array
     drawn: jax.Array
 
@@ -98,15 +99,26 @@ def wide(values: Exact) -> jax.Array:
 
 
 def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
-    """Returns the grid of Laplace noise on values of which the L1 sensitivity is declared, [] float64 both."""
-    step, entries = power_below(sensitivity) * LAPLACE_STEP, math.prod(shape_of(exact))
-    if isinstance(exact, fixed_point.Sum):
-        step, rounding = jnp.minimum(step, 1 / fixed_point.UNITS), 0  # sums and integers are multiples of the step
-    elif is_integer(exact):
-        step, rounding = jnp.minimum(step, 1.0), 0
-    else:
-        step, rounding = step / 2 ** math.ceil(math.log2(max(entries, 1))), entries
+    """Returns the grid of Laplace noise on values of which the L1 sensitivity is declared, [] float64 both.
+
+    The step is so large that noise is one digit, unless values would be rounded by more than 2^-10 of the sensitivity.
+    """
+    entries = max(math.prod(shape_of(exact)), 1)
+    shared = power_below(sensitivity) / 2 ** math.ceil(math.log2(entries))
+    # Sums and integers are multiples of this.
+    unit = 1 / fixed_point.UNITS if isinstance(exact, fixed_point.Sum) else 1.0 if is_integer(exact) else 0.0
+    finest = jnp.minimum(power_below(sensitivity) * FINEST, unit) if unit else shared * FINEST
+    # Integers are not rounded; nor are sums, unless their noise would need more digits.
+    most = 1.0 if is_integer(exact) else jnp.maximum(shared * COARSEST, finest)
+    step = finest * step_for(sensitivity / (finest * epsilon), most / finest)
+    rounding = jnp.where(step <= unit, 0, entries)
     return _grid(step, (sensitivity / step + rounding) / epsilon, (sensitivity > 0) & (epsilon > 0))
+
+
+def step_for(scale: jax.Array, most: jax.Array | float) -> jax.Array:
+    """Returns a power of two, so that noise of this scale is one digit in steps of so many; between 1 and `most`."""
+    times = scale * ((1 + COARSEST) * 2 / ONE_DIGIT)  # with room for what rounding adds
+    return jnp.clip(power_below(jnp.clip(times, 1, LARGEST_SCALE)), 1, most)
 
 
 def normal_grid(exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None) -> Grid:
@@ -132,7 +144,7 @@ def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -
 
     Args:
         exact: [...] the values.
-        noise: [...] int64, in steps.
+        noise: [...] float64, whole numbers of steps.
         grid: of the noise.
         dtype: of the result.
 
@@ -140,9 +152,8 @@ def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -
         [...] float. Values that are not finite are returned as they are; all is NaN where the scale is.
     """
     values = wide(exact)
-    steps = _steps(values, grid.step) + jnp.where(grid.scale == 0, 0, noise)
-    noisy = jnp.where((grid.scale == 0) | ~jnp.isfinite(values), values, steps.astype(jnp.float64) * grid.step)
-    return jnp.where(jnp.isnan(grid.scale), jnp.nan, noisy).astype(dtype)
+    noisy = (jnp.round(values * grid.per_one) + noise) * grid.step
+    return jnp.where(grid.scale > 0, noisy, jnp.where(grid.scale == 0, values, jnp.nan)).astype(dtype)
 
 
 def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | None, dtype: jnp.dtype) -> jax.Array:
@@ -150,7 +161,7 @@ def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | N
 
     Args:
         exact: [..., num_values] the values.
-        noise: [..., num_values] int64, in steps.
+        noise: [..., num_values] float64, whole numbers of steps.
         grid: of the noise.
         among: [..., num_values] bool, which values count; None for all. Leads of others mean nothing.
         dtype: of the result.
@@ -158,9 +169,9 @@ def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | N
     Returns:
         [..., num_values] float: differences of integers, rounded once.
     """
-    steps = _steps(wide(exact), grid.step) + jnp.where(grid.scale == 0, 0, noise)
-    counted = steps if among is None else jnp.where(among, steps, jnp.iinfo(jnp.int64).min)
-    behind = (steps - counted.max(-1, keepdims=True)).astype(jnp.float64) * grid.step
+    steps = jnp.round(wide(exact) * grid.per_one) + jnp.where(grid.scale == 0, 0, noise)
+    counted = steps if among is None else jnp.where(among, steps, -jnp.inf)
+    behind = (steps - counted.max(-1, keepdims=True)) * grid.step
     return jnp.where(jnp.isnan(grid.scale), jnp.nan, behind).astype(dtype)
 
 
@@ -172,10 +183,4 @@ def is_integer(exact: Exact) -> bool:
 def _grid(step: jax.Array, scale: jax.Array, valid: jax.Array) -> Grid:
     scale = jnp.where(valid & (scale <= LARGEST_SCALE), scale, jnp.nan)
     step = jnp.where(scale >= 0, step, 1.0)  # without noise, too: leads are differences of steps
-    return Grid(step, scale, jnp.where(scale > 0, scale, 2.0**21))
-
-
-def _steps(values: jax.Array, step: jax.Array) -> jax.Array:
-    """Values in steps, rounded to the nearest, int64; NaN counts as 0."""
-    steps = jnp.round(jnp.where(jnp.isnan(values), 0, values) / step)
-    return jnp.clip(steps, -LARGEST, LARGEST).astype(jnp.int64)
+    return Grid(step, 1 / step, scale, jnp.where(scale > 0, scale, 2.0**21))

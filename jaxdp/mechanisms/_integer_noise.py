@@ -1,65 +1,103 @@
-"""Real noise rounded down to integers, from words of 64 bits: traced in 64 bits.
+"""Real noise rounded down to integers, in float64, from words of 64 bits: traced in 64 bits.
 
-A logarithm in float64 moves the place where noise passes from one integer k to the next by k 2^-52 of an integer. So
-Laplace noise has two digits, each from a logarithm of its own. A normal variate of standard deviation 2^24 is two, of
-2^14 multiples of 2^10 and of 2^11. The total variation between the program's distribution and the real one, also at
-outputs e^epsilon times less likely, is then below 1e-9 for each number. Noise ends at 43 scales, and at 9.3 standard
-deviations.
+A logarithm in float64 moves the place where noise passes from one integer k to the next by less than (scale + k) 2^-52
+of an integer. So Laplace noise of a scale up to 2^22 is made of one logarithm, and beyond of two digits with a word
+each. A normal variate of standard deviation 2^24 is two, of 2^14 multiples of 2^10 and of 2^11. The total variation
+between the program's distribution and the real one, also at outputs e^epsilon times less likely, is then below 1e-9 for
+each number. Noise ends at 43 scales, and at 9.3 standard deviations. Sums of integers that float64 no longer holds are
+rounded once, which is post-processing.
 """
+
+import math
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxdp.random.threefry import Words, from_words
+from jaxdp.numerics.kernels import any_lane, lanes_last, own_kernel
+from jaxdp.random.threefry import word_pairs, words_of_pairs
 
-COARSE = 2.0**10  # unit of the first digit of normal variates
+ONE_DIGIT = 2.0**22  # the largest scale of Laplace noise that is one digit
+FIRST_SCALE = 2.0**16  # of the first of two digits, or up to twice that
+ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
+INTEGERS = 2.0**52  # of a float64 in [2^52, 2^53) the lower bits are an integer
+# log(1 + x) / x for x from sqrt(1/2) - 1 to sqrt(2) - 1, interpolated at Chebyshev's points: off by 2^-53.
+LOG_TERMS = (
+    1.0,
+    -0.49999999999998423,
+    0.33333333333330895,
+    -0.25000000000777267,
+    0.20000000001294857,
+    -0.1666666655508251,
+    0.1428571405650766,
+    -0.12500007138306524,
+    0.1111112912931056,
+    -0.09999762882994195,
+    0.09090178225666622,
+    -0.08337564988216659,
+    0.07708636485645233,
+    -0.0710625201012918,
+    0.06466440762038246,
+    -0.06309482400869237,
+    0.07094564614864918,
+    -0.06698124444485988,
+    0.030733275393315003,
+)
 
 
-def laplace_of(words: Words, scale: jax.Array) -> jax.Array:
-    """Returns floor(Laplace(scale)) of words, int64.
+def laplace_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *about: Any) -> jax.Array:
+    """Returns an elementwise function of floor(Laplace(scale)), as one kernel.
 
     Args:
-        words: of `from_words`.
-        scale: [] float64 in (0, 2^56].
+        function: (noise, scale, *about) -> [size], where noise is [size] float64, whole numbers.
+        key: a PRNG key.
+        shape: of the result.
+        about: scale, [] float64 in (0, 2^47], and trees of [] or [size] arrays.
     """
-    high, low, base = exponential_digits(words, scale)
-    number = (high * base + low).astype(jnp.int64)
-    return number ^ -(words(0)[1] & 1).astype(jnp.int64)  # -1 - number has all bits turned
+    size = math.prod(shape)
+
+    def few() -> jax.Array:
+        def noised(pairs: jax.Array, scale: jax.Array, *about: Any) -> jax.Array:
+            return function(_signed(pairs, one_digit(pairs, scale)), scale, *about)
+
+        return _kernel(noised, word_pairs(key, size), *about)
+
+    def many() -> jax.Array:
+        def noised(pairs: jax.Array, more: jax.Array, scale: jax.Array, *about: Any) -> jax.Array:
+            high, low, base = two_digits(pairs, more, scale)
+            number = jnp.where(scale > ONE_DIGIT, high * base + low, one_digit(pairs, scale))
+            return function(_signed(pairs, number), scale, *about)
+
+        return _kernel(noised, *_two_pairs(key, size), *about)
+
+    return lax.cond(any_lane(about[0] > ONE_DIGIT), many, few).reshape(shape)
 
 
-def exponential_digits(words: Words, scale: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns floor(scale * exponential variate) as high * base + low, float64.
+def normal_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *about: Any) -> jax.Array:
+    """Returns an elementwise function of normal variates rounded to integers, as `laplace_of`.
 
-    How many times a base is in the variate, and what is left, are independent; each is from a logarithm of its own,
-    which has few integers to tell apart.
+    The first of `about` is the standard deviation, [] or [size] float64, at least 2^24. The first digit is in multiples
+    of about the root of stddev / 16, the second one's standard deviation is twice that.
     """
-    base = jnp.maximum(2 * power_below(jnp.sqrt(scale)), 1)
-    high = jnp.floor(_exponential(words(0)) * (scale / base))
-    low = jnp.floor(-scale * jnp.log1p(_uniform(words(1)) * jnp.expm1(-base / scale)))
-    return high, jnp.clip(low, 0, base - 1), base
+
+    def noised(pairs: jax.Array, more: jax.Array, stddev: jax.Array, *about: Any) -> jax.Array:
+        first, second = _normal_pair(pairs, more)
+        coarse = power_below(jnp.sqrt(stddev)) / 4
+        rest = jnp.sqrt((stddev - 2 * coarse) * (stddev + 2 * coarse))
+        noise = coarse * jnp.round(rest / coarse * first) + jnp.floor(2 * coarse * second)
+        return function(noise, stddev, *about)
+
+    size = math.prod(shape)
+    return _kernel(noised, *_two_pairs(key, size), *about).reshape(shape)
 
 
 def power_below(value: jax.Array) -> jax.Array:
     """Returns the largest power of two that is at most a normal number > 0, [] float64."""
     exponent = lax.bitcast_convert_type(value, jnp.int64) & (0x7FF << 52)
     return lax.bitcast_convert_type(exponent, jnp.float64)
-
-
-def normal_of(words: Words, stddev: jax.Array, coarse: jax.Array | float = COARSE) -> jax.Array:
-    """Returns a normal variate, rounded to an integer, int64.
-
-    Args:
-        words: of `from_words`.
-        stddev: [] float64, at least 2^24; up to 2^26 for the default unit.
-        coarse: unit of the first digit, a power of two about the root of stddev / 16. The second digit's standard
-            deviation is twice as large.
-    """
-    first, second = _normal_pair(words)
-    fine = 2 * coarse
-    rest = jnp.sqrt((stddev - fine) * (stddev + fine))
-    return (coarse * jnp.round(rest * (1 / coarse) * first) + jnp.floor(fine * second)).astype(jnp.int64)
 
 
 def directed(key: jax.Array, dim: int) -> jax.Array:
@@ -70,45 +108,112 @@ def directed(key: jax.Array, dim: int) -> jax.Array:
         return laplaces(key, (1,))
     key_length, key_direction = jax.random.split(key)
     length = jnp.sum(exponentials(key_length, (dim,)))
-    direction = from_words(lambda words: _normal_pair(words)[0], key_direction, (dim,))
+    direction = _kernel(lambda *pairs: _normal_pair(*pairs)[0], *_two_pairs(key_direction, dim))
     return length * direction / jnp.sqrt(jnp.sum(direction**2))
 
 
 def exponentials(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """Draws exponential variates of mean 1, [*shape] float64."""
-    return from_words(lambda words: _exponential(words(0)), key, shape)
+    return _kernel(_exponential, word_pairs(key, math.prod(shape))).reshape(shape)
 
 
 def laplaces(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """Draws Laplace variates of scale 1, [*shape] float64."""
-
-    def signed(words: Words) -> jax.Array:
-        size = _exponential(words(0))
-        return jnp.where(words(0)[1] & 1 == 1, -size, size)
-
-    return from_words(signed, key, shape)
+    return _kernel(lambda pairs: _sign(pairs) * _exponential(pairs), word_pairs(key, math.prod(shape))).reshape(shape)
 
 
 def gumbels(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """Draws standard Gumbel variates, [*shape] float64."""
-    return from_words(lambda words: -jnp.log(_exponential(words(0))), key, shape)
+    return _kernel(lambda pairs: -log(_exponential(pairs)), word_pairs(key, math.prod(shape))).reshape(shape)
 
 
-def _uniform(pair: tuple[jax.Array, jax.Array]) -> jax.Array:
-    """Uniform variates in (0, 1) of 63 bits, from both words of a hash but the last bit."""
-    high, low = (word.astype(jnp.float64) for word in (pair[0], pair[1] >> np.uint32(1)))
-    return high * 2.0**-32 + (low + 0.5) * 2.0**-63
+def log(values: jax.Array) -> jax.Array:
+    """Returns the logarithm of normal numbers > 0, float64, off by 2^-52 of itself and 2^-53.
+
+    Operations that XLA on CPU vectorises, as it does not its own logarithm in float64.
+    """
+    bits = lax.bitcast_convert_type(values, jnp.uint64) + np.uint64(0x3FF0000000000000 - ROOT)
+    # The number is 2^exponent times one in [sqrt(1/2), sqrt(2)).
+    exponent = lax.bitcast_convert_type((bits >> 52) | np.float64(INTEGERS).view(np.uint64), jnp.float64) - (
+        INTEGERS + 1023
+    )
+    beyond = lax.bitcast_convert_type((bits & np.uint64(2**52 - 1)) + np.uint64(ROOT), jnp.float64) - 1
+    terms = jnp.float64(LOG_TERMS[-1])
+    for term in LOG_TERMS[-2::-1]:
+        terms = terms * beyond + term
+    return exponent * math.log(2) + beyond * terms
 
 
-def _exponential(pair: tuple[jax.Array, jax.Array]) -> jax.Array:
-    return -jnp.log(_uniform(pair))
+def one_digit(pairs: jax.Array, scale: jax.Array) -> jax.Array:
+    """Returns floor(scale * exponential variate) of `word_pairs`, [size] float64."""
+    return jnp.floor(_exponential(pairs) * scale)
 
 
-def _normal_pair(words: Words) -> tuple[jax.Array, jax.Array]:
+def two_digits(pairs: jax.Array, more: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Returns floor(scale * exponential variate) as high * base + low, float64, where scale >= 2^17.
+
+    How many times a base is in the variate, and what is left, are independent. With t = base / scale the rest is
+    -base / t log(1 - u (1 - e^-t)) for a uniform u: base u, less a correction of less than base t / 8, as t <= 2^-16.
+    """
+    base = power_below(scale) * (1 / FIRST_SCALE)
+    t = base / scale
+    high = jnp.floor(_exponential(pairs) * (scale / base))
+    upper, lower = _halves(more)
+    times = upper * (base * 2.0**-32)  # exact, and so is what is left of it
+    kept = jnp.floor(times)
+    u = _uniform(more)
+    share = 1 - t * (1 / 2 - t * (1 / 6))  # (1 - e^-t) / t
+    part = u * (t * share)
+    correction = base * t * u * ((1 / 2 - t * (1 / 6)) - u * share**2 * (1 / 2 + part * (1 / 3 + part * (1 / 4))))
+    low = kept + jnp.floor((times - kept) + lower * (base * 2.0**-64) - correction)
+    return high, jnp.clip(low, 0, base - 1), base
+
+
+def _two_pairs(key: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
+    return word_pairs(key, size), word_pairs(key, size, size)
+
+
+def _signed(pairs: jax.Array, number: jax.Array) -> jax.Array:
+    """The numbers, or -1 less them."""
+    return _sign(pairs) * (number + 0.5) - 0.5
+
+
+def _sign(pairs: jax.Array) -> jax.Array:
+    """1 or -1, from the last bit of the second word."""
+    bit = words_of_pairs(pairs)[1].astype(jnp.uint64) << 63
+    return lax.bitcast_convert_type(bit | np.float64(1).view(np.uint64), jnp.float64)
+
+
+def _halves(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Both words as float64, the second one without its last bit, and odd."""
+    first, second = words_of_pairs(pairs)
+    return first.astype(jnp.float64), (second | np.uint32(1)).astype(jnp.float64)
+
+
+def _uniform(pairs: jax.Array) -> jax.Array:
+    """Uniform variates in (0, 1) of 63 bits."""
+    upper, lower = _halves(pairs)
+    return upper * 2.0**-32 + lower * 2.0**-64
+
+
+def _exponential(pairs: jax.Array) -> jax.Array:
+    return -log(_uniform(pairs))
+
+
+def _normal_pair(pairs: jax.Array, more: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Two independent standard normal variates.
 
     Source:
         Box & Muller (1958).
     """
-    radius, angle = jnp.sqrt(2 * _exponential(words(0))), _uniform(words(1)) * (2 * np.pi)
+    radius, angle = jnp.sqrt(2 * _exponential(pairs)), _uniform(more) * (2 * np.pi)
     return radius * jnp.cos(angle), radius * jnp.sin(angle)
+
+
+def _kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
+    """An elementwise function as a kernel of its own on CPU; lanes are the fast axis where a lane has few numbers."""
+
+    def inside(*inputs: Any) -> jax.Array:
+        return lanes_last(function(*jax.tree.map(lanes_last, inputs)))
+
+    return lanes_last(own_kernel(inside, *inputs))

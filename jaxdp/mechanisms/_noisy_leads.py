@@ -10,7 +10,6 @@ from jaxdp.mechanisms._integer_noise import laplace_of
 from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics.fixed_point import Sum, in_64_bits
-from jaxdp.random.threefry import from_words
 
 
 def noisy_leads(
@@ -82,7 +81,7 @@ def _noisy_leads(
     dtype: jnp.dtype,
 ) -> jax.Array:
     grid = _grid.laplace_grid(exact, sensitivity, epsilon)
-    noise = from_words(laplace_of, key, _grid.shape_of(exact), grid.drawn)
-    drawn = (noise.astype(jnp.float64) / grid.drawn).astype(dtype)
+    noise = laplace_of(lambda noise, scale: noise, key, _grid.shape_of(exact), grid.drawn)
+    drawn = (noise / grid.drawn).astype(dtype)
     used = record(Entry("laplace", exact, "l1", key, sensitivity, epsilon, noise=drawn, law="laplace"))
     return _grid.noisy_leads(used, noise, grid, among, dtype)

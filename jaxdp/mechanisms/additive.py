@@ -1,6 +1,7 @@
 """Additive noise: the Laplace and Gaussian mechanisms, and noise in all directions alike for pure privacy."""
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,6 @@ from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar
 from jaxdp.mechanisms._grid import (
-    LARGEST,
     Exact,
     Grid,
     exact_values,
@@ -23,7 +23,6 @@ from jaxdp.mechanisms._integer_noise import directed, laplace_of, normal_of
 from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.tape import Entry, amend, is_open, record
 from jaxdp.numerics.fixed_point import in_64_bits
-from jaxdp.random.threefry import Words, from_words
 from jaxdp.validation import check_at_least
 
 
@@ -55,11 +54,12 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
         Dwork & Roth (2014), Definition 3.3 and Theorem 3.6.
 
     Deviations:
-        - Values are rounded to a grid, and real noise is rounded down to it, as integers of 64 bits: the result is that
-          of the Laplace mechanism, rounded down, of values that have moved by a step more. Noise is made for that. A
-          step is between 2^-22 and 2^-21 of the sensitivity, divided among the values if they are floats.
+        - Values are rounded to a grid, and real noise is rounded down to it, as whole numbers in float64: the result is
+          that of the Laplace mechanism, rounded down, of values that have moved by a step more. Noise is made for that.
+          A step is between 2^-22 and 2^-10 of the sensitivity, divided among the values if they are floats; the larger,
+          the larger sensitivity / epsilon, down to 2^-21 of that.
         - Beside epsilon stands a delta below 1e-9 for each value, from float64 logarithms of words of 64 bits. Noise
-          ends at 43 scales. A traced scale that is 0, infinite or NaN where noise is due, or beyond 2^56 steps, gives
+          ends at 43 scales. A traced scale that is 0, infinite or NaN where noise is due, or beyond 2^47 steps, gives
           NaN.
         - The generator, Threefry with 20 rounds, is not a cryptographic one.
 
@@ -79,18 +79,24 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
 @traced_once("dtype")
 def _laplace(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.Array, dtype: jnp.dtype) -> jax.Array:
     grid = laplace_grid(exact, sensitivity, epsilon)
+    return _noised(laplace_of, grid, dtype, Entry("laplace", exact, "l1", key, sensitivity, epsilon, law="laplace"))
 
-    def noised(words: Words, exact: Exact, grid: Grid) -> jax.Array:
-        return noisy_values(exact, laplace_of(words, grid.drawn), grid, dtype)
+
+def _noised(draw: Callable[..., jax.Array], grid: Grid, dtype: jnp.dtype, entry: Entry) -> jax.Array:
+    """Values and noise of a grid, added and recorded."""
+    shape = shape_of(entry.value)
+
+    def noisy(noise: jax.Array, scale: jax.Array, exact: Exact, grid: Grid) -> jax.Array:
+        del scale
+        return noisy_values(exact, noise, grid, dtype)
 
     if not is_open():  # in one kernel
-        return from_words(noised, key, shape_of(exact), jax.tree.map(jnp.ravel, exact), grid)
-    noise = from_words(laplace_of, key, shape_of(exact), grid.drawn)
-    drawn = (noise.astype(jnp.float64) / grid.drawn).astype(dtype)
-    used = record(Entry("laplace", exact, "l1", key, sensitivity, epsilon, noise=drawn, law="laplace"))
-    noisy = noisy_values(used, noise, grid, dtype)
-    amend(released=noisy)
-    return noisy
+        return draw(noisy, entry.key, shape, grid.drawn, jax.tree.map(jnp.ravel, entry.value), grid)
+    noise = draw(lambda noise, scale: noise, entry.key, shape, grid.drawn)
+    used = record(entry._replace(noise=(noise / grid.drawn).astype(dtype)))
+    released = noisy_values(used, noise, grid, dtype)
+    amend(released=released)
+    return released
 
 
 def gaussian(
@@ -150,18 +156,8 @@ def _gaussian(
     key: jax.Array, exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None, dtype: jnp.dtype
 ) -> jax.Array:
     grid = normal_grid(exact, stddev, sensitivity)
-
-    def noised(words: Words, exact: Exact, grid: Grid) -> jax.Array:
-        return noisy_values(exact, normal_of(words, grid.drawn), grid, dtype)
-
-    if not is_open():  # in one kernel
-        return from_words(noised, key, shape_of(exact), jax.tree.map(jnp.ravel, exact), grid)
-    noise = from_words(normal_of, key, shape_of(exact), grid.drawn)
-    drawn = (noise.astype(jnp.float64) / grid.drawn).astype(dtype)
-    used = record(Entry("gaussian", exact, "l2", key, sensitivity, noise_stddev=stddev, noise=drawn, law="normal"))
-    noisy = noisy_values(used, noise, grid, dtype)
-    amend(released=noisy)
-    return noisy
+    entry = Entry("gaussian", exact, "l2", key, sensitivity, noise_stddev=stddev, law="normal")
+    return _noised(normal_of, grid, dtype, entry)
 
 
 def k_norm(
@@ -245,5 +241,4 @@ def _k_norm(
         noise = jnp.matmul(basis.astype(jnp.float64), noise, precision="highest")
     noise = noise.reshape(shape)
     entry = Entry("k_norm", exact, "l2", key, sensitivity, epsilon, noise=noise.astype(dtype))
-    steps = jnp.floor(jnp.clip(grid.drawn * noise, -LARGEST, LARGEST)).astype(jnp.int64)
-    return noisy_values(record(entry), steps, grid, dtype)
+    return noisy_values(record(entry), jnp.floor(grid.drawn * noise), grid, dtype)

@@ -7,10 +7,9 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._grid import Grid, laplace_grid, normal_grid
-from jaxdp.mechanisms._integer_noise import laplace_of, normal_of, power_below
+from jaxdp.mechanisms._integer_noise import laplace_of, normal_of
 from jaxdp.mechanisms._traced import traced_once
 from jaxdp.numerics.fixed_point import in_64_bits
-from jaxdp.random.threefry import Words, from_words
 
 
 def lattice_laplace(
@@ -80,12 +79,8 @@ def _gaussian(
     values = jnp.zeros(shape, jnp.int32)
     grid = normal_grid(values, *(jnp.asarray(each).astype(jnp.float64) for each in (stddev, sensitivity)))
     coarser = jnp.maximum(grid.step, 1.0)  # than integers
-    grid = Grid(grid.step / coarser, grid.scale * coarser, grid.drawn * coarser)
-
-    def drawn(words: Words, scale: jax.Array) -> jax.Array:
-        return normal_of(words, scale, power_below(jnp.sqrt(scale)) / 4)
-
-    return _rounded(key, shape, quantum, grid, drawn, dtype)
+    grid = Grid(grid.step / coarser, coarser / grid.step, grid.scale * coarser, grid.drawn * coarser)
+    return _rounded(key, shape, quantum, grid, normal_of, dtype)
 
 
 def _rounded(
@@ -93,15 +88,16 @@ def _rounded(
     shape: tuple[int, ...],
     quantum: ArrayLike,
     grid: Grid,
-    drawn: Callable[[Words, jax.Array], jax.Array],
+    draw: Callable[..., jax.Array],
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Noise on a grid in multiples of the quantum or of 1; halves go up."""
     multiple = jnp.minimum(jnp.asarray(quantum).astype(jnp.float64), 1.0) / grid.step
     largest = jnp.iinfo(dtype).max
 
-    def noised(words: Words, scale: jax.Array, multiple: jax.Array, is_noisy: jax.Array) -> jax.Array:
-        noise = jnp.floor(drawn(words, scale).astype(jnp.float64) / multiple + 0.5)
+    def rounded(noise: jax.Array, scale: jax.Array, multiple: jax.Array, is_noisy: jax.Array) -> jax.Array:
+        del scale
+        noise = jnp.floor(noise / multiple + 0.5)
         return jnp.where(is_noisy, jnp.clip(noise, -largest, largest), 0).astype(dtype)
 
-    return from_words(noised, key, shape, grid.drawn, multiple, grid.scale != 0)
+    return draw(rounded, key, shape, grid.drawn, multiple, grid.scale != 0)

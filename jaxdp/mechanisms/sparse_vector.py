@@ -7,17 +7,16 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
-from jaxdp.mechanisms._grid import LARGEST, LARGEST_SCALE, Exact, exact_values, wide
+from jaxdp.mechanisms._grid import COARSEST, LARGEST_SCALE, Exact, exact_values, step_for, wide
 from jaxdp.mechanisms._integer_noise import laplace_of, power_below
 from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.tape import Entry, amend, is_open, record, recording
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
-from jaxdp.random.threefry import Words, from_words
 from jaxdp.validation import check_choice
 
 NAME = "above_threshold"
-LARGEST_STEPS = 2**50  # of a noisy threshold, which two words of 32 bits hold
+LARGEST_UNITS = 2**50  # of a noisy threshold, which two words of 32 bits hold
 # The share of epsilon that the threshold's noise gets: one half, or 1 : 2^(2/3) between threshold and queries.
 SPLITS = {"even": 0.5, "optimal": 1 / (1 + 2 ** (2 / 3))}
 
@@ -82,11 +81,12 @@ def above_threshold_init(
         raise ValueError(f"threshold must be a scalar, got shape {jnp.shape(threshold)}")
     sensitivity = positive_scalar("sensitivity", sensitivity, epsilon.dtype)
     threshold = jnp.asarray(threshold, epsilon.dtype)
+    query_scale = 2 * (sensitivity / epsilon) / (1 - share)
     return AboveThreshold(
-        noisy_threshold=_draw_threshold(key, threshold, sensitivity, epsilon, share),
+        noisy_threshold=_draw_threshold(key, threshold, sensitivity, epsilon, share, query_scale),
         sensitivity=sensitivity,
         epsilon=epsilon,
-        query_scale=2 * (sensitivity / epsilon) / (1 - share),
+        query_scale=query_scale,
         halted=jnp.asarray(False),
     )
 
@@ -123,19 +123,25 @@ def above_threshold_step(
 @in_64_bits
 @traced_once("share")
 def _draw_threshold(
-    key: jax.Array, threshold: jax.Array, sensitivity: jax.Array, epsilon: jax.Array, share: float
+    key: jax.Array,
+    threshold: jax.Array,
+    sensitivity: jax.Array,
+    epsilon: jax.Array,
+    share: float,
+    query_scale: jax.Array,
 ) -> fixed_point.Sum:
-    step = _step(sensitivity)
-    noise, drawn = _noise(
-        key, sensitivity.astype(jnp.float64) / (epsilon.astype(jnp.float64) * share), step, sensitivity
-    )
+    per_one, units = _grid(query_scale, sensitivity)
+    own = sensitivity.astype(jnp.float64) / (epsilon.astype(jnp.float64) * share)
+    scale, used = _scales(own, per_one, sensitivity)
+    noise = laplace_of(lambda noise, used: noise, key, (), used)
     # Rounded up: a query on the grid reaches the threshold where it reaches the next step.
-    steps = jnp.ceil(jnp.clip(threshold.astype(jnp.float64) / step, -LARGEST_STEPS, LARGEST_STEPS)).astype(jnp.int64)
-    noisy = jnp.clip(steps + noise, -LARGEST_STEPS, LARGEST_STEPS)
+    steps = jnp.ceil(threshold.astype(jnp.float64) * per_one) + jnp.where(scale == 0, 0, noise)
+    noisy = jnp.clip(steps * units, -LARGEST_UNITS, LARGEST_UNITS).astype(jnp.int64)
     whole, part = noisy >> fixed_point.BITS, noisy & (fixed_point.UNITS - 1)
     integer = jnp.int64 if epsilon.dtype == jnp.float64 else jnp.int32
     run = fixed_point.Sum(whole.astype(integer), part.astype(integer))
     # A threshold that follows the data is a query, too.
+    drawn = (noise / used).astype(sensitivity.dtype)
     entry = Entry(f"{NAME}_init", threshold, "max", key, sensitivity, epsilon, noise=drawn, law="laplace")
     record(entry._replace(run=wide(run)))
     return run
@@ -144,48 +150,48 @@ def _draw_threshold(
 @in_64_bits
 @traced_once()
 def _ask(key: jax.Array, state: AboveThreshold, query: Exact) -> tuple[AboveThreshold, jax.Array]:
+    grid = _grid(state.query_scale, state.sensitivity)
+    scale, used = _scales(state.query_scale.astype(jnp.float64), grid[0], state.sensitivity)
     if is_open():
-        noise, drawn = _noise(key, state.query_scale.astype(jnp.float64), _step(state.sensitivity), state.sensitivity)
+        noise = laplace_of(lambda noise, used: noise, key, (), used)
+        drawn = (noise / used).astype(state.sensitivity.dtype)
         entry = Entry(NAME, query, "max", key, state.sensitivity, state.epsilon, noise=drawn, law="laplace")
         asked = record(entry._replace(run=wide(state.noisy_threshold)))
-        above = _reaches(asked, noise, state)
+        above = _reaches(noise, used, asked, scale, grid, state)
         amend(halted=state.halted, reported=above)
     else:
-
-        def reaches(words: Words, query: Exact, state: AboveThreshold) -> jax.Array:
-            scale = _scale(state.query_scale.astype(jnp.float64), _step(state.sensitivity), state.sensitivity)
-            return _reaches(query, jnp.where(scale == 0, 0, laplace_of(words, scale)), state)
-
-        above = from_words(reaches, key, (), query, state)  # in one kernel
+        above = laplace_of(_reaches, key, (), used, query, scale, grid, state)  # in one kernel
     return state._replace(halted=state.halted | above), above
 
 
-def _reaches(query: Exact, noise: jax.Array, state: AboveThreshold) -> jax.Array:
+def _reaches(
+    noise: jax.Array,
+    used: jax.Array,
+    query: Exact,
+    scale: jax.Array,
+    grid: tuple[jax.Array, jax.Array],
+    state: AboveThreshold,
+) -> jax.Array:
     """Whether a query with noise, in steps, reaches the threshold of a run that has not halted."""
-    step, value = _step(state.sensitivity), wide(query)
-    scale = _scale(state.query_scale.astype(jnp.float64), step, state.sensitivity)
-    steps = jnp.round(jnp.clip(jnp.where(jnp.isnan(value), 0, value) / step, -LARGEST, LARGEST)).astype(jnp.int64)
-    whole, part = (word.astype(jnp.int64) for word in state.noisy_threshold)
-    above = steps + noise >= whole * fixed_point.UNITS + part
-    return above & ~jnp.isnan(value) & (scale <= LARGEST_SCALE) & ~state.halted
+    del used
+    per_one, units = grid
+    steps = jnp.round(wide(query) * per_one) + jnp.where(scale == 0, 0, noise)
+    whole, part = (word.astype(jnp.float64) for word in state.noisy_threshold)
+    # The threshold is held exactly, so that the sum's rounding decides nothing; NaN reaches none.
+    return (steps * units >= whole * fixed_point.UNITS + part) & (scale <= LARGEST_SCALE) & ~state.halted
 
 
-def _step(sensitivity: jax.Array) -> jax.Array:
-    """The step of a run's grid, [] float64."""
-    return power_below(sensitivity.astype(jnp.float64)) / fixed_point.UNITS
+def _grid(query_scale: jax.Array, sensitivity: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """How many steps of a run's grid are 1, and how many units of a threshold a step is, [] float64 both."""
+    finest = fixed_point.UNITS / power_below(sensitivity.astype(jnp.float64))
+    units = step_for(query_scale.astype(jnp.float64) * finest, COARSEST * fixed_point.UNITS)
+    return finest / units, units
 
 
-def _scale(scale: jax.Array, step: jax.Array, sensitivity: jax.Array) -> jax.Array:
-    """A scale in steps, for a sensitivity that rounding has made larger by a step."""
-    return scale / step * (1 + step / sensitivity.astype(jnp.float64))
-
-
-def _noise(key: jax.Array, scale: jax.Array, step: jax.Array, sensitivity: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Laplace noise in steps, and as it was drawn."""
-    steps = _scale(scale, step, sensitivity)
-    drawn = jnp.where((steps > 0) & (steps <= LARGEST_SCALE), steps, LARGEST_SCALE)
-    noise = from_words(laplace_of, key, (), drawn)
-    return jnp.where(steps == 0, 0, noise), (noise.astype(jnp.float64) / drawn).astype(sensitivity.dtype)
+def _scales(scale: jax.Array, per_one: jax.Array, sensitivity: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """A scale in steps, for a sensitivity that rounding has made larger by a step, and one that can be drawn."""
+    steps = scale * (per_one + 1 / sensitivity.astype(jnp.float64))
+    return steps, jnp.where((steps > 0) & (steps <= LARGEST_SCALE), steps, LARGEST_SCALE)
 
 
 def above_threshold(
@@ -231,7 +237,7 @@ def above_threshold(
         Dwork & Roth (2014), Algorithm 1 and Theorem 3.23; Lyu, Su & Li (2017), section 4.2, for the split.
 
     Deviations:
-        Queries and noise are rounded to steps of at least 2^-21 of the sensitivity, and compared as integers; noise is
+        Queries and noise are rounded to steps of 2^-21 to 2^-10 of the sensitivity, and compared as integers; noise is
         made for a sensitivity that is larger by a step.
 
     Examples:

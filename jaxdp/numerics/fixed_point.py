@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from jaxdp.numerics.kernels import apart
+
 BITS = 20
 UNITS = 2**BITS  # of one range
 MOST_TERMS = 2**10  # data whose units may be added up as integers before they enter a sum
@@ -94,7 +96,11 @@ def from_floats(values: jax.Array) -> Sum:
 
 def add(running: Sum, more: jax.Array) -> Sum:
     """Adds units: those of one datum each, or the sum of those of up to 2^10 data."""
-    return _carried(running.whole, running.part + more.astype(running.part.dtype))
+
+    def added(running: Sum, more: jax.Array) -> Sum:
+        return _carried(running.whole, running.part + more.astype(running.part.dtype))
+
+    return apart(added, running, more)  # units are made once for both words
 
 
 def plus(left: Sum, right: Sum) -> Sum:

@@ -23,7 +23,7 @@ from jax import lax
 from jax.extend.random import define_prng_impl, threefry_prng_impl
 from jax.typing import ArrayLike
 
-from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel, stored
+from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, stored
 from jaxdp.numerics.platforms import by_platform
 
 NAME = "jaxdp_threefry2x32"
@@ -33,7 +33,6 @@ CHAINS = 4  # vectors of hashes computed at once
 VECTOR = 8  # words in 256 bits
 SHORT = 8  # keys of one split that are few
 LARGEST_INDEX = 2**32
-Words = Callable[[int], tuple[jax.Array, jax.Array]]
 UNSIGNED = {8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32, 64: jnp.uint64}
 
 
@@ -251,10 +250,7 @@ def of_word_pairs(
     """
     key = fast(key)
     if str(jax.random.key_impl(key)) != NAME:
-        if has_words(key):
-            words = jax.random.key_data(jax.random.split(key, size))
-        else:
-            words = jax.random.bits(key, (size, 2), jnp.uint32)
+        words = _pairs_of_words(key, size)
         return jnp.concatenate(function(words[:, 0], words[:, 1]))
 
     def both(key):
@@ -271,34 +267,43 @@ def of_word_pairs(
     return by_platform(jax.random.key_data(key), cpu=on_cpu, default=lambda key: jnp.concatenate(both(key)))
 
 
-def from_words(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *about: Any) -> jax.Array:
-    """Returns an elementwise function of 64-bit words, which each number has of its own.
+def word_pairs(key: jax.Array, size: int, start: int = 0) -> jax.Array:
+    """Returns independent pairs of words for an elementwise function of them, as one array: see `words_of_pairs`.
 
     Args:
-        function: (words, *about) -> [size], where words(0), words(1), ... are independent pairs of [size] uint32, the
-            two words of a hash, and the size is that of the shape.
-        key: [] typed PRNG key. Of a Threefry key the pairs are its first children.
-        shape: of the result.
-        about: trees of [] or [size] arrays.
+        key: [] typed PRNG key.
+        size: number of pairs.
+        start: of a Threefry key the pairs are its children start, start + 1, ...
 
     Returns:
-        [*shape], one kernel on CPU; lanes of `jax.vmap` are the fast axis where it has at most 16 numbers.
+        [size] complex64, a kernel of its own on CPU; lanes of `jax.vmap` are the fast axis where there are at most 16.
     """
-    key, size = fast(key), math.prod(shape)
+    key = fast(key)
     if str(jax.random.key_impl(key)) != NAME:
-        if has_words(key):
-            both = jax.random.key_data(jax.random.split(key, 2 * size)).reshape(2, size, 2)
-        else:
-            both = jax.random.bits(key, (2, size, 2), jnp.uint32)
-        return function(lambda number: (both[number, :, 0], both[number, :, 1]), *about).reshape(shape)
+        return _as_pairs(*jnp.moveaxis(_pairs_of_words(key, start + size)[start:], -1, 0))
 
-    def numbers(data: jax.Array, *about: Any) -> jax.Array:
-        def words(number: int) -> tuple[jax.Array, jax.Array]:
-            return _hash_index(data, lax.iota(jnp.uint32, size) + np.uint32(number * size))
+    def both(key: jax.Array) -> jax.Array:  # in one array, as XLA would hash for each of two
+        return lanes_last(_as_pairs(*_hash_index(key, lax.iota(jnp.uint32, size) + np.uint32(start))))
 
-        return lanes_last(function(words, *about))
+    data = jax.random.key_data(key)
+    return lanes_last(by_platform(data, cpu=stored(both), default=both))
 
-    return lanes_last(own_kernel(numbers, jax.random.key_data(key), *about)).reshape(shape)
+
+def words_of_pairs(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns both words, [...] uint32, of `word_pairs`: bits of the real and of the imaginary part."""
+    first, second = (lax.bitcast_convert_type(part, jnp.uint32) for part in (lax.real(pairs), lax.imag(pairs)))
+    return first, second
+
+
+def _as_pairs(first: jax.Array, second: jax.Array) -> jax.Array:
+    return lax.complex(*(lax.bitcast_convert_type(word, jnp.float32) for word in (first, second)))
+
+
+def _pairs_of_words(key: jax.Array, size: int) -> jax.Array:
+    """[size, 2] uint32, of a Threefry key its first children."""
+    if has_words(key):
+        return jax.random.key_data(jax.random.split(key, size))
+    return jax.random.bits(key, (size, 2), jnp.uint32)
 
 
 def pair_uniforms(key: jax.Array, size: int, dtype: Any = jnp.float32) -> jax.Array:

@@ -76,7 +76,11 @@ def test_right_noise_is_none():
 
 def test_a_sampler_of_half_the_scale_is_seen_through_the_librarys_mechanism(monkeypatch):
     right = additive.laplace_of
-    monkeypatch.setattr(additive, "laplace_of", lambda words, scale: right(words, scale / 2))
+    monkeypatch.setattr(
+        additive,
+        "laplace_of",
+        lambda function, key, shape, scale, *about: right(function, key, shape, scale / 2, *about),
+    )
     found = look(lambda key, params, report: laplace(key, report[0], params, l1_sensitivity=1.0))
     assert any("does not follow the laplace law" in fault for fault in found.faults)
 

@@ -14,7 +14,6 @@ from jaxdp.mechanisms import _integer_noise as noise
 from jaxdp.mechanisms._grid import laplace_grid
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
-from jaxdp.random.threefry import from_words
 
 WORDS = 2**63  # one bit of 64 is the sign
 
@@ -22,18 +21,22 @@ WORDS = 2**63  # one bit of 64 is the sign
 @in_64_bits
 def digits_of(words: np.ndarray, scale: float, *, digit: int, dtype=jnp.float64) -> np.ndarray:
     """The first or the second digit of noise of this scale, from words [n] of Python's integers below 2^63."""
-    high = jnp.asarray(np.asarray([word >> 31 for word in words], np.uint32))
-    low = jnp.asarray(np.asarray([(word & (2**31 - 1)) << 1 for word in words], np.uint32))
+    halves = [[word >> 31, (word & (2**31 - 1)) << 1] for word in words]
+    pairs = jnp.asarray(np.asarray(halves, np.uint32).view(np.complex64)[:, 0])
     if dtype != jnp.float64:  # the planted mistake: one float32 logarithm
-        uniform = noise._uniform((high, low)).astype(dtype)
+        uniform = noise._uniform(pairs).astype(dtype)
         return np.asarray(jnp.floor(-jnp.log(uniform) * scale).astype(jnp.float64))
-    return np.asarray(noise.exponential_digits(lambda number: (high, low), jnp.float64(scale))[digit])
+    if scale <= noise.ONE_DIGIT:
+        return np.asarray(noise.one_digit(pairs, jnp.float64(scale)))
+    return np.asarray(noise.two_digits(pairs, pairs, jnp.float64(scale))[digit])
 
 
 @in_64_bits
 def base_of(scale: float) -> float:
-    zero = jnp.zeros(1, jnp.uint32)
-    return float(noise.exponential_digits(lambda number: (zero, zero), jnp.float64(scale))[2])
+    if scale <= noise.ONE_DIGIT:
+        return 1.0
+    none = jnp.zeros(1, jnp.complex64)
+    return float(noise.two_digits(none, none, jnp.float64(scale))[2])
 
 
 def words_at_least(values: np.ndarray, scale: float, *, digit: int, dtype=jnp.float64) -> list[int]:
@@ -71,31 +74,46 @@ def excess(scale: float, shift: int, epsilon: float, *, dtype=jnp.float64, count
     return float(np.maximum(0.0, 1 - np.exp(epsilon) * both[1][drawn] / both[0][drawn]).mean())
 
 
+@pytest.mark.parametrize("size", [1, 1000])
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 1e-6])
-def test_laplace_noise_is_private_to_a_billionth(epsilon):
+def test_laplace_noise_is_private_to_a_billionth(epsilon, size):
     with jax.enable_x64(True):
-        total = fixed_point.Sum(jnp.zeros(1, int), jnp.zeros(1, int))
-        grid = laplace_grid(total, jnp.float64(1.0), jnp.float64(epsilon))
+        grid = laplace_grid(fixed_point.zero(size), jnp.float64(1.0), jnp.float64(epsilon))
         scale, shift = float(grid.scale), round(1 / float(grid.step))
+    assert (scale > noise.ONE_DIGIT) == (epsilon == 1e-6 or (size > 1 and epsilon < 1))
     assert excess(scale, shift, epsilon) < 1e-9
+
+
+def test_noise_of_two_lanes_is_what_each_draws_alone():
+    """One lane needs two digits, the other one does not."""
+    with jax.enable_x64(True):
+        keys, scales = jax.random.split(jax.random.key(4), 2), jnp.array([2.0**20, 2.0**30])
+        draw = jax.jit(lambda key, scale: noise.laplace_of(lambda noise, scale: noise, key, (3,), scale))
+        both = jax.vmap(draw)(keys, scales)
+        assert np.array_equal(both, jnp.stack([draw(*each) for each in zip(keys, scales, strict=True)]))
+
+
+def test_logarithm():
+    values = np.concatenate([np.random.default_rng(0).random(10_000), 2.0 ** -np.arange(1, 64), [1.0, 50.0]])
+    found = in_64_bits(lambda: np.asarray(noise.log(jnp.asarray(values))))()
+    np.testing.assert_allclose(found, np.log(values), rtol=2**-51, atol=2**-52)
 
 
 def test_one_logarithm_in_float32_is_not():
     assert excess(2.0**21, 2**21, 1.0, dtype=jnp.float32) > 1e-6
 
 
+def drawn_of(draw, key: jax.Array, scale: float) -> jax.Array:
+    return draw(lambda noise, scale: noise / scale, key, (4,), jnp.float64(scale))
+
+
 @pytest.mark.parametrize(
     ("draw", "distribution"),
     [
-        (
-            lambda key: from_words(noise.laplace_of, key, (4,), jnp.float64(2.0**20.3)).astype(float) / 2.0**20.3,
-            laplace,
-        ),
-        (
-            lambda key: from_words(noise.laplace_of, key, (4,), jnp.float64(2.0**40.1)).astype(float) / 2.0**40.1,
-            laplace,
-        ),
-        (lambda key: from_words(noise.normal_of, key, (4,), jnp.float64(2.0**24.7)).astype(float) / 2.0**24.7, norm),
+        (lambda key: drawn_of(noise.laplace_of, key, 2.0**20.3), laplace),
+        (lambda key: drawn_of(noise.laplace_of, key, 2.0**23.1), laplace),
+        (lambda key: drawn_of(noise.laplace_of, key, 2.0**46.9), laplace),
+        (lambda key: drawn_of(noise.normal_of, key, 2.0**24.7), norm),
     ],
 )
 def test_noise_has_its_distribution(draw, distribution):
@@ -111,6 +129,6 @@ def test_values_of_a_grid_meet_the_same_outputs():
     keys = jax.random.split(jax.random.key(0), 2000)
     with jax.enable_x64(True):
         grid = laplace_grid(jnp.zeros(1, jnp.float32), jnp.float64(1.0), jnp.float64(1.0))
-        steps = jax.vmap(lambda key: from_words(noise.laplace_of, key, (1,), grid.drawn))(keys)
-        assert steps.dtype == jnp.int64
+        steps = jax.vmap(lambda key: noise.laplace_of(lambda noise, scale: noise, key, (1,), grid.drawn))(keys)
+        assert np.array_equal(steps, np.round(steps))
         assert len(np.unique(np.asarray(steps) % 1024)) > 500  # no number of the grid is left out

@@ -18,7 +18,6 @@ from jaxdp.mechanisms._integer_noise import normal_of, power_below
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
-from jaxdp.random.threefry import Words, from_words
 
 LOW = 31  # bits of the lower word
 LARGEST_SCALE = 2.0**46  # steps, so that float64 holds sums of noise exactly
@@ -68,7 +67,7 @@ def noise_grid(params: GaussianParams, unit: float, share: float, step: float, o
     size = jnp.minimum(power_below(least) * step, unit)
     scale = least / size * (1 + off * size / (share * moved))
     scale = jnp.where((stddev >= 0) & (moved > 0) & (scale <= LARGEST_SCALE), jnp.where(stddev > 0, scale, 0), jnp.nan)
-    return Grid(size, scale, jnp.where(scale > 0, scale, 2.0**25))
+    return Grid(size, 1 / size, scale, jnp.where(scale > 0, scale, 2.0**25))
 
 
 def unit_of(total: Exact) -> float:
@@ -85,11 +84,8 @@ def normal_steps(key: jax.Array, scales: jax.Array, shape: tuple[int, ...]) -> j
         scales: [*shape] float64 >= 2^24, their standard deviations.
         shape: of the result.
     """
-
-    def drawn(words: Words, scales: jax.Array) -> jax.Array:
-        return normal_of(words, scales, power_below(jnp.sqrt(scales)) / 4)
-
-    return from_words(drawn, key, shape, jnp.broadcast_to(scales, shape).ravel())
+    scales = jnp.broadcast_to(scales, shape).ravel()
+    return normal_of(lambda noise, scales: noise.astype(jnp.int64), key, shape, scales)
 
 
 @in_64_bits
