@@ -35,7 +35,15 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import jaxdp
-from benchmarks import bench_bandits, bench_contextual, bench_dueling, bench_engine, bench_experts, timing
+from benchmarks import (
+    bench_bandits,
+    bench_contextual,
+    bench_dueling,
+    bench_engine,
+    bench_experts,
+    bench_real_data,
+    timing,
+)
 from jaxdp.simulation.store.processor import cores, host_processor
 from jaxdp.simulation.store.provenance import versions
 
@@ -62,6 +70,10 @@ ROWS: dict[str, Callable[[], None]] = {
     "mirror_descent": bench_experts.bench_mirror_descent,
     "counter_weights": bench_experts.bench_counter_weights,
     "limited_updates": bench_experts.bench_limited_updates,
+    "limited_updates, real losses": bench_real_data.bench_limited_updates,
+    "explore_then_commit, real rewards": bench_real_data.bench_explore_then_commit,
+    "svt_lazy, real losses": bench_real_data.bench_svt_lazy,
+    "tree_counter, real data": bench_real_data.bench_tree_counter,
     "linear_ucb, d = 5": bench_contextual.bench_linear_ucb,
     "generalized_linear, d = 5": bench_contextual.bench_generalized_linear,
     "linear_ucb_joint, d = 5": bench_contextual.bench_linear_ucb_joint,
