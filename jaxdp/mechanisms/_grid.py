@@ -3,7 +3,7 @@
 All of it is computed in 64 bits, in programs of 32 bits, too: a grid has more steps than float32 numbers have digits.
 A value that is rounded to a multiple of the step, and noise that is rounded down to one, give the value and the real
 noise, rounded down: what is released is post-processing of a mechanism with real noise, on values that have moved by
-at most a step more. Both are whole numbers of steps in float64, and exact; their sum is rounded once, if at all.
+at most a step more. Both are whole numbers of steps, and exact; their sum is rounded once, if at all.
 """
 
 import math
@@ -18,6 +18,7 @@ from jaxdp.mechanisms._integer_noise import ONE_DIGIT, power_below
 from jaxdp.numerics import compensated, fixed_point
 
 Exact = jax.Array | fixed_point.Sum | compensated.Sum
+LARGEST = 2.0**61  # steps of values of which leads are taken
 LARGEST_SCALE = 2.0**47  # steps, so that noise is an integer of less than 2^53
 FINEST, COARSEST = 2.0**-21, 2.0**-10  # steps of Laplace noise, of a sensitivity, and less where many numbers share it
 NORMAL_STEP = 2.0**-24  # of a standard deviation
@@ -169,9 +170,10 @@ def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | N
     Returns:
         [..., num_values] float: differences of integers, rounded once.
     """
-    steps = jnp.round(wide(exact) * grid.per_one) + jnp.where(grid.scale == 0, 0, noise)
-    counted = steps if among is None else jnp.where(among, steps, -jnp.inf)
-    behind = (steps - counted.max(-1, keepdims=True)) * grid.step
+    steps = jnp.clip(jnp.round(wide(exact) * grid.per_one), -LARGEST, LARGEST).astype(jnp.int64)
+    steps = steps + jnp.where(grid.scale == 0, 0, noise).astype(jnp.int64)  # which holds more than float64
+    counted = steps if among is None else jnp.where(among, steps, jnp.iinfo(jnp.int64).min)
+    behind = (steps - counted.max(-1, keepdims=True)).astype(jnp.float64) * grid.step
     return jnp.where(jnp.isnan(grid.scale), jnp.nan, behind).astype(dtype)
 
 

@@ -127,7 +127,7 @@ def reference_leads(values, noise, among):
 def leads(values, noise, among):
     """On a grid of 2^-8, for noise that is on it."""
     step = jnp.asarray(2.0**-8, jnp.float64)
-    steps = (noise.astype(jnp.float64) / step).astype(jnp.int64)
+    steps = noise.astype(jnp.float64) / step
     return grid.noisy_leads(values, steps, grid.Grid(step, 1 / step, step, step), among, noise.dtype)
 
 
