@@ -170,7 +170,8 @@ def two_digits(pairs: jax.Array, more: jax.Array, scale: jax.Array) -> tuple[jax
 
 
 def _two_pairs(key: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
-    return word_pairs(key, size), word_pairs(key, size, size)
+    both = word_pairs(key, 2 * size)
+    return both[:size], both[size:]
 
 
 def _signed(pairs: jax.Array, number: jax.Array) -> jax.Array:

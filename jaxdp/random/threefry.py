@@ -267,23 +267,22 @@ def of_word_pairs(
     return by_platform(jax.random.key_data(key), cpu=on_cpu, default=lambda key: jnp.concatenate(both(key)))
 
 
-def word_pairs(key: jax.Array, size: int, start: int = 0) -> jax.Array:
+def word_pairs(key: jax.Array, size: int) -> jax.Array:
     """Returns independent pairs of words for an elementwise function of them, as one array: see `words_of_pairs`.
 
     Args:
         key: [] typed PRNG key.
-        size: number of pairs.
-        start: of a Threefry key the pairs are its children start, start + 1, ...
+        size: number of pairs: of a Threefry key its first children.
 
     Returns:
         [size] complex64, a kernel of its own on CPU; lanes of `jax.vmap` are the fast axis where there are at most 16.
     """
     key = fast(key)
     if str(jax.random.key_impl(key)) != NAME:
-        return _as_pairs(*jnp.moveaxis(_pairs_of_words(key, start + size)[start:], -1, 0))
+        return _as_pairs(*jnp.moveaxis(_pairs_of_words(key, size), -1, 0))
 
     def both(key: jax.Array) -> jax.Array:  # in one array, as XLA would hash for each of two
-        return lanes_last(_as_pairs(*_hash_index(key, lax.iota(jnp.uint32, size) + np.uint32(start))))
+        return lanes_last(_as_pairs(*_hash_index(key, lax.iota(jnp.uint32, size))))
 
     data = jax.random.key_data(key)
     return lanes_last(by_platform(data, cpu=stored(both), default=both))
