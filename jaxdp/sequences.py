@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp.core import default_float
 from jaxdp.memory import free_bytes
-from jaxdp.numerics import compensated
+from jaxdp.numerics import rounding
 from jaxdp.numerics.lookup import nearest
 from jaxdp.validation import check_finite, check_within
 
@@ -116,7 +116,7 @@ def shown_row(matrix: np.ndarray | jax.Array, round_: jax.Array, scale: float) -
     shown = nearest(jnp.asarray(matrix), round_).astype(default_float())
     if scale != 1:
         # XLA multiplies by the inverse of the scale, which makes of the scale itself a bit less or more than 1.
-        shown = jnp.where(shown >= scale, jnp.ones_like(shown), compensated.rounded(shown / scale))
+        shown = jnp.where(shown >= scale, jnp.ones_like(shown), rounding.rounded(shown / scale))
     return jnp.where(round_ < len(matrix), shown, jnp.nan)
 
 

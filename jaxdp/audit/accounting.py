@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from jaxdp.mechanisms import gaussian_epsilon, tape, zcdp_epsilon
-from jaxdp.numerics import compensated, fixed_point
+from jaxdp.numerics import fixed_point
 
 
 class Change(NamedTuple):
@@ -86,9 +86,6 @@ def exact(value: Any) -> np.ndarray:
     if isinstance(value, fixed_point.Sum):
         whole, part = (np.asarray(word).astype(np.float64) for word in value)
         return whole + part / fixed_point.UNITS
-    if isinstance(value, compensated.Sum):
-        total, excess = (np.asarray(part).astype(np.float64) for part in value)
-        return total - excess
     return np.asarray(value).astype(np.float64)
 
 

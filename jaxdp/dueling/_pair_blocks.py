@@ -14,8 +14,8 @@ from jaxdp.core import Guarantee, Scalar, default_float
 from jaxdp.dueling._exploration import Params
 from jaxdp.mechanisms import laplace
 from jaxdp.mechanisms.numerical import laplace_delta
-from jaxdp.numerics.compensated import rounded
 from jaxdp.numerics.kernels import lanes_last
+from jaxdp.numerics.rounding import rounded
 
 
 class Private(NamedTuple):

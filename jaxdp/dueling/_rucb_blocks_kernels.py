@@ -13,8 +13,8 @@ import numpy as np
 from jaxdp.dueling._pair_blocks import Released
 from jaxdp.dueling._rucb_draws import UNMET
 from jaxdp.dueling._rucb_kernels import drawn, line, written_hypothesis, written_left
-from jaxdp.numerics.compensated import rounded
 from jaxdp.numerics.kernels import lanes_last, own_kernel
+from jaxdp.numerics.rounding import rounded
 
 
 def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:

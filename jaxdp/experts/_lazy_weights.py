@@ -36,7 +36,7 @@ from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import Sum
 from jaxdp.numerics.kernels import any_lane
-from jaxdp.random import weighted_index
+from jaxdp.random import fine_index
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive, check_within
 
 SLACK = 1e-9  # relative, of the budget: given parameters may come from it
@@ -312,12 +312,11 @@ def _drawn(
     key: jax.Array, made: SequenceClass, params: Params, weights: Weights, step: jax.Array, resampled: jax.Array
 ) -> Label:
     """A sequence drawn by weight."""
-    scores = jnp.log(made.law(weights, step)).ravel()
+    law = made.law(weights, step).ravel()
+    scores = jnp.log(law)
     epsilon = jnp.where(resampled, 2 * params.learning_rate, 0)
     told = record(Entry("resample", scores, "spread", key, params.learning_rate, epsilon, jnp.square(epsilon) / 8))
-    if told is scores:
-        return made.draw(key, weights, step)
-    place = weighted_index(key, jax.nn.softmax(told))
+    place = fine_index(key, law if told is scores else jax.nn.softmax(told))
     return Label(place % made.num_experts, place // made.num_experts)
 
 

@@ -28,7 +28,7 @@ from jaxdp.mechanisms import gaussian, round_up
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import UNITS, Sum, in_64_bits
-from jaxdp.random import weighted_index
+from jaxdp.random import fine_index, weighted_index
 from jaxdp.validation import check_epsilon, check_positive
 
 
@@ -152,4 +152,4 @@ def _weights(key: jax.Array, totals: Sum, rates: jax.Array) -> jax.Array:
 
 def _each_drawn(key: jax.Array, weights: jax.Array) -> jax.Array:
     """[num_levels] int32, an index for each row."""
-    return jax.vmap(weighted_index)(jax.random.split(key, len(weights)), weights)
+    return jax.vmap(fine_index)(jax.random.split(key, len(weights)), weights)

@@ -28,7 +28,7 @@ from jaxdp.experts._shares import clipped_step, fixed_share_step
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import any_lane
-from jaxdp.random import weighted_index
+from jaxdp.random import fine_index, weighted_index
 from jaxdp.validation import check_epsilon, check_positive
 
 SLACK = 1e-12  # relative, of the budget: rounding
@@ -184,4 +184,4 @@ def _drawn(key: jax.Array, shares: jax.Array, learning_rate: jax.Array) -> jax.A
     scores = jnp.log(shares)
     epsilon = 2 * learning_rate
     told = record(Entry("play", scores, "spread", key, learning_rate, epsilon, jnp.square(epsilon) / 8))
-    return weighted_index(key, shares if told is scores else jax.nn.softmax(told))
+    return fine_index(key, shares if told is scores else jax.nn.softmax(told))

@@ -28,9 +28,9 @@ from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
 from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, above_threshold_step
 from jaxdp.numerics import fixed_point
-from jaxdp.numerics.compensated import rounded
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.numerics.lookup import nearest
+from jaxdp.numerics.rounding import rounded
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_number, check_probability
 
 SENSITIVITY = 2.0  # of a window's regret: replacing one loss vector moves one summand within [-1, 1]

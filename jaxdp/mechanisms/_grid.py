@@ -15,9 +15,9 @@ from jax.typing import ArrayLike
 
 from jaxdp.core import default_float
 from jaxdp.mechanisms._integer_noise import ONE_DIGIT, power_below
-from jaxdp.numerics import compensated, fixed_point
+from jaxdp.numerics import fixed_point
 
-Exact = jax.Array | fixed_point.Sum | compensated.Sum
+Exact = jax.Array | fixed_point.Sum
 LARGEST = 2.0**61  # steps of values of which leads are taken
 LARGEST_SCALE = 2.0**47  # steps, so that noise is an integer of less than 2^53
 FINEST, COARSEST = 2.0**-21, 2.0**-10  # steps of Laplace noise, of a sensitivity, and less where many numbers share it
@@ -43,7 +43,7 @@ class Grid(NamedTuple):
     drawn: jax.Array
 
 
-def exact_values(name: str, values: ArrayLike | fixed_point.Sum | compensated.Sum) -> Exact:
+def exact_values(name: str, values: ArrayLike | fixed_point.Sum) -> Exact:
     """Returns values as what noise can be added to: floats, integers of the default type, or sums.
 
     Args:
@@ -57,7 +57,7 @@ def exact_values(name: str, values: ArrayLike | fixed_point.Sum | compensated.Su
         ValueError: if values are something else, or of a type of integers that the default one may not hold, as
             NumPy's int64 without 64-bit mode.
     """
-    if isinstance(values, fixed_point.Sum | compensated.Sum):
+    if isinstance(values, fixed_point.Sum):
         return values
     integer = jnp.result_type(int)
     given = getattr(values, "dtype", None)
@@ -92,8 +92,6 @@ def wide(values: Exact) -> jax.Array:
     """Returns values as float64, exactly: integers up to 2^53, further ones clipped. Traced in 64 bits."""
     if isinstance(values, fixed_point.Sum):
         return values.whole.astype(jnp.float64) + values.part.astype(jnp.float64) * (1 / fixed_point.UNITS)
-    if isinstance(values, compensated.Sum):
-        return values.total.astype(jnp.float64) - values.excess.astype(jnp.float64)
     if jnp.issubdtype(values.dtype, jnp.integer):
         values = jnp.clip(values.astype(jnp.int64), -(2**53), 2**53)
     return values.astype(jnp.float64)

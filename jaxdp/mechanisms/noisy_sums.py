@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.mechanisms._grid import Exact, wide
-from jaxdp.numerics.compensated import rounded
 from jaxdp.numerics.fixed_point import in_64_bits
+from jaxdp.numerics.rounding import rounded
 
 
 def add_noise(values: Exact, noise: jax.Array) -> jax.Array:

@@ -46,12 +46,3 @@ def plus(left: Sum, right: Sum) -> Sum:
     rest = error - (left.excess + right.excess)
     result = total + rest
     return Sum(result, (result - total) - rest)
-
-
-def rounded(product: jax.Array) -> jax.Array:
-    """A product as it is, rounded before it enters a sum.
-
-    A compiler may compute a product and a sum in one operation that rounds once, or not, as the program around them
-    has it. Two programs that must agree bit for bit keep the two apart by this.
-    """
-    return jnp.maximum(product, jnp.finfo(product.dtype).min)

@@ -7,7 +7,7 @@ from jaxdp.random._binomial import binomial, multinomial
 from jaxdp.random._normals import normals
 from jaxdp.random._permuted import permuted
 from jaxdp.random._world_words import world_words
-from jaxdp.random.choice import index_at, weighted_index
+from jaxdp.random.choice import fine_index, index_at, weighted_index
 from jaxdp.random.gammas import beta, gamma
 from jaxdp.random.own_words import key_uniform
 from jaxdp.random.threefry import fast, key, key_from_data
@@ -16,6 +16,7 @@ __all__ = [
     "beta",
     "binomial",
     "fast",
+    "fine_index",
     "gamma",
     "index_at",
     "key",

@@ -8,10 +8,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
+from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.numerics.kernels import lanes_last, own_kernel
-from jaxdp.random.threefry import fast
+from jaxdp.random.threefry import Words, fast, from_words
 
 LARGEST_UNROLLED = 1024  # weights; programs for more do not grow with their number
 COLUMNS = 16  # about the square root of the usual number of weights, and as many as a vector unit adds at once
@@ -38,17 +40,44 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
         Inversion, Devroye (1986), chapter III.2.
 
     Deviations:
-        Probabilities are multiples of 2^-23 in float32 (2^-52 in float64), up to the rounding of sums.
+        Probabilities are multiples of 2^-23 in float32 (2^-52 in float64), up to the rounding of sums. Draws that
+        private data decide are better made by `fine_index`.
 
     Examples:
         >>> import jax, jax.numpy as jnp
         >>> int(weighted_index(jax.random.key(0), jnp.array([0.0, 0.0, 3.0, 0.0], jnp.float32)))
         2
     """
-    weights = jnp.asarray(weights)
-    if weights.ndim != 1 or len(weights) == 0 or not jnp.issubdtype(weights.dtype, jnp.floating):
-        raise ValueError(f"weights must be a vector of floats, got {weights.dtype} of shape {weights.shape}")
-    return _draw(fast(key), weights)
+    return _draw(fast(key), _checked(weights))
+
+
+def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
+    """Draws as `weighted_index`, from a word of 53 bits and sums in 64 bits, also in a program of 32 bits.
+
+    For draws that private data decide: an index that float32 variates never give tells neighbours apart.
+
+    Args:
+        key: [] typed PRNG key. Of a Threefry key the word begins with the bits of `weighted_index`.
+        weights: as for `weighted_index`.
+
+    Returns:
+        [] int32 in [0, n): as `weighted_index`; an index of probability below about 2^-52 may never be drawn.
+
+    Raises:
+        ValueError: as `weighted_index`.
+
+    Source:
+        As `weighted_index`.
+
+    Deviations:
+        Probabilities are multiples of 2^-53, up to the rounding of sums in float64.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp
+        >>> int(fine_index(jax.random.key(0), jnp.array([0.0, 0.0, 3.0, 0.0], jnp.float32)))
+        2
+    """
+    return _draw_finely(fast(key), _checked(weights))
 
 
 def index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
@@ -70,6 +99,13 @@ def index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
     if len(weights) > COLUMNS:
         return _index_of_many(uniform, weights)
     return own_kernel(lambda *each: inline_index_at(*map(lanes_last, each)), uniform, lanes_last(weights))
+
+
+def _checked(weights: ArrayLike) -> jax.Array:
+    weights = jnp.asarray(weights)
+    if weights.ndim != 1 or len(weights) == 0 or not jnp.issubdtype(weights.dtype, jnp.floating):
+        raise ValueError(f"weights must be a vector of floats, got {weights.dtype} of shape {weights.shape}")
+    return weights
 
 
 def _index_of_very_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
@@ -95,7 +131,7 @@ def _row_by_groups(threshold: jax.Array, so_far: jax.Array | int, candidates: ja
     before = functools.reduce(jnp.maximum, (jnp.where(*each, so_far) for each in zip(passed, bounds, strict=True)))
     group = sum((bound.astype(jnp.int32) for bound in passed), jnp.int32(0))
     # Rounding can leave the sum of all groups a little below the threshold: then any group that is not empty.
-    group = jnp.where(passed[-1], jnp.argmax(sums).astype(jnp.int32), group)
+    group = jnp.where(passed[-1], _place_of_largest(sums), group)
     group, before = _computed_once((group, before))
     return _row_by_groups(threshold, before, _computed_once(groups[group])) + group * groups.shape[1]
 
@@ -168,9 +204,29 @@ def _row(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -
         found = found | (threshold < so_far)
         row = row + (~found).astype(jnp.int32)
     # Rounding can leave the column's own sum a little below the one drawn from.
-    return jnp.where(found, row, jnp.argmax(candidates).astype(jnp.int32))
+    return jnp.where(found, row, _place_of_largest(candidates))
+
+
+def _place_of_largest(values: jax.Array) -> jax.Array:
+    if values.dtype != jnp.float64:
+        return jnp.argmax(values).astype(jnp.int32)
+    largest, place = values[0], jnp.int32(0)  # JAX lowers no batched argmax of 64 bits in a program of 32 bits
+    for index in range(1, len(values)):
+        larger = values[index] > largest
+        largest, place = jnp.where(larger, values[index], largest), jnp.where(larger, jnp.int32(index), place)
+    return place
 
 
 @partial(jax.jit, inline=True)  # compiled once for eager calls
 def _draw(key: jax.Array, weights: jax.Array) -> jax.Array:
     return index_at(jax.random.uniform(key, dtype=weights.dtype), weights)
+
+
+@partial(jax.jit, inline=True)
+@in_64_bits
+def _draw_finely(key: jax.Array, weights: jax.Array) -> jax.Array:
+    def uniform(words: Words) -> jax.Array:
+        high, low = words(0)
+        return ((high ^ low).astype(jnp.float64) * 2**21 + (low >> np.uint32(11)).astype(jnp.float64)) * 2.0**-53
+
+    return index_at(from_words(uniform, key, ()), weights.astype(jnp.float64))

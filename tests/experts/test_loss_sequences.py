@@ -12,7 +12,7 @@ import pytest
 import jaxdp
 from jaxdp import sequences
 from jaxdp.experts import exponential_weights, loss_sequence, read_losses
-from jaxdp.numerics import compensated
+from jaxdp.numerics import rounding
 from jaxdp.simulation.run.stacking import stack_params
 
 KEY = partial(jax.random.key, 54)
@@ -131,7 +131,7 @@ def test_runs_by_blocks_bit_for_bit(monkeypatch):
             np.testing.assert_array_equal(by_blocks[name], values)
 
     check()
-    monkeypatch.setattr(compensated, "rounded", lambda product: product)
+    monkeypatch.setattr(rounding, "rounded", lambda product: product)
     with pytest.raises(AssertionError):
         check()
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxdp.random import index_at, weighted_index
+from jaxdp.numerics.fixed_point import in_64_bits
+from jaxdp.random import fine_index, index_at, weighted_index
 
 DRAWS = 100_000
 # Compiled once for each number of weights.
@@ -35,6 +36,30 @@ def test_frequencies(size):
     assert p_value(weights, draws(weights)) > 1e-4
 
 
+@pytest.mark.parametrize("size", [2, 16, 17, 300])
+def test_finer_draws_are_the_same_but_for_rounding(size):
+    weights = jnp.asarray(np.random.default_rng(size).exponential(size=size) ** 2, jnp.float32)
+    keys = jax.random.split(jax.random.key(1), DRAWS // 10)
+    fine, coarse = (
+        np.asarray(jax.jit(jax.vmap(draw, (0, None)))(keys, weights)) for draw in (fine_index, weighted_index)
+    )
+    assert fine.dtype == np.int32
+    assert np.count_nonzero(fine != coarse) <= 3
+    assert np.count_nonzero(fine != np.roll(coarse, 1)) > 3
+
+
+@pytest.mark.parametrize("size", [3, 40])
+def test_an_unlikely_index_is_drawn_by_the_words_that_it_has(size):
+    """Of probability 2^-40: by words of 53 bits, and never by those of 23."""
+    weights = np.zeros(size, np.float32)
+    weights[:3] = [0.5, 2.0**-40, 0.5]
+    finely = in_64_bits(lambda word: int(index_at(jnp.float64(word), jnp.asarray(weights, jnp.float64))))
+    start = 0.5 / (1 + 2.0**-40)
+    assert [finely(start + step) for step in (-(2.0**-45), 2.0**-42, 2.0**-40 + 2.0**-45)] == [0, 1, 2]
+    words = (2**22 + np.arange(-3, 4)).astype(np.float32) * np.float32(2.0**-23)
+    assert 1 not in np.asarray(INDICES_AT(jnp.asarray(words), jnp.asarray(weights)))
+
+
 def test_wrong_odds_are_seen():
     weights = jnp.asarray(np.random.default_rng(37).exponential(size=37), float)
     assert p_value(weights.at[20].mul(1.2), draws(weights)) < 1e-4
@@ -52,6 +77,8 @@ def test_bad_weights():
     for weights in (jnp.zeros((2, 2)), jnp.zeros(0), jnp.arange(3)):
         with pytest.raises(ValueError, match="weights must be a vector of floats"):
             weighted_index(jax.random.key(0), weights)
+        with pytest.raises(ValueError, match="weights must be a vector of floats"):
+            fine_index(jax.random.key(0), weights)
 
 
 @pytest.mark.precision

@@ -15,6 +15,7 @@ from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
 from jaxdp.numerics import compensated
+from jaxdp.numerics.rounding import rounded
 from jaxdp.validation import check_horizon, check_positive
 
 
@@ -143,7 +144,7 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         # the gradient is y eta d / del^2 times this.
         gradient = at.stretched(point / body.radius - at.x)
         scale = params.step * channel.estimate(params.channel, reported)
-        return State((), Public(compensated.add(slope, compensated.rounded(scale * gradient))))
+        return State((), Public(compensated.add(slope, rounded(scale * gradient))))
 
     failing = () if report == "rr" else ("failure_prob",)
     values = only(params, value_names(report, "smoothness", "loss_bound", *failing))

@@ -15,6 +15,7 @@ from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
 from jaxdp.numerics import compensated
+from jaxdp.numerics.rounding import rounded
 from jaxdp.validation import check_at_least, check_horizon, check_number, check_positive
 
 
@@ -144,7 +145,7 @@ def barrier_strongly_convex(
         # times this.
         gradient = at.stretched(point / body.radius - at.x)
         loss = channel.estimate(params.channel, reported)
-        moved = compensated.rounded(params.step * loss * gradient) - compensated.rounded(params.curvature * at.x)
+        moved = rounded(params.step * loss * gradient) - rounded(params.curvature * at.x)
         return State((), Public(public.round + 1, compensated.add(public.slope, moved)))
 
     failing = () if report == "rr" else ("failure_prob",)

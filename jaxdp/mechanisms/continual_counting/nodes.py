@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.mechanisms.continual_counting.counter import Exact, joined, nothing, spread, summed
-from jaxdp.numerics.compensated import rounded
+from jaxdp.numerics.rounding import rounded
 
 
 class Nodes(NamedTuple):
