@@ -25,6 +25,7 @@ from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.experts._mirror_parameters import level_switches, mirror_descent_parameters
 from jaxdp.experts._mirror_sampling import law_of_play, step_of
 from jaxdp.mechanisms import gaussian, round_up
+from jaxdp.mechanisms.numerical import all_of, normal_delta, weighted_delta
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import UNITS, Sum, in_64_bits
@@ -90,7 +91,9 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         }
         if check_epsilon(epsilon) == math.inf:
             return Guarantee.none(**unit)
-        return Guarantee.zcdp(zcdp_rho(epsilon, delta), **unit)
+        rho = zcdp_rho(epsilon, delta)
+        drawn = weighted_delta(num_experts, 2**num_levels)  # of each level those of an interval, at most
+        return Guarantee.zcdp(rho, **unit, numerical_delta=all_of(drawn, normal_delta(num_levels, rho=rho)))
 
     def init(key, params: Params) -> State:
         totals = fixed_point.zero((num_levels, num_experts))
@@ -118,8 +121,7 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         ends = (round + 1) % lengths == 0
         added = fixed_point.add(state.private, jnp.broadcast_to(report, laws.shape))
         totals = jax.tree.map(lambda leaf: jnp.where(ends[:, None], 0, leaf), added)
-        weights = _weights(key_draws, totals, jnp.asarray(params.interval_rates))
-        laws = law_of_play(params.epsilon, weights, _each_drawn(key_draws, weights))
+        laws = law_of_play(params.epsilon, *_weights_and_drawn(key_draws, totals, jnp.asarray(params.interval_rates)))
         return State(totals, Public(round + 1, laws, step(shares, params.learning_rate * noisy)))
 
     params.__qualname__ = "mirror_descent.params"  # whose values they are, for errors
@@ -137,17 +139,18 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
 
 
 @in_64_bits
-def _weights(key: jax.Array, totals: Sum, rates: jax.Array) -> jax.Array:
-    """[num_levels, num_experts] float, whose rows have sum 1, by which each level draws its expert.
+def _weights_and_drawn(key: jax.Array, totals: Sum, rates: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """[num_levels, num_experts] float, whose rows have sum 1, and [num_levels] int32, the experts drawn by them.
 
-    They are as many exponential mechanisms. On a tape they are one entry, which costs (half the range)^2 / 2 for each
-    level.
+    Draws are made in 64 bits. They are as many exponential mechanisms. On a tape they are one entry, which costs (half
+    the range)^2 / 2 for each level.
     """
     exact = -rates.astype(jnp.float64)[:, None] * behind(totals)
     scores, largest = exact.astype(rates.dtype), rates.max()
     told = record(Entry("levels", scores, "spread", key, largest, 2 * largest, jnp.square(largest) / 2))
     used = exact if told is scores else told.astype(jnp.float64)
-    return jax.nn.softmax(used, axis=1).astype(rates.dtype)
+    weights = jax.nn.softmax(used, axis=1)
+    return weights.astype(rates.dtype), _each_drawn(key, weights)
 
 
 def _each_drawn(key: jax.Array, weights: jax.Array) -> jax.Array:

@@ -93,7 +93,8 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
             "trust_model": "central",
             "privacy_unit": UNIT,
             "argument": "each play is drawn by the exponential mechanism, of a range of 2 learning_rate at most, which "
-            "fixed share makes smaller with every round",
+            "fixed share makes smaller with every round; what reading shares as floats adds is paid for, but no bound "
+            "on what rounding leaves in the shares is proved",
         }
         return Guarantee.none(**unit) if epsilon == math.inf else Guarantee.zcdp(zcdp_rho(epsilon, delta), **unit)
 

@@ -129,6 +129,8 @@ def gaussian(
         - For one release of `values` in the central model, with unit and adjacency those of the L2 sensitivity D:
           (epsilon, delta)-DP with delta = gaussian_delta(epsilon, noise_stddev, D), and zCDP with rho = D^2 / (2
           noise_stddev^2).
+        - Without l2_sensitivity, and for n floats with noise of more than 128 D, D counts as D + sqrt(n) 2^-24
+          noise_stddev. Integers and sums in fixed point are not rounded, for noise of up to 2^24, or 2^4 of a range.
 
     Source:
         Dwork & Roth (2014), Appendix A; Balle & Wang (2018), Theorem 8; Bun & Steinke (2016), Proposition 1.6.

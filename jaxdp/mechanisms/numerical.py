@@ -107,6 +107,18 @@ def selection_delta(num_scores: int, epsilon: float, *, selections: int = 1) -> 
     return below_one(selections * (SELECTION + unlikely))
 
 
+def weighted_delta(num_scores: int, draws: int) -> float | None:
+    """Bounds what arithmetic adds to delta where a unit is in the weights exp(-score) of draws by `fine_index`.
+
+    Weights in float64 are off by factors of 1 + 2^-42, and probabilities by 2^-53.
+
+    Args:
+        num_scores: of a draw.
+        draws: that the unit is in, one after the other.
+    """
+    return below_one(2 * draws * (2.0**-42 + num_scores * 2.0**-52))
+
+
 def vector_delta(epsilon: float, delta: float | None, *, numbers: int = NUMBERS) -> float | None:
     """Bounds what arithmetic adds to delta of a vector that is released once, with normal noise or by the K-norm.
 

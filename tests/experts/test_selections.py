@@ -62,15 +62,19 @@ def test_contract(name):
 def test_what_is_noised(name):
     """Losses beyond [0, 1] count as 0 or 1; the whole claim is spent where one round can be in all selections."""
     learner, values = MAKERS[name]()
-    # At another key one of the transcripts has a question that moves by 2.
-    key = jax.random.key(62) if name == "svt_restarts_grid" else None
-    found = look(learner, {"epsilon": 1.0, **values}, rounds=10, key=key)
-    assert found.verdict == "consistent", found
-    claim = found.claim
-    most = claim.epsilon if claim.kind == "pure" else claim.epsilon_at(1e-3)
-    assert 0.2 * most < found.spent <= most * (1 + 1e-6)
+    spent = []
+    # Of the transcripts that one key draws, seven in eight have a question on the grid that moves by 2.
+    for key in jax.random.split(KEY(), 5 if name == "svt_restarts_grid" else 1):
+        found = look(learner, {"epsilon": 1.0, **values}, rounds=10, key=key)
+        assert found.verdict == "consistent", found
+        claim = found.claim
+        most = claim.epsilon if claim.kind == "pure" else claim.epsilon_at(1e-3)
+        assert 0.2 * most < found.spent <= most * (1 + 1e-6)
+        spent.append(found.spent / most)
+        if spent[-1] == pytest.approx(1.0):
+            break
     if name in ("limited_updates", "svt_restarts_grid"):
-        assert found.spent == pytest.approx(most)
+        assert max(spent) == pytest.approx(1.0)
 
 
 # ---- clocks and bulk play --------------------------------------------------------------------------------------------

@@ -102,7 +102,6 @@ def test_releases_add_up():
 UNSTATED = {"lazy_weights", "lazy_weights_markov", "lazy_weights_switching"} | {
     "mirror_descent",
     "mirror_descent_clipped",
-    "mirror_descent_intervals",
     "objective_perturbation_full",
 }  # their argument says what is not covered
 
