@@ -50,6 +50,36 @@ def privacy_cost(learning_rate, fake_switch_prob, budget, *, accounting: str):
     return np.maximum(learning_rate, stays) + 2 * learning_rate * budget
 
 
+def rounding_of_weights(
+    learning_rate: float,
+    batches: int,
+    *,
+    num_experts: int,
+    num_weights: int,
+    horizon: int,
+    is_static: bool,
+    unit: float,
+) -> float:
+    """Bounds what rounding adds to the logarithm of a weight, up to the same summand for all, in nats.
+
+    Terms are positive, so that relative errors add up. A weight is off by less than 14 N + 64 units in a batch: by the
+    product with exp(-scaled loss), 8; by the sum of the others of its row, which is at least a sixth of what it is
+    subtracted from, 6 (N + 2); by the flow, 4; and by the row's evidence, 8 N + 40. Without flow it is a compensated
+    sum of scaled losses, off by 2 units of each; read, by 3 of the largest difference. Sums of the law take the rest.
+
+    Args:
+        learning_rate: of the learner.
+        batches: whose losses are absorbed.
+        num_experts: N.
+        num_weights: of all rows.
+        horizon: rounds T.
+        is_static: whether there is no flow.
+        unit: half of the last place of 1, of the floats in use.
+    """
+    steps = 0 if is_static else batches * (14 * num_experts + 64)
+    return unit * (steps + 5 * learning_rate * horizon + num_weights + 32)
+
+
 def enough_resamples(learning_rate, fake_switch_prob, num_decisions, horizon: int):
     """A budget that is used up with probability at most 1 / horizon, by Freedman's inequality; arrays broadcast.
 

@@ -26,12 +26,21 @@ from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._lane_kernels import carried, chosen  # the same values, in a layout for CPUs
 from jaxdp.experts._lazy_decisions import scaled, wants_another
-from jaxdp.experts._lazy_parameters import ACCOUNTINGS, SMALLEST, LazyParameters, lazy_weights_parameters, privacy_cost
+from jaxdp.experts._lazy_parameters import (
+    ACCOUNTINGS,
+    SMALLEST,
+    LazyParameters,
+    lazy_weights_parameters,
+    privacy_cost,
+    rounding_of_weights,
+)
 from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.experts._rounds_together import added_up
+from jaxdp.experts._scaled import Scaled
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
 from jaxdp.experts.classes import static
 from jaxdp.mechanisms import round_up
+from jaxdp.mechanisms.numerical import all_of, below_one, weighted_delta
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import Sum
@@ -40,10 +49,7 @@ from jaxdp.random import fine_index
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive, check_within
 
 SLACK = 1e-9  # relative, of the budget: given parameters may come from it
-DRIFT = (
-    "; not covered: in 32-bit floats the rounding of weights of sequences that may switch drifts apart for neighbours, "
-    "which adds to a resample's range, and no bound on that is proved"
-)
+DRIFT = "; not covered: what rounding of weights adds to a resample's range over so many rounds"
 
 
 @jax.tree_util.register_dataclass
@@ -158,11 +164,9 @@ def lazy_weights(
 
     Deviations:
         Privacy constants are proved here, and smaller than in the sources. Every class runs exactly, without a list of
-        its sequences. A resample has the resolution of a uniform variate, 2^-23 in float32: a sequence of smaller
-        probability may never be drawn. In float32 weights of sequences that may switch round apart for neighbouring
-        losses: the range of a resample was seen to exceed 2 rate by 3% at T = 10^6 and by 8% at 10^7, so that its part
-        of the cost may be 5% and 17% above the number that is claimed; the claim's argument says that this is not
-        covered, and no worst case is proved. With 64-bit floats there is none of it. Losses are rounded to multiples of
+        its sequences. Weights are floats, which round: `numerical_delta` has a proved bound, and the claim's argument
+        says where there is none below 1, as for many rounds in float32. There, of sequences that may switch, the range
+        of a resample was seen to exceed 2 rate by 3% at T = 10^6 and by 8% at 10^7. Losses are rounded to multiples of
         2^-20, and those of a batch summed as integers; evidence is a compensated sum of rate * loss in floats. Whether
         a sequence is kept is computed in 64 bits. Where the prior rolls on, a switch has the resolution 2^-23.
     """
@@ -205,15 +209,31 @@ def lazy_weights(
         budget: int | None = None,
     ) -> Guarantee:
         argument = "one decision of bounded range, and at most so many resamples by the exponential mechanism"
-        if made.name != str(static()) and default_float() == jnp.float32:
-            argument += DRIFT
-        about = {"trust_model": "central", "privacy_unit": UNIT, "argument": argument}
+        about = {"trust_model": "central", "privacy_unit": UNIT}
         if epsilon == math.inf:
-            return Guarantee.none(**about)
+            return Guarantee.none(**about, argument=argument)
         chosen = settings(epsilon, delta, learning_rate, fake_switch_prob, batch, budget)
+        added = rounding_delta(chosen)
+        about |= {"argument": argument + (DRIFT if added is None else ""), "numerical_delta": added}
         spent = privacy_cost(chosen.learning_rate, chosen.fake_switch_prob, chosen.budget, accounting=accounting)
         spent = float(spent) * (1 + SLACK)
         return Guarantee.pure(spent, **about) if is_pure else Guarantee.zcdp(spent, **about)
+
+    def rounding_delta(chosen: LazyParameters) -> float | None:
+        """What rounding adds to delta: probabilities of each resample are off by factors of e^(2 r) at most."""
+        sums = jax.eval_shape(made.init).sums
+        num_weights = sums.mantissa.size if isinstance(sums, Scaled) else num_experts
+        log = rounding_of_weights(
+            chosen.learning_rate,
+            -(-horizon // chosen.batch),
+            num_experts=num_experts,
+            num_weights=num_weights,
+            horizon=horizon,
+            is_static=made.name == str(static()),
+            unit=float(jnp.finfo(default_float()).eps) / 2,
+        )
+        rounded = below_one(2 * chosen.budget * math.expm1(min(2 * log, 1.0)))
+        return all_of(rounded, weighted_delta(num_weights, chosen.budget))
 
     def steps(params: Params, round: jax.Array) -> jax.Array:
         """The class's round in the batch of this round: it is begun late, with one step a batch left to go."""
