@@ -4,11 +4,12 @@ All count what one unit of privacy enters. Other releases have the same exact va
 program has one distribution. Functions of float64 are taken to be right within two units in the last place, and random
 bits to be ideal.
 
-Laplace noise of s steps is two digits. The first is of a variate that is off by 2^-52 of itself and 2^-53, the second
-of one that is off by 2^-51 of itself. So the probability of a digit j is off by a factor of 1 + (j + 1) 2^-49. The
-mean of j is below the root of s under one neighbour, and below (1 + epsilon) times that under the other. Where
-probabilities of a release are off by factors of 1 + a and 1 + b, delta is at most the mean of a + b: what is likelier
-by more than e^epsilon is so by no more.
+Laplace noise of s steps up to 2^22 is one digit, of a variate v that is off by 2^-51.4 v and 2^-53. So an integer's
+probability is off by a factor of 1 + s (2^-50.4 v + 2^-52). The mean of v is 1 under one neighbour, and at most 1 +
+epsilon under the other. Where probabilities of a release are off by factors of 1 + a and 1 + b, delta is at most the
+mean of a + b, s 2^-48.9 (1 + epsilon / 2): what is likelier by more than e^epsilon is so by no more. Of more steps
+noise has two digits, of which the first is like noise of 2^17 steps, and the second one's probabilities are off by
+factors of less than 1 + 2^-33: together by less.
 
 Normal noise of s steps is two digits from Box and Muller's transform, which is off by 2^-48.5 r + 2^-52 / r, r its
 radius. So factors are off by 2^-43.9 of the root of s in root mean square, a; they are 1 in the mean. Those of n
@@ -20,7 +21,7 @@ import math
 
 from jaxdp.mechanisms.calibration import analytic_gaussian
 
-LAPLACE_STEPS = 2.0**22  # of a sensitivity, at most, unless many numbers share it
+LAPLACE_STEPS = 2.0**22  # of a sensitivity, at most, unless many numbers share it; and the most of one digit
 NORMAL_STEPS = 2.0**25  # of a standard deviation
 TOEPLITZ_STEPS = 2.0**27.1  # the same of `toeplitz_counter`
 NUMBERS = 100  # in a vector whose length a claim does not know
@@ -49,13 +50,13 @@ def laplace_delta(
 
     Examples:
         >>> f"{laplace_delta(1.0):.1e}"
-        '1.8e-11'
+        '1.2e-08'
     """
     if math.isinf(epsilon):
         return None
-    steps = LAPLACE_STEPS * max(1.0, float(spread), sensitivity / 4) / epsilon
+    steps = min(LAPLACE_STEPS, LAPLACE_STEPS * max(1.0, float(spread), sensitivity / 4) / epsilon)
     ends = math.exp(min(epsilon, 700.0)) * 2.0**-62  # what noise ends before
-    return below_one(releases * numbers * ((4 + epsilon) * 2.0**-49 * math.sqrt(steps) + ends))
+    return below_one(releases * numbers * (steps * 2.0**-48.9 * (1 + epsilon / 2) + ends))
 
 
 def normal_delta(numbers: int, *, rho: float, steps: float = NORMAL_STEPS) -> float | None:

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.numerics.kernels import lanes_last, own_kernel
-from jaxdp.random.threefry import Words, fast, from_words
+from jaxdp.random.threefry import fast, word_pairs, words_of_pairs
 
 LARGEST_UNROLLED = 1024  # weights; programs for more do not grow with their number
 COLUMNS = 16  # about the square root of the usual number of weights, and as many as a vector unit adds at once
@@ -225,8 +225,6 @@ def _draw(key: jax.Array, weights: jax.Array) -> jax.Array:
 @partial(jax.jit, inline=True)
 @in_64_bits
 def _draw_finely(key: jax.Array, weights: jax.Array) -> jax.Array:
-    def uniform(words: Words) -> jax.Array:
-        high, low = words(0)
-        return ((high ^ low).astype(jnp.float64) * 2**21 + (low >> np.uint32(11)).astype(jnp.float64)) * 2.0**-53
-
-    return index_at(from_words(uniform, key, ()), weights.astype(jnp.float64))
+    high, low = (word[0] for word in words_of_pairs(word_pairs(key, 1)))
+    word = (high ^ low).astype(jnp.float64) * 2**21 + (low >> np.uint32(11)).astype(jnp.float64)
+    return index_at(word * 2.0**-53, weights.astype(jnp.float64))

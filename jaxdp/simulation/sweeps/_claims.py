@@ -57,7 +57,7 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
         >>> results = jaxdp.sweep(run, axes={"epsilon": [1.0, float("inf")]}, num_seeds=2, key=jax.random.key(0))
         >>> print(jaxdp.claims(results)[["epsilon", "algorithm", "claim"]].to_string(index=False))
          epsilon algorithm                                                    claim
-             1.0   learner 1-DP (rounding: delta 2e-11), central, one round's reward
+             1.0   learner 1-DP (rounding: delta 1e-08), central, one round's reward
              inf   learner                    no claim, central, one round's reward
     """
     import pandas
