@@ -10,10 +10,22 @@ import pytest
 import jaxdp
 from jaxdp.dueling import _double_thompson, _double_thompson_blocks, matrix_duels
 from jaxdp.dueling._double_thompson import KERNELS, PLAIN, is_uncertain, posterior
+from jaxdp.dueling._double_thompson_draws import may_beat
 from jaxdp.preferences import lower_bound_matrix
 
 LANES = 2000
 FLOAT = jnp.result_type(float)
+
+
+def test_arms_that_may_win_are_those_of_the_upper_bound():
+    spread = 0.51 * np.log(500)
+    won, lost = np.meshgrid(np.arange(30), np.arange(30))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bound = won / (won + lost) + np.sqrt(spread / (won + lost))
+    expected = ~(bound <= 0.5)  # no bound before the first duel
+    found = may_beat(*(jnp.asarray(each, FLOAT) for each in (won, lost)), jnp.asarray(spread, FLOAT))
+    np.testing.assert_array_equal(found, expected)
+    assert not expected.all()
 
 
 @functools.cache

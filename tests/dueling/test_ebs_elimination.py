@@ -23,6 +23,18 @@ KEY = partial(jax.random.key, 101)
 
 
 # ---- radii -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("size", [2, 4])
+def test_radii_of_scores_are_the_best_of_lines_stitched_together(size):
+    num_arms, horizon, failure_prob, squares = 4, 900, 0.1, []
+    for epochs in range(1, 13):
+        x = math.log(epochs * 4 * 3 * math.comb(3, size - 1) / failure_prob)
+        ratio = horizon ** (1 / epochs)
+        times, best_at = np.arange(1, horizon + 1)[:, None], ratio ** (np.arange(epochs) + 0.5)
+        lines = np.sqrt(x / 2) * (np.sqrt(best_at / times) + np.sqrt(times / best_at)) / 2  # over sqrt(n)
+        squares.append(lines.min(1).max() ** 2)
+    assert score_radii(num_arms, horizon, failure_prob)[size] == pytest.approx(min(squares))
+
+
 @pytest.mark.parametrize(("arity", "horizon"), [(2, 60), (4, 1000), (15, 10**7)])
 def test_lines_of_noise_hold_and_are_nearly_tight(arity, horizon):
     levels = math.floor(math.log(horizon, arity)) + 1
