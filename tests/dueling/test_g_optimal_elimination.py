@@ -84,8 +84,23 @@ def next_phase(params, public):
     return LEARNER().update(KEY(), quiet, state, (action, jnp.int32(0))).public
 
 
+def test_blocks_play_the_duels_of_their_rounds():
+    """Through a whole phase, whose duels change."""
+    learner, blocks = LEARNER(), LEARNER().blocks[0]
+    params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, confidence_multiplier=0.01))
+    public = learner.init(KEY(), params).public
+    length, start = int(public.plays.sum()), 5
+    keys = jax.random.split(KEY(), length)
+    plan = blocks.plan(keys, params, public._replace(played=jnp.asarray(start, INTEGER)), None, jnp.asarray(length))
+    assert int(plan.length) == length - start
+    played = jax.vmap(lambda round_: learner.act(keys[0], params, public._replace(played=round_), None))
+    duels = np.asarray(played(jnp.arange(start, length, dtype=INTEGER)))
+    np.testing.assert_array_equal(plan.actions[: plan.length], duels)
+    assert len(np.unique(duels, axis=0)) > 1
+
+
 def test_counts_are_those_of_the_rounds():
-    """Whatever the phase, the place in it and the limit, and so are blocks' actions; a lone arm duels with itself."""
+    """Whatever the phase, the place in it and the limit; a lone arm duels with itself."""
     counts = LEARNER().counts
     assert counts is not None
     params = jax.tree.map(jnp.asarray, LEARNER().params(epsilon=1.0, confidence_multiplier=1e-3))
