@@ -23,7 +23,7 @@ def test_arms_that_may_win_are_those_of_the_upper_bound():
     with np.errstate(divide="ignore", invalid="ignore"):
         bound = won / (won + lost) + np.sqrt(spread / (won + lost))
     expected = ~(bound <= 0.5)  # no bound before the first duel
-    found = may_beat(*(jnp.asarray(each, FLOAT) for each in (won, lost)), jnp.asarray(spread, FLOAT))
+    found = may_beat(jnp.asarray(won, FLOAT), jnp.asarray(lost, FLOAT), jnp.asarray(spread, FLOAT))
     np.testing.assert_array_equal(found, expected)
     assert not expected.all()
 
