@@ -52,9 +52,10 @@ def test_blocks_of_half_of_the_arms():
     rounds, blocks = (outputs(engine, *HALF) for engine in ("rounds", "blocks"))
     for name, expected in rounds.items():
         assert (expected == blocks[name]).all(), name
-    left = np.asarray(rounds["active"][:, -1]).sum(1)
-    assert left.max() == 3  # all lanes came so far, some of them to the last arm
+    left = np.asarray(rounds["active"]).sum(2)
+    assert left[:, -1].max() <= 3  # all lanes came so far, some of them to the last arm
     assert left.min() == 1
+    assert (left == 3).any()
 
 
 def test_columns_of_the_wrong_arms_are_noticed(monkeypatch):
