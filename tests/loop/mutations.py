@@ -37,7 +37,10 @@ CLAIMS = ("check", "_check", "guarantee", "claim", "_claim", "__repr__", "interf
 OTHER_KINDS = re.compile(r"\b(key\w*|keys|params|shape|dtype|float_)\b")
 NOTICED, SURVIVED, NOT_DECIDED, NOT_THERE = "noticed", "survived", "not decided", "not there"
 # Why mutations change no result, by their identities.
-EQUIVALENT: dict[str, str] = {}
+EQUIVALENT: dict[str, str] = {
+    "jaxdp/experts/_comparators.py off by one: _difference(switched, stay) < 0 -> (_difference(switched, stay) <= 0) "
+    "in is_better = _difference(switched, stay) < 0": "of two equal sums it is the same which one is kept",
+}
 EITHER_WAY = {
     "maximum",
     "minimum",
