@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ from jaxdp.simulation.run.engines import MAKERS, choose_engine, has_totals, play
 from jaxdp.simulation.run.fit import begin, check_many, check_round
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merged, seen
+from jaxdp.simulation.run.pieces import play_pieces
 from jaxdp.simulation.run.rounds import Keys, Play, round_keys, split_lane_key
 from jaxdp.simulation.run.values import check_point, check_taken, maker, once, parameters, taken, with_names
 from jaxdp.validation import check_horizon, check_key, warn_large_delta
@@ -159,8 +161,10 @@ def simulator(
         inputs = played(params)
         roots, play = start(key, inputs)
 
+        same_length = engine == "rounds" and learner.done is None  # as many rounds for every lane: no masks
+
         def until(stop: jax.Array, play: Play) -> Play:
-            if engine == "rounds" and learner.done is None:  # as many steps for every lane: no masks
+            if same_length:
                 step = stages[0].advance
                 return jax.lax.fori_loop(play.round, stop, lambda _, play: step(roots, inputs, play, stop), play)
             return play_until(stages, roots, inputs, play, stop)
@@ -169,7 +173,17 @@ def simulator(
             play = until(stop, play)
             return play, look(params, play)
 
-        play, outputs = jax.lax.scan(segment, play, jnp.asarray(looks, play.round.dtype))
+        def by_checkpoints(play: Play) -> tuple[Play, dict[str, jax.Array]]:
+            return jax.lax.scan(segment, play, jnp.asarray(looks, play.round.dtype))
+
+        def by_pieces(play: Play) -> tuple[Play, dict[str, jax.Array]]:
+            step = stages[0].advance
+            return play_pieces(looks, lambda play: step(roots, inputs, play, play.round), partial(look, params), play)
+
+        if same_length and len(looks) > 1:  # a GPU would wait for the host every round
+            play, outputs = jax.lax.platform_dependent(play, cpu=by_checkpoints, default=by_pieces)
+        else:
+            play, outputs = by_checkpoints(play)
         if looks[-1] < horizon and learner.done is not None:
             play = until(jnp.asarray(horizon, play.round.dtype), play)
         return outputs if play.stopped is None else merged(outputs, at_stop(learner, environment, params, play))

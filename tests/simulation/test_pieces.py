@@ -1,0 +1,101 @@
+"""Loops of known length between checkpoints, as a GPU plays them: the same bits as loops that ask when to end."""
+
+import itertools
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.simulation.run import loop
+from jaxdp.simulation.run.checkpoints import resolve
+from jaxdp.simulation.run.pieces import cut
+
+HORIZON = 200
+CHECKPOINTS = [2, 3, 7, [1, 2, 7, 150], [5, 10], [199, 200], jaxdp.log_spaced(8)]
+
+
+def simulated(checkpoints: Any, num_lanes: int = 5) -> dict[str, np.ndarray]:
+    learner = jaxdp.bandits.explore_then_commit(num_arms=3, explore_rounds=30)
+    environment = jaxdp.bandits.bernoulli_bandit([0.1, 0.5, 0.9])
+    record = {"last": lambda look: look.action, "round_played": lambda look: look.round}
+    run = jaxdp.simulator(learner, environment, HORIZON, checkpoints=checkpoints, engine="rounds", record=record)
+    params, axes = run.points(epsilon=[0.1, float("inf")])
+    keys = jaxdp.lane_keys(jax.random.key(0), num_lanes)
+    return jax.device_get(jax.jit(jax.vmap(jax.vmap(run, (None, axes)), (0, None)))(keys, params))
+
+
+@pytest.fixture
+def off_the_cpu(monkeypatch):
+    """Programs are those of other devices than a CPU."""
+
+    def default_only(*arguments: Any, cpu: Any, default: Any) -> Any:
+        del cpu
+        return default(*arguments)
+
+    def use() -> None:
+        monkeypatch.setattr(loop.jax.lax, "platform_dependent", default_only)
+
+    return use
+
+
+@pytest.mark.parametrize("checkpoints", CHECKPOINTS, ids=str)
+def test_the_same_bits_by_pieces(checkpoints, off_the_cpu):
+    expected = simulated(checkpoints)
+    off_the_cpu()
+    found = simulated(checkpoints)
+    assert set(found) == set(expected)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+def test_no_loop_asks_when_to_end(off_the_cpu):
+    """A loop with a condition is a `while` in the traced program, and one of known length a `scan`."""
+
+    def count(jaxpr: Any) -> int:
+        inner = (value for eqn in jaxpr.eqns for value in jax.tree.leaves(list(eqn.params.values()), is_leaf=is_jaxpr))
+        loops = sum(eqn.primitive.name == "while" for eqn in jaxpr.eqns)
+        return loops + sum(count(getattr(value, "jaxpr", value)) for value in inner if is_jaxpr(value))
+
+    def is_jaxpr(value: Any) -> bool:
+        return hasattr(value, "eqns") or hasattr(value, "jaxpr")
+
+    learner = jaxdp.experts.exponential_weights(num_experts=2, horizon=HORIZON)
+    losses = jaxdp.experts.stochastic_losses([0.2, 0.8])
+
+    def loops() -> int:
+        run = jaxdp.simulator(learner, losses, HORIZON, checkpoints=[10, 30, 200], engine="rounds")
+        return count(jax.make_jaxpr(run)(jax.random.key(0), run.params(epsilon=1.0)).jaxpr)
+
+    on_cpu = loops()
+    off_the_cpu()
+    assert loops() == 0
+    assert on_cpu > 0
+
+
+@pytest.mark.parametrize(
+    "checkpoints",
+    [[1], [10], [1000, 2000, 3000], [333, 666, 1000], [1, 2, 4, 7], [7, 10**6], resolve(jaxdp.log_spaced(16), 10**7)],
+    ids=str,
+)
+def test_pieces_end_at_checkpoints(checkpoints):
+    pieces = cut(checkpoints)
+    assert all(1 <= length <= pieces.rounds for length in pieces.lengths)
+    ends = list(itertools.accumulate(pieces.lengths))
+    last = dict(zip(pieces.looks, ends, strict=True))
+    assert [last[index] for index in range(len(checkpoints))] == checkpoints
+    assert pieces.looks == sorted(pieces.looks)
+
+
+def test_pieces_of_even_checkpoints_are_whole():
+    assert cut([250, 500, 750, 1000]) == (250, [250] * 4, [0, 1, 2, 3])
+    assert cut([100, 1000, 10000]).whole
+
+
+def test_few_rounds_are_played_for_nothing():
+    for horizon in (10**4, 10**6, 2**31 - 1):
+        for checkpoints in (resolve(jaxdp.log_spaced(16), horizon), resolve(7, horizon), [1, 10, 1000, horizon]):
+            pieces = cut(checkpoints)
+            assert pieces.rounds * len(pieces.lengths) <= 1.1 * horizon
+            assert len(pieces.lengths) <= 1_000_000
