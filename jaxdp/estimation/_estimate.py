@@ -103,7 +103,8 @@ def estimate(
         labels = jnp.asarray(np.clip(np.nan_to_num(labels), *_INT32).astype(np.int32))  # none wraps around to another
     key_privatize, key_fit = jax.random.split(key)
     report = estimator.privatize(key_privatize, params, features, labels)
-    result = jax.jit(estimator.fit)(key_fit, params, features, report)
+    with jax.default_matmul_precision("highest"):  # or a GPU would round the factors of products
+        result = jax.jit(estimator.fit)(key_fit, params, features, report)
     if estimator.check_estimate is not None:
         estimator.check_estimate(result)
     taken = takes.bind(**values)

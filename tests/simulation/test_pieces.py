@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.simulation.run import loop
 from jaxdp.simulation.run.checkpoints import resolve
 from jaxdp.simulation.run.pieces import cut
+from jaxdp.simulation.run.platform import traced_for
 
 HORIZON = 200
 CHECKPOINTS = [2, 3, 7, [1, 2, 7, 150], [5, 10], [199, 200], jaxdp.log_spaced(8)]
@@ -26,31 +26,17 @@ def simulated(checkpoints: Any, num_lanes: int = 5) -> dict[str, np.ndarray]:
     return jax.device_get(jax.jit(jax.vmap(jax.vmap(run, (None, axes)), (0, None)))(keys, params))
 
 
-@pytest.fixture
-def off_the_cpu(monkeypatch):
-    """Programs are those of other devices than a CPU."""
-
-    def default_only(*arguments: Any, cpu: Any, default: Any) -> Any:
-        del cpu
-        return default(*arguments)
-
-    def use() -> None:
-        monkeypatch.setattr(loop.jax.lax, "platform_dependent", default_only)
-
-    return use
-
-
 @pytest.mark.parametrize("checkpoints", CHECKPOINTS, ids=str)
-def test_the_same_bits_by_pieces(checkpoints, off_the_cpu):
+def test_the_same_bits_by_pieces(checkpoints):
     expected = simulated(checkpoints)
-    off_the_cpu()
-    found = simulated(checkpoints)
+    with traced_for("gpu"):
+        found = simulated(checkpoints)
     assert set(found) == set(expected)
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values, err_msg=name)
 
 
-def test_no_loop_asks_when_to_end(off_the_cpu):
+def test_no_loop_asks_when_to_end():
     """A loop with a condition is a `while` in the traced program, and one of known length a `scan`."""
 
     def count(jaxpr: Any) -> int:
@@ -68,10 +54,9 @@ def test_no_loop_asks_when_to_end(off_the_cpu):
         run = jaxdp.simulator(learner, losses, HORIZON, checkpoints=[10, 30, 200], engine="rounds")
         return count(jax.make_jaxpr(run)(jax.random.key(0), run.params(epsilon=1.0)).jaxpr)
 
-    on_cpu = loops()
-    off_the_cpu()
-    assert loops() == 0
-    assert on_cpu > 0
+    assert loops() > 0
+    with traced_for("gpu"):
+        assert loops() == 0
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from jaxdp.simulation.run.fit import begin, check_many, check_round
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merged, seen
 from jaxdp.simulation.run.pieces import play_pieces
+from jaxdp.simulation.run.platform import is_cpu, with_full_products
 from jaxdp.simulation.run.rounds import Keys, Play, round_keys, split_lane_key
 from jaxdp.simulation.run.values import check_point, check_taken, maker, once, parameters, taken, with_names
 from jaxdp.validation import check_horizon, check_key, warn_large_delta
@@ -97,6 +98,8 @@ def simulator(
     played_world = count_clipped(learner, environment) if counts_clipped else environment
     engine = choose_engine(learner, played_world, engine)
     stages = MAKERS[engine](learner, played_world, horizon)
+    step = stages[0].advance
+    same_length = engine == "rounds" and learner.done is None  # as many rounds for every lane: no masks
     recorded = dict(record or {})
     named = maker(learner.act) if learner.made_by is None else learner.made_by.name
     whose = f"the learner {named}", f"the environment {maker(environment.feedback)}"
@@ -155,17 +158,15 @@ def simulator(
     def look(params: Any, play: Play) -> dict[str, jax.Array]:
         return seen(learner, environment, recorded, params, play)
 
+    @with_full_products
     def simulate(key: jax.Array, params: Any) -> dict[str, jax.Array]:
         check_point(params, ("learner", "environment"))
         params = jax.tree.map(jnp.asarray, params)  # NumPy arrays do not take traced indices
         inputs = played(params)
         roots, play = start(key, inputs)
 
-        same_length = engine == "rounds" and learner.done is None  # as many rounds for every lane: no masks
-
         def until(stop: jax.Array, play: Play) -> Play:
             if same_length:
-                step = stages[0].advance
                 return jax.lax.fori_loop(play.round, stop, lambda _, play: step(roots, inputs, play, stop), play)
             return play_until(stages, roots, inputs, play, stop)
 
@@ -173,21 +174,17 @@ def simulator(
             play = until(stop, play)
             return play, look(params, play)
 
-        def by_checkpoints(play: Play) -> tuple[Play, dict[str, jax.Array]]:
-            return jax.lax.scan(segment, play, jnp.asarray(looks, play.round.dtype))
-
-        def by_pieces(play: Play) -> tuple[Play, dict[str, jax.Array]]:
-            step = stages[0].advance
-            return play_pieces(looks, lambda play: step(roots, inputs, play, play.round), partial(look, params), play)
-
-        if same_length and len(looks) > 1:  # a GPU would wait for the host every round
-            play, outputs = jax.lax.platform_dependent(play, cpu=by_checkpoints, default=by_pieces)
+        if same_length and len(looks) > 1 and not is_cpu():
+            play, outputs = play_pieces(
+                looks, lambda play: step(roots, inputs, play, play.round), partial(look, params), play
+            )
         else:
-            play, outputs = by_checkpoints(play)
+            play, outputs = jax.lax.scan(segment, play, jnp.asarray(looks, play.round.dtype))
         if looks[-1] < horizon and learner.done is not None:
             play = until(jnp.asarray(horizon, play.round.dtype), play)
         return outputs if play.stopped is None else merged(outputs, at_stop(learner, environment, params, play))
 
+    @with_full_products
     def by_round(key: jax.Array, params: Any, num_rounds: int) -> dict[str, Any]:
         if num_rounds > horizon:
             raise ValueError(f"num_rounds must be <= the horizon {horizon}, got {num_rounds}")

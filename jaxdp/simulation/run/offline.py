@@ -12,6 +12,7 @@ import numpy as np
 from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Estimator, Guarantee, MadeBy, Problem, Sample, scalar_leaf
 from jaxdp.simulation.run.lane_run import Run
+from jaxdp.simulation.run.platform import with_full_products
 from jaxdp.simulation.run.values import check_point, check_taken, once, parameters, taken, with_names
 from jaxdp.validation import check_key, warn_large_delta
 
@@ -135,6 +136,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         }
         return dataclasses.replace(params, **known) if known else params
 
+    @with_full_products
     def simulate(key: jax.Array, params: dict[str, Any]) -> dict[str, jax.Array]:
         check_point(params, ("problem", "estimators"))
         check_point(params["estimators"], tuple(estimators))

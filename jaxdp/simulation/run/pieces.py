@@ -1,4 +1,8 @@
-"""Rounds between checkpoints in pieces of one length: a GPU then plays a piece without asking the host when it ends."""
+"""Rounds between checkpoints in pieces of one length.
+
+A GPU waits for the host after each turn of a loop whose number of turns the program does not know. The loops here have
+known numbers of turns. A CPU waits for nobody, and plays from checkpoint to checkpoint.
+"""
 
 import itertools
 import math

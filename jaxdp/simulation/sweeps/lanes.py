@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxdp.random import fast
 from jaxdp.simulation.run.lane_run import Run
+from jaxdp.simulation.run.platform import traced_for
 from jaxdp.simulation.run.stacking import stack_params
 from jaxdp.simulation.store.identity import calls_back, constant_bytes, program_hash, tree_hash
 from jaxdp.simulation.store.processor import blas_threads, cores, settings
@@ -89,7 +90,7 @@ class Program:
         """What a lane returns, by name. JAX keeps what is traced for it, and does not trace again for `trace`."""
         indices = np.zeros(self._tile_size, np.uint32)
         shared = jax.tree.leaves((self._fast_key, *self._params))  # on the host: large arrays come to devices when due
-        tiles = self._tile.trace(*shared, indices, indices).out_info
+        tiles = self._traced(*shared, indices, indices).out_info
         return {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in tiles.items()}
 
     def trace(self) -> None:
@@ -123,8 +124,12 @@ class Program:
         """(traced, lowered, arguments that all tiles share)."""
         indices = np.zeros(self._tile_size, np.uint32)
         shared = jax.device_put(jax.tree.leaves((self._fast_key, *self._params)), device)
-        traced = self._tile.trace(*shared, *jax.device_put((indices, indices), device))
+        traced = self._traced(*shared, *jax.device_put((indices, indices), device))
         return traced, traced.lower(), shared
+
+    def _traced(self, *arguments: Any) -> Any:
+        with traced_for(self._devices[0].platform):
+            return self._tile.trace(*arguments)
 
     def _finish(self, lowered: tuple[Any, Any, Any], device: Device) -> tuple[Tile, int]:
         traced, _, shared = lowered
