@@ -151,7 +151,7 @@ class _Walk:
             return inputs
         inner = _inner(params, len(inputs))
         if inner is not None:
-            outer, self.called = self.called, self.called or _place(eqn)
+            outer, self.called = self.called, self.called or place_of(eqn)
             outputs = self.run(inner.jaxpr, [self.constant(const) for const in inner.consts], inputs)
             self.called = outer
             return outputs
@@ -164,10 +164,10 @@ class _Walk:
                 return [only]
         draws = keys and name not in PARTS | FREE | {"broadcast_in_dim"}
         for number in keys if draws else ():
-            self.use(number, f"by {name}{self.called or _place(eqn)}")
+            self.use(number, f"by {name}{self.called or place_of(eqn)}")
         words = set(inputs) & self.words.keys()
         for each in words:
-            self._read(each, f"by its words{self.called or _place(eqn)}")
+            self._read(each, f"by its words{self.called or place_of(eqn)}")
         loops = frozenset().union(*(self.loops[number] for number in inputs))
         content = _content(name, params, inputs)
         outputs = [
@@ -302,7 +302,7 @@ def _content(name: str, params: Any, inputs: list[int]) -> Hashable | None:
     return content
 
 
-def _place(eqn: Any) -> str:
+def place_of(eqn: Any) -> str:
     """Returns the line of the user's code, as far as it is known."""
     traceback = getattr(eqn.source_info, "traceback", None)
     place, frame = "", traceback.as_python_traceback() if traceback is not None else None

@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxdp.core import Guarantee
 from jaxdp.testing.checks import STRUCTURE, Check, Shared
+from jaxdp.testing.devices import check_for_gpu
 from jaxdp.testing.duties import check_close, claim_at
 from jaxdp.testing.keys import check_keys_of
 
@@ -86,7 +87,8 @@ class Programs:
 
     def _count(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
         self.traces.append(key)
-        return self.run(key, params, *inputs)
+        with jax.default_matmul_precision("highest"):  # as simulations are traced
+            return self.run(key, params, *inputs)
 
     @Shared
     def lane_outputs(self) -> list[Any]:
@@ -140,6 +142,10 @@ class Programs:
         for batch, lanes in zip(self.batch_outputs, self.lane_outputs, strict=True):
             check_close(batch, lanes, self.tolerance)
 
+    def check_gpu(self) -> None:
+        """Checks that the program can be compiled for a GPU, and gives the same results there every time."""
+        check_for_gpu(self.trace)
+
     def check_keys(self) -> None:
         """Checks that no key is used twice, in the trace and in a run."""
         assert self.trace is not None
@@ -160,6 +166,7 @@ class Programs:
             Check("jit equals eager", STRUCTURE, self.check_eager),
             Check("vmap equals loop", STRUCTURE, self.check_vmap),
             Check("no key used twice", STRUCTURE, self.check_keys),
+            Check("runs on a GPU", STRUCTURE, self.check_gpu),
         ]
 
     @property

@@ -1,67 +1,74 @@
-"""Every registered run lowers for CUDA, and calls nothing there that only a CPU has. No GPU is needed for that."""
+"""Every registered run can be compiled for a GPU by the engine that `auto` chooses. No GPU is needed for that.
 
-import re
+The structural contract has the same check of single rounds.
+"""
+
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from jaxdp.random import fast
-from jaxdp.registry import ESTIMATORS, LEARNERS
+from jaxdp.registry import LEARNERS
 from jaxdp.simulation import simulator
-from tests.any_device import any_device
+from jaxdp.simulation.run.platform import traced_for
+from jaxdp.testing.devices import check_for_gpu, foreign_calls
 
 LANES = 4
-OF_CUDA = ("cu", "Sharding", "annotate_device_placement", "xla.gpu")  # cuSOLVER, cuBLAS, the GPU's Threefry
 
 
-@pytest.fixture(autouse=True, scope="module")
-def all_forms():
-    with any_device():
-        yield
+def traced(function: Callable[..., Any], *arguments: Any) -> Any:
+    with jax.default_matmul_precision("highest"):
+        return jax.jit(function).trace(*arguments)
 
 
-def foreign(function: Callable[..., Any], *arguments: Any) -> set[str]:
-    """Calls in a function's program for CUDA that are none of CUDA's."""
-    text = jax.jit(function).trace(*arguments).lower(lowering_platforms=("cuda",)).as_text()
-    called = set(re.findall(r"custom_call @([\w.$]+)", text)) | set(re.findall(r'call_target_name = "([^"]+)"', text))
-    return {name for name in called if not name.startswith(OF_CUDA)}
-
-
-def program(name: str) -> tuple[Callable[..., Any], Any, Any]:
-    """What a sweep compiles of an entry, at its tiny problem: some lanes side by side."""
-    keys = jax.random.split(fast(jax.random.key(0)), LANES)
-    if name in ESTIMATORS:
-        entry = ESTIMATORS[name]
-        estimator, (features, labels) = entry.make(), entry.make_data(jax.random.key(0))
-
-        def one(key, params):
-            key_report, key_fit = jax.random.split(key)
-            return estimator.fit(key_fit, params, features, estimator.privatize(key_report, params, features, labels))
-
-        return jax.vmap(one, (0, None)), keys, estimator.params(**entry.values)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_it_runs_on_a_gpu(name):
     entry = LEARNERS[name]
-    run = simulator(entry.make(), entry.make_environment(), entry.horizon)
-    return jax.vmap(run, (0, None)), keys, run.params(**entry.values)
-
-
-@pytest.mark.parametrize("name", [*LEARNERS, *ESTIMATORS])
-def test_it_lowers_for_cuda_without_a_call_of_the_cpu(name):
-    assert not foreign(*program(name))
-
-
-def test_forms_of_other_devices_are_what_is_lowered():
-    text = jax.jit(lambda key: jax.random.split(key)).trace(fast(jax.random.key(0))).lower(lowering_platforms=("cuda",))
-    assert "inlineable" not in text.as_text()  # as kernels of a CPU are
+    run = simulator(entry.make(), entry.make_environment(), entry.horizon, checkpoints=[1, entry.horizon])
+    with traced_for("gpu"):
+        keys = jax.random.split(fast(jax.random.key(0)), LANES)
+        check_for_gpu(jax.jit(jax.vmap(run, (0, None))).trace(keys, run.params(**entry.values)))
 
 
 def test_a_call_of_the_cpu_is_found():
     def factorized(x):
         return jax.ffi.ffi_call("lapack_spotrf_ffi", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
 
-    assert foreign(factorized, jnp.eye(3)) == {"lapack_spotrf_ffi"}
-    assert not foreign(jnp.linalg.cholesky, jnp.eye(3))  # CUDA has its own
-    with pytest.raises(NotImplementedError):  # what only a CPU has does not even lower
-        foreign(lambda x: jax.scipy.linalg.schur(x)[0], jnp.eye(3))
+    with pytest.raises(AssertionError, match="nothing that only a CPU has, got lapack_spotrf_ffi"):
+        check_for_gpu(traced(factorized, jnp.eye(3)))
+    assert not foreign_calls(traced(jnp.linalg.cholesky, jnp.eye(3)))  # CUDA has its own
+
+
+def test_what_does_not_lower_is_an_error():
+    with pytest.raises(NotImplementedError):
+        check_for_gpu(traced(lambda x: jax.scipy.linalg.schur(x)[0], jnp.eye(3)))
+
+
+def test_a_callback_is_found():
+    def called(x):
+        return jax.lax.fori_loop(0, 3, lambda _, x: jax.pure_callback(np.sin, x, x), x)
+
+    with pytest.raises(AssertionError, match=r"no call of Python.*line"):
+        check_for_gpu(traced(called, jnp.ones(2)))
+
+
+@pytest.mark.parametrize("precision", ["default", "high", (jax.lax.Precision.HIGHEST, jax.lax.Precision.DEFAULT)])
+def test_a_rounded_product_is_found(precision):
+    with pytest.raises(AssertionError, match="factors are rounded"):
+        check_for_gpu(traced(lambda x: jnp.matmul(x, x, precision=precision), jnp.eye(3)))
+    check_for_gpu(traced(jnp.matmul, jnp.eye(3), jnp.eye(3)))
+    check_for_gpu(traced(lambda x: jnp.matmul(x, x, precision=precision), jnp.eye(3, dtype=int)))
+
+
+def test_a_random_order_of_additions_is_found():
+    indices = jnp.array([0, 1, 1])
+    sums = jnp.zeros(2)
+    with pytest.raises(AssertionError, match="order is random"):
+        check_for_gpu(traced(lambda x, i: x.at[i].add(jnp.ones(3)), sums, indices))
+    check_for_gpu(traced(lambda x, i: x.at[i].add(1.0), sums, 1))
+    check_for_gpu(traced(lambda x, i: x.at[i].add(1), jnp.zeros(2, int), indices))
+    check_for_gpu(traced(jax.vmap(lambda x, i: x.at[i].add(1.0)), jnp.zeros((3, 2)), indices))  # a place in each row

@@ -45,6 +45,15 @@ TOTALS = tiny.sums_blocks()
 
 
 # ---- what is wrong with all kinds of algorithms ----------------------------------------
+def rounded(x):
+    """Returns x by a product whose factors a GPU rounds."""
+    return (
+        jnp.vdot(x[None], jnp.ones(1, x.dtype), precision="default")
+        if x.ndim == 0
+        else jnp.matmul(x, jnp.eye(len(x), dtype=x.dtype), precision="default")
+    )
+
+
 def no_refusal(*, epsilon):
     return tiny.scale_of(epsilon=abs(epsilon) or 1.0) if epsilon == epsilon else tiny.scale_of(epsilon=1.0)
 
@@ -181,6 +190,7 @@ WRONG_LEARNERS: dict[str, Any] = {
     ),
     "vmap equals loop": lambda: rounds(privatize=reports(lambda key, params, feedback, report: same(report))),
     "no key used twice": lambda: rounds(privatize=reports(lambda key, p, feedback, _: feedback + reused(key, p))),
+    "runs on a GPU": lambda: rounds(privatize=reports(lambda key, params, feedback, report: rounded(report))),
     "plays are declared actions": lambda: rounds(act=plays_outside_late),
     "no noise at epsilon inf": lambda: rounds(
         privatize=reports(lambda key, params, feedback, report: report + jax.random.normal(key, dtype=report.dtype))
@@ -302,6 +312,7 @@ WRONG_ESTIMATORS: dict[str, Any] = {
     "jit equals eager": lambda: estimator(fit=fits(lambda key, params, theta: theta + one_if_traced(theta))),
     "vmap equals loop": lambda: estimator(fit=fits(lambda key, params, theta: same(theta))),
     "no key used twice": lambda: estimator(fit=fits(lambda key, params, theta: theta + reused(key, params))),
+    "runs on a GPU": lambda: estimator(fit=fits(lambda key, params, theta: rounded(theta))),
     "no noise at epsilon inf": lambda: estimator(
         privatize=labels_of(lambda key, params, report: report + jax.random.normal(key, report.shape, report.dtype))
     ),
@@ -348,6 +359,7 @@ WRONG_MECHANISMS: dict[str, Any] = {
     "jit equals eager": lambda: releases(lambda key, params, x: x + one_if_traced(x) * params.scale),
     "vmap equals loop": lambda: releases(lambda key, params, x: same(x)),
     "no key used twice": lambda: {"release": lambda key, params, data: data + reused(key, params)},
+    "runs on a GPU": lambda: releases(lambda key, params, x: rounded(x)),
     "no noise at epsilon inf": lambda: {"exact": lambda data: data + 1},
 }
 

@@ -1,0 +1,62 @@
+"""What a program may not have if it is to run on a GPU, and to give the same results twice there. No GPU is needed."""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.testing.keys import place_of
+
+OF_CUDA = ("cu", "Sharding", "annotate_device_placement", "xla.gpu")  # cuSOLVER, cuBLAS, the GPU's Threefry
+
+
+def check_for_gpu(trace: Any) -> None:
+    """Checks that a traced program lowers for CUDA, and has nothing that is slow, rounded or random there.
+
+    Args:
+        trace: of `jax.jit(...).trace(...)`.
+    """
+    for equation in equations(trace.jaxpr):
+        fault = _fault(equation)
+        assert not fault, f"a program for a GPU must have no {fault}, got {equation.primitive.name}{place_of(equation)}"
+    calls = foreign_calls(trace)
+    assert not calls, f"a program for a GPU must call nothing that only a CPU has, got {', '.join(sorted(calls))}"
+
+
+def foreign_calls(trace: Any) -> set[str]:
+    """Returns the calls in a traced program's form for CUDA that are none of CUDA's."""
+    text = trace.lower(lowering_platforms=("cuda",)).as_text()
+    called = set(re.findall(r"custom_call @([\w.$]+)", text)) | set(re.findall(r'call_target_name = "([^"]+)"', text))
+    return {name for name in called if not name.startswith(OF_CUDA)}
+
+
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """Yields all equations of a traced program, also those within loops, branches and calls."""
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        yield equation
+        for value in equation.params.values():
+            for item in value if isinstance(value, tuple | list) else (value,):
+                if hasattr(item, "eqns") or hasattr(item, "jaxpr"):
+                    yield from equations(item)
+
+
+def _fault(equation: Any) -> str:
+    name, params = equation.primitive.name, equation.params
+    is_float = any(
+        jnp.issubdtype(var.aval.dtype, jnp.floating) for var in equation.outvars if hasattr(var.aval, "dtype")
+    )
+    if "callback" in name:
+        return "call of Python, for which it waits every time"
+    if name == "dot_general" and is_float:
+        precisions = params["precision"]
+        pair = precisions if isinstance(precisions, tuple) else (precisions, precisions)
+        if any(each is not jax.lax.Precision.HIGHEST for each in pair):
+            return "product whose factors are rounded (its precision is not HIGHEST)"
+    if name in ("scatter-add", "scatter_add", "scatter_mul") and is_float and not params["unique_indices"]:
+        indices, batch = equation.invars[1].aval.shape, params["dimension_numbers"].scatter_indices_batching_dims
+        if math.prod(size for axis, size in enumerate(indices[:-1]) if axis not in batch) > 1:
+            return "sum of floats into places that may be the same, whose order is random"
+    return ""
