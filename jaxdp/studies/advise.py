@@ -19,6 +19,7 @@ from jaxdp.studies.advise_problems import PROBLEMS, SECONDS_OF_COMPILING, Proble
 from jaxdp.studies.advise_report import figure, report
 from jaxdp.studies.arguments import Delta, Key, NumSeeds, Registered
 from jaxdp.studies.declared import Study
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice, check_count, check_delta, check_horizon, check_positive
 
 AROUND = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -140,7 +141,7 @@ def advise(
         static_axes={"learner": list(made), **({} if setting.value else {"instance": instances})},
         num_seeds=num_seeds,
         key=key,
-        tile_size=min(lanes, setting.tile),
+        tile_size=cpu_tile(min(lanes, setting.tile)),
         **scheduling,
     )
     results = results.rename({setting.value: "instance"}) if setting.value else results

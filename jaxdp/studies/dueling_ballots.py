@@ -31,6 +31,7 @@ from jaxdp.studies.ballots_report import NONE, NOT_PRIVATE, ONE_COIN, SURELY, fe
 from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.private_ranking import UNKNOWN, private_ranking
 from jaxdp.studies.seeds import TooFewSeeds, warn_of_few_seeds
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice, check_count, check_delta, check_positive
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
@@ -227,7 +228,7 @@ def dueling_ballots(
         static_axes={"learner": names},
         num_seeds=num_seeds,
         key=key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
         **scheduling,
     )
     results["named"] = results.named.where(results.named != NOT_PLAYED)

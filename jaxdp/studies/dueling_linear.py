@@ -22,6 +22,7 @@ from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.theory import linear_dueling as theory
 from jaxdp.validation import check_count, check_horizon
 
@@ -112,7 +113,7 @@ def dueling_linear(
         static_axes={"dim": dims},
         num_seeds=num_seeds,
         key=key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
         **scheduling,
     )[["pseudo_regret", "num_left", "correct"]].transpose("dim", "epsilon", "round", "seed", ...)
     utilities = [np.sort(np.matmul(*instance(num_arms, each, number))) for each in dims]

@@ -23,6 +23,7 @@ from jaxdp.stats import power_law
 from jaxdp.studies.arguments import Epsilons, Horizon, Key, NumSeeds, Registered, fixed_delta
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.theory import dueling as theory
 from jaxdp.validation import check_choice, check_delta, check_finite, check_horizon
 
@@ -115,7 +116,7 @@ def dueling_regret(
         static_axes={"learner": names},
         num_seeds=num_seeds,
         key=key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
         **scheduling,
     )
     models = [known[name].make().guarantee(**known[name].values).trust_model for name in names]

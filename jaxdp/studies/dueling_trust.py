@@ -23,6 +23,7 @@ from jaxdp.studies.arguments import Epsilons, Horizon, Key, NumSeeds, Registered
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.studies.dueling_regret import sized
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice, check_count, check_delta, check_horizon, check_positive
 
 EPSILONS = (0.1, 0.3, 1.0)
@@ -116,7 +117,7 @@ def dueling_trust(
         static_axes={"learner": names, "num_arms": sizes},
         num_seeds=num_seeds,
         key=key,
-        tile_size=len(epsilon) * num_seeds if len(epsilon) * num_seeds <= 256 else 256,
+        tile_size=cpu_tile(min(len(epsilon) * num_seeds, 256)),
         **scheduling,
     )
     models = [LEARNERS[name].make().guarantee(**LEARNERS[name].values).trust_model for name in names]

@@ -22,6 +22,7 @@ from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.studies.ldp_problems import PROBLEMS
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.theory import ldp_bandits as theory
 from jaxdp.theory.ldp_bandits import Order
 from jaxdp.validation import check_choice, check_count, check_horizon
@@ -83,7 +84,7 @@ def ldp_bandits(
         static_axes={"problem": names, "horizon": horizons},
         num_seeds=num_seeds,
         key=key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
         **scheduling,
     ).transpose("problem", "horizon", "epsilon", "seed", ...)
     uppers = [

@@ -24,6 +24,7 @@ from jaxdp.stats import share_interval
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
 from jaxdp.studies.command import columns
 from jaxdp.studies.declared import Study
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.theory import ldp_bandits as theory
 from jaxdp.validation import check_choice, check_count, check_delta, check_horizon, check_positive, check_probability
 
@@ -111,7 +112,7 @@ def ldp_best_arm(
         static_axes={"learner": names},
         num_seeds=num_seeds,
         key=key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
         **scheduling,
     )
     results = results.assign_coords(gap=gap, failure_prob=failure_prob, delta=delta, num_arms=num_arms)

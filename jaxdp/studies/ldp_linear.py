@@ -25,6 +25,7 @@ from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.linear_learners import LEARNERS, PUBLISHED, at_delta, check_learners, labels_of, refused
 from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.theory.ldp_bandits import TUNED
 from jaxdp.validation import check_count, check_delta, check_horizon
 
@@ -125,7 +126,7 @@ def ldp_linear(
         static_axes={"learner": names, "dim": dims},
         num_seeds=num_seeds,
         key=key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
         **scheduling,
     )[["pseudo_regret", "theta_error"]].transpose("dim", "learner", "epsilon", "round", "seed", ...)
     left_out = xr.DataArray([[refused(name, float(e)) for e in epsilon] for name in names], dims=("learner", "epsilon"))

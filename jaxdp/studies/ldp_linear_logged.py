@@ -21,6 +21,7 @@ from jaxdp.preferences.files import malformed, shown
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.linear_learners import LEARNERS, at_delta, check_learners, labels_of, refused
+from jaxdp.studies.tiles import cpu_tile
 
 TILE_SIZE = 32
 NOT_PRIVATE = "a simulation: not private"
@@ -164,7 +165,7 @@ def ldp_linear_logged(
         static_axes={"learner": names},
         num_seeds=num_seeds,
         key=key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
         **scheduling,
     ).isel(round=-1, drop=True)
     played = results.matched if is_logged else xr.full_like(results.reward, horizon)

@@ -29,6 +29,7 @@ from jaxdp.studies.central_noise import SUFFIX, noise_lines, shown, which_noise,
 from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
 from jaxdp.studies.declared import Study
 from jaxdp.studies.orders import Order, sample_orders, with_orders
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_delta
 
 EPSILONS = (0.1, 0.3, 1.0, float("inf"))
@@ -143,7 +144,7 @@ def private_policy(
         static_axes={"num_samples": list(num_samples)},
         num_seeds=num_seeds,
         key=key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
         **scheduling,
     )
     results = with_noise(results.squeeze(list(single)).assign_coords(num_features=num_features), num_features)

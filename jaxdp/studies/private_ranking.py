@@ -38,6 +38,7 @@ from jaxdp.studies.declared import Made, Printed, Study
 from jaxdp.studies.ranking_release import default_delta, default_radius, ranking_release, release_key, release_report
 from jaxdp.studies.ranking_report import FEWEST_SEEDS, SURVIVES, BallotTable, report
 from jaxdp.studies.seeds import warn_of_few_seeds
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice, check_delta, check_positive
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
@@ -217,7 +218,7 @@ def private_ranking(
         axes={"epsilon": list(epsilon), "delta": [delta], "radius": [radius]},
         num_seeds=num_seeds,
         key=key,
-        tile_size=16,
+        tile_size=cpu_tile(16),
         **scheduling,
     )
     results = with_noise(results.squeeze(("delta", "radius")), len(data.items) - 1)

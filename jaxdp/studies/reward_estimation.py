@@ -31,6 +31,7 @@ from jaxdp.studies.command import columns, convergence_notes, mean_and_half_widt
 from jaxdp.studies.declared import Study
 from jaxdp.studies.orders import LABEL as ORDER_LABEL
 from jaxdp.studies.orders import sample_orders, with_orders
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice, check_delta
 
 EPSILONS = (0.1, 0.5, 1.0, float("inf"))
@@ -153,7 +154,7 @@ def reward_estimation(
         static_axes={"num_features": list(num_features), "num_samples": list(num_samples)},
         num_seeds=num_seeds,
         key=key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
         **scheduling,
     )
     return results.squeeze("delta").transpose("estimator", "epsilon", "num_features", "num_samples", "seed")

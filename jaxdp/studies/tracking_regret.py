@@ -17,6 +17,7 @@ from jaxdp.stats import power_law
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.studies.tracking import (
     ADVERSARIES,
     LEARNERS,
@@ -127,7 +128,7 @@ def tracking_regret(
         static_axes={"learner": names, "setting": list(by_text)},
         num_seeds=num_seeds,
         key=key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
         **scheduling,
     )
     # A claim may depend on the setting: that of mirror descent as published is N times epsilon.

@@ -20,6 +20,7 @@ from jaxdp.simulation import Run, sweep
 from jaxdp.studies.arguments import Key, NumSeeds, grid
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.studies.tracking import (
     ADVERSARIES,
     LEARNERS,
@@ -113,7 +114,7 @@ def tracking_separation(
         static_axes={"learner": names, "adversary": list(PAIR), "horizon": list(horizon)},
         num_seeds=num_seeds,
         key=key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
         **scheduling,
     )
     claims = [claim_of(LEARNERS[name](*settings[0][1:]), delta) for name in names]

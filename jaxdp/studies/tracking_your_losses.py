@@ -19,6 +19,7 @@ from jaxdp.studies.arguments import Epsilons, Key, NumSeeds
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.studies.tracking import LEARNERS, Names, NotPure, check_learners, claim_of, tracking_run
 from jaxdp.validation import check_count, check_delta, check_positive, check_within
 
@@ -119,7 +120,7 @@ def tracking_your_losses(
         static_axes={"learner": names},
         num_seeds=num_seeds,
         key=key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
         **scheduling,
     )
     claims = [claim_of(LEARNERS[name](num_experts, horizon, switches), delta) for name in names]

@@ -24,6 +24,7 @@ from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, Registered, fixed_delta
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.declared import Study
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice, check_delta, check_horizon
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, float("inf"))
@@ -134,7 +135,7 @@ def trust_models(
         static_axes={"learner": names},
         num_seeds=num_seeds,
         key=key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
         **scheduling,
     )
     models = [LEARNERS[name].make().guarantee(**LEARNERS[name].values).trust_model for name in names]

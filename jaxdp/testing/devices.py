@@ -2,12 +2,12 @@
 
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jaxdp.numerics.equations import equations
 from jaxdp.testing.keys import place_of
 
 OF_CUDA = ("cu", "Sharding", "annotate_device_placement", "xla.gpu")  # cuSOLVER, cuBLAS, the GPU's Threefry
@@ -31,16 +31,6 @@ def foreign_calls(trace: Any) -> set[str]:
     text = trace.lower(lowering_platforms=("cuda",)).as_text()
     called = set(re.findall(r"custom_call @([\w.$]+)", text)) | set(re.findall(r'call_target_name = "([^"]+)"', text))
     return {name for name in called if not name.startswith(OF_CUDA)}
-
-
-def equations(jaxpr: Any) -> Iterator[Any]:
-    """Yields all equations of a traced program, also those within loops, branches and calls."""
-    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
-        yield equation
-        for value in equation.params.values():
-            for item in value if isinstance(value, tuple | list) else (value,):
-                if hasattr(item, "eqns") or hasattr(item, "jaxpr"):
-                    yield from equations(item)
 
 
 def _fault(equation: Any) -> str:

@@ -49,5 +49,3 @@ def test_kernels_are_not_split():
         assert SPLIT in str(lowered.compile(UNSPLIT).as_text())
 
 
-def test_other_platforms_have_no_options():
-    assert set(COMPILER_OPTIONS) == {"cpu"}

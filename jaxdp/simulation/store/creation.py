@@ -72,6 +72,16 @@ def open_or_create(
         return Store(path)
 
 
+def stored_tile_size(path: Path) -> int | None:
+    """Returns the tile size of the store at a path; None if there is none that can be read."""
+    if not path.exists():
+        return None
+    try:
+        return int(Store(path).identity["tile_size"])
+    except (KeyError, TypeError, ValueError):  # the sweep says later what is wrong
+        return None
+
+
 def check_same_sweep(store: Store, identity: Mapping[str, Any]) -> None:
     """Checks that a store is of this sweep.
 

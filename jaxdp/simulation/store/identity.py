@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxdp.numerics.equations import equations, inner_programs
 from jaxdp.simulation.store.processor import processor, settings
 from jaxdp.simulation.store.provenance import plain
 
@@ -48,11 +49,8 @@ def constant_bytes(traced: Any) -> int:
 
 def calls_back(jaxpr: Any) -> bool:
     """Whether a program calls functions of Python while it runs, which its text does not tell apart."""
-    inside = getattr(jaxpr, "jaxpr", jaxpr)
-    return bool(inside.effects) or any(
-        "callback" in equation.primitive.name or any(calls_back(inner) for inner in _inner(equation))
-        for equation in inside.eqns
-    )
+    effects = getattr(jaxpr, "jaxpr", jaxpr).effects
+    return bool(effects) or any("callback" in equation.primitive.name for equation in equations(jaxpr))
 
 
 def tree_hash(tree: Any) -> str:
@@ -217,17 +215,9 @@ def _constants(jaxpr: Any) -> Iterator[Any]:
                 f"{equation.primitive.name}: nothing could tell whether results are of the same function"
             )
         yield from (atom.val for atom in equation.invars if hasattr(atom, "val"))
-        for inner in _inner(equation):
+        for inner in inner_programs(equation):
             yield from _constants(inner)
     yield from (atom.val for atom in jaxpr.outvars if hasattr(atom, "val"))
-
-
-def _inner(equation: Any) -> Iterator[Any]:
-    """The programs within an equation, as a loop's body."""
-    for value in equation.params.values():
-        for item in value if isinstance(value, tuple | list) else (value,):
-            if hasattr(item, "eqns") or hasattr(item, "jaxpr"):
-                yield item
 
 
 def _add(digest: Any, leaf: Any) -> None:

@@ -12,7 +12,7 @@ from jax.core import Tracer
 
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.store.chunks import Chunk, chunk_shape, chunks, share
-from jaxdp.simulation.store.creation import check_same_sweep, check_storable, open_or_create
+from jaxdp.simulation.store.creation import check_same_sweep, check_storable, open_or_create, stored_tile_size
 from jaxdp.simulation.store.files import COMPUTED, Store, open_dataset
 from jaxdp.simulation.store.identity import differences_of_stores, shortfalls
 from jaxdp.simulation.store.locks import UnwritableError, can_lock, share_lock
@@ -39,7 +39,7 @@ def sweep(
     static_axes: Mapping[str, Sequence[Any]] | None = None,
     num_seeds: int,
     key: jax.Array,
-    tile_size: int = 256,
+    tile_size: int | None = None,
     chunk_size: int | None = None,
     devices: Sequence[Device] | None = None,
     store: str | Path | None = None,
@@ -87,8 +87,10 @@ def sweep(
         static_axes: values of `build`'s arguments, which fix shapes.
         num_seeds: seeds for every grid point, >= 1. Seed i has the key fold_in(key, i) at every grid point.
         key: a typed PRNG key, as from `jax.random.key`, of a Threefry implementation (JAX's default).
-        tile_size: lanes in a compiled unit, >= 1; memory grows with it. Tiles run side by side as memory allows; where
-            it runs out, half as many do.
+        tile_size: lanes in a compiled unit, >= 1; memory grows with it. None is that of the store, if there is one;
+            else 256 on a CPU, and on a GPU all lanes of a program, rounded up to a multiple of 1,024, at most 65,536
+            and what should fit in 4 GiB. With an executor the first worker's kind of device decides. Tiles run side by
+            side as memory allows; where it runs out, half as many do.
         chunk_size: lanes that are handed over and written together, at most, >= 1. None is as many as take about 20
             seconds and a part of the free memory. A store keeps that of its first call.
         devices: of one kind, where tiles run, each on one of them; None is all local devices of JAX's default kind.
@@ -167,6 +169,8 @@ def sweep(
             raise ValueError(f"timeout must be None without an executor, got {timeout:g}")
     path = None if store is None else _local(store)
 
+    if tile_size is None and path is not None and not overwrite:
+        tile_size = stored_tile_size(path)
     plan = Plan(build, axes, static_axes or {}, num_seeds=num_seeds, key=key, tile_size=tile_size, devices=devices)
     nans = NanCount()
     report = Reporter(progress, plan.num_lanes, plan.rounds(0))

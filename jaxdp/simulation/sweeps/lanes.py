@@ -5,6 +5,7 @@ grid points are paired, and every estimator and every epsilon meets the same dat
 """
 
 import functools
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -19,13 +20,31 @@ from jaxdp.simulation.run.stacking import stack_params
 from jaxdp.simulation.store.identity import calls_back, constant_bytes, program_hash, tree_hash
 from jaxdp.simulation.store.processor import blas_threads, cores, settings
 from jaxdp.simulation.sweeps.executables import EXECUTABLES
+from jaxdp.simulation.sweeps.tiles import lane_bytes
 
 Device = Any  # jax.Device, which type checkers do not take for a type
 Tile = Callable[[np.ndarray, np.ndarray], Any]
-# A tile per core is faster than every small kernel split over the cores, and what is not split cannot depend on them.
-COMPILER_OPTIONS: dict[str, Any] = {
-    "cpu": {"xla_cpu_multi_thread_eigen": False, "xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
+COMPILER_OPTIONS: dict[str, dict[str, Any]] = {
+    # A tile per core is faster than small kernels split over the cores, and what is not split cannot depend on them.
+    "cpu": {"xla_cpu_multi_thread_eigen": False, "xla_disable_hlo_passes": "cpu-parallel-task-assigner"},
+    # Which of several kernels is the fastest is not measured, as the answer and so the bits would differ between runs.
+    "gpu": {"xla_gpu_autotune_level": 0, "xla_gpu_exclude_nondeterministic_ops": True},
 }
+# Loops whose end the host decides become parts of a CUDA graph. Both options are needed: the first one alone is slower
+# than XLA's default.
+GRAPHS: dict[str, Any] = {
+    "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,CONDITIONAL,WHILE,DYNAMIC_SLICE_FUSION",
+    "xla_gpu_graph_min_graph_size": 1,
+}
+
+
+def compiler_options(platform: str) -> dict[str, Any]:
+    """Returns the options with which programs for a kind of device are compiled.
+
+    With JAXDP_GPU_GRAPHS=1 in the environment loops are parts of CUDA graphs on a GPU.
+    """
+    with_graphs = platform == "gpu" and os.environ.get("JAXDP_GPU_GRAPHS", "") not in ("", "0")
+    return COMPILER_OPTIONS.get(platform, {}) | (GRAPHS if with_graphs else {})
 
 
 class Compiled(NamedTuple):
@@ -93,6 +112,12 @@ class Program:
         tiles = self._traced(*shared, indices, indices).out_info
         return {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in tiles.items()}
 
+    def lane_bytes(self) -> int:
+        """Returns about how much memory a lane needs, as `tiles.lane_bytes`; it may trace."""
+        indices = np.zeros(self._tile_size, np.uint32)
+        traced = self._traced(*jax.tree.leaves((self._fast_key, *self._params)), indices, indices)
+        return lane_bytes(traced.jaxpr, self._tile_size)
+
     def trace(self) -> None:
         """Traces for the first device now, if that is not done yet."""
         _ = self._lowered
@@ -133,7 +158,7 @@ class Program:
 
     def _finish(self, lowered: tuple[Any, Any, Any], device: Device) -> tuple[Tile, int]:
         traced, _, shared = lowered
-        options = COMPILER_OPTIONS.get(device.platform)
+        options = compiler_options(device.platform)
 
         def compile_it() -> Any:
             return lowered[1].compile(options)
@@ -152,9 +177,9 @@ class Program:
 def tiles_in_flight(devices: Sequence[Device]) -> int:
     """How many tiles each device should have at a time, where memory allows.
 
-    A CPU device runs small kernels on one core: together, as many tiles as cores. Another device has a second tile to
-    go on with while the results of the first are copied.
+    A CPU device runs small kernels on one core: together, as many tiles as cores. Another device runs one program after
+    the other, and a second tile would only take memory.
     """
     if devices[0].platform != "cpu":
-        return 2
+        return 1
     return max(1, cores() // len(devices))

@@ -17,8 +17,9 @@ from jaxdp.simulation.store.processor import processor, settings
 from jaxdp.simulation.store.provenance import key_record, plain, point_record, versions
 from jaxdp.simulation.sweeps.keys import check_root
 from jaxdp.simulation.sweeps.labels import Output, check_axes, check_outputs, coordinate, empty_dataset, grid
-from jaxdp.simulation.sweeps.lanes import COMPILER_OPTIONS, Device, Program
+from jaxdp.simulation.sweeps.lanes import Device, Program, compiler_options
 from jaxdp.simulation.sweeps.schedule import Lanes
+from jaxdp.simulation.sweeps.tiles import PROBE, default_tile_size
 from jaxdp.validation import check_count
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Plan:
         guarantees: [program][grid point], what each algorithm claims there.
         key: root key.
         num_seeds: seeds for every grid point.
-        tile_size: lanes in a tile.
+        asked_tile_size: lanes in a tile; None is as many as suit the devices.
         devices: where tiles run.
         lanes: of one program.
     """
@@ -70,7 +71,7 @@ class Plan:
         *,
         num_seeds: int,
         key: jax.Array,
-        tile_size: int,
+        tile_size: int | None,
         devices: Sequence[Device] | None,
     ) -> None:
         """Builds every run and validates the whole grid.
@@ -85,7 +86,7 @@ class Plan:
             )
         self.build = as_build(build)
         self.num_seeds = check_count("num_seeds", num_seeds)
-        self.tile_size = check_count("tile_size", tile_size)
+        self.asked_tile_size = None if tile_size is None else check_count("tile_size", tile_size)
         self.key = check_root(key)
         self.devices = list(jax.local_devices() if devices is None else devices)
         if len({device.platform for device in self.devices}) != 1:
@@ -96,6 +97,22 @@ class Plan:
         self.guarantees = [[run.guarantee(**point) for point in self.points] for run in self.runs]
         self.lanes = Lanes(self.num_seeds, len(self.points) * self.num_seeds)
         self._programs: dict[int, Program] = {}
+
+    @functools.cached_property
+    def tile_size(self) -> int:
+        """Lanes in a tile."""
+        if self.asked_tile_size is not None:
+            return self.asked_tile_size
+        return default_tile_size(self.devices[0].platform, self.lanes.num_lanes, self._most_lane_bytes)
+
+    def _most_lane_bytes(self) -> int:
+        arguments = zip(self.runs, self.params, strict=True)
+        return max(Program(run, self.key, params, PROBE, self.devices).lane_bytes() for run, params in arguments)
+
+    def set_tile_size(self, tile_size: int) -> None:
+        """Sets the tile size, as that of a worker."""
+        self.tile_size = tile_size
+        self._programs.clear()
 
     @property
     def num_lanes(self) -> int:
@@ -187,7 +204,7 @@ class Plan:
         return identity(
             key=self.key,
             device=self.devices[0],
-            compiler_options=COMPILER_OPTIONS.get(self.devices[0].platform, {}),
+            compiler_options=compiler_options(self.devices[0].platform),
             tile_size=self.tile_size,
             num_seeds=self.num_seeds,
             axes={name: coordinate(values) for name, values in self.axes.items()},

@@ -47,6 +47,8 @@ class RemoteSource:
         self._patience = Patience(timeout)
         self._packed = pack(plan)
         self.identity, devices = self._first_description(self._packed)
+        if plan.asked_tile_size is None:  # the worker's kind of device decides
+            plan.set_tile_size(self.identity["tile_size"])
         self.place = Place(devices, self.identity["processor"], self.identity["settings"])
         _check_code(self.identity, plan)
 

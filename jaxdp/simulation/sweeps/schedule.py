@@ -15,6 +15,7 @@ import numpy as np
 from jaxdp.memory import check_room, free_bytes, is_out_of_memory
 from jaxdp.simulation.store.chunks import Chunk
 from jaxdp.simulation.sweeps.lanes import Compiled, tiles_in_flight
+from jaxdp.simulation.sweeps.tiles import whole_tile
 
 Arrays = dict[str, np.ndarray]
 Chunks = Generator[tuple[Chunk, Arrays], None, None]
@@ -75,7 +76,7 @@ def room(compiled: Compiled, in_flight: int | None = None) -> int:
         At least one.
 
     Raises:
-        MemoryError: if a single tile on a CPU needs more than is free.
+        MemoryError: if a single tile needs more than is free, with the largest tile size that does not.
     """
     wanted = (in_flight or tiles_in_flight(compiled.devices)) * len(compiled.devices)
     free = [free_bytes(device) for device in compiled.devices]
@@ -84,10 +85,20 @@ def room(compiled: Compiled, in_flight: int | None = None) -> int:
     one_pool = compiled.devices[0].platform == "cpu"
     known = [number for number in free if number is not None]
     held = min(known) if one_pool else min(known) * len(known)
-    if one_pool:  # the kernel would end the process without a word; other devices say that memory ran out
-        advice = "use a smaller tile_size" if compiled.tile_size > 1 else "make the run smaller"
-        check_room(f"a tile of {compiled.tile_size} lanes", compiled.tile_bytes, held, advice)
+    # On a CPU the kernel would end the process without a word.
+    advice = smaller_tile(compiled.tile_size, compiled.tile_bytes, min(known))
+    check_room(f"a tile of {compiled.tile_size} lanes", compiled.tile_bytes, min(known), advice)
     return int(min(wanted, max(1, USED_MEMORY * held // compiled.tile_bytes)))
+
+
+def smaller_tile(tile_size: int, tile_bytes: int, free: int | None) -> str:
+    """Returns what to do about a tile that does not fit, as words that end a message."""
+    if tile_size == 1:
+        return "make the run smaller"
+    lanes = None if free is None or not tile_bytes else int(USED_MEMORY * free * tile_size / tile_bytes)
+    if lanes is None or lanes >= tile_size:  # it ran out although it should fit
+        lanes = tile_size // 2
+    return f"tile_size={whole_tile(max(lanes, 1))} is the largest that should"
 
 
 class Runner:
@@ -103,6 +114,7 @@ class Runner:
         """
         self._lanes, self._size, self._tile_bytes = lanes, compiled.tile_size, compiled.tile_bytes
         self._gate = Gate(room(compiled, in_flight))
+        self._free = free_bytes(compiled.devices[0])
         self._idle: queue.SimpleQueue[Callable[..., Any]] = queue.SimpleQueue()
         each = in_flight or tiles_in_flight(compiled.devices)
         for tile in [*compiled.tiles] * each:
@@ -213,7 +225,7 @@ class Runner:
                 if not self._gate.halve(seen):
                     raise MemoryError(
                         f"a tile of {self._size} lanes does not fit in memory (it needs {self._tile_bytes:,} bytes); "
-                        "use a smaller tile_size"
+                        f"{smaller_tile(self._size, self._tile_bytes, self._free)}"
                     ) from error
                 warnings.warn(
                     f"memory ran out with {seen} tiles at a time; going on with {self._gate.limit}",

@@ -38,7 +38,7 @@ def pack(plan: Plan) -> bytes:
                 "axes": plan.axes,
                 "static_axes": plan.static_axes,
                 "num_seeds": plan.num_seeds,
-                "tile_size": plan.tile_size,
+                "tile_size": plan.asked_tile_size,
                 "key": key,
                 "x64": bool(jax.config.read("jax_enable_x64")),
             }

@@ -31,6 +31,7 @@ from jaxdp.studies.reproduce.measures import (
     worst_over,
 )
 from jaxdp.studies.reproduce.rows import Interval, Measures, Size
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.theory import dueling as theory
 
 UTILITIES = (2.0, 1.0, 0.0)
@@ -55,7 +56,7 @@ def elimination(size: Size) -> xr.Dataset:
         axes={"epsilon": [0.3, 1.0, math.inf]},
         num_seeds=size.repeats(192),
         key=size.key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
     )
 
 
@@ -205,7 +206,11 @@ def hard_instance(size: Size) -> xr.DataArray:
         engine="counts",
     )
     return sweep(
-        run, axes={"epsilon": [1e-4, 1e-3, 0.1, 1.0]}, num_seeds=size.repeats(64), key=size.key, tile_size=TILE_SIZE
+        run,
+        axes={"epsilon": [1e-4, 1e-3, 0.1, 1.0]},
+        num_seeds=size.repeats(64),
+        key=size.key,
+        tile_size=cpu_tile(TILE_SIZE),
     ).pseudo_regret.isel(round=0)
 
 
@@ -234,7 +239,11 @@ def trust(size: Size) -> Measures:
         run = simulator(learner, dueling.utility_duels(utilities), horizon, checkpoints=[horizon])
         values = {"delta": [1e-6]} if name == "shuffle" else {}
         results = sweep(
-            run, axes={"epsilon": [1.0], **values}, num_seeds=size.repeats(16), key=size.key, tile_size=TILE_SIZE
+            run,
+            axes={"epsilon": [1.0], **values},
+            num_seeds=size.repeats(16),
+            key=size.key,
+            tile_size=cpu_tile(TILE_SIZE),
         )
         regret[name] = results.pseudo_regret.squeeze(drop=True)
     return {f"regret local / {name}": mean_ratio(regret["local"], regret[name]) for name in ("central", "shuffle")}
@@ -270,7 +279,7 @@ def small_gaps(size: Size) -> xr.DataArray:
             engine="counts",
         )
         results = sweep(
-            run, axes={"epsilon": [math.inf]}, num_seeds=size.repeats(64), key=size.key, tile_size=TILE_SIZE
+            run, axes={"epsilon": [math.inf]}, num_seeds=size.repeats(64), key=size.key, tile_size=cpu_tile(TILE_SIZE)
         )
         regret.append(results.pseudo_regret.squeeze(["epsilon", "round"], drop=True))
     joined = xr.concat(regret, xr.IndexVariable("horizon", list(horizons)))

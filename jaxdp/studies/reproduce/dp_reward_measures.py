@@ -37,6 +37,7 @@ from jaxdp.studies.reproduce.measures import (
 )
 from jaxdp.studies.reproduce.rows import Interval, Measures, Size
 from jaxdp.studies.reward_estimation import estimators
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.theory import reward_estimation as theory
 
 DIM, DELTA, FAILURE_PROB = 5, 1e-3, 0.05
@@ -72,7 +73,7 @@ def figure_1(size: Size, solver: str = "exact", num_features: int = DIM) -> xr.D
         static_axes={"num_samples": list(samples)},
         num_seeds=size.repeats(100 if num_features == DIM else 48, small=8),
         key=size.key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
     )
     return results.squeeze("delta", drop=True)
 
@@ -96,7 +97,7 @@ def estimated(
         static_axes={"num_samples": list(samples)},
         num_seeds=size.repeats(num_seeds),
         key=size.key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
     )
     return results.squeeze(list(values), drop=True) if values else results
 

@@ -23,6 +23,7 @@ from jaxdp.studies.ldp_best_arm import ldp_best_arm
 from jaxdp.studies.ldp_linear import uniform_regret
 from jaxdp.studies.reproduce.measures import exponent, largest, mean, mean_ratio, share, worst_over
 from jaxdp.studies.reproduce.rows import Interval, Measures, Size
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.theory import ldp_bandits as theory
 
 DELTA, EPSILON, DIM, NUM_ARMS = 1e-5, 0.9, 5, 20
@@ -63,7 +64,9 @@ def adversarial_arms(size: Size) -> Measures:
         gap = min(0.5, 2 * math.sqrt(5 / horizon) * float(theory.noise_factor(1.0)))
         world = bandits.bernoulli_bandit([0.5 + gap / 2, *[0.5 - gap / 2] * 4])
         run = simulator(bandits.tsallis_inf(num_arms=5), world, horizon, checkpoints=[horizon])
-        results = sweep(run, axes={"epsilon": [1.0]}, num_seeds=size.repeats(32), key=size.key, tile_size=TILE_SIZE)
+        results = sweep(
+            run, axes={"epsilon": [1.0]}, num_seeds=size.repeats(32), key=size.key, tile_size=cpu_tile(TILE_SIZE)
+        )
         found.append(results.pseudo_regret.squeeze(drop=True))
         ratios.append(mean(found[-1] / float(theory.tsallis_inf_upper(1.0, horizon, 5))))
     regret = xr.concat(found, xr.IndexVariable("horizon", list(horizons)))
@@ -109,7 +112,9 @@ def played(size: Size, name: str) -> xr.DataArray:
     run = simulator(learner, world, horizon, checkpoints=[horizon // 10, horizon])
     values = {"delta": [DELTA]} if "delta" in parameters(learner.params) else {}
     budgets = [0.5, 1.0] if name != "generalized" else [1.0, 2.0]
-    results = sweep(run, axes={"epsilon": budgets, **values}, num_seeds=size.repeats(16), key=size.key, tile_size=8)
+    results = sweep(
+        run, axes={"epsilon": budgets, **values}, num_seeds=size.repeats(16), key=size.key, tile_size=cpu_tile(8)
+    )
     return results.pseudo_regret.squeeze("delta", drop=True)
 
 

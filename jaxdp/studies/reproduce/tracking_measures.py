@@ -27,6 +27,7 @@ from jaxdp.studies.reproduce.measures import (
     upper_bound,
 )
 from jaxdp.studies.reproduce.rows import Interval, Measures, Size
+from jaxdp.studies.tiles import cpu_tile
 from jaxdp.studies.tracking import ADVERSARIES, LEARNERS, Setting, proved_bound, tracking_run
 from jaxdp.theory import tracking as theory
 
@@ -57,7 +58,7 @@ def tracked(size: Size, learner: str, adversary: str, ratio: float | None = None
             axes={"epsilon": budgets},
             num_seeds=size.repeats(num_seeds, small=6),
             key=size.key,
-            tile_size=TILE_SIZE,
+            tile_size=cpu_tile(TILE_SIZE),
         )
         found.append(results.assign_coords(epsilon=budgets if ratio is None else [ratio]))
     joined = xr.concat(found, xr.IndexVariable("horizon", list(horizons)), combine_attrs="drop")
@@ -108,7 +109,7 @@ def limited(size: Size, maximum: bool = False) -> xr.Dataset:
         axes={"epsilon": [0.1, 1.0]},
         num_seeds=size.repeats(100, small=20),
         key=size.key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
     )
 
 
@@ -205,7 +206,7 @@ def false_restarts(size: Size) -> Measures:
         axes={"epsilon": [1.0], "failure_prob": [FAILURE_PROB]},
         num_seeds=size.repeats(128),
         key=size.key,
-        tile_size=TILE_SIZE,
+        tile_size=cpu_tile(TILE_SIZE),
     )
     return {"share of runs with a restart": share(results.restarts.squeeze() > 0)}
 
@@ -331,7 +332,11 @@ def adversaries_that_react(size: Size) -> Measures:
     world: Callable[..., Environment] = experts.adaptive_losses
     run = simulator(learner, world([0.5] * 8, penalty=0.3, num_switches=1), horizon, checkpoints=[horizon])
     results = sweep(
-        run, axes={"epsilon": [4.0], "delta": [DELTA]}, num_seeds=size.repeats(16), key=size.key, tile_size=TILE_SIZE
+        run,
+        axes={"epsilon": [4.0], "delta": [DELTA]},
+        num_seeds=size.repeats(16),
+        key=size.key,
+        tile_size=cpu_tile(TILE_SIZE),
     )
     bound = experts.mirror_descent_parameters(
         epsilon=4.0, delta=DELTA, num_experts=8, horizon=horizon, num_switches=1, form="noisy_losses"

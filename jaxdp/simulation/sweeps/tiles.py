@@ -1,0 +1,50 @@
+"""How many lanes a tile has where nobody says, and how many would fit."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from jaxdp.numerics.equations import equations
+
+ON_CPU = 256
+MULTIPLE, MOST = 1024, 2**16  # of lanes on a GPU
+MOST_BYTES = 2**32  # of a GPU's memory for the states and outputs of a tile's lanes: half of a small card's
+PROBE = 8191  # lanes of the program in which arrays of a lane are counted: a length that other arrays seldom have
+
+
+def default_tile_size(platform: str, num_lanes: int, lane_bytes: Callable[[], int]) -> int:
+    """Returns the lanes of a tile for a kind of device.
+
+    A CPU's tile stays near its caches. A GPU takes as long for a round of few lanes as of many, so that a tile has all
+    lanes of a program if they fit. Nothing is compiled for it, and neither the number of devices nor their memory
+    matters: the tile size is a part of a store's identity.
+
+    Args:
+        platform: "cpu", or another kind of device.
+        num_lanes: of one program.
+        lane_bytes: about what a lane needs, as `lane_bytes`; asked only off the CPU.
+    """
+    if platform == "cpu":
+        return ON_CPU
+    wanted = min(-(-num_lanes // MULTIPLE) * MULTIPLE, MOST)
+    return min(wanted, whole_tile(MOST_BYTES // max(lane_bytes(), 1)))
+
+
+def whole_tile(lanes: int) -> int:
+    """Returns the largest convenient tile of at most so many lanes: a multiple of 1,024, or else a power of two."""
+    return lanes // MULTIPLE * MULTIPLE or 1 << max(lanes.bit_length() - 1, 0)
+
+
+def lane_bytes(jaxpr: Any, num_lanes: int) -> int:
+    """Returns about how much memory a lane needs: the most that one operation, or one loop, reads and writes.
+
+    Args:
+        jaxpr: the traced program of so many lanes side by side.
+        num_lanes: a length that no other axis has. Arrays without such an axis are shared by all lanes.
+    """
+
+    def size(variables: Any) -> int:
+        arrays = [each.aval for each in variables if num_lanes in getattr(each.aval, "shape", ())]
+        return sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays) // num_lanes
+
+    return max((size([*each.invars, *each.outvars]) for each in equations(jaxpr)), default=0)
